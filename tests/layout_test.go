@@ -77,10 +77,10 @@ var floors = []floor{
 	{"quant/gguf", []string{"quant", "runtime/driver", "runtime/half", "internal/file"}},
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
-	{"ann", []string{"tensor", "runtime", "kernels", "runtime/cluster"}},
+	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "ann", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 

@@ -1,0 +1,75 @@
+package ann
+
+// Candidates of a search, and heaps of them.
+
+import "math"
+
+// candidate is a row and its distance as one number, so that candidates are in the order of results: by distance, NaN last, then by row.
+type candidate uint64
+
+func candidateOf(distance float32, row uint32) candidate {
+	b := math.Float32bits(distance + 0) // -0 becomes 0
+	switch {
+	case distance != distance:
+		b = math.MaxUint32
+	case b>>31 != 0:
+		b = ^b
+	default:
+		b |= 1 << 31
+	}
+	return candidate(b)<<32 | candidate(row)
+}
+
+func (c candidate) row() uint32 { return uint32(c) }
+
+func (c candidate) distance() float32 {
+	b := uint32(c >> 32)
+	if b>>31 != 0 {
+		return math.Float32frombits(b ^ 1<<31) // of the largest, a NaN
+	}
+	return math.Float32frombits(^b)
+}
+
+// offer puts c into a heap of the k first candidates, whose first element is the last of them.
+func offer(heap []candidate, c candidate, k int) []candidate {
+	if len(heap) < k {
+		return push(heap, c)
+	}
+	if c < heap[0] {
+		down(heap, c)
+	}
+	return heap
+}
+
+// push adds a candidate to a heap with the last one in front.
+func push(heap []candidate, c candidate) []candidate {
+	heap = append(heap, c)
+	i := len(heap) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if heap[up] >= c {
+			break
+		}
+		heap[i] = heap[up]
+		i = up
+	}
+	heap[i] = c
+	return heap
+}
+
+// down replaces the first candidate of a heap with the last one in front.
+func down(heap []candidate, c candidate) {
+	i := 0
+	for {
+		child := 2*i + 1
+		if child+1 < len(heap) && heap[child+1] > heap[child] {
+			child++
+		}
+		if child >= len(heap) || heap[child] <= c {
+			break
+		}
+		heap[i] = heap[child]
+		i = child
+	}
+	heap[i] = c
+}

@@ -1,0 +1,30 @@
+// Package ann finds nearest neighbours: the k vectors of an index that are nearest to a query, by any of ten metrics or one of the program's own.
+//
+// # Basics
+//
+//	ix, err := ann.NewFlat(dev, 128, ann.Euclidean, ann.FlatOptions{})
+//	err = ix.Add(ctx, ids, vectors) // len(ids) rows of 128 components
+//	found, err := ix.Search(ctx, nil, query, 10, nil)
+//	for _, r := range found {
+//		fmt.Println(r.ID, r.Distance)
+//	}
+//
+// [New] makes an index by the names of its kind and metric. A [Flat] index compares a query with every vector, on any device of package
+// runtime; its vectors stay in the device's memory, as float, half or bytes ([Precision]).
+//
+// # Results
+//
+// Results come in the order of their distances, and those of equal distance in the order of their ids; a distance that is NaN comes last.
+// Ids are numbers that the program chooses, from 0 on. The unit of a distance is that of the metric: [L2Squared] is
+// squared, [Euclidean] is the root of it.
+//
+// # Filters
+//
+// A [Filter] says which vectors may be found: ranges and sets of ids, masks, functions, and combinations. It is applied before the
+// search, so that k results come wherever k vectors are admitted, and what it admits is computed once for as long as the index does not change.
+//
+// # Concurrency
+//
+// An index may be used from any goroutine. Searches run side by side; a change of the index waits for the searches that
+// run, and searches that begin later wait for it.
+package ann

@@ -1,0 +1,368 @@
+package ann
+
+// Indexes in files.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// saved is the configuration of an index in a file, in JSON.
+type saved struct {
+	Kind      string  `json:"kind"`
+	Metric    string  `json:"metric"`
+	Dim       int     `json:"dim"`
+	Rows      int     `json:"rows"`
+	Precision string  `json:"precision"`
+	Scale     float64 `json:"scale,omitempty"` // of int8scaled, once it is fixed
+	MaxRows   int     `json:"max_rows,omitempty"`
+}
+
+// image is an index as it is in a file. The slices are the file's memory, or that of an index.
+type image struct {
+	saved
+	metric  Metric
+	code    coding
+	ids     []int64
+	order   []uint32
+	vectors []byte
+}
+
+// WriteTo implements [Index].
+func (f *Flat) WriteTo(to io.Writer) (int64, error) {
+	if _, err := f.begin(context.Background(), 0, 1, nil); err != nil { // which puts the rows in order
+		return 0, err
+	}
+	defer f.mu.RUnlock()
+	c := saved{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Rows: len(f.ids), Precision: f.e.code.String(), MaxRows: f.maxRows}
+	if f.scaled && f.e.code.Precision == INT8Scaled {
+		c.Scale = f.e.code.scale
+	}
+	return writeIndex(to, c, f.parts(), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
+}
+
+// writeIndex writes a file with a configuration, vectors, and other sections.
+func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ...section) (int64, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return 0, err
+	}
+	w, err := newWriter(to)
+	if err != nil {
+		return w.at, err
+	}
+	for _, s := range append([]section{{name: "config", data: text}}, others...) {
+		if err := w.bytes(s.name, s.data); err != nil {
+			return w.at, err
+		}
+	}
+	if err := w.section("vectors", vectors); err != nil {
+		return w.at, err
+	}
+	err = w.end()
+	return w.at, err
+}
+
+// parts returns a function that reads the stored vectors piece by piece.
+func (f *Flat) parts() func() ([]byte, error) {
+	size := len(f.ids) * f.e.dim * f.e.code.size()
+	piece, at := make([]byte, min(size, 4<<20)), 0
+	return func() ([]byte, error) {
+		part := piece[:min(len(piece), size-at)]
+		if len(part) == 0 {
+			return nil, nil
+		}
+		err := f.e.dev.Stream().Read(context.Background(), f.base, int64(at), part)
+		at += len(part)
+		return part, err
+	}
+}
+
+// readImage reads a file and checks all of it but the vectors' checksum.
+func readImage(data []byte) (*image, []section, error) {
+	list, err := readSections(data)
+	if err != nil {
+		return nil, nil, err
+	}
+	corrupt := func(format string, args ...any) (*image, []section, error) {
+		return nil, nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	}
+	parts := map[string][]byte{}
+	for _, s := range list {
+		if _, twice := parts[s.name]; twice {
+			return corrupt("there are two sections %q", s.name)
+		}
+		if s.name != "vectors" {
+			if err := s.verify(); err != nil {
+				return nil, nil, err
+			}
+		}
+		parts[s.name] = s.data
+	}
+	for _, name := range []string{"config", "ids", "order", "vectors"} {
+		if _, ok := parts[name]; !ok {
+			return corrupt("there is no section %q", name)
+		}
+	}
+	m := &image{vectors: parts["vectors"]}
+	d := json.NewDecoder(bytes.NewReader(parts["config"]))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m.saved); err != nil {
+		return corrupt("the configuration: %v", err)
+	}
+	if m.metric, err = ParseMetric(m.Metric); err != nil {
+		return nil, nil, err
+	}
+	p, err := ParsePrecision(m.Precision)
+	if err != nil {
+		return nil, nil, err
+	}
+	m.code = p.scaleOf(nil)
+	if m.Scale != 0 {
+		m.code.scale = m.Scale
+	}
+	row := m.Dim * p.size()
+	switch {
+	case m.Dim < 1 || m.Dim > math.MaxInt32 || m.Rows < 0 || m.Rows >= math.MaxUint32 || m.MaxRows < 0:
+		return corrupt("%d rows of %d components, of at most %d", m.Rows, m.Dim, m.MaxRows)
+	case m.Scale < 0 || m.Scale > math.MaxFloat32 || m.Scale != 0 && p != INT8Scaled || m.Scale == 0 && p == INT8Scaled && m.Rows > 0:
+		return corrupt("scale %v of %v", m.Scale, p)
+	case len(parts["ids"]) != 8*m.Rows || len(parts["order"]) != 0 && len(parts["order"]) != 4*m.Rows:
+		return corrupt("%d rows have ids of %d bytes and an order of %d", m.Rows, len(parts["ids"]), len(parts["order"]))
+	case m.Rows > math.MaxInt/row || len(m.vectors) != m.Rows*row:
+		return corrupt("%d rows of %d components of %v are %d bytes", m.Rows, m.Dim, p, len(m.vectors))
+	}
+	m.ids, m.order = elements[int64](parts["ids"]), elements[uint32](parts["order"])
+	for i, id := range m.ids {
+		if id < 0 || i > 0 && id <= m.ids[i-1] {
+			return corrupt("id %d of row %d is not above the one before", id, i)
+		}
+	}
+	seen := newBitset(m.Rows)
+	for _, rank := range m.order {
+		if int(rank) >= m.Rows || seen.has(int(rank)) {
+			return corrupt("the order in which vectors were added has %d twice, or not at all", rank)
+		}
+		seen.put(int(rank), true)
+	}
+	return m, list, nil
+}
+
+// Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in the file, which is mapped and must not be
+// changed while the index is open, except by replacing it as a whole, as [Save] does; to others they are copied. The first change of the index copies
+// them, and never changes the file.
+//
+// Everything is checked but the vectors themselves, which [Verify] checks too. A damaged file is [runtime.ErrCorrupt], any
+// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported].
+//
+// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
+// of kind gpu the active device.
+func Open(ctx context.Context, path string, o Options) (Index, error) {
+	m, err := file.Map(path)
+	if err != nil {
+		return nil, err
+	}
+	ix, err := load(ctx, m.Data, o, func() { m.Close() })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return ix, nil
+}
+
+// Load reads an index from a reader to its end, as [Open] does from a file, and also checks the vectors.
+func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	_, list, err := readImage(data)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if err := s.verify(); err != nil {
+			return nil, err
+		}
+	}
+	return load(ctx, data, o, nil)
+}
+
+// load makes the index of a file's contents. release is called once when these are not needed any more, also after an error; if it is nil,
+// they are copied.
+func load(ctx context.Context, data []byte, o Options, release func()) (Index, error) {
+	m, _, err := readImage(data)
+	var ix Index
+	inPlace := false
+	if err == nil {
+		ix, inPlace, err = m.flat(ctx, o, release)
+	}
+	if release != nil && !inPlace {
+		release()
+	}
+	return ix, err
+}
+
+// flat makes a Flat index of a file. inPlace says that it has the file's memory, also after an error, and calls release.
+func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, inPlace bool, err error) {
+	kind := m.Kind
+	switch brute := kind == "brute" || kind == "bruteforce"; {
+	case brute && o.Device != "":
+		return nil, false, fmt.Errorf("ann: a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
+	case kind == "flat" && o.Device != "":
+		kind = "gpu" // opens that device
+	case !brute && kind != "flat" && kind != "gpu":
+		return nil, false, fmt.Errorf("ann: kind %q: %w", kind, runtime.ErrUnsupported)
+	}
+	dev, why, err := o.open(ctx, kind)
+	if err != nil {
+		return nil, false, err
+	}
+	defer dev.Close()
+	f, err := NewFlat(dev, m.Dim, m.metric, FlatOptions{Precision: m.code.Precision, MaxDim: m.Dim, MaxRows: m.MaxRows})
+	if err != nil {
+		return nil, false, err
+	}
+	f.kind, f.fallback = m.Kind, why
+	f.e.code, f.scaled = m.code, m.Scale != 0
+	if m.Rows > 0 {
+		base, inPlace, err := m.store(ctx, f.e.dev, release)
+		if err != nil {
+			return nil, false, errors.Join(err, f.Close())
+		}
+		f.hold(base, inPlace)
+		f.ids, f.order, f.sorted = slices.Clone(m.ids), slices.Clone(m.order), m.Rows
+		return f, inPlace, nil
+	}
+	return f, false, nil
+}
+
+// store returns the vectors in a device's memory: the file's if the device can use that, or else a copy.
+func (m *image) store(ctx context.Context, dev *runtime.Device, release func()) (base *runtime.Buffer, inPlace bool, err error) {
+	if release != nil {
+		base, err := dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
+		if err == nil || !errors.Is(err, runtime.ErrUnsupported) {
+			return base, err == nil, err
+		}
+	}
+	if base, err = dev.Alloc(m.code.typ(), len(m.vectors)/m.code.size()); err != nil {
+		return nil, false, err
+	}
+	base.SetTag("vectors")
+	if err = dev.Stream().Write(ctx, base, 0, m.vectors); err == nil {
+		err = dev.Stream().Sync(ctx)
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, base.Close())
+	}
+	return base, false, nil
+}
+
+// Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also if the process is killed.
+func Save(ix Index, path string) error {
+	return file.Replace(path, func(w io.Writer) error {
+		_, err := ix.WriteTo(w)
+		return err
+	})
+}
+
+// ReadInfo describes the index in a file without opening a device. It checks what [Open] checks.
+func ReadInfo(path string) (Info, error) { return describe(path, false) }
+
+// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open].
+func Verify(path string) (Info, error) { return describe(path, true) }
+
+func describe(path string, whole bool) (Info, error) {
+	m, err := file.Map(path)
+	if err != nil {
+		return Info{}, err
+	}
+	defer m.Close()
+	im, list, err := readImage(m.Data)
+	for _, s := range list {
+		if whole && err == nil {
+			err = s.verify()
+		}
+	}
+	if err != nil {
+		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1}
+	return info, nil
+}
+
+// SaveFile writes an index to a file of a directory, which exists. ".bin" is appended to a name that does not end so. A name that begins with a separator or a
+// drive, or that has "..", a NUL or a percent sign, is [runtime.ErrInvalidArgument]; the file is never outside of the
+// directory, whatever links are in it. The file is replaced as a whole.
+func SaveFile(ix Index, dir, name string) (err error) {
+	root, name, err := rootOf(dir, name)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	temporary := fmt.Sprintf("%s.%x.tmp", name, rand.Uint64())
+	out, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = ix.WriteTo(out)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = root.Rename(temporary, name)
+	}
+	if err != nil {
+		err = errors.Join(err, root.Remove(temporary))
+	}
+	return err
+}
+
+// LoadFile reads what [SaveFile] wrote, with the same rules for names and the errors of [Load].
+func LoadFile(ctx context.Context, dir, name string, o Options) (Index, error) {
+	root, name, err := rootOf(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	info, err := root.Stat(name) // first, as opening a pipe would wait for its writer
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "load", Path: name, Err: runtime.ErrFormat}
+	}
+	in, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return Load(ctx, in, o)
+}
+
+// rootOf opens a directory and returns the name of a file in it.
+func rootOf(dir, name string) (*os.Root, string, error) {
+	drive := len(name) > 1 && name[1] == ':'
+	if name == "" || strings.Contains(name, "..") || strings.ContainsAny(name, "\x00%") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, `\`) ||
+		drive || !filepath.IsLocal(name) {
+		return nil, "", fmt.Errorf("ann: %q is no name of a file in a directory: %w", name, runtime.ErrInvalidArgument)
+	}
+	if !strings.HasSuffix(name, ".bin") {
+		name += ".bin"
+	}
+	root, err := os.OpenRoot(dir)
+	return root, name, err
+}

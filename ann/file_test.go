@@ -1,0 +1,287 @@
+package ann
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// written returns an index with ids in no order, its file, and a query.
+func written(t testing.TB, name string, m Metric, p Precision) (f *Flat, path string, query []float32) {
+	r := rand.New(rand.NewPCG(31, 32))
+	f = flat(t, open(t, name), 12, m, FlatOptions{Precision: p, MaxRows: 1000})
+	require.NoError(t, f.Add(t.Context(), numbers(r, 400), random(r, 400, 12)))
+	path = filepath.Join(t.TempDir(), "index")
+	require.NoError(t, Save(f, path))
+	return f, path, random(r, 1, 12)
+}
+
+func find(t testing.TB, ix Index, query []float32, filter *Filter) []Result {
+	t.Helper()
+	got, err := ix.Search(t.Context(), nil, query, 10, filter)
+	require.NoError(t, err)
+	return got
+}
+
+// TestFile reads indexes of every metric and precision back on each device: they answer as before, and after changes, which leave the file as it is.
+func TestFile(t *testing.T) {
+	r := rand.New(rand.NewPCG(33, 34))
+	mask := make([]bool, 400)
+	for i := range mask {
+		mask[i] = r.IntN(2) == 0
+	}
+	for _, name := range []string{"cpu:0", "opencl:0"} {
+		for _, m := range metrics(t) {
+			for _, p := range []Precision{FP32, FP16, INT8, INT8Scaled} {
+				if m.kind > l2sq && (p > FP16 || name != "cpu:0") {
+					continue
+				}
+				f, path, query := written(t, name, m, p)
+				before, err := os.ReadFile(path)
+				require.NoError(t, err)
+				info, err := Verify(path)
+				require.NoError(t, err)
+				assert.Equal(t, 400, info.Len)
+				ix, err := Open(t.Context(), path, Options{Device: name})
+				require.NoError(t, err)
+				loaded, err := Load(t.Context(), bytes.NewReader(before), Options{Device: name})
+				require.NoError(t, err)
+				for _, ix := range []Index{ix, loaded} {
+					assert.Equal(t, f.Info(), ix.Info())
+					assert.Equal(t, find(t, f, query, nil), find(t, ix, query, nil))
+					assert.Equal(t, find(t, f, query, Mask(mask)), find(t, ix, query, Mask(mask)))
+					var again bytes.Buffer
+					n, err := ix.WriteTo(&again)
+					require.NoError(t, err)
+					assert.EqualValues(t, len(before), n)
+					assert.True(t, bytes.Equal(before, again.Bytes()), "the same index is the same file")
+				}
+				ids := find(t, ix, query, nil)
+				zeros := make([]float32, 12)
+				for i, change := range []func(ix Index) error{
+					func(ix Index) error { return Update(t.Context(), ix, ids[0].ID, zeros) },
+					func(ix Index) error { return ix.Remove(t.Context(), []int64{ids[1].ID, f.ids[len(f.ids)-1]}) },
+					func(ix Index) error { return ix.Add(t.Context(), []int64{1, 1 << 40}, make([]float32, 24)) },
+				} {
+					require.NoError(t, change(ix), i)
+					require.NoError(t, change(f), i)
+					assert.Equal(t, find(t, f, query, nil), find(t, ix, query, nil), i)
+				}
+				assert.ErrorIs(t, ix.Add(t.Context(), make([]int64, 700), make([]float32, 700*12)), runtime.ErrInvalidArgument)
+				after, err := os.ReadFile(path)
+				require.NoError(t, err)
+				assert.True(t, bytes.Equal(before, after))
+				require.NoError(t, ix.Close())
+				require.NoError(t, loaded.Close())
+			}
+		}
+	}
+}
+
+// TestFileAppends makes the changes of an index in a file that are nearest to writing into the mapped memory.
+func TestFileAppends(t *testing.T) {
+	f, path, query := written(t, "cpu:0", Euclidean, FP32)
+	last := f.ids[len(f.ids)-1]
+	for what, change := range map[string]func(ix Index) error{
+		"remove and add": func(ix Index) error {
+			if err := ix.Remove(t.Context(), []int64{last}); err != nil {
+				return err
+			}
+			return ix.Add(t.Context(), []int64{last}, query)
+		},
+		"update": func(ix Index) error { return Update(t.Context(), ix, last, query) },
+		"compact": func(ix Index) error {
+			if err := ix.Remove(t.Context(), []int64{f.ids[0]}); err != nil {
+				return err
+			}
+			if err := ix.(*Flat).Compact(t.Context()); err != nil {
+				return err
+			}
+			return Update(t.Context(), ix, last, query)
+		},
+	} {
+		ix, err := Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		require.NoError(t, change(ix), what)
+		assert.Equal(t, Result{last, 0}, find(t, ix, query, nil)[0], what)
+		require.NoError(t, ix.Close())
+	}
+}
+
+// TestFileDamage changes each byte of a file, shortens it, and offers files of other kinds.
+func TestFileDamage(t *testing.T) {
+	f := flat(t, open(t, "cpu:0"), 2, Euclidean, FlatOptions{})
+	require.NoError(t, f.Add(t.Context(), []int64{4, 2}, []float32{1, 2, 3, 4}))
+	var b bytes.Buffer
+	_, err := f.WriteTo(&b)
+	require.NoError(t, err)
+	good := b.Bytes()
+	load := func(data []byte) error {
+		ix, err := Load(t.Context(), bytes.NewReader(data), Options{})
+		if err == nil {
+			ix.Close()
+		}
+		return err
+	}
+	require.NoError(t, load(good))
+	list, err := readSections(good)
+	require.NoError(t, err)
+	covered := make([]bool, len(good)) // all but the zeros between sections
+	for i := range covered {
+		covered[i] = i < block || i >= len(good)-(len(list)+1)*block
+	}
+	for entry := good[len(good)-(len(list)+1)*block : len(good)-block]; len(entry) > 0; entry = entry[block:] {
+		first, n := binary.LittleEndian.Uint64(entry[8:]), binary.LittleEndian.Uint64(entry[16:])
+		for i := range n {
+			covered[first+i] = true
+		}
+	}
+	for i := range good {
+		bad := bytes.Clone(good)
+		bad[i] ^= 0x41
+		err := load(bad)
+		switch {
+		case !covered[i]:
+			assert.NoError(t, err, "byte %d", i)
+		case i < len(mark):
+			assert.ErrorIs(t, err, runtime.ErrFormat, "byte %d", i)
+		case i < 12:
+			assert.ErrorIs(t, err, runtime.ErrUnsupported, "byte %d", i)
+		default:
+			assert.ErrorIs(t, err, runtime.ErrCorrupt, "byte %d", i)
+			assert.NotErrorIs(t, err, runtime.ErrFormat, "byte %d", i)
+		}
+	}
+	for n := range good {
+		want := runtime.ErrCorrupt
+		if n < len(mark) {
+			want = runtime.ErrFormat
+		}
+		assert.ErrorIs(t, load(good[:n]), want, "%d bytes", n)
+	}
+	assert.ErrorIs(t, load(append(bytes.Clone(good), 0)), runtime.ErrCorrupt)
+	assert.ErrorIs(t, load([]byte("PK\x03\x04 something else, and long enough to have a list of sections at its end, if it had one")), runtime.ErrFormat)
+
+	path := filepath.Join(t.TempDir(), "index")
+	vectors := list[len(list)-1].data
+	bad := bytes.Clone(good)
+	bad[bytes.Index(good, vectors)] ^= 1
+	require.NoError(t, os.WriteFile(path, bad, 0o600))
+	ix, err := Open(t.Context(), path, Options{}) // which does not read the vectors
+	require.NoError(t, err)
+	require.NoError(t, ix.Close())
+	_, err = Verify(path)
+	assert.ErrorIs(t, err, runtime.ErrCorrupt)
+	_, err = Open(t.Context(), filepath.Join(t.TempDir(), "none"), Options{})
+	assert.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// TestNames writes and reads files of a directory by good and bad names.
+func TestNames(t *testing.T) {
+	f, _, query := written(t, "cpu:0", Euclidean, FP32)
+	dir, outside := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
+	for _, name := range []string{"a", "a.bin", "sub/b"} {
+		require.NoError(t, SaveFile(f, dir, name), name)
+		require.NoError(t, SaveFile(f, dir, name), "again")
+		ix, err := LoadFile(t.Context(), dir, name, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, find(t, f, query, nil), find(t, ix, query, nil))
+		require.NoError(t, ix.Close())
+	}
+	for _, name := range []string{"", "..", "../a", "sub/../../a", "a..b", "/etc/a", `\a`, "C:a", "a\x00b", "%2e%2e/a", "a%b"} {
+		assert.ErrorIs(t, SaveFile(f, dir, name), runtime.ErrInvalidArgument, name)
+		_, err := LoadFile(t.Context(), dir, name, Options{})
+		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, name)
+	}
+	require.NoError(t, Save(f, filepath.Join(outside, "secret.bin")))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "way")))
+	require.NoError(t, os.Symlink(filepath.Join(outside, "secret.bin"), filepath.Join(dir, "link.bin")))
+	assert.Error(t, SaveFile(f, dir, "way/out"))
+	for _, name := range []string{"way/secret", "link"} {
+		_, err := LoadFile(t.Context(), dir, name, Options{})
+		assert.Error(t, err, name)
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "place.bin"), 0o700))
+	assert.Error(t, SaveFile(f, dir, "place"))
+	_, err := LoadFile(t.Context(), dir, "place", Options{})
+	assert.ErrorIs(t, err, runtime.ErrFormat)
+	require.NoError(t, os.Remove(filepath.Join(dir, "place.bin")))
+	entries, err := os.ReadDir(outside)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	entries, err = os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 4, "no temporary file is left: %v", entries)
+}
+
+// FuzzRead offers files of any contents: a file that is accepted can be searched, and is written as it is.
+func FuzzRead(f *testing.F) {
+	dev, err := runtime.Open(f.Context(), "cpu:0")
+	require.NoError(f, err)
+	defer dev.Close()
+	for _, p := range []Precision{FP32, INT8Scaled} {
+		ix := flat(f, dev, 2, Euclidean, FlatOptions{Precision: p})
+		require.NoError(f, ix.Add(f.Context(), []int64{4, 2}, []float32{1, 2, 3, 4}))
+		var b bytes.Buffer
+		_, err := ix.WriteTo(&b)
+		require.NoError(f, err)
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, _ = readSections(data)
+		ix, err := Load(t.Context(), bytes.NewReader(sealed(data)), Options{})
+		if err != nil {
+			return
+		}
+		defer ix.Close()
+		if ix.Info().Dim > mostDim { // the query would be large, not the index
+			return
+		}
+		if _, err := ix.Search(t.Context(), nil, make([]float32, ix.Info().Dim), 3, nil); err != nil {
+			t.Error(err)
+		}
+		if _, err := ix.WriteTo(&bytes.Buffer{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sealed returns a file with right checksums wherever its list of sections can be read, so that what they protect is read too.
+func sealed(data []byte) []byte {
+	data = bytes.Clone(data)
+	if len(data) < 2*block {
+		return data
+	}
+	tail := data[len(data)-block:]
+	at, end := binary.LittleEndian.Uint64(tail), uint64(len(data)-block)
+	if at > end {
+		return data
+	}
+	w := &bytes.Buffer{}
+	out, err := newWriter(w)
+	if err != nil {
+		return data
+	}
+	for entry := data[at:end]; len(entry) >= block; entry = entry[block:] {
+		first, n := binary.LittleEndian.Uint64(entry[8:]), binary.LittleEndian.Uint64(entry[16:])
+		if first > at || n > at-first {
+			return data
+		}
+		if err := out.bytes(string(bytes.TrimRight(entry[:8], "\x00")), data[first:first+n]); err != nil {
+			return data
+		}
+	}
+	if err := out.end(); err != nil {
+		return data
+	}
+	return w.Bytes()
+}

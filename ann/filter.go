@@ -1,0 +1,224 @@
+package ann
+
+// Filters: which vectors may be found. A filter is computed once for a state of an index, as a set of bits.
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"sort"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed by the first search with it, and
+// again after the index has changed; so use one Filter for many searches, and a new one when the data changes that a [Predicate] looks at. A
+// Filter may be used from any goroutine and with several indexes.
+type Filter struct {
+	set  func(s *rows, to bitset) error // sets the bits of the places that are admitted
+	last atomic.Pointer[admitted]
+}
+
+// rows are the vectors of an index as a filter sees them.
+type rows struct {
+	ids    []int64 // by place; ascending if sorted
+	sorted bool
+	live   bitset // the places that are not removed; nil if all are there
+	place  func(id int64) (place int, ok bool)
+	rank   func() []uint32 // for each place how many vectors were added before it that are there; nil if that is the place
+	count  int             // vectors that are there
+}
+
+// IDRange admits the ids from lo to hi, both included: none if lo is above hi.
+func IDRange(lo, hi int64) *Filter {
+	return &Filter{set: func(s *rows, to bitset) error {
+		if s.sorted {
+			first := sort.Search(len(s.ids), func(i int) bool { return s.ids[i] >= lo })
+			to.setRange(first, max(first, sort.Search(len(s.ids), func(i int) bool { return s.ids[i] > hi })))
+			return nil
+		}
+		for i, id := range s.ids {
+			to.put(i, id >= lo && id <= hi)
+		}
+		return nil
+	}}
+}
+
+// IDSet admits the given ids, of which the index need not have all.
+func IDSet(ids []int64) *Filter {
+	ids = slices.Clone(ids)
+	return &Filter{set: func(s *rows, to bitset) error {
+		for _, id := range ids {
+			if i, ok := s.place(id); ok {
+				to.put(i, true)
+			}
+		}
+		return nil
+	}}
+}
+
+// Mask admits the vectors whose element is true, where element i belongs to the i-th vector of the index in the order in which they were
+// added. A search returns [runtime.ErrDimension] if there are more or fewer elements than vectors.
+func Mask(mask []bool) *Filter {
+	mask = slices.Clone(mask)
+	return &Filter{set: func(s *rows, to bitset) error {
+		if len(mask) != s.count {
+			return fmt.Errorf("ann: a mask of %d elements for %d vectors: %w", len(mask), s.count, runtime.ErrDimension)
+		}
+		rank := s.rank()
+		for i := range s.ids {
+			switch {
+			case rank == nil:
+				to.put(i, mask[i])
+			case s.live.has(i):
+				to.put(i, mask[rank[i]])
+			}
+		}
+		return nil
+	}}
+}
+
+// Predicate admits the ids for which f returns true. f is called once for each id, and must not use the index.
+func Predicate(f func(id int64) bool) *Filter {
+	return &Filter{set: func(s *rows, to bitset) error {
+		for i, id := range s.ids {
+			if s.live.has(i) {
+				to.put(i, f(id))
+			}
+		}
+		return nil
+	}}
+}
+
+// And admits what all filters admit: everything if there are none. A nil filter admits everything here, too.
+func And(filters ...*Filter) *Filter {
+	return combine(filters, true, func(x, y uint64) uint64 { return x & y })
+}
+
+// Or admits what one of the filters admits: nothing if there are none.
+func Or(filters ...*Filter) *Filter {
+	return combine(filters, false, func(x, y uint64) uint64 { return x | y })
+}
+
+func combine(filters []*Filter, first bool, op func(x, y uint64) uint64) *Filter {
+	filters = slices.Clone(filters)
+	return &Filter{set: func(s *rows, to bitset) error {
+		if first {
+			to.setRange(0, len(s.ids))
+		}
+		part := newBitset(len(s.ids))
+		for _, f := range filters {
+			clear(part)
+			if err := f.bits(s, part); err != nil {
+				return err
+			}
+			for i, x := range part {
+				to[i] = op(to[i], x)
+			}
+		}
+		return nil
+	}}
+}
+
+// Not admits what a filter does not.
+func Not(f *Filter) *Filter {
+	return &Filter{set: func(s *rows, to bitset) error {
+		part := newBitset(len(s.ids))
+		if err := f.bits(s, part); err != nil {
+			return err
+		}
+		to.setRange(0, len(s.ids))
+		for i, x := range part {
+			to[i] &^= x
+		}
+		return nil
+	}}
+}
+
+func (f *Filter) bits(s *rows, to bitset) error {
+	if f == nil {
+		to.setRange(0, len(s.ids))
+		return nil
+	}
+	return f.set(s, to)
+}
+
+// admitted is what a filter admits of one state of an index.
+type admitted struct {
+	of    any // the index
+	state uint64
+	count int
+	bits  bitset
+	list  []uint32 // the places in ascending order; nil if they are the count ones from first on
+	first int
+}
+
+// known returns what f admits of a state of an index, or nil if it was not computed last.
+func (f *Filter) known(of any, state uint64) *admitted {
+	if a := f.last.Load(); a != nil && a.of == of && a.state == state {
+		return a
+	}
+	return nil
+}
+
+// admitted computes what f admits of a state of an index, whose vectors rows has.
+func (f *Filter) admitted(of any, state uint64, s *rows) (*admitted, error) {
+	a := &admitted{of: of, state: state, bits: newBitset(len(s.ids))}
+	if err := f.bits(s, a.bits); err != nil {
+		return nil, err
+	}
+	if s.live != nil {
+		for i := range a.bits {
+			a.bits[i] &= s.live[i]
+		}
+	}
+	last := -1
+	for i, x := range a.bits {
+		if x != 0 {
+			if a.count == 0 {
+				a.first = 64*i + bits.TrailingZeros64(x)
+			}
+			last = 64*i + 63 - bits.LeadingZeros64(x)
+			a.count += bits.OnesCount64(x)
+		}
+	}
+	if a.count > 0 && last-a.first+1 != a.count {
+		a.list = make([]uint32, 0, a.count)
+		for i, x := range a.bits {
+			for ; x != 0; x &= x - 1 {
+				a.list = append(a.list, uint32(64*i+bits.TrailingZeros64(x)))
+			}
+		}
+	}
+	f.last.Store(a)
+	return a, nil
+}
+
+// bitset is a set of small numbers. A nil bitset has all of them.
+type bitset []uint64
+
+func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
+
+func (b bitset) has(i int) bool { return b == nil || b[i/64]>>(i%64)&1 != 0 }
+
+func (b bitset) put(i int, in bool) {
+	if in {
+		b[i/64] |= 1 << (i % 64)
+	} else {
+		b[i/64] &^= 1 << (i % 64)
+	}
+}
+
+// setRange adds the numbers from lo to hi-1.
+func (b bitset) setRange(lo, hi int) {
+	for ; lo < hi && lo%64 != 0; lo++ {
+		b.put(lo, true)
+	}
+	for ; lo+64 <= hi; lo += 64 {
+		b[lo/64] = ^uint64(0)
+	}
+	for ; lo < hi; lo++ {
+		b.put(lo, true)
+	}
+}

@@ -1,0 +1,175 @@
+package ann
+
+// The interface of indexes, and making one by name.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Result is a vector that was found.
+type Result struct {
+	ID       int64   `json:"id"`
+	Distance float64 `json:"distance"` // in the unit of the metric
+}
+
+// compare orders results: by distance, NaN last, then by id.
+func (a Result) compare(b Result) int {
+	if an, bn := math.IsNaN(a.Distance), math.IsNaN(b.Distance); an != bn {
+		if an {
+			return 1
+		}
+		return -1
+	} else if !an {
+		if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(a.ID, b.ID)
+}
+
+// Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every method returns
+// [runtime.ErrClosed].
+type Index interface {
+	// Add adds vectors, one row of the index's dimension for each id. A negative id, or one that the index or the call has already, is
+	// runtime.ErrInvalidArgument, a number of components that does not fit runtime.ErrDimension. A call that fails changes nothing.
+	Add(ctx context.Context, ids []int64, vectors []float32) error
+	// Remove removes vectors. An id that the index does not have, or that is there twice, is runtime.ErrInvalidArgument, and nothing is removed.
+	Remove(ctx context.Context, ids []int64) error
+	// Search appends the k nearest of the vectors that the filter admits to dst, in order; all of them if there are fewer. k below 1 is
+	// runtime.ErrInvalidArgument. If it fails, dst is returned as it was.
+	Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error)
+	// SearchBatch returns for each of several queries, one after the other in queries, what Search finds.
+	SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error)
+	// Info describes the index.
+	Info() Info
+	// WriteTo writes the index in the format that Open reads.
+	io.WriterTo
+	// Close releases the index's memory. Closing twice does nothing.
+	Close() error
+}
+
+// Info describes an index.
+type Info struct {
+	Kind         string `json:"kind"`
+	Metric       string `json:"metric"`
+	Dim          int    `json:"dim"`
+	Len          int    `json:"len"` // vectors
+	Precision    string `json:"precision"`
+	Device       string `json:"device"`             // "cpu:0"
+	Fallback     string `json:"fallback,omitempty"` // why the index is not on the device that was asked for
+	DeviceMemory int64  `json:"device_memory"`      // bytes of vectors in the device's memory; -1 if that is not known
+}
+
+// Options are what [New] takes beside the kind. The zero value has the defaults.
+type Options struct {
+	Precision Precision        // of kind gpu
+	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device
+	MaxDim    int              // the largest dimension, 4096 unless set
+	MaxRows   int              // the largest number of vectors; 0 is no limit
+	Session   *runtime.Session // that opens the device; nil is the default session
+}
+
+const mostDim = 4096
+
+// New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
+// CPU, and gpu does that on the active device. Another kind is [runtime.ErrUnknownBackend], a precision or a device with another kind than
+// gpu [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
+// Info tells.
+func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	switch kind {
+	case "gpu":
+	case "brute", "bruteforce":
+		if o.Precision != FP32 || o.Device != "" {
+			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
+		}
+	default:
+		return nil, fmt.Errorf("ann: kind %q is none of brute, bruteforce, gpu: %w", kind, runtime.ErrUnknownBackend)
+	}
+	m, err := ParseMetric(metric)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.check(dim); err != nil {
+		return nil, err
+	}
+	dev, why, err := o.open(ctx, kind)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close() // the index has a handle of its own
+	f, err := NewFlat(dev, dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows})
+	if err != nil {
+		return nil, err
+	}
+	f.kind, f.fallback = kind, why
+	return f, nil
+}
+
+func (o Options) check(dim int) error {
+	if o.MaxDim < 0 || o.MaxRows < 0 {
+		return fmt.Errorf("ann: MaxDim %d and MaxRows %d have to be positive, or 0: %w", o.MaxDim, o.MaxRows, runtime.ErrInvalidArgument)
+	}
+	if most := cmp.Or(o.MaxDim, mostDim); dim < 1 || dim > most {
+		return fmt.Errorf("ann: dimension %d is not from 1 to %d: %w", dim, most, runtime.ErrInvalidArgument)
+	}
+	return o.Precision.check()
+}
+
+// open opens the device of an index, and says why it is not a GPU if one was asked for.
+func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, why string, err error) {
+	s := o.Session
+	if s == nil {
+		if s, err = runtime.Default(); err != nil {
+			return nil, "", err
+		}
+	}
+	if kind != "gpu" {
+		dev, err = s.Open(ctx, "cpu:0")
+		return dev, "", err
+	}
+	if dev, err = s.Open(ctx, cmp.Or(o.Device, "auto")); err != nil {
+		return nil, "", err
+	}
+	switch info := dev.Info(); {
+	case dev.Fallback() != nil:
+		return dev, dev.Fallback().Error(), nil
+	case info.IsGPU() || o.Device != "":
+		return dev, "", nil
+	case s.Config().Fallback == runtime.Require || s.Config().Strict:
+		dev.Close()
+		return nil, "", fmt.Errorf("ann: an index of kind gpu without a GPU: %w", runtime.ErrNoDevice)
+	}
+	return dev, "there is no GPU", nil
+}
+
+// Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
+func Update(ctx context.Context, ix Index, id int64, vector []float32) error {
+	u, ok := ix.(interface {
+		Update(ctx context.Context, id int64, vector []float32) error
+	})
+	if !ok {
+		return fmt.Errorf("ann: update of an index of type %T: %w", ix, runtime.ErrUnsupported)
+	}
+	return u.Update(ctx, id, vector)
+}
+
+// Exact returns what a search finds that compares the query with every vector that the filter admits, whatever the kind of the index: for its recall.
+func Exact(ctx context.Context, ix Index, query []float32, k int, filter *Filter) ([]Result, error) {
+	if e, ok := ix.(interface {
+		Exact(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error)
+	}); ok {
+		return e.Exact(ctx, nil, query, k, filter)
+	}
+	if f, ok := ix.(*Flat); ok {
+		return f.Search(ctx, nil, query, k, filter)
+	}
+	return nil, fmt.Errorf("ann: exact search of an index of type %T: %w", ix, runtime.ErrUnsupported)
+}

@@ -1,0 +1,172 @@
+package ann
+
+// The file format: sections with checksums, and the list of them at the end, so that a file is written in one pass.
+//
+//	0            mark, 8 bytes; version, u32; 52 bytes of zeros
+//	64           sections, each at a multiple of 64
+//	...          the list, 64 bytes for each section: name (8 bytes), position and length (u64), SHA-256, 8 bytes of zeros
+//	end - 64     position of the list and number of sections (u64), length of the file (u64), SHA-256 of the first 64 bytes, the list and these
+//	             24 bytes, the mark
+//
+// Numbers are little-endian.
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+const (
+	mark    = "\x89ann\r\n\x1a\n"
+	version = 1
+	block   = 64 // alignment of sections, and size of the head, the tail and an entry of the list
+)
+
+// section is a part of a file. Its bytes are those of the file.
+type section struct {
+	name string
+	data []byte
+	sum  [sha256.Size]byte
+}
+
+// writer writes a file.
+type writer struct {
+	to   io.Writer
+	at   int64
+	list []byte // entries of the sections so far
+	sum  hash.Hash
+}
+
+// newWriter begins a file.
+func newWriter(to io.Writer) (*writer, error) {
+	w := &writer{to: to, sum: sha256.New()}
+	return w, w.write(head())
+}
+
+func head() []byte {
+	b := make([]byte, block)
+	copy(b, mark)
+	binary.LittleEndian.PutUint32(b[8:], version)
+	return b
+}
+
+func (w *writer) write(b []byte) error {
+	n, err := w.to.Write(b)
+	w.at += int64(n)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// section writes a section of parts, which next returns one by one until it returns nil.
+func (w *writer) section(name string, next func() ([]byte, error)) error {
+	first := w.at
+	w.sum.Reset()
+	for {
+		part, err := next()
+		if err != nil {
+			return err
+		}
+		if len(part) == 0 {
+			break
+		}
+		w.sum.Write(part)
+		if err := w.write(part); err != nil {
+			return err
+		}
+	}
+	entry := make([]byte, block)
+	copy(entry[:8], name)
+	binary.LittleEndian.PutUint64(entry[8:], uint64(first))
+	binary.LittleEndian.PutUint64(entry[16:], uint64(w.at-first))
+	w.sum.Sum(entry[24:24])
+	w.list = append(w.list, entry...)
+	if rest := int(w.at % block); rest > 0 {
+		return w.write(make([]byte, block-rest))
+	}
+	return nil
+}
+
+// bytes writes a section.
+func (w *writer) bytes(name string, data []byte) error {
+	return w.section(name, func() ([]byte, error) {
+		part := data
+		data = nil
+		return part, nil
+	})
+}
+
+// end writes the list and the tail.
+func (w *writer) end() error {
+	tail := make([]byte, 0, block)
+	tail = binary.LittleEndian.AppendUint64(tail, uint64(w.at))
+	tail = binary.LittleEndian.AppendUint64(tail, uint64(len(w.list)/block))
+	tail = binary.LittleEndian.AppendUint64(tail, uint64(w.at)+uint64(len(w.list))+block)
+	w.sum.Reset()
+	w.sum.Write(head())
+	w.sum.Write(w.list)
+	w.sum.Write(tail)
+	tail = append(w.sum.Sum(tail), mark...)
+	if err := w.write(w.list); err != nil {
+		return err
+	}
+	return w.write(tail)
+}
+
+// readSections returns the sections of a file, whose own bytes are not checked yet. The errors match runtime.ErrFormat for anything but a file of this
+// format, runtime.ErrUnsupported for a later version, and runtime.ErrCorrupt for a damaged file.
+func readSections(file []byte) ([]section, error) {
+	corrupt := func(format string, args ...any) ([]section, error) {
+		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	}
+	if !bytes.HasPrefix(file, []byte(mark)) {
+		return nil, fmt.Errorf("ann: the file does not begin with the mark of an index: %w", runtime.ErrFormat)
+	}
+	if len(file) < 2*block {
+		return corrupt("a file of %d bytes is too short", len(file))
+	}
+	if v := binary.LittleEndian.Uint32(file[8:]); v > version {
+		return nil, fmt.Errorf("ann: version %d of the format, and %d is the latest known: %w", v, version, runtime.ErrUnsupported)
+	}
+	tail := file[len(file)-block:]
+	at, count, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:]), binary.LittleEndian.Uint64(tail[16:])
+	end := uint64(len(file) - block)
+	switch {
+	case string(tail[block-len(mark):]) != mark || length != uint64(len(file)):
+		return corrupt("the file does not end as it was written")
+	case at < block || at > end || at%block != 0 || count != (end-at)/block || (end-at)%block != 0:
+		return corrupt("there is no list of sections where the end of the file says")
+	}
+	sum := sha256.New()
+	sum.Write(file[:block])
+	sum.Write(file[at:end])
+	sum.Write(tail[:24])
+	if !bytes.Equal(sum.Sum(nil), tail[24:24+sha256.Size]) {
+		return corrupt("the checksum of the list of sections is wrong")
+	}
+	var list []section
+	for entry := file[at:end]; len(entry) > 0; entry = entry[block:] {
+		first, n := binary.LittleEndian.Uint64(entry[8:]), binary.LittleEndian.Uint64(entry[16:])
+		if first < block || first > at || n > at-first || first%block != 0 {
+			return corrupt("section %q is not in the file", entry[:8])
+		}
+		s := section{name: string(bytes.TrimRight(entry[:8], "\x00")), data: file[first : first+n : first+n]}
+		copy(s.sum[:], entry[24:])
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// verify compares a section with its checksum.
+func (s section) verify() error {
+	if sha256.Sum256(s.data) != s.sum {
+		return fmt.Errorf("ann: the checksum of section %q is wrong: %w", s.name, runtime.ErrCorrupt)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package ann
+
+// Files of vectors: .fvecs, .bvecs and .ivecs of the TEXMEX corpora, and .npy.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// ReadVectors reads vectors, row after row, and their dimension. The end of the name tells the format: .fvecs, .bvecs and .ivecs have for each vector its
+// dimension and then floats, bytes or integers, .npy is NumPy's, a matrix of real numbers. Numbers are rounded to float.
+//
+// Another name is [runtime.ErrUnsupported], a file that is not what its name says [runtime.ErrCorrupt] or [runtime.ErrFormat], and
+// a matrix of other than two dimensions [runtime.ErrDimension].
+func ReadVectors(path string) (vectors []float32, dim int, err error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".fvecs":
+		return readVecs(path, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
+	case ".bvecs":
+		return readVecs(path, 1, func(b []byte) float32 { return float32(b[0]) })
+	case ".ivecs":
+		return readVecs(path, 4, func(b []byte) float32 { return float32(int32(binary.LittleEndian.Uint32(b))) })
+	case ".npy":
+		return readMatrix(path)
+	default:
+		return nil, 0, fmt.Errorf("ann: %s: files of vectors end in .fvecs, .bvecs, .ivecs or .npy: %w", path, runtime.ErrUnsupported)
+	}
+}
+
+// ReadPlaces reads the integers of an .ivecs file, such as the true neighbours of queries, with the errors of [ReadVectors].
+func ReadPlaces(path string) (places []int32, dim int, err error) {
+	return readVecs(path, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+}
+
+// readVecs reads rows of a dimension, an int32, and so many components of size bytes.
+func readVecs[T any](path string, size int, number func(b []byte) T) (all []T, dim int, err error) {
+	m, err := file.Map(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer m.Close()
+	data := m.Data
+	if len(data) < 4 {
+		return nil, 0, fmt.Errorf("ann: %s: a file of %d bytes has no vectors: %w", path, len(data), runtime.ErrCorrupt)
+	}
+	dim = int(int32(binary.LittleEndian.Uint32(data)))
+	if dim < 1 || dim > 1<<24 {
+		return nil, 0, fmt.Errorf("ann: %s: the dimension %d: %w", path, dim, runtime.ErrFormat)
+	}
+	row := 4 + dim*size
+	if len(data)%row != 0 {
+		return nil, 0, fmt.Errorf("ann: %s: %d bytes are no number of vectors of %d components: %w", path, len(data), dim, runtime.ErrCorrupt)
+	}
+	all = make([]T, 0, len(data)/row*dim)
+	for ; len(data) > 0; data = data[row:] {
+		if d := int(int32(binary.LittleEndian.Uint32(data))); d != dim {
+			return nil, 0, fmt.Errorf("ann: %s: vectors of dimension %d and %d: %w", path, dim, d, runtime.ErrCorrupt)
+		}
+		for at := 4; at < row; at += size {
+			all = append(all, number(data[at:]))
+		}
+	}
+	return all, dim, nil
+}
+
+func readMatrix(path string) (vectors []float32, dim int, err error) {
+	a, err := npy.ReadFile(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(a.Shape) != 2 || a.Shape[1] < 1 {
+		return nil, 0, fmt.Errorf("ann: %s: an array of shape %v is no list of vectors: %w", path, a.Shape, runtime.ErrDimension)
+	}
+	vectors = make([]float32, a.Len())
+	switch a.Type {
+	case runtime.F32:
+		coding{Precision: FP32}.decode(vectors, a.Data)
+	case runtime.F16:
+		coding{Precision: FP16}.decode(vectors, a.Data)
+	case runtime.F64:
+		convert[float64](vectors, a.Data)
+	case runtime.I8:
+		convert[int8](vectors, a.Data)
+	case runtime.U8:
+		convert[uint8](vectors, a.Data)
+	case runtime.I16:
+		convert[int16](vectors, a.Data)
+	case runtime.U16:
+		convert[uint16](vectors, a.Data)
+	case runtime.I32:
+		convert[int32](vectors, a.Data)
+	case runtime.U32:
+		convert[uint32](vectors, a.Data)
+	case runtime.I64:
+		convert[int64](vectors, a.Data)
+	case runtime.U64:
+		convert[uint64](vectors, a.Data)
+	default:
+		return nil, 0, fmt.Errorf("ann: %s: components of type %v: %w", path, a.Type, runtime.ErrUnsupported)
+	}
+	return vectors, a.Shape[1], nil
+}
+
+// convert reads little-endian numbers of a fixed size.
+func convert[T float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64](to []float32, data []byte) {
+	var x T
+	size := binary.Size(x)
+	for i := range to {
+		_, _ = binary.Decode(data[i*size:], binary.LittleEndian, &x)
+		to[i] = float32(x)
+	}
+}
+
+// WriteVectors writes vectors to a file that is replaced as a whole: .fvecs or .npy, as its name says; others are [runtime.ErrUnsupported]. A length that is no
+// multiple of the dimension is [runtime.ErrDimension].
+func WriteVectors(path string, vectors []float32, dim int) error {
+	if dim < 1 || len(vectors)%dim != 0 {
+		return fmt.Errorf("ann: %d components are no number of vectors of %d: %w", len(vectors), dim, runtime.ErrDimension)
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".npy":
+		return npy.WriteFile(path, npy.Array{Type: runtime.F32, Shape: []int{len(vectors) / dim, dim}, Data: bytesOf(vectors)})
+	case ".fvecs":
+	default:
+		return fmt.Errorf("ann: %s: vectors are written to .fvecs or .npy: %w", path, runtime.ErrUnsupported)
+	}
+	return file.Replace(path, func(w io.Writer) error {
+		row := make([]byte, 4+4*dim)
+		binary.LittleEndian.PutUint32(row, uint32(dim))
+		for ; len(vectors) > 0; vectors = vectors[dim:] {
+			copy(row[4:], bytesOf(vectors[:dim]))
+			if _, err := w.Write(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

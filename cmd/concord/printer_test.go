@@ -24,11 +24,12 @@ func printing(t *testing.T) map[string][]string {
 	dir := t.TempDir()
 	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"), filepath.Join(dir, "trace.json")
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
-	network, digits := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100)
+	network, digits, index := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100), filepath.Join(dir, "digits.ann")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},
 		{"train", "--device", "cpu:0", "--data", digits, "--epochs", "1", "--checkpoint", network},
+		{"search", "build", "--vectors", "mnist", "--out", index},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
 		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {
@@ -57,6 +58,11 @@ func printing(t *testing.T) map[string][]string {
 		"cache clear":           {},
 		"cache export":          {bundle},
 		"cache import":          {bundle},
+		"search build":          {"--vectors", "mnist", "--out", filepath.Join(dir, "other.ann")},
+		"search query":          {index, "--queries", "mnist", "--limit", "2"},
+		"search info":           {index},
+		"search verify":         {index},
+		"search bench":          {index, "--queries", "mnist", "--limit", "20"},
 		"trace memory":          {trace},
 		"trace run":             {"--", "/bin/sh", "-c", `"$0" doctor >/dev/null`, os.Args[0]},
 		"trace show":            {events},

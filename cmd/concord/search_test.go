@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/ann"
+)
+
+// TestSearch builds indexes of files, searches them, and measures them.
+func TestSearch(t *testing.T) {
+	dir := t.TempDir()
+	name := func(file string) string { return filepath.Join(dir, file) }
+	vectors := []float32{0, 0, 3, 4, 6, 8, 9, 12}
+	require.NoError(t, ann.WriteVectors(name("base.fvecs"), vectors, 2))
+	require.NoError(t, ann.WriteVectors(name("query.npy"), vectors[2:6], 2))
+	require.NoError(t, ann.WriteVectors(name("ids.npy"), []float32{40, 30, 20, 10}, 1))
+	require.NoError(t, os.WriteFile(name("truth.ivecs"), []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 0o600)) // 1 and, wrongly, 0
+	run := func(args ...string) map[string]any {
+		status, stdout, stderr := concord(append(append([]string{"search"}, args...), "--json")...)
+		require.Equal(t, exitOK, status, stderr)
+		return document(t, stdout)
+	}
+	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}} {
+		built := run(append([]string{"build", "--vectors", name("base.fvecs"), "--out", name("base.ann")}, more...)...)
+		assert.EqualValues(t, 4, built["len"])
+		assert.Equal(t, "euclidean", run("info", name("base.ann"))["metric"])
+		assert.EqualValues(t, 2, run("verify", name("base.ann"))["dim"])
+		var where []string
+		if more != nil {
+			where = []string{"--device", "cpu:0"}
+		}
+		speed := run(append([]string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1"}, where...)...)
+		assert.Equal(t, 1.0, speed["recall"])
+		assert.Positive(t, speed["queries_per_second"])
+		assert.Equal(t, 0.5, run(append([]string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1", "--truth", name("truth.ivecs")}, where...)...)["recall"])
+	}
+	run("build", "--vectors", name("base.fvecs"), "--ids", name("ids.npy"), "--metric", "l2sq", "--out", name("base.ann"))
+	assert.Equal(t, map[string]any{"metric": "l2sq", "k": 2.0, "results": []any{
+		map[string]any{"query": 0.0, "ids": []any{30.0, 20.0}, "distances": []any{0.0, 25.0}},
+		map[string]any{"query": 1.0, "ids": []any{20.0, 10.0}, "distances": []any{0.0, 25.0}},
+	}}, run("query", name("base.ann"), "--queries", name("query.npy"), "--k", "2"))
+	status, stdout, stderr := concord("search", "query", name("base.ann"), "--queries", name("query.npy"), "--ids", "30:99", "--limit", "1")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Equal(t, "0: 30 (0) 40 (25)\n", stdout)
+
+	damaged, err := os.ReadFile(name("base.ann"))
+	require.NoError(t, err)
+	damaged[len(damaged)-100] ^= 1 // in the list of sections
+	require.NoError(t, os.WriteFile(name("damaged.ann"), damaged, 0o600))
+	for says, c := range map[string]struct {
+		status int
+		args   []string
+	}{
+		"needs a command":       {exitUsage, []string{}},
+		"--vectors and --out":   {exitUsage, []string{"build", "--vectors", "mnist"}},
+		"is none of euclidean":  {exitUsage, []string{"build", "--vectors", "mnist", "--metric", "l3", "--out", name("x")}},
+		"are for --kind gpu":    {exitUsage, []string{"build", "--vectors", "mnist", "--precision", "fp16", "--out", name("x")}},
+		"--kind is":             {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "tree", "--out", name("x")}},
+		"precision \"fp8\"":     {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "gpu", "--precision", "fp8", "--out", name("x")}},
+		"--queries is missing":  {exitUsage, []string{"query", name("base.ann")}},
+		"--k is 0":              {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--k", "0"}},
+		"FIRST:LAST":            {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--ids", "7"}},
+		"of 784 components":     {exitFailed, []string{"query", name("base.ann"), "--queries", "mnist"}},
+		"no such file":          {exitFailed, []string{"info", name("none.ann")}},
+		"data is corrupt":       {exitFailed, []string{"verify", name("damaged.ann")}},
+		"the mark of an index":  {exitFailed, []string{"verify", name("base.fvecs")}},
+		"1 columns of 4 ids":    {exitFailed, []string{"build", "--vectors", name("query.npy"), "--ids", name("ids.npy"), "--out", name("x")}},
+		"1 neighbours of 2 que": {exitFailed, []string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "2", "--truth", name("truth.ivecs")}},
+	} {
+		status, _, stderr := concord(append([]string{"search"}, c.args...)...)
+		assert.Equal(t, c.status, status, says)
+		assert.Contains(t, stderr, says)
+	}
+}

@@ -1,7 +1,7 @@
 package main
 
-// concord demo: handwritten digits are recognized by their nearest neighbours, on every device. All
-// devices must have the same results.
+// concord demo: handwritten digits are recognized by their nearest neighbours, and by a network, on
+// every device. All devices must have the same results.
 
 import (
 	"context"
@@ -54,7 +54,9 @@ func (a *app) demoCommand() *cobra.Command {
 		Long: `Demo takes 10,000 images of handwritten digits (the test set of MNIST). For each of
 1,000 it finds the nearest of the other 9,000, by distance and top-k kernels, and
 takes over their label. Results are compared with the float64 reference on the CPU: a device
-concords if it finds the same neighbours at the same distances.
+concords if it finds the same neighbours at the same distances. After that a small network learns to read
+the digits on each device, with the same first parameters and batches; its parameters and losses have to be
+those of the reference but for rounding.
 
 cpu:0 runs its own kernels of the catalog (vector instructions, or Go in a build without cgo),
 cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
@@ -81,11 +83,11 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 			fmt.Fprintf(a.stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
 				data.vectors(), data.queries(), data.dim, data.k)
 		}
-		rows, err := a.demoRows(ctx, s, data, targets)
+		rows, networks, err := a.demoRows(ctx, s, data, targets)
 		if err != nil {
 			return err
 		}
-		return a.finishDemo(data, rows)
+		return a.finishDemo(data, rows, networks)
 	})
 	return cmd
 }
@@ -147,17 +149,17 @@ func targetsOf(info runtime.Info) []demoTarget {
 // progress bar.
 const referenceBatch = 50
 
-// demoRows runs the reference and then every target.
-func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, targets []demoTarget) ([]demoRow, error) {
-	bar := a.progress(data.batches(referenceBatch) + len(targets))
+// demoRows runs the reference and then every target, and after that the networks.
+func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, targets []demoTarget) ([]demoRow, []demoNetwork, error) {
+	bar := a.progress(data.batches(referenceBatch) + 2*len(targets) + 1)
 	defer bar.end()
 	bar.doing("cpu:reference, in float64")
 	ref, err := runNeighbours(ctx, s, demoTarget{device: "cpu:reference"}, data, referenceBatch, bar.step)
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the reference, without which nothing can be judged: %w", err)
+		return nil, nil, fmt.Errorf("the reference, without which nothing can be judged: %w", err)
 	}
 	rows := []demoRow{ref.row(demoTarget{label: "cpu:reference", name: "float64"}, data)}
 	rows[0].Verdict = judge
@@ -171,12 +173,13 @@ func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, ta
 			row = demoTargetRow(ctx, s, t, data, ref)
 		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		rows = append(rows, row)
 		bar.step()
 	}
-	return rows, nil
+	networks, err := a.demoNetworks(ctx, s, targets, bar)
+	return rows, networks, err
 }
 
 func demoTargetRow(ctx context.Context, s *runtime.Session, t demoTarget, data *digits, ref *neighbours) demoRow {
@@ -201,25 +204,29 @@ func demoTargetRow(ctx context.Context, s *runtime.Session, t demoTarget, data *
 }
 
 // finishDemo prints the rows and fails if an available device has wrong results.
-func (a *app) finishDemo(data *digits, rows []demoRow) error {
+func (a *app) finishDemo(data *digits, rows []demoRow, networks []demoNetwork) error {
 	counts := map[string]int{}
 	for _, r := range rows {
+		counts[r.Verdict]++
+	}
+	for _, r := range networks {
 		counts[r.Verdict]++
 	}
 	bad := counts[differs] + counts[failed]
 	if a.json {
 		if err := a.print(struct {
-			Queries int            `json:"queries"`
-			Base    int            `json:"base"`
-			Dim     int            `json:"dim"`
-			K       int            `json:"k"`
-			Results []demoRow      `json:"results"`
-			Summary map[string]int `json:"summary"`
-		}{data.queries(), data.vectors(), data.dim, data.k, rows, counts}); err != nil {
+			Queries  int            `json:"queries"`
+			Base     int            `json:"base"`
+			Dim      int            `json:"dim"`
+			K        int            `json:"k"`
+			Results  []demoRow      `json:"results"`
+			Networks []demoNetwork  `json:"networks"`
+			Summary  map[string]int `json:"summary"` // of both
+		}{data.queries(), data.vectors(), data.dim, data.k, rows, networks, counts}); err != nil {
 			return err
 		}
 	} else {
-		a.writeDemo(rows, counts[concords], bad)
+		a.writeDemo(rows, networks, counts[concords], bad)
 	}
 	switch {
 	case bad > 0:
@@ -232,7 +239,7 @@ func (a *app) finishDemo(data *digits, rows []demoRow) error {
 
 // writeDemo prints a row for each available device, and below the table the missing ones; the
 // reference was printed before.
-func (a *app) writeDemo(rows []demoRow, good, bad int) {
+func (a *app) writeDemo(rows []demoRow, networks []demoNetwork, good, bad int) {
 	rest := &strings.Builder{}
 	t := &table{}
 	t.add("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
@@ -263,13 +270,16 @@ func (a *app) writeDemo(rows []demoRow, good, bad int) {
 		t.write(a.stdout, "")
 		fmt.Fprintln(a.stdout)
 	}
+	if len(networks) > 1 {
+		a.writeNetworks(networks)
+	}
 	fmt.Fprint(a.stdout, rest)
 	for _, r := range rows {
 		if _, log, more := strings.Cut(r.Reason, "\n"); more && r.Verdict == failed {
 			fmt.Fprintf(a.stdout, "\n%s:\n%s\n", r.Device, log)
 		}
 	}
-	fmt.Fprintf(a.stdout, "%d concord with the reference, %d do not.\n", good, bad)
+	fmt.Fprintf(a.stdout, "%d results concord with the reference's, %d do not.\n", good, bad)
 }
 
 // driverNative is the value of Built.From for kernels that need no compiler.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/parity"
 )
@@ -95,6 +96,42 @@ func TestCompareFinds(t *testing.T) {
 	assert.Empty(t, reason)
 }
 
+// The network of the reference is that of the CPU, and a wrong one is found.
+func TestDemoNetworks(t *testing.T) {
+	s, err := runtime.New(exactly)
+	require.NoError(t, err)
+	defer s.Close()
+	targets, err := demoTargets(t.Context(), s, []string{"cpu:0"})
+	require.NoError(t, err)
+	var out bytes.Buffer
+	a := newApp(&out, &out)
+	rows, err := a.demoNetworks(t.Context(), s, append(targets, demoTarget{label: "cuda", reason: "not in this build"}), nil)
+	require.NoError(t, err)
+	require.Len(t, rows, 2, "compiled kernels of the CPU have no row of their own, nor have missing devices")
+	assert.Equal(t, concords, rows[1].Verdict, rows[1].Reason)
+	assert.Less(t, float64(rows[1].MaxDifference), 1e-5)
+	assert.Greater(t, float64(rows[1].Accuracy), 0.8)
+	rows = append(rows, demoNetwork{Device: "opencl:0", TrainMS: unknown, Verdict: failed, Reason: "no memory"})
+	a.writeNetworks(rows)
+	assert.Contains(t, out.String(), "failed: no memory")
+
+	n := func() *learned {
+		return &learned{params: []float64{1, 2}, history: &nn.History{ValLoss: []float64{3, 2, 1}}}
+	}
+	_, reason := n().compare(n())
+	assert.Empty(t, reason)
+	for says, spoil := range map[string]func(n *learned){
+		"parameter 1 is 2.1":         func(n *learned) { n.params[1] = 2.1 },
+		"parameter 0 is NaN":         func(n *learned) { n.params[0] = math.NaN() },
+		"the loss after epoch 3 is ": func(n *learned) { n.history.ValLoss[2] = 1.01 },
+	} {
+		got := n()
+		spoil(got)
+		_, reason := got.compare(n())
+		assert.Contains(t, reason, says)
+	}
+}
+
 func TestFinishDemo(t *testing.T) {
 	d := &digits{baseLabel: make([]uint8, 2), queryLabel: make([]uint8, 1), dim: 1, k: 2}
 	target := &demoTarget{label: "cuda"}
@@ -111,7 +148,7 @@ func TestFinishDemo(t *testing.T) {
 			var out, errs bytes.Buffer
 			a := newApp(&out, &errs)
 			a.json = asJSON
-			err := a.finishDemo(d, []demoRow{good, tc.row})
+			err := a.finishDemo(d, []demoRow{good, tc.row}, nil)
 			if tc.status == exitOK {
 				assert.NoError(t, err)
 			} else {
@@ -136,7 +173,7 @@ func TestDemoTable(t *testing.T) {
 		compiled.nothing(absent, "no C++ compiler\nand more"),
 	}
 	var out bytes.Buffer
-	require.NoError(t, newApp(&out, &out).finishDemo(d, rows))
+	require.NoError(t, newApp(&out, &out).finishDemo(d, rows, nil))
 	lines := strings.Split(out.String(), "\n")
 	require.Len(t, lines, 9, out.String())
 	assert.True(t, strings.HasPrefix(lines[1], "DEVICE "))
@@ -144,8 +181,8 @@ func TestDemoTable(t *testing.T) {
 		assert.True(t, strings.HasSuffix(row, "  concords"), row)
 	}
 	assert.Equal(t, []string{"", "Not run: cuda: not in this build", "Not run: cpu:0 (compiled): no C++ compiler",
-		"2 concord with the reference, 0 do not.", ""}, lines[4:])
-	err := newApp(&out, &out).finishDemo(d, rows[:2])
+		"2 results concord with the reference's, 0 do not.", ""}, lines[4:])
+	err := newApp(&out, &out).finishDemo(d, rows[:2], nil)
 	require.ErrorIs(t, err, runtime.ErrNoDevice, "nothing was compared")
 }
 

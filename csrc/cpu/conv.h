@@ -84,17 +84,24 @@ IN int64_t conv_before(int64_t place, int64_t first, int64_t stride, int64_t n) 
 #undef SPLIT
 #define SPLIT 1
 
-// conv_zero and conv_line may write one register more than requested.
+// conv_zero and conv_line may write one register more than requested. Their rows are so short that calls of memset and memcpy, which gcc
+// makes of such loops unless IN_REGISTER hides what they store, would take longer.
 IN void CAT(T, conv_zero)(int64_t n, E *to) {
-  for (int64_t i = 0; i < n; i += W)
-    CAT(T, store)(to + i, CAT(T, zero)());
+  V v = CAT(T, zero)();
+  for (int64_t i = 0; i < n; i += W) {
+    IN_REGISTER(v);
+    CAT(T, store)(to + i, v);
+  }
 }
 
-static void CAT(T, conv_line)(const E *restrict from, int64_t stride, int64_t n, E *restrict to) {
+IN void CAT(T, conv_line)(const E *restrict from, int64_t stride, int64_t n, E *restrict to) {
   int64_t i = 0;
   if (stride == 1) {
-    for (; i + W <= n; i += W)
-      CAT(T, store)(to + i, CAT(T, load)(from + i));
+    for (; i + W <= n; i += W) {
+      V v = CAT(T, load)(from + i);
+      IN_REGISTER(v);
+      CAT(T, store)(to + i, v);
+    }
     if (i < n)
       CAT(T, store)(to + i, CAT(T, loadm)(from + i, CAT(T, first)(n - i)));
   } else if (stride == 2) {

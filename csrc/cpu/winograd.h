@@ -343,9 +343,14 @@ EXPORT(winograd) {
         const float *left = (const float *)s.weights + (t.group * panels + (t.filter + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
         for (int64_t sum = 0; sum < kinds; sum++)
           for (int64_t j = 0; j < some; j++)
-            for (int64_t p = 0; p * GEMM_ROWS < filters; p++)
-              f32_gemm_whole((begin[sum + 1] - begin[sum]) * channels, left + (p * n * n + begin[sum]) * channels * GEMM_ROWS,
-                             right + j * strip + begin[sum] * element + sum * 16, sums + sum * all + j * block + p * tile, 2 * W, 1, 0);
+            for (int64_t p = 0, depth = (begin[sum + 1] - begin[sum]) * channels; p * GEMM_ROWS < filters; p++) {
+              const float *a = left + (p * n * n + begin[sum]) * channels * GEMM_ROWS, *b = right + j * strip + begin[sum] * element + sum * 16;
+              float *to = sums + sum * all + j * block + p * tile;
+              if (filters >= (p + 1) * GEMM_ROWS)
+                f32_gemm_whole(depth, a, b, to, 2 * W, 1, 0);
+              else
+                f32_gemm_kernels[filters - p * GEMM_ROWS][2](depth, a, 1, GEMM_ROWS, b, 2 * W, to, 2 * W, 1, 0, W);
+            }
         V odd = f32_zero();
         for (int64_t j = 0; j < some; j++) {
           int64_t one = from + j * 2 * W, count = winograd_runs(&s, &t, form->step, out_h, out_w, one, conv_less(tiles - one, 2 * W), runs);

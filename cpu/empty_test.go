@@ -314,13 +314,19 @@ func TestConvGivesBack(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		for i, held := range []int{1, 3, 3} { // blocks at the same time
-			p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: 1,
-				dilationH: 1, dilationW: 1, outH: 1, outW: 1, gapW: i % 2, last: i == 2}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
+		for _, trial := range []struct {
+			stride, gap int
+			last        bool
+			most        int // blocks at the same time
+		}{{1, 0, false, 1}, {1, 1, false, 1}, {1, 0, true, 2}, {3, 1, false, 3}} {
+			require.NoError(t, d.scratch.free())
+			d.scratch.closed = false
+			p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: trial.stride,
+				dilationH: 1, dilationW: 1, outH: 1, outW: 1, gapW: trial.gap, last: trial.last}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
 			f := newFence(t, 14)
 			err := p.arrange(f.bytes(4*1024), f.bytes(4*16*1024), nil, f.bytes(4*16))
 			require.ErrorIs(t, err, context.Canceled)
-			assert.Equal(t, held, len(d.scratch.idle))
+			assert.Equal(t, trial.most, len(d.scratch.idle))
 		}
 	})
 }

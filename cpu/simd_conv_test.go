@@ -127,7 +127,7 @@ func TestConvWild(t *testing.T) {
 		if d.simd == nil {
 			t.Skip("the Go kernel has one form")
 		}
-		f, count, winograd, long := newFence(t, 33), 200, 0, 0
+		f, count, winograd, long, phases, apart := newFence(t, 33), 200, 0, 0, 0, 0
 		if brief() {
 			count = 100
 		}
@@ -142,11 +142,18 @@ func TestConvWild(t *testing.T) {
 			} else if s.n*s.k*s.outs() > 0 {
 				winograd += int(flag(p.winograd()))
 			}
+			if s.n*s.k*s.outs() > 0 && s.gapH+s.gapW > 0 {
+				together := p.inPhases()
+				phases += int(flag(together.plan()))
+				apart += int(flag(!together.plan()))
+			}
 			s.run(t, d, f)
 			done++
 		}
 		assert.Positive(t, winograd)
 		assert.Positive(t, long)
+		assert.Positive(t, phases)
+		assert.Positive(t, apart)
 	})
 }
 

@@ -18,6 +18,7 @@
 #define E float
 #include "gemm.h"
 #include "conv.h"
+#include "conv_phases.h"
 #include "conv_long.h"
 #undef T
 #undef E
@@ -30,6 +31,7 @@
 #define E double
 #include "gemm.h"
 #include "conv.h"
+#include "conv_phases.h"
 #include "conv_long.h"
 #undef T
 #undef E

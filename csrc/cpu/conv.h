@@ -284,44 +284,5 @@ EXPORT(CAT(T, conv)) {
     CAT(T, conv_part)(&s, &t);
   }
 }
-
-// Stores n elements of a and of b in turn.
-IN void CAT(T, conv_pairs)(const E *a, const E *b, int64_t n, E *to) {
-  int64_t i = 0;
-  for (; i + W <= n; i += W) {
-    V x = CAT(T, load)(a + i), y = CAT(T, load)(b + i);
-    CAT(T, store)(to + 2 * i, CAT(T, zip0)(x, y));
-    CAT(T, store)(to + 2 * i + W, CAT(T, zip1)(x, y));
-  }
-  if (i == n)
-    return;
-  int64_t left = 2 * (n - i);
-  V x = CAT(T, loadm)(a + i, CAT(T, first)(n - i)), y = CAT(T, loadm)(b + i, CAT(T, first)(n - i));
-  CAT(T, storem)(to + 2 * i, CAT(T, first)(left < W ? left : W), CAT(T, zip0)(x, y));
-  if (left > W)
-    CAT(T, storem)(to + 2 * i + W, CAT(T, first)(left - W), CAT(T, zip1)(x, y));
-}
-
-// Makes rows of which column j comes from part j % count. Words: count, the number of columns, that of lines of a part, the rows of a plane, the parts, each after the
-// other, where the first row goes, the distances there of rows and of planes in elements, the first line and the one after the last.
-EXPORT(CAT(T, conv_zip)) {
-  int64_t count = w[0].i, cols = w[1].i, lines = w[2].i, rows = w[3].i, most = (cols + count - 1) / count;
-  for (int64_t line = w[8].i; line < w[9].i; line++) {
-    E *to = (E *)w[5].p + line % rows * w[6].i + line / rows * w[7].i;
-    const E *from = w[4].p;
-    if (count == 2) {
-      CAT(T, conv_pairs)(from + line * most, from + lines * most + line * (cols / 2), cols / 2, to);
-      if (cols % 2)
-        to[cols - 1] = from[line * most + most - 1];
-      continue;
-    }
-    for (int64_t p = 0; p < count; p++) {
-      int64_t n = (cols - p + count - 1) / count;
-      for (int64_t j = 0; j < n; j++)
-        to[j * count + p] = from[line * n + j];
-      from += lines * n;
-    }
-  }
-}
 #undef V
 #undef W

@@ -52,6 +52,8 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_CONV_F64, f64_conv) \
   F(SIMD_CONV_ZIP_F32, f32_conv_zip) \
   F(SIMD_CONV_ZIP_F64, f64_conv_zip) \
+  F(SIMD_CONV_PHASES_F32, f32_conv_phases) \
+  F(SIMD_CONV_PHASES_F64, f64_conv_phases) \
   F(SIMD_CONV_LONG_F32, f32_conv_long) \
   F(SIMD_CONV_LONG_F64, f64_conv_long) \
   F(SIMD_WINOGRAD, winograd) \
@@ -84,8 +86,9 @@ _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F6
                    SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64,
                "the functions of gemm.h are in the same order for floats and for doubles");
 
-_Static_assert(SIMD_CONV_ZIP_F64 - SIMD_CONV_ZIP_F32 == SIMD_CONV_F64 - SIMD_CONV_F32 && SIMD_CONV_LONG_F64 - SIMD_CONV_LONG_F32 == SIMD_CONV_F64 - SIMD_CONV_F32,
-               "the functions of conv.h and conv_long.h are in pairs, for floats and for doubles");
+_Static_assert(SIMD_CONV_F64 == SIMD_CONV_F32 + 1 && SIMD_CONV_ZIP_F64 == SIMD_CONV_ZIP_F32 + 1 && SIMD_CONV_PHASES_F64 == SIMD_CONV_PHASES_F32 + 1 &&
+                   SIMD_CONV_LONG_F64 == SIMD_CONV_LONG_F32 + 1,
+               "the functions of convolutions are in pairs, for floats and for doubles");
 
 // The sets.
 enum { SIMD_SET_AVX512, SIMD_SET_AVX2, SIMD_SET_NEON };

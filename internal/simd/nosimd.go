@@ -39,6 +39,8 @@ const (
 	ConvF64
 	ConvZipF32
 	ConvZipF64
+	ConvPhasesF32
+	ConvPhasesF64
 	ConvLongF32
 	ConvLongF64
 	Winograd

@@ -63,6 +63,8 @@ const (
 	ConvF64         Op = C.SIMD_CONV_F64
 	ConvZipF32      Op = C.SIMD_CONV_ZIP_F32
 	ConvZipF64      Op = C.SIMD_CONV_ZIP_F64
+	ConvPhasesF32   Op = C.SIMD_CONV_PHASES_F32
+	ConvPhasesF64   Op = C.SIMD_CONV_PHASES_F64
 	ConvLongF32     Op = C.SIMD_CONV_LONG_F32
 	ConvLongF64     Op = C.SIMD_CONV_LONG_F64
 	Winograd        Op = C.SIMD_WINOGRAD

@@ -84,7 +84,7 @@ func (o *objective) call(ctx context.Context, f *tensor.Func, vectors ...[]float
 	defer work.Close()
 	var args []*tensor.Tensor
 	for _, v := range vectors {
-		args = append(args, tensor.From(work, v).Cast(o.m.typ))
+		args = append(args, tensor.From(work, v, len(v)).Cast(o.m.typ))
 	}
 	results, err := f.Call(ctx, append(args, o.d.args(tensor.Iota(work, tensor.I32, o.d.X.Dim(0)))...)...)
 	if o.mistake != nil {
@@ -128,7 +128,7 @@ func (o *objective) begin(ctx context.Context) (w []float64, loss float64, g []f
 func (o *objective) end(ctx context.Context, w []float64) error {
 	work := o.scope.Scope()
 	defer work.Close()
-	return o.m.set(ctx, tensor.From(work, w).Cast(o.m.typ), o.m.values.states)
+	return o.m.set(ctx, tensor.From(work, w, len(w)).Cast(o.m.typ), o.m.values.states)
 }
 
 // Minimize makes up to some steps, and returns the loss before the first and after each. It makes fewer where no step makes the loss less. The model has the

@@ -324,7 +324,8 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) 
 	work := t.scope.Scope()
 	defer work.Close()
 	base := t.at.Batch * c.BatchSize
-	index := tensor.From(work, order[base:min(stop*c.BatchSize, len(order))])
+	order = order[base:min(stop*c.BatchSize, len(order))]
+	index := tensor.From(work, order, len(order))
 	part := func(b int) *tensor.Tensor {
 		first := b*c.BatchSize - base
 		return index.Narrow(0, first, min(c.BatchSize, index.Len()-first))

@@ -399,6 +399,24 @@ func TestValuesOfAnyScope(t *testing.T) {
 	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1, 0, 0}, all(t, m))
 }
 
+// A batch of one example may be the only one, or the first after those that are queued together.
+func TestOneExampleIsLeft(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	for _, n := range []int{1, 2, between + 1, 2*between + 1} {
+		h := fit(t, small(t, s), plain(2, 1), line(s, n))
+		assert.Equal(t, 2, h.Epochs(), "%d examples", n)
+	}
+	c := plain(1, 4)
+	c.Accumulate = 2
+	fit(t, small(t, s), c, line(s, 4*between+1))
+	m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F64, Shape: []int{1}}, Dense{Out: 1, NoBias: true})
+	require.NoError(t, err)
+	x := tensor.From(s, []float64{1, 2, 3}, 3, 1)
+	_, err = LBFGS{}.Minimize(t.Context(), m, MSE{}, Data{X: x, Y: x.Mul(3)}, 20)
+	require.NoError(t, err)
+	assert.InDelta(t, 3, all(t, m)[0], 1e-6, "one parameter")
+}
+
 // With F16 a step of several batches is that of one large batch, but for rounding, and it is skipped as a whole.
 func TestF16Accumulates(t *testing.T) {
 	s := scopeOn(t, "cpu:0")

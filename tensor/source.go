@@ -67,7 +67,7 @@ func Eye(s *Scope, t Type, n int) *Tensor {
 }
 
 // From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest. Without a shape it
-// has one dimension.
+// has one dimension, or none if data is one element.
 func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
 	if len(shape) == 0 && len(data) != 1 {
 		shape = []int{len(data)}

@@ -62,7 +62,7 @@ func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
 	d := lesson{noun: "images", in: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
 	d.X = tensor.From(s, images.Pixels, images.N, images.Rows, images.Cols)
 	if labels {
-		d.Y = tensor.From(s, digits)
+		d.Y = tensor.From(s, digits, len(digits))
 	}
 	return d, nil
 }

@@ -4,7 +4,6 @@ package file
 // to the disk, and renamed.
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +34,7 @@ type Output struct {
 	file *os.File // nil when it is closed
 	dir  *os.Root // of the file; nil: what is written is there at once
 	temp string   // the name in dir until Commit
+	lock *os.File // of the temporary file, until the Output is closed; nil where there are none
 	name string   // the file's directory; nil: output goes directly to the file
 }
 
@@ -49,8 +49,9 @@ type Output struct {
 // directly to files that are not regular, such as a pipe or /dev/full, and to the files of
 // os.Stdout and os.Stderr.
 //
-// A process that is killed leaves a file .concord-… in the directory; a later Create there
-// removes it, once nothing has been written to it for an hour.
+// A process that is killed leaves a file .concord-… in the directory. A later Create there
+// removes it: at once if it was made on this machine since that was started (on Linux), otherwise
+// when nothing has been written to it for an hour.
 //
 // An error is a *fs.PathError with path. The caller owns the Output and must close it.
 func Create(path string) (*Output, error) {
@@ -128,18 +129,29 @@ func (o *Output) beside() error {
 // begin makes the temporary file. old is the existing file, or nil.
 func (o *Output) begin(dir, name string, old *os.File) (err error) {
 	sweep(o.dir, time.Now().Add(-staleAfter))
-	temp, mode := tempPrefix+rand.Text(), fs.FileMode(0o666)
+	mode := fs.FileMode(0o666)
 	if old != nil {
 		// The contents may be private, like those of the old file.
 		mode = 0o600
 	}
-	if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
-		if old != nil && errors.Is(err, fs.ErrPermission) {
-			err = fmt.Errorf("no file can be made in %s, to be put in its place: %w", dir, withoutPath(err))
+	for kept := false; !kept; {
+		temp := tempName()
+		if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+			if old != nil && errors.Is(err, fs.ErrPermission) {
+				err = fmt.Errorf("no file can be made in %s, to be put in its place: %w", dir, withoutPath(err))
+			}
+			return err
 		}
-		return err
+		o.temp, o.name = temp, name
+		if o.lock, kept, err = hold(o.file); err != nil {
+			return err
+		}
+		if !kept { // another process removes it
+			_ = o.closeFile()
+			_ = o.dir.Remove(temp)
+			o.temp = ""
+		}
 	}
-	o.temp, o.name = temp, name
 	if old == nil {
 		return nil
 	}
@@ -241,6 +253,10 @@ func (o *Output) Close() error {
 	if o.temp != "" {
 		err = errors.Join(err, o.dir.Remove(o.temp))
 		o.temp = ""
+	}
+	if o.lock != nil {
+		err = errors.Join(err, o.lock.Close())
+		o.lock = nil
 	}
 	if o.dir != nil {
 		err = errors.Join(err, o.dir.Close())

@@ -3,22 +3,28 @@ package file
 // Removal of files left behind by killed processes.
 
 import (
+	"crypto/rand"
 	"os"
 	"strings"
 	"time"
 )
 
-// A file's temporary name is tempPrefix and tempRandom characters of crypto/rand.Text.
+// A file's temporary name is tempPrefix and tempRandom characters of base 32, random ones but for the first tempHere where
+// [here] is known.
 const (
 	tempPrefix = ".concord-"
 	tempRandom = 26
+	tempHere   = 8
 )
 
+// tempName returns a new temporary name.
+func tempName() string { return tempPrefix + (here() + rand.Text())[:tempRandom] }
+
 // staleAfter is how long ago the last write to a temporary file must be before it counts as left
-// behind.
+// behind, if that is not known otherwise.
 const staleAfter = time.Hour
 
-// sweep removes the temporary files in a directory that were last written before then.
+// sweep removes the temporary files in a directory that were last written before then, and those of processes of this machine that are dead.
 func sweep(root *os.Root, then time.Time) {
 	dir, err := root.Open(".")
 	if err != nil {
@@ -33,6 +39,8 @@ func sweep(root *os.Root, then time.Time) {
 			}
 			if info, err := e.Info(); err == nil && info.ModTime().Before(then) {
 				_ = root.Remove(e.Name()) // another process may do the same, or it is another user's
+			} else if h := here(); h != "" && strings.HasPrefix(e.Name(), tempPrefix+h) {
+				removeAbandoned(root, e.Name())
 			}
 		}
 		if err != nil {

@@ -184,6 +184,7 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '^TestDigits$$/^sim-' ./nn
 
 # Other test targets try a sample of the calls; this one tries all, and prints their number.
 test-fault: sim ## every call into the simulated vendor libraries fails once

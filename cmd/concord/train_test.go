@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -231,5 +232,10 @@ func TestTrainIsKilled(t *testing.T) {
 		if i == 0 {
 			args = append(args, "--resume")
 		}
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".concord-*"))
+	require.NoError(t, err)
+	if goruntime.GOOS == "linux" {
+		assert.LessOrEqual(t, len(left), 1, "what the last one left, and no more")
 	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // TestAllocations finds that repeated searches allocate nothing.
@@ -37,6 +39,29 @@ func TestAllocations(t *testing.T) {
 				t.Skip("the kernels in Go allocate; this device has no others")
 			}
 			assert.Zero(t, testing.AllocsPerRun(100, search), "%v %v %s", c.m, c.p, what)
+		}
+	}
+}
+
+// TestGraphAllocations finds the same for a graph.
+func TestGraphAllocations(t *testing.T) {
+	dev := open(t, "cpu:0")
+	r := rand.New(rand.NewPCG(6, 6))
+	for _, o := range []HNSWOptions{{}, {Codes: true}} {
+		h := hnsw(t, dev, 64, Euclidean, o)
+		require.NoError(t, h.Add(t.Context(), counted(2000), random(r, 2000, 64)))
+		query, dst := random(r, 1, 64), make([]Result, 0, 10)
+		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }), "few": IDRange(300, 330)} {
+			search := func() {
+				if _, err := h.Search(t.Context(), dst, query, 10, filter); err != nil {
+					t.Error(err)
+				}
+			}
+			search()
+			if r, ok := dev.Driver().(driver.Ranker); !ok || !r.Rank(&driver.Ranking{}) {
+				t.Skip("no vector functions")
+			}
+			assert.Zero(t, testing.AllocsPerRun(100, search), "%+v %s", o, what)
 		}
 	}
 }

@@ -73,3 +73,12 @@ func down(heap []candidate, c candidate) {
 	}
 	heap[i] = c
 }
+
+// pop removes the first candidate of a heap, the last one of all.
+func pop(heap []candidate) (candidate, []candidate) {
+	first, last := heap[0], heap[len(heap)-1]
+	if heap = heap[:len(heap)-1]; len(heap) > 0 {
+		down(heap, last)
+	}
+	return first, heap
+}

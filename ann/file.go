@@ -28,8 +28,11 @@ type saved struct {
 	Dim       int     `json:"dim"`
 	Rows      int     `json:"rows"`
 	Precision string  `json:"precision"`
-	Scale     float64 `json:"scale,omitempty"` // of int8scaled, once it is fixed
+	Scale     float64 `json:"scale,omitempty"` // of int8scaled or the codes of hnsw, once it is fixed
 	MaxRows   int     `json:"max_rows,omitempty"`
+
+	HNSW  *HNSWOptions `json:"hnsw,omitempty"`
+	Entry uint64       `json:"entry,omitempty"` // of the graph
 }
 
 // image is an index as it is in a file. The slices are the file's memory, or that of an index.
@@ -40,6 +43,7 @@ type image struct {
 	ids     []int64
 	order   []uint32
 	vectors []byte
+	graph   *graph // of kind hnsw
 }
 
 // WriteTo implements [Index].
@@ -132,14 +136,15 @@ func readImage(data []byte) (*image, []section, error) {
 		return nil, nil, err
 	}
 	m.code = p.scaleOf(nil)
-	if m.Scale != 0 {
+	if m.Scale != 0 && p == INT8Scaled {
 		m.code.scale = m.Scale
 	}
+	scaled := p == INT8Scaled || m.HNSW != nil && m.HNSW.Codes
 	row := m.Dim * p.size()
 	switch {
 	case m.Dim < 1 || m.Dim > math.MaxInt32 || m.Rows < 0 || m.Rows >= math.MaxUint32 || m.MaxRows < 0:
 		return corrupt("%d rows of %d components, of at most %d", m.Rows, m.Dim, m.MaxRows)
-	case m.Scale < 0 || m.Scale > math.MaxFloat32 || m.Scale != 0 && p != INT8Scaled || m.Scale == 0 && p == INT8Scaled && m.Rows > 0:
+	case m.Scale < 0 || m.Scale > math.MaxFloat32 || m.Scale != 0 && !scaled || m.Scale == 0 && scaled && m.Rows > 0:
 		return corrupt("scale %v of %v", m.Scale, p)
 	case len(parts["ids"]) != 8*m.Rows || len(parts["order"]) != 0 && len(parts["order"]) != 4*m.Rows:
 		return corrupt("%d rows have ids of %d bytes and an order of %d", m.Rows, len(parts["ids"]), len(parts["order"]))
@@ -147,6 +152,15 @@ func readImage(data []byte) (*image, []section, error) {
 		return corrupt("%d rows of %d components of %v are %d bytes", m.Rows, m.Dim, p, len(m.vectors))
 	}
 	m.ids, m.order = elements[int64](parts["ids"]), elements[uint32](parts["order"])
+	if (m.Kind == "hnsw") != (m.HNSW != nil) || m.HNSW != nil && p != FP32 {
+		return corrupt("a configuration of hnsw for kind %q, %v", m.Kind, p)
+	}
+	if m.HNSW != nil {
+		if m.graph, err = m.readGraph(parts); err != nil {
+			return nil, nil, err
+		}
+		return m, list, nil
+	}
 	for i, id := range m.ids {
 		if id < 0 || i > 0 && id <= m.ids[i-1] {
 			return corrupt("id %d of row %d is not above the one before", id, i)
@@ -207,7 +221,11 @@ func load(ctx context.Context, data []byte, o Options, release func()) (Index, e
 	m, _, err := readImage(data)
 	var ix Index
 	inPlace := false
-	if err == nil {
+	switch {
+	case err != nil:
+	case m.graph != nil:
+		ix, inPlace, err = m.hnsw(ctx, o, release)
+	default:
 		ix, inPlace, err = m.flat(ctx, o, release)
 	}
 	if release != nil && !inPlace {
@@ -300,7 +318,10 @@ func describe(path string, whole bool) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
-	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1}
+	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1, HNSW: im.HNSW}
+	if im.graph != nil {
+		info.Len -= im.graph.count()
+	}
 	return info, nil
 }
 

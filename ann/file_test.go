@@ -236,6 +236,15 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b.Bytes())
 	}
+	for _, codes := range []bool{false, true} {
+		h := hnsw(f, dev, 2, Euclidean, HNSWOptions{M: 2, Codes: codes})
+		require.NoError(f, h.Add(f.Context(), counted(12), make([]float32, 24)))
+		require.NoError(f, h.Remove(f.Context(), []int64{4}))
+		var b bytes.Buffer
+		_, err := h.WriteTo(&b)
+		require.NoError(f, err)
+		f.Add(b.Bytes())
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = readSections(data)
 		ix, err := Load(t.Context(), bytes.NewReader(sealed(data)), Options{})

@@ -3,6 +3,7 @@ package ann
 // Filters: which vectors may be found. A filter is computed once for a state of an index, as a set of bits.
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -150,7 +151,7 @@ type admitted struct {
 	state uint64
 	count int
 	bits  bitset
-	list  []uint32 // the places in ascending order; nil if they are the count ones from first on
+	list  []uint32 // the places in the order of their ids; nil if they are the count ones from first on, and rows.sorted
 	first int
 }
 
@@ -183,12 +184,15 @@ func (f *Filter) admitted(of any, state uint64, s *rows) (*admitted, error) {
 			a.count += bits.OnesCount64(x)
 		}
 	}
-	if a.count > 0 && last-a.first+1 != a.count {
+	if a.count > 0 && (last-a.first+1 != a.count || !s.sorted) {
 		a.list = make([]uint32, 0, a.count)
 		for i, x := range a.bits {
 			for ; x != 0; x &= x - 1 {
 				a.list = append(a.list, uint32(64*i+bits.TrailingZeros64(x)))
 			}
+		}
+		if !s.sorted {
+			slices.SortFunc(a.list, func(x, y uint32) int { return cmp.Compare(s.ids[x], s.ids[y]) })
 		}
 	}
 	f.last.Store(a)

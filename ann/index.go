@@ -65,6 +65,8 @@ type Info struct {
 	Device       string `json:"device"`             // "cpu:0"
 	Fallback     string `json:"fallback,omitempty"` // why the index is not on the device that was asked for
 	DeviceMemory int64  `json:"device_memory"`      // bytes of vectors in the device's memory; -1 if that is not known
+
+	HNSW *HNSWOptions `json:"hnsw,omitempty"` // of kind hnsw: the options in force
 }
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
@@ -74,24 +76,25 @@ type Options struct {
 	MaxDim    int              // the largest dimension, 4096 unless set
 	MaxRows   int              // the largest number of vectors; 0 is no limit
 	Session   *runtime.Session // that opens the device; nil is the default session
+	HNSW      HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above
 }
 
 const mostDim = 4096
 
 // New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
-// CPU, and gpu does that on the active device. Another kind is [runtime.ErrUnknownBackend], a precision or a device with another kind than
+// CPU, gpu does that on the active device, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with another kind than
 // gpu [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
 	case "gpu":
-	case "brute", "bruteforce":
+	case "brute", "bruteforce", "hnsw":
 		if o.Precision != FP32 || o.Device != "" {
 			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
 		}
 	default:
-		return nil, fmt.Errorf("ann: kind %q is none of brute, bruteforce, gpu: %w", kind, runtime.ErrUnknownBackend)
+		return nil, fmt.Errorf("ann: kind %q is none of brute, hnsw, gpu: %w", kind, runtime.ErrUnknownBackend)
 	}
 	m, err := ParseMetric(metric)
 	if err != nil {
@@ -105,6 +108,14 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 		return nil, err
 	}
 	defer dev.Close() // the index has a handle of its own
+	if kind == "hnsw" {
+		o.HNSW.MaxDim, o.HNSW.MaxRows = o.MaxDim, o.MaxRows
+		h, err := NewHNSW(dev, dim, m, o.HNSW)
+		if err != nil {
+			return nil, err
+		}
+		return h, nil
+	}
 	f, err := NewFlat(dev, dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows})
 	if err != nil {
 		return nil, err

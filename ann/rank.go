@@ -33,11 +33,12 @@ type rankThread struct {
 	ranker          driver.Ranker
 	args            driver.Ranking
 	rows, distances array
-	best            []candidate // a heap
+	best            []candidate // a heap, with places in the list instead of rows
 	run             func()
 }
 
-// ranked returns the k nearest of listed rows for the query that ask brought, in order. They are valid until the next call.
+// ranked returns the k nearest of listed rows for the query that ask brought, in order; of rows at equal distances the first in the list come first.
+// They are valid until the next call.
 func (w *work) ranked(ctx context.Context, vectors []byte, list []uint32, k int) ([]candidate, error) {
 	r := &w.ranking
 	threads := max(1, min(w.e.units, len(list)/rankedAlone))
@@ -78,6 +79,9 @@ func (w *work) ranked(ctx context.Context, vectors []byte, list []uint32, k int)
 	}
 	r.threads[0].best, r.ctx, r.list = all, nil, nil
 	slices.Sort(all)
+	for i, c := range all {
+		all[i] = candidateOf(c.distance(), list[c.row()])
+	}
 	return all, ctx.Err()
 }
 
@@ -93,7 +97,7 @@ func (t *rankThread) work() {
 		t.args.Rows, t.args.Distances = elements[uint32](t.rows.host)[:n], elements[float32](t.distances.host)[:n]
 		t.ranker.Rank(&t.args)
 		for i, d := range t.args.Distances {
-			t.best = offer(t.best, candidateOf(d, t.args.Rows[i]), t.r.k)
+			t.best = offer(t.best, candidateOf(d, uint32(lo+i)), t.r.k)
 		}
 	}
 }

@@ -1,0 +1,428 @@
+package ann
+
+// The graph of HNSW: its layers of links, and how searches and insertions go through it.
+//
+// The links of a vector are a number and so many nodes, in memory of fixed size. Insertions change the links of a vector under one of the locks. Searches
+// read them without a lock, one atomic load each: they may see some of the old links and some of the new ones, all of which
+// are nodes of the graph.
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+type graph struct {
+	m      int
+	seed   uint64
+	factor float64  // of levels
+	first  []uint32 // the links in the first layer: for each node their number and 2·m places
+	level  []uint8  // the highest layer of each node
+	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
+	upper  []uint32
+	hides  []uint64 // a bit for each node that no search returns
+
+	entry    atomic.Uint64 // the node where searches begin, and 1 + its level above; 0 if there is none
+	entering sync.Mutex
+	locks    [1 << 10]sync.Mutex
+}
+
+const topLevel = 32
+
+func newGraph(o HNSWOptions) graph {
+	return graph{m: o.M, seed: o.Seed, factor: 1 / math.Log(float64(o.M))}
+}
+
+// become takes the contents of another graph, which no one else uses.
+func (g *graph) become(x *graph) {
+	g.first, g.level, g.at, g.upper, g.hides = x.first, x.level, x.at, x.upper, x.hides
+	g.entry.Store(x.entry.Load())
+}
+
+// extend adds nodes up to n, hidden and without links.
+func (g *graph) extend(n int) {
+	have := len(g.level)
+	g.first = append(g.first, make([]uint32, (n-have)*(2*g.m+1))...)
+	for i := have; i < n; i++ {
+		level := g.levelOf(i)
+		g.level = append(g.level, uint8(level))
+		g.at = append(g.at, uint32(len(g.upper)/(g.m+1)))
+		g.upper = append(g.upper, make([]uint32, level*(g.m+1))...)
+	}
+	for len(g.hides) < (n+63)/64 {
+		g.hides = append(g.hides, 0)
+	}
+	for i := have; i < n; i++ {
+		g.hide(i, true)
+	}
+}
+
+// levelOf returns the level of a node: a random number that follows from the seed and the node alone.
+func (g *graph) levelOf(node int) int {
+	r := rand.New(rand.NewPCG(g.seed, uint64(node)))
+	return min(int(-math.Log(1-r.Float64())*g.factor), topLevel)
+}
+
+func (g *graph) hide(node int, hide bool) {
+	word, bit := &g.hides[node/64], uint64(1)<<(node%64)
+	if hide {
+		atomic.OrUint64(word, bit)
+	} else {
+		atomic.AndUint64(word, ^bit)
+	}
+}
+
+func (g *graph) hidden(node uint32) bool {
+	return atomic.LoadUint64(&g.hides[node/64])>>(node%64)&1 != 0
+}
+
+// links returns the links of a node in a layer: their number, and the places for them.
+func (g *graph) links(node uint32, layer int) []uint32 {
+	if layer == 0 {
+		size := 2*g.m + 1
+		return g.first[int(node)*size:][:size]
+	}
+	size := g.m + 1
+	return g.upper[(int(g.at[node])+layer-1)*size:][:size]
+}
+
+// set replaces links, whose lock the caller holds.
+func set(links []uint32, nodes []candidate) {
+	for i, c := range nodes {
+		atomic.StoreUint32(&links[1+i], c.row())
+	}
+	atomic.StoreUint32(&links[0], uint32(len(nodes)))
+}
+
+// begin returns the node where searches begin and its level, or ok false if the graph is empty.
+func (g *graph) begin() (node uint32, level int, ok bool) {
+	e := g.entry.Load()
+	return uint32(e), int(e>>32) - 1, e != 0
+}
+
+// searcher is the memory of one search or insertion at a time. What the device reads and writes is the device's memory.
+type searcher struct {
+	h       *HNSW
+	query   array
+	code    array // the query in bytes, with option Codes
+	rows    array // the nodes that are compared next, and their distances
+	dist    array
+	args    driver.Ranking
+	visited []uint16 // the nodes that were seen: those whose number is round
+	round   uint16
+	next    []candidate // nodes to follow, as a heap with the nearest in front: the numbers are inverted
+	best    []candidate // the nearest nodes found, as a heap with the farthest in front
+	chosen  []candidate
+	layers  []candidate // the links of a node that is inserted, layer by layer from above, with noCandidate after each
+	links   []candidate
+}
+
+// noCandidate is no node: there are fewer.
+const noCandidate = candidate(math.MaxUint64)
+
+// searchers keeps searchers that are not in use.
+type searchers struct {
+	mu   sync.Mutex
+	idle []*searcher
+}
+
+func (ss *searchers) take(h *HNSW) (*searcher, error) {
+	ss.mu.Lock()
+	var s *searcher
+	if n := len(ss.idle); n > 0 {
+		s, ss.idle = ss.idle[n-1], ss.idle[:n-1]
+	}
+	ss.mu.Unlock()
+	if s == nil {
+		s = &searcher{h: h}
+		w := work{e: h.e}
+		for _, err := range []error{w.grow(&s.query, runtime.F32, h.e.dim), w.grow(&s.code, runtime.I8, h.e.dim), w.grow(&s.rows, runtime.U32, 2*h.o.M+1),
+			w.grow(&s.dist, runtime.F32, 2*h.o.M+1)} {
+			if err != nil {
+				s.close()
+				return nil, err
+			}
+		}
+	}
+	if n := len(h.level); len(s.visited) < n {
+		s.visited, s.round = make([]uint16, n+n/4), 0
+	}
+	s.args = driver.Ranking{Metric: h.e.metric.onNearest(), Type: runtime.F32, Dim: h.e.dim, Vectors: h.rows}
+	if h.codes != nil {
+		s.args.Type, s.args.Vectors = runtime.I8, h.codes
+	}
+	return s, nil
+}
+
+// ask takes a query. It returns it in the form of points.
+func (s *searcher) ask(query []float32) []byte {
+	copy(s.query.host, bytesOf(query))
+	if s.h.codes == nil {
+		return s.query.host
+	}
+	s.h.code.encode(s.code.host, query)
+	return s.code.host
+}
+
+// again computes the distances of the best from the query's floats, if they are those of codes.
+func (s *searcher) again() {
+	if s.h.codes == nil {
+		return
+	}
+	s.args.Type, s.args.Vectors = runtime.F32, s.h.rows
+	list := elements[uint32](s.rows.host)
+	for lo := 0; lo < len(s.best); lo += len(list) {
+		some := s.best[lo:min(lo+len(list), len(s.best))]
+		for i, c := range some {
+			list[i] = c.row()
+		}
+		for i, d := range s.compare(s.query.host, len(some)) {
+			some[i] = candidateOf(d, list[i])
+		}
+	}
+}
+
+func (s *searcher) close() {
+	s.query.close()
+	s.code.close()
+	s.rows.close()
+	s.dist.close()
+}
+
+func (ss *searchers) give(s *searcher) {
+	ss.mu.Lock()
+	ss.idle = append(ss.idle, s)
+	ss.mu.Unlock()
+}
+
+func (ss *searchers) close() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.idle {
+		s.close()
+	}
+	ss.idle = nil
+}
+
+// compare returns the distances of the first n nodes of s.rows from a query, in the memory of s.dist.
+func (s *searcher) compare(query []byte, n int) []float32 {
+	s.args.Query, s.args.Rows, s.args.Distances = query, elements[uint32](s.rows.host)[:n], elements[float32](s.dist.host)[:n]
+	if s.h.e.ranker != nil {
+		s.h.e.ranker.Rank(&s.args)
+		return s.args.Distances
+	}
+	x := elements[float32](query)[:s.h.e.dim]
+	for i, node := range s.args.Rows {
+		s.args.Distances[i] = float32(s.h.e.metric.distance(x, elements[float32](s.h.row(node))))
+	}
+	return s.args.Distances
+}
+
+// one returns a node with its distance.
+func (s *searcher) one(query []byte, node uint32) candidate {
+	elements[uint32](s.rows.host)[0] = node
+	return candidateOf(s.compare(query, 1)[0], node)
+}
+
+// descend follows links of the layers from high down to above low, always to the nearest node.
+func (h *HNSW) descend(s *searcher, query []byte, at candidate, high, low int) candidate {
+	list := elements[uint32](s.rows.host)
+	for layer := high; layer > low; {
+		links := h.links(at.row(), layer)
+		n := int(atomic.LoadUint32(&links[0]))
+		for i := range n {
+			list[i] = atomic.LoadUint32(&links[1+i])
+		}
+		nearer := at
+		for i, d := range s.compare(query, n) {
+			nearer = min(nearer, candidateOf(d, list[i]))
+		}
+		if nearer == at {
+			layer--
+		}
+		at = nearer
+	}
+	return at
+}
+
+// explore finds the ef nearest nodes of a layer that can be reached from one, those that admits allows and, if seen is set, that are not hidden. It leaves
+// them in s.best, a heap.
+func (h *HNSW) explore(s *searcher, query []byte, from candidate, layer, ef int, seen bool, admits bitset) {
+	if s.round++; s.round == 0 {
+		clear(s.visited)
+		s.round = 1
+	}
+	visited, round, list := s.visited, s.round, elements[uint32](s.rows.host)
+	next, best := append(s.next[:0], ^from), s.best[:0]
+	visited[from.row()] = round
+	plain := !seen && admits == nil
+	if plain || (!seen || !h.hidden(from.row())) && admits.has(int(from.row())) {
+		best = append(best, from)
+	}
+	for len(next) > 0 {
+		var c candidate
+		c, next = pop(next)
+		if c = ^c; len(best) == ef && c > best[0] {
+			break
+		}
+		links := h.links(c.row(), layer)
+		n := 0
+		for i := range links[1 : 1+atomic.LoadUint32(&links[0])] {
+			if node := atomic.LoadUint32(&links[1+i]); visited[node] != round {
+				visited[node] = round
+				list[n] = node
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		s.args.Bound = 0
+		if len(best) == ef {
+			s.args.Bound = best[0].distance()
+		}
+		for i, d := range s.compare(query, n) {
+			c := candidateOf(d, list[i])
+			if len(best) == ef && c > best[0] {
+				continue
+			}
+			next = push(next, ^c)
+			if plain || (!seen || !h.hidden(c.row())) && admits.has(int(c.row())) {
+				best = offer(best, c, ef)
+			}
+		}
+	}
+	s.next, s.best, s.args.Bound = next, best, 0
+}
+
+// insert links a new node.
+func (h *HNSW) insert(s *searcher, node uint32) {
+	level := int(h.level[node])
+	begin, top, ok := h.begin()
+	if !ok {
+		h.entering.Lock()
+		if begin, top, ok = h.begin(); !ok {
+			h.entry.Store(uint64(level+1)<<32 | uint64(node))
+		}
+		h.entering.Unlock()
+		if !ok {
+			return
+		}
+	}
+	query := h.point(node)
+	at := h.descend(s, query, s.one(query, begin), top, level)
+	s.layers = s.layers[:0]
+	for layer := min(level, top); layer >= 0; layer-- {
+		h.explore(s, query, at, layer, h.o.EfConstruction, false, nil)
+		slices.Sort(s.best)
+		at = s.best[0]
+		s.layers = append(s.layers, h.choose(s, s.best, h.m)...)
+		s.layers = append(s.layers, noCandidate)
+	}
+	// From the first layer upwards: an insertion that comes down to this node then finds its links in every layer below.
+	for layer := 0; len(s.layers) > 0; layer++ {
+		s.layers = s.layers[:len(s.layers)-1]
+		first := len(s.layers)
+		for first > 0 && s.layers[first-1] != noCandidate {
+			first--
+		}
+		h.connect(s, node, layer, s.layers[first:])
+		s.layers = s.layers[:first]
+	}
+	if level > top {
+		h.entering.Lock()
+		if _, top, _ := h.begin(); level > top {
+			h.entry.Store(uint64(level+1)<<32 | uint64(node))
+		}
+		h.entering.Unlock()
+	}
+}
+
+// connect links a node with others in both directions.
+func (h *HNSW) connect(s *searcher, node uint32, layer int, chosen []candidate) {
+	s.links = append(s.links[:0], chosen...)
+	lock := &h.locks[node%uint32(len(h.locks))]
+	lock.Lock()
+	links := h.links(node, layer)
+	for _, other := range links[1 : 1+links[0]] { // which another insertion has linked with this node meanwhile
+		if len(s.links) < len(links)-1 && !slices.ContainsFunc(s.links, func(c candidate) bool { return c.row() == other }) {
+			s.links = append(s.links, candidate(other))
+		}
+	}
+	set(links, s.links)
+	lock.Unlock()
+	for _, c := range s.links {
+		h.linkBack(s, c.row(), node, layer)
+	}
+}
+
+// linkBack adds a link, and drops others if there are too many.
+func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int) {
+	lock := &h.locks[from%uint32(len(h.locks))]
+	lock.Lock()
+	defer lock.Unlock()
+	links := h.links(from, layer)
+	n := int(links[0])
+	if slices.Contains(links[1:1+n], to) {
+		return
+	}
+	if n < len(links)-1 {
+		atomic.StoreUint32(&links[1+n], to)
+		atomic.StoreUint32(&links[0], uint32(n+1))
+		return
+	}
+	list := elements[uint32](s.rows.host)
+	copy(list, links[1:])
+	list[n] = to
+	all := s.next[:0]
+	for i, d := range s.compare(h.point(from), n+1) {
+		all = append(all, candidateOf(d, list[i]))
+	}
+	slices.Sort(all)
+	s.next = all
+	set(links, h.choose(s, all, n))
+}
+
+// checked is the number of chosen nodes that are compared with a candidate at a time: mostly one of the first ones decides.
+const checked = 8
+
+// choose returns up to m of sorted candidates, each of which is nearer to the node that they are candidates for than to any one before: so links
+// lead in different directions.
+func (h *HNSW) choose(s *searcher, all []candidate, m int) []candidate {
+	chosen := s.chosen[:0]
+	list := elements[uint32](s.rows.host)
+	for _, c := range all {
+		if len(chosen) == m {
+			break
+		}
+		good := true
+		for lo := 0; lo < len(chosen) && good; lo += checked {
+			some := chosen[lo:min(lo+checked, len(chosen))]
+			for i, other := range some {
+				list[i] = other.row()
+			}
+			for _, d := range s.compare(h.point(c.row()), len(some)) {
+				good = good && d >= c.distance()
+			}
+		}
+		if good {
+			chosen = append(chosen, c)
+		}
+	}
+	s.chosen = chosen
+	return chosen
+}
+
+// count returns the number of hidden nodes.
+func (g *graph) count() (n int) {
+	for _, word := range g.hides {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}

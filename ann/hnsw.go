@@ -1,0 +1,434 @@
+package ann
+
+// HNSW: a graph of neighbours in layers (Malkov and Yashunin, 2018). Here are its vectors, ids and changes; graph.go has the graph.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a query with few vectors. Its vectors
+// are floats in the memory of the host.
+//
+// Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
+// wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
+// call when the removed vectors are more than the others.
+type HNSW struct {
+	e        *engine
+	o        HNSWOptions
+	kind     string
+	writing  sync.Mutex
+	searches searchers
+	works    works
+
+	mu     sync.RWMutex // its writer replaces what follows; searches, and Add while it links, are readers
+	closed bool
+	state  uint64
+	base   *runtime.Buffer
+	rows   []byte          // base's memory
+	coded  *runtime.Buffer // bytes for the vectors, with option Codes
+	codes  []byte          // its memory
+	code   coding
+	ids    []int64
+	nodes  map[int64]uint32
+	gone   int // removed vectors
+	graph
+}
+
+// HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+type HNSWOptions struct {
+	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 16
+	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 200
+	EfSearch        int    `json:"ef_search"`        // those of a search, which are never fewer than k; max(k, 50)
+	InitialCapacity int    `json:"initial_capacity"` // vectors for which there is room at first; 10,000
+	Seed            uint64 `json:"seed"`             // of the layers; with one thread the same graph comes of the same seed
+	Threads         int    `json:"threads"`          // of Add and SearchBatch, at most 1024; as many as Go uses
+	Codes           bool   `json:"codes,omitempty"`  // keep a byte for each component too, follow the graph by these, and compare what was found by floats
+	MaxDim          int    `json:"-"`                // the largest dimension, 4096 unless set
+	MaxRows         int    `json:"-"`                // the largest number of vectors; 0 is no limit
+}
+
+// withDefaults checks options and fills in what is not set.
+func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
+	if min(o.M, o.EfConstruction, o.EfSearch, o.InitialCapacity, o.Threads, o.MaxRows, o.MaxDim) < 0 {
+		return o, fmt.Errorf("ann: options of hnsw have to be positive, not %+v: %w", o, runtime.ErrInvalidArgument)
+	}
+	o.M, o.InitialCapacity = cmp.Or(o.M, 16), cmp.Or(o.InitialCapacity, 10_000)
+	o.EfConstruction = cmp.Or(o.EfConstruction, max(200, o.M))
+	switch {
+	case o.M < 2 || o.M > mostLinks:
+		return o, fmt.Errorf("ann: M is %d, which has to be from 2 to %d: %w", o.M, mostLinks, runtime.ErrInvalidArgument)
+	case o.EfConstruction < o.M:
+		return o, fmt.Errorf("ann: EfConstruction is %d, which has to be at least M, %d: %w", o.EfConstruction, o.M, runtime.ErrInvalidArgument)
+	case o.Threads > mostThreads:
+		return o, fmt.Errorf("ann: %d threads are more than %d: %w", o.Threads, mostThreads, runtime.ErrInvalidArgument)
+	}
+	return o, nil
+}
+
+const mostLinks, mostThreads = 1024, 1024
+
+// NewHNSW makes an empty index. dev is a device whose memory the host sees, such as cpu:0, and any other [runtime.ErrUnsupported]; it stays open
+// while the index is.
+func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := (Options{MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim); err != nil {
+		return nil, err
+	}
+	o.MaxDim = 0 // which has been checked
+	e, err := newEngine(dev, dim, m, FP32)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !e.host:
+		err = fmt.Errorf("ann: hnsw on %v, whose memory the host does not see: %w", dev, runtime.ErrUnsupported)
+	case o.Codes && e.ranker == nil:
+		err = fmt.Errorf("ann: codes of vectors for %v on %v: %w", m, dev, runtime.ErrUnsupported)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return &HNSW{e: e, o: o, kind: "hnsw", nodes: map[int64]uint32{}, graph: newGraph(o)}, nil
+}
+
+func (h *HNSW) check() error {
+	if h.closed {
+		return fmt.Errorf("ann: %w", runtime.ErrClosed)
+	}
+	return nil
+}
+
+// Close implements [Index]. It waits for searches and changes that run.
+func (h *HNSW) Close() error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil
+	}
+	h.closed = true
+	h.searches.close()
+	h.works.close()
+	h.free()
+	return h.e.close()
+}
+
+// free frees the memory of the vectors.
+func (h *HNSW) free() {
+	if h.base != nil {
+		h.base.Close()
+	}
+	if h.coded != nil {
+		h.coded.Close()
+	}
+}
+
+// Info implements [Index].
+func (h *HNSW) Info() Info {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	o := h.o
+	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: len(h.nodes), Precision: h.e.code.String(), Device: h.e.dev.String(),
+		DeviceMemory: -1, HNSW: &o}
+}
+
+// SetEfSearch changes the number of vectors that searches keep in view, as HNSWOptions.EfSearch sets it: more find more of the nearest, and take longer.
+// One below 0 is [runtime.ErrInvalidArgument].
+func (h *HNSW) SetEfSearch(ef int) error {
+	if ef < 0 {
+		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.o.EfSearch = ef
+	return nil
+}
+
+// Len returns the number of vectors.
+func (h *HNSW) Len() int {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return len(h.nodes)
+}
+
+// Get returns a vector. An id that the index does not have is [runtime.ErrInvalidArgument].
+func (h *HNSW) Get(_ context.Context, id int64) ([]float32, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	node, ok := h.nodes[id]
+	if !ok {
+		return nil, unknown(id)
+	}
+	return append([]float32(nil), elements[float32](h.row(node))...), nil
+}
+
+// row returns the memory of a vector.
+func (h *HNSW) row(node uint32) []byte {
+	size := 4 * h.e.dim
+	return h.rows[int(node)*size:][:size]
+}
+
+// Add implements [Index]. The vectors are linked on several threads. If ctx is done before they all are, none of them is in the index.
+func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if err := h.check(); err != nil {
+		return err
+	}
+	if err := checkRows(len(ids), len(vectors), h.e.dim); err != nil || len(ids) == 0 {
+		return err
+	}
+	has := func(id int64) bool { _, ok := h.nodes[id]; return ok }
+	if _, err := inOrder(ids, has); err != nil {
+		return err
+	}
+	if total := len(h.nodes) + len(ids); h.o.MaxRows > 0 && total > h.o.MaxRows {
+		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, h.o.MaxRows, runtime.ErrBudget)
+	}
+	return h.add(ctx, ids, vectors)
+}
+
+// add adds vectors that were checked, and hides those that have had their ids. The caller holds writing.
+func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
+	if h.gone > len(h.nodes) {
+		if err := h.compact(ctx); err != nil {
+			return err
+		}
+	}
+	first := len(h.ids)
+	if n := first + len(ids); n > math.MaxInt32 || n > math.MaxInt/8/h.e.dim {
+		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
+	}
+	h.mu.Lock()
+	err := h.extend(ids, vectors)
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	err = h.link(ctx, first, len(ids))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.gone += len(ids)
+		return err
+	}
+	for i, id := range ids {
+		if old, ok := h.nodes[id]; ok {
+			h.hide(int(old), true)
+			h.gone++
+		}
+		h.hide(first+i, false)
+		h.nodes[id] = uint32(first + i)
+	}
+	h.state++
+	return nil
+}
+
+// extend makes room for new vectors and stores them, hidden and without links.
+func (h *HNSW) extend(ids []int64, vectors []float32) error {
+	have := len(h.ids)
+	n, capacity := have+len(ids), len(h.rows)/(4*h.e.dim)
+	if n > capacity {
+		size := max(n, capacity+capacity/2)
+		if capacity == 0 {
+			size = max(n, min(h.o.InitialCapacity, (1<<28)/(4*h.e.dim)))
+		}
+		if err := h.resize(size); err != nil && size > n {
+			err = h.resize(n)
+			if err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	copy(h.rows[have*4*h.e.dim:], bytesOf(vectors))
+	if h.o.Codes {
+		if h.code.scale == 0 {
+			h.code = INT8Scaled.scaleOf(vectors)
+		}
+		h.code.encode(h.codes[have*h.e.dim:], vectors)
+	}
+	h.ids = append(h.ids, ids...)
+	h.graph.extend(n)
+	return nil
+}
+
+// resize moves the vectors to memory for a number of them.
+func (h *HNSW) resize(n int) error {
+	base, rows, err := h.alloc(runtime.F32, n)
+	if err != nil {
+		return err
+	}
+	var coded *runtime.Buffer
+	var codes []byte
+	if h.o.Codes {
+		if coded, codes, err = h.alloc(runtime.I8, n); err != nil {
+			return errors.Join(err, base.Close())
+		}
+	}
+	copy(rows, h.rows[:len(h.ids)*4*h.e.dim])
+	if codes != nil {
+		copy(codes, h.codes[:len(h.ids)*h.e.dim])
+	}
+	h.free()
+	h.base, h.rows, h.coded, h.codes = base, rows, coded, codes
+	return nil
+}
+
+// alloc returns the device's memory for vectors, as a buffer and as the host sees it.
+func (h *HNSW) alloc(t runtime.Type, n int) (*runtime.Buffer, []byte, error) {
+	b, err := h.e.dev.Alloc(t, n*h.e.dim)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.SetTag("vectors")
+	memory, err := runtime.HostBytes(b)
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return b, memory, nil
+}
+
+// point returns the memory of a vector as distances in the graph are computed with it.
+func (h *HNSW) point(node uint32) []byte {
+	if h.codes != nil {
+		return h.codes[int(node)*h.e.dim:][:h.e.dim]
+	}
+	return h.row(node)
+}
+
+// link links new vectors on several threads.
+func (h *HNSW) link(ctx context.Context, first, n int) error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, min(h.threads(), n))
+	for t := range errs {
+		wait.Go(func() {
+			s, err := h.searches.take(h)
+			if err != nil {
+				errs[t] = err
+				return
+			}
+			defer h.searches.give(s)
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				h.insert(s, uint32(first+i))
+			}
+			errs[t] = ctx.Err()
+		})
+	}
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// threads returns the number of threads that add or search for many vectors.
+func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, goruntime.GOMAXPROCS(0)) }
+
+// Remove implements [Index].
+func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if err := errors.Join(h.check(), ctx.Err()); err != nil {
+		return err
+	}
+	seen := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		if _, ok := h.nodes[id]; !ok {
+			return unknown(id)
+		}
+		if seen[id] {
+			return fmt.Errorf("ann: the id %d is there twice: %w", id, runtime.ErrInvalidArgument)
+		}
+		seen[id] = true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range ids {
+		h.hide(int(h.nodes[id]), true)
+		delete(h.nodes, id)
+	}
+	h.gone += len(ids)
+	h.state++
+	return nil
+}
+
+// Update replaces the vector of an id: it removes the old one and adds the new one. An id that the index does not have is [runtime.ErrInvalidArgument].
+func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if err := h.check(); err != nil {
+		return err
+	}
+	if err := checkRows(1, len(vector), h.e.dim); err != nil {
+		return err
+	}
+	if _, ok := h.nodes[id]; !ok {
+		return unknown(id)
+	}
+	return h.add(ctx, []int64{id}, vector)
+}
+
+// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones. Until it is done searches use the old graph.
+func (h *HNSW) Compact(ctx context.Context) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if err := h.check(); err != nil {
+		return err
+	}
+	return h.compact(ctx)
+}
+
+func (h *HNSW) compact(ctx context.Context) error {
+	if h.gone == 0 {
+		return nil
+	}
+	o := h.o
+	o.InitialCapacity = len(h.nodes)
+	anew := &HNSW{e: h.e, o: o, nodes: map[int64]uint32{}, graph: newGraph(o)}
+	var ids []int64
+	var vectors []float32
+	for i, id := range h.ids {
+		if !h.hidden(uint32(i)) {
+			ids = append(ids, id)
+			vectors = append(vectors, elements[float32](h.row(uint32(i)))...)
+		}
+	}
+	var err error
+	if len(ids) > 0 {
+		err = anew.add(ctx, ids, vectors)
+	}
+	anew.searches.close()
+	if err != nil {
+		anew.free()
+		return fmt.Errorf("ann: compact: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.free()
+	h.base, h.rows, h.coded, h.codes, h.code = anew.base, anew.rows, anew.coded, anew.codes, anew.code
+	h.ids, h.nodes, h.gone, h.state = anew.ids, anew.nodes, 0, h.state+1
+	h.graph.become(&anew.graph)
+	return nil
+}

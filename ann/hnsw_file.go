@@ -1,0 +1,139 @@
+package ann
+
+// An HNSW index in a file.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// WriteTo implements [Index]. It waits for changes that run.
+func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if err := h.check(); err != nil {
+		return 0, err
+	}
+	o := h.o
+	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(), MaxRows: h.o.MaxRows,
+		Scale: h.code.scale, HNSW: &o, Entry: h.entry.Load()}
+	vectors := h.rows[:len(h.ids)*4*h.e.dim]
+	return writeIndex(to, c, func() ([]byte, error) {
+		part := vectors[:min(len(vectors), 4<<20)]
+		vectors = vectors[len(part):]
+		return part, nil
+	}, section{name: "ids", data: bytesOf(h.ids)}, section{name: "order"}, section{name: "level", data: h.level}, section{name: "hides", data: bytesOf(h.hides)},
+		section{name: "first", data: bytesOf(h.first)}, section{name: "upper", data: bytesOf(h.upper)})
+}
+
+// readGraph reads and checks the graph of a file: no search of it leaves its memory.
+func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
+	corrupt := func(format string, args ...any) (*graph, error) {
+		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	}
+	o := *m.HNSW
+	o.MaxRows = m.MaxRows
+	o, err := o.withDefaults()
+	if err != nil || o.M != m.HNSW.M || o.EfConstruction != m.HNSW.EfConstruction {
+		return corrupt("options of the graph: %+v", *m.HNSW)
+	}
+	m.HNSW = &o
+	g := newGraph(o)
+	n := m.Rows
+	if len(parts["level"]) != n || len(parts["hides"]) != (n+63)/64*8 || len(parts["first"]) != 4*n*(2*g.m+1) {
+		return corrupt("the links of %d vectors are %d bytes", n, len(parts["first"]))
+	}
+	g.level, g.hides = slices.Clone(parts["level"]), slices.Clone(elements[uint64](parts["hides"]))
+	g.first, g.upper = slices.Clone(elements[uint32](parts["first"])), slices.Clone(elements[uint32](parts["upper"]))
+	at := 0
+	for _, level := range g.level {
+		if level > topLevel {
+			return corrupt("a vector in layer %d", level)
+		}
+		g.at = append(g.at, uint32(at))
+		at += int(level)
+	}
+	if len(parts["upper"]) != 4*at*(g.m+1) {
+		return corrupt("the links of the upper layers are %d bytes", len(parts["upper"]))
+	}
+	for node := range n {
+		for layer := range int(g.level[node]) + 1 {
+			links := g.links(uint32(node), layer)
+			if int(links[0]) >= len(links) {
+				return corrupt("%d links of vector %d", links[0], node)
+			}
+			for _, to := range links[1 : 1+links[0]] {
+				if int(to) >= n || int(g.level[to]) < layer {
+					return corrupt("a link from vector %d to %d in layer %d", node, to, layer)
+				}
+			}
+		}
+	}
+	g.entry.Store(m.Entry)
+	if node, level, ok := g.begin(); ok != (n > 0) || ok && (int(node) >= n || int(g.level[node]) != level) {
+		return corrupt("the first vector of searches is %d in layer %d", node, level)
+	}
+	for i := n; i < 64*len(g.hides); i++ {
+		if g.hides[i/64]>>(i%64)&1 != 0 {
+			return corrupt("vector %d of %d is hidden", i, n)
+		}
+	}
+	seen := make(map[int64]bool, n)
+	for i, id := range m.ids {
+		if id < 0 || !g.hidden(uint32(i)) && seen[id] {
+			return corrupt("the id %d of vector %d", id, i)
+		}
+		seen[id] = seen[id] || !g.hidden(uint32(i))
+	}
+	return &g, nil
+}
+
+// hnsw makes an HNSW index of a file. inPlace says that it has the file's memory, and calls release.
+func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, inPlace bool, err error) {
+	if o.Device != "" {
+		return nil, false, fmt.Errorf("ann: a device for an index of kind hnsw: %w", runtime.ErrUnsupported)
+	}
+	dev, _, err := o.open(ctx, "hnsw")
+	if err != nil {
+		return nil, false, err
+	}
+	defer dev.Close()
+	options := *m.HNSW
+	options.MaxDim = m.Dim
+	h, err := NewHNSW(dev, m.Dim, m.metric, options)
+	if err != nil {
+		return nil, false, err
+	}
+	if m.Rows > 0 {
+		if h.base, inPlace, err = m.store(ctx, h.e.dev, release); err == nil {
+			h.rows, err = runtime.HostBytes(h.base)
+		}
+		if err == nil && options.Codes {
+			floats := elements[float32](m.vectors)
+			if h.coded, h.codes, err = h.alloc(runtime.I8, m.Rows); err == nil {
+				h.code = coding{INT8Scaled, m.Scale}
+				h.code.encode(h.codes, floats)
+			}
+		}
+		if err != nil {
+			return nil, inPlace, errors.Join(err, h.Close())
+		}
+	}
+	h.ids = slices.Clone(m.ids)
+	h.graph.become(m.graph)
+	for i, id := range h.ids {
+		if h.hidden(uint32(i)) {
+			h.gone++
+		} else {
+			h.nodes[id] = uint32(i)
+		}
+	}
+	return h, inPlace, nil
+}

@@ -1,0 +1,207 @@
+package ann
+
+// The search of an HNSW index, and the exact one that it falls back to.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+const usualEf = 50
+
+// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if the graph does not
+// lead to k of them. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on if dst has room, unless the filter is new.
+func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a, k, err := h.begins(ctx, len(query), k, filter)
+	if err != nil {
+		return dst, err
+	}
+	if len(query) != h.e.dim {
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
+	}
+	return h.search(ctx, dst, query, k, a)
+}
+
+// SearchBatch implements [Index]. Several threads divide the queries among them.
+func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a, k, err := h.begins(ctx, len(queries), k, filter)
+	if err != nil {
+		return nil, err
+	}
+	dim := h.e.dim
+	lists := make([][]Result, len(queries)/dim)
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, min(h.threads(), len(lists)))
+	for t := range errs {
+		wait.Go(func() {
+			for errs[t] == nil {
+				q := int(next.Add(1)) - 1
+				if q >= len(lists) {
+					return
+				}
+				if errs[t] = ctx.Err(); errs[t] == nil {
+					lists[q], errs[t] = h.search(ctx, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
+	}
+	return lists, nil
+}
+
+// Exact appends what Search would find that compares the query with every vector that the filter admits.
+func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if filter == nil {
+		filter = And()
+	}
+	a, k, err := h.begins(ctx, len(query), k, filter)
+	if err != nil || k == 0 {
+		return dst, err
+	}
+	if len(query) != h.e.dim {
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
+	}
+	return h.exact(ctx, dst, query, k, a)
+}
+
+// begins checks the arguments of a search. It returns what the filter admits and how many results there are.
+func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
+	switch {
+	case h.closed:
+		return nil, 0, h.check()
+	case k < 1:
+		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
+	case components%h.e.dim != 0:
+		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim, runtime.ErrDimension)
+	case ctx.Err() != nil:
+		return nil, 0, ctx.Err()
+	case filter == nil:
+		return nil, min(k, len(h.nodes)), nil
+	}
+	if a = filter.known(h, h.state); a == nil {
+		if a, err = filter.admitted(h, h.state, h.seen()); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a, min(k, a.count), nil
+}
+
+// seen returns the vectors as a filter sees them.
+func (h *HNSW) seen() *rows {
+	s := &rows{ids: h.ids, count: len(h.nodes), place: func(id int64) (int, bool) {
+		node, ok := h.nodes[id]
+		return int(node), ok
+	}, rank: func() []uint32 { return nil }}
+	if len(h.nodes) == len(h.ids) {
+		return s
+	}
+	s.live = newBitset(len(h.ids))
+	rank := make([]uint32, len(h.ids))
+	n := uint32(0)
+	for i, id := range h.ids {
+		if node, ok := h.nodes[id]; ok && int(node) == i {
+			s.live.put(i, true)
+			rank[i] = n
+			n++
+		}
+	}
+	s.rank = func() []uint32 { return rank }
+	return s
+}
+
+func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int, a *admitted) ([]Result, error) {
+	begin, top, ok := h.begin()
+	if k == 0 || !ok {
+		return dst, nil
+	}
+	if a != nil && a.count < max(10*k, len(h.nodes)/50) {
+		return h.exact(ctx, dst, query, k, a)
+	}
+	s, err := h.searches.take(h)
+	if err != nil {
+		return dst, err
+	}
+	defer h.searches.give(s)
+	point := s.ask(query)
+	var admits bitset
+	if a != nil {
+		admits = a.bits
+	}
+	ef := max(h.o.EfSearch, k)
+	if h.o.EfSearch == 0 {
+		ef = max(k, usualEf)
+	}
+	at := h.descend(s, point, s.one(point, begin), top, 0)
+	h.explore(s, point, at, 0, ef, len(h.nodes) < len(h.ids), admits)
+	if len(s.best) < k {
+		if a == nil {
+			if a, err = And().admitted(h, h.state, h.seen()); err != nil {
+				return dst, err
+			}
+		}
+		return h.exact(ctx, dst, query, min(k, a.count), a)
+	}
+	s.again()
+	slices.Sort(s.best)
+	return h.results(dst, query, s.best[:k]), nil
+}
+
+// results appends candidates in the order of results.
+func (h *HNSW) results(dst []Result, query []float32, best []candidate) []Result {
+	first := len(dst)
+	for _, c := range best {
+		r := Result{h.ids[c.row()], 0}
+		if h.e.ranker != nil {
+			r.Distance = h.e.metric.finish(c.distance(), 1)
+		} else {
+			r.Distance = h.e.metric.distance(query, elements[float32](h.row(c.row())))
+		}
+		dst = append(dst, r)
+	}
+	slices.SortFunc(dst[first:], Result.compare)
+	return dst
+}
+
+// exact compares the query with every vector that is admitted.
+func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, a *admitted) ([]Result, error) {
+	if h.e.ranker == nil {
+		all := make([]Result, len(a.list))
+		for i, node := range a.list {
+			if err := ctx.Err(); err != nil {
+				return dst, err
+			}
+			all[i] = Result{h.ids[node], h.e.metric.distance(query, elements[float32](h.row(node)))}
+		}
+		slices.SortFunc(all, Result.compare)
+		return append(dst, all[:k]...), nil
+	}
+	w, err := h.works.take(ctx, h.e)
+	if err != nil {
+		return dst, err
+	}
+	defer h.works.give(w)
+	if err := w.ask(ctx, query); err != nil {
+		return dst, err
+	}
+	best, err := w.ranked(ctx, h.rows, a.list, k)
+	if err != nil {
+		return dst, err
+	}
+	return h.results(dst, query, best), nil
+}

@@ -23,6 +23,7 @@ type searching struct {
 	vectors, out, kind, metric, precision, device string
 	queries, truth, ids                           string
 	k, limit                                      int
+	hnsw                                          ann.HNSWOptions
 }
 
 func (a *app) searchCommand() *cobra.Command {
@@ -52,11 +53,13 @@ func (a *app) searchBuildCommand() *cobra.Command {
 vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs or .npy file with
 one column.
 
-Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision.
+Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision;
+hnsw follows the links of a graph, on the CPU, and finds most of the nearest in far less time.
 
 Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, jaccard, angular, canberra.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
   concord search build --vectors base.fvecs --metric cosine --out base.ann
+  concord search build --vectors base.fvecs --kind hnsw --m 24 --ef-search 100 --out base.ann
   concord search build --vectors base.npy --kind gpu --device cpu:0 --precision int8scaled --out base.ann`,
 		Args: cobra.NoArgs,
 	}
@@ -64,10 +67,15 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.vectors, "vectors", "", "the file of vectors, or mnist")
 	f.StringVar(&s.out, "out", "", "the file to write")
 	f.StringVar(&s.ids, "ids", "", "a file with an id for each vector")
-	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute or gpu")
+	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, gpu or hnsw")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
 	f.StringVar(&s.precision, "precision", "fp32", "how kind gpu stores vectors: fp32, fp16, int8 or int8scaled")
 	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto)")
+	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
+	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
+	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")
+	f.Uint64Var(&s.hnsw.Seed, "seed", 0, "of hnsw: the seed of the layers")
+	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.searchBuild(ctx, s) })
 	return cmd
@@ -94,7 +102,8 @@ func (a *app) queryFlags(cmd *cobra.Command, s *searching) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
-	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on, unless the index is of kind brute (default its kind's)")
+	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto)")
+	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
 	a.jsonFlag(cmd)
 }
 
@@ -207,8 +216,18 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	if err := ix.Add(ctx, ids, vectors); err != nil {
+	start, each := time.Now(), max(1, len(ids)) // in one call, since the first vectors fix the scale of bytes
+	if strings.EqualFold(s.kind, "hnsw") && !s.hnsw.Codes {
+		each = max(1000, len(ids)/100)
+	}
+	bar := a.progress((len(ids) + each - 1) / each)
+	for lo := 0; lo < len(ids) && err == nil; lo += each {
+		hi := min(lo+each, len(ids))
+		err = ix.Add(ctx, ids[lo:hi], vectors[lo*dim:hi*dim])
+		bar.step()
+	}
+	bar.end()
+	if err != nil {
 		return errors.Join(err, ix.Close())
 	}
 	took := time.Since(start)
@@ -236,15 +255,17 @@ func (s searching) options() (o ann.Options, err error) {
 	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
 		return o, usage{err}
 	}
-	o.Device = s.device
-	switch strings.ToLower(s.kind) {
-	case "gpu":
-	case "brute", "bruteforce":
-		if o.Precision != ann.FP32 || o.Device != "" {
+	o.Device, o.HNSW = s.device, s.hnsw
+	switch kind := strings.ToLower(s.kind); kind {
+	case "gpu", "brute", "bruteforce", "hnsw":
+		if kind != "gpu" && (o.Precision != ann.FP32 || o.Device != "") {
 			return o, usagef("--precision and --device are for --kind gpu")
 		}
+		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
+			return o, usagef("--m, --ef-construction, --ef-search, --seed and --codes are for --kind hnsw")
+		}
 	default:
-		return o, usagef("--kind is brute or gpu, not %q", s.kind)
+		return o, usagef("--kind is brute, gpu or hnsw, not %q", s.kind)
 	}
 	return o, nil
 }
@@ -289,16 +310,27 @@ func idsOf(path string, n int) ([]int64, error) {
 }
 
 // withIndex opens an index for f.
-func (a *app) withIndex(ctx context.Context, path, device string, f func(ix ann.Index) error) error {
-	s, err := a.open(exactly)
+func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix ann.Index) error) error {
+	session, err := a.open(exactly)
 	if err != nil {
 		return err
 	}
-	ix, err := ann.Open(ctx, path, ann.Options{Device: device, Session: s})
+	ix, err := ann.Open(ctx, path, ann.Options{Device: s.device, Session: session})
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(ix), ix.Close())
+	if ef := s.hnsw.EfSearch; ef != 0 {
+		h, ok := ix.(*ann.HNSW)
+		if !ok {
+			err = usagef("--ef-search is for an index of kind hnsw")
+		} else if err = h.SetEfSearch(ef); err != nil {
+			err = usage{err}
+		}
+	}
+	if err == nil {
+		err = f(ix)
+	}
+	return errors.Join(err, ix.Close())
 }
 
 func (a *app) describe(i ann.Info) error {
@@ -307,6 +339,9 @@ func (a *app) describe(i ann.Info) error {
 	}
 	rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)}, {"components", strconv.Itoa(i.Dim)},
 		{"precision", i.Precision}, {"device", i.Device}, {"fallback", i.Fallback}}
+	if h := i.HNSW; h != nil {
+		rows = append(rows, [2]string{"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %d, codes %t", h.M, h.EfConstruction, h.EfSearch, h.Codes)})
+	}
 	for _, r := range rows {
 		if r[1] != "" {
 			fmt.Fprintf(a.stdout, "%-12s %s\n", r[0], r[1])
@@ -371,7 +406,7 @@ func (a *app) searchQuery(ctx context.Context, path string, s searching) error {
 	if err != nil {
 		return err
 	}
-	return a.withIndex(ctx, path, s.device, func(ix ann.Index) error {
+	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
 		queries, err := s.asked(ix)
 		if err != nil {
 			return err
@@ -421,7 +456,7 @@ func (a *app) searchBench(ctx context.Context, path string, s searching) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	return a.withIndex(ctx, path, s.device, func(ix ann.Index) error {
+	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
 		queries, err := s.asked(ix)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -25,13 +26,13 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, exitOK, status, stderr)
 		return document(t, stdout)
 	}
-	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}} {
+	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}, {"--kind", "hnsw", "--m", "5", "--codes"}} {
 		built := run(append([]string{"build", "--vectors", name("base.fvecs"), "--out", name("base.ann")}, more...)...)
 		assert.EqualValues(t, 4, built["len"])
 		assert.Equal(t, "euclidean", run("info", name("base.ann"))["metric"])
 		assert.EqualValues(t, 2, run("verify", name("base.ann"))["dim"])
 		var where []string
-		if more != nil {
+		if slices.Contains(more, "gpu") {
 			where = []string{"--device", "cpu:0"}
 		}
 		speed := run(append([]string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1"}, where...)...)
@@ -60,6 +61,8 @@ func TestSearch(t *testing.T) {
 		"--vectors and --out":   {exitUsage, []string{"build", "--vectors", "mnist"}},
 		"is none of euclidean":  {exitUsage, []string{"build", "--vectors", "mnist", "--metric", "l3", "--out", name("x")}},
 		"are for --kind gpu":    {exitUsage, []string{"build", "--vectors", "mnist", "--precision", "fp16", "--out", name("x")}},
+		"for --kind hnsw":       {exitUsage, []string{"build", "--vectors", "mnist", "--m", "5", "--out", name("x")}},
+		"kind hnsw":             {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--ef-search", "9"}},
 		"--kind is":             {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "tree", "--out", name("x")}},
 		"precision \"fp8\"":     {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "gpu", "--precision", "fp8", "--out", name("x")}},
 		"--queries is missing":  {exitUsage, []string{"query", name("base.ann")}},

@@ -3,10 +3,15 @@ package main
 // Searches of package ann, with everything that a call does, beside FAISS, and beside the kernel alone.
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/internal/mnist"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -104,6 +109,129 @@ func uniform(n int, seed uint64) []float32 {
 	r, x := rand.New(rand.NewPCG(seed, seed)), make([]float32, n)
 	for i := range x {
 		x[i] = r.Float32()
+	}
+	return x
+}
+
+// graphRecall is the share of the 10 nearest that searches in graphs have to find.
+const graphRecall = 0.99
+
+// graph measures HNSW beside hnswlib, on images of digits and on clustered vectors, which both read from a file.
+func (b *bench) graph() error {
+	images, err := mnist.Images()
+	if err != nil {
+		return err
+	}
+	digits := make([]float32, len(images.Pixels))
+	for i, p := range images.Pixels {
+		digits[i] = float32(p)
+	}
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "rows.npy")
+	if err := b.graphOf(path, "9000 × 784 digits", true, images.Rows*images.Cols, digits); err != nil {
+		return err
+	}
+	return b.graphOf(path, "200000 × 64 in clusters", false, 64, clusters(201_000, 64))
+}
+
+// graphOf measures an index of all rows but the last 1000, which are the queries: building it, if asked for, and searching with the fewest vectors in
+// view that reach the recall.
+func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) error {
+	builds = builds && b.wanted(name+", build")
+	if !builds && !b.wanted(name+", search") {
+		return nil
+	}
+	if err := ann.WriteVectors(path, all, dim); err != nil {
+		return err
+	}
+	n := len(all)/dim - 1000
+	ids, rows, asked := make([]int64, n), all[:n*dim], all[n*dim:]
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	build := func() (ix *ann.HNSW, err error) {
+		if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: b.threads}); err == nil {
+			err = ix.Add(b.ctx, ids, rows)
+		}
+		return ix, err
+	}
+	args := map[string]any{"path": path, "n": n, "recall": graphRecall, "k": l2Nearest}
+	if builds {
+		peer, err := b.peer("hnswlib", args, "hnsw_build")
+		if err != nil {
+			return err
+		}
+		if err := b.compare(subject{what: name + ", build", work: 1e9 * float64(n), unit: "vectors/s", name: "HNSW", run: func() error {
+			ix, err := build()
+			if err == nil {
+				err = ix.Close()
+			}
+			return err
+		}}, peer); err != nil {
+			return err
+		}
+	}
+	ix, err := build()
+	if err != nil {
+		return err
+	}
+	defer ix.Close()
+	truth, err := exactly(b.ctx, ix, asked, dim)
+	if err != nil {
+		return err
+	}
+	for ef := l2Nearest; ef < 500; ef += 5 {
+		if err := ix.SetEfSearch(ef); err != nil {
+			return err
+		}
+		lists, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
+		if err != nil {
+			return err
+		}
+		right := 0
+		for q, list := range lists {
+			for _, r := range list {
+				if slices.Contains(truth[q], r) {
+					right++
+				}
+			}
+		}
+		share := float64(right) / float64(l2Nearest*len(lists))
+		if share < graphRecall {
+			continue
+		}
+		peer, err := b.peer("hnswlib", args, "hnsw_search")
+		if err != nil {
+			return err
+		}
+		return b.compare(subject{what: name + ", search", work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("HNSW, ef %d, recall %.4f", ef, share),
+			run: func() error {
+				_, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
+				return err
+			}}, peer)
+	}
+	return fmt.Errorf("%s: no ef reaches the recall", name)
+}
+
+// exactly returns the nearest of each query.
+func exactly(ctx context.Context, ix ann.Index, asked []float32, dim int) (lists [][]ann.Result, err error) {
+	for len(asked) > 0 && err == nil {
+		var list []ann.Result
+		list, err = ann.Exact(ctx, ix, asked[:dim], l2Nearest, nil)
+		lists, asked = append(lists, list), asked[dim:]
+	}
+	return lists, err
+}
+
+// clusters returns vectors around 100 centres.
+func clusters(n, dim int) []float32 {
+	r, centres, x := rand.New(rand.NewPCG(3, 3)), uniform(100*dim, 4), make([]float32, n*dim)
+	for i := range x {
+		x[i] = centres[i/dim%100*dim+i%dim] + 0.1*float32(r.NormFloat64())
 	}
 	return x
 }

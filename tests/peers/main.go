@@ -52,6 +52,7 @@ var suites = []struct {
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
 	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them", (*bench).searches},
 	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats", (*bench).flat},
+	{"hnsw", "graphs of package ann at a recall of 0.99, beside hnswlib", (*bench).graph},
 	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
 	{"tensor", "compiled functions of tensors, beside PyTorch", (*bench).tensors},
 	{"conv", "convolutions, most of 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},

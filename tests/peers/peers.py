@@ -213,7 +213,41 @@ def knn(vectors, dim, queries, k):
     return "FAISS %s, %s" % (faiss.__version__, faiss.get_compile_options().strip()), lambda: index.search(q, k)
 
 
-PACKAGES = {"torch": "python3-torch", "faiss": "python3-faiss", "numpy": "python3-numpy"}
+def hnsw_index(path, n):
+    """An index of the first n rows of a file, with 16 links and 200 vectors in view, and the other rows."""
+    import hnswlib, numpy
+    rows = numpy.load(path)
+
+    def build():
+        index = hnswlib.Index(space="l2", dim=rows.shape[1])
+        index.init_index(max_elements=n, M=16, ef_construction=200)
+        index.set_num_threads(THREADS)
+        index.add_items(rows[:n])
+        return index
+    return build, rows
+
+
+def hnsw_build(path, n, recall, k):
+    return "hnswlib", hnsw_index(path, n)[0]
+
+
+def hnsw_search(path, n, recall, k):
+    """Searches with the fewest vectors in view that find this share of the k nearest."""
+    import faiss
+    build, rows = hnsw_index(path, n)
+    flat, index, queries = faiss.IndexFlatL2(rows.shape[1]), build(), rows[n:]
+    flat.add(rows[:n])
+    truth = flat.search(queries, k)[1]
+    for ef in range(k, 500, 5):
+        index.set_ef(ef)
+        found = index.knn_query(queries, k)[0]
+        share = float((found[:, :, None] == truth[:, None, :]).any(2).mean())
+        if share >= recall:
+            return "hnswlib, ef %d, recall %.4f" % (ef, share), lambda: index.knn_query(queries, k)
+    raise ValueError("no ef reaches the recall")
+
+
+PACKAGES = {"hnswlib": "python3-hnswlib", "torch": "python3-torch", "faiss": "python3-faiss", "numpy": "python3-numpy"}
 
 
 def quiet():

@@ -35,7 +35,7 @@ type python struct {
 }
 
 // titles are the full names of libraries.
-var titles = map[string]string{"torch": "PyTorch", "torch and BLAS": "PyTorch", "faiss": "FAISS"}
+var titles = map[string]string{"torch": "PyTorch", "torch and BLAS": "PyTorch", "faiss": "FAISS", "hnswlib": "hnswlib"}
 
 func startPython(ctx context.Context, interpreter, setting string, threads int) (*python, error) {
 	cmd := exec.CommandContext(ctx, interpreter, "-c", script)

@@ -65,6 +65,8 @@ func (f features) peerSettings(library string) (list []string) {
 				list = append(list, own+" "+asleep, own+" OPENBLAS_CORETYPE="+core, own+" OPENBLAS_CORETYPE="+core+" "+asleep)
 			}
 		}
+	case library == "hnswlib":
+		list = []string{asleep}
 	case library == "faiss":
 		for _, core := range f.blasCores() {
 			switch core {

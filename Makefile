@@ -161,6 +161,7 @@ test-neon: vector-tests = $(shell grep -ho '^func Test[A-Za-z0-9]*' cpu/simd*_te
 test-neon: deps ## the vector kernels of NEON in an emulator
 	CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO) test -count=1 -short $(limit) \
 	-exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' -run '^($(subst $(space),|,$(strip $(vector-tests))))$$' ./cpu
+	CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(GO) test -count=1 $(limit) -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu' ./quant
 
 # Half of the goroutines open one device, the other half another. FIRST_RUNS is the number of
 # processes.

@@ -5,7 +5,6 @@ package cpu
 
 import (
 	"fmt"
-	goruntime "runtime"
 	"strings"
 
 	"github.com/klauspost/cpuid/v2"
@@ -18,17 +17,15 @@ import (
 type simdSet struct {
 	name   string // in CONCORD_CPU_KERNELS and KernelInfo.Implementation
 	number simd.Set
-	arch   string
-	needs  []cpuid.FeatureID
 	rows   int // GEMM_ROWS in its C file
 	bytes  int // size of a vector register
 }
 
 // simdSets are all sets in order of preference.
 var simdSets = []*simdSet{
-	{"avx512", simd.AVX512, "amd64", []cpuid.FeatureID{cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.FMA3, cpuid.F16C}, 12, 64},
-	{"avx2", simd.AVX2, "amd64", []cpuid.FeatureID{cpuid.AVX2, cpuid.FMA3, cpuid.F16C}, 6, 32},
-	{"neon", simd.NEON, "arm64", []cpuid.FeatureID{cpuid.ASIMD}, 8, 16},
+	{"avx512", simd.AVX512, 12, 64},
+	{"avx2", simd.AVX2, 6, 32},
+	{"neon", simd.NEON, 8, 16},
 }
 
 // goKernels is the name of the implementations in Go.
@@ -36,7 +33,7 @@ const goKernels = "go"
 
 // missing returns the reason why the set cannot be used, or nil if it can.
 func (s *simdSet) missing() error {
-	if s.arch != goruntime.GOARCH || !cpuid.CPU.Supports(s.needs...) {
+	if !simd.Supports(s.name) {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
 	}
 	if !s.number.Here() {

@@ -98,7 +98,7 @@ var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
 	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
 	{"github.com/hashicorp/golang-lru/v2", []string{"kernels", "kernels/expr", "tensor"}},
-	{"github.com/klauspost/cpuid/v2", []string{"cpu"}},
+	{"github.com/klauspost/cpuid/v2", []string{"cpu", "internal/simd"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
 	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},
 	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "internal/file", "cmd"}},

@@ -1,7 +1,7 @@
 // All kernels, for the instruction set whose operations the including file has defined. A set is
-// compiled in five parts, one file of package internal/simd each, so that the compiler needs
+// compiled in six parts, one file of package internal/simd each, so that the compiler needs
 // less time on several cores and less memory: the including file defines PART_F32,
-// PART_F64, PART_I8, PART_EXPR or PART_STREAM.
+// PART_F64, PART_I8, PART_EXPR, PART_QUANT or PART_STREAM.
 #define CAT_(a, b) a##_##b
 #define CAT(a, b) CAT_(a, b)
 
@@ -65,6 +65,10 @@
 
 #ifdef PART_EXPR
 #include "expr.h"
+#endif
+
+#ifdef PART_QUANT
+#include "quant.h"
 #endif
 
 #ifdef PART_STREAM

@@ -3,7 +3,7 @@
 // There is one table of functions per instruction set (avx512.c, avx2.c, neon.c, each compiled in
 // parts, see all.h). Go selects the set and calls a function by its number. A function computes one
 // part of a launch on the calling thread. Its arguments are 64-bit words: integers, the bits of
-// doubles, and addresses of memory outside the Go heap. It checks nothing: the caller ensures that
+// doubles, and addresses of memory outside the Go heap, or pinned in it. It checks nothing: the caller ensures that
 // every address that it computes from the sizes is in its buffer. No function changes the
 // floating-point modes of its thread or keeps state.
 #ifndef CONCORD_SIMD_H
@@ -73,7 +73,18 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_GEMV_STORE, gemv_store) \
   F(SIMD_GEMM_INT, gemm_int) \
   F(SIMD_NEAREST_PICK, nearest_pick) \
-  F(SIMD_NEAREST_LIST, nearest_list)
+  F(SIMD_NEAREST_LIST, nearest_list) \
+  F(SIMD_QUANT_LARGEST, quant_largest) \
+  F(SIMD_QUANT_INTERLEAVED_ENCODE, quant_interleaved_encode) \
+  F(SIMD_QUANT_INTERLEAVED_DECODE, quant_interleaved_decode) \
+  F(SIMD_QUANT_TQ1_ENCODE, quant_tq1_encode) \
+  F(SIMD_QUANT_TQ1_DECODE, quant_tq1_decode) \
+  F(SIMD_QUANT_TQ2_ENCODE, quant_tq2_encode) \
+  F(SIMD_QUANT_TQ2_DECODE, quant_tq2_decode) \
+  F(SIMD_QUANT_Q4_ENCODE, quant_q4_encode) \
+  F(SIMD_QUANT_Q4_DECODE, quant_q4_decode) \
+  F(SIMD_QUANT_Q8_ENCODE, quant_q8_encode) \
+  F(SIMD_QUANT_Q8_DECODE, quant_q8_decode)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

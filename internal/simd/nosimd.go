@@ -63,6 +63,21 @@ const (
 	NearestList
 )
 
+// The functions of package quant.
+const (
+	QuantLargest Op = 0
+	QuantInterleavedEncode
+	QuantInterleavedDecode
+	QuantTQ1Encode
+	QuantTQ1Decode
+	QuantTQ2Encode
+	QuantTQ2Decode
+	QuantQ4Encode
+	QuantQ4Decode
+	QuantQ8Encode
+	QuantQ8Decode
+)
+
 // Here reports whether this build contains the functions of the set.
 func (Set) Here() bool { return false }
 

@@ -87,11 +87,26 @@ const (
 	NearestList     Op = C.SIMD_NEAREST_LIST
 )
 
+// The functions of package quant.
+const (
+	QuantLargest           Op = C.SIMD_QUANT_LARGEST
+	QuantInterleavedEncode Op = C.SIMD_QUANT_INTERLEAVED_ENCODE
+	QuantInterleavedDecode Op = C.SIMD_QUANT_INTERLEAVED_DECODE
+	QuantTQ1Encode         Op = C.SIMD_QUANT_TQ1_ENCODE
+	QuantTQ1Decode         Op = C.SIMD_QUANT_TQ1_DECODE
+	QuantTQ2Encode         Op = C.SIMD_QUANT_TQ2_ENCODE
+	QuantTQ2Decode         Op = C.SIMD_QUANT_TQ2_DECODE
+	QuantQ4Encode          Op = C.SIMD_QUANT_Q4_ENCODE
+	QuantQ4Decode          Op = C.SIMD_QUANT_Q4_DECODE
+	QuantQ8Encode          Op = C.SIMD_QUANT_Q8_ENCODE
+	QuantQ8Decode          Op = C.SIMD_QUANT_Q8_DECODE
+)
+
 // Here reports whether this build contains the functions of the set.
 func (s Set) Here() bool { return C.concord_simd_here(C.int32_t(s)) != 0 }
 
 // Run calls a function on the calling thread. The set must be in this build. words points to
-// all the words that the function reads. Addresses among them must not be of memory of the Go heap.
+// all the words that the function reads. Addresses among them must not be of memory of the Go heap, unless it is pinned.
 func (s Set) Run(op Op, words *uint64) {
 	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
 }

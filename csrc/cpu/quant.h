@@ -1,0 +1,316 @@
+// Codes of package quant: blocks and groups of numbers of few bits. Go has the same functions, whose bytes these have to equal:
+// each product and sum is rounded, and Go decides what is an error. An encoder that finds something odd only says so.
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC push_options
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")
+#endif
+
+#define W f32_W
+#define V f32_v
+
+IN V quant_size(V x) { return f32_max(x, f32_sub(f32_zero(), x)); }
+
+// The largest magnitude of numbers so far, and a sum that is not 0 if one is not finite.
+typedef struct {
+  V most[4], odd[4];
+} quant_seen;
+
+IN quant_seen quant_start(void) {
+  V z = f32_zero();
+  return (quant_seen){{z, z, z, z}, {z, z, z, z}};
+}
+IN void quant_see(quant_seen *s, int k, V x) {
+  s->most[k] = f32_max(s->most[k], quant_size(x));
+  s->odd[k] = f32_fma(x, f32_zero(), s->odd[k]);
+}
+IN float quant_most(const quant_seen *s) {
+  return f32_largest(f32_max(f32_max(s->most[0], s->most[1]), f32_max(s->most[2], s->most[3])));
+}
+IN int quant_odd(const quant_seen *s) { return f32_sum(f32_add(f32_add(s->odd[0], s->odd[1]), f32_add(s->odd[2], s->odd[3]))) != 0; }
+
+// Looks at n numbers, a multiple of 4·W, and returns their largest magnitude.
+IN float quant_look(const float *x, int64_t n, int *odd) {
+  quant_seen s = quant_start();
+  for (int64_t i = 0; i < n; i += 4 * W)
+    for (int k = 0; k < 4; k++)
+      quant_see(&s, k, f32_load(x + i + k * W));
+  *odd |= quant_odd(&s);
+  return quant_most(&s);
+}
+
+// Returns the largest magnitude of a block of 32. Whether a number is not finite stays in s.
+IN float quant_block(const float *x, quant_seen *s) {
+  for (int k = 0; k < 4; k++)
+    s->most[k] = f32_zero();
+  for (int i = 0; i < 32; i += W)
+    quant_see(s, i / W % 4, f32_load(x + i));
+  return quant_most(s);
+}
+
+IN float quant_reciprocal(float d) {
+  float r = 1 / d;
+  return r - r == 0 ? r : 0;
+}
+
+IN void quant_put_half(uint8_t *to, float d) {
+  uint16_t h[W];
+  f32_to_f16(h, f32_set(d));
+  memcpy(to, h, 2);
+}
+IN float quant_half(const uint8_t *p) {
+  uint32_t u = (uint32_t)p[0] | (uint32_t)p[1] << 8, sign = (u & 0x8000) << 16, size = u & 0x7fff;
+  float x;
+  if (size < 0x400) {
+    x = (float)size * 0x1p-24f;
+    return sign ? -x : x;
+  }
+  u = sign | ((size << 13) + (size < 0x7c00 ? 112u << 23 : 224u << 23));
+  memcpy(&x, &u, 4);
+  return x;
+}
+
+// 0, 1 or 2 for numbers up to -limit, between, and from limit on.
+IN V quant_trits(V x, V limit, V minus) { return f32_less(minus, x, f32_less(x, limit, f32_set(1), f32_set(2)), f32_zero()); }
+IN V quant_next(V q, float base, V t) { return f32_fma(q, f32_set(base), t); } // whole numbers: exact
+
+// Sixteen bytes. What is stored whole is read back without a wait.
+typedef uint8_t quant_u8 __attribute__((vector_size(16)));
+IN quant_u8 quant_bytes(const uint8_t *p) {
+  quant_u8 v;
+  memcpy(&v, p, 16);
+  return v;
+}
+
+// Fields of two bits as numbers -1, 0 and 1; a 3 becomes 0.
+IN quant_u8 quant_field(quant_u8 v, int shift) {
+  v = v >> shift & 3;
+  return v - ((v & v >> 1) << 1) - 1;
+}
+
+// Stores sixteen signed bytes times d.
+IN void quant_scaled(quant_u8 v, V d, float *x) {
+  int8_t q[16];
+  memcpy(q, &v, 16);
+  for (int i = 0; i < 16; i += W)
+    f32_store(x + i, f32_mul(f32_from_i8(q + i), d));
+}
+
+// The words of all functions: numbers, bytes, how many groups or blocks, two doubles for results. Encoders set the first to 1 if something
+// is odd.
+
+// The largest magnitude of single numbers, and 1 if one is not finite.
+EXPORT(quant_largest) {
+  const float *x = w[0].p;
+  int64_t n = w[2].i, i = n / (4 * W) * (4 * W);
+  double *to = w[3].p;
+  int odd = 0;
+  float most = quant_look(x, i, &odd);
+  for (; i < n; i++) {
+    float a = x[i] < 0 ? -x[i] : x[i];
+    odd |= !(a - a == 0);
+    most = a > most ? a : most;
+  }
+  to[0] = most, to[1] = odd;
+}
+
+// Groups of 4n numbers in n bytes, the first n in the top bits. More words: the bytes of a group, the scale, the magnitudes from
+// which a number is not zero and up to which it is odd.
+EXPORT(quant_interleaved_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p;
+  int64_t n = w[4].i;
+  V limit = f32_set((float)w[6].f), minus = f32_set(-(float)w[6].f), high = f32_set(-0x1p127f);
+  for (int64_t g = 0; g < w[2].i; g++, x += 4 * n, data += n)
+    for (int64_t b = 0; b < n; b += W) {
+      V q = f32_zero();
+      for (int k = 0; k < 4; k++) {
+        V v = f32_load(x + k * n + b), a = quant_size(v);
+        high = f32_max(high, f32_less(a, limit, f32_set(-0x1p127f), f32_sub(f32_zero(), a)));
+        q = quant_next(q, 4, quant_trits(v, limit, minus));
+      }
+      f32_put8(data + b, q);
+    }
+  *(double *)w[3].p = f32_largest(high) > -(float)w[7].f;
+}
+
+EXPORT(quant_interleaved_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  int64_t n = w[4].i;
+  V d = f32_set((float)w[5].f);
+  for (int64_t g = 0; g < w[2].i; g++, x += 4 * n, data += n)
+    for (int64_t b = 0; b < n; b += 16)
+      for (int k = 0; k < 4; k++)
+        quant_scaled(quant_field(quant_bytes(data + b), 6 - 2 * k), d, x + k * n + b);
+}
+
+// TQ2_0.
+EXPORT(quant_tq2_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p;
+  V limit = f32_set(0.5f), minus = f32_set(-0.5f);
+  int odd = 0;
+  for (int64_t g = 0; g < w[2].i; g++, x += 256, data += 66) {
+    float most = quant_look(x, 256, &odd);
+    V r = f32_set(quant_reciprocal(most));
+    odd |= !(most < 65520);
+    for (int b = 0; b < 64; b += W) {
+      const float *first = x + b / 32 * 128 + b % 32;
+      V q = f32_zero();
+      for (int k = 3; k >= 0; k--)
+        q = quant_next(q, 4, quant_trits(f32_mul(f32_load(first + 32 * k), r), limit, minus));
+      f32_put8(data + b, q);
+    }
+    quant_put_half(data + 64, most);
+  }
+  *(double *)w[3].p = odd;
+}
+
+EXPORT(quant_tq2_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += 256, data += 66) {
+    V d = f32_set(quant_half(data + 64));
+    for (int b = 0; b < 64; b += 16)
+      for (int k = 0; k < 4; k++)
+        quant_scaled(quant_field(quant_bytes(data + b), 2 * k), d, x + b / 32 * 128 + b % 32 + 32 * k);
+  }
+}
+
+// TQ1_0: a byte is the next whole number above 256/243 times five ternary digits; half a unit of the numerator keeps the quotient away from
+// whole numbers.
+EXPORT(quant_tq1_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p;
+  V limit = f32_set(0.5f), minus = f32_set(-0.5f), ratio = f32_set(256.0f / 243), up = f32_set(242.5f / 243);
+  int odd = 0;
+  for (int64_t g = 0; g < w[2].i; g++, x += 256, data += 54) {
+    float most = quant_look(x, 256, &odd), r = quant_reciprocal(most);
+    V by = f32_set(r);
+    odd |= !(most < 65520);
+    for (int b = 0; b < 48; b += W) {
+      const float *first = b < 32 ? x + b : x + 128 + b;
+      int step = b < 32 ? 32 : 16;
+      V q = f32_zero();
+      for (int k = 0; k < 5; k++)
+        q = quant_next(q, 3, quant_trits(f32_mul(f32_load(first + step * k), by), limit, minus));
+      f32_put8(data + b, f32_fma(q, ratio, up));
+    }
+    for (int m = 0; m < 4; m++) {
+      int q = 0;
+      for (int k = 0; k < 4; k++) {
+        float y = x[240 + m + 4 * k] * r;
+        q = 3 * q + (y >= 0.5f ? 2 : y <= -0.5f ? 0 : 1);
+      }
+      data[48 + m] = (uint8_t)((3 * q * 256 + 242) / 243);
+    }
+    quant_put_half(data + 52, most);
+  }
+  *(double *)w[3].p = odd;
+}
+
+// The first digit of bytes, less one: three times a byte reaches 256 at 86 and 512 at 171. The next digits are those of three times the byte.
+IN quant_u8 quant_digit(quant_u8 v) { return (quant_u8)(v < 86) - (quant_u8)(v >= 171); }
+
+EXPORT(quant_tq1_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += 256, data += 54) {
+    V d = f32_set(quant_half(data + 52));
+    for (int b = 0; b < 48; b += 16) {
+      quant_u8 v = quant_bytes(data + b);
+      float *to = b < 32 ? x + b : x + 160;
+      for (int k = 0; k < 5; k++, v = v + v + v, to += b < 32 ? 32 : 16)
+        quant_scaled(quant_digit(v), d, to);
+    }
+    uint32_t last[4];
+    memcpy(last, data + 48, 4);
+    for (int k = 1; k < 4; k++) { // bytes of three times the bytes before
+      quant_u8 v = {0};
+      memcpy(&v, last + k - 1, 4);
+      v = v + v + v;
+      memcpy(last + k, &v, 4);
+    }
+    quant_scaled(quant_digit(quant_bytes((const uint8_t *)last)), d, x + 240);
+  }
+}
+
+// Q4_0: the first number of the largest magnitude becomes -8.
+EXPORT(quant_q4_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p, q[32];
+  V half = f32_set(8.5f), last = f32_set(15);
+  int odd = 0;
+  quant_seen s = quant_start();
+  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
+    float most = quant_block(x, &s), top = 0;
+    odd |= !(most < 65520.0f * 8);
+    uint32_t below = 0;
+    for (int i = 0; i < 32; i += W)
+      below |= (uint32_t)f32_lessbits(quant_size(f32_load(x + i)), f32_set(most)) << i;
+    if (most > 0 && ~below)
+      top = x[__builtin_ctz(~below)];
+    float d = top / -8;
+    V r = f32_set(quant_reciprocal(d));
+    for (int i = 0; i < 32; i += W)
+      f32_put8(q + i, f32_min(f32_add(f32_mul(f32_load(x + i), r), half), last));
+    quant_put_half(data, d);
+    for (int i = 0; i < 16; i += 8) { // nibbles, so that nothing is shifted into the next byte
+      uint64_t low, high;
+      memcpy(&low, q + i, 8);
+      memcpy(&high, q + 16 + i, 8);
+      low |= high << 4;
+      memcpy(data + 2 + i, &low, 8);
+    }
+  }
+  *(double *)w[3].p = odd | quant_odd(&s);
+}
+
+EXPORT(quant_q4_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
+    V d = f32_set(quant_half(data));
+    quant_u8 v = quant_bytes(data + 2);
+    quant_scaled((v & 15) - 8, d, x);
+    quant_scaled((v >> 4) - 8, d, x + 16);
+  }
+}
+
+// Q8_0. Adding the number before a half and dropping the fraction rounds halves away from zero.
+EXPORT(quant_q8_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p;
+  V up = f32_set(0x1.fffffep-2f), down = f32_set(-0x1.fffffep-2f);
+  int odd = 0;
+  quant_seen s = quant_start();
+  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 34) {
+    float d = quant_block(x, &s) / 127;
+    odd |= !(d < 65520);
+    V r = f32_set(quant_reciprocal(d));
+    for (int i = 0; i < 32; i += W) {
+      V y = f32_mul(f32_load(x + i), r);
+      f32_put8(data + 2 + i, f32_add(y, f32_less(y, f32_zero(), down, up)));
+    }
+    quant_put_half(data, d);
+  }
+  *(double *)w[3].p = odd | quant_odd(&s);
+}
+
+EXPORT(quant_q8_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 34) {
+    V d = f32_set(quant_half(data));
+    for (int i = 0; i < 32; i += W)
+      f32_store(x + i, f32_mul(f32_from_i8((const int8_t *)data + 2 + i), d));
+  }
+}
+
+#undef W
+#undef V
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif

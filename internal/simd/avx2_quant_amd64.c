@@ -1,0 +1,4 @@
+//go:build cgo && unix && !noavx2
+
+#define PART_QUANT
+#include "../../csrc/cpu/avx2.c"

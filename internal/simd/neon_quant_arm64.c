@@ -1,0 +1,4 @@
+//go:build cgo && unix
+
+#define PART_QUANT
+#include "../../csrc/cpu/neon.c"

@@ -108,7 +108,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
-		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(),
+		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(), a.quantizeCommand(), a.ggufCommand(),
 		a.parityCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
 	tellArguments(root)
 	root.InitDefaultCompletionCmd()

@@ -17,3 +17,5 @@ const pictures = false
 func (d *deviceTrace) draw(io.Writer, *traceFlags, []mempool.Options) error { return errNoPictures }
 
 func drawHistory(io.Writer, *nn.History, string, string) error { return errNoPictures }
+
+func drawErrors(io.Writer, *errorCounts, string, string) error { return errNoPictures }

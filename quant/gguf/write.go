@@ -24,15 +24,15 @@ type Entry struct {
 	Data  func() ([]byte, error) // called once, when it is the tensor's turn; its result is not kept
 }
 
-// NewEntry returns the entry of a matrix, whose data is not copied, and the metadata that belongs to it. Formats that
-// no file has are driver.ErrUnsupported.
+// NewEntry returns the entry of a matrix, whose data is not copied, and the metadata that belongs to it. Without data the entry has
+// none either, and the caller sets Entry.Data. Formats that no file has are driver.ErrUnsupported.
 func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 	t, ok := TypeOf(m.Format)
 	if !ok {
 		return Entry{}, nil, fmt.Errorf("gguf: tensor %.40q: files have no type for %v: %w", name, m.Format, driver.ErrUnsupported)
 	}
 	size, _, err := m.Sizes()
-	if err == nil && size > len(m.Data) {
+	if err == nil && m.Data != nil && size > len(m.Data) {
 		err = fmt.Errorf("%d bytes needed, %d given: %w", size, len(m.Data), driver.ErrDimension)
 	}
 	if err != nil {
@@ -48,8 +48,11 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 	if m.K != 0 && m.K != m.Cols {
 		pairs = append(pairs, Pair{keyColumns + name, uint64(m.K)})
 	}
-	data := m.Data[:size]
-	return Entry{name, t, []int{m.Rows, m.Cols}, size, func() ([]byte, error) { return data, nil }}, pairs, nil
+	e := Entry{Name: name, Type: t, Shape: []int{m.Rows, m.Cols}, Size: size}
+	if m.Data != nil {
+		e.Data = func() ([]byte, error) { return m.Data[:size], nil }
+	}
+	return e, pairs, nil
 }
 
 // Write writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the

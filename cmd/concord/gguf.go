@@ -1,0 +1,291 @@
+package main
+
+// concord gguf: files of ggml's format.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+func (a *app) ggufCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "gguf",
+		Short: "List, check and convert files of quantized models",
+		Example: `  concord gguf ls model.gguf
+  concord gguf check model.gguf
+  concord gguf convert model.gguf model.safetensors`,
+		Args: cobra.NoArgs,
+		RunE: needsCommand,
+	}
+	var as string
+	named := func(cmd *cobra.Command) {
+		cmd.Flags().StringVar(&as, "as", "", "the format of types that have several meanings, such as I2S_M1 (x86) or I2S_M2 (ARM)")
+	}
+	format := func() (quant.Format, error) {
+		if as == "" {
+			return 0, nil
+		}
+		f, err := quant.ParseFormat(as)
+		if err != nil {
+			return 0, usagef("--as: %w", err)
+		}
+		return f, nil
+	}
+	ls := &cobra.Command{
+		Use:     "ls FILE...",
+		Short:   "List the metadata and the tensors of .gguf files",
+		Example: "  concord gguf ls model.gguf\n  concord gguf ls --json model.gguf",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	ls.RunE = a.do(func(_ context.Context, args []string) error { return a.listGGUF(args) })
+	check := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Check every code and scale in .gguf files",
+		Long: `Check reads the header and all data: places and sizes, codes that their format does not have, scales and plain
+floats that are not finite. Tensors of types that Concord does not decode are counted as not checked.`,
+		Example: "  concord gguf check model.gguf\n  concord gguf check --as I2S_M1 ternary.gguf",
+		Args:    cobra.MinimumNArgs(1),
+	}
+	check.RunE = a.do(func(ctx context.Context, args []string) error {
+		f, err := format()
+		if err != nil {
+			return err
+		}
+		return a.checkGGUF(ctx, args, f)
+	})
+	convert := &cobra.Command{
+		Use:   "convert IN OUT",
+		Short: "Decode a .gguf file into .safetensors, or put .safetensors into a .gguf file",
+		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding; integers stay as they
+are. The names of the files end in .gguf or .safetensors. To quantize, use concord quantize.`,
+		Example: "  concord gguf convert model.gguf model.safetensors\n  concord gguf convert model.safetensors model.gguf",
+		Args:    cobra.ExactArgs(2),
+	}
+	convert.RunE = a.do(func(ctx context.Context, args []string) error {
+		f, err := format()
+		if err != nil {
+			return err
+		}
+		return a.convertGGUF(ctx, args[0], args[1], f)
+	})
+	a.jsonFlag(ls)
+	named(check)
+	named(convert)
+	cmd.AddCommand(ls, check, convert)
+	return cmd
+}
+
+// ggufFile is one file in the document of gguf ls.
+type ggufFile struct {
+	File     string         `json:"file"`
+	Version  uint32         `json:"version"`
+	Align    int            `json:"alignment"`
+	Metadata map[string]any `json:"metadata"`
+	Tensors  []ggufTensor   `json:"tensors"`
+}
+
+type ggufTensor struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Number uint32 `json:"type_number"`
+	Shape  []int  `json:"shape"`
+	Bytes  int    `json:"bytes"`
+}
+
+func (a *app) listGGUF(paths []string) error {
+	list := []*ggufFile{}
+	for i, path := range paths {
+		f, err := gguf.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		doc := &ggufFile{File: path, Version: f.Version, Align: f.Align, Metadata: map[string]any{}, Tensors: []ggufTensor{}}
+		bytes := 0
+		t := &table{}
+		t.add("TENSOR", "TYPE", "SHAPE", "BYTES")
+		for _, w := range f.Tensors() {
+			bytes += len(w.Data)
+			doc.Tensors = append(doc.Tensors, ggufTensor{w.Name, w.Type.String(), uint32(w.Type), w.Shape, len(w.Data)})
+			t.add(readable(w.Name), w.Type.String(), shapeText(w.Shape), driver.FormatBytes(int64(len(w.Data))))
+		}
+		for _, p := range f.Metadata() {
+			if doc.Metadata[p.Key] = p.Value; !jsonable(p.Value) {
+				doc.Metadata[p.Key] = fmt.Sprint(p.Value) // NaN and infinities
+			}
+		}
+		if list = append(list, doc); a.json {
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(a.stdout)
+		}
+		fmt.Fprintf(a.stdout, "%s: version %d, %d tensors, %s\n", a.paint(bold, readable(path)), f.Version, len(doc.Tensors), driver.FormatBytes(int64(bytes)))
+		for _, p := range f.Metadata() {
+			fmt.Fprintf(a.stdout, "  %s: %s\n", readable(p.Key), readable(shortened(valueText(p.Value))))
+		}
+		if len(doc.Tensors) > 0 {
+			t.write(a.stdout, "")
+		}
+	}
+	if a.json {
+		return a.print(struct {
+			Files []*ggufFile `json:"files"`
+		}{list})
+	}
+	return nil
+}
+
+// jsonable reports whether a value has no float that JSON lacks.
+func jsonable(v any) bool {
+	switch v := v.(type) {
+	case float32:
+		return v-v == 0
+	case float64:
+		return v-v == 0
+	case []float32:
+		for _, x := range v {
+			if x-x != 0 {
+				return false
+			}
+		}
+	case []float64:
+		for _, x := range v {
+			if x-x != 0 {
+				return false
+			}
+		}
+	case []any:
+		for _, x := range v {
+			if !jsonable(x) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// valueText returns a value, of long lists the beginning and the length.
+func valueText(v any) string {
+	list := reflect.ValueOf(v)
+	const shown = 6
+	if list.Kind() != reflect.Slice || list.Len() <= shown {
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%v and %d more", list.Slice(0, shown), list.Len()-shown)
+}
+
+func (a *app) checkGGUF(ctx context.Context, paths []string, named quant.Format) error {
+	var wrong []error
+	for _, path := range paths {
+		err := survive(path, func() error {
+			f, err := gguf.Open(path)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			bar := a.progress(len(f.Tensors()))
+			defer bar.end()
+			good, left := 0, 0
+			for _, t := range f.Tensors() {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				bar.doing(readable(t.Name))
+				switch err := f.Validate(t, named); {
+				case err == nil:
+					good++
+				case errors.Is(err, driver.ErrUnsupported):
+					left++
+				default:
+					wrong = append(wrong, fmt.Errorf("%s: %w", path, err))
+				}
+				bar.step()
+			}
+			fmt.Fprintf(a.stdout, "%s: %d of %d tensors are good", readable(path), good, len(f.Tensors()))
+			if left > 0 {
+				fmt.Fprintf(a.stdout, ", %d not checked", left)
+			}
+			fmt.Fprintln(a.stdout)
+			return nil
+		})
+		if err != nil {
+			wrong = append(wrong, err)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Format) error {
+	to := strings.ToLower(filepath.Ext(out))
+	if to != ".gguf" && to != ".safetensors" {
+		return usagef("%s: the name of the result ends in .gguf or .safetensors", out)
+	}
+	m, err := openModel(in, named)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	bar := a.progress(len(m.weights))
+	defer bar.end()
+	var entries []gguf.Entry
+	for _, w := range m.weights {
+		e, err := w.entry()
+		if err != nil {
+			return err
+		}
+		data := e.Data
+		e.Data = func() (b []byte, err error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			bar.doing(readable(w.name))
+			defer bar.step()
+			err = survive(in, func() error { b, err = data(); return err })
+			return b, err
+		}
+		entries = append(entries, e)
+	}
+	if to == ".gguf" {
+		err = gguf.Write(out, m.metadata, entries)
+	} else {
+		err = writeSafetensors(out, m.metadata, entries)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	fmt.Fprintf(a.stdout, "%s: %d tensors\n", readable(out), len(entries))
+	return nil
+}
+
+// writeSafetensors writes entries whose types that format has. Of the metadata it keeps texts, and other values as texts.
+func writeSafetensors(path string, metadata []gguf.Pair, entries []gguf.Entry) error {
+	texts := map[string]string{}
+	for _, p := range metadata {
+		texts[strings.ToValidUTF8(p.Key, "\ufffd")] = strings.ToValidUTF8(valueText(p.Value), "\ufffd")
+	}
+	var list []safetensors.Entry
+	for _, e := range entries {
+		t := safetensors.Type(strings.ToLower(e.Type.String()))
+		if _, ok := plainTypes[t]; !ok {
+			return fmt.Errorf("tensor %s: %v cannot be decoded: %w", readable(e.Name), e.Type, driver.ErrUnsupported)
+		}
+		data, err := e.Data()
+		if err != nil {
+			return err
+		}
+		list = append(list, safetensors.Entry{Name: e.Name, Type: t, Shape: e.Shape, Data: data})
+	}
+	return safetensors.Write(path, list, texts)
+}

@@ -1,0 +1,444 @@
+package main
+
+// concord quantize: the weights of a model in few bits.
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// quantizeFlags are the flags of concord quantize.
+type quantizeFlags struct {
+	format, method, tile, picture string
+	only                          []string
+	report                        bool
+}
+
+// methods are the values of --method.
+var methods = map[string]quant.Method{"exact": quant.Exact, "absmean": quant.AbsMean, "absmax": quant.AbsMax}
+
+func (a *app) quantizeCommand() *cobra.Command {
+	f := &quantizeFlags{}
+	var formats []string
+	for _, q := range quant.Formats() {
+		if _, ok := gguf.TypeOf(q); ok && !q.ReadOnly() {
+			formats = append(formats, fmt.Sprintf("  %-7v %s", q, q.About()))
+		}
+	}
+	cmd := &cobra.Command{
+		Use:   "quantize IN OUT --format F",
+		Short: "Store the weights of a model in few bits per number",
+		Long: `Quantize reads the tensors of a .safetensors or .gguf file and writes a .gguf file, in which those with
+two or more dimensions have the format F. Rows are padded with zeros to whole groups, and the file keeps
+their length. Other tensors stay as they are, 16-bit floats as 32-bit ones.
+
+` + strings.Join(formats, "\n") + `
+
+The I2S and MTL formats store numbers that are -s, 0 and s already. --method makes such numbers of others:
+absmean takes the mean magnitude of a tensor for s, as in training, and absmax the largest.
+
+--report prints what it cost: the ratio of signal to noise in dB, and the largest error. --histogram draws
+the errors of all quantized numbers, in units of their tensor's root mean square.`,
+		Example: `  concord quantize model.safetensors model.gguf --format Q4_0 --report
+  concord quantize model.gguf ternary.gguf --format TQ2_0 --method absmean --only '*.weight' --histogram errors.png`,
+		Args: cobra.ExactArgs(2),
+	}
+	cmd.Flags().StringVar(&f.format, "format", "", "the format")
+	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax")
+	cmd.Flags().StringVar(&f.tile, "tile", "", "rows, columns and rows of sub-blocks of the MTL formats, as in 128,96,32")
+	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
+	cmd.Flags().BoolVar(&f.report, "report", false, "print the errors of each tensor")
+	cmd.Flags().StringVar(&f.picture, "histogram", "", "draw the errors into this file: .png or .svg")
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.quantize(ctx, args[0], args[1], f) })
+	return cmd
+}
+
+// settings returns the layout of the flags, without a shape.
+func (f *quantizeFlags) settings() (l quant.Layout, method quant.Method, err error) {
+	if f.format == "" {
+		return l, 0, usagef("--format is missing; concord quantize --help lists the formats")
+	}
+	if l.Format, err = quant.ParseFormat(f.format); err != nil {
+		return l, 0, usagef("--format: %w", err)
+	}
+	if _, ok := gguf.TypeOf(l.Format); !ok || l.Format.ReadOnly() {
+		return l, 0, usagef("--format: no .gguf file is written with %v; concord quantize --help lists the formats", l.Format)
+	}
+	if f.method != "" {
+		if method = methods[f.method]; method == 0 {
+			return l, 0, usagef("--method %q is not exact, absmean or absmax", f.method)
+		}
+	}
+	if f.tile != "" {
+		sizes := strings.Split(f.tile, ",")
+		for i, to := range []*int{&l.Tile.BM, &l.Tile.BY, &l.Tile.Sub} {
+			if len(sizes) != 3 {
+				return l, 0, usagef("--tile %q is not three numbers", f.tile)
+			}
+			if *to, err = strconv.Atoi(sizes[i]); err != nil {
+				return l, 0, usagef("--tile %q: %w", f.tile, err)
+			}
+		}
+	}
+	for _, pattern := range f.only {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return l, 0, usagef("--only %q: %w", pattern, err)
+		}
+	}
+	if f.picture != "" {
+		if ext := strings.ToLower(filepath.Ext(f.picture)); ext != ".png" && ext != ".svg" {
+			return l, 0, usagef("--histogram: the name of a picture ends in .png or .svg")
+		}
+		if !pictures {
+			return l, 0, errNoPictures
+		}
+	}
+	return l, method, nil
+}
+
+// quantized is the result of one tensor.
+type quantized struct {
+	Name   string `json:"name"`
+	Shape  []int  `json:"shape"`
+	From   string `json:"from"`
+	Format string `json:"format"` // or the type of a tensor that is not quantized
+	Before int    `json:"bytes_before"`
+	Bytes  int    `json:"bytes"`
+
+	SNR      *number `json:"snr_db,omitempty"` // null if nothing changed
+	MaxError *number `json:"max_error,omitempty"`
+}
+
+func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) error {
+	layout, method, err := f.settings()
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(filepath.Ext(out), ".gguf") {
+		return usagef("%s: the name of the result ends in .gguf", out)
+	}
+	m, err := openModel(in, 0)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	var all quant.Quality
+	counts := &errorCounts{}
+	list := []*quantized{}
+	entries, metadata := []gguf.Entry{}, slices.Clone(m.metadata)
+	metadata = append(metadata, gguf.Pair{Key: "general.quantization_version", Value: uint32(2)})
+	bar := a.progress(len(m.weights))
+	defer bar.end()
+	many := 0
+	for _, w := range m.weights {
+		e, err := w.entry()
+		if err != nil {
+			return err
+		}
+		q := &quantized{Name: w.name, Shape: w.shape, From: w.typ, Format: e.Type.String(), Before: w.bytes}
+		if w.floats != nil && len(w.shape) >= 2 && w.len() > 0 && matches(f.only, w.name) {
+			l := layout
+			l.Cols = w.shape[len(w.shape)-1]
+			l.Rows = w.len() / l.Cols
+			padded, err := l.Padded()
+			if err != nil {
+				return fmt.Errorf("tensor %s: %w", readable(w.name), err)
+			}
+			var pairs []gguf.Pair
+			if e, pairs, err = gguf.NewEntry(w.name, quant.Matrix{Layout: padded, K: l.Cols}); err != nil {
+				return err
+			}
+			e.Shape = append(slices.Clone(w.shape[:len(w.shape)-1]), padded.Cols)
+			metadata = append(metadata, pairs...)
+			many++
+			q.Format = layout.Format.String()
+			e.Data = func() ([]byte, error) {
+				x, err := w.floats()
+				if err != nil {
+					return nil, err
+				}
+				packed, quality, err := pack(l, method, x, counts, f.picture != "")
+				if err != nil {
+					return nil, fmt.Errorf("%w%s", err, adviceFor(err, l.Format))
+				}
+				all.Add(quality)
+				snr, worst := number(quality.SNR), number(quality.MaxError)
+				q.SNR, q.MaxError = &snr, &worst
+				return packed.Data, nil
+			}
+		}
+		data := e.Data
+		e.Data = func() ([]byte, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			bar.doing(readable(w.name))
+			defer bar.step()
+			var b []byte
+			err := survive(in, func() (err error) { b, err = data(); return err })
+			q.Bytes = len(b)
+			return b, err
+		}
+		entries, list = append(entries, e), append(list, q)
+	}
+	if many == 0 {
+		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w", in, driver.ErrInvalidArgument)
+	}
+	if err := gguf.Write(out, metadata, entries); err != nil {
+		return fmt.Errorf("%s: %w", out, err)
+	}
+	if f.picture != "" {
+		if err := a.save(ctx, f.picture, func(w io.Writer) error {
+			return drawErrors(w, counts, fmt.Sprintf("%v of %s, %.1f dB", layout.Format, filepath.Base(in), all.SNR), f.picture)
+		}); err != nil {
+			return err
+		}
+	}
+	return a.tellQuantized(in, out, list, all, f.report)
+}
+
+// adviceFor returns what else the error of a format needs to be said.
+func adviceFor(err error, f quant.Format) string {
+	if errors.Is(err, driver.ErrInvalidArgument) && !errors.Is(err, driver.ErrNumerical) {
+		return fmt.Sprintf(" (%v stores ternary numbers; --method absmean makes them)", f)
+	}
+	return ""
+}
+
+// pack quantizes numbers by a method, and measures the result.
+func pack(l quant.Layout, method quant.Method, x []float32, counts *errorCounts, count bool) (quant.Matrix, quant.Quality, error) {
+	y := x
+	if method != 0 {
+		s, err := quant.Scale(method, x)
+		if err != nil {
+			return quant.Matrix{}, quant.Quality{}, err
+		}
+		y = make([]float32, len(x))
+		if s > 0 {
+			if err := quant.Ternary(y, x, s); err != nil {
+				return quant.Matrix{}, quant.Quality{}, err
+			}
+		}
+	}
+	m, err := quant.Pack(l, y)
+	if err != nil {
+		return quant.Matrix{}, quant.Quality{}, err
+	}
+	back := make([]float32, len(x))
+	if err := quant.Decode(back, m); err != nil {
+		return quant.Matrix{}, quant.Quality{}, err
+	}
+	q, err := quant.Measure(x, back)
+	if err == nil && count {
+		counts.add(x, back, math.Sqrt(q.Signal/float64(len(x))))
+	}
+	return m, q, err
+}
+
+// errorCounts is a histogram of errors in units of the root mean square of their tensor, from -1 to 1. What lies beyond is in the
+// first and the last.
+type errorCounts [101]int
+
+func (c *errorCounts) add(x, y []float32, unit float64) {
+	if unit == 0 {
+		unit = 1
+	}
+	middle := float64(len(c) / 2)
+	for i, v := range x {
+		e := (float64(y[i]) - float64(v)) / unit * middle
+		c[int(max(0, min(2*middle, math.Round(e+middle))))]++
+	}
+}
+
+func matches(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+}
+
+// tellQuantized prints the result.
+func (a *app) tellQuantized(in, out string, list []*quantized, all quant.Quality, report bool) error {
+	before, after := 0, 0
+	for _, q := range list {
+		before, after = before+q.Before, after+q.Bytes
+	}
+	if a.json {
+		return a.print(struct {
+			In       string       `json:"in"`
+			Out      string       `json:"out"`
+			Before   int          `json:"bytes_before"`
+			Bytes    int          `json:"bytes"`
+			SNR      number       `json:"snr_db"`
+			MaxError number       `json:"max_error"`
+			Tensors  []*quantized `json:"tensors"`
+		}{in, out, before, after, number(all.SNR), number(all.MaxError), list})
+	}
+	if report {
+		t := &table{}
+		t.add("TENSOR", "SHAPE", "FROM", "TO", "BYTES", "SNR", "MAX ERROR")
+		for _, q := range list {
+			cells := []string{readable(q.Name), shapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)), "-", "-"}
+			if q.SNR != nil {
+				cells[5], cells[6] = decibels(float64(*q.SNR)), strconv.FormatFloat(float64(*q.MaxError), 'g', 4, 64)
+			}
+			t.add(cells...)
+		}
+		t.write(a.stdout, "")
+	}
+	fmt.Fprintf(a.stdout, "%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n",
+		readable(out), driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR), all.MaxError)
+	return nil
+}
+
+func decibels(snr float64) string {
+	if math.IsInf(snr, 1) {
+		return "exact"
+	}
+	return fmt.Sprintf("%.1f dB", snr)
+}
+
+// model is a file of tensors as quantize and gguf convert read it.
+type model struct {
+	weights  []*weight
+	metadata []gguf.Pair
+	close    func() error
+}
+
+// weight is a tensor of a model.
+type weight struct {
+	name, typ string
+	shape     []int
+	bytes     int
+	floats    func() ([]float32, error) // of floats and of quantized numbers
+	plain     gguf.Entry                // of other numbers
+}
+
+func (w *weight) len() int {
+	n := 1
+	for _, d := range w.shape {
+		n *= d
+	}
+	return n
+}
+
+// entry is the tensor in a file without further quantization.
+func (w *weight) entry() (gguf.Entry, error) {
+	if w.floats == nil {
+		return w.plain, nil
+	}
+	return gguf.Entry{Name: w.name, Type: gguf.F32, Shape: w.shape, Size: 4 * w.len(), Data: func() ([]byte, error) {
+		x, err := w.floats()
+		if err != nil {
+			return nil, err
+		}
+		return binary.Append(nil, binary.LittleEndian, x)
+	}}, nil
+}
+
+// openModel opens a file. named says what ambiguous types of a GGUF file are.
+func openModel(name string, named quant.Format) (*model, error) {
+	var m *model
+	var err error
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".gguf":
+		err = survive(name, func() (err error) { m, err = openGGUF(name, named); return err })
+	case ".safetensors":
+		err = survive(name, func() (err error) { m, err = openSafetensors(name); return err })
+	default:
+		return nil, usagef("%s: the name of a model ends in .gguf or .safetensors", name)
+	}
+	return m, err
+}
+
+func openGGUF(name string, named quant.Format) (*model, error) {
+	f, err := gguf.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{close: f.Close}
+	for _, p := range f.Metadata() {
+		if !strings.HasPrefix(p.Key, "concord.") && p.Key != "general.file_type" && p.Key != "general.quantization_version" {
+			m.metadata = append(m.metadata, p)
+		}
+	}
+	for _, t := range f.Tensors() {
+		w := &weight{name: t.Name, typ: t.Type.String(), shape: t.Shape, bytes: len(t.Data)}
+		format, err := f.Format(t, named)
+		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
+			f.Close()
+			return nil, err
+		}
+		switch {
+		case err == nil && (format != 0 || slices.Contains([]gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.F64}, t.Type)):
+			if format != 0 {
+				w.typ = format.String()
+				if n := f.Numbers(t); n != t.Len() { // padded
+					w.shape = slices.Clone(t.Shape)
+					w.shape[len(w.shape)-1] = n / (t.Len() / t.Shape[len(t.Shape)-1])
+				}
+			}
+			w.floats = func() ([]float32, error) {
+				x := make([]float32, f.Numbers(t))
+				return x, f.Floats(x, t, named)
+			}
+		default:
+			w.plain = gguf.Entry{Name: t.Name, Type: t.Type, Shape: t.Shape, Size: len(t.Data), Data: func() ([]byte, error) { return t.Data, nil }}
+		}
+		m.weights = append(m.weights, w)
+	}
+	return m, nil
+}
+
+// plainTypes are types of safetensors that GGUF has, too.
+var plainTypes = map[safetensors.Type]gguf.Type{"f32": gguf.F32, "f16": gguf.F16, "bf16": gguf.BF16, "f64": gguf.F64, "i8": gguf.I8, "i16": gguf.I16, "i32": gguf.I32, "i64": gguf.I64}
+
+func openSafetensors(name string) (*model, error) {
+	in, err := safetensors.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{close: in.Close}
+	for key, text := range in.Metadata() {
+		if key != "general.alignment" && !strings.HasPrefix(key, "concord.") {
+			m.metadata = append(m.metadata, gguf.Pair{Key: key, Value: text})
+		}
+	}
+	slices.SortFunc(m.metadata, func(x, y gguf.Pair) int { return strings.Compare(x.Key, y.Key) })
+	for _, name := range in.Names() {
+		e, _ := in.Tensor(name) // it is there
+		t, ok := plainTypes[e.Type]
+		if !ok {
+			in.Close()
+			return nil, fmt.Errorf("tensor %s: files of GGUF have no type %s: %w", readable(name), e.Type, driver.ErrUnsupported)
+		}
+		if len(e.Shape) > 4 {
+			in.Close()
+			return nil, fmt.Errorf("tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", readable(name), len(e.Shape), driver.ErrUnsupported)
+		}
+		w := &weight{name: name, typ: t.String(), shape: e.Shape, bytes: len(e.Data)}
+		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return e.Data, nil }}
+		if strings.Contains(string(e.Type), "f") {
+			w.floats = func() ([]float32, error) {
+				x := make([]float32, e.Len())
+				return x, new(gguf.File).Floats(x, gguf.Tensor{Name: name, Type: t, Shape: e.Shape, Data: e.Data}, 0)
+			}
+		}
+		m.weights = append(m.weights, w)
+	}
+	return m, nil
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
+)
+
+// smallModel writes a file with a matrix of 3 × 300, one of 2 × 2 × 32 halves, a bias and integers.
+func smallModel(t *testing.T) (path string, w []float32) {
+	path = filepath.Join(t.TempDir(), "m.safetensors")
+	w = make([]float32, 900)
+	for i := range w {
+		w[i] = float32(i*37%101-50) / 16
+	}
+	data, err := binary.Append(nil, binary.LittleEndian, w)
+	require.NoError(t, err)
+	require.NoError(t, safetensors.Write(path, []safetensors.Entry{
+		{Name: "a.weight", Type: "f32", Shape: []int{3, 300}, Data: data}, {Name: "b.weight", Type: "f16", Shape: []int{2, 2, 32}, Data: make([]byte, 256)},
+		{Name: "a.bias", Type: "f32", Shape: []int{2}, Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}}, {Name: "steps", Type: "i64", Shape: []int{1}, Data: []byte{7, 0, 0, 0, 0, 0, 0, 0}},
+	}, map[string]string{"general.name": "small"}))
+	return path, w
+}
+
+func TestQuantize(t *testing.T) {
+	in, w := smallModel(t)
+	out := filepath.Join(t.TempDir(), "m.gguf")
+	picture := filepath.Join(t.TempDir(), "e.png")
+	status, stdout, stderr := concord("quantize", in, out, "--format", "q8_0", "--report", "--histogram", picture)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "TENSOR    SHAPE       FROM  TO    BYTES   SNR      MAX ERROR\n")
+	assert.Contains(t, stdout, "b.weight  [2, 2, 32]  F16   Q8_0  136 B   exact    0\n")
+	assert.Contains(t, stdout, "a.bias    [2]         F32   F32   8 B     -        -\n")
+	assert.Contains(t, stdout, "became 1.1 KiB, signal to noise 48.9 dB")
+	png, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	assert.Equal(t, "\x89PNG", string(png[:4]))
+
+	f, err := gguf.Open(out)
+	require.NoError(t, err)
+	defer f.Close()
+	assert.Equal(t, "small", f.Value("general.name"))
+	a, ok := f.Tensor("a.weight")
+	require.True(t, ok)
+	assert.Equal(t, []int{3, 320}, a.Shape)
+	x := make([]float32, 900)
+	require.NoError(t, f.Floats(x, a, 0))
+	m, err := quant.Pack(quant.Layout{Format: quant.Q80, Rows: 3, Cols: 300}, w)
+	require.NoError(t, err)
+	assert.Equal(t, m.Data, a.Data)
+
+	// The quantized file is a model, too.
+	again := filepath.Join(t.TempDir(), "again.gguf")
+	status, stdout, stderr = concord("quantize", out, again, "--format", "TQ2_0", "--method", "absmean", "--only", "a.*", "--json")
+	require.Equal(t, exitOK, status, stderr)
+	var doc struct {
+		SNR     float64 `json:"snr_db"`
+		Tensors []struct {
+			Name, From, Format string
+			Shape              []int
+			SNR                *float64 `json:"snr_db"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &doc))
+	require.Len(t, doc.Tensors, 4)
+	for _, q := range doc.Tensors {
+		switch q.Name {
+		case "a.weight":
+			assert.Equal(t, "Q8_0 TQ2_0", q.From+" "+q.Format)
+			assert.Equal(t, []int{3, 300}, q.Shape)
+			require.NotNil(t, q.SNR)
+			assert.InDelta(t, doc.SNR, *q.SNR, 1e-9)
+			assert.InDelta(t, 8, *q.SNR, 2)
+		case "b.weight":
+			assert.Equal(t, "Q8_0 F32", q.From+" "+q.Format)
+		}
+	}
+	status, stdout, stderr = concord("gguf", "check", out, again)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Equal(t, out+": 4 of 4 tensors are good\n"+again+": 4 of 4 tensors are good\n", stdout)
+}
+
+// Ternary formats ask for a method, and then store its numbers exactly.
+func TestQuantizeTernary(t *testing.T) {
+	in, w := smallModel(t)
+	out := filepath.Join(t.TempDir(), "m.gguf")
+	status, _, stderr := concord("quantize", in, out, "--format", "I2S_M1")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "--method absmean makes them")
+	_, err := os.Stat(out)
+	assert.ErrorIs(t, err, os.ErrNotExist)
+
+	status, _, stderr = concord("quantize", in, out, "--format", "I2S_M1", "--method", "absmean")
+	require.Equal(t, exitOK, status, stderr)
+	back := filepath.Join(t.TempDir(), "back.safetensors")
+	status, _, stderr = concord("gguf", "convert", out, back)
+	require.Equal(t, exitOK, status, stderr)
+	f, err := safetensors.Open(back)
+	require.NoError(t, err)
+	defer f.Close()
+	e, ok := f.Tensor("a.weight")
+	require.True(t, ok)
+	assert.Equal(t, []int{3, 300}, e.Shape)
+	s, err := quant.Scale(quant.AbsMean, w)
+	require.NoError(t, err)
+	require.NoError(t, quant.Ternary(w, w, s))
+	for i, v := range w {
+		require.Equal(t, v, math.Float32frombits(binary.LittleEndian.Uint32(e.Data[4*i:])))
+	}
+	steps, ok := f.Tensor("steps")
+	require.True(t, ok)
+	assert.EqualValues(t, "i64", steps.Type)
+	assert.Equal(t, "small", f.Metadata()["general.name"])
+
+	status, _, stderr = concord("gguf", "convert", back, out)
+	require.Equal(t, exitOK, status, stderr)
+	status, stdout, stderr := concord("gguf", "ls", out)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "general.name: small\n")
+	assert.Contains(t, stdout, "a.weight  F32   [3, 300]")
+	status, stdout, stderr = concord("gguf", "ls", "--json", out)
+	require.Equal(t, exitOK, status, stderr)
+	assert.True(t, json.Valid([]byte(stdout)))
+}
+
+// A file whose types have several meanings is listed, and checked when it is told which.
+func TestGGUFSeveralMeanings(t *testing.T) {
+	m, err := quant.Pack(quant.Layout{Format: quant.I2SM2, Rows: 2, Cols: 64}, make([]float32, 128))
+	require.NoError(t, err)
+	e, _, err := gguf.NewEntry("w\x1b", m)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))}, {Key: "list", Value: make([]int32, 100)}}, []gguf.Entry{e}))
+	status, stdout, _ := concord("gguf", "ls", path)
+	assert.Equal(t, exitOK, status)
+	assert.Contains(t, stdout, "list: [0 0 0 0 0 0] and 94 more\n")
+	assert.Contains(t, stdout, `"w\x1b"  I2_S|IQ4_NL_4_4  [2, 64]  64 B`)
+	status, stdout, _ = concord("gguf", "ls", "--json", path)
+	assert.Equal(t, exitOK, status)
+	assert.True(t, json.Valid([]byte(stdout)))
+	status, _, stderr := concord("gguf", "check", path)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "I2S_M1")
+	status, _, stderr = concord("gguf", "check", "--as", "I2S_M2", path)
+	assert.Equal(t, exitOK, status, stderr)
+	status, _, stderr = concord("gguf", "convert", path, filepath.Join(t.TempDir(), "x.safetensors"))
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "I2S_M2")
+
+	// Damage.
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	data[len(data)-64] = 0xff
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	status, stdout, stderr = concord("gguf", "check", "--as", "I2S_M2", path)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stdout, "0 of 1 tensors are good")
+	assert.Contains(t, stderr, "byte 0 is no code of the format")
+	require.NoError(t, os.WriteFile(path, data[:40], 0o600))
+	status, _, stderr = concord("gguf", "check", path)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "header")
+}
+
+func TestQuantizeRefuses(t *testing.T) {
+	in, _ := smallModel(t)
+	out := filepath.Join(t.TempDir(), "m.gguf")
+	for _, args := range [][]string{
+		{in, out}, {in, out, "--format", "Q9"}, {in, out, "--format", "I2_S"}, {in, out, "--format", "R_A"}, {in, out, "--format", "I2S_M3"}, {in, out, "--format", "Q4_0", "--method", "best"},
+		{in, out, "--format", "MTL1", "--tile", "1,2"}, {in, out, "--format", "MTL1", "--tile", "1,2,x"}, {in, out, "--format", "Q4_0", "--only", "["}, {in, out, "--format", "Q4_0", "--histogram", "x.gif"},
+		{in, in, "--format", "Q4_0"}, {"x.bin", out, "--format", "Q4_0"}, {in, "--format", "Q4_0"},
+	} {
+		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
+		assert.Equal(t, exitUsage, status, "%v: %s", args, stderr)
+		assert.NotEmpty(t, stderr)
+	}
+	for _, args := range [][]string{{in, out, "--format", "Q4_0", "--only", "z*"}, {in + ".safetensors", out, "--format", "Q4_0"}, {in, out, "--format", "MTL1", "--tile", "128,32,32"}} {
+		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
+		assert.Equal(t, exitFailed, status, "%v: %s", args, stderr)
+		_, err := os.Stat(out)
+		assert.ErrorIs(t, err, os.ErrNotExist)
+	}
+	for _, args := range [][]string{{"convert", in, "x.bin"}, {"check", "--as", "Q9", in}, {"ls"}, {}} {
+		status, _, _ := concord(append([]string{"gguf"}, args...)...)
+		assert.Equal(t, exitUsage, status, args)
+	}
+}

@@ -108,7 +108,7 @@ func TestTensorRefuses(t *testing.T) {
 		says   string
 		args   []string
 	}{
-		{exitUsage, "requires at least 1 arg", nil},
+		{exitUsage, "it is called as concord tensor FILE...", nil},
 		{exitUsage, "x.pt: the name of a file ends in .npy or .safetensors", []string{good, "x.pt"}},
 		{exitFailed, "none.npy: no such file", []string{good, "none.npy"}},
 		{exitFailed, "none.safetensors: no such file", []string{"none.safetensors"}},

@@ -55,6 +55,7 @@ var suites = []struct {
 	{"hnsw", "graphs of package ann at a recall of 0.99, beside hnswlib", (*bench).graph},
 	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
 	{"tensor", "compiled functions of tensors, beside PyTorch", (*bench).tensors},
+	{"networks", "training steps of package nn, beside PyTorch", (*bench).networks},
 	{"conv", "convolutions, most of 8×64×56×56 by 3×3, beside PyTorch's oneDNN", (*bench).convolution},
 }
 

@@ -159,6 +159,58 @@ def training_each(sizes, batch):
     return training(sizes, batch, False)
 
 
+def network(build, batch, steps, foreach=True):
+    """Steps of a network: cross entropy, backward, Adam. foreach says how the optimizer goes through the parameters."""
+    t = torch()
+    net, x, labels = build(t, batch)
+    optimizer = t.optim.Adam(net.parameters(), 0.001, foreach=foreach)
+    loss = t.nn.CrossEntropyLoss()
+
+    def call():
+        for _ in range(steps):
+            with t.enable_grad():
+                optimizer.zero_grad(set_to_none=True)
+                y = net(x)
+                loss(y.reshape(-1, y.shape[-1]), labels).backward()
+            optimizer.step()
+    return note(t), call
+
+
+def mlp(t, batch):
+    n = t.nn
+    net = n.Sequential(n.Linear(784, 512), n.ReLU(), n.Linear(512, 256), n.ReLU(), n.Linear(256, 10))
+    return net, t.rand(batch, 784), t.arange(batch) % 10
+
+
+def cnn(t, batch):
+    n = t.nn
+    net = n.Sequential(n.Conv2d(1, 32, 3), n.ReLU(), n.Conv2d(32, 64, 3), n.ReLU(), n.MaxPool2d(2), n.Flatten(), n.Linear(9216, 128), n.ReLU(), n.Linear(128, 10))
+    return net, t.rand(batch, 1, 28, 28), t.arange(batch) % 10
+
+
+def lstm(t, batch):
+    class Last(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.out = t.nn.LSTM(64, 128, batch_first=True), t.nn.Linear(128, 10)
+
+        def forward(self, x):
+            return self.out(self.lstm(x)[0][:, -1])
+    return Last(), t.rand(batch, 64, 64), t.arange(batch) % 10
+
+
+def transformer(t, batch):
+    n = t.nn
+    net = n.Sequential(n.TransformerEncoderLayer(256, 4, 1024, dropout=0, activation="gelu", batch_first=True, norm_first=True), n.Linear(256, 10))
+    return net, t.rand(batch, 256, 256), t.arange(batch * 256) % 10
+
+
+for build in mlp, cnn, lstm, transformer:
+    name = "network_" + build.__name__
+    globals()[name] = lambda build=build, **kw: network(build, **kw)
+    globals()[name + "_each"] = lambda build=build, **kw: network(build, foreach=False, **kw)
+
+
 def convolution(form, n, c, h, w, out, kernel, stride=1, pad=0, dilation=1, groups=1):
     t = torch()
     x, f = t.rand(n, c, h, w), t.nn.Conv2d(c, out, kernel, stride, pad, dilation, groups, bias=False)

@@ -1,0 +1,42 @@
+package nn
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// resident returns how much memory of this process is resident, in bytes.
+func resident(t *testing.T) float64 {
+	debug.FreeOSMemory()
+	text, err := os.ReadFile("/proc/self/statm")
+	require.NoError(t, err)
+	var size, pages int
+	_, err = fmt.Sscan(string(text), &size, &pages)
+	require.NoError(t, err)
+	return float64(pages * os.Getpagesize())
+}
+
+// From the second epoch on a training keeps no more memory of the device, and none of the host, but for 5 %.
+func TestMemoryOfFiftyEpochs(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	c := Defaults()
+	c.Loss, c.BatchSize, c.Epochs, c.Patience = CrossEntropy{}, 128, 50, 0
+	c.Checkpoint = t.TempDir() + "/checkpoint"
+	c.CheckpointEvery = 2
+	var live []int64
+	var memory []float64
+	c.OnEpoch = func(h *History) error {
+		live, memory = append(live, s.Device().Stats().Live), append(memory, resident(t))
+		return nil
+	}
+	fit(t, mlp(t, s), c, digits(t, s, 1000, 784))
+	require.Len(t, live, 50)
+	t.Logf("device: %d, %d bytes; resident: %.0f, %.0f MB", live[1], live[49], memory[1]/1e6, memory[49]/1e6)
+	assert.Equal(t, live[1], live[49])
+	assert.InEpsilon(t, memory[1], memory[49], 0.05)
+}

@@ -24,13 +24,13 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 // sizes are the dimensions of what the kernel computes, outermost first:
 //
 //	an item for each element     n                       most kernels, among them sort_merge and those that end in _columns
-//	a group for each row         rows                    softmax, layer_norm, rms_norm, topk, nearest_merge
+//	a group for each row         rows                    softmax, layer_norm, rms_norm, topk, nearest_merge, quantize_rows
 //	                             parts, queries          nearest
 //	                             rows, parts             scan_sum
 //	                             outer, inner            reduce_sum and its like; outer, parts, inner with -D STAGE=1
 //	a group for several results  m                       gemv
 //	                             rows, n                 sort_blocks
-//	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8; batch, m, n for gemm_batch
+//	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8, w2a8; batch, m, n for gemm_batch
 //	                             queries, vectors        l2_distance_fp32 and its like
 //	                             n, groups, k/groups, outH*outW     conv2d; 1, groups, k/groups, n*outH*outW with -D CNHW=1
 //	                             batch, rows, cols       transpose, of what it reads

@@ -16,6 +16,12 @@
 // The formats for trained ternary weights store the numbers -s, 0 and s as they are and refuse others, since they
 // would be wrong by half of s. [Scale] and [Ternary] make such numbers of any weights by a [Method].
 //
+// # Products
+//
+// [Prepare] copies ternary weights to a device in the layout that its products read, whatever their format, and [Prepared.Mul]
+// multiplies rows of activations with them. The activations are rounded to bytes as [Activations] does it, and sums of products are exact integers, so that
+// all devices differ by the rounding of three floats at most. Weights of other formats have to be decoded.
+//
 // # Bytes
 //
 // All implementations, which are vector instructions and Go, write the same bytes and decode the same bits.

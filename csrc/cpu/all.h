@@ -61,6 +61,7 @@
 #ifndef HAVE_I8FOUR
 #define i8four_pack i8pair_pack
 #define i8four_rows i8pair_rows
+#define w2a8_four w2a8
 #endif
 
 #ifdef PART_EXPR
@@ -69,6 +70,7 @@
 
 #ifdef PART_QUANT
 #include "quant.h"
+#include "w2a8.h"
 #endif
 
 #ifdef PART_STREAM

@@ -169,6 +169,21 @@ FOLD(f32_fold, __m256, _mm256_add_ps, , )
 FOLD(i8_folded, __m256i, _mm256_add_epi32, _mm256_castsi256_ps, _mm256_castps_si256)
 #undef FOLD
 
+// Registers of bytes: the codes of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
+typedef __m256i b8_v;
+enum { b8_BYTES = 32 };
+IN b8_v b8_zero(void) { return _mm256_setzero_si256(); }
+IN b8_v b8_load(const void *p) { return _mm256_loadu_si256(p); }
+#define b8_codes(v, shift) _mm256_and_si256(_mm256_srli_epi16(v, shift), _mm256_set1_epi8(3))
+IN b8_v b8_pairs(b8_v codes, b8_v x) { return _mm256_maddubs_epi16(codes, x); }
+IN b8_v b8_add16(b8_v a, b8_v b) { return _mm256_add_epi16(a, b); }
+IN b8_v b8_wide(b8_v v) { return _mm256_madd_epi16(v, _mm256_set1_epi16(1)); }
+IN int32_t b8_sum(b8_v v) {
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  x = _mm_add_epi32(x, _mm_unpackhi_epi64(x, x));
+  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 1)));
+}
+
 // The words of a product of bytes: pairs of 16-bit numbers.
 typedef __m256i i8pair_v;
 typedef __m256i i8pair_m;

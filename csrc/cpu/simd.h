@@ -84,7 +84,10 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_QUANT_Q4_ENCODE, quant_q4_encode) \
   F(SIMD_QUANT_Q4_DECODE, quant_q4_decode) \
   F(SIMD_QUANT_Q8_ENCODE, quant_q8_encode) \
-  F(SIMD_QUANT_Q8_DECODE, quant_q8_decode)
+  F(SIMD_QUANT_Q8_DECODE, quant_q8_decode) \
+  F(SIMD_W2A8, w2a8) \
+  F(SIMD_W2A8_FOUR, w2a8_four) \
+  F(SIMD_W2A8_ROWS, w2a8_rows)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

@@ -61,6 +61,9 @@ const (
 	GemmInt
 	NearestPick
 	NearestList
+	W2A8
+	W2A8Four
+	W2A8Rows
 )
 
 // The functions of package quant.

@@ -85,6 +85,9 @@ const (
 	GemmInt         Op = C.SIMD_GEMM_INT
 	NearestPick     Op = C.SIMD_NEAREST_PICK
 	NearestList     Op = C.SIMD_NEAREST_LIST
+	W2A8            Op = C.SIMD_W2A8
+	W2A8Four        Op = C.SIMD_W2A8_FOUR
+	W2A8Rows        Op = C.SIMD_W2A8_ROWS
 )
 
 // The functions of package quant.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -138,13 +139,9 @@ func (b *bench) graph() error {
 	return b.graphOf(path, "200000 × 64 in clusters", false, 64, clusters(201_000, 64))
 }
 
-// graphOf measures an index of all rows but the last 1000, which are the queries: building it, if asked for, and searching with the fewest vectors in
-// view that reach the recall.
+// graphOf measures an index of all rows but the last 1000, which are the queries, of floats and with codes: building it, if asked for, and searching with
+// the fewest vectors in view that reach the recall.
 func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) error {
-	builds = builds && b.wanted(name+", build")
-	if !builds && !b.wanted(name+", search") {
-		return nil
-	}
 	if err := ann.WriteVectors(path, all, dim); err != nil {
 		return err
 	}
@@ -153,33 +150,43 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 	for i := range ids {
 		ids[i] = int64(i)
 	}
-	build := func() (ix *ann.HNSW, err error) {
-		if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: b.threads}); err == nil {
-			err = ix.Add(b.ctx, ids, rows)
-		}
-		return ix, err
-	}
 	args := map[string]any{"path": path, "n": n, "recall": graphRecall, "k": l2Nearest}
-	if builds {
-		peer, err := b.peer("hnswlib", args, "hnsw_build")
-		if err != nil {
-			return err
+	for _, kind := range []string{"", ", codes"} {
+		build := func() (ix *ann.HNSW, err error) {
+			if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: b.threads, Codes: kind != ""}); err == nil {
+				err = ix.Add(b.ctx, ids, rows)
+			}
+			return ix, err
 		}
-		if err := b.compare(subject{what: name + ", build", work: 1e9 * float64(n), unit: "vectors/s", name: "HNSW", run: func() error {
+		if what := name + ", build" + kind; builds && b.wanted(what) {
+			peer, err := b.peer("hnswlib", args, "hnsw_build")
+			if err != nil {
+				return err
+			}
+			if err := b.compare(subject{what: what, work: 1e9 * float64(n), unit: "vectors/s", name: "HNSW", run: func() error {
+				ix, err := build()
+				if err == nil {
+					err = ix.Close()
+				}
+				return err
+			}}, peer); err != nil {
+				return err
+			}
+		}
+		if what := name + ", search" + kind; b.wanted(what) {
 			ix, err := build()
 			if err == nil {
-				err = ix.Close()
+				err = errors.Join(b.graphSearch(ix, what, asked, dim, args), ix.Close())
 			}
-			return err
-		}}, peer); err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
 	}
-	ix, err := build()
-	if err != nil {
-		return err
-	}
-	defer ix.Close()
+	return nil
+}
+
+func (b *bench) graphSearch(ix *ann.HNSW, what string, asked []float32, dim int, args map[string]any) error {
 	truth, err := exactly(b.ctx, ix, asked, dim)
 	if err != nil {
 		return err
@@ -208,13 +215,13 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		if err != nil {
 			return err
 		}
-		return b.compare(subject{what: name + ", search", work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("HNSW, ef %d, recall %.4f", ef, share),
+		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("HNSW, ef %d, recall %.4f", ef, share),
 			run: func() error {
 				_, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
 				return err
 			}}, peer)
 	}
-	return fmt.Errorf("%s: no ef reaches the recall", name)
+	return fmt.Errorf("%s: no ef reaches the recall", what)
 }
 
 // exactly returns the nearest of each query.

@@ -25,10 +25,11 @@ func (l Sequence) String() string { return fmt.Sprintf("%d layers", len(l)) }
 
 // Dense multiplies rows by a matrix: x·weight + bias, of the last dimension of x.
 type Dense struct {
-	Out    int
-	Act    Activation // behind it
-	Init   Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
-	NoBias bool
+	Out     int
+	Act     Activation // behind it
+	Init    Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
+	NoBias  bool
+	Ternary bool // the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary]
 }
 
 // Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight" [in, Out] and "bias" [Out].
@@ -36,7 +37,11 @@ func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if l.Out < 1 || x.Rank() < 2 {
 		return p.Fail(x, "%d outputs for rows of shape %v", l.Out, x.Shape())
 	}
-	y := p.MatMul(x, p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out))
+	w := p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out)
+	if l.Ternary {
+		w = ternary(w)
+	}
+	y := p.MatMul(x, w)
 	if !l.NoBias {
 		y = y.Add(p.Param("bias", Zeros, l.Out))
 	}
@@ -44,7 +49,12 @@ func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 }
 
 // String says how many outputs the layer has.
-func (l Dense) String() string { return fmt.Sprintf("dense %d%s", l.Out, l.Act.and()) }
+func (l Dense) String() string {
+	if l.Ternary {
+		return fmt.Sprintf("ternary dense %d%s", l.Out, l.Act.and())
+	}
+	return fmt.Sprintf("dense %d%s", l.Out, l.Act.and())
+}
 
 // Embedding returns a learned row for each integer from 0 to Count-1. As of [tensor.Tensor.Take], negative ones count from the end, and others are rows of zeros.
 type Embedding struct {

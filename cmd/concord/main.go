@@ -137,8 +137,9 @@ func tellArguments(root *cobra.Command) {
 			continue
 		}
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if check(cmd, args) == nil {
-				return nil
+			err := check(cmd, args)
+			if err == nil || !strings.Contains(err.Error(), "arg(s)") { // what cobra calls their number
+				return err
 			}
 			return fmt.Errorf("it is called as %s %s, and not with %d arguments", cmd.Parent().CommandPath(), cmd.Use, len(args))
 		}

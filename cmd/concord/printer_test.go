@@ -47,6 +47,8 @@ func printing(t *testing.T) map[string][]string {
 		"run":                   {"--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "5m", cl},
 		"train":                 {"--device", "cpu:0", "--data", digits, "--epochs", "1"},
 		"eval":                  {network, "--device", "cpu:0", "--data", digits},
+		"predict":               {network, "--device", "cpu:0", "--data", digits},
+		"plot":                  {network},
 		"tensor":                {filepath.Join("..", "..", "internal", "npy", "testdata", "vector.npy")},
 		"kernels":               {"softmax"},
 		"explain":               {"x.gelu() * x", "x=f32[100]"},

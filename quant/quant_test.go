@@ -20,7 +20,7 @@ import (
 // layouts are one or more of each format that can be written.
 var layouts = []Layout{
 	{Format: I2SM1, Rows: 1, Cols: 128}, {Format: I2SM1, Rows: 6, Cols: 320}, {Format: I2SM2, Rows: 1, Cols: 64}, {Format: I2SM2, Rows: 3, Cols: 192},
-	{Format: W2A8M4, Rows: 16, Cols: 32}, {Format: W2A8M4, Rows: 48, Cols: 96}, {Format: W2A8M4, Rows: 48, Cols: 64, Block: 16}, {Format: W2A8M4, Rows: 32, Cols: 32, Block: 20},
+	{Format: W2A8M4, Rows: 16, Cols: 32}, {Format: W2A8M4, Rows: 48, Cols: 96}, {Format: W2A8M4, Rows: 48, Cols: 64, Block: 16}, {Format: W2A8M4, Rows: 32, Cols: 32, Block: 20}, {Format: W2A8M4, Rows: 16, Cols: 32, Block: math.MaxInt},
 	{Format: TQ10, Rows: 1, Cols: 256}, {Format: TQ10, Rows: 3, Cols: 512}, {Format: TQ20, Rows: 1, Cols: 256}, {Format: TQ20, Rows: 3, Cols: 512},
 	{Format: Q40, Rows: 1, Cols: 32}, {Format: Q40, Rows: 5, Cols: 96}, {Format: Q80, Rows: 1, Cols: 32}, {Format: Q80, Rows: 5, Cols: 96},
 	{Format: Q4K, Rows: 2, Cols: 256}, {Format: Q6K, Rows: 2, Cols: 256},

@@ -75,7 +75,7 @@ func reference(l Layout, x []float32) (data []byte, scales []float32) {
 			}
 		}
 		n := l.Block
-		if n == 0 {
+		if n == 0 || n > rows {
 			n = rows
 		}
 		group(n*cols, func(x []float32) { scales = append(scales, half.ToBFloat16(float64(most(x))).Float32()) })

@@ -27,7 +27,7 @@ var tilePlaces = func() (places [tileNumbers]int) {
 }()
 
 func groupTiles(l Layout) (int, int, int) {
-	return l.Rows * l.Cols, l.Rows * l.Cols / 4, (l.Rows + segment(l) - 1) / segment(l)
+	return l.Rows * l.Cols, l.Rows * l.Cols / 4, (l.Rows-1)/segment(l) + 1
 }
 
 // segment returns the rows that share a scale.
@@ -35,7 +35,7 @@ func segment(l Layout) int {
 	if l.Block == 0 {
 		return l.Rows
 	}
-	return l.Block
+	return min(l.Block, l.Rows)
 }
 
 func checkTiles(l Layout) error {

@@ -21,14 +21,14 @@ func (f *File) Numbers(t Tensor) int {
 	return t.Len()
 }
 
-// Floats computes the Numbers of a tensor: plain numbers as they are, rounded if they have more digits than a float32,
+// Floats computes the Numbers of a tensor, which may be none: plain numbers as they are, rounded if they have more digits than a float32,
 // quantized ones decoded. named and the errors are those of Format. A length of x that is not Numbers is driver.ErrDimension.
 func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 	if n := f.Numbers(t); len(x) != n {
 		return fmt.Errorf("gguf: tensor %.40q: %d numbers needed, %d given: %w", t.Name, n, len(x), driver.ErrDimension)
 	}
 	format, err := f.Format(t, named)
-	if err != nil {
+	if err != nil || len(x) == 0 {
 		return err
 	}
 	if format != 0 {
@@ -69,7 +69,7 @@ func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 // driver.ErrCorrupt.
 func (f *File) Validate(t Tensor, named quant.Format) error {
 	format, err := f.Format(t, named)
-	if err != nil {
+	if err != nil || t.Len() == 0 {
 		return err
 	}
 	if format != 0 {

@@ -205,6 +205,10 @@ func TestSeveralMeanings(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	}
 	f := &File{}
+	for _, none := range []Tensor{{Type: Q80, Shape: []int{0, 32}}, {Type: F32, Shape: []int{0}}, {Type: I2S, Shape: []int{3, 0}}} {
+		assert.NoError(t, f.Floats(nil, none, quant.I2SM1))
+		assert.NoError(t, f.Validate(none, quant.I2SM1))
+	}
 	_, err := f.Format(Tensor{Name: "w", Type: 37}, quant.I8All)
 	assert.ErrorIs(t, err, driver.ErrFormat)
 	assert.ErrorContains(t, err, "I8_S")

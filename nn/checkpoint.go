@@ -80,7 +80,8 @@ func (h *History) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ReadHistory returns the history in a checkpoint, for which it needs no device. A file that is not a checkpoint is an error that matches [ErrData].
+// ReadHistory returns the history in a checkpoint, for which it needs no device. A safetensors file that is
+// not a checkpoint is an error that matches [ErrData], and another file one that matches [runtime.ErrFormat].
 func ReadHistory(path string) (*History, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
@@ -224,6 +225,11 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 			if pair[0][i] != want {
 				return fmt.Errorf("%w: %s is of another training: %q instead of %q", ErrConfig, path, pair[0][i], want)
 			}
+		}
+	}
+	for _, m := range t.metrics {
+		if h := &a.History; len(h.TrainMetrics[m.String()]) != h.Epochs() || len(h.ValMetrics[m.String()]) != len(h.ValLoss) {
+			return fmt.Errorf("%w: %s contradicts itself: it has not all values of %v", ErrData, path, m)
 		}
 	}
 	best := ts[trainingPrefix+bestParams]

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -252,6 +253,9 @@ func TestCheckpointOfAnyMetric(t *testing.T) {
 	require.NoError(t, tr.model.Save(t.Context(), path))
 	_, err = ReadHistory(path)
 	assert.ErrorIs(t, err, ErrData, "it is a model alone")
+	require.NoError(t, os.WriteFile(path, []byte("no tensors"), 0o600))
+	_, err = ReadHistory(path)
+	assert.ErrorIs(t, err, runtime.ErrFormat)
 	_, err = ReadHistory(path + " that is not there")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
@@ -261,7 +265,7 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	d := line(s, 40)
 	c := plain(3, 4)
-	c.Split, c.Patience = 0.2, 1
+	c.Split, c.Patience, c.Metrics = 0.2, 1, []Metric{R2{}}
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	c.Checkpoint = path
 	want := fit(t, small(t, s), c, d)
@@ -278,6 +282,7 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 		"steps": {`"Steps":`, `"Steps":-`, ""}, "epoch": {`"Epoch":3`, `"Epoch":4`, ""}, "losses": {`"TrainLoss":[`, `"TrainLoss":[],"Other":[`, ""},
 		"best epoch": {`"BestEpoch":`, `"BestEpoch":7`, ""}, "version": {`"Version":1`, `"Version":2`, ""}, "no best": {"", "", "!best.params"}, "no states": {"", "", "!best.states"},
 		"best": {"", "", "best.params"}, "optimizer": {"", "", "optimizer.m"}, "no optimizer": {"", "", "!optimizer.m"},
+		"no metric": {`"TrainMetrics":{"r2":`, `"TrainMetrics":{"r3":`, ""}, "no metric of validation": {`"ValMetrics":{"r2":`, `"ValMetrics":{"r3":`, ""},
 	} {
 		require.Contains(t, text, bad.old, name)
 		altered := maps.Clone(ts)

@@ -103,6 +103,9 @@ func parseLayer(text []byte, place string) (Layer, error) {
 
 // setField gives a field of a layer the value of a text.
 func setField(to reflect.Value, text []byte, place string) error {
+	if string(text) == "null" { // which would leave the field, or be a deviation of 0
+		return fmt.Errorf("%s: null is no value; leave the field out", place)
+	}
 	switch to.Type() {
 	case reflect.TypeFor[Layer]():
 		l, err := parseLayer(text, place)

@@ -46,6 +46,7 @@ func TestParseLayersRefuses(t *testing.T) {
 		`[{"layer":"dense","width":7}]`: `dense has no field "width"; it has ["out" "act" "init" "no_bias"]`, `[{"layer":"dense","out":"7"}]`: "network[0].out",
 		`[{"layer":"dense","Out":7}]`: `no field "Out"`, `[{"layer":"dense","init":"best"}]`: `"best" is no number, and none of ["he_normal"`,
 		`[{"layer":"residual","body":[{"layer":"gan"}]}]`: `network[0].body[0]: no layer "gan"`, `[{"layer":"relu","slope":1}]`: `relu has no field "slope"`,
+		`[{"layer":"dense","out":3,"init":null}]`: "network[0].init: null is no value", `[{"layer":"dense","out":null}]`: "network[0].out: null is no value",
 	} {
 		_, err := ParseLayers([]byte(text))
 		assert.ErrorIs(t, err, ErrConfig, text)

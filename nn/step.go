@@ -206,13 +206,13 @@ func oneMore(sums *tensor.Tensor, which int) *tensor.Tensor {
 }
 
 // skippable returns the next sums, after a step from the sums old, and the next scale. With F16 a step that is not ok is skipped, unless numbers say that no
-// smaller scale would help; without, and then, it is bad.
+// smaller scale would help; without, and then, it is bad. The loss and the metrics of a step that is skipped count: they are finite, and it may be the only one.
 func (t *Trainer) skippable(old, after, scale, ok *tensor.Tensor, numbers ...*tensor.Tensor) (next, nextScale *tensor.Tensor) {
 	if t.config.Precision != F16 {
 		return tensor.Where(ok, after, old.Add(oneMore(old, sumBad))), scale
 	}
 	loud := isGood(after, append(numbers, scale.Narrow(0, 0, 1).Reciprocal())...)
-	skipped := tensor.Where(loud, old.Add(oneMore(old, sumSkipped)), old.Add(oneMore(old, sumBad)))
+	skipped := tensor.Where(loud, after.Add(oneMore(old, sumSkipped)), old.Add(oneMore(old, sumBad)))
 	return tensor.Where(ok, after, skipped), rescaled(scale, ok)
 }
 

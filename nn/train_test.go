@@ -455,7 +455,7 @@ func TestF16Accumulates(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, sums[sumBad])
 
-	// A step that is skipped changes neither statistics nor the sums of the epoch.
+	// A step that is skipped changes no statistics, and its loss counts.
 	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dense{Out: 2})
 	require.NoError(t, err)
 	before, err := tensor.Read[float32](t.Context(), tensor.Concat(0, m.values.params, m.values.states))
@@ -472,9 +472,17 @@ func TestF16Accumulates(t *testing.T) {
 	assert.Equal(t, before, after)
 	sums, err = tr.read(t.Context(), tr.vars[atSums])
 	require.NoError(t, err)
-	want := make([]float64, len(sums))
-	want[sumSkipped] = 1
-	assert.Equal(t, want, sums)
+	assert.Equal(t, []float64{8, 0, 1}, sums[sumExamples:sumsBefore])
+	assert.InEpsilon(t, 8*math.Pow(1e5, 2), sums[sumLoss], 2)
+
+	// So an epoch whose steps are all skipped has a loss, and a checkpoint.
+	for _, accumulate := range []int{1, 2} {
+		c.Accumulate, c.Checkpoint = accumulate, filepath.Join(t.TempDir(), "checkpoint")
+		c.BatchSize = 8 / accumulate
+		h := fit(t, m, c, one)
+		assert.Equal(t, []int{1}, h.Skipped)
+		assert.True(t, isFinite(h.TrainLoss))
+	}
 }
 
 // Products of less precision learn about the same. With F16 a step whose gradient is infinite is skipped, and the loss is scaled by less.

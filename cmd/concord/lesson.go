@@ -50,10 +50,12 @@ func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
 		return lesson{}, err
 	}
 	switch {
+	case l.labels != "" && !isArray(l.data):
+		return lesson{}, usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.data)
 	case isArray(l.data):
 		return l.arrays(s, labels)
 	case isText(l.data):
-		return readText(s, l.data)
+		return textLesson(s, l.data)
 	}
 	images, digits, err := readDigits(l.data, labels)
 	if err != nil {
@@ -87,16 +89,21 @@ func (l *learning) arrays(s *tensor.Scope, labels bool) (d lesson, err error) {
 	return d, nil
 }
 
-// readText makes pieces of a text, each with what follows its bytes.
-func readText(s *tensor.Scope, path string) (d lesson, err error) {
+// readText reads a text. A device or a pipe, which may have no end, is refused.
+func readText(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return d, err
+		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return d, fmt.Errorf("%s: it is no regular file: %w", path, runtime.ErrUnsupported)
+		return nil, fmt.Errorf("%s: it is no regular file: %w", path, runtime.ErrUnsupported)
 	}
-	text, err := os.ReadFile(path)
+	return os.ReadFile(path)
+}
+
+// textLesson makes pieces of a text, each with what follows its bytes.
+func textLesson(s *tensor.Scope, path string) (d lesson, err error) {
+	text, err := readText(path)
 	if err != nil {
 		return d, err
 	}

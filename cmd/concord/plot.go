@@ -86,7 +86,7 @@ func (a *app) tellHistory(h *nn.History) {
 	t := &table{}
 	head, names := []string{"EPOCH", "LOSS", "VALIDATION"}, slices.Sorted(maps.Keys(h.TrainMetrics))
 	for _, name := range names {
-		head = append(head, strings.ToUpper(name), "VALIDATION")
+		head = append(head, strings.ToUpper(readable(name)), "VALIDATION")
 	}
 	t.add(append(head, "RATE", "TIME")...)
 	cell := func(list []float64, i int) string {

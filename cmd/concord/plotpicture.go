@@ -25,7 +25,7 @@ import (
 func drawHistory(w io.Writer, h *nn.History, title, name string) error {
 	wide, high, format := pictureSize(name)
 	losses := plot.New()
-	losses.Title.Text, losses.Y.Label.Text = title, "loss"
+	losses.Title.Text, losses.Y.Label.Text = readable(title), "loss"
 	if err := addCurves(losses, "loss", 0, h.TrainLoss, h.ValLoss); err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func drawHistory(w io.Writer, h *nn.History, title, name string) error {
 		metrics := plot.New()
 		metrics.Y.Label.Text = "metrics"
 		for i, metric := range slices.Sorted(maps.Keys(h.TrainMetrics)) {
-			if err := addCurves(metrics, metric, i+1, h.TrainMetrics[metric], h.ValMetrics[metric]); err != nil {
+			if err := addCurves(metrics, readable(metric), i+1, h.TrainMetrics[metric], h.ValMetrics[metric]); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"unicode"
@@ -161,7 +160,7 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 func (a *app) proceed(ctx context.Context, l *learning, p *prediction, file string) (err error) {
 	prompt := []byte(p.prompt)
 	if p.prompt == "" {
-		if prompt, err = os.ReadFile(l.data); err != nil {
+		if prompt, err = readText(l.data); err != nil {
 			return err
 		}
 		if len(prompt) == 0 {

@@ -85,7 +85,7 @@ the first dimension, and --labels names the integers that belong to them. Any ot
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
   concord train --device cuda:0 --precision auto --batch auto
   concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
-  concord train --model network.json --data x.npy --labels y.npy --classes 3`,
+  concord train --model network.json --data x.npy --labels y.npy`,
 		Args: cobra.NoArgs,
 	}
 	a.lessonFlags(cmd, &l)
@@ -257,7 +257,13 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	if err := checkPicture("--plot", l.plot); err != nil {
 		return err
 	}
-	if err := a.claim(l.plot); err != nil {
+	switch {
+	case l.checkpoint != "" && !canReadAgain(l.checkpoint):
+		return usagef("--checkpoint %s: it has to be a file, which --resume reads", l.checkpoint)
+	case l.checkpoint != "" && l.plot != "" && sameFile(l.checkpoint, l.plot):
+		return usagef("--checkpoint and --plot name one file, %s", l.plot)
+	}
+	if err := a.claim(l.plot, l.checkpoint); err != nil {
 		return err
 	}
 	mode, err := l.mode()

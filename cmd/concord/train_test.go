@@ -80,6 +80,9 @@ func TestTrain(t *testing.T) {
 		"--batch 0":                                           {"train", "--batch", "0", "--device", "cpu:0"},
 		"needs the array":                                     {"train", "--data", textFile(t, "x.npy", ""), "--device", "cpu:0"},
 		"--resume needs":                                      {"train", "--resume"},
+		"they belong to --data FILE.npy":                      {"train", "--data", data, "--labels", "y.npy", "--device", "cpu:0"},
+		"--checkpoint -: it has to be a file":                 {"train", "--checkpoint", "-"},
+		"--checkpoint and --plot name one file":               {"train", "--checkpoint", filepath.Join(dir, "a.svg"), "--plot", dir + "/./a.svg"},
 		"Epochs is 0":                                         {"train", "--epochs", "0", "--device", "cpu:0"},
 	} {
 		status, _, stderr := concord(args...)
@@ -137,6 +140,7 @@ func TestTrain(t *testing.T) {
 		"stat nosuch":      {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
 		"learning rate":    {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
 		"no such file":     {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
+		"no regular file":  {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
 		"has no":           {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
 	} {
 		status, _, stderr := concord(args...)
@@ -166,7 +170,11 @@ func TestTrainOnText(t *testing.T) {
 		assert.Equal(t, exitOK, status)
 		assert.Contains(t, stdout, "perplexity 1.")
 	}
-	status, _, stderr := concord("train", "--device", "cpu:0", "--model", "lstm", "--data", textFile(t, "b.txt", "short"))
+	status, stdout, stderr := concord("train", "--device", "cpu:0", "--data", text, "--model", "lstm", "--checkpoint", filepath.Join(t.TempDir(), "none", "text.safetensors"))
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "no such file")
+	assert.Empty(t, stdout, "it is said before the work")
+	status, _, stderr = concord("train", "--device", "cpu:0", "--model", "lstm", "--data", textFile(t, "b.txt", "short"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "a text of 5 bytes")
 }

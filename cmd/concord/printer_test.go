@@ -25,11 +25,13 @@ func printing(t *testing.T) map[string][]string {
 	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"), filepath.Join(dir, "trace.json")
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	network, digits, index := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100), filepath.Join(dir, "digits.ann")
+	model := filepath.Join(dir, "digits.gguf")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},
 		{"train", "--device", "cpu:0", "--data", digits, "--epochs", "1", "--checkpoint", network},
 		{"search", "build", "--vectors", "mnist", "--out", index},
+		{"quantize", network, model, "--format", "Q8_0"},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
 		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {
@@ -49,6 +51,10 @@ func printing(t *testing.T) map[string][]string {
 		"eval":                  {network, "--device", "cpu:0", "--data", digits},
 		"predict":               {network, "--device", "cpu:0", "--data", digits},
 		"plot":                  {network},
+		"quantize":              {network, filepath.Join(dir, "other.gguf"), "--format", "Q4_0", "--report"},
+		"gguf ls":               {model},
+		"gguf check":            {model},
+		"gguf convert":          {model, filepath.Join(dir, "digits-32.safetensors")},
 		"tensor":                {filepath.Join("..", "..", "internal", "npy", "testdata", "vector.npy")},
 		"kernels":               {"softmax"},
 		"explain":               {"x.gelu() * x", "x=f32[100]"},

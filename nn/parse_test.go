@@ -43,7 +43,7 @@ func TestParseLayersRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		``: "a list of layers in JSON", `{}`: "a list of layers in JSON", `[]`: "without layers", `[{"layer":"flatten"}] x`: "a list of layers in JSON", `[7]`: "network[0]: an object",
 		`[{"out":7}]`: `no name of a layer in "layer"`, `[{"layer":"flatten"},{"layer":"dence"}]`: `network[1]: no layer "dence"; there are [attention avg_pool`,
-		`[{"layer":"dense","width":7}]`: `dense has no field "width"; it has ["out" "act" "init" "no_bias"]`, `[{"layer":"dense","out":"7"}]`: "network[0].out",
+		`[{"layer":"dense","width":7}]`: `dense has no field "width"; it has ["out" "act" "init" "no_bias"`, `[{"layer":"dense","out":"7"}]`: "network[0].out",
 		`[{"layer":"dense","Out":7}]`: `no field "Out"`, `[{"layer":"dense","init":"best"}]`: `"best" is no number, and none of ["he_normal"`,
 		`[{"layer":"residual","body":[{"layer":"gan"}]}]`: `network[0].body[0]: no layer "gan"`, `[{"layer":"relu","slope":1}]`: `relu has no field "slope"`,
 		`[{"layer":"dense","out":3,"init":null}]`: "network[0].init: null is no value", `[{"layer":"dense","out":null}]`: "network[0].out: null is no value",

@@ -73,7 +73,7 @@ type convPlan struct {
 	batch       int      // images that a task computes
 	lines       int      // rows of the output that a task computes
 	some        int      // filters that a task computes
-	deep        int      // channels that are copied to planes at a time
+	deep        int      // channels that are copied to planes at a time; 0 if the planes are the image itself
 	plane       int      // elements of a plane
 	together    int      // filters that are multiplied with a strip of the planes before the next strip
 	strips      int      // of Winograd's method: strips of tiles that are computed together
@@ -137,6 +137,9 @@ func (p *convPlan) plan() {
 		p.deep, p.together = max(min(p.deep, 300/max(p.rows*p.cols, 1)), 1), max(p.filters, 1)
 	}
 	p.deep = even(p.channels, p.deep, 1)
+	if p.bare() {
+		p.deep = 0
+	}
 	if p.along.longer > 0 || p.batch > 1 {
 		p.sums = roundUpInt(p.batch*p.lines*pitch, p.set.bytes/p.size)
 	}
@@ -145,6 +148,14 @@ func (p *convPlan) plan() {
 		tasks *= 2 // all threads get the same number, so that no further division is needed
 	}
 	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
+}
+
+// bare reports whether the planes are the image itself, and are not copied: each element of the output is a product of a filter with the elements at one place
+// of the image. Rows of an image are read in short parts, and the filters once for each of these.
+func (p *convPlan) bare() bool {
+	l2, _ := cacheSizes()
+	return p.rows == 1 && p.cols == 1 && p.strideH == 1 && p.strideW == 1 && p.padH == 0 && p.padW == 0 && p.outH == p.h && p.outW == p.w &&
+		p.batch == 1 && !p.packed && p.filters >= p.set.rows && p.depth()*p.filters*p.size <= l2/2
 }
 
 // oddLines returns n elements rounded up to an odd number of cache lines, so that planes of so many elements begin at different offsets in a page.

@@ -283,6 +283,9 @@ func TestConvCuts(t *testing.T) {
 		shape(3, 5, 23, 9, 5, 5, 5, 3, 2, 2, 1),
 		shape(1, 3, 9, 131, 3, 3, 1, 4, 1, 3, 2),
 		shape(2, 1, 70, 70, 1, 1, 3, 3, 1, 1, 1),
+		shape(3, 17, 23, 19, 41, 1, 1, 1, 1, 0, 1), // the image itself
+		shape(2, 66, 31, 37, 70, 2, 1, 1, 1, 0, 1),
+		shape(1, 300, 9, 57, 24, 1, 1, 1, 1, 0, 1),
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 10)

@@ -19,7 +19,7 @@ typedef struct {
   int64_t places;                        // elements of a filter in one channel
   int64_t out_rows, out_cols;            // of the output
   int64_t images, batch;                 // images of the output and of a task; a task of several images has all their rows
-  int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time
+  int64_t rows, some, deep;              // of a task: rows of the output, filters, channels at a time; 0 channels if the planes are the image itself
   int64_t lines, pitch, plane;           // rows of a plane, elements of a row and of a plane
   int64_t sums;                          // elements of a filter's sums; 0 if the output itself has them
   int64_t together;                      // filters that are multiplied with a strip of the planes before the next strip
@@ -216,7 +216,8 @@ static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E 
 
 // Computes nv registers of a row of the output of a group with one channel and one filter, the last of which has
 // n elements, from the planes.
-IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from, V bias, const int nv, int64_t n, E *to) {
+IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, const int nv, int64_t n, E *to) {
+  (void)at;
   V sum[4];
   TOGETHER(nv)
     sum[k] = bias;
@@ -231,30 +232,122 @@ IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from,
     CAT(T, storem)(to + (nv - 1) * W, CAT(T, first)(n), sum[nv - 1]);
 }
 
-// Computes the output of a task of such a group, row by row without sums that would have to be copied.
+// Rows that are computed together from filters of 3×3: each register of the planes is read once for all of them.
+enum { CAT(T, lone_rows) = W * sizeof(E) == 32 ? 2 : 4 };
+
+// Adds the products of row r of the planes, counted from the first one that lone_rows rows of the output meet.
+IN void CAT(T, conv_beside_from)(const int r, const V *w, const E *from, const int64_t *at, const int nv, V (*sum)[4]) {
+  enum { rows = CAT(T, lone_rows) };
+  const int first = r < 2 ? 0 : r - 2, last = r < rows ? r : rows - 1;
+  ALL_STEPS for (int q = 0; q < 3; q++)
+    TOGETHER(nv) {
+      V x = CAT(T, load)(from + r * at[3] + at[q] + k * W);
+      IN_REGISTER(x);
+      ALL_STEPS for (int i = first; i <= last; i++)
+        sum[i][k] = CAT(T, fma)(w[3 * (r - i) + q], x, sum[i][k]);
+    }
+}
+
+// The same as conv_alone for that many rows. The columns of a filter are at[1] and at[2] elements from its first one, its rows and those of the output at[3].
+IN void CAT(T, conv_beside)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, const int nv, int64_t n, E *to) {
+  enum { rows = CAT(T, lone_rows) };
+  V sum[rows][4], w[9];
+  ALL_STEPS for (int p = 0; p < 9; p++)
+    w[p] = CAT(T, set)(weights[p]);
+  ALL_STEPS for (int i = 0; i < rows; i++)
+    TOGETHER(nv)
+      sum[i][k] = bias;
+  CAT(T, conv_beside_from)(0, w, from, at, nv, sum);
+  CAT(T, conv_beside_from)(1, w, from, at, nv, sum);
+  CAT(T, conv_beside_from)(2, w, from, at, nv, sum);
+  CAT(T, conv_beside_from)(3, w, from, at, nv, sum);
+  if (rows == 4) {
+    CAT(T, conv_beside_from)(rows, w, from, at, nv, sum);
+    CAT(T, conv_beside_from)(rows + 1, w, from, at, nv, sum);
+  }
+  ALL_STEPS for (int i = 0; i < rows; i++, to += s->out_cols) {
+    TOGETHER(nv - 1)
+      CAT(T, store)(to + k * W, sum[i][k]);
+    if (n == W)
+      CAT(T, store)(to + (nv - 1) * W, sum[i][nv - 1]);
+    else
+      CAT(T, storem)(to + (nv - 1) * W, CAT(T, first)(n), sum[i][nv - 1]);
+  }
+}
+
+// A row of the output, or lone_rows of them.
+#define LONE(NAME)                                                                                 \
+  IN void CAT(T, NAME##_row)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, E *to) { \
+    for (int64_t left = s->out_cols; left > 0; left -= 4 * W, from += 4 * W, to += 4 * W)          \
+      if (left > 3 * W)                                                                            \
+        CAT(T, NAME)(s, weights, from, at, bias, 4, conv_less(left - 3 * W, W), to);               \
+      else if (left > 2 * W)                                                                       \
+        CAT(T, NAME)(s, weights, from, at, bias, 3, left - 2 * W, to);                             \
+      else if (left > W)                                                                           \
+        CAT(T, NAME)(s, weights, from, at, bias, 2, left - W, to);                                 \
+      else                                                                                         \
+        CAT(T, NAME)(s, weights, from, at, bias, 1, left, to);                                     \
+  }
+LONE(conv_alone)
+LONE(conv_beside)
+#undef LONE
+
+// Computes the output of a task of such a group, a few rows at a time without sums that would have to be copied.
 static void CAT(T, conv_lone)(const conv_shape *s, const conv_task *t, E *y) {
   const E *weights = (const E *)s->weights + t->group * s->places;
+  const int64_t *step = s->steps;
   V bias = s->bias ? CAT(T, set)(((const E *)s->bias)[t->group]) : CAT(T, zero)();
+  int64_t at[4] = {0, 0, 0, s->pitch}, some;
+  int beside = s->places == 9 && step[0] == step[3] && step[0] == step[6] && step[1] == step[4] && step[1] == step[7] && step[2] == step[5] &&
+               step[0] + step[1] + step[2] == s->pitch;
+  if (beside)
+    at[1] = step[0], at[2] = step[0] + step[1];
   CAT(T, conv_planes)(s, t, 0, 1);
   for (int64_t n = 0; n < t->images; n++, y += s->groups * s->out_rows * s->out_cols)
-    for (int64_t r = 0; r < t->rows; r++) {
+    for (int64_t r = 0; r < t->rows; r += some) {
       const E *from = (const E *)s->room + (n * s->lines + r) * s->pitch;
-      E *to = y + r * s->out_cols;
-      for (int64_t left = s->out_cols; left > 0; left -= 4 * W, from += 4 * W, to += 4 * W)
-        if (left > 3 * W)
-          CAT(T, conv_alone)(s, weights, from, bias, 4, conv_less(left - 3 * W, W), to);
-        else if (left > 2 * W)
-          CAT(T, conv_alone)(s, weights, from, bias, 3, left - 2 * W, to);
-        else if (left > W)
-          CAT(T, conv_alone)(s, weights, from, bias, 2, left - W, to);
-        else
-          CAT(T, conv_alone)(s, weights, from, bias, 1, left, to);
+      some = beside && r + CAT(T, lone_rows) <= t->rows ? CAT(T, lone_rows) : 1;
+      if (some > 1)
+        CAT(T, conv_beside_row)(s, weights, from, at, bias, y + r * s->out_cols);
+      else
+        CAT(T, conv_alone_row)(s, weights, from, at, bias, y + r * s->out_cols);
     }
+}
+
+// Computes the output of a task from the image itself, if filters have one element and meet each element of the image, row after row. What is read of the next
+// columns is prefetched, a part for each block of filters.
+static void CAT(T, conv_bare)(const conv_shape *s, const conv_task *t, E *y) {
+  int64_t size = s->down.size * s->along.size, outs = s->out_rows * s->out_cols, n = t->rows * s->out_cols, depth = s->channels;
+  int64_t first = t->group * s->filters + t->filter, blocks = (t->filters + GEMM_ROWS - 1) / GEMM_ROWS, most = (t->filters + blocks - 1) / blocks;
+  for (int64_t image = t->image; image < t->image + t->images; image++, y += s->groups * s->filters * outs) {
+    const E *x = (const E *)s->x + (image * s->groups + t->group) * depth * size + t->row * s->along.size;
+    for (int64_t j = 0, cols; j < n; j += cols) {
+      int64_t regs = (n - j + W - 1) / W, nv = 8;
+      while (nv > regs || nv * most > GEMM_REGS)
+        nv /= 2;
+      cols = conv_less(n - j, nv * W);
+      for (int64_t q = 0; q < blocks; q++) {
+        int64_t i = t->filters * q / blocks, rows = t->filters * (q + 1) / blocks - i;
+        E *to = y + i * outs + j;
+        for (int64_t c = depth * q / blocks; c < depth * (q + 1) / blocks && j + cols < n; c++)
+          __builtin_prefetch(x + c * size + j + cols, 0, 2), __builtin_prefetch(x + c * size + j + cols + conv_less(n - j - cols, cols) - 1, 0, 2);
+        for (int64_t r = 0; r < rows; r++)
+          __builtin_prefetch(to + r * outs, 1), __builtin_prefetch(to + r * outs + cols - 1, 1);
+        if (s->bias)
+          CAT(T, conv_bias)((const E *)s->bias + first + i, rows, cols, to, outs);
+        CAT(T, gemm_kernels)[rows][nv](depth, (const E *)s->weights + (first + i) * depth, depth, 1, x + j, size, to, outs, 1, s->bias != NULL, cols - (nv - 1) * W);
+      }
+    }
+  }
 }
 
 static void CAT(T, conv_part)(const conv_shape *s, const conv_task *t) {
   int64_t outs = s->out_rows * s->out_cols, first = t->group * s->filters + t->filter;
   E *y = (E *)s->y + (t->image * s->groups * s->filters + first) * outs + t->row * s->out_cols;
+  if (s->deep == 0) {
+    CAT(T, conv_bare)(s, t, y);
+    return;
+  }
   if (s->channels == 1 && s->filters == 1 && s->out_cols > 2 * W) { // in shorter rows too few sums are computed at once
     CAT(T, conv_lone)(s, t, y);
     return;

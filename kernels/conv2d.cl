@@ -8,7 +8,8 @@
 // groups are at least 1, groups divides c and k. padH is the number of rows of zeros above the image; how many are
 // below it follows from outH, the number of rows of y, which is an argument. With as many below, outH = (h + 2·padH -
 // dilationH·(filterH - 1) - 1) / strideH + 1, or 0 if the dilated filter is larger than the padded image
-// (kernels.ConvOut). Columns likewise. f16 and bf16 are summed in float.
+// (kernels.ConvOut). Columns likewise. f16 and bf16 are summed in float. padH and i·strideH + r·dilationH are below 2^31, since places
+// are computed modulo 2^32; cpu:0 computes them exactly.
 //
 // With -D SPREAD_H=s, from 1 to 1024, the rows of the image stand s apart, with rows of zeros between them (input dilation, as in
 // a transposed convolution): h is the number of rows without zeros. SPREAD_W likewise. h·SPREAD_H is below 2^31.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -577,6 +578,20 @@ func TestRefusals(t *testing.T) {
 	}
 	m.Scales[1] = float32(math.Inf(1))
 	assert.ErrorIs(t, Validate(m), driver.ErrCorrupt)
+}
+
+// A scale for more rows than a matrix has is one scale.
+func TestOneScale(t *testing.T) {
+	x := slices.Repeat([]float32{-0.5, 0, 0.5, 0.5}, 16*32/4)
+	for _, block := range []int{17, 1 << (bits.UintSize - 6), math.MaxInt} { // the second has 0 numbers modulo 2^64
+		l := Layout{Format: W2A8M4, Rows: 16, Cols: 32, Block: block}
+		m, err := Pack(l, x)
+		require.NoError(t, err)
+		assert.Equal(t, []float32{0.5}, m.Scales)
+		y := make([]float32, len(x))
+		require.NoError(t, Decode(y, m))
+		assert.Equal(t, x, y)
+	}
 }
 
 // Validate finds one bad code or scale anywhere.

@@ -32,7 +32,7 @@ func groupTiles(l Layout) (int, int, int) {
 
 // segment returns the rows that share a scale.
 func segment(l Layout) int {
-	if l.Block == 0 {
+	if l.Block == 0 || l.Block > l.Rows {
 		return l.Rows
 	}
 	return min(l.Block, l.Rows)

@@ -24,12 +24,20 @@ type Prepared struct {
 	multiply   *runtime.Kernel // w2a8
 }
 
+// mostCols is a number of columns whose sums of products, from -127 to 127 each, fit into 32 bits.
+const mostCols = 1 << 24
+
 // Prepare copies weights to a device. Every row of m has to consist of -s, 0 and s for an s of its own; for others the error is
-// driver.ErrUnsupported and names the row. m is not kept. While it is prepared, its numbers take four bytes each on the host.
+// driver.ErrUnsupported and names the row. Rows whose sums could leave 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
+// m is not kept. While it is prepared, its numbers take four bytes each on the host.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
 	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev}
 	if _, err := m.plan(-1, driver.ErrCorrupt); err != nil {
 		return nil, err
+	}
+	if p.Cols > mostCols || p.Rows > math.MaxInt32 {
+		return nil, fmt.Errorf("quant: products with %s of %d × %d: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
+			m.Format, p.Rows, p.Cols, math.MaxInt32, mostCols, driver.ErrTooLarge)
 	}
 	p.k = (p.Cols + kernels.W2A8Group - 1) / kernels.W2A8Group * kernels.W2A8Group
 	x := make([]float32, p.Rows*p.Cols)
@@ -115,8 +123,8 @@ func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
-	case x.Len() < rows*p.Cols || y.Len() < rows*p.Rows:
-		return fmt.Errorf("quant: product of %d rows: %d activations of %d, %d results of %d: %w", rows, x.Len(), rows*p.Cols, y.Len(), rows*p.Rows, driver.ErrDimension)
+	case rows > x.Len()/p.Cols || rows > y.Len()/p.Rows:
+		return fmt.Errorf("quant: product of %d rows of %d activations, of which %d are given, with %d results each, for %d: %w", rows, p.Cols, x.Len(), p.Rows, y.Len(), driver.ErrDimension)
 	case rows == 0:
 		return nil
 	}

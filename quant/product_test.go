@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"testing"
 
@@ -132,7 +133,7 @@ func TestPreparedFormats(t *testing.T) {
 		}
 		q, scales := make([]int8, m*k), make([]float32, m)
 		require.NoError(t, Activations(q, scales, nil, x, k))
-		for _, l := range []Layout{{Format: I2SM1}, {Format: I2SM2}, {Format: I2SB}, {Format: TQ10}, {Format: TQ20}, {Format: MTL1, Tile: Tile{32, 64, 32}}} {
+		for _, l := range []Layout{{Format: I2SM1}, {Format: I2SM2}, {Format: I2SB}, {Format: TQ10}, {Format: TQ20}, {Format: MTL1, Tile: Tile{32, 64, 32}}, {Format: MTL2, Tile: Tile{32, 96, 32}}, {Format: W2A8M4}, {Format: RB}} {
 			l.Rows, l.Cols = n, k
 			w, err := Pack(l, one)
 			require.NoError(t, err, l.Format)
@@ -172,9 +173,16 @@ func TestPreparedRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "row 1")
 	_, err = Prepare(t.Context(), dev, Matrix{Layout: m.Layout, Data: m.Data[:3]})
 	assert.ErrorIs(t, err, driver.ErrCorrupt)
+	long, err := New(Layout{Format: TQ20, Rows: 1, Cols: mostCols + 256})
+	require.NoError(t, err)
+	_, err = Prepare(t.Context(), dev, long)
+	assert.ErrorIs(t, err, driver.ErrTooLarge)
 	p := prepared(t, dev, []float32{1, -1, 0, 0, 0, 0}, 2, 3)
 	x, y := upload(t, dev, []float32{1, 2, 3, float32(math.NaN()), 0, 0}), upload(t, dev, make([]float32, 4))
 	assert.ErrorIs(t, p.Mul(y, x, 3), driver.ErrDimension)
+	for _, rows := range []int{math.MaxInt, 1 << (bits.UintSize - 2), 1 << (bits.UintSize - 3)} { // products with 2 and 3 that overflow
+		assert.ErrorIs(t, p.Mul(y, x, rows), driver.ErrDimension, rows)
+	}
 	assert.ErrorIs(t, p.Mul(y, x, -1), driver.ErrInvalidArgument)
 	require.NoError(t, p.Mul(y, x, 0))
 	require.NoError(t, p.Mul(y, x, 2))

@@ -152,7 +152,19 @@ func TestWriteRefuses(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "as it was", string(was))
 	}
-	_, _, err := NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.RA, Rows: 1, Cols: 32}})
+	// As many lists in lists as are read, and one more.
+	var list any = []uint8{1}
+	for range maxDepth - 1 {
+		list = []any{list}
+	}
+	var out bytes.Buffer
+	require.NoError(t, write(&out, 3, []Pair{{"a", list}}, nil))
+	f, err := parse(out.Bytes())
+	require.NoError(t, err)
+	assert.Equal(t, list, f.Value("a"))
+	assert.ErrorIs(t, write(&out, 3, []Pair{{"a", []any{list}}}, nil), driver.ErrInvalidArgument)
+
+	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.RA, Rows: 1, Cols: 32}})
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.Q40, Rows: 1, Cols: 32}, Data: make([]byte, 17)})
 	assert.ErrorIs(t, err, driver.ErrDimension)
@@ -274,6 +286,17 @@ func TestPlain(t *testing.T) {
 			assert.ErrorContains(t, err, "number 1 ")
 		}
 	}
+}
+
+// A tensor without elements is good in every type.
+func TestNoElements(t *testing.T) {
+	f := &File{}
+	for _, typ := range []Type{F32, I8, Q80, TQ10} {
+		w := Tensor{Name: "w", Type: typ, Shape: []int{0, 256}}
+		assert.NoError(t, f.Validate(w, 0), typ)
+		assert.NoError(t, f.Floats(nil, w, 0), typ)
+	}
+	assert.ErrorIs(t, f.Validate(Tensor{Name: "w", Type: I2S, Shape: []int{0}}, 0), driver.ErrFormat)
 }
 
 // header makes the beginning of a file.

@@ -209,7 +209,7 @@ func kindOf(v any) (kind uint32, n int, ok bool) {
 // appendValue appends the kind of a value and the value.
 func appendValue(b []byte, v any, depth int) ([]byte, error) {
 	kind, n, ok := kindOf(v)
-	if !ok || depth > maxDepth {
+	if !ok || n >= 0 && kind == kindArray && depth+1 >= maxDepth { // the deepest lists are of single values
 		return nil, fmt.Errorf("a value of type %T: %w", v, driver.ErrInvalidArgument)
 	}
 	if n >= 0 {

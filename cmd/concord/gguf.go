@@ -269,7 +269,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	return nil
 }
 
-// writeSafetensors writes entries whose types that format has. Of the metadata it keeps texts, and other values as texts.
+// writeSafetensors writes entries whose types that format has. It keeps the metadata as texts, of long lists the beginning.
 func writeSafetensors(path string, metadata []gguf.Pair, entries []gguf.Entry) error {
 	texts := map[string]string{}
 	for _, p := range metadata {

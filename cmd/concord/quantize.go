@@ -365,6 +365,11 @@ func openModel(name string, named quant.Format) (*model, error) {
 	return m, err
 }
 
+// aboutStorage reports whether a key of the metadata describes how the tensors of a file were stored, which another file does otherwise.
+func aboutStorage(key string) bool {
+	return strings.HasPrefix(key, "concord.") || key == "general.file_type" || key == "general.quantization_version"
+}
+
 func openGGUF(name string, named quant.Format) (*model, error) {
 	f, err := gguf.Open(name)
 	if err != nil {
@@ -372,13 +377,16 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 	}
 	m := &model{close: f.Close}
 	for _, p := range f.Metadata() {
-		if !strings.HasPrefix(p.Key, "concord.") && p.Key != "general.file_type" && p.Key != "general.quantization_version" {
+		if !aboutStorage(p.Key) {
 			m.metadata = append(m.metadata, p)
 		}
 	}
 	for _, t := range f.Tensors() {
 		w := &weight{name: t.Name, typ: t.Type.String(), shape: t.Shape, bytes: len(t.Data)}
 		format, err := f.Format(t, named)
+		if format != 0 && t.Len() > 0 {
+			_, err = f.Matrix(t, named) // the data is as long as the shape says, for which memory is taken later
+		}
 		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
 			f.Close()
 			return nil, err
@@ -414,7 +422,7 @@ func openSafetensors(name string) (*model, error) {
 	}
 	m := &model{close: in.Close}
 	for key, text := range in.Metadata() {
-		if key != "general.alignment" && !strings.HasPrefix(key, "concord.") {
+		if key != "general.alignment" && !aboutStorage(key) { // which is no text
 			m.metadata = append(m.metadata, gguf.Pair{Key: key, Value: text})
 		}
 	}

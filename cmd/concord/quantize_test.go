@@ -28,7 +28,7 @@ func smallModel(t *testing.T) (path string, w []float32) {
 	require.NoError(t, safetensors.Write(path, []safetensors.Entry{
 		{Name: "a.weight", Type: "f32", Shape: []int{3, 300}, Data: data}, {Name: "b.weight", Type: "f16", Shape: []int{2, 2, 32}, Data: make([]byte, 256)},
 		{Name: "a.bias", Type: "f32", Shape: []int{2}, Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}}, {Name: "steps", Type: "i64", Shape: []int{1}, Data: []byte{7, 0, 0, 0, 0, 0, 0, 0}},
-	}, map[string]string{"general.name": "small"}))
+	}, map[string]string{"general.name": "small", "general.quantization_version": "2", "general.file_type": "7"}))
 	return path, w
 }
 
@@ -50,6 +50,8 @@ func TestQuantize(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	assert.Equal(t, "small", f.Value("general.name"))
+	assert.Equal(t, uint32(2), f.Value("general.quantization_version"))
+	assert.Nil(t, f.Value("general.file_type"))
 	a, ok := f.Tensor("a.weight")
 	require.True(t, ok)
 	assert.Equal(t, []int{3, 320}, a.Shape)
@@ -170,6 +172,21 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	status, _, stderr = concord("gguf", "check", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "header")
+}
+
+// A shape that the data cannot have takes no memory, also where the type does not say how long the data is.
+func TestQuantizeHugeShape(t *testing.T) {
+	in, dir := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
+	require.NoError(t, gguf.Write(in, []gguf.Pair{{Key: "concord.type.36", Value: "I2S_M1"}},
+		[]gguf.Entry{{Name: "w", Type: gguf.I2S, Shape: []int{1 << 20, 1 << 36}, Size: 64, Data: func() ([]byte, error) { return make([]byte, 64), nil }}}))
+	for _, args := range [][]string{{"quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q4_0"}, {"gguf", "convert", in, filepath.Join(dir, "x.safetensors")}, {"gguf", "check", in}} {
+		status, _, stderr := concord(args...)
+		assert.Equal(t, exitFailed, status, args)
+		assert.Contains(t, stderr, "bytes needed, 64 present", args)
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, files)
 }
 
 func TestQuantizeRefuses(t *testing.T) {

@@ -717,7 +717,7 @@ func TestMeasure(t *testing.T) {
 }
 
 // FuzzDecode decodes any bytes of any format: it never reads or writes outside, and all implementations agree; what Validate
-// accepts is finite.
+// accepts has no NaN.
 func FuzzDecode(f *testing.F) {
 	for i, l := range layouts {
 		m, err := New(l)

@@ -121,7 +121,7 @@ func (a *app) listGGUF(paths []string) error {
 			t.add(readable(w.Name), w.Type.String(), shapeText(w.Shape), driver.FormatBytes(int64(len(w.Data))))
 		}
 		for _, p := range f.Metadata() {
-			if doc.Metadata[p.Key] = p.Value; !jsonable(p.Value) {
+			if doc.Metadata[p.Key] = numbersOf(p.Value); !jsonable(p.Value) {
 				doc.Metadata[p.Key] = fmt.Sprint(p.Value) // NaN and infinities
 			}
 		}
@@ -145,6 +145,25 @@ func (a *app) listGGUF(paths []string) error {
 		}{list})
 	}
 	return nil
+}
+
+// numbersOf returns a value with lists of bytes as lists of wider numbers, since package json makes a text of bytes.
+func numbersOf(v any) any {
+	switch v := v.(type) {
+	case []uint8:
+		wide := make([]uint16, len(v))
+		for i, b := range v {
+			wide[i] = uint16(b)
+		}
+		return wide
+	case []any:
+		list := make([]any, len(v))
+		for i, x := range v {
+			list[i] = numbersOf(x)
+		}
+		return list
+	}
+	return v
 }
 
 // jsonable reports whether a value has no float that JSON lacks.

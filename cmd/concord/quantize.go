@@ -176,7 +176,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 				}
 				packed, quality, err := pack(l, method, x, counts, f.picture != "")
 				if err != nil {
-					return nil, fmt.Errorf("%w%s", err, adviceFor(err, l.Format))
+					return nil, fmt.Errorf("%w%s", err, adviceFor(err, l.Format, method))
 				}
 				all.Add(quality)
 				snr, worst := number(quality.SNR), number(quality.MaxError)
@@ -214,12 +214,15 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	return a.tellQuantized(in, out, list, all, f.report)
 }
 
-// adviceFor returns what else the error of a format needs to be said.
-func adviceFor(err error, f quant.Format) string {
-	if errors.Is(err, driver.ErrInvalidArgument) && !errors.Is(err, driver.ErrNumerical) {
-		return fmt.Sprintf(" (%v stores ternary numbers; --method absmean makes them)", f)
+// adviceFor returns a remedy for numbers that are not ternary.
+func adviceFor(err error, f quant.Format, m quant.Method) string {
+	switch {
+	case !errors.Is(err, driver.ErrInvalidArgument) || errors.Is(err, driver.ErrNumerical):
+		return ""
+	case m == quant.Exact:
+		return " (--method exact takes ternary numbers; --method absmean makes them)"
 	}
-	return ""
+	return fmt.Sprintf(" (%v stores ternary numbers; --method absmean makes them)", f)
 }
 
 // pack quantizes numbers by a method, and measures the result.

@@ -102,6 +102,10 @@ func TestQuantizeTernary(t *testing.T) {
 	_, err := os.Stat(out)
 	assert.ErrorIs(t, err, os.ErrNotExist)
 
+	status, _, stderr = concord("quantize", in, out, "--format", "Q4_0", "--method", "exact")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "--method exact takes ternary numbers; --method absmean makes them")
+
 	status, _, stderr = concord("quantize", in, out, "--format", "I2S_M1", "--method", "absmean")
 	require.Equal(t, exitOK, status, stderr)
 	back := filepath.Join(t.TempDir(), "back.safetensors")
@@ -142,14 +146,18 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	e, _, err := gguf.NewEntry("w\x1b", m)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))}, {Key: "list", Value: make([]int32, 100)}}, []gguf.Entry{e}))
+	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))}, {Key: "list", Value: make([]int32, 100)}, {Key: "bytes", Value: []any{[]uint8{1, 255}}}}, []gguf.Entry{e}))
 	status, stdout, _ := concord("gguf", "ls", path)
 	assert.Equal(t, exitOK, status)
 	assert.Contains(t, stdout, "list: [0 0 0 0 0 0] and 94 more\n")
 	assert.Contains(t, stdout, `"w\x1b"  I2_S|IQ4_NL_4_4  [2, 64]  64 B`)
 	status, stdout, _ = concord("gguf", "ls", "--json", path)
 	assert.Equal(t, exitOK, status)
-	assert.True(t, json.Valid([]byte(stdout)))
+	var doc struct {
+		Files []struct{ Metadata map[string]any }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &doc))
+	assert.Equal(t, []any{[]any{1., 255.}}, doc.Files[0].Metadata["bytes"])
 	status, _, stderr := concord("gguf", "check", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "I2S_M1")

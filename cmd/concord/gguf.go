@@ -222,7 +222,7 @@ func (a *app) checkGGUF(ctx context.Context, paths []string, named quant.Format)
 					return err
 				}
 				bar.doing(readable(t.Name))
-				switch err := f.Validate(t, named); {
+				switch err := f.Validate(inMemory(t), named); {
 				case err == nil:
 					good++
 				case errors.Is(err, driver.ErrUnsupported):

@@ -3,6 +3,7 @@ package main
 // concord quantize: the weights of a model in few bits.
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -405,14 +406,20 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 			}
 			w.floats = func() ([]float32, error) {
 				x := make([]float32, f.Numbers(t))
-				return x, f.Floats(x, t, named)
+				return x, f.Floats(x, inMemory(t), named)
 			}
 		default:
-			w.plain = gguf.Entry{Name: t.Name, Type: t.Type, Shape: t.Shape, Size: len(t.Data), Data: func() ([]byte, error) { return t.Data, nil }}
+			w.plain = gguf.Entry{Name: t.Name, Type: t.Type, Shape: t.Shape, Size: len(t.Data), Data: func() ([]byte, error) { return inMemory(t).Data, nil }}
 		}
 		m.weights = append(m.weights, w)
 	}
 	return m, nil
+}
+
+// inMemory returns a tensor with a copy of its mapped data: survive protects only its own goroutine, and package quant has more.
+func inMemory(t gguf.Tensor) gguf.Tensor {
+	t.Data = bytes.Clone(t.Data)
+	return t
 }
 
 // plainTypes are types of safetensors that GGUF has, too.
@@ -442,7 +449,7 @@ func openSafetensors(name string) (*model, error) {
 			return nil, fmt.Errorf("tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", readable(name), len(e.Shape), driver.ErrUnsupported)
 		}
 		w := &weight{name: name, typ: t.String(), shape: e.Shape, bytes: len(e.Data)}
-		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return e.Data, nil }}
+		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return bytes.Clone(e.Data), nil }}
 		if strings.Contains(string(e.Type), "f") {
 			w.floats = func() ([]float32, error) {
 				x := make([]float32, e.Len())

@@ -14,6 +14,7 @@ import (
 	"github.com/concord-compute/concord/internal/safetensors"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/quant/gguf"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // smallModel writes a file with a matrix of 3 × 300, one of 2 × 2 × 32 halves, a bias and integers.
@@ -180,6 +181,28 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	status, _, stderr = concord("gguf", "check", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "header")
+}
+
+// A model that becomes shorter while it is read is an error, whichever goroutine reads.
+func TestModelBecomesShorter(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.gguf")
+	data := func(n int) func() ([]byte, error) {
+		return func() ([]byte, error) { return make([]byte, n), nil }
+	}
+	require.NoError(t, gguf.Write(path, nil, []gguf.Entry{{Name: "codes", Type: gguf.Q80, Shape: []int{1024, 1024}, Data: data(1024 * 1024 / 32 * 34)},
+		{Name: "numbers", Type: gguf.I32, Shape: []int{1 << 18}, Data: data(1 << 20)}}))
+	m, err := openModel(path, 0)
+	require.NoError(t, err)
+	defer m.close()
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Skip("a mapped file does not become shorter here: ", err)
+	}
+	for _, w := range m.weights {
+		e, err := w.entry()
+		require.NoError(t, err)
+		assert.ErrorIs(t, survive(path, func() error { _, err := e.Data(); return err }), driver.ErrCorrupt, w.name)
+	}
 }
 
 // A shape that the data cannot have takes no memory, also where the type does not say how long the data is.

@@ -184,6 +184,19 @@ func TestFileDamage(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestFileOverlap offers a file with a right list of sections, two of which are the same bytes.
+func TestFileOverlap(t *testing.T) {
+	var b bytes.Buffer
+	w, err := newWriter(&b)
+	require.NoError(t, err)
+	require.NoError(t, w.bytes("one", make([]byte, 100)))
+	w.list = append(w.list, w.list...)
+	copy(w.list[block:], "two")
+	require.NoError(t, w.end())
+	_, err = readSections(b.Bytes())
+	assert.ErrorIs(t, err, runtime.ErrCorrupt)
+}
+
 // TestNames writes and reads files of a directory by good and bad names.
 func TestNames(t *testing.T) {
 	f, _, query := written(t, "cpu:0", Euclidean, FP32)

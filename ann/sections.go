@@ -151,11 +151,13 @@ func readSections(file []byte) ([]section, error) {
 		return corrupt("the checksum of the list of sections is wrong")
 	}
 	var list []section
+	last := uint64(block) // the end of the section before
 	for entry := file[at:end]; len(entry) > 0; entry = entry[block:] {
 		first, n := binary.LittleEndian.Uint64(entry[8:]), binary.LittleEndian.Uint64(entry[16:])
-		if first < block || first > at || n > at-first || first%block != 0 {
-			return corrupt("section %q is not in the file", entry[:8])
+		if first < last || first > at || n > at-first || first%block != 0 { // sections that overlap could be far more to read than the file
+			return corrupt("section %q is not after the one before, and in the file", entry[:8])
 		}
+		last = first + n
 		s := section{name: string(bytes.TrimRight(entry[:8], "\x00")), data: file[first : first+n : first+n]}
 		copy(s.sum[:], entry[24:])
 		list = append(list, s)

@@ -28,6 +28,7 @@ type HNSW struct {
 	writing  sync.Mutex
 	searches searchers
 	works    works
+	all      *Filter // admits every vector, for exact searches
 
 	mu     sync.RWMutex // its writer replaces what follows; searches, and Add while it links, are readers
 	closed bool
@@ -100,7 +101,7 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	return &HNSW{e: e, o: o, kind: "hnsw", nodes: map[int64]uint32{}, graph: newGraph(o)}, nil
+	return &HNSW{e: e, o: o, kind: "hnsw", all: And(), nodes: map[int64]uint32{}, graph: newGraph(o)}, nil
 }
 
 func (h *HNSW) check() error {
@@ -146,10 +147,15 @@ func (h *HNSW) Info() Info {
 }
 
 // SetEfSearch changes the number of vectors that searches keep in view, as HNSWOptions.EfSearch sets it: more find more of the nearest, and take longer.
-// One below 0 is [runtime.ErrInvalidArgument].
+// One below 0 is [runtime.ErrInvalidArgument]. It waits for changes that run.
 func (h *HNSW) SetEfSearch(ef int) error {
 	if ef < 0 {
 		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
+	}
+	h.writing.Lock() // before mu: a writer that waits there for an Add would hold up searches
+	defer h.writing.Unlock()
+	if err := h.check(); err != nil {
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -76,14 +76,15 @@ func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
 			}
 		}
 	}
-	g.entry.Store(m.Entry)
-	if node, level, ok := g.begin(); ok != (n > 0) || ok && (int(node) >= n || int(g.level[node]) != level) {
-		return corrupt("the first vector of searches is %d in layer %d", node, level)
-	}
 	for i := n; i < 64*len(g.hides); i++ {
 		if g.hides[i/64]>>(i%64)&1 != 0 {
 			return corrupt("vector %d of %d is hidden", i, n)
 		}
+	}
+	g.entry.Store(m.Entry)
+	node, level, ok := g.begin()
+	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n { // after an Add that was given up all may be hidden
+		return corrupt("the first vector of searches is %d in layer %d", node, level)
 	}
 	seen := make(map[int64]bool, n)
 	for i, id := range m.ids {

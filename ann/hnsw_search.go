@@ -68,7 +68,7 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if filter == nil {
-		filter = And()
+		filter = h.all
 	}
 	a, k, err := h.begins(ctx, len(query), k, filter)
 	if err != nil || k == 0 {
@@ -94,12 +94,18 @@ func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a
 	case filter == nil:
 		return nil, min(k, len(h.nodes)), nil
 	}
-	if a = filter.known(h, h.state); a == nil {
-		if a, err = filter.admitted(h, h.state, h.seen()); err != nil {
-			return nil, 0, err
-		}
+	if a, err = h.admits(filter); err != nil {
+		return nil, 0, err
 	}
 	return a, min(k, a.count), nil
+}
+
+// admits returns what a filter admits, which it computes if it has not yet.
+func (h *HNSW) admits(filter *Filter) (*admitted, error) {
+	if a := filter.known(h, h.state); a != nil {
+		return a, nil
+	}
+	return filter.admitted(h, h.state, h.seen())
 }
 
 // seen returns the vectors as a filter sees them.
@@ -151,7 +157,7 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	h.explore(s, point, at, 0, ef, len(h.nodes) < len(h.ids), admits)
 	if len(s.best) < k {
 		if a == nil {
-			if a, err = And().admitted(h, h.state, h.seen()); err != nil {
+			if a, err = h.admits(h.all); err != nil {
 				return dst, err
 			}
 		}

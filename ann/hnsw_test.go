@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -348,6 +349,70 @@ func TestGraphDamage(t *testing.T) {
 	for _, name := range []string{"config", "ids", "level", "hides", "first", "upper"} {
 		assert.Positive(t, refused[name], name)
 	}
+}
+
+// TestGraphGivenUp writes an index whose only Add was given up, and adds to what is read back.
+func TestGraphGivenUp(t *testing.T) {
+	h := hnsw(t, open(t, "cpu:0"), 2, Euclidean, HNSWOptions{})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, h.Add(gone, []int64{3, 4}, []float32{0, 0, 1, 1}), context.Canceled)
+	var b bytes.Buffer
+	_, err := h.WriteTo(&b)
+	require.NoError(t, err)
+	ix, err := Load(t.Context(), &b, Options{})
+	require.NoError(t, err)
+	defer ix.Close()
+	assert.Empty(t, find(t, ix, []float32{0, 0}, nil))
+	require.NoError(t, ix.Add(t.Context(), []int64{4}, []float32{1, 0}))
+	assert.Equal(t, []Result{{4, 1}}, find(t, ix, []float32{0, 0}, nil))
+}
+
+// TestGraphExactAgain makes exact searches without a filter: the vectors are put in order once.
+func TestGraphExactAgain(t *testing.T) {
+	h := hnsw(t, open(t, "cpu:0"), 1, L2Squared, HNSWOptions{})
+	const n = 3000
+	vectors := make([]float32, n)
+	for i := range vectors {
+		vectors[i] = float32(i)
+	}
+	require.NoError(t, h.Add(t.Context(), counted(n), vectors))
+	ctx, query, dst := t.Context(), []float32{7}, make([]Result, 0, 3)
+	allocations := testing.AllocsPerRun(10, func() { dst, _ = h.Exact(ctx, dst[:0], query, 3, nil) })
+	assert.Less(t, allocations, 1.0)
+	require.NoError(t, h.Remove(ctx, []int64{7}))
+	dst, err := h.Exact(ctx, dst[:0], query, 2, nil)
+	require.NoError(t, err)
+	assert.Equal(t, []Result{{6, 1}, {8, 1}}, dst)
+}
+
+// TestEfSearchWaits changes EfSearch while vectors are added: searches can begin as before.
+func TestEfSearchWaits(t *testing.T) {
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	require.NoError(t, Register("held up", func(a, b []float32) float64 {
+		once.Do(func() { close(begun); <-proceed })
+		return math.Abs(float64(a[0] - b[0]))
+	}))
+	m, err := ParseMetric("custom:held up")
+	require.NoError(t, err)
+	h := hnsw(t, open(t, "cpu:0"), 1, m, HNSWOptions{})
+	var wg sync.WaitGroup
+	wg.Go(func() { assert.NoError(t, h.Add(t.Context(), counted(2), []float32{1, 2})) })
+	<-begun
+	wg.Go(func() { assert.NoError(t, h.SetEfSearch(9)) })
+	for range 50 {
+		if !assert.True(t, h.mu.TryRLock()) {
+			break
+		}
+		h.mu.RUnlock()
+		time.Sleep(time.Millisecond)
+	}
+	close(proceed)
+	wg.Wait()
+	assert.Equal(t, 9, h.Info().HNSW.EfSearch)
+	require.NoError(t, h.Close())
+	assert.ErrorIs(t, h.SetEfSearch(9), runtime.ErrClosed)
 }
 
 // TestGraphErrors makes the mistakes of calls, and finds the index unchanged.

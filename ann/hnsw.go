@@ -45,6 +45,9 @@ type HNSW struct {
 }
 
 // HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+//
+// The bytes of Codes have the scale of the largest component that is added first, until [HNSW.Compact]. Larger ones saturate, and fewer of the nearest
+// are found if there are many; distances stay exact.
 type HNSWOptions struct {
 	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 16
 	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 200

@@ -34,8 +34,8 @@ func (a Result) compare(b Result) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every method returns
-// [runtime.ErrClosed].
+// Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every method but Info and
+// Close returns [runtime.ErrClosed].
 type Index interface {
 	// Add adds vectors, one row of the index's dimension for each id. A negative id, or one that the index or the call has already, is
 	// runtime.ErrInvalidArgument, a number of components that does not fit runtime.ErrDimension. A call that fails changes nothing.

@@ -70,6 +70,7 @@ func printing(t *testing.T) map[string][]string {
 		"search query":          {index, "--queries", "mnist", "--limit", "2"},
 		"search info":           {index},
 		"search verify":         {index},
+		"search serve":          {index, "--listen", "127.0.0.1:0", "--for", "10ms"},
 		"search bench":          {index, "--queries", "mnist", "--limit", "20"},
 		"trace memory":          {trace},
 		"trace run":             {"--", "/bin/sh", "-c", `"$0" doctor >/dev/null`, os.Args[0]},

@@ -29,7 +29,7 @@ type searching struct {
 func (a *app) searchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "search",
-		Short: "Find nearest neighbours: build an index, search it, measure it",
+		Short: "Find nearest neighbours: build an index, search it, measure it, serve it",
 		Long: `Search makes files with an index of vectors, and finds the nearest neighbours of queries in them.
 
 Vectors and queries are files in .fvecs, .bvecs or .ivecs, as the TEXMEX corpora are published, or .npy, a matrix
@@ -37,10 +37,11 @@ of numbers with a row for each vector. mnist stands for images of handwritten di
 the first 9,000, as queries the other 1,000.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
   concord search query digits.ann --queries mnist --k 5
-  concord search bench digits.ann --queries mnist`,
+  concord search bench digits.ann --queries mnist
+  concord search serve digits.ann`,
 		RunE: needsCommand,
 	}
-	cmd.AddCommand(a.searchBuildCommand(), a.searchQueryCommand(), a.searchInfoCommand(), a.searchVerifyCommand(), a.searchBenchCommand())
+	cmd.AddCommand(a.searchBuildCommand(), a.searchQueryCommand(), a.searchInfoCommand(), a.searchVerifyCommand(), a.searchBenchCommand(), a.searchServeCommand())
 	return cmd
 }
 

@@ -1,0 +1,257 @@
+package main
+
+// concord search serve: an index of nearest neighbours behind HTTP, on this machine alone.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	goruntime "runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/runtime"
+)
+
+// searchServer answers requests about one index.
+type searchServer struct {
+	index   ann.Index
+	most    int           // neighbours of a query
+	body    int64         // bytes of a request
+	limit   time.Duration // of a search, with its wait for its turn
+	turns   chan struct{} // one for each search that runs
+	answers atomic.Int64
+}
+
+// searchRequest is the body of POST /search: one query or several, and what to find for each.
+type searchRequest struct {
+	Query   []float32   `json:"query"`
+	Queries [][]float32 `json:"queries"`
+	K       int         `json:"k"`
+	IDs     []int64     `json:"ids"` // the first and the last id that may be found
+}
+
+// searchAnswer has the neighbours of each query, the nearest first.
+type searchAnswer struct {
+	Results [][]ann.Result `json:"results"`
+	TookMs  number         `json:"took_ms"`
+}
+
+func (a *app) searchServeCommand() *cobra.Command {
+	var s searching
+	var address string
+	var during time.Duration
+	server := searchServer{}
+	cmd := &cobra.Command{
+		Use:   "serve INDEX",
+		Short: "Answer searches over HTTP on this machine",
+		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches that have begun
+are finished then. All bodies are JSON; an error is {"error": "..."} with a status of 4xx or 5xx.
+
+  POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to find only ids from the first to
+                the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}
+  GET /info     what the index is made of
+  GET /health   {"status": "ok"}`,
+		Example: `  concord search serve digits.ann
+  concord search serve base.ann --listen 127.0.0.1:0 --most 100 --limit 500ms
+  curl -s -H 'Content-Type: application/json' -d '{"query": [0.5, 1], "k": 3}' http://127.0.0.1:7411/search`,
+		Args: cobra.ExactArgs(1),
+	}
+	f := cmd.Flags()
+	f.StringVar(&address, "listen", "127.0.0.1:7411", "the address, of this machine; port 0 is a free one")
+	f.IntVar(&server.most, "most", 1000, "the largest k, and the largest number of queries of a request")
+	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes")
+	f.DurationVar(&server.limit, "limit", 10*time.Second, "the longest time for a request")
+	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
+	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto)")
+	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		if server.most < 1 || server.body < 1 || server.limit <= 0 || during < 0 {
+			return usagef("--most, --body and --limit have to be positive, and --for not negative")
+		}
+		if err := onThisMachine(address); err != nil {
+			return err
+		}
+		return a.withIndex(ctx, args[0], s, func(ix ann.Index) error {
+			server.index = ix
+			return a.serve(ctx, &server, address, during)
+		})
+	})
+	return cmd
+}
+
+// onThisMachine refuses addresses that other machines reach, since requests are not checked for who makes them.
+func onThisMachine(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--listen: %v", err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return usagef("--listen is an address of this machine alone, such as 127.0.0.1:7411, not %q", address)
+	}
+	return nil
+}
+
+// serve answers until ctx or the time ends.
+func (a *app) serve(ctx context.Context, s *searchServer, address string, during time.Duration) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	s.turns = make(chan struct{}, goruntime.GOMAXPROCS(0))
+	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
+		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
+	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %d vectors\n", listener.Addr(), s.index.Info().Len); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	var end <-chan time.Time
+	if during > 0 {
+		end = time.After(during)
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	case <-end:
+	}
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limit+time.Second)
+	defer cancel()
+	if err := server.Shutdown(wait); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	_, err = fmt.Fprintf(a.stdout, "searches answered: %d\n", s.answers.Load())
+	return err
+}
+
+func (s *searchServer) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /search", s.search)
+	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.index.Info()) })
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, map[string]string{"status": "ok"})
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A page of another site whose name was made to mean this machine would have that name here.
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			refuse(w, http.StatusForbidden, fmt.Errorf("the host %q is not this machine", r.Host))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.limit)
+	defer cancel()
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, errors.New("the content type has to be application/json"))
+		return
+	}
+	q := searchRequest{K: min(10, s.most)}
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, s.body))
+	d.DisallowUnknownFields()
+	err := d.Decode(&q)
+	if err == nil && d.More() {
+		err = errors.New("more than one document")
+	}
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", s.body))
+		return
+	case err != nil:
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	queries, err := s.queries(&q)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	select {
+	case s.turns <- struct{}{}:
+		defer func() { <-s.turns }()
+	case <-ctx.Done():
+		refuse(w, http.StatusServiceUnavailable, fmt.Errorf("no search could begin within %v", s.limit))
+		return
+	}
+	var filter *ann.Filter
+	if q.IDs != nil {
+		filter = ann.IDRange(q.IDs[0], q.IDs[1])
+	}
+	start := time.Now()
+	found, err := s.index.SearchBatch(ctx, queries, q.K, filter)
+	switch {
+	case ctx.Err() != nil:
+		refuse(w, http.StatusServiceUnavailable, fmt.Errorf("the search took longer than %v", s.limit))
+	case errors.Is(err, runtime.ErrInvalidArgument) || errors.Is(err, runtime.ErrDimension):
+		refuse(w, http.StatusBadRequest, err)
+	case err != nil:
+		refuse(w, http.StatusInternalServerError, err)
+	default:
+		s.answers.Add(1)
+		for i := range found {
+			if found[i] == nil {
+				found[i] = []ann.Result{} // and not null
+			}
+		}
+		answer(w, http.StatusOK, searchAnswer{found, number(time.Since(start).Seconds() * 1e3)})
+	}
+}
+
+// queries returns the queries of a request, one after the other.
+func (s *searchServer) queries(q *searchRequest) ([]float32, error) {
+	list, dim := q.Queries, s.index.Info().Dim
+	switch {
+	case (q.Query == nil) == (q.Queries == nil):
+		return nil, errors.New(`either "query" or "queries" is needed`)
+	case q.Query != nil:
+		list = [][]float32{q.Query}
+	}
+	if len(list) == 0 || len(list) > s.most {
+		return nil, fmt.Errorf("%d queries; there can be 1 to %d", len(list), s.most)
+	}
+	if q.IDs != nil && len(q.IDs) != 2 {
+		return nil, fmt.Errorf(`"ids" has %d numbers; it is the first and the last id`, len(q.IDs))
+	}
+	if q.K < 1 || q.K > s.most {
+		return nil, fmt.Errorf(`"k" is %d; it can be 1 to %d`, q.K, s.most)
+	}
+	var all []float32
+	for i, x := range list {
+		if len(x) != dim {
+			return nil, fmt.Errorf("query %d has %d components, and the vectors have %d", i, len(x), dim)
+		}
+		all = append(all, x...)
+	}
+	return all, nil
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	answer(w, status, map[string]string{"error": err.Error()})
+}
+
+// answer writes a document. That the other side is gone is nothing that could be reported to it.
+func answer(w http.ResponseWriter, status int, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error": "the answer has numbers that JSON does not have"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n'))
+}

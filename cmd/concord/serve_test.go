@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/ann"
+)
+
+// numberedServer serves vectors (i, 0), with ids from 0 to 9.
+func numberedServer(t testing.TB) *searchServer {
+	ix, err := ann.New(context.Background(), "brute", 2, "euclidean", ann.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, ix.Close()) })
+	for i := range 10 {
+		require.NoError(t, ix.Add(t.Context(), []int64{int64(i)}, []float32{float32(i), 0}))
+	}
+	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2)}
+}
+
+func post(s *searchServer, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("POST", "http://127.0.0.1:7411/search", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json; charset=utf-8")
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, r)
+	return w
+}
+
+func TestServeAnswers(t *testing.T) {
+	s := numberedServer(t)
+	w := post(s, `{"queries": [[2.2, 0], [9, 0]], "k": 2}`)
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	var got searchAnswer
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &got))
+	require.Len(t, got.Results, 2)
+	assert.EqualValues(t, 2, got.Results[0][0].ID)
+	assert.EqualValues(t, 3, got.Results[0][1].ID)
+	assert.InDelta(t, 0.2, got.Results[0][0].Distance, 1e-6)
+	assert.EqualValues(t, 9, got.Results[1][0].ID)
+	assert.Contains(t, post(s, `{"query": [2.2, 0], "k": 1, "ids": [5, 7]}`).Body.String(), `"id":5`)
+	assert.Contains(t, post(s, `{"query": [2.2, 0], "k": 1, "ids": [7, 5]}`).Body.String(), `"results":[[]]`)
+	assert.EqualValues(t, 3, s.answers.Load())
+
+	for body, want := range map[string]int{
+		``: 400, `{`: 400, `[]`: 400, `{"query": [1, 2]} {}`: 400, `{"question": [1, 2]}`: 400, `{"query": [1]}`: 400, `{"query": []}`: 400,
+		`{"query": [1, 2], "queries": [[1, 2]]}`: 400, `{"queries": []}`: 400, `{"query": [1, 2], "k": 0}`: 400, `{"query": [1, 2], "k": 6}`: 400,
+		`{"query": [1, 1e99]}`: 400, `{"queries": [[1,2],[1,2],[1,2],[1,2],[1,2],[1,2]]}`: 400, `{"query": [1, 2], "ids": [1]}`: 400,
+		`{"query": [` + strings.Repeat("1,", 1000) + `1]}`: 413,
+	} {
+		w := post(s, body)
+		assert.Equal(t, want, w.Code, "%s: %s", body, w.Body)
+		assert.Contains(t, w.Body.String(), `{"error":`)
+	}
+	for _, c := range []struct {
+		method, url, kind string
+		want              int
+	}{
+		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
+		{"GET", "http://example.com/health", "", 403}, {"POST", "http://127.0.0.1/search", "text/plain", 415},
+	} {
+		r := httptest.NewRequest(c.method, c.url, strings.NewReader(`{"query": [1, 2]}`))
+		r.Header.Set("Content-Type", c.kind)
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, r)
+		assert.Equal(t, c.want, w.Code, c.url)
+	}
+	s.limit = time.Millisecond // all turns are taken
+	s.turns <- struct{}{}
+	s.turns <- struct{}{}
+	assert.Equal(t, http.StatusServiceUnavailable, post(s, `{"query": [1, 2]}`).Code)
+}
+
+// FuzzServe finds bodies that make the server panic, or answer something that is not JSON.
+func FuzzServe(f *testing.F) {
+	s := numberedServer(f)
+	f.Add(`{"query": [1, 2], "k": 3, "ids": [0, 5]}`)
+	f.Add(`{"queries": [[1e38, -1e38], [0, 0]]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		w := post(s, body)
+		assert.True(t, json.Valid(w.Body.Bytes()), "%q", w.Body)
+	})
+}
+
+// TestServe asks a process, and interrupts it.
+func TestServe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "base.ann")
+	require.NoError(t, ann.Save(numberedServer(t).index, path))
+	cmd := commandProcess("search", "serve", path, "--listen", "127.0.0.1:0")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill() }()
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan())
+	url, _, ok := strings.Cut(lines.Text(), " ")
+	require.True(t, ok, lines.Text())
+	assert.Contains(t, lines.Text(), "10 vectors")
+	response, err := http.Post(url+"/search", "application/json", strings.NewReader(`{"query": [4, 0], "k": 1}`))
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Contains(t, string(text), `"results":[[{"id":4,"distance":0}]]`)
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	require.True(t, lines.Scan())
+	assert.Equal(t, "searches answered: 1", lines.Text())
+	require.NoError(t, cmd.Wait())
+
+	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "here"}, {"--listen", "example.com:80"}, {"--most", "0"}, {"--limit", "0s"}} {
+		status, _, stderr := concord(append([]string{"search", "serve", path}, args...)...)
+		assert.Equal(t, exitUsage, status, stderr)
+	}
+}

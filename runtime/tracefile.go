@@ -39,7 +39,7 @@ type traceFile struct {
 
 	mu      sync.Mutex // held while the file is written
 	roofs   map[string]profile.Roof
-	written int64 // events when it was written last
+	written int64 // events when it was written last; -1 if a roof came since
 	failed  bool
 	took    time.Duration
 }
@@ -61,6 +61,7 @@ func (t *traceFile) learn(device string, r profile.Roof) {
 		t.roofs = map[string]profile.Roof{}
 	}
 	t.roofs[device] = r
+	t.written = -1 // the file lacks it, even if no event follows
 }
 
 // traceToFile makes the session record for Config.Trace, until the function that it returns is called. A file that

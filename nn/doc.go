@@ -35,7 +35,7 @@
 //
 // What is random comes from the seeds and from counters: the first parameters from [Build]'s seed, the order of examples from the trainer's and the epoch, dropout
 // from that and the step. So the same seeds on the same device give the same bytes, and a training that was interrupted and goes on from
-// a checkpoint those of one that was not.
+// a checkpoint has the parameters of one that was not, bit for bit.
 //
 // # Failures
 //

@@ -14,7 +14,7 @@ import (
 // Layout says how the numbers of a matrix are stored. A vector is one row.
 type Layout struct {
 	Format     Format
-	Rows, Cols int  // as stored; Cols is a multiple of the format's group unless its last group may be short
+	Rows, Cols int  // as stored: Cols is a multiple of the format's group unless its last group may be short; Pack takes the Cols that are meant
 	Block      int  // numbers per scale where a format leaves a choice, 0 for its default; rows per scale of W2A8M4, 0 for all
 	Tile       Tile // of MTL1 and MTL2
 	Asymmetric bool // of RTL1Q and RTL2Q: the levels of a block go from its minimum to its maximum

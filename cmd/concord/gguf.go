@@ -251,6 +251,9 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	if to != ".gguf" && to != ".safetensors" {
 		return usagef("%s: the name of the result ends in .gguf or .safetensors", out)
 	}
+	if sameFile(in, out) {
+		return usagef("%s: it is the file that is read, too", out)
+	}
 	m, err := openModel(in, named)
 	if err != nil {
 		return err

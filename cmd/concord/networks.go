@@ -3,6 +3,8 @@ package main
 // The networks that --model names.
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -45,6 +47,9 @@ func (l *learning) network(in nn.Spec, text bool) ([]nn.Layer, error) {
 	}
 	layers := make(in, classes, text)
 	if layers == nil {
+		if text {
+			return nil, usagef("the model %s does not take examples %v of a text: --model lstm and --model transformer do", l.model, in)
+		}
 		return nil, usagef("the model %s does not take examples %v", l.model, in)
 	}
 	return layers, nil
@@ -104,4 +109,13 @@ func transformer(in nn.Spec, classes int, text bool) []nn.Layer {
 	}
 	block := nn.Transformer{Heads: 4, Hidden: 128}
 	return append(numbers(in), nn.Dense{Out: 64}, nn.Position{Max: in.Shape[0]}, block, block, nn.LayerNorm{}, nn.Flatten{}, nn.Dense{Out: classes})
+}
+
+// load reads what a training saved. The mistake that is easily made is to name another network than that of the training.
+func (l *learning) load(ctx context.Context, m *nn.Model, file string) error {
+	err := m.Load(ctx, file)
+	if errors.Is(err, nn.ErrData) {
+		return fmt.Errorf("%w; is it of the network that --model %s names? --model, --data and --classes have to be those of the training", err, l.model)
+	}
+	return err
 }

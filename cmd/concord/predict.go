@@ -102,7 +102,7 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	if err := st.model.Load(ctx, file); err != nil {
+	if err := l.load(ctx, st.model, file); err != nil {
 		return err
 	}
 	n := d.X.Dim(0)
@@ -173,7 +173,7 @@ func (a *app) proceed(ctx context.Context, l *learning, p *prediction, file stri
 		return err
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
-	if err := st.model.Load(ctx, file); err != nil {
+	if err := l.load(ctx, st.model, file); err != nil {
 		return err
 	}
 	text := slices.Clone(prompt)

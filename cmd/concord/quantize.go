@@ -135,6 +135,9 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	if !strings.EqualFold(filepath.Ext(out), ".gguf") {
 		return usagef("%s: the name of the result ends in .gguf", out)
 	}
+	if sameFile(in, out) {
+		return usagef("%s: it is the file that is read, too", out)
+	}
 	m, err := openModel(in, 0)
 	if err != nil {
 		return err

@@ -238,7 +238,7 @@ func TestQuantizeRefuses(t *testing.T) {
 		_, err := os.Stat(out)
 		assert.ErrorIs(t, err, os.ErrNotExist)
 	}
-	for _, args := range [][]string{{"convert", in, "x.bin"}, {"check", "--as", "Q9", in}, {"ls"}, {}} {
+	for _, args := range [][]string{{"convert", in, "x.bin"}, {"convert", in, in}, {"check", "--as", "Q9", in}, {"ls"}, {}} {
 		status, _, _ := concord(append([]string{"gguf"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)
 	}

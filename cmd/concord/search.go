@@ -3,6 +3,7 @@ package main
 // concord search: indexes of nearest neighbours in files.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ the first 9,000, as queries the other 1,000.`,
   concord search query digits.ann --queries mnist --k 5
   concord search bench digits.ann --queries mnist
   concord search serve digits.ann`,
+		Args: cobra.NoArgs,
 		RunE: needsCommand,
 	}
 	cmd.AddCommand(a.searchBuildCommand(), a.searchQueryCommand(), a.searchInfoCommand(), a.searchVerifyCommand(), a.searchBenchCommand(), a.searchServeCommand())
@@ -194,6 +196,11 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 	if s.vectors == "" || s.out == "" {
 		return usagef("search build needs --vectors and --out")
 	}
+	for _, in := range []string{s.vectors, s.ids} {
+		if in != "" && sameFile(in, s.out) {
+			return usagef("--out %s: it is a file that is read, too", s.out)
+		}
+	}
 	o, err := s.options()
 	if err != nil {
 		return err
@@ -259,6 +266,9 @@ func (s searching) options() (o ann.Options, err error) {
 	o.Device, o.HNSW = s.device, s.hnsw
 	switch kind := strings.ToLower(s.kind); kind {
 	case "gpu", "brute", "bruteforce", "hnsw":
+		if kind == "gpu" {
+			o.Device = cmp.Or(o.Device, "auto")
+		}
 		if kind != "gpu" && (o.Precision != ann.FP32 || o.Device != "") {
 			return o, usagef("--precision and --device are for --kind gpu")
 		}
@@ -315,6 +325,15 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 	session, err := a.open(exactly)
 	if err != nil {
 		return err
+	}
+	info, err := ann.ReadInfo(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Kind == "gpu":
+		s.device = cmp.Or(s.device, "auto")
+	case info.Kind != "flat" && s.device != "":
+		return usagef("--device is for an index of kind gpu, and %s is of kind %s", path, info.Kind)
 	}
 	ix, err := ann.Open(ctx, path, ann.Options{Device: s.device, Session: session})
 	if err != nil {

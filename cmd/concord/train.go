@@ -62,7 +62,8 @@ func (a *app) labelsFlag(cmd *cobra.Command, l *learning) {
 const aboutModels = `The networks of --model: mlp has dense layers of 512, 256 and the classes; cnn has two convolutions, a pool and two
 dense layers; lstm and transformer go through the rows of an image, or through a text, byte by byte. FILE.json
 describes another one, as a list of layers with their fields:
-  [{"layer": "flatten"}, {"layer": "dense", "out": 64, "act": "relu"}, {"layer": "dense", "out": 10}]
+  [{"layer": "scale", "factor": 0.0039}, {"layer": "flatten"}, {"layer": "dense", "out": 64, "act": "relu"},
+   {"layer": "dense", "out": 10}]
 A name or a field that does not exist is refused with a list of those that do.`
 
 func (a *app) trainCommand() *cobra.Command {
@@ -338,7 +339,7 @@ func (a *app) eval(ctx context.Context, l *learning, file string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.model.Load(ctx, file); err != nil {
+	if err := l.load(ctx, t.model, file); err != nil {
 		return errors.Join(err, t.close())
 	}
 	loss, metrics, err := t.Evaluate(ctx, t.Data)

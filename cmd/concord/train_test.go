@@ -135,13 +135,13 @@ func TestTrain(t *testing.T) {
 	assert.Greater(t, right, 450)
 
 	for says, args := range map[string][]string{
-		"not a checkpoint": {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
-		"open nosuch":      {"plot", "nosuch"},
-		"stat nosuch":      {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
-		"learning rate":    {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
-		"no such file":     {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
-		"no regular file":  {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
-		"has no":           {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
+		"not a checkpoint":  {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
+		"open nosuch":       {"plot", "nosuch"},
+		"stat nosuch":       {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
+		"learning rate":     {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
+		"no such file":      {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
+		"no regular file":   {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
+		"--model cnn names": {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)

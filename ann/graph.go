@@ -127,19 +127,11 @@ type searcher struct {
 const noCandidate = candidate(math.MaxUint64)
 
 // searchers keeps searchers that are not in use.
-type searchers struct {
-	mu   sync.Mutex
-	idle []*searcher
-}
+type searchers struct{ idle[*searcher] }
 
 func (ss *searchers) take(h *HNSW) (*searcher, error) {
-	ss.mu.Lock()
-	var s *searcher
-	if n := len(ss.idle); n > 0 {
-		s, ss.idle = ss.idle[n-1], ss.idle[:n-1]
-	}
-	ss.mu.Unlock()
-	if s == nil {
+	s, ok := ss.idle.take()
+	if !ok {
 		s = &searcher{h: h}
 		w := work{e: h.e}
 		for _, err := range []error{w.grow(&s.query, runtime.F32, h.e.dim), w.grow(&s.code, runtime.I8, h.e.dim), w.grow(&s.rows, runtime.U32, 2*h.o.M+1),
@@ -195,20 +187,7 @@ func (s *searcher) close() {
 	s.dist.close()
 }
 
-func (ss *searchers) give(s *searcher) {
-	ss.mu.Lock()
-	ss.idle = append(ss.idle, s)
-	ss.mu.Unlock()
-}
-
-func (ss *searchers) close() {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	for _, s := range ss.idle {
-		s.close()
-	}
-	ss.idle = nil
-}
+func (ss *searchers) close() { ss.drain((*searcher).close) }
 
 // compare returns the distances of the first n nodes of s.rows from a query, in the memory of s.dist.
 func (s *searcher) compare(query []byte, n int) []float32 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -85,38 +86,12 @@ func readMatrix(path string) (vectors []float32, dim int, err error) {
 		coding{Precision: FP32}.decode(vectors, a.Data)
 	case runtime.F16:
 		coding{Precision: FP16}.decode(vectors, a.Data)
-	case runtime.F64:
-		convert[float64](vectors, a.Data)
-	case runtime.I8:
-		convert[int8](vectors, a.Data)
-	case runtime.U8:
-		convert[uint8](vectors, a.Data)
-	case runtime.I16:
-		convert[int16](vectors, a.Data)
-	case runtime.U16:
-		convert[uint16](vectors, a.Data)
-	case runtime.I32:
-		convert[int32](vectors, a.Data)
-	case runtime.U32:
-		convert[uint32](vectors, a.Data)
-	case runtime.I64:
-		convert[int64](vectors, a.Data)
-	case runtime.U64:
-		convert[uint64](vectors, a.Data)
 	default:
-		return nil, 0, fmt.Errorf("ann: %s: components of type %v: %w", path, a.Type, runtime.ErrUnsupported)
+		for i, x := range kernels.Decode(a.Type.String(), a.Data) {
+			vectors[i] = float32(x)
+		}
 	}
 	return vectors, a.Shape[1], nil
-}
-
-// convert reads little-endian numbers of a fixed size.
-func convert[T float64 | int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64](to []float32, data []byte) {
-	var x T
-	size := binary.Size(x)
-	for i := range to {
-		_, _ = binary.Decode(data[i*size:], binary.LittleEndian, &x)
-		to[i] = float32(x)
-	}
 }
 
 // WriteVectors writes vectors to a file that is replaced as a whole: .fvecs or .npy, as its name says; others are [runtime.ErrUnsupported]. A length that is no

@@ -6,7 +6,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
@@ -296,20 +295,12 @@ func (e *engine) gather(ctx context.Context, s *runtime.Stream, base *runtime.Bu
 	return s.Launch(k.Kernel, grid, base, places, to, uint32(rows), uint32(count), uint32(e.dim))
 }
 
-// works keeps what searches that are over have left for the next ones.
-type works struct {
-	mu   sync.Mutex
-	idle []*work
-}
+// works keeps the works of searches that are over.
+type works struct{ idle[*work] }
 
 func (ws *works) take(ctx context.Context, e *engine) (*work, error) {
-	ws.mu.Lock()
-	var w *work
-	if n := len(ws.idle); n > 0 {
-		w, ws.idle = ws.idle[n-1], ws.idle[:n-1]
-	}
-	ws.mu.Unlock()
-	if w == nil {
+	w, ok := ws.idle.take()
+	if !ok {
 		return newWork(e)
 	}
 	if w.late {
@@ -326,26 +317,8 @@ func (ws *works) take(ctx context.Context, e *engine) (*work, error) {
 	return w, nil
 }
 
-func (ws *works) give(w *work) {
-	ws.mu.Lock()
-	ws.idle = append(ws.idle, w)
-	ws.mu.Unlock()
-}
-
 // forget closes the views of an index's rows, which change. No search runs.
-func (ws *works) forget() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, w := range ws.idle {
-		w.forget()
-	}
-}
+func (ws *works) forget() { ws.each((*work).forget) }
 
-func (ws *works) close() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for _, w := range ws.idle {
-		w.close() // a failure of its stream was that of a search
-	}
-	ws.idle = nil
-}
+// close closes all. A failure of a stream was that of a search.
+func (ws *works) close() { ws.drain(func(w *work) { _ = w.close() }) }

@@ -29,14 +29,9 @@ type Mapped struct {
 // elements' size, as some other programs write it. ReadFile reads both. The caller owns the result
 // and must close it.
 func Map(path string) (*Mapped, error) {
-	mapping, err := file.Map(path)
+	m, mapping, err := file.Parse(path, within)
 	if err != nil {
 		return nil, err
-	}
-	m, err := within(mapping.Data)
-	if err != nil {
-		mapping.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	m.mapping = mapping
 	return m, nil

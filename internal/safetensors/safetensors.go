@@ -148,14 +148,9 @@ type File struct {
 // Open maps a file with [file.Map], which says what happens if the file changes, and reads its
 // header. The caller owns the File and must close it.
 func Open(path string) (*File, error) {
-	mapping, err := file.Map(path)
+	f, mapping, err := file.Parse(path, parse)
 	if err != nil {
 		return nil, err
-	}
-	f, err := parse(mapping.Data)
-	if err != nil {
-		mapping.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f.mapping = mapping
 	return f, nil

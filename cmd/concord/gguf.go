@@ -267,16 +267,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 		if err != nil {
 			return err
 		}
-		data := e.Data
-		e.Data = func() (b []byte, err error) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			bar.doing(readable(w.name))
-			defer bar.step()
-			err = survive(in, func() error { b, err = data(); return err })
-			return b, err
-		}
+		e.Data = watched(ctx, bar, in, e)
 		entries = append(entries, e)
 	}
 	if to == ".gguf" {

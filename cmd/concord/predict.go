@@ -94,6 +94,9 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 // predict prints classes.
 func (a *app) predict(ctx context.Context, l *learning, p *prediction, file string) (err error) {
 	size, err := l.batchSize(false)
+	if err == nil && size == 0 {
+		err = usagef("--batch auto is for training; predict takes a number")
+	}
 	if err != nil {
 		return err
 	}
@@ -110,9 +113,6 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	out := npy.Array{Type: driver.F32, Shape: []int{n, 0}}
 	bar := a.progress(n)
 	defer bar.end()
-	if size == 0 { // auto
-		size = 128
-	}
 	for first := 0; first < n; first += size {
 		logits, err := st.model.Predict(ctx, d.X.Narrow(0, first, min(size, n-first)), nil)
 		if err != nil {

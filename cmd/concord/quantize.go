@@ -103,15 +103,7 @@ func (f *quantizeFlags) settings() (l quant.Layout, method quant.Method, err err
 			return l, 0, usagef("--only %q: %w", pattern, err)
 		}
 	}
-	if f.picture != "" {
-		if ext := strings.ToLower(filepath.Ext(f.picture)); ext != ".png" && ext != ".svg" {
-			return l, 0, usagef("--histogram: the name of a picture ends in .png or .svg")
-		}
-		if !pictures {
-			return l, 0, errNoPictures
-		}
-	}
-	return l, method, nil
+	return l, method, checkPicture("--histogram", f.picture)
 }
 
 // quantized is the result of one tensor.
@@ -188,18 +180,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 				return packed.Data, nil
 			}
 		}
-		data := e.Data
-		e.Data = func() ([]byte, error) {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			bar.doing(readable(w.name))
-			defer bar.step()
-			var b []byte
-			err := survive(in, func() (err error) { b, err = data(); return err })
-			q.Bytes = len(b)
-			return b, err
-		}
+		e.Data, q.Bytes = watched(ctx, bar, in, e), e.Size
 		entries, list = append(entries, e), append(list, q)
 	}
 	if many == 0 {
@@ -216,6 +197,19 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 		}
 	}
 	return a.tellQuantized(in, out, list, all, f.report)
+}
+
+// watched returns the function for the data of an entry, made of the mapped file in, with progress. It ends with the context.
+func watched(ctx context.Context, bar *progress, in string, e gguf.Entry) func() ([]byte, error) {
+	return func() (b []byte, err error) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		bar.doing(readable(e.Name))
+		defer bar.step()
+		err = survive(in, func() error { b, err = e.Data(); return err })
+		return b, err
+	}
 }
 
 // adviceFor returns a remedy for numbers that are not ternary.

@@ -7,16 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/concord-compute/concord/ann"
-	"github.com/concord-compute/concord/internal/mnist"
 )
 
 // searching are the flags of the commands of search.
@@ -169,157 +165,6 @@ of the true neighbours in each row.`,
 	return cmd
 }
 
-// demoImages are the images that mnist stands for as vectors.
-const demoImages = 9000
-
-// vectorsOf reads the vectors of a file, or those that mnist stands for.
-func vectorsOf(name string, queries bool) (vectors []float32, dim int, err error) {
-	if name != "mnist" {
-		return ann.ReadVectors(name)
-	}
-	images, err := mnist.Images()
-	if err != nil {
-		return nil, 0, err
-	}
-	dim = images.Rows * images.Cols
-	pixels := images.Pixels[:demoImages*dim]
-	if queries {
-		pixels = images.Pixels[demoImages*dim:]
-	}
-	for _, p := range pixels {
-		vectors = append(vectors, float32(p))
-	}
-	return vectors, dim, nil
-}
-
-func (a *app) searchBuild(ctx context.Context, s searching) error {
-	if s.vectors == "" || s.out == "" {
-		return usagef("search build needs --vectors and --out")
-	}
-	for _, in := range []string{s.vectors, s.ids} {
-		if in != "" && sameFile(in, s.out) {
-			return usagef("--out %s: it is a file that is read, too", s.out)
-		}
-	}
-	o, err := s.options()
-	if err != nil {
-		return err
-	}
-	if _, err := ann.ParseMetric(s.metric); err != nil {
-		return usage{err}
-	}
-	vectors, dim, err := vectorsOf(s.vectors, false)
-	if err != nil {
-		return err
-	}
-	ids, err := idsOf(s.ids, len(vectors)/dim)
-	if err != nil {
-		return err
-	}
-	if o.Session, err = a.open(exactly); err != nil {
-		return err
-	}
-	o.MaxDim = dim
-	ix, err := ann.New(ctx, s.kind, dim, s.metric, o)
-	if err != nil {
-		return err
-	}
-	start, each := time.Now(), max(1, len(ids)) // in one call, since the first vectors fix the scale of bytes
-	if strings.EqualFold(s.kind, "hnsw") && !s.hnsw.Codes {
-		each = max(1000, len(ids)/100)
-	}
-	bar := a.progress((len(ids) + each - 1) / each)
-	for lo := 0; lo < len(ids) && err == nil; lo += each {
-		hi := min(lo+each, len(ids))
-		err = ix.Add(ctx, ids[lo:hi], vectors[lo*dim:hi*dim])
-		bar.step()
-	}
-	bar.end()
-	if err != nil {
-		return errors.Join(err, ix.Close())
-	}
-	took := time.Since(start)
-	err = a.save(ctx, s.out, func(w io.Writer) error {
-		_, err := ix.WriteTo(w)
-		return err
-	})
-	info := ix.Info()
-	if err = errors.Join(err, ix.Close()); err != nil {
-		return err
-	}
-	if a.json {
-		return a.print(struct {
-			ann.Info
-			File    string `json:"file"`
-			BuildMs number `json:"build_ms"`
-		}{info, s.out, number(took.Seconds() * 1e3)})
-	}
-	fmt.Fprintf(a.stdout, "%s: %d vectors of %d components, built in %v\n", s.out, info.Len, info.Dim, took.Round(time.Millisecond))
-	return nil
-}
-
-// options returns the options of a new index.
-func (s searching) options() (o ann.Options, err error) {
-	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
-		return o, usage{err}
-	}
-	o.Device, o.HNSW = s.device, s.hnsw
-	switch kind := strings.ToLower(s.kind); kind {
-	case "gpu", "brute", "bruteforce", "hnsw":
-		if kind == "gpu" {
-			o.Device = cmp.Or(o.Device, "auto")
-		}
-		if kind != "gpu" && (o.Precision != ann.FP32 || o.Device != "") {
-			return o, usagef("--precision and --device are for --kind gpu")
-		}
-		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
-			return o, usagef("--m, --ef-construction, --ef-search, --seed and --codes are for --kind hnsw")
-		}
-	default:
-		return o, usagef("--kind is brute, gpu or hnsw, not %q", s.kind)
-	}
-	return o, nil
-}
-
-// idsOf reads the ids of n vectors, or returns their numbers.
-func idsOf(path string, n int) ([]int64, error) {
-	ids := make([]int64, n)
-	for i := range ids {
-		ids[i] = int64(i)
-	}
-	if path == "" {
-		return ids, nil
-	}
-	list := ids[:0]
-	var dim int
-	if strings.HasSuffix(strings.ToLower(path), ".ivecs") {
-		places, d, err := ann.ReadPlaces(path)
-		if err != nil {
-			return nil, err
-		}
-		dim = d
-		for _, p := range places {
-			list = append(list, int64(p))
-		}
-	} else {
-		numbers, d, err := ann.ReadVectors(path)
-		if err != nil {
-			return nil, err
-		}
-		dim = d
-		for _, x := range numbers {
-			if x != float32(int64(x)) || x >= 1<<24 {
-				return nil, fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need .ivecs", path, x)
-			}
-			list = append(list, int64(x))
-		}
-	}
-	if dim != 1 || len(list) != n {
-		return nil, fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(list), n)
-	}
-	return list, nil
-}
-
 // withIndex opens an index for f.
 func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix ann.Index) error) error {
 	session, err := a.open(exactly)
@@ -408,6 +253,9 @@ func (s searching) filter() (*ann.Filter, error) {
 	if !ok || err != nil || err2 != nil {
 		return nil, usagef("--ids is a range FIRST:LAST, not %q", s.ids)
 	}
+	if lo > hi {
+		return nil, usagef("--ids %s: the range ends before it begins", s.ids)
+	}
 	return ann.IDRange(lo, hi), nil
 }
 
@@ -458,117 +306,4 @@ func (a *app) searchQuery(ctx context.Context, path string, s searching) error {
 		}
 		return nil
 	})
-}
-
-// searchSpeed is the document of search bench.
-type searchSpeed struct {
-	Index         ann.Info `json:"index"`
-	Queries       int      `json:"queries"`
-	K             int      `json:"k"`
-	Recall        number   `json:"recall"`
-	MedianMs      number   `json:"median_ms"` // of one query alone
-	P99Ms         number   `json:"p99_ms"`
-	PerSecond     number   `json:"queries_per_second"`       // one after the other
-	BatchedSecond number   `json:"batch_queries_per_second"` // in one call
-}
-
-func (a *app) searchBench(ctx context.Context, path string, s searching) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
-		queries, err := s.asked(ix)
-		if err != nil {
-			return err
-		}
-		m, lists, err := a.timed(ctx, ix, queries, s.k)
-		if err != nil {
-			return err
-		}
-		if m.Recall, err = s.recall(ctx, ix, queries, lists); err != nil {
-			return err
-		}
-		if a.json {
-			return a.print(m)
-		}
-		fmt.Fprintf(a.stdout, "%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len, m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
-		fmt.Fprintf(a.stdout, "recall@%d        %.4f\n", s.k, float64(m.Recall))
-		fmt.Fprintf(a.stdout, "one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs), float64(m.P99Ms), float64(m.PerSecond))
-		fmt.Fprintf(a.stdout, "all in one call %.0f queries/s\n", float64(m.BatchedSecond))
-		return nil
-	})
-}
-
-// timed searches for queries one by one and together.
-func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32, k int) (m searchSpeed, lists [][]ann.Result, err error) {
-	dim := ix.Info().Dim
-	n := len(queries) / dim
-	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: unknown, P99Ms: unknown, PerSecond: unknown, BatchedSecond: unknown}
-	if n == 0 {
-		return m, nil, nil
-	}
-	bar := a.progress(n)
-	defer bar.end()
-	var dst []ann.Result
-	if dst, err = ix.Search(ctx, dst, queries[:dim], k, nil); err != nil { // builds the kernels
-		return m, nil, err
-	}
-	times, whole := make([]float64, n), time.Now()
-	for q := range n {
-		start := time.Now()
-		if dst, err = ix.Search(ctx, dst[:0], queries[q*dim:(q+1)*dim], k, nil); err != nil {
-			return m, nil, err
-		}
-		times[q] = time.Since(start).Seconds()
-		bar.step()
-	}
-	m.PerSecond = number(float64(n) / time.Since(whole).Seconds())
-	slices.Sort(times)
-	m.MedianMs, m.P99Ms = number(1e3*times[n/2]), number(1e3*times[(n-1)*99/100])
-	whole = time.Now()
-	lists, err = ix.SearchBatch(ctx, queries, k, nil)
-	m.BatchedSecond = number(float64(n) / time.Since(whole).Seconds())
-	return m, lists, err
-}
-
-// recall returns the share of true neighbours in the lists.
-func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (number, error) {
-	if len(lists) == 0 {
-		return unknown, nil
-	}
-	var places []int32
-	var dim int
-	var err error
-	if s.truth != "" {
-		if places, dim, err = ann.ReadPlaces(s.truth); err != nil {
-			return 0, err
-		}
-		if dim < s.k || len(places)/dim < len(lists) {
-			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, dim, len(places)/dim, s.k, len(lists))
-		}
-	}
-	right, all := 0, 0
-	for q, list := range lists {
-		truth := map[int64]bool{}
-		if s.truth != "" {
-			for _, p := range places[q*dim : q*dim+s.k] {
-				truth[int64(p)] = true
-			}
-		} else {
-			exact, err := ann.Exact(ctx, ix, queries[q*ix.Info().Dim:(q+1)*ix.Info().Dim], s.k, nil)
-			if err != nil {
-				return 0, err
-			}
-			for _, r := range exact {
-				truth[r.ID] = true
-			}
-		}
-		all += len(truth)
-		for _, r := range list {
-			if truth[r.ID] {
-				right++
-			}
-		}
-	}
-	return number(float64(right) / float64(max(all, 1))), nil
 }

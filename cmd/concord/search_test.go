@@ -72,6 +72,7 @@ func TestSearch(t *testing.T) {
 		"--k is 0":                             {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--k", "0"}},
 		"FIRST:LAST":                           {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--ids", "7"}},
 		"of 784 components":                    {exitFailed, []string{"query", name("base.ann"), "--queries", "mnist"}},
+		"ends before it begins":                {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--ids", "7:1"}},
 		"no such file":                         {exitFailed, []string{"info", name("none.ann")}},
 		"data is corrupt":                      {exitFailed, []string{"verify", name("damaged.ann")}},
 		"the mark of an index":                 {exitFailed, []string{"verify", name("base.fvecs")}},

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	goruntime "runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -87,13 +88,19 @@ are finished then. All bodies are JSON; an error is {"error": "..."} with a stat
 	return cmd
 }
 
-// onThisMachine refuses addresses that other machines reach, since requests are not checked for who makes them.
+// loopback reports whether a host is a name or an address that only programs on this machine reach.
+func loopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// onThisMachine refuses addresses that other machines can reach: the server does not authenticate its clients.
 func onThisMachine(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return usagef("--listen: %v", err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback(host) {
 		return usagef("--listen is an address of this machine alone, such as 127.0.0.1:7411, not %q", address)
 	}
 	return nil
@@ -140,12 +147,12 @@ func (s *searchServer) handler() http.Handler {
 		answer(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A page of another site whose name was made to mean this machine would have that name here.
+		// A page of another site can make its own name resolve to this machine, and the browser then sends that name as the host.
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = r.Host
 		}
-		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !loopback(host) {
 			refuse(w, http.StatusForbidden, fmt.Errorf("the host %q is not this machine", r.Host))
 			return
 		}

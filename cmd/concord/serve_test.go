@@ -67,7 +67,7 @@ func TestServeAnswers(t *testing.T) {
 		method, url, kind string
 		want              int
 	}{
-		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
+		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://[::1]/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
 		{"GET", "http://example.com/health", "", 403}, {"POST", "http://127.0.0.1/search", "text/plain", 415},
 	} {
 		r := httptest.NewRequest(c.method, c.url, strings.NewReader(`{"query": [1, 2]}`))

@@ -50,7 +50,7 @@ func (a *app) lessonFlags(cmd *cobra.Command, l *learning) {
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
 	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are; a text has 256, the bytes")
 	cmd.Flags().StringVar(&l.device, "device", "auto", "the device that computes")
-	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or auto: by the device's free memory and the number of examples; default 128, of a text 16")
+	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or for training auto: by the device's free memory and the number of examples; default 128, of a text 16")
 	a.jsonFlag(cmd)
 }
 
@@ -77,8 +77,8 @@ continue a text. The last fifth of the examples is not learned from: accuracy an
 ` + aboutModels + `
 
 With --checkpoint the network and all that training needs to go on are written to a safetensors file after
-each epoch, and after an interrupt (ctrl-C). With --resume training goes on from that file, with the same
-bytes as if it had not been interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
+each epoch, and after an interrupt (ctrl-C). With --resume training goes on from that file, to the same
+parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
 train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them. In FILE.npy examples lie along
 the first dimension, and --labels names the integers that belong to them. Any other file is a text.`,
 		Example: `  concord train --epochs 3

@@ -1,0 +1,125 @@
+package main
+
+// concord search bench: how fast an index answers, and how much it finds.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/concord-compute/concord/ann"
+)
+
+// searchSpeed is the document of search bench.
+type searchSpeed struct {
+	Index         ann.Info `json:"index"`
+	Queries       int      `json:"queries"`
+	K             int      `json:"k"`
+	Recall        number   `json:"recall"`
+	MedianMs      number   `json:"median_ms"` // of one query alone
+	P99Ms         number   `json:"p99_ms"`
+	PerSecond     number   `json:"queries_per_second"`       // one after the other
+	BatchedSecond number   `json:"batch_queries_per_second"` // in one call
+}
+
+func (a *app) searchBench(ctx context.Context, path string, s searching) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
+		queries, err := s.asked(ix)
+		if err != nil {
+			return err
+		}
+		m, lists, err := a.timed(ctx, ix, queries, s.k)
+		if err != nil {
+			return err
+		}
+		if m.Recall, err = s.recall(ctx, ix, queries, lists); err != nil {
+			return err
+		}
+		if a.json {
+			return a.print(m)
+		}
+		fmt.Fprintf(a.stdout, "%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len, m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
+		fmt.Fprintf(a.stdout, "recall@%d        %.4f\n", s.k, float64(m.Recall))
+		fmt.Fprintf(a.stdout, "one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs), float64(m.P99Ms), float64(m.PerSecond))
+		fmt.Fprintf(a.stdout, "all in one call %.0f queries/s\n", float64(m.BatchedSecond))
+		return nil
+	})
+}
+
+// timed searches for queries one by one and together.
+func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32, k int) (m searchSpeed, lists [][]ann.Result, err error) {
+	dim := ix.Info().Dim
+	n := len(queries) / dim
+	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: unknown, P99Ms: unknown, PerSecond: unknown, BatchedSecond: unknown}
+	if n == 0 {
+		return m, nil, nil
+	}
+	bar := a.progress(n)
+	defer bar.end()
+	var dst []ann.Result
+	if dst, err = ix.Search(ctx, dst, queries[:dim], k, nil); err != nil { // builds the kernels
+		return m, nil, err
+	}
+	times, whole := make([]float64, n), time.Now()
+	for q := range n {
+		start := time.Now()
+		if dst, err = ix.Search(ctx, dst[:0], queries[q*dim:(q+1)*dim], k, nil); err != nil {
+			return m, nil, err
+		}
+		times[q] = time.Since(start).Seconds()
+		bar.step()
+	}
+	m.PerSecond = number(float64(n) / time.Since(whole).Seconds())
+	slices.Sort(times)
+	m.MedianMs, m.P99Ms = number(1e3*times[n/2]), number(1e3*times[(n-1)*99/100])
+	whole = time.Now()
+	lists, err = ix.SearchBatch(ctx, queries, k, nil)
+	m.BatchedSecond = number(float64(n) / time.Since(whole).Seconds())
+	return m, lists, err
+}
+
+// recall returns the share of true neighbours in the lists.
+func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (number, error) {
+	if len(lists) == 0 {
+		return unknown, nil
+	}
+	var places []int32
+	var dim int
+	var err error
+	if s.truth != "" {
+		if places, dim, err = ann.ReadPlaces(s.truth); err != nil {
+			return 0, err
+		}
+		if dim < s.k || len(places)/dim < len(lists) {
+			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, dim, len(places)/dim, s.k, len(lists))
+		}
+	}
+	right, all := 0, 0
+	for q, list := range lists {
+		truth := map[int64]bool{}
+		if s.truth != "" {
+			for _, p := range places[q*dim : q*dim+s.k] {
+				truth[int64(p)] = true
+			}
+		} else {
+			exact, err := ann.Exact(ctx, ix, queries[q*ix.Info().Dim:(q+1)*ix.Info().Dim], s.k, nil)
+			if err != nil {
+				return 0, err
+			}
+			for _, r := range exact {
+				truth[r.ID] = true
+			}
+		}
+		all += len(truth)
+		for _, r := range list {
+			if truth[r.ID] {
+				right++
+			}
+		}
+	}
+	return number(float64(right) / float64(max(all, 1))), nil
+}

@@ -1,0 +1,167 @@
+package main
+
+// concord search build: vectors of files become an index.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/internal/mnist"
+)
+
+// demoImages are the images that mnist stands for as vectors.
+const demoImages = 9000
+
+// vectorsOf reads the vectors of a file, or those that mnist stands for.
+func vectorsOf(name string, queries bool) (vectors []float32, dim int, err error) {
+	if name != "mnist" {
+		return ann.ReadVectors(name)
+	}
+	images, err := mnist.Images()
+	if err != nil {
+		return nil, 0, err
+	}
+	dim = images.Rows * images.Cols
+	pixels := images.Pixels[:demoImages*dim]
+	if queries {
+		pixels = images.Pixels[demoImages*dim:]
+	}
+	for _, p := range pixels {
+		vectors = append(vectors, float32(p))
+	}
+	return vectors, dim, nil
+}
+
+func (a *app) searchBuild(ctx context.Context, s searching) error {
+	if s.vectors == "" || s.out == "" {
+		return usagef("search build needs --vectors and --out")
+	}
+	for _, in := range []string{s.vectors, s.ids} {
+		if in != "" && sameFile(in, s.out) {
+			return usagef("--out %s: it is a file that is read, too", s.out)
+		}
+	}
+	o, err := s.options()
+	if err != nil {
+		return err
+	}
+	if _, err := ann.ParseMetric(s.metric); err != nil {
+		return usage{err}
+	}
+	vectors, dim, err := vectorsOf(s.vectors, false)
+	if err != nil {
+		return err
+	}
+	ids, err := idsOf(s.ids, len(vectors)/dim)
+	if err != nil {
+		return err
+	}
+	if o.Session, err = a.open(exactly); err != nil {
+		return err
+	}
+	o.MaxDim = dim
+	ix, err := ann.New(ctx, s.kind, dim, s.metric, o)
+	if err != nil {
+		return err
+	}
+	start, each := time.Now(), max(1, len(ids)) // in one call, since the first vectors fix the scale of bytes
+	if strings.EqualFold(s.kind, "hnsw") && !s.hnsw.Codes {
+		each = max(1000, len(ids)/100)
+	}
+	bar := a.progress((len(ids) + each - 1) / each)
+	for lo := 0; lo < len(ids) && err == nil; lo += each {
+		hi := min(lo+each, len(ids))
+		err = ix.Add(ctx, ids[lo:hi], vectors[lo*dim:hi*dim])
+		bar.step()
+	}
+	bar.end()
+	if err != nil {
+		return errors.Join(err, ix.Close())
+	}
+	took := time.Since(start)
+	err = a.save(ctx, s.out, func(w io.Writer) error {
+		_, err := ix.WriteTo(w)
+		return err
+	})
+	info := ix.Info()
+	if err = errors.Join(err, ix.Close()); err != nil {
+		return err
+	}
+	if a.json {
+		return a.print(struct {
+			ann.Info
+			File    string `json:"file"`
+			BuildMs number `json:"build_ms"`
+		}{info, s.out, number(took.Seconds() * 1e3)})
+	}
+	fmt.Fprintf(a.stdout, "%s: %d vectors of %d components, built in %v\n", s.out, info.Len, info.Dim, took.Round(time.Millisecond))
+	return nil
+}
+
+// options returns the options of a new index.
+func (s searching) options() (o ann.Options, err error) {
+	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
+		return o, usage{err}
+	}
+	o.Device, o.HNSW = s.device, s.hnsw
+	switch kind := strings.ToLower(s.kind); kind {
+	case "gpu", "brute", "bruteforce", "hnsw":
+		if kind == "gpu" {
+			o.Device = cmp.Or(o.Device, "auto")
+		}
+		if kind != "gpu" && (o.Precision != ann.FP32 || o.Device != "") {
+			return o, usagef("--precision and --device are for --kind gpu")
+		}
+		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
+			return o, usagef("--m, --ef-construction, --ef-search, --seed and --codes are for --kind hnsw")
+		}
+	default:
+		return o, usagef("--kind is brute, gpu or hnsw, not %q", s.kind)
+	}
+	return o, nil
+}
+
+// idsOf reads the ids of n vectors, or returns their numbers.
+func idsOf(path string, n int) ([]int64, error) {
+	ids := make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	if path == "" {
+		return ids, nil
+	}
+	list := ids[:0]
+	var dim int
+	if strings.HasSuffix(strings.ToLower(path), ".ivecs") {
+		places, d, err := ann.ReadPlaces(path)
+		if err != nil {
+			return nil, err
+		}
+		dim = d
+		for _, p := range places {
+			list = append(list, int64(p))
+		}
+	} else {
+		numbers, d, err := ann.ReadVectors(path)
+		if err != nil {
+			return nil, err
+		}
+		dim = d
+		for _, x := range numbers {
+			if x != float32(int64(x)) || x >= 1<<24 {
+				return nil, fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need .ivecs", path, x)
+			}
+			list = append(list, int64(x))
+		}
+	}
+	if dim != 1 || len(list) != n {
+		return nil, fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(list), n)
+	}
+	return list, nil
+}

@@ -148,13 +148,23 @@ func (m *Model) Save(ctx context.Context, path string) error {
 	return write(ctx, m.scope, path, m.parts("", m.values.params, m.values.states), m.about())
 }
 
-// Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be there, with their shapes.
+// Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be there, with their shapes, and a file that says
+// which layers it is of has to be of the model's: others with equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was.
 func (m *Model) Load(ctx context.Context, path string) error {
 	work := m.scope.Scope()
 	defer work.Close()
-	ts, _, err := tensor.Load(work, path)
+	ts, metadata, err := tensor.Load(work, path)
 	if err != nil {
 		return fmt.Errorf("nn: load: %w", err)
+	}
+	var a about
+	if text := metadata[metadataKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &a); err != nil {
+			return fmt.Errorf("%w: %s: what it says of its network: %w", ErrData, path, err)
+		}
+	}
+	if layers := m.about().Network; a.Network != nil && !slices.Equal(a.Network, layers) {
+		return fmt.Errorf("%w: %s is of the network %q, and not of %q", ErrData, path, a.Network, layers)
 	}
 	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, trainingPrefix) })
 	for _, v := range slices.Concat(m.params, m.states) {

@@ -443,3 +443,23 @@ func TestSeedsOfManyBatches(t *testing.T) {
 	h := fit(t, m, c, Data{X: tensor.Zeros(s, tensor.F64, n, 1), Y: tensor.Iota(s, tensor.I32, n).Reshape(n, 1)})
 	assert.Equal(t, float64(n), h.TrainMetrics["distinct"][0])
 }
+
+// TestLoadOfAnotherNetwork: layers with the same parameters may compute something else.
+func TestLoadOfAnotherNetwork(t *testing.T) {
+	s, path := scopeOn(t, "cpu:0"), filepath.Join(t.TempDir(), "m.safetensors")
+	build := func(act Activation) *Model {
+		m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 4, Act: act}, Dense{Out: 2})
+		require.NoError(t, err)
+		return m
+	}
+	require.NoError(t, build(ReLU).Save(t.Context(), path))
+	require.NoError(t, build(ReLU).Load(t.Context(), path))
+	err := build(Tanh).Load(t.Context(), path)
+	assert.ErrorIs(t, err, ErrData)
+	assert.ErrorContains(t, err, "relu")
+	// A file that says nothing of layers, as those of other programs, is taken by its names and shapes.
+	ts, _, err := tensor.Load(s, path)
+	require.NoError(t, err)
+	require.NoError(t, tensor.Save(t.Context(), path, ts, nil))
+	require.NoError(t, build(Tanh).Load(t.Context(), path))
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,7 +22,9 @@ func resident(t *testing.T) float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// From the second epoch on a training keeps no more memory of the device, and none of the host, but for 5 %.
+// From the second epoch on a training keeps no more memory of the device, and no more of the host than 5 %. What is resident goes up and down
+// with the garbage of other tests and with stacks, so the least of the first ten epochs is compared with the least of the last ten: a leak raises
+// the least too.
 func TestMemoryOfFiftyEpochs(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	c := Defaults()
@@ -36,7 +39,8 @@ func TestMemoryOfFiftyEpochs(t *testing.T) {
 	}
 	fit(t, mlp(t, s), c, digits(t, s, 1000, 784))
 	require.Len(t, live, 50)
-	t.Logf("device: %d, %d bytes; resident: %.0f, %.0f MB", live[1], live[49], memory[1]/1e6, memory[49]/1e6)
+	first, last := slices.Min(memory[1:11]), slices.Min(memory[40:])
+	t.Logf("device: %d, %d bytes; resident: %.0f, %.0f MB", live[1], live[49], first/1e6, last/1e6)
 	assert.Equal(t, live[1], live[49])
-	assert.InEpsilon(t, memory[1], memory[49], 0.05)
+	assert.LessOrEqual(t, last, 1.05*first)
 }

@@ -78,20 +78,6 @@ func cnn(tb testing.TB, s *tensor.Scope) *Model {
 	return m
 }
 
-func TestDigitsByConvolutions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes a minute on a busy machine")
-	}
-	s := scopeOn(t, "cpu:0")
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Log = CrossEntropy{}, 128, 2, t.Output()
-	tr, err := NewTrainer(cnn(t, s), c)
-	require.NoError(t, err)
-	h, err := tr.Fit(t.Context(), digits(t, s, 10000, 1, 28, 28))
-	require.NoError(t, err)
-	assert.GreaterOrEqual(t, h.ValMetrics["accuracy"][1], 0.97)
-}
-
 func BenchmarkMLPStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
 	m := mlp(b, s)

@@ -329,12 +329,13 @@ fresh: deps ## the README's commands on Debian's minimal system, and where thing
 
 # The test programs leave out the CPU's AVX-512 kernels: there the CPU is only the judge of the GPU, and four programs with
 # both sets are more than can be carried.
-gpu-bundle: ## test programs for a machine with a GPU and without Go, in build/gpu
+gpu-bundle: ## test programs for a machine with a GPU and without Go, compressed, in build/gpu; run.sh unpacks them
 	@mkdir -p build/gpu
 	$(flags) $(GO) build -tags=$(TAGS),nopicture -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
 	for p in tests/conformance tests/parity cuda; do $(flags) $(GO) test -tags=$(TAGS),noavx512 -trimpath -ldflags '-s -w' -c -o build/gpu/$$(basename $$p).test ./$$p || exit; done
 	cp tests/gpu/run.sh tests/gpu/torch_rates.py build/gpu
 	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl)' || { echo "a vendor's library is linked in"; exit 1; }
+	gzip -f build/gpu/concord build/gpu/*.test
 	@size=$$(du -sm build/gpu | cut -f1); echo "build/gpu: $$size MiB; run.sh is there"; [ $$size -lt 60 ]
 
 env: ## print what programs that import Concord with these tags need: eval "$$(make -s env)"

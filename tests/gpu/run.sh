@@ -10,6 +10,10 @@
 # PyTorch, whose matrix product (cuBLAS) is then measured beside Concord's.
 set -u
 cd "$(dirname "$0")" || exit 1
+# The programs come compressed, since what can be carried to such a machine is often limited.
+for packed in *.gz; do
+	[ ! -e "$packed" ] || gunzip -f "$packed" || exit 1
+done
 device=${1:-cuda:0}
 mkdir -p "${2:-results}" || exit 1
 results=$(cd "${2:-results}" && pwd)

@@ -107,6 +107,7 @@ var outside = []floor{
 	{"github.com/spf13/cobra", []string{"cmd"}},
 	{"github.com/spf13/pflag", []string{"cmd"}},
 	{"github.com/vbauerster/mpb/v8", []string{"cmd"}},
+	{"github.com/prometheus/client_golang", []string{"cmd"}},
 	{"go.opentelemetry.io/otel", []string{"otel"}},
 	{"github.com/gomlx/compute", []string{"gomlx"}},
 	{"github.com/gomlx/gomlx", []string{"gomlx"}},

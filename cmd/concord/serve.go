@@ -29,6 +29,7 @@ type searchServer struct {
 	limit   time.Duration // of a search, with its wait for its turn
 	turns   chan struct{} // one for each search that runs
 	answers atomic.Int64
+	metrics *serverMetrics
 }
 
 // searchRequest is the body of POST /search: one query or several, and what to find for each.
@@ -54,12 +55,14 @@ func (a *app) searchServeCommand() *cobra.Command {
 		Use:   "serve INDEX",
 		Short: "Answer searches over HTTP on this machine",
 		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches that have begun
-are finished then. All bodies are JSON; an error is {"error": "..."} with a status of 4xx or 5xx.
+are finished then. All bodies but those of /metrics are JSON; an error is {"error": "..."} with a status of 4xx or 5xx.
 
   POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to find only ids from the first to
                 the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}
   GET /info     what the index is made of
-  GET /health   {"status": "ok"}`,
+  GET /health   {"status": "ok"}
+  GET /metrics  for Prometheus: requests by path and status code, requests in flight, how long searches take, the number of vectors,
+                and what Go's runtime reports of itself`,
 		Example: `  concord search serve digits.ann
   concord search serve base.ann --listen 127.0.0.1:0 --most 100 --limit 500ms
   curl -s -H 'Content-Type: application/json' -d '{"query": [0.5, 1], "k": 3}' http://127.0.0.1:7411/search`,
@@ -113,6 +116,7 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 		return err
 	}
 	s.turns = make(chan struct{}, goruntime.GOMAXPROCS(0))
+	s.metrics = newServerMetrics(s.index)
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
 		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
 	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %d vectors\n", listener.Addr(), s.index.Info().Len); err != nil {
@@ -146,7 +150,8 @@ func (s *searchServer) handler() http.Handler {
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]string{"status": "ok"})
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("GET /metrics", s.metrics.handler(s.limit))
+	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A page of another site can make its own name resolve to this machine, and the browser then sends that name as the host.
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
@@ -158,6 +163,10 @@ func (s *searchServer) handler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, s.body) // with the server's own writer, by which it closes the connection
+		s.metrics.count(local, w, r)
+	})
 }
 
 func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +177,7 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := searchRequest{K: min(10, s.most)}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, s.body))
+	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(&q)
 	if err == nil && d.More() {
@@ -188,6 +197,8 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	asked := time.Now()
+	defer func() { s.metrics.seconds.Observe(time.Since(asked).Seconds()) }()
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func numberedServer(t testing.TB) *searchServer {
 	for i := range 10 {
 		require.NoError(t, ix.Add(t.Context(), []int64{int64(i)}, []float32{float32(i), 0}))
 	}
-	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2)}
+	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2), metrics: newServerMetrics(ix)}
 }
 
 func post(s *searchServer, body string) *httptest.ResponseRecorder {
@@ -80,6 +81,80 @@ func TestServeAnswers(t *testing.T) {
 	s.turns <- struct{}{}
 	s.turns <- struct{}{}
 	assert.Equal(t, http.StatusServiceUnavailable, post(s, `{"query": [1, 2]}`).Code)
+}
+
+// get returns the answer to a request without a body.
+func get(s *searchServer, url string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	s.handler().ServeHTTP(w, httptest.NewRequest("GET", url, nil))
+	return w
+}
+
+func TestServeMetrics(t *testing.T) {
+	s := numberedServer(t)
+	for range 2 {
+		require.Equal(t, http.StatusOK, post(s, `{"queries": [[1, 2], [3, 4]], "k": 1}`).Code)
+	}
+	require.Equal(t, http.StatusBadRequest, post(s, `{"query": [1]}`).Code)
+	require.Equal(t, http.StatusOK, get(s, "http://localhost/health").Code)
+	w := get(s, "http://localhost/metrics")
+	require.Equal(t, http.StatusOK, w.Code)
+	assert.True(t, strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4"), w.Header())
+	for _, line := range []string{
+		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
+		`concord_search_requests_total{code="200",path="/health"} 1`, "concord_search_requests_in_flight 1", // this one
+		"concord_search_vectors 10", "concord_search_duration_seconds_count 2", `concord_search_duration_seconds_bucket{le="10"} 2`,
+	} {
+		assert.Contains(t, w.Body.String(), line+"\n")
+	}
+	assert.Contains(t, w.Body.String(), "\ngo_goroutines ")
+
+	// What a client chooses makes no series.
+	for i := range 50 {
+		name := strconv.Itoa(i)
+		get(s, "http://localhost/"+name)
+		get(s, "http://"+name+".example/health")
+		s.handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("X"+name, "http://localhost/search?x="+name, nil))
+	}
+	var series []string
+	for line := range strings.Lines(get(s, "http://localhost/metrics").Body.String()) {
+		if strings.HasPrefix(line, "concord_search_requests_total{") {
+			series = append(series, strings.TrimSpace(line))
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
+		`concord_search_requests_total{code="200",path="/health"} 1`, `concord_search_requests_total{code="200",path="/metrics"} 1`,
+		`concord_search_requests_total{code="403",path="other"} 50`, `concord_search_requests_total{code="404",path="other"} 50`,
+		`concord_search_requests_total{code="405",path="other"} 50`,
+	}, series)
+	assert.Equal(t, http.StatusForbidden, get(s, "http://example.com/metrics").Code)
+
+	// A search that waits is in flight, and one that got no turn took time, too.
+	s.turns <- struct{}{}
+	s.turns <- struct{}{}
+	s.limit = 200 * time.Millisecond
+	done := make(chan int)
+	go func() { done <- post(s, `{"query": [1, 2]}`).Code }()
+	assert.Eventually(t, func() bool {
+		return strings.Contains(get(s, "http://localhost/metrics").Body.String(), "concord_search_requests_in_flight 2\n")
+	}, 10*time.Second, time.Millisecond)
+	assert.Equal(t, http.StatusServiceUnavailable, <-done)
+	text := get(s, "http://localhost/metrics").Body.String()
+	assert.Contains(t, text, "concord_search_duration_seconds_count 3\n")
+	assert.Contains(t, text, `concord_search_duration_seconds_bucket{le="0.1"} 2`+"\n")
+	assert.Contains(t, text, "concord_search_requests_in_flight 1\n")
+}
+
+// TestServeClosesAfterLargeBody demands that the rest of a body that is too large is not read.
+func TestServeClosesAfterLargeBody(t *testing.T) {
+	server := httptest.NewServer(numberedServer(t).handler())
+	defer server.Close()
+	response, err := http.Post(server.URL+"/search", "application/json", strings.NewReader(`{"query": [`+strings.Repeat("1,", 1000)+`1]}`))
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
+	assert.True(t, response.Close)
 }
 
 // FuzzServe finds bodies that make the server panic, or answer something that is not JSON.

@@ -30,6 +30,7 @@ var examples = []struct {
 	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
 	{"07-tensors", false, "DEVICE: the loss fell: true; the network says [0 1 1 0]\n"},
 	{"08-networks", false, "DEVICE: 162 parameters; more than 90 % are right: true; the network says [1 1 0 0]\n"},
+	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.

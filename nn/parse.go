@@ -5,6 +5,7 @@ package nn
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -46,7 +47,11 @@ func ParseLayers(text []byte) ([]Layer, error) {
 func parseLayers(text []byte, place string) (Sequence, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: a list of layers in JSON: %w", place, err)
+		if mistake, ok := errors.AsType[*json.SyntaxError](err); ok {
+			line := 1 + bytes.Count(text[:min(max(int(mistake.Offset)-1, 0), len(text))], []byte("\n"))
+			return nil, fmt.Errorf("%s: a list of layers in JSON: line %d: %w", place, line, err)
+		}
+		return nil, fmt.Errorf("%s: a list of layers in JSON is needed, not %s", place, short(text))
 	}
 	var layers Sequence
 	for i, part := range list {
@@ -66,7 +71,7 @@ func parseLayer(text []byte, place string) (Layer, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, fmt.Errorf("%s: an object with the name of a layer and its fields: %w", place, err)
+		return nil, fmt.Errorf("%s: an object with the name of a layer and its fields is needed, not %s", place, short(text))
 	}
 	var name string
 	if err := json.Unmarshal(fields["layer"], &name); err != nil {
@@ -127,9 +132,25 @@ func setField(to reflect.Value, text []byte, place string) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, to.Addr().Interface()); err != nil {
-		return fmt.Errorf("%s: %w", place, err)
+		what := to.Kind().String()
+		if word, ok := kinds[what]; ok {
+			what = word
+		}
+		return fmt.Errorf("%s: %s is no %s", place, short(text), what)
 	}
 	return nil
+}
+
+// kinds are the words for the kinds of fields in messages to those who write JSON, not Go.
+var kinds = map[string]string{"int": "whole number", "float64": "number", "string": "name", "bool": "truth value: true or false", "slice": "list of whole numbers"}
+
+// short returns the beginning of a text for a message.
+func short(text []byte) string {
+	const most = 40
+	if text = bytes.TrimSpace(text); len(text) > most {
+		return strings.ToValidUTF8(string(text[:most]), "") + "..."
+	}
+	return string(text)
 }
 
 // underscored returns a name such as "KeyHeads" as "key_heads".

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,10 +47,15 @@ func TestParseLayersRefuses(t *testing.T) {
 		`[{"layer":"dense","width":7}]`: `dense has no field "width"; it has ["out" "act" "init" "no_bias"`, `[{"layer":"dense","out":"7"}]`: "network[0].out",
 		`[{"layer":"dense","Out":7}]`: `no field "Out"`, `[{"layer":"dense","init":"best"}]`: `"best" is no number, and none of ["he_normal"`,
 		`[{"layer":"residual","body":[{"layer":"gan"}]}]`: `network[0].body[0]: no layer "gan"`, `[{"layer":"relu","slope":1}]`: `relu has no field "slope"`,
-		`[{"layer":"dense","out":3,"init":null}]`: "network[0].init: null is no value", `[{"layer":"dense","out":null}]`: "network[0].out: null is no value",
+		`[{"layer":"dense","out":3,"init":null}]`: "network[0].init: null is no value", "[\n{\"layer\": dense}]": "line 2: invalid character 'd'", `[{"layer":"dense","out":2.5}]`: "network[0].out: 2.5 is no whole number",
+		`[{"layer":"conv","size":3}]`: "network[0].size: 3 is no list of whole numbers", `[{"layer":"dense","no_bias":"yes"}]`: `network[0].no_bias: "yes" is no truth value`,
+		`[{"layer":"dropout","p":"half"}]`: "no field", `[{"layer":"scale","factor":[1]}]`: "network[0].factor: [1] is no number", `[{"layer":"dense","act":7}]`: "network[0].act: 7 is no name",
+		`"` + strings.Repeat("a", 99) + `"`: "a list of layers in JSON is needed, not \"aaa", `[{"layer":"dense","out":null}]`: "network[0].out: null is no value",
 	} {
 		_, err := ParseLayers([]byte(text))
 		assert.ErrorIs(t, err, ErrConfig, text)
 		assert.ErrorContains(t, err, says, text)
+		assert.NotContains(t, err.Error(), " Go ", "it is written in JSON")
+		assert.Less(t, len(err.Error()), 1000)
 	}
 }

@@ -35,11 +35,11 @@ type tensor struct {
 // parse reads the header of a file with these contents. The data of the result is part of them.
 func parse(contents []byte) (*File, error) {
 	if len(contents) < lengthBytes {
-		return nil, fmt.Errorf("safetensors: ends within the length of the header: %w", driver.ErrFormat)
+		return nil, fmt.Errorf("safetensors: %d bytes are too few for the length of a header: %w", len(contents), driver.ErrFormat)
 	}
 	n, rest := binary.LittleEndian.Uint64(contents), contents[lengthBytes:]
 	if n > maxHeader {
-		return nil, fmt.Errorf("safetensors: header of %d bytes, at most %d: %w", n, maxHeader, driver.ErrFormat)
+		return nil, fmt.Errorf("safetensors: it does not begin with the length of a header, which has at most %d bytes: %w", maxHeader, driver.ErrFormat)
 	}
 	if n > uint64(len(rest)) {
 		return nil, fmt.Errorf("safetensors: header of %d bytes, of which %d are there: %w", n, len(rest), driver.ErrFormat)

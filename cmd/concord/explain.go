@@ -117,11 +117,7 @@ func (a *app) explain(ctx context.Context, device string, timed bool, text strin
 		return a.print(d)
 	}
 	fmt.Fprintf(a.stdout, "%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
-	tasks := "tasks"
-	if len(d.Tasks) == 1 {
-		tasks = "task"
-	}
-	fmt.Fprintf(a.stdout, "%d %s; operation by operation %d\n", len(d.Tasks), tasks, d.Apart)
+	fmt.Fprintf(a.stdout, "%s; operation by operation %d\n", quantity(len(d.Tasks), "task"), d.Apart)
 	if timed {
 		fmt.Fprintf(a.stdout, "%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)), rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))
 	}

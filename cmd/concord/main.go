@@ -141,7 +141,7 @@ func tellArguments(root *cobra.Command) {
 			if err == nil || !strings.Contains(err.Error(), "arg(s)") { // what cobra calls their number
 				return err
 			}
-			return fmt.Errorf("it is called as %s %s, and not with %d arguments", cmd.Parent().CommandPath(), cmd.Use, len(args))
+			return fmt.Errorf("it is called as %s %s, and not with %s", cmd.Parent().CommandPath(), cmd.Use, quantity(len(args), "argument"))
 		}
 	}
 }

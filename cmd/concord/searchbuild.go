@@ -100,7 +100,7 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 			BuildMs number `json:"build_ms"`
 		}{info, s.out, number(took.Seconds() * 1e3)})
 	}
-	fmt.Fprintf(a.stdout, "%s: %d vectors of %d components, built in %v\n", s.out, info.Len, info.Dim, took.Round(time.Millisecond))
+	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"), quantity(info.Dim, "component"), took.Round(time.Millisecond))
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 	s.metrics = newServerMetrics(s.index)
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
 		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
-	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %d vectors\n", listener.Addr(), s.index.Info().Len); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %s\n", listener.Addr(), quantity(s.index.Info().Len, "vector")); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	failed := make(chan error, 1)

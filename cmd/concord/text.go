@@ -68,6 +68,14 @@ func (t *table) write(w io.Writer, indent string) {
 // width is the number of visible characters.
 func width(s string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(s, "")) }
 
+// quantity returns a text such as "1 epoch" or "2 epochs".
+func quantity(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // milliseconds converts for JSON.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/nn"
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -24,9 +25,15 @@ func modelNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(models)), ", ") + ", or FILE.json"
 }
 
+// described reports whether --model is a file that describes the network.
+func (l *learning) described() bool { return strings.EqualFold(filepath.Ext(l.model), ".json") }
+
 // network returns the layers of --model.
 func (l *learning) network(in nn.Spec, text bool) ([]nn.Layer, error) {
-	if strings.EqualFold(filepath.Ext(l.model), ".json") {
+	if l.described() {
+		if l.given("classes") {
+			return nil, usagef("--classes: %s itself says how many there are", l.model)
+		}
 		description, err := os.ReadFile(l.model)
 		if err != nil {
 			return nil, err
@@ -43,6 +50,9 @@ func (l *learning) network(in nn.Spec, text bool) ([]nn.Layer, error) {
 	}
 	classes := l.classes
 	if text {
+		if l.given("classes") && classes != 256 {
+			return nil, usagef("--classes %d: a text has 256, the bytes", classes)
+		}
 		classes = 256
 	}
 	layers := make(in, classes, text)
@@ -116,6 +126,14 @@ func (l *learning) load(ctx context.Context, m *nn.Model, file string) error {
 	err := m.Load(ctx, file)
 	if errors.Is(err, nn.ErrData) {
 		return fmt.Errorf("%w; is it of the network that --model %s names? --model, --data and --classes have to be those of the training", err, l.model)
+	}
+	return needsCheckpoint(err)
+}
+
+// needsCheckpoint adds to the error of a file of another format which one is needed.
+func needsCheckpoint(err error) error {
+	if errors.Is(err, runtime.ErrFormat) {
+		return fmt.Errorf("%w; it has to be a checkpoint, the file that train --checkpoint writes", err)
 	}
 	return err
 }

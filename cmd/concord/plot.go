@@ -58,7 +58,7 @@ of those that are kept for validation.`,
 		}
 		h, err := nn.ReadHistory(args[0])
 		if err != nil {
-			return err
+			return needsCheckpoint(err)
 		}
 		if out != "" {
 			if err := a.plotHistory(ctx, h, filepath.Base(args[0]), out); err != nil {

@@ -79,6 +79,13 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 			return usagef("--out takes the probabilities of classes; a text goes to standard output")
 		case p.out != "" && !isStdout(p.out) && !isArray(p.out):
 			return usagef("--out %s: the name of a file ends in .npy", p.out)
+		case text && l.given("batch"):
+			return usagef("--batch is for examples; a text is continued byte by byte")
+		}
+		for _, flag := range []string{"length", "temperature", "seed"} {
+			if !text && l.given(flag) {
+				return usagef("--%s is for a text to continue: that of --prompt, or of a file of --data", flag)
+			}
 		}
 		if err := a.claim(p.out); err != nil {
 			return err
@@ -114,19 +121,13 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	bar := a.progress(n)
 	defer bar.end()
 	for first := 0; first < n; first += size {
-		logits, err := st.model.Predict(ctx, d.X.Narrow(0, first, min(size, n-first)), nil)
+		rows, err := st.probabilities(ctx, d.X, first, min(size, n-first))
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", l.model, err)
 		}
-		if logits.Rank() != 2 || logits.Dim(1) < 1 {
-			return fmt.Errorf("%w: the results of %s are not one row of classes for each example: %v", nn.ErrConfig, l.model, logits.Shape())
-		}
-		rows, err := tensor.Read[float32](ctx, logits.Softmax(-1).Cast(tensor.F32))
-		if err != nil {
-			return err
-		}
-		out.Shape[1] = logits.Dim(1)
-		for row := range slices.Chunk(rows, logits.Dim(1)) {
+		classes := len(rows) / min(size, n-first)
+		out.Shape[1] = classes
+		for row := range slices.Chunk(rows, classes) {
 			best := 0
 			for i, x := range row {
 				if x > row[best] {
@@ -154,6 +155,25 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 		fmt.Fprintf(a.stdout, "%d\t%d\t%.6f\n", i, s.Class, s.Probability)
 	}
 	return nil
+}
+
+// probabilities returns those of the classes of n examples, a row for each. No memory of the device stays in use.
+func (st *student) probabilities(ctx context.Context, x *tensor.Tensor, first, n int) ([]float32, error) {
+	work := st.scope.Scope()
+	defer work.Close()
+	places := make([]int32, n)
+	for i := range places {
+		places[i] = int32(first + i)
+	}
+	// What is taken at places in a scope belongs to that scope, and so do the results.
+	logits, err := st.model.Predict(ctx, x.Take(0, tensor.From(work, places, n)), nil)
+	if err != nil {
+		return nil, err
+	}
+	if logits.Rank() != 2 || logits.Dim(1) < 1 {
+		return nil, fmt.Errorf("%w: the results are not one row of classes for each example: %v", nn.ErrConfig, logits.Shape())
+	}
+	return tensor.Read[float32](ctx, logits.Softmax(-1).Cast(tensor.F32))
 }
 
 // proceed continues a text.

@@ -28,6 +28,8 @@ type learning struct {
 	checkpoint                  string
 	resume                      bool
 	plot                        string
+
+	given func(flag string) bool // reports whether the command line has it
 }
 
 // trained is the document of train, and of eval without a history.
@@ -48,9 +50,10 @@ type trained struct {
 func (a *app) lessonFlags(cmd *cobra.Command, l *learning) {
 	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files of MNIST's format, FILE.npy, or a text")
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
-	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are; a text has 256, the bytes")
+	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are, if --model is a name; a text has 256, the bytes")
 	cmd.Flags().StringVar(&l.device, "device", "auto", "the device that computes")
 	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or for training auto: by the device's free memory and the number of examples; default 128, of a text 16")
+	l.given = cmd.Flags().Changed
 	a.jsonFlag(cmd)
 }
 
@@ -172,6 +175,9 @@ func (a *app) student(ctx context.Context, l *learning, data func(*tensor.Scope)
 	}
 	if err == nil {
 		st.model, err = nn.Build(ctx, st.scope, l.seed, d.in, layers...)
+		if err != nil && l.described() {
+			err = fmt.Errorf("%s: %w", l.model, err)
+		}
 	}
 	if err != nil {
 		return nil, d, errors.Join(asUsage(err), st.close())
@@ -289,7 +295,7 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	}
 	if l.resume {
 		if err := t.Resume(ctx, l.checkpoint); err != nil {
-			return errors.Join(err, t.close())
+			return errors.Join(needsCheckpoint(err), t.close())
 		}
 	}
 	if !a.json {
@@ -298,7 +304,11 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	h, err := t.Fit(ctx, t.lessons())
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
-		return errors.Join(err, t.Save(context.WithoutCancel(ctx), l.checkpoint), t.close())
+		saved := t.Save(context.WithoutCancel(ctx), l.checkpoint)
+		if saved == nil {
+			err = fmt.Errorf("%w; %s has what was learned, from which the same command with --resume goes on", err, l.checkpoint)
+		}
+		return errors.Join(err, saved, t.close())
 	}
 	if err != nil {
 		return errors.Join(err, t.close())
@@ -323,11 +333,11 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	case a.json:
 		return a.print(d)
 	case !unseen:
-		fmt.Fprintf(a.stdout, "%d %s are too few to keep some for a test; all of them were learned from, for %d epochs\n", d.Examples, t.noun, last+1)
+		fmt.Fprintf(a.stdout, "too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun, d.Examples, quantity(last+1, "epoch"))
 	case t.text:
-		fmt.Fprintf(a.stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, after %d epochs in %v\n", d.Perplexity, 100*d.Accuracy, last+1, took)
+		fmt.Fprintf(a.stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, after %s in %v\n", d.Perplexity, 100*d.Accuracy, quantity(last+1, "epoch"), took)
 	default:
-		fmt.Fprintf(a.stdout, "%.2f %% of the %s that it has not seen are read rightly, after %d epochs in %v\n", 100*d.Accuracy, t.noun, last+1, took)
+		fmt.Fprintf(a.stdout, "%.2f %% of the %s that it has not seen are read rightly, after %s in %v\n", 100*d.Accuracy, t.noun, quantity(last+1, "epoch"), took)
 	}
 	return nil
 }

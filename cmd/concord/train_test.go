@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"github.com/concord-compute/concord/internal/mnist"
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/tensor"
 )
 
 // digitFiles is a directory with the first n images, in MNIST's format.
@@ -69,7 +71,7 @@ func TestTrain(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		status, stdout, stderr = concord("train", "--device", "cpu:0", "--data", digitFiles(t, n), "--epochs", "1")
 		require.Equal(t, exitOK, status, stderr)
-		assert.Contains(t, stdout, fmt.Sprintf("%d images are too few", n))
+		assert.Contains(t, stdout, fmt.Sprintf("too few images to keep some for a test: %d; all of them were learned from, for 1 epoch\n", n))
 	}
 
 	for says, args := range map[string][]string{
@@ -84,6 +86,13 @@ func TestTrain(t *testing.T) {
 		"--checkpoint -: it has to be a file":                 {"train", "--checkpoint", "-"},
 		"--checkpoint and --plot name one file":               {"train", "--checkpoint", filepath.Join(dir, "a.svg"), "--plot", dir + "/./a.svg"},
 		"Epochs is 0":                                         {"train", "--epochs", "0", "--device", "cpu:0"},
+		"own.json itself says how many there are":             {"train", "--model", textFile(t, "own.json", `[{"layer":"flatten"}]`), "--classes", "3", "--device", "cpu:0"},
+		"none.json: nn: configuration: layer 1: 0 outputs":    {"train", "--model", textFile(t, "none.json", `[{"layer":"flatten"},{"layer":"dense"}]`), "--device", "cpu:0"},
+		"--classes 10: a text has 256":                        {"train", "--model", "lstm", "--classes", "10", "--device", "cpu:0", "--data", textFile(t, "b.txt", strings.Repeat("ab", 99))},
+		"--length is for a text":                              {"predict", one, "--length", "3"},
+		"--temperature is for a text":                         {"predict", one, "--temperature", "0.7"},
+		"--seed is for a text":                                {"predict", one, "--data", "x.npy", "--seed", "2"},
+		"--batch is for examples":                             {"predict", one, "--prompt", "a", "--batch", "2"},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitUsage, status, says)
@@ -110,6 +119,7 @@ func TestTrain(t *testing.T) {
 	_, stdout, _ = concord("plot", one, "--json")
 	assert.Equal(t, want["history"].(map[string]any)["ValLoss"], document(t, stdout)["ValLoss"])
 
+	network := textFile(t, "network.json", `[{"layer": "flatten"}, {"layer": "dense", "out": 10}]`)
 	probabilities := filepath.Join(dir, "p.npy")
 	status, stdout, stderr = concord("predict", one, "--device", "cpu:0", "--data", data, "--batch", "256", "--out", probabilities)
 	require.Equal(t, exitOK, status, stderr)
@@ -135,18 +145,39 @@ func TestTrain(t *testing.T) {
 	assert.Greater(t, right, 450)
 
 	for says, args := range map[string][]string{
-		"not a checkpoint":  {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
-		"open nosuch":       {"plot", "nosuch"},
-		"stat nosuch":       {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
-		"learning rate":     {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
-		"no such file":      {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
-		"no regular file":   {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
-		"--model cnn names": {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
+		"not a checkpoint":                          {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
+		"the length of a header, which has at most": {"plot", textFile(t, "notes.txt", "These are notes.")},
+		"a checkpoint, the file that train":         {"plot", network},
+		"it has to be a checkpoint":                 {"predict", network, "--data", data, "--device", "cpu:0"},
+		"open nosuch":                               {"plot", "nosuch"},
+		"stat nosuch":                               {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
+		"learning rate":                             {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
+		"no such file":                              {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
+		"no regular file":                           {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
+		"--model cnn names":                         {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)
 		assert.Contains(t, stderr, says)
 	}
+}
+
+// Classes of further examples take no further memory of the device.
+func TestProbabilitiesAreFreed(t *testing.T) {
+	a := newApp(io.Discard, io.Discard)
+	l := learning{data: digitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool { return false }}
+	st, d, err := a.student(t.Context(), &l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, false) })
+	require.NoError(t, err)
+	defer a.close(t.Context())
+	defer st.close()
+	var live []int64
+	for first := range 3 {
+		rows, err := st.probabilities(t.Context(), d.X, 30*first, 30)
+		require.NoError(t, err)
+		require.Len(t, rows, 300)
+		live = append(live, st.dev.Stats().Live)
+	}
+	assert.Equal(t, live[0], live[2])
 }
 
 // A text is learned by two networks, and continued.
@@ -240,6 +271,16 @@ func TestTrainIsKilled(t *testing.T) {
 		if i == 0 {
 			args = append(args, "--resume")
 		}
+	}
+	if goruntime.GOOS != "windows" { // which has no signal for Ctrl-C
+		var said bytes.Buffer
+		cmd := commandProcess(args...)
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		time.Sleep(time.Second) // it has begun by then, or says nothing of a checkpoint
+		require.NoError(t, cmd.Process.Signal(os.Interrupt))
+		require.Error(t, cmd.Wait())
+		assert.Contains(t, said.String(), file+" has what was learned, from which the same command with --resume goes on")
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".concord-*"))
 	require.NoError(t, err)

@@ -56,7 +56,7 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 	if f.scaled && f.e.code.Precision == INT8Scaled {
 		c.Scale = f.e.code.scale
 	}
-	return writeIndex(to, c, f.parts(), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
+	return writeIndex(to, c, f.e.parts(f.base, len(f.ids)), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
 }
 
 // writeIndex writes a file with a configuration, vectors, and other sections.
@@ -81,16 +81,16 @@ func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ..
 	return w.at, err
 }
 
-// parts returns a function that reads the stored vectors piece by piece.
-func (f *Flat) parts() func() ([]byte, error) {
-	size := len(f.ids) * f.e.dim * f.e.code.size()
+// parts returns a function that reads the first rows of base piece by piece.
+func (e *engine) parts(base *runtime.Buffer, rows int) func() ([]byte, error) {
+	size := rows * e.dim * e.code.size()
 	piece, at := make([]byte, min(size, 4<<20)), 0
 	return func() ([]byte, error) {
 		part := piece[:min(len(piece), size-at)]
 		if len(part) == 0 {
 			return nil, nil
 		}
-		err := f.e.dev.Stream().Read(context.Background(), f.base, int64(at), part)
+		err := e.dev.Stream().Read(context.Background(), base, int64(at), part)
 		at += len(part)
 		return part, err
 	}

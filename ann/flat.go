@@ -163,14 +163,14 @@ func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if n+m >= math.MaxUint32 || n+m > math.MaxInt/8/f.e.dim {
 		return fmt.Errorf("ann: %d vectors are more than places: %w", n+m, runtime.ErrTooLarge)
 	}
-	code, err := f.codeFor(vectors)
+	code, err := f.e.codeFor(vectors, f.scaled)
 	if err != nil {
 		return err
 	}
 	if err := f.reserve(ctx, n+m); err != nil {
 		return err
 	}
-	if err := f.put(ctx, code, n, vectors, order); err != nil {
+	if err := f.e.put(ctx, f.base, code, n, vectors, order); err != nil {
 		return err
 	}
 	f.e.code, f.scaled = code, true
@@ -179,20 +179,20 @@ func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	return nil
 }
 
-// codeFor returns the coding for vectors that are added.
-func (f *Flat) codeFor(vectors []float32) (coding, error) {
-	if f.e.code.Precision != INT8Scaled {
-		return f.e.code, nil
+// codeFor returns the coding for vectors that are added, where scaled says that the scale of bytes is fixed.
+func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
+	if e.code.Precision != INT8Scaled {
+		return e.code, nil
 	}
 	code := INT8Scaled.scaleOf(vectors)
-	if !f.scaled {
+	if !scaled {
 		return code, nil
 	}
-	if largest := 127 * code.scale; largest > 127.5*f.e.code.scale && !allZero(vectors) {
+	if largest := 127 * code.scale; largest > 127.5*e.code.scale && !allZero(vectors) {
 		return coding{}, fmt.Errorf("ann: a component of size %v, and the scale of %v follows from the first vectors, whose largest one is %v: %w",
-			largest, f.e.code, 127*f.e.code.scale, runtime.ErrInvalidArgument)
+			largest, e.code, 127*e.code.scale, runtime.ErrInvalidArgument)
 	}
-	return f.e.code, nil
+	return e.code, nil
 }
 
 func allZero(x []float32) bool {
@@ -299,11 +299,11 @@ func copyRows(ctx context.Context, s *runtime.Stream, to, from *runtime.Buffer, 
 	return s.Sync(ctx)
 }
 
-// put stores vectors from row first on, in an order unless it is nil.
-func (f *Flat) put(ctx context.Context, code coding, first int, vectors []float32, order []int) error {
-	dim, row, s := f.e.dim, f.e.dim*code.size(), f.e.dev.Stream()
+// put stores vectors in base from row first on, in an order unless it is nil.
+func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32, order []int) error {
+	dim, row, s := e.dim, e.dim*code.size(), e.dev.Stream()
 	if code.Precision == FP32 && order == nil {
-		if err := s.Write(ctx, f.base, int64(first*row), bytesOf(vectors)); err != nil {
+		if err := s.Write(ctx, base, int64(first*row), bytesOf(vectors)); err != nil {
 			return err
 		}
 		return s.Sync(ctx)
@@ -320,7 +320,7 @@ func (f *Flat) put(ctx context.Context, code coding, first int, vectors []float3
 			}
 			code.encode(piece[(i-lo)*row:][:row], vectors[v*dim:][:dim])
 		}
-		if err := s.Write(ctx, f.base, int64((first+lo)*row), piece[:(hi-lo)*row]); err != nil {
+		if err := s.Write(ctx, base, int64((first+lo)*row), piece[:(hi-lo)*row]); err != nil {
 			return err
 		}
 	}
@@ -437,14 +437,14 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	if !ok {
 		return unknown(id)
 	}
-	code, err := f.codeFor(vector)
+	code, err := f.e.codeFor(vector, f.scaled)
 	if err != nil {
 		return err
 	}
 	if err := f.reserve(ctx, len(f.ids)); err != nil {
 		return err
 	}
-	return f.put(ctx, code, i, vector, nil)
+	return f.e.put(ctx, f.base, code, i, vector, nil)
 }
 
 // Compact puts the rows in order, which otherwise the next search does, and frees the memory of the device that they do not need.

@@ -205,9 +205,12 @@ func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if err := w.ask(ctx, query); err != nil {
 		return dst, err
 	}
-	best, err := w.ranked(ctx, h.rows, a.list, k)
+	best, err := w.ranked(ctx, h.rows, h.ids, a.list, k, w.e.units)
 	if err != nil {
 		return dst, err
 	}
-	return h.results(dst, query, best), nil
+	for _, c := range best {
+		dst = append(dst, Result{c.id, h.e.metric.finish(c.distance(), 1)})
+	}
+	return dst, nil
 }

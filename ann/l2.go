@@ -123,7 +123,7 @@ func UploadCorpus(ctx context.Context, dev *runtime.Device, corpus []float32, di
 		err = c.flat.reserve(ctx, c.rows)
 	}
 	if err == nil {
-		err = c.flat.put(ctx, e.code, 0, corpus, nil)
+		err = c.flat.e.put(ctx, c.flat.base, e.code, 0, corpus, nil)
 	}
 	if err != nil {
 		c.Close()

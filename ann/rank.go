@@ -3,6 +3,7 @@ package ann
 // Searches of listed rows on the host's processor, without a launch.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ const (
 // ranking compares listed rows with one query on several threads. It is used again and again.
 type ranking struct {
 	ctx     context.Context
+	ids     []int64 // by row
 	list    []uint32
 	k       int
 	next    atomic.Int64
@@ -33,15 +35,56 @@ type rankThread struct {
 	ranker          driver.Ranker
 	args            driver.Ranking
 	rows, distances array
-	best            []candidate // a heap, with places in the list instead of rows
+	best            []near // a heap with the last one in front
 	run             func()
 }
 
-// ranked returns the k nearest of listed rows for the query that ask brought, in order; of rows at equal distances the first in the list come first.
-// They are valid until the next call.
-func (w *work) ranked(ctx context.Context, vectors []byte, list []uint32, k int) ([]candidate, error) {
+// near is a row that was found. Of rows at equal distances the one with the smallest id comes first.
+type near struct {
+	candidate
+	id int64
+}
+
+func (a near) compare(b near) int {
+	if c := cmp.Compare(a.candidate>>32, b.candidate>>32); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.id, b.id)
+}
+
+// offerNear puts x into a heap of the k first, whose first element is the last of them.
+func offerNear(heap []near, x near, k int) []near {
+	i := len(heap)
+	if i < k {
+		heap = append(heap, x)
+		for ; i > 0 && heap[(i-1)/2].compare(x) < 0; i = (i - 1) / 2 {
+			heap[i] = heap[(i-1)/2]
+		}
+		heap[i] = x
+		return heap
+	}
+	if x.compare(heap[0]) >= 0 {
+		return heap
+	}
+	i = 0
+	for child := 1; child < k; child = 2*i + 1 {
+		if child+1 < k && heap[child+1].compare(heap[child]) > 0 {
+			child++
+		}
+		if heap[child].compare(x) <= 0 {
+			break
+		}
+		heap[i], i = heap[child], child
+	}
+	heap[i] = x
+	return heap
+}
+
+// ranked returns the k nearest of listed rows for the query that ask brought, in the order of results, on at most so many threads. ids has the id of each row.
+// What it returns is valid until the next call.
+func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []uint32, k, threads int) ([]near, error) {
 	r := &w.ranking
-	threads := max(1, min(w.e.units, len(list)/rankedAlone))
+	threads = max(1, min(threads, len(list)/rankedAlone))
 	query := w.queries.host
 	if w.e.code.Precision == FP16 {
 		if err := w.grow(&w.floats, runtime.F32, w.e.dim); err != nil {
@@ -59,7 +102,7 @@ func (w *work) ranked(ctx context.Context, vectors []byte, list []uint32, k int)
 		}
 		r.threads = append(r.threads, t)
 	}
-	r.ctx, r.list, r.k = ctx, list, k
+	r.ctx, r.ids, r.list, r.k = ctx, ids, list, k
 	r.next.Store(0)
 	r.wait.Add(threads)
 	for i, t := range r.threads[:threads] {
@@ -74,14 +117,11 @@ func (w *work) ranked(ctx context.Context, vectors []byte, list []uint32, k int)
 	all := r.threads[0].best
 	for _, t := range r.threads[1:threads] {
 		for _, c := range t.best {
-			all = offer(all, c, k)
+			all = offerNear(all, c, k)
 		}
 	}
-	r.threads[0].best, r.ctx, r.list = all, nil, nil
-	slices.Sort(all)
-	for i, c := range all {
-		all[i] = candidateOf(c.distance(), list[c.row()])
-	}
+	r.threads[0].best, r.ctx, r.ids, r.list = all, nil, nil, nil
+	slices.SortFunc(all, near.compare)
 	return all, ctx.Err()
 }
 
@@ -93,11 +133,16 @@ func (t *rankThread) work() {
 		if lo >= len(t.r.list) {
 			return
 		}
-		n := copy(elements[uint32](t.rows.host), t.r.list[lo:min(lo+rankedTogether, len(t.r.list))])
+		list := t.r.list[lo:min(lo+rankedTogether, len(t.r.list))]
+		n := copy(elements[uint32](t.rows.host), list)
 		t.args.Rows, t.args.Distances = elements[uint32](t.rows.host)[:n], elements[float32](t.distances.host)[:n]
 		t.ranker.Rank(&t.args)
 		for i, d := range t.args.Distances {
-			t.best = offer(t.best, candidateOf(d, uint32(lo+i)), t.r.k)
+			c := candidateOf(d, list[i])
+			if len(t.best) == t.r.k && c>>32 > t.best[0].candidate>>32 { // most of them, whose ids need not be read
+				continue
+			}
+			t.best = offerNear(t.best, near{c, t.r.ids[list[i]]}, t.r.k)
 		}
 	}
 }

@@ -167,7 +167,7 @@ func (f *Flat) find(ctx context.Context, w *work, dst []Result, nq int, s sought
 	case a.list == nil:
 		return f.findRun(ctx, w, dst, nq, s)
 	case nq == 1 && w.e.ranker != nil:
-		best, err := w.ranked(ctx, f.visible, a.list, k)
+		best, err := w.ranked(ctx, f.visible, f.ids, a.list, k, w.e.units)
 		if err != nil {
 			return dst, err
 		}
@@ -201,36 +201,9 @@ func (f *Flat) findRun(ctx context.Context, w *work, dst []Result, nq int, s sou
 
 // findListed searches copies of the rows that a filter admits, some at a time.
 func (f *Flat) findListed(ctx context.Context, w *work, dst []Result, nq int, s sought) ([]Result, error) {
-	list, dim := s.a.list, f.e.dim
-	each := min(len(list), max(s.k, gathered/(dim*f.e.code.size()), 1))
-	if err := w.grow(&w.rows, f.e.code.typ(), each*dim); err != nil {
+	found, err := w.listed(ctx, f.base, len(f.ids), s.a.list, nq, s.k)
+	if err != nil {
 		return dst, err
-	}
-	if err := w.grow(&w.places, runtime.U32, each); err != nil {
-		return dst, err
-	}
-	found, rounds := w.found[:0], 0
-	for lo := 0; lo < len(list); lo += each {
-		part := list[lo:min(lo+each, len(list))]
-		if err := w.put(ctx, &w.places, bytesOf(part)); err != nil {
-			return dst, err
-		}
-		if err := f.e.gather(ctx, w.stream, f.base, len(f.ids), w.places.buf, w.rows.buf, len(part)); err != nil {
-			return dst, err
-		}
-		k := min(s.k, len(part))
-		distances, places, err := w.search(ctx, w.rows.buf, len(part), nq, k)
-		if err != nil {
-			return dst, err
-		}
-		for i, d := range distances {
-			found = append(found, hit{i / k, candidateOf(d, part[places[i]])})
-		}
-		rounds++
-	}
-	w.found = found
-	if rounds > 1 {
-		slices.SortFunc(found, hit.compare)
 	}
 	query, taken := -1, 0
 	for _, h := range found {
@@ -242,6 +215,46 @@ func (f *Flat) findListed(ctx context.Context, w *work, dst []Result, nq int, s 
 		}
 	}
 	return dst, nil
+}
+
+// listed finds the k nearest, or more of them, of listed rows of base, which has so many rows, for each of nq queries that ask brought: all of a query's side by
+// side and in order, where of rows at equal distances the first in the list come first. They are valid until the next call.
+func (w *work) listed(ctx context.Context, base *runtime.Buffer, rows int, list []uint32, nq, most int) ([]hit, error) {
+	dim, code := w.e.dim, w.e.code
+	each := min(len(list), max(most, gathered/(dim*code.size()), 1))
+	if err := w.grow(&w.rows, code.typ(), each*dim); err != nil {
+		return nil, err
+	}
+	if err := w.grow(&w.places, runtime.U32, each); err != nil {
+		return nil, err
+	}
+	found, rounds := w.found[:0], 0
+	for lo := 0; lo < len(list); lo += each {
+		part := list[lo:min(lo+each, len(list))]
+		if err := w.put(ctx, &w.places, bytesOf(part)); err != nil {
+			return nil, err
+		}
+		if err := w.e.gather(ctx, w.stream, base, rows, w.places.buf, w.rows.buf, len(part)); err != nil {
+			return nil, err
+		}
+		k := min(most, len(part))
+		distances, places, err := w.search(ctx, w.rows.buf, len(part), nq, k)
+		if err != nil {
+			return nil, err
+		}
+		for i, d := range distances {
+			found = append(found, hit{i / k, candidateOf(d, uint32(lo)+places[i])})
+		}
+		rounds++
+	}
+	w.found = found
+	if rounds > 1 {
+		slices.SortFunc(found, hit.compare)
+	}
+	for i, h := range found {
+		found[i].candidate = candidateOf(h.distance(), list[h.row()])
+	}
+	return found, nil
 }
 
 // hit is a candidate for one of several queries.

@@ -28,20 +28,7 @@ func (a *app) ggufCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: needsCommand,
 	}
-	var as string
-	named := func(cmd *cobra.Command) {
-		cmd.Flags().StringVar(&as, "as", "", "the format of types that have several meanings, such as I2S_M1 (x86) or I2S_M2 (ARM)")
-	}
-	format := func() (quant.Format, error) {
-		if as == "" {
-			return 0, nil
-		}
-		f, err := quant.ParseFormat(as)
-		if err != nil {
-			return 0, usagef("--as: %w", err)
-		}
-		return f, nil
-	}
+	var as named
 	ls := &cobra.Command{
 		Use:     "ls FILE...",
 		Short:   "List the metadata and the tensors of .gguf files",
@@ -58,7 +45,7 @@ floats that are not finite. Tensors of types that Concord does not decode are co
 		Args:    cobra.MinimumNArgs(1),
 	}
 	check.RunE = a.do(func(ctx context.Context, args []string) error {
-		f, err := format()
+		f, err := as.format()
 		if err != nil {
 			return err
 		}
@@ -73,17 +60,36 @@ are. The names of the files end in .gguf or .safetensors. To quantize, use conco
 		Args:    cobra.ExactArgs(2),
 	}
 	convert.RunE = a.do(func(ctx context.Context, args []string) error {
-		f, err := format()
+		f, err := as.format()
 		if err != nil {
 			return err
 		}
 		return a.convertGGUF(ctx, args[0], args[1], f)
 	})
 	a.jsonFlag(ls)
-	named(check)
-	named(convert)
+	as.flag(check)
+	as.flag(convert)
 	cmd.AddCommand(ls, check, convert)
 	return cmd
+}
+
+// named is the flag --as.
+type named string
+
+func (n *named) flag(cmd *cobra.Command) {
+	cmd.Flags().StringVar((*string)(n), "as", "", "the format of types that have several meanings, such as I2S_M1 (x86) or I2S_M2 (ARM), where the file does not say it")
+}
+
+// format returns the format that is named, or 0.
+func (n named) format() (quant.Format, error) {
+	if n == "" {
+		return 0, nil
+	}
+	f, err := quant.ParseFormat(string(n))
+	if err != nil {
+		return 0, usagef("--as: %w", err)
+	}
+	return f, nil
 }
 
 // ggufFile is one file in the document of gguf ls.

@@ -144,7 +144,7 @@ func TestQuantizeTernary(t *testing.T) {
 func TestGGUFSeveralMeanings(t *testing.T) {
 	m, err := quant.Pack(quant.Layout{Format: quant.I2SM2, Rows: 2, Cols: 64}, make([]float32, 128))
 	require.NoError(t, err)
-	e, _, err := gguf.NewEntry("w\x1b", m)
+	e, pairs, err := gguf.NewEntry("w\x1b", m)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))}, {Key: "list", Value: make([]int32, 100)}, {Key: "bytes", Value: []any{[]uint8{1, 255}}}}, []gguf.Entry{e}))
@@ -167,6 +167,15 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	status, _, stderr = concord("gguf", "convert", path, filepath.Join(t.TempDir(), "x.safetensors"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "I2S_M2")
+
+	// The file is not read against its own metadata.
+	said := filepath.Join(t.TempDir(), "said.gguf")
+	require.NoError(t, gguf.Write(said, pairs, []gguf.Entry{e}))
+	for _, args := range [][]string{{"check", said}, {"convert", said, filepath.Join(t.TempDir(), "x.safetensors")}} {
+		status, _, stderr = concord(append([]string{"gguf"}, append(args, "--as", "I2S_M1")...)...)
+		assert.Equal(t, exitFailed, status, args)
+		assert.Contains(t, stderr, "says that type 36 is I2S_M2, and not I2S_M1")
+	}
 
 	// Damage.
 	data, err := os.ReadFile(path)

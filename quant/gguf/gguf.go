@@ -244,8 +244,8 @@ const (
 )
 
 // Format returns the format of a tensor's codes, or 0 for tensors of plain numbers. named says what the numbers with
-// several meanings are; 0 leaves that to the metadata. It is driver.ErrFormat if neither says so, and
-// driver.ErrUnsupported for types that package quant lacks.
+// several meanings are where the metadata does not; 0 leaves it to the metadata. It is driver.ErrFormat if neither says so, or if
+// both do and contradict each other, and driver.ErrUnsupported for types that package quant lacks.
 func (f *File) Format(t Tensor, named quant.Format) (quant.Format, error) {
 	k, known := kinds[t.Type]
 	m, several := meanings[t.Type]
@@ -255,11 +255,15 @@ func (f *File) Format(t Tensor, named quant.Format) (quant.Format, error) {
 	case !several:
 		return k.format, nil
 	}
-	if name, ok := f.Value(keyType + strconv.Itoa(int(t.Type))).(string); named == 0 && ok {
-		var err error
-		if named, err = quant.ParseFormat(name); err != nil {
+	if name, ok := f.Value(keyType + strconv.Itoa(int(t.Type))).(string); ok {
+		written, err := quant.ParseFormat(name)
+		switch {
+		case err != nil:
 			return 0, fmt.Errorf("gguf: metadata: %w", err)
+		case named != 0 && named != written:
+			return 0, fmt.Errorf("gguf: tensor %.40q: the file's metadata says that type %d is %v, and not %v: %w", t.Name, uint32(t.Type), written, named, driver.ErrFormat)
 		}
+		named = written
 	}
 	if !slices.Contains(m.formats, named) {
 		said := "nothing says which"

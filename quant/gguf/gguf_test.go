@@ -212,7 +212,18 @@ func TestSeveralMeanings(t *testing.T) {
 		}
 		_, err = read(pairs, quant.TQ20)
 		assert.ErrorIs(t, err, driver.ErrFormat)
+		assert.ErrorContains(t, err, "and not TQ2_0")
+		_, err = read(nil, quant.TQ20)
+		assert.ErrorIs(t, err, driver.ErrFormat)
 		assert.ErrorContains(t, err, "TQ2_0 is none of these")
+		y, err = read(pairs, l.Format)
+		require.NoError(t, err)
+		assert.Equal(t, x, y)
+		if e.Type == I2S { // the file knows its own order, and the other one would decode to other numbers
+			_, err = read(pairs, quant.I2SM1+quant.I2SM2-l.Format)
+			assert.ErrorIs(t, err, driver.ErrFormat)
+			assert.ErrorContains(t, err, "the file's metadata says that type 36 is "+l.Format.String())
+		}
 		_, err = read([]Pair{{pairs[0].Key, "nonsense"}}, 0)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	}

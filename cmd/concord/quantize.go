@@ -27,6 +27,7 @@ import (
 // quantizeFlags are the flags of concord quantize.
 type quantizeFlags struct {
 	format, method, tile, picture string
+	as                            named
 	only                          []string
 	report                        bool
 }
@@ -63,6 +64,7 @@ the errors of all quantized numbers, in units of their tensor's root mean square
 	cmd.Flags().StringVar(&f.format, "format", "", "the format")
 	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax")
 	cmd.Flags().StringVar(&f.tile, "tile", "", "rows, columns and rows of sub-blocks of the MTL formats, as in 128,96,32")
+	f.as.flag(cmd)
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
 	cmd.Flags().BoolVar(&f.report, "report", false, "print the errors of each tensor")
 	cmd.Flags().StringVar(&f.picture, "histogram", "", "draw the errors into this file: .png or .svg")
@@ -130,7 +132,11 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	if sameFile(in, out) {
 		return usagef("%s: it is the file that is read, too", out)
 	}
-	m, err := openModel(in, 0)
+	as, err := f.as.format()
+	if err != nil {
+		return err
+	}
+	m, err := openModel(in, as)
 	if err != nil {
 		return err
 	}

@@ -177,6 +177,16 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 		assert.Contains(t, stderr, "says that type 36 is I2S_M2, and not I2S_M1")
 	}
 
+	// Nor is a file quantized whose types nothing names.
+	again := filepath.Join(t.TempDir(), "again.gguf")
+	status, _, stderr = concord("quantize", path, again, "--format", "Q8_0")
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "nothing says which")
+	status, _, stderr = concord("quantize", path, again, "--format", "Q8_0", "--as", "nonsense")
+	assert.Equal(t, exitUsage, status, stderr)
+	status, _, stderr = concord("quantize", path, again, "--format", "Q8_0", "--as", "I2S_M2")
+	assert.Equal(t, exitOK, status, stderr)
+
 	// Damage.
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)

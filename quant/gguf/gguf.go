@@ -16,7 +16,7 @@
 // # Caveats
 //
 // Files are not trusted: a malformed header is driver.ErrFormat, missing data is driver.ErrCorrupt, and reading takes
-// memory in proportion to the bytes that are present. Big-endian files and other versions are driver.ErrUnsupported.
+// memory in proportion to the bytes that are present. An alignment above 2^20 is malformed, too. Big-endian files and other versions are driver.ErrUnsupported.
 // Texts are any bytes, since tokens are. If another process shortens a mapped file, an access to the missing part ends
 // the process.
 package gguf

@@ -16,8 +16,9 @@ const (
 	magic        = "GGUF"
 	keyAlignment = "general.alignment"
 	usualAlign   = 32
-	maxDims      = 4 // ggml's
-	maxDepth     = 4 // of arrays in arrays
+	mostAlign    = 1 << 20 // larger than any page: more only makes files of gaps, which each tensor has
+	maxDims      = 4       // ggml's
+	maxDepth     = 4       // of arrays in arrays
 )
 
 // The kinds of values.
@@ -218,8 +219,8 @@ func parse(contents []byte) (*File, error) {
 	}
 	if v := f.Value(keyAlignment); v != nil {
 		align, ok := v.(uint32)
-		if !ok || align == 0 || align%8 != 0 || align > math.MaxInt32 {
-			return nil, fmt.Errorf("gguf: %s is %v, not a multiple of 8: %w", keyAlignment, v, driver.ErrFormat)
+		if !ok || align == 0 || align%8 != 0 || align > mostAlign {
+			return nil, fmt.Errorf("gguf: %s is %v, not a multiple of 8 up to %d: %w", keyAlignment, v, mostAlign, driver.ErrFormat)
 		}
 		f.Align = int(align)
 	}

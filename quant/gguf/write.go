@@ -56,7 +56,7 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 }
 
 // Write writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the
-// order of the entries at multiples of general.alignment, a power of two from 8 on, or 32. Pairs may repeat an earlier one with the
+// order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may repeat an earlier one with the
 // same value, which is written once.
 //
 // Two tensors or different values of one name, and values of other types than those of Pair, are driver.ErrInvalidArgument;
@@ -82,8 +82,8 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 		}
 		if seen[p.Key] = value; p.Key == keyAlignment {
 			a, _ := p.Value.(uint32)
-			if a < 8 || a&(a-1) != 0 || a > 1<<30 {
-				return fmt.Errorf("gguf: metadata %s is %v, not a power of two from 8 on as a uint32: %w", p.Key, p.Value, driver.ErrInvalidArgument)
+			if a < 8 || a&(a-1) != 0 || a > mostAlign {
+				return fmt.Errorf("gguf: metadata %s is %v, not a power of two from 8 to %d as a uint32: %w", p.Key, p.Value, mostAlign, driver.ErrInvalidArgument)
 			}
 			align = int(a)
 		}

@@ -166,7 +166,7 @@ func (m *Model) Load(ctx context.Context, path string) error {
 	if layers := m.about().Network; a.Network != nil && !slices.Equal(a.Network, layers) {
 		return fmt.Errorf("%w: %s is of the network %q, and not of %q", ErrData, path, a.Network, layers)
 	}
-	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, trainingPrefix) })
+	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, TrainingPrefix) })
 	for _, v := range slices.Concat(m.params, m.states) {
 		if ts[v.Name] == nil {
 			return fmt.Errorf("%w: %s has no %q", ErrData, path, v.Name)
@@ -178,11 +178,13 @@ func (m *Model) Load(ctx context.Context, path string) error {
 	return nil
 }
 
-// trainingPrefix begins the names of tensors of a training that are not the model's.
+// TrainingPrefix begins the names of a checkpoint's tensors that are not the model's: the states of the optimizer, counters, the best values.
+const TrainingPrefix = "training/"
+
+// Names of tensors behind it.
 const (
-	trainingPrefix = "training/"
-	bestParams     = "best.params"
-	bestStates     = "best.states"
+	bestParams = "best.params"
+	bestStates = "best.states"
 )
 
 // same returns the settings that a training keeps when it goes on.
@@ -203,10 +205,10 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	}
 	ts := t.model.parts("", t.vars[atParams], t.vars[atStates])
 	for i, name := range t.names[atCount:] {
-		ts[trainingPrefix+name] = t.vars[atCount+i]
+		ts[TrainingPrefix+name] = t.vars[atCount+i]
 	}
 	if t.best.params != nil {
-		ts[trainingPrefix+bestParams], ts[trainingPrefix+bestStates] = t.best.params, t.best.states
+		ts[TrainingPrefix+bestParams], ts[TrainingPrefix+bestStates] = t.best.params, t.best.states
 	}
 	a := t.model.about()
 	a.Config, a.Position, a.History = t.same(), t.at, t.history
@@ -242,8 +244,8 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 			return fmt.Errorf("%w: %s contradicts itself: it has not all values of %v", ErrData, path, m)
 		}
 	}
-	best := ts[trainingPrefix+bestParams]
-	if !t.isBest(best, ts[trainingPrefix+bestStates]) {
+	best := ts[TrainingPrefix+bestParams]
+	if !t.isBest(best, ts[TrainingPrefix+bestStates]) {
 		return fmt.Errorf("%w: %s has other best values than the network takes", ErrData, path)
 	}
 	from := t.scope.Scope()
@@ -254,7 +256,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	}()
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
-		if name, ok := strings.CutPrefix(name, trainingPrefix); ok {
+		if name, ok := strings.CutPrefix(name, TrainingPrefix); ok {
 			if loaded[name], err = copyTo(ctx, from, x); err != nil { // the file's memory ends here
 				return err
 			}

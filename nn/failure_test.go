@@ -287,9 +287,9 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 		require.Contains(t, text, bad.old, name)
 		altered := maps.Clone(ts)
 		if key, ok := strings.CutPrefix(bad.tensor, "!"); ok {
-			delete(altered, trainingPrefix+key)
+			delete(altered, TrainingPrefix+key)
 		} else if key != "" {
-			altered[trainingPrefix+key] = short
+			altered[TrainingPrefix+key] = short
 		}
 		file := filepath.Join(t.TempDir(), "altered")
 		require.NoError(t, tensor.Save(t.Context(), file, altered, map[string]string{metadataKey: strings.Replace(text, bad.old, bad.new, 1)}))

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/quant/gguf"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -48,7 +49,8 @@ func (a *app) quantizeCommand() *cobra.Command {
 		Short: "Store the weights of a model in few bits per number",
 		Long: `Quantize reads the tensors of a .safetensors or .gguf file and writes a .gguf file, in which those with
 two or more dimensions have the format F. Rows are padded with zeros to whole groups, and the file keeps
-their length. Other tensors stay as they are, 16-bit floats as 32-bit ones.
+their length. Other tensors stay as they are, 16-bit floats as 32-bit ones; those of the training in a checkpoint,
+such as the optimizer's states, are left out.
 
 ` + strings.Join(formats, "\n") + `
 
@@ -146,6 +148,16 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	list := []*quantized{}
 	entries, metadata := []gguf.Entry{}, slices.Clone(m.metadata)
 	metadata = append(metadata, gguf.Pair{Key: "general.quantization_version", Value: uint32(2)})
+	var leftOut []string
+	if _, err := nn.ReadHistory(in); err == nil { // a checkpoint: what is in it of the training is of no use to the quantized model
+		m.weights = slices.DeleteFunc(m.weights, func(w *weight) bool {
+			training := strings.HasPrefix(w.name, nn.TrainingPrefix)
+			if training {
+				leftOut = append(leftOut, w.name)
+			}
+			return training
+		})
+	}
 	bar := a.progress(len(m.weights))
 	defer bar.end()
 	many := 0
@@ -202,7 +214,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			return err
 		}
 	}
-	return a.tellQuantized(in, out, list, all, f.report)
+	return a.tellQuantized(in, out, list, leftOut, all, f.report)
 }
 
 // watched returns the function for the data of an entry, made of the mapped file in, with progress. It ends with the context.
@@ -279,7 +291,7 @@ func matches(patterns []string, name string) bool {
 }
 
 // tellQuantized prints the result.
-func (a *app) tellQuantized(in, out string, list []*quantized, all quant.Quality, report bool) error {
+func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string, all quant.Quality, report bool) error {
 	before, after := 0, 0
 	for _, q := range list {
 		before, after = before+q.Before, after+q.Bytes
@@ -293,7 +305,8 @@ func (a *app) tellQuantized(in, out string, list []*quantized, all quant.Quality
 			SNR      number       `json:"snr_db"`
 			MaxError number       `json:"max_error"`
 			Tensors  []*quantized `json:"tensors"`
-		}{in, out, before, after, number(all.SNR), number(all.MaxError), list})
+			LeftOut  []string     `json:"left_out,omitempty"` // of a checkpoint's training
+		}{in, out, before, after, number(all.SNR), number(all.MaxError), list, leftOut})
 	}
 	if report {
 		t := &table{}
@@ -306,6 +319,9 @@ func (a *app) tellQuantized(in, out string, list []*quantized, all quant.Quality
 			t.add(cells...)
 		}
 		t.write(a.stdout, "")
+	}
+	if len(leftOut) > 0 {
+		fmt.Fprintf(a.stdout, "%s is a checkpoint: %d tensors of its training, such as the optimizer's states, were left out\n", readable(in), len(leftOut))
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n",
 		readable(out), driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR), all.MaxError)

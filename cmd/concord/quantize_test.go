@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/quant/gguf"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -237,6 +238,31 @@ func TestQuantizeHugeShape(t *testing.T) {
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, files)
+}
+
+// Of a checkpoint the model alone is quantized, and the command says what it left out. Tensors of other files may have any names.
+func TestQuantizeCheckpoint(t *testing.T) {
+	history, err := json.Marshal(map[string]any{"Version": 1, "Network": []string{}, "Config": []string{}, "History": nn.History{BestEpoch: -1}})
+	require.NoError(t, err)
+	for _, metadata := range []map[string]string{{"concord.nn": string(history)}, {}} {
+		in, out := filepath.Join(t.TempDir(), "m.safetensors"), filepath.Join(t.TempDir(), "m.gguf")
+		data := make([]byte, 4*64)
+		require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "0.weight", Type: "f32", Shape: []int{2, 32}, Data: data},
+			{Name: "training/optimizer.m", Type: "f32", Shape: []int{64}, Data: data}, {Name: "training/best.params", Type: "f32", Shape: []int{64}, Data: data}}, metadata))
+		status, stdout, stderr := concord("quantize", in, out, "--format", "Q8_0")
+		require.Equal(t, exitOK, status, stderr)
+		f, err := gguf.Open(out)
+		require.NoError(t, err)
+		defer f.Close()
+		if len(metadata) > 0 {
+			assert.Len(t, f.Tensors(), 1)
+			assert.Contains(t, stdout, "is a checkpoint: 2 tensors of its training, such as the optimizer's states, were left out\n")
+			assert.Contains(t, stdout, "256 B of tensors became")
+		} else {
+			assert.Len(t, f.Tensors(), 3)
+			assert.NotContains(t, stdout, "checkpoint")
+		}
+	}
 }
 
 func TestQuantizeRefuses(t *testing.T) {

@@ -209,6 +209,13 @@ func (s *searcher) one(query []byte, node uint32) candidate {
 	return candidateOf(s.compare(query, 1)[0], node)
 }
 
+// stray reports whether a node has no distance from itself, since its components are NaN or infinite. No search would go on from it, so it has no links: only
+// comparing with all vectors finds it, which a search does if it has not found enough.
+func (s *searcher) stray(node uint32) bool {
+	d := s.one(s.h.point(node), node).distance()
+	return d != d
+}
+
 // descend follows links of the layers from high down to above low, always to the nearest node.
 func (h *HNSW) descend(s *searcher, query []byte, at candidate, high, low int) candidate {
 	list := elements[uint32](s.rows.host)
@@ -284,13 +291,19 @@ func (h *HNSW) explore(s *searcher, query []byte, from candidate, layer, ef int,
 func (h *HNSW) insert(s *searcher, node uint32) {
 	level := int(h.level[node])
 	begin, top, ok := h.begin()
-	if !ok {
+	stray := s.stray(node)
+	if ok && stray {
+		return
+	}
+	if !ok || s.stray(begin) {
 		h.entering.Lock()
-		if begin, top, ok = h.begin(); !ok {
+		begin, top, ok = h.begin()
+		first := !ok || !stray && s.stray(begin) // a stray is where searches begin only while there is no other node
+		if first {
 			h.entry.Store(uint64(level+1)<<32 | uint64(node))
 		}
 		h.entering.Unlock()
-		if !ok {
+		if first || stray {
 			return
 		}
 	}

@@ -20,7 +20,8 @@ import (
 //
 // Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
 // wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
-// call when the removed vectors are more than the others.
+// call when the removed vectors are more than the others. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
+// links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
 	e        *engine
 	o        HNSWOptions
@@ -58,6 +59,12 @@ type HNSWOptions struct {
 	Codes           bool   `json:"codes,omitempty"`  // keep a byte for each component too, follow the graph by these, and compare what was found by floats
 	MaxDim          int    `json:"-"`                // the largest dimension, 4096 unless set
 	MaxRows         int    `json:"-"`                // the largest number of vectors; 0 is no limit
+}
+
+// Check returns what [NewHNSW] would say of the options, without a device.
+func (o HNSWOptions) Check() error {
+	_, err := o.withDefaults()
+	return err
 }
 
 // withDefaults checks options and fills in what is not set.

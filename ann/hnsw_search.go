@@ -16,7 +16,7 @@ import (
 const usualEf = 50
 
 // Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if the graph does not
-// lead to k of them. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on if dst has room, unless the filter is new.
+// lead to k of them. Of equally far vectors that the search came to, those of the smallest ids are found. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on if dst has room, unless the filter is new.
 func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -153,8 +153,11 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	if h.o.EfSearch == 0 {
 		ef = max(k, usualEf)
 	}
-	at := h.descend(s, point, s.one(point, begin), top, 0)
-	h.explore(s, point, at, 0, ef, len(h.nodes) < len(h.ids), admits)
+	s.best = s.best[:0]
+	if atomic.LoadUint32(&h.links(begin, 0)[0]) > 0 { // it is not alone, nor a stray
+		at := h.descend(s, point, s.one(point, begin), top, 0)
+		h.explore(s, point, at, 0, ef, len(h.nodes) < len(h.ids), admits)
+	}
 	if len(s.best) < k {
 		if a == nil {
 			if a, err = h.admits(h.all); err != nil {
@@ -165,7 +168,23 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	}
 	s.again()
 	slices.Sort(s.best)
+	h.settle(s.best, k)
 	return h.results(dst, query, s.best[:k]), nil
+}
+
+// settle orders those of sorted candidates by their ids that are as far as the k-th, so that the first k are those of the smallest ids.
+func (h *HNSW) settle(best []candidate, k int) {
+	if k == len(best) || best[k]>>32 != best[k-1]>>32 {
+		return
+	}
+	lo, hi := k-1, k+1
+	for lo > 0 && best[lo-1]>>32 == best[k]>>32 {
+		lo--
+	}
+	for hi < len(best) && best[hi]>>32 == best[k]>>32 {
+		hi++
+	}
+	slices.SortFunc(best[lo:hi], func(x, y candidate) int { return cmp.Compare(h.ids[x.row()], h.ids[y.row()]) })
 }
 
 // results appends candidates in the order of results.

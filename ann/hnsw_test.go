@@ -150,6 +150,65 @@ func TestGraphTies(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
+// TestGraphTiesInGraph has many vectors at each distance, in no order of their ids: of those at the distance of the last result, the first ids are found.
+func TestGraphTiesInGraph(t *testing.T) {
+	const n, dim = 120, 4
+	for _, codes := range []bool{false, true} {
+		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{EfSearch: n, Threads: 1, Codes: codes})
+		r := rand.New(rand.NewPCG(47, 48))
+		vectors, query := make([]float32, n*dim), make([]float32, dim)
+		for i := range vectors {
+			vectors[i] = float32(r.IntN(2))
+		}
+		require.NoError(t, h.Add(t.Context(), numbers(r, n), vectors))
+		for k := 1; k <= n; k++ {
+			want, err := h.Exact(t.Context(), nil, query, k, nil)
+			require.NoError(t, err)
+			got, err := h.Search(t.Context(), nil, query, k, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "k=%d codes=%t", k, codes)
+		}
+	}
+}
+
+// TestGraphStrays begins with vectors that are far from everything, NaN or infinite, and gets more of them later: the others are found as without them, and
+// where all are asked for, the strays too, as an exact search has them.
+func TestGraphStrays(t *testing.T) {
+	r := rand.New(rand.NewPCG(49, 50))
+	const strays, n, dim = 400, 40, 8
+	for _, m := range []Metric{Euclidean, Cosine, Manhattan} {
+		for _, threads := range []int{1, 4} {
+			h := hnsw(t, open(t, "cpu:0"), dim, m, HNSWOptions{M: 64, Threads: threads})
+			far := make([]float32, strays*dim)
+			for i := range far {
+				far[i] = float32(math.NaN())
+				if m.kind == euclidean && i/dim%2 == 0 {
+					far[i] = float32(math.Inf(1))
+				}
+			}
+			vectors, queries := clustered(r, n, dim), clustered(r, 30, dim)
+			all := counted(2*strays + n)
+			slices.Reverse(all)
+			require.NoError(t, h.Add(t.Context(), all[:strays], far))
+			for _, k := range []int{1, 7} {
+				want, err := Exact(t.Context(), h, queries[:dim], k, nil)
+				require.NoError(t, err)
+				got, err := h.Search(t.Context(), nil, queries[:dim], k, nil)
+				require.NoError(t, err)
+				judge(t, m, dim, k, want, got, "strays alone")
+			}
+			require.NoError(t, h.Add(t.Context(), all[strays:strays+n], vectors))
+			require.NoError(t, h.Add(t.Context(), all[strays+n:], far))
+			for _, k := range []int{1, 2, 10} {
+				assert.Greater(t, recall(t, h, queries, dim, k, nil), 0.95, "%v, %d threads, k=%d", m, threads, k)
+			}
+			got, err := h.Search(t.Context(), nil, queries[:dim], 2*strays+n, nil)
+			require.NoError(t, err)
+			assert.Len(t, got, 2*strays+n)
+		}
+	}
+}
+
 // TestChurn removes and adds half of the vectors again and again: as many are found as in a new index, and no removed one.
 func TestChurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 44))

@@ -240,8 +240,6 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 	switch brute := kind == "brute" || kind == "bruteforce"; {
 	case brute && o.Device != "":
 		return nil, false, fmt.Errorf("ann: a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
-	case kind == "flat" && o.Device != "":
-		kind = "gpu" // opens that device
 	case !brute && kind != "flat" && kind != "gpu":
 		return nil, false, fmt.Errorf("ann: kind %q: %w", kind, runtime.ErrUnsupported)
 	}

@@ -142,7 +142,8 @@ func unknown(id int64) error {
 	return fmt.Errorf("ann: there is no vector with the id %d: %w", id, runtime.ErrInvalidArgument)
 }
 
-// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is [runtime.ErrInvalidArgument].
+// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is [runtime.ErrInvalidArgument], and with [FP16] one that is finite
+// and too large for a half.
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,6 +182,13 @@ func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 
 // codeFor returns the coding for vectors that are added, where scaled says that the scale of bytes is fixed.
 func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
+	if e.code.Precision == FP16 {
+		for i, x := range vectors {
+			if a := math.Abs(float64(x)); a >= 65520 && !math.IsInf(a, 0) {
+				return coding{}, fmt.Errorf("ann: component %d of vector %d is %v, and halves end at 65504: %w", i%e.dim, i/e.dim, x, runtime.ErrInvalidArgument)
+			}
+		}
+	}
 	if e.code.Precision != INT8Scaled {
 		return e.code, nil
 	}

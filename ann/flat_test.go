@@ -338,6 +338,14 @@ func TestErrors(t *testing.T) {
 	} {
 		assert.ErrorIs(t, c.err, c.want)
 	}
+	half, most := flat(t, dev, 2, L2Squared, FlatOptions{Precision: FP16}), math.Nextafter32(65520, 0)
+	require.NoError(t, half.Add(ctx, []int64{1, 2}, []float32{1, -most, float32(math.Inf(1)), float32(math.NaN())}))
+	assert.ErrorIs(t, half.Add(ctx, []int64{3, 4}, []float32{0, 0, 1, -65520}), runtime.ErrInvalidArgument)
+	assert.ErrorIs(t, half.Update(ctx, 1, []float32{1e30, 0}), runtime.ErrInvalidArgument)
+	kept, err := half.Get(ctx, 1)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{1, -65504}, kept)
+	assert.Equal(t, 2, half.Len())
 	search := func(query []float32, k int, filter *Filter) error {
 		dst := []Result{{3, 3}}
 		got, err := f.Search(ctx, dst, query, k, filter)
@@ -351,7 +359,7 @@ func TestErrors(t *testing.T) {
 	assert.ErrorIs(t, search([]float32{0, 0, 0, 0}, 1, nil), runtime.ErrDimension)
 	assert.ErrorIs(t, search(nil, 1, nil), runtime.ErrDimension)
 	assert.ErrorIs(t, search([]float32{0, 0}, 1, Mask([]bool{true})), runtime.ErrDimension)
-	_, err := f.SearchBatch(ctx, []float32{0, 0, 0}, 1, nil)
+	_, err = f.SearchBatch(ctx, []float32{0, 0, 0}, 1, nil)
 	assert.ErrorIs(t, err, runtime.ErrDimension)
 	_, err = f.Get(ctx, 3)
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
@@ -431,6 +439,9 @@ func TestNew(t *testing.T) {
 		{"bruteforce", 4096, "squared_euclidean", Options{}, nil},
 		{"GPU", 3, "cosine", Options{Precision: FP16, Device: "cpu:0"}, nil},
 		{"bruteforce", 5000, "l2sq", Options{MaxDim: 5000}, nil},
+		{"flat", 3, "cosine", Options{Precision: INT8}, nil},
+		{"flat", 3, "cosine", Options{Device: "cpu:0"}, nil},
+		{"flat", 3, "l2sq", Options{Device: "cpu:7"}, runtime.ErrDeviceIndex},
 		{"brute", 4097, "l2sq", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 0, "l2sq", Options{}, runtime.ErrInvalidArgument},
 		{"tree", 3, "l2sq", Options{}, runtime.ErrUnknownBackend},

@@ -71,8 +71,8 @@ type Info struct {
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
-	Precision Precision        // of kind gpu
-	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device
+	Precision Precision        // of kinds gpu and flat
+	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kind flat the CPU
 	MaxDim    int              // the largest dimension, 4096 unless set
 	MaxRows   int              // the largest number of vectors; 0 is no limit
 	Session   *runtime.Session // that opens the device; nil is the default session
@@ -82,19 +82,19 @@ type Options struct {
 const mostDim = 4096
 
 // New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
-// CPU, gpu does that on the active device, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with another kind than
-// gpu [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
+// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with brute or
+// hnsw [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
-	case "gpu":
+	case "gpu", "flat":
 	case "brute", "bruteforce", "hnsw":
 		if o.Precision != FP32 || o.Device != "" {
 			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
 		}
 	default:
-		return nil, fmt.Errorf("ann: kind %q is none of brute, hnsw, gpu: %w", kind, runtime.ErrUnknownBackend)
+		return nil, fmt.Errorf("ann: kind %q is none of brute, flat, hnsw, gpu: %w", kind, runtime.ErrUnknownBackend)
 	}
 	m, err := ParseMetric(metric)
 	if err != nil {
@@ -142,7 +142,7 @@ func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, wh
 			return nil, "", err
 		}
 	}
-	if kind != "gpu" {
+	if kind != "gpu" && (kind != "flat" || o.Device == "") {
 		dev, err = s.Open(ctx, "cpu:0")
 		return dev, "", err
 	}

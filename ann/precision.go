@@ -18,7 +18,8 @@ type Precision uint8
 const (
 	// FP32 stores float, 4 bytes.
 	FP32 Precision = iota
-	// FP16 stores half, 2 bytes, rounded to nearest even; distances are computed in float.
+	// FP16 stores half, 2 bytes, rounded to nearest even; distances are computed in float. An index refuses finite components that would become infinite, 65520
+	// and more; those of a query do.
 	FP16
 	// INT8 stores 127·x in one byte, cut to [-128, 127] and truncated toward zero; what is not finite becomes 0. It is for components in [-1, 1]:
 	// larger ones saturate. Sums are exact.

@@ -52,7 +52,8 @@ func (a *app) searchBuildCommand() *cobra.Command {
 vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs or .npy file with
 one column.
 
-Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision;
+Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision,
+and flat on the one of --device, or the CPU;
 hnsw follows the links of a graph, on the CPU, and finds most of the nearest in far less time.
 
 Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, jaccard, angular, canberra.`,
@@ -66,10 +67,10 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.vectors, "vectors", "", "the file of vectors, or mnist")
 	f.StringVar(&s.out, "out", "", "the file to write")
 	f.StringVar(&s.ids, "ids", "", "a file with an id for each vector")
-	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, gpu or hnsw")
+	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu or hnsw")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
-	f.StringVar(&s.precision, "precision", "fp32", "how kind gpu stores vectors: fp32, fp16, int8 or int8scaled")
-	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto)")
+	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu and flat store vectors: fp32, fp16, int8 or int8scaled")
+	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto) or flat (default cpu:0)")
 	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
 	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
 	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")

@@ -26,7 +26,8 @@ func TestSearch(t *testing.T) {
 		require.Equal(t, exitOK, status, stderr)
 		return document(t, stdout)
 	}
-	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}, {"--kind", "hnsw", "--m", "5", "--codes"}} {
+	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}, {"--kind", "hnsw", "--m", "5", "--codes"},
+		{"--kind", "flat", "--precision", "fp16"}} {
 		built := run(append([]string{"build", "--vectors", name("base.fvecs"), "--out", name("base.ann")}, more...)...)
 		assert.EqualValues(t, 4, built["len"])
 		assert.Equal(t, "euclidean", run("info", name("base.ann"))["metric"])
@@ -68,6 +69,7 @@ func TestSearch(t *testing.T) {
 		"kind hnsw":                            {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--ef-search", "9"}},
 		"--kind is":                            {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "tree", "--out", name("x")}},
 		"precision \"fp8\"":                    {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "gpu", "--precision", "fp8", "--out", name("x")}},
+		"M is 1, which has":                    {exitUsage, []string{"build", "--vectors", name("none"), "--kind", "hnsw", "--m", "1", "--out", name("x")}},
 		"--queries is missing":                 {exitUsage, []string{"query", name("base.ann")}},
 		"--k is 0":                             {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--k", "0"}},
 		"FIRST:LAST":                           {exitUsage, []string{"query", name("base.ann"), "--queries", "mnist", "--ids", "7"}},

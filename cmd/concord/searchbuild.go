@@ -111,18 +111,21 @@ func (s searching) options() (o ann.Options, err error) {
 	}
 	o.Device, o.HNSW = s.device, s.hnsw
 	switch kind := strings.ToLower(s.kind); kind {
-	case "gpu", "brute", "bruteforce", "hnsw":
+	case "gpu", "flat", "brute", "bruteforce", "hnsw":
 		if kind == "gpu" {
 			o.Device = cmp.Or(o.Device, "auto")
 		}
-		if kind != "gpu" && (o.Precision != ann.FP32 || o.Device != "") {
-			return o, usagef("--precision and --device are for --kind gpu")
+		if kind != "gpu" && kind != "flat" && (o.Precision != ann.FP32 || o.Device != "") {
+			return o, usagef("--precision and --device are for --kind gpu and flat")
 		}
 		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
 			return o, usagef("--m, --ef-construction, --ef-search, --seed and --codes are for --kind hnsw")
 		}
+		if err := s.hnsw.Check(); err != nil {
+			return o, usage{err}
+		}
 	default:
-		return o, usagef("--kind is brute, gpu or hnsw, not %q", s.kind)
+		return o, usagef("--kind is brute, flat, gpu or hnsw, not %q", s.kind)
 	}
 	return o, nil
 }

@@ -208,7 +208,7 @@ func (e *engine) computed(ts []*Tensor) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range ts {
-		if t.data == nil || t.scope.closed {
+		if t.data == nil || t.data.load != nil || t.scope.closed {
 			return false
 		}
 	}
@@ -330,7 +330,13 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 	// The graph knows its arguments by their buffers, so that each needs one that is used for nothing else.
 	taken := map[*runtime.Buffer]bool{}
 	for _, v := range t.plan.extern {
-		if v.arg == 0 && v.data.buf != nil {
+		if v.arg > 0 {
+			continue
+		}
+		if err := v.data.loaded(ctx); err != nil {
+			return err
+		}
+		if v.data.buf != nil {
 			taken[v.data.buf] = true
 		}
 	}

@@ -26,7 +26,7 @@
 // of extremes; products of matrices and [Einsum]; convolutions, pooling, normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
 // stores by index in a fixed order; running sums, sorting and the largest elements; random numbers that are the same on every
 // device. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
-// safetensors.
+// safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed ([LoadGGUF]).
 //
 // # What is computed
 //

@@ -15,13 +15,26 @@ import (
 
 // array is where the elements of a computed tensor lie: that of index i at first + Σ steps[j]·i[j] of a buffer.
 type array struct {
-	buf   *runtime.Buffer
+	buf   *runtime.Buffer // nil of an argument of a function that is traced, and before load
 	first int
 	steps []int
+	load  func(ctx context.Context) (*runtime.Buffer, error) // makes the buffer when the elements are needed for the first time; nil otherwise
+}
+
+// loaded makes the buffer, if that is left to do. The engine is locked.
+func (a *array) loaded(ctx context.Context) error {
+	if a.load == nil {
+		return nil
+	}
+	b, err := a.load(ctx)
+	if err == nil {
+		a.buf, a.load = b, nil
+	}
+	return err
 }
 
 // dense returns the array of dense elements.
-func dense(b *runtime.Buffer, shape []int) *array { return &array{b, 0, rowMajor(shape)} }
+func dense(b *runtime.Buffer, shape []int) *array { return &array{buf: b, steps: rowMajor(shape)} }
 
 // dense returns t, or a tensor that will be a dense copy of it if t is a view of another one.
 func (t *Tensor) dense() *Tensor {
@@ -68,6 +81,11 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 		if err := t.scope.ready(); err != nil {
 			return fmt.Errorf("eval: %w", err)
 		}
+		if t.data != nil {
+			if err := t.data.loaded(ctx); err != nil {
+				return fmt.Errorf("eval: %w", err)
+			}
+		}
 	}
 	ts = slices.DeleteFunc(slices.Clone(ts), func(t *Tensor) bool { return t.data != nil })
 	if len(ts) == 0 {
@@ -84,7 +102,7 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
 	for _, t := range ts {
 		at := p.places[t]
-		t.data = &array{at.v.data.buf, at.first, at.steps}
+		t.data = &array{buf: at.v.data.buf, first: at.first, steps: at.steps}
 		if s := owners[t.data.buf]; !at.v.have && (s == nil || t.scope.depth < s.depth) {
 			owners[t.data.buf] = t.scope
 		}
@@ -100,6 +118,9 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 	r := &run{ctx: ctx, engine: e, stream: e.stream}
 	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(t), n) }
 	for _, v := range p.extern {
+		if err := v.data.loaded(ctx); err != nil {
+			return err
+		}
 		if v.data.buf == nil {
 			return errTraced
 		}

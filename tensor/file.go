@@ -1,16 +1,19 @@
 package tensor
 
-// Tensors in files: NumPy's .npy and Hugging Face's safetensors.
+// Tensors in files: NumPy's .npy, Hugging Face's safetensors, and ggml's GGUF.
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -57,15 +60,9 @@ func Load(s *Scope, path string) (ts map[string]*Tensor, metadata map[string]str
 	if err != nil {
 		return nil, nil, err
 	}
-	// The file stays mapped until the last tensor in it is freed.
-	var users atomic.Int64
-	users.Store(1)
-	release := func() {
-		if users.Add(-1) == 0 {
-			f.Close()
-		}
-	}
-	defer release()
+	u := &users{close: f.Close} // the file stays mapped until the last tensor in it is freed
+	u.n.Store(1)
+	defer u.release()
 	ts = map[string]*Tensor{}
 	for _, name := range f.Names() {
 		e, _ := f.Tensor(name)
@@ -77,12 +74,86 @@ func Load(s *Scope, path string) (ts map[string]*Tensor, metadata map[string]str
 			}
 			typ = typeOf(elem.String())
 		}
-		users.Add(1)
-		if ts[name], err = s.mapped(typ, e.Shape, e.Data, release); err != nil {
+		u.n.Add(1)
+		if ts[name], err = s.mapped(typ, e.Shape, e.Data, u.release); err != nil {
 			return nil, nil, fmt.Errorf("%s: %q: %w", path, name, err)
 		}
 	}
 	return ts, f.Metadata(), nil
+}
+
+// LoadGGUF returns the tensors of a GGUF file by name, and its metadata, whose values have the types of gguf.Pair. Plain numbers are mapped as LoadNPY does, and keep
+// their types. Quantized ones are F32 without padding, and are decoded when something is first computed from them, on the host and as a whole: until then they
+// take no memory of the device, and the file has to stay as it is until the scope is closed. named says what the types with several meanings are, and 0 leaves that to the
+// metadata. A tensor that cannot be decoded has the error of gguf.File.Matrix for its own; the others can be used.
+func LoadGGUF(s *Scope, path string, named quant.Format) (ts map[string]*Tensor, metadata map[string]any, err error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	u := &users{close: f.Close}
+	u.n.Store(1)
+	s.engine.mu.Lock()
+	if err = s.ready(); err == nil {
+		s.files = append(s.files, u)
+	}
+	s.engine.mu.Unlock()
+	if err != nil {
+		u.release()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	ts, metadata = map[string]*Tensor{}, map[string]any{}
+	for _, p := range f.Metadata() {
+		metadata[p.Key] = p.Value
+	}
+	for _, e := range f.Tensors() {
+		switch format, err := f.Format(e, named); {
+		case err != nil:
+			ts[e.Name] = fail(s, "load", fmt.Errorf("%s: %w", path, err))
+		case format == 0:
+			u.n.Add(1)
+			if ts[e.Name], err = s.mapped(typeOf(strings.ToLower(e.Type.String())), e.Shape, e.Data, u.release); err != nil {
+				return nil, nil, fmt.Errorf("%s: %q: %w", path, e.Name, err)
+			}
+		default:
+			ts[e.Name] = s.encoded(f, e, named)
+		}
+	}
+	return ts, metadata, nil
+}
+
+// encoded returns a tensor whose elements are decoded when they are needed.
+func (s *Scope) encoded(f *gguf.File, e gguf.Tensor, named quant.Format) *Tensor {
+	shape := f.Shape(e)
+	if count(shape) == 0 {
+		return Zeros(s, F32, shape...)
+	}
+	if _, err := f.Matrix(e, named); err != nil { // so that memory is taken only for what is there
+		return fail(s, "load", err)
+	}
+	load := func(ctx context.Context) (*runtime.Buffer, error) {
+		if err := errors.Join(ctx.Err(), s.ready()); err != nil {
+			return nil, err
+		}
+		x := make([]float32, count(shape))
+		if err := f.Floats(x, e, named); err != nil {
+			return nil, err
+		}
+		return s.upload(ctx, F32, bytesOf(x))
+	}
+	return &Tensor{scope: s, typ: F32, shape: shape, data: &array{steps: rowMajor(shape), load: load}}
+}
+
+// users counts who uses a mapped file, which is closed after the last one.
+type users struct {
+	n     atomic.Int64
+	close func() error
+}
+
+func (u *users) release() {
+	if u.n.Add(-1) == 0 {
+		u.close()
+	}
 }
 
 // typeOf returns the type of a name that is one.

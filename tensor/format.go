@@ -23,7 +23,7 @@ func (t *Tensor) String() string {
 	head := Spec{t.typ, t.shape}.String()
 	e := t.scope.engine
 	e.mu.Lock()
-	computed, closed := t.data != nil, t.scope.closed
+	computed, closed := t.data != nil && t.data.load == nil, t.scope.closed
 	e.mu.Unlock()
 	switch {
 	case closed:

@@ -28,6 +28,7 @@ type Scope struct {
 	buffers map[*runtime.Buffer]struct{} // of computed tensors
 	scopes  map[*Scope]struct{}
 	funcs   []*Func
+	files   []*users // whose tensors may still have to be decoded
 }
 
 // engine computes the tensors of a scope and of all scopes within it, on one stream.
@@ -107,7 +108,10 @@ func (s *Scope) close() error {
 	for b := range s.buffers {
 		errs = append(errs, b.Close())
 	}
-	s.scopes, s.buffers, s.funcs = nil, nil, nil
+	for _, f := range s.files {
+		f.release()
+	}
+	s.scopes, s.buffers, s.funcs, s.files = nil, nil, nil, nil
 	if s.parent != nil {
 		delete(s.parent.scopes, s)
 		return errors.Join(errs...)

@@ -72,11 +72,7 @@ func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
 	if len(shape) == 0 && len(data) != 1 {
 		shape = []int{len(data)}
 	}
-	var raw []byte
-	if len(data) > 0 {
-		raw = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
-	}
-	return fromBytes(s, TypeOf[T](), raw, shape)
+	return fromBytes(s, TypeOf[T](), bytesOf(data), shape)
 }
 
 // fromBytes is From with the elements' bytes.
@@ -87,24 +83,40 @@ func fromBytes(s *Scope, t Type, raw []byte, shape []int) *Tensor {
 	if count(shape)*size(t) != len(raw) {
 		return failf(s, "from", ErrShape, "%d elements for shape %v", len(raw)/size(t), shape)
 	}
-	e := s.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := s.ready(); err != nil {
-		return fail(s, "from", err)
-	}
-	b, err := e.device.Alloc(stored(t), count(shape))
+	s.engine.mu.Lock()
+	defer s.engine.mu.Unlock()
+	b, err := s.upload(context.Background(), t, raw)
 	if err != nil {
 		return fail(s, "from", err)
 	}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
+}
+
+// upload returns memory of the scope with these elements. The engine is locked.
+func (s *Scope) upload(ctx context.Context, t Type, raw []byte) (*runtime.Buffer, error) {
+	if err := s.ready(); err != nil {
+		return nil, err
+	}
+	b, err := s.engine.device.Alloc(stored(t), len(raw)/size(t))
+	if err != nil {
+		return nil, err
+	}
 	if len(raw) > 0 {
-		if err := e.stream.Write(context.Background(), b, 0, raw); err != nil {
+		if err := s.engine.stream.Write(ctx, b, 0, raw); err != nil {
 			b.Close()
-			return fail(s, "from", err)
+			return nil, err
 		}
 	}
 	s.buffers[b] = struct{}{}
-	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
+	return b, nil
+}
+
+// bytesOf returns the memory of a slice.
+func bytesOf[T Element](data []T) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
 }
 
 // Wrap returns a tensor of the elements of a buffer, in order, without a copy. The caller keeps the buffer open and unchanged until the
@@ -131,11 +143,7 @@ func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 		return nil, fmt.Errorf("read: %w: %v as %v", ErrType, t.typ, want)
 	}
 	out := make([]T, t.Len())
-	var raw []byte
-	if len(out) > 0 {
-		raw = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(out))), len(out)*size(t.typ))
-	}
-	return out, t.readBytes(ctx, raw)
+	return out, t.readBytes(ctx, bytesOf(out))
 }
 
 // readBytes computes t and copies its elements in order.

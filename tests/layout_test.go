@@ -75,7 +75,7 @@ var floors = []floor{
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"quant", []string{"runtime", "runtime/driver", "runtime/half", "kernels", "internal/simd"}},
 	{"quant/gguf", []string{"quant", "runtime/driver", "runtime/half", "internal/file"}},
-	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "internal/npy", "internal/safetensors"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
 	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},

@@ -417,11 +417,7 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 		switch {
 		case err == nil && (format != 0 || slices.Contains([]gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.F64}, t.Type)):
 			if format != 0 {
-				w.typ = format.String()
-				if n := f.Numbers(t); n != t.Len() { // padded
-					w.shape = slices.Clone(t.Shape)
-					w.shape[len(w.shape)-1] = n / (t.Len() / t.Shape[len(t.Shape)-1])
-				}
+				w.typ, w.shape = format.String(), f.Shape(t)
 			}
 			w.floats = func() ([]float32, error) {
 				x := make([]float32, f.Numbers(t))

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -14,11 +15,20 @@ import (
 
 // Numbers returns how many numbers Floats gives: the elements of the tensor without the padding of rows.
 func (f *File) Numbers(t Tensor) int {
-	rows, cols := t.matrix()
-	if k, ok := f.Value(keyColumns + t.Name).(uint64); ok && k >= 1 && k <= uint64(cols) {
-		return rows * int(k)
+	n := 1
+	for _, d := range f.Shape(t) {
+		n *= d
 	}
-	return t.Len()
+	return n
+}
+
+// Shape returns the shape of what Floats gives: that of the tensor without the padding of rows. It belongs to the caller.
+func (f *File) Shape(t Tensor) []int {
+	shape := slices.Clone(t.Shape)
+	if k, ok := f.Value(keyColumns + t.Name).(uint64); ok && len(shape) > 0 && k >= 1 && k <= uint64(shape[len(shape)-1]) {
+		shape[len(shape)-1] = int(k)
+	}
+	return shape
 }
 
 // Floats computes the Numbers of a tensor, which may be none: plain numbers as they are, rounded if they have more digits than a float32,

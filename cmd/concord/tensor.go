@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -43,8 +46,20 @@ type fileTensor struct {
 	Bytes    int64        `json:"bytes"`
 	Stats    *tensorStats `json:"stats,omitempty"` // not of types that Concord does not compute with
 
-	elem driver.Type // NoType for such a type
-	data []byte
+	elem   driver.Type // NoType for such a type
+	data   []byte
+	decode func() ([]float32, error) // of quantized numbers, whose elem is F32; nil of others
+}
+
+// reads returns the bytes of the elements, as their statistics read them.
+func (t *fileTensor) reads() int64 {
+	switch {
+	case t.elem == driver.NoType:
+		return 0
+	case t.decode != nil:
+		return t.Elements * int64(t.elem.Size())
+	}
+	return t.Bytes
 }
 
 // longRead is the number of bytes from which a bar shows how far the reading is.
@@ -52,37 +67,47 @@ const longRead = 64 << 20
 
 func (a *app) tensorCommand() *cobra.Command {
 	var noStats bool
+	var as named
 	cmd := &cobra.Command{
 		Use:   "tensor FILE...",
-		Short: "List the tensors in .npy and .safetensors files, with statistics",
-		Long: `Tensor lists the tensors in files of NumPy (.npy) and of Hugging Face (.safetensors): name, type,
-shape, bytes, and statistics of the elements. MIN, MAX, MEAN and STD are those of the finite
+		Short: "List the tensors in .npy, .safetensors and .gguf files, with statistics",
+		Long: `Tensor lists the tensors in files of NumPy (.npy), of Hugging Face (.safetensors) and of ggml (.gguf):
+name, type, shape, bytes, and statistics of the elements, of quantized ones as they are decoded, without
+padding. MIN, MAX, MEAN and STD are those of the finite
 elements, computed in float64; STD is that of the whole, as numpy.std. NAN, INF and ZEROS are numbers
 of elements. A dash is what does not exist: statistics without a finite element, and of types such as
-f8_e4m3 that Concord does not compute with.
+f8_e4m3 that Concord does not compute with, or of I2_S unless --as says whose it is.
 
 Files are mapped, not loaded, so that they may be larger than the memory; big-endian arrays of NumPy
-are loaded. --no-stats reads only the headers of mapped files.`,
+are loaded, and quantized tensors are decoded one at a time. --no-stats reads only the headers of mapped files.`,
 		Example: `  concord tensor model.safetensors
   concord tensor --no-stats model-*.safetensors
+  concord tensor --as I2S_M1 ternary.gguf
   concord tensor --json x.npy y.npy`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().BoolVar(&noStats, "no-stats", false, "do not read the elements, only the headers")
 	a.jsonFlag(cmd)
-	cmd.RunE = a.do(func(ctx context.Context, args []string) error { return a.tensor(ctx, args, !noStats) })
+	as.flag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		f, err := as.format()
+		if err != nil {
+			return err
+		}
+		return a.tensor(ctx, args, f, !noStats)
+	})
 	return cmd
 }
 
-func (a *app) tensor(ctx context.Context, paths []string, stats bool) error {
+func (a *app) tensor(ctx context.Context, paths []string, named quant.Format, stats bool) error {
 	for _, path := range paths { // a wrong name should not be found after long work
 		if formatOf(path) == "" {
-			return usagef("%s: the name of a file ends in .npy or .safetensors", path)
+			return usagef("%s: the name of a file ends in .npy, .safetensors or .gguf", path)
 		}
 	}
 	list := []*tensorFile{}
 	for _, path := range paths {
-		f, err := openTensors(path)
+		f, err := openTensors(path, named)
 		if err != nil {
 			return err
 		}
@@ -111,18 +136,21 @@ func (a *app) tensor(ctx context.Context, paths []string, stats bool) error {
 // formatOf returns the format of a file by its name, or "" for others.
 func formatOf(path string) string {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".npy", ".safetensors":
+	case ".npy", ".safetensors", ".gguf":
 		return ext[1:]
 	}
 	return ""
 }
 
-// openTensors reads the header of a file.
-func openTensors(path string) (*tensorFile, error) {
+// openTensors reads the header of a file. named says what ambiguous types of a GGUF file are.
+func openTensors(path string, named quant.Format) (*tensorFile, error) {
 	f := &tensorFile{File: path, Format: formatOf(path), Tensors: []*fileTensor{}, close: func() error { return nil }}
 	read := f.openSafetensors
-	if f.Format == "npy" {
+	switch f.Format {
+	case "npy":
 		read = f.openArray
+	case "gguf":
+		read = func() error { return f.openGGUF(named) }
 	}
 	if err := survive(path, read); err != nil {
 		return nil, err
@@ -146,6 +174,43 @@ func (f *tensorFile) openSafetensors() error {
 		f.Tensors = append(f.Tensors, &fileTensor{
 			Name: name, Type: string(e.Type), Shape: e.Shape, Elements: int64(e.Len()), Bytes: int64(len(e.Data)), elem: elem, data: e.Data,
 		})
+	}
+	return nil
+}
+
+func (f *tensorFile) openGGUF(named quant.Format) error {
+	in, err := gguf.Open(f.File)
+	if err != nil {
+		return err
+	}
+	f.Metadata, f.close = map[string]string{}, in.Close
+	for _, p := range in.Metadata() {
+		f.Metadata[p.Key] = valueText(p.Value)
+	}
+	for _, e := range in.Tensors() {
+		t := &fileTensor{Name: e.Name, Type: strings.ToLower(e.Type.String()), Shape: in.Shape(e), Elements: int64(in.Numbers(e)), Bytes: int64(len(e.Data)), data: e.Data}
+		f.Tensors = append(f.Tensors, t)
+		format, err := in.Format(e, named)
+		switch {
+		case errors.Is(err, driver.ErrUnsupported), errors.Is(err, driver.ErrFormat) && named == 0:
+			t.Type = e.Type.String()
+			continue
+		case err == nil && format == 0:
+			t.elem, err = driver.ParseType(t.Type)
+		case err == nil:
+			t.Type, t.elem = format.String(), driver.F32
+			t.decode = func() ([]float32, error) {
+				x := make([]float32, in.Numbers(e))
+				return x, in.Floats(x, inMemory(e), named)
+			}
+			if t.Elements > 0 {
+				_, err = in.Matrix(e, named) // the data is as long as the shape says, for which memory is taken
+			}
+		}
+		if err != nil {
+			in.Close()
+			return fmt.Errorf("%s: %w", f.File, err)
+		}
 	}
 	return nil
 }
@@ -178,9 +243,7 @@ func (a *app) readTensors(ctx context.Context, list []*tensorFile) error {
 	var all, done, shown int64 // bytes, and the MiB that the bar shows
 	for _, f := range list {
 		for _, t := range f.Tensors {
-			if t.elem != driver.NoType {
-				all += t.Bytes
-			}
+			all += t.reads()
 		}
 	}
 	var bar *progress
@@ -195,7 +258,17 @@ func (a *app) readTensors(ctx context.Context, list []*tensorFile) error {
 			}
 			bar.doing("MiB  " + readable(cmp.Or(t.Name, filepath.Base(f.File))))
 			err := survive(f.File, func() (err error) {
-				t.Stats, err = statistics(ctx, t.elem, t.data, func(bytes int) {
+				data := t.data
+				if t.decode != nil {
+					x, err := t.decode()
+					if err != nil {
+						return err
+					}
+					if data, err = binary.Append(nil, binary.LittleEndian, x); err != nil {
+						return err
+					}
+				}
+				t.Stats, err = statistics(ctx, t.elem, data, func(bytes int) {
 					if done += int64(bytes); done>>20 > shown {
 						shown = done >> 20
 						bar.at(int(shown), int(all>>20))

@@ -19,6 +19,8 @@ import (
 
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/quant/gguf"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -100,6 +102,47 @@ func TestTensorArrays(t *testing.T) {
 	assert.Regexp(t, `(?m)^- +f32 +\[\] +4 B +-2 +-2 +-2 +0 +0 +0 +0$`, stdout)
 }
 
+// Plain tensors of a GGUF file are read in place and quantized ones decoded, without their padding; of others there is no more than the header.
+func TestTensorGGUF(t *testing.T) {
+	m, err := quant.Pack(quant.Layout{Format: quant.TQ20, Rows: 2, Cols: 3}, []float32{2, 0, -2, 2, 2, 0})
+	require.NoError(t, err)
+	w, pairs, err := gguf.NewEntry("w", m)
+	require.NoError(t, err)
+	plain := func(name string, typ gguf.Type, data []byte, shape ...int) gguf.Entry {
+		return gguf.Entry{Name: name, Type: typ, Shape: shape, Size: len(data), Data: func() ([]byte, error) { return data, nil }}
+	}
+	ternary, err := quant.Pack(quant.Layout{Format: quant.I2SM1, Rows: 1, Cols: 128}, slices.Repeat([]float32{-1, 1}, 64))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "a.gguf")
+	require.NoError(t, gguf.Write(path, append(pairs, gguf.Pair{Key: "list", Value: make([]int32, 9)}), []gguf.Entry{
+		w, plain("doubles", gguf.F64, doubles(1, 3), 2), plain("none", gguf.Q80, nil, 0, 32), plain("other", 13, make([]byte, 176), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
+	}))
+	status, stdout, stderr := concord("tensor", path)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Equal(t, path+`: 5 tensors, 392 elements, 388 B
+  concord.columns.w: 3
+  list: [0 0 0 0 0 0] and 3 more
+TENSOR   TYPE             SHAPE     BYTES  MIN  MAX  MEAN      STD      NAN  INF  ZEROS
+w        TQ2_0            [2, 3]    132 B  -2   2    0.666667  1.49071  0    0    2
+doubles  f64              [2]       16 B   1    3    2         1        0    0    0
+none     Q8_0             [0, 32]   0 B    -    -    -         -        0    0    0
+other    Q5_K             [256]     176 B  -    -    -         -        -    -    -
+i2s      I2_S|IQ4_NL_4_4  [1, 128]  64 B   -    -    -         -        -    -    -
+`, stdout)
+	status, stdout, stderr = concord("tensor", "--as", "I2S_M1", path)
+	require.Equal(t, exitOK, status, stderr)
+	assert.Regexp(t, `(?m)^i2s +I2S_M1 +\[1, 128\] +64 B +-1 +1 +0 +1 +0 +0 +0$`, stdout)
+	status, _, stderr = concord("tensor", "--as", "Q4_0", path)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "Q4_0 is none of these")
+	status, stdout, stderr = concord("tensor", "--json", path)
+	require.Equal(t, exitOK, status, stderr)
+	row := document(t, stdout)["files"].([]any)[0].(map[string]any)["tensors"].([]any)[0].(map[string]any)
+	assert.EqualValues(t, 6, row["elements"])
+	assert.EqualValues(t, 132, row["bytes"])
+	assert.EqualValues(t, 2, row["stats"].(map[string]any)["max"])
+}
+
 func TestTensorRefuses(t *testing.T) {
 	good := filepath.Join("..", "..", "internal", "npy", "testdata", "vector.npy")
 	bad := textFile(t, "bad.safetensors", "no header of any kind")
@@ -109,10 +152,10 @@ func TestTensorRefuses(t *testing.T) {
 		args   []string
 	}{
 		{exitUsage, "it is called as concord tensor FILE...", nil},
-		{exitUsage, "x.pt: the name of a file ends in .npy or .safetensors", []string{good, "x.pt"}},
+		{exitUsage, "x.pt: the name of a file ends in .npy, .safetensors or .gguf", []string{good, "x.pt"}},
 		{exitFailed, "none.npy: no such file", []string{good, "none.npy"}},
 		{exitFailed, "none.safetensors: no such file", []string{"none.safetensors"}},
-		{exitFailed, bad + ": safetensors: header of ", []string{good, bad}},
+		{exitFailed, bad + ": safetensors: it does not begin with the length of a header", []string{good, bad}},
 		{exitFailed, "npy: no NumPy magic", []string{textFile(t, "bad.NPY", "no header of any kind")}},
 		{exitFailed, `element type "|O"`, []string{filepath.Join(filepath.Dir(good), "unsupported_object.npy")}},
 	} {
@@ -144,7 +187,7 @@ func TestTensorFileBecomesShorter(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "a.npy")
 	require.NoError(t, npy.WriteFile(path, npy.Array{Type: driver.U8, Shape: []int{1 << 20}, Data: make([]byte, 1<<20)}))
-	f, err := openTensors(path)
+	f, err := openTensors(path, 0)
 	require.NoError(t, err)
 	defer f.close()
 	require.NoError(t, os.Truncate(path, 128))

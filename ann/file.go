@@ -56,7 +56,7 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 	if f.scaled && f.e.code.Precision == INT8Scaled {
 		c.Scale = f.e.code.scale
 	}
-	return writeIndex(to, c, f.e.parts(f.base, len(f.ids)), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
+	return writeIndex(to, c, f.store.parts(len(f.ids)), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
 }
 
 // writeIndex writes a file with a configuration, vectors, and other sections.
@@ -83,14 +83,20 @@ func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ..
 
 // parts returns a function that reads the first rows of base piece by piece.
 func (e *engine) parts(base *runtime.Buffer, rows int) func() ([]byte, error) {
-	size := rows * e.dim * e.code.size()
+	return parts(rows*e.dim*e.code.size(), func(at int64, data []byte) error {
+		return e.dev.Stream().Read(context.Background(), base, at, data)
+	})
+}
+
+// parts returns a function that reads size bytes piece by piece.
+func parts(size int, read func(at int64, data []byte) error) func() ([]byte, error) {
 	piece, at := make([]byte, min(size, 4<<20)), 0
 	return func() ([]byte, error) {
 		part := piece[:min(len(piece), size-at)]
 		if len(part) == 0 {
 			return nil, nil
 		}
-		err := e.dev.Stream().Read(context.Background(), base, int64(at), part)
+		err := read(int64(at), part)
 		at += len(part)
 		return part, err
 	}
@@ -256,10 +262,15 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 	f.e.code, f.scaled = m.code, m.Scale != 0
 	if m.Rows > 0 {
 		base, inPlace, err := m.store(ctx, f.e.dev, release)
-		if err != nil {
+		switch {
+		case err == nil:
+			f.store.hold(base, inPlace)
+		case short(err): // then the file's memory is the host's
+			f.store.keep(m.vectors, release)
+			inPlace = release != nil
+		default:
 			return nil, false, errors.Join(err, f.Close())
 		}
-		f.hold(base, inPlace)
 		f.ids, f.order, f.sorted = slices.Clone(m.ids), slices.Clone(m.order), m.Rows
 		return f, inPlace, nil
 	}

@@ -1,6 +1,6 @@
 package ann
 
-// Flat: every query is compared with all vectors. Here are its vectors and ids; search.go has the search.
+// Flat: every query is compared with all vectors. Here are its ids and changes; store.go has its vectors, search.go the search.
 //
 // A search needs the rows in ascending order of their ids, so that kernels, which prefer the first of equal rows, decide ties as the
 // index has to. Rows that are added in order stay where they are. Otherwise they wait in their tail, and removed ones in their place, until
@@ -9,7 +9,6 @@ package ann
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -23,26 +22,26 @@ import (
 //
 // Vectors that are added in ascending order of their ids are stored as they come. After ids in another order, and after a
 // removal, the next search first copies the vectors in the device's memory, which then holds them twice for a moment.
+//
+// If the device, or its limit, has no room for the vectors, they lie in the host's memory, which Info tells. Each search then copies those that the filter
+// admits through the device, a part while it searches the one before, one search at a time; the results are the same.
 type Flat struct {
 	e        *engine
-	works    works
+	store    *store
 	maxRows  int
 	kind     string
 	fallback string
 
-	mu      sync.RWMutex
-	closed  bool
-	state   uint64 // changes with the rows
-	scaled  bool   // the scale of INT8Scaled is fixed
-	base    *runtime.Buffer
-	visible []byte           // base's memory, nil if the host does not see it
-	mapped  bool             // base is a file's memory, which must not be written to
-	ids     []int64          // by row, also of removed ones
-	sorted  int              // so many rows, from the first on, are in ascending order of ids
-	tail    map[int64]uint32 // the others
-	dead    bitset           // the removed rows, nil if there are none
-	gone    int              // their number
-	order   []uint32         // how many rows were added before each; nil if these are the rows before it
+	mu     sync.RWMutex
+	closed bool
+	state  uint64           // changes with the rows
+	scaled bool             // the scale of INT8Scaled is fixed
+	ids    []int64          // by row, also of removed ones
+	sorted int              // so many rows, from the first on, are in ascending order of ids
+	tail   map[int64]uint32 // the others
+	dead   bitset           // the removed rows, nil if there are none
+	gone   int              // their number
+	order  []uint32         // how many rows were added before each; nil if these are the rows before it
 }
 
 // FlatOptions are what [NewFlat] takes. The zero value has the defaults.
@@ -62,7 +61,7 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 	if err != nil {
 		return nil, err
 	}
-	return &Flat{e: e, maxRows: o.MaxRows, kind: "flat"}, nil
+	return &Flat{e: e, store: newStore(e), maxRows: o.MaxRows, kind: "flat"}, nil
 }
 
 func (f *Flat) check() error {
@@ -80,11 +79,7 @@ func (f *Flat) Close() error {
 		return nil
 	}
 	f.closed = true
-	f.works.close()
-	if f.base != nil {
-		f.base.Close()
-	}
-	return f.e.close()
+	return f.store.close()
 }
 
 // Info implements [Index].
@@ -92,12 +87,9 @@ func (f *Flat) Info() Info {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	i := Info{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Len: len(f.ids) - f.gone, Precision: f.e.code.String(),
-		Device: f.e.dev.String(), Fallback: f.fallback, DeviceMemory: -1}
+		Device: f.e.dev.String(), Fallback: f.fallback, DeviceMemory: -1, Streams: f.store.streams}
 	if f.kind != "brute" && f.kind != "bruteforce" {
-		i.DeviceMemory = 0
-		if f.base != nil && !f.closed {
-			i.DeviceMemory = f.base.Bytes()
-		}
+		i.DeviceMemory = f.store.onDevice()
 	}
 	return i
 }
@@ -130,7 +122,7 @@ func (f *Flat) Get(ctx context.Context, id int64) ([]float32, error) {
 		return nil, unknown(id)
 	}
 	stored := make([]byte, f.e.dim*f.e.code.size())
-	if err := f.e.dev.Stream().Read(ctx, f.base, int64(i*len(stored)), stored); err != nil {
+	if err := f.store.read(ctx, int64(i*len(stored)), stored); err != nil {
 		return nil, err
 	}
 	vector := make([]float32, f.e.dim)
@@ -168,10 +160,10 @@ func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err != nil {
 		return err
 	}
-	if err := f.reserve(ctx, n+m); err != nil {
+	if err := f.store.reserve(ctx, n, n+m); err != nil {
 		return err
 	}
-	if err := f.e.put(ctx, f.base, code, n, vectors, order); err != nil {
+	if err := f.store.put(ctx, code, n, vectors, order); err != nil {
 		return err
 	}
 	f.e.code, f.scaled = code, true
@@ -245,94 +237,6 @@ func inOrder(ids []int64, has func(id int64) bool) (order []int, err error) {
 		}
 	}
 	return order, nil
-}
-
-// reserve makes room for n rows.
-func (f *Flat) reserve(ctx context.Context, n int) error {
-	have := 0
-	if f.base != nil {
-		have = f.base.Len() / f.e.dim
-	}
-	if n <= have && !f.mapped {
-		return nil
-	}
-	size := n
-	if len(f.ids) > 0 && n > have {
-		size = max(n, have+have/2)
-	}
-	base, err := f.e.dev.Alloc(f.e.code.typ(), size*f.e.dim)
-	if err != nil && size > n {
-		base, err = f.e.dev.Alloc(f.e.code.typ(), n*f.e.dim)
-	}
-	if err != nil {
-		return err
-	}
-	base.SetTag("vectors")
-	if used := len(f.ids) * f.e.dim; used > 0 {
-		if err := copyRows(ctx, f.e.dev.Stream(), base, f.base, used); err != nil {
-			base.Close()
-			return err
-		}
-	}
-	f.replace(base)
-	return nil
-}
-
-// hold makes a buffer the index's rows.
-func (f *Flat) hold(base *runtime.Buffer, mapped bool) {
-	f.works.forget()
-	f.base, f.mapped, f.visible = base, mapped, nil
-	if base != nil && f.e.host {
-		f.visible, _ = runtime.HostBytes(base) // nil after an error, too
-	}
-}
-
-func (f *Flat) replace(base *runtime.Buffer) {
-	if f.base != nil {
-		f.base.Close()
-	}
-	f.hold(base, false)
-}
-
-// copyRows copies the first elements of a buffer to another one, and waits.
-func copyRows(ctx context.Context, s *runtime.Stream, to, from *runtime.Buffer, elements int) error {
-	view, err := from.Slice(0, elements)
-	if err != nil {
-		return err
-	}
-	defer view.Close()
-	if err := s.Copy(to, view); err != nil {
-		return err
-	}
-	return s.Sync(ctx)
-}
-
-// put stores vectors in base from row first on, in an order unless it is nil.
-func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32, order []int) error {
-	dim, row, s := e.dim, e.dim*code.size(), e.dev.Stream()
-	if code.Precision == FP32 && order == nil {
-		if err := s.Write(ctx, base, int64(first*row), bytesOf(vectors)); err != nil {
-			return err
-		}
-		return s.Sync(ctx)
-	}
-	n := len(vectors) / dim
-	each := min(n, max(1, (4<<20)/row))
-	piece := make([]byte, each*row)
-	for lo := 0; lo < n; lo += each {
-		hi := min(lo+each, n)
-		for i := lo; i < hi; i++ {
-			v := i
-			if order != nil {
-				v = order[i]
-			}
-			code.encode(piece[(i-lo)*row:][:row], vectors[v*dim:][:dim])
-		}
-		if err := s.Write(ctx, base, int64((first+lo)*row), piece[:(hi-lo)*row]); err != nil {
-			return err
-		}
-	}
-	return s.Sync(ctx)
 }
 
 // take adds ids, whose rows have been stored.
@@ -449,13 +353,14 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	if err != nil {
 		return err
 	}
-	if err := f.reserve(ctx, len(f.ids)); err != nil {
+	if err := f.store.reserve(ctx, len(f.ids), len(f.ids)); err != nil {
 		return err
 	}
-	return f.e.put(ctx, f.base, code, i, vector, nil)
+	return f.store.put(ctx, code, i, vector, nil)
 }
 
-// Compact puts the rows in order, which otherwise the next search does, and frees the memory of the device that they do not need.
+// Compact puts the rows in order, which otherwise the next search does, and frees the memory that they do not need. Vectors in the host's memory go
+// back to the device if there is room now.
 func (f *Flat) Compact(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -465,22 +370,7 @@ func (f *Flat) Compact(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
-	used := len(f.ids) * f.e.dim
-	if f.base == nil || f.base.Len() == used {
-		return nil
-	}
-	var base *runtime.Buffer
-	if used > 0 {
-		var err error
-		if base, err = f.e.dev.Alloc(f.e.code.typ(), used); err != nil {
-			return err
-		}
-		if err := copyRows(ctx, f.e.dev.Stream(), base, f.base, used); err != nil {
-			return errors.Join(err, base.Close())
-		}
-	}
-	f.replace(base)
-	return nil
+	return f.store.compact(ctx, len(f.ids))
 }
 
 // settled reports whether the rows are in order and all there.
@@ -500,24 +390,8 @@ func (f *Flat) settle(ctx context.Context) error {
 	if f.sorted < len(f.ids) {
 		slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(f.ids[a], f.ids[b]) })
 	}
-	if len(rows) > 0 {
-		places, err := runtime.Upload(ctx, f.e.dev, rows)
-		if err != nil {
-			return err
-		}
-		defer places.Close()
-		base, err := f.e.dev.Alloc(f.e.code.typ(), len(rows)*f.e.dim)
-		if err != nil {
-			return err
-		}
-		base.SetTag("vectors")
-		if err = f.e.gather(ctx, f.e.dev.Stream(), f.base, len(f.ids), places, base, len(rows)); err == nil {
-			err = f.e.dev.Stream().Sync(ctx)
-		}
-		if err != nil {
-			return errors.Join(err, base.Close())
-		}
-		f.replace(base)
+	if err := f.store.choose(ctx, len(f.ids), rows); err != nil {
+		return err
 	}
 	f.order = f.ranks(rows)
 	ids := make([]int64, len(rows))

@@ -65,6 +65,7 @@ type Info struct {
 	Device       string `json:"device"`             // "cpu:0"
 	Fallback     string `json:"fallback,omitempty"` // why the index is not on the device that was asked for
 	DeviceMemory int64  `json:"device_memory"`      // bytes of vectors in the device's memory; -1 if that is not known
+	Streams      bool   `json:"streams,omitempty"`  // the device has no room for the vectors: each search copies them from the host's memory
 
 	HNSW *HNSWOptions `json:"hnsw,omitempty"` // of kind hnsw: the options in force
 }

@@ -25,7 +25,13 @@ type work struct {
 	encoded                         []byte
 	wide                            []candidate
 	found                           []hit
+	out                             []candidate   // what was found
+	heaps                           [][]candidate // for each query, while rows are searched in several parts
 	ranking                         ranking
+
+	copier *runtime.Stream // brings rows that are in the host's memory to chunks
+	chunks [2]array
+	staged []byte
 
 	view      *runtime.Buffer // the rows of the index from viewFirst on that were searched last on their own, nil if there are none
 	viewFirst int
@@ -118,14 +124,22 @@ func (w *work) forget() {
 
 func (w *work) close() error {
 	w.forget()
-	for _, a := range []*array{&w.queries, &w.list, &w.at, &w.best, &w.bestAt, &w.rows, &w.places, &w.floats} {
-		a.close()
-	}
+	w.shrink()
 	for _, t := range w.ranking.threads {
 		t.rows.close()
 		t.distances.close()
 	}
+	if w.copier != nil {
+		_ = w.copier.Close() // a failure was that of a search
+	}
 	return w.stream.Close()
+}
+
+// shrink frees the memory on the device. Nothing uses it.
+func (w *work) shrink() {
+	for _, a := range []*array{&w.queries, &w.list, &w.at, &w.best, &w.bestAt, &w.rows, &w.places, &w.floats, &w.chunks[0], &w.chunks[1]} {
+		a.close()
+	}
 }
 
 // together returns how many queries are searched for in one round over n rows.
@@ -304,7 +318,11 @@ func (ws *works) take(ctx context.Context, e *engine) (*work, error) {
 		return newWork(e)
 	}
 	if w.late {
-		if err := w.stream.Sync(ctx); err != nil {
+		err := w.stream.Sync(ctx)
+		if err == nil && w.copier != nil {
+			err = w.copier.Sync(ctx)
+		}
+		if err != nil {
 			if ctx.Err() != nil {
 				ws.give(w)
 				return nil, err

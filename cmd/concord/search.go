@@ -205,6 +205,9 @@ func (a *app) describe(i ann.Info) error {
 	}
 	rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)}, {"components", strconv.Itoa(i.Dim)},
 		{"precision", i.Precision}, {"device", i.Device}, {"fallback", i.Fallback}}
+	if i.Streams {
+		rows = append(rows, [2]string{"memory", "the host's: the device has no room for the vectors"})
+	}
 	if h := i.HNSW; h != nil {
 		rows = append(rows, [2]string{"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %d, codes %t", h.M, h.EfConstruction, h.EfSearch, h.Codes)})
 	}

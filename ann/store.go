@@ -1,0 +1,345 @@
+package ann
+
+// The rows of a Flat index: in the memory of a device, or in the host's if the device has no room for them.
+
+import (
+	"context"
+	"errors"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// store has the rows of an index. Its owner excludes searches from changes.
+type store struct {
+	e       *engine
+	works   works
+	base    *runtime.Buffer // nil if there are no rows on the device
+	visible []byte          // base's memory, nil if the host does not see it
+	mapped  bool            // the rows are a file's memory, which must not be written to
+
+	streams bool          // the rows are in the host's memory:
+	held    []byte        // these, of which the last may be unused
+	release func()        // ends the use of held if it is mapped
+	turn    chan struct{} // has an element while a search uses what follows
+	chunk   int           // so many rows go to the device at a time
+	most    int           // for so many queries
+}
+
+func newStore(e *engine) *store {
+	return &store{e: e, turn: make(chan struct{}, 1)}
+}
+
+// short reports whether an error is that the device has no room.
+func short(err error) bool {
+	return errors.Is(err, runtime.ErrBudget) || errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrTooLarge)
+}
+
+func (s *store) close() error {
+	s.works.close()
+	s.drop()
+	return s.e.close()
+}
+
+// drop ends the use of the memory of the rows.
+func (s *store) drop() {
+	if s.base != nil {
+		s.base.Close()
+	}
+	if s.release != nil {
+		s.release()
+	}
+	s.base, s.visible, s.held, s.release = nil, nil, nil, nil
+}
+
+// hold makes a buffer, which may be nil, the rows.
+func (s *store) hold(base *runtime.Buffer, mapped bool) {
+	s.works.forget()
+	s.drop()
+	s.base, s.mapped, s.streams = base, mapped, false
+	if base != nil && s.e.host {
+		s.visible, _ = runtime.HostBytes(base) // nil after an error, too
+	}
+}
+
+// keep makes memory of the host the rows. release is nil, or memory is a file's and release ends its use.
+func (s *store) keep(memory []byte, release func()) {
+	s.works.close() // their memory on the device makes room for chunks
+	s.drop()
+	s.streams, s.held, s.mapped, s.release = true, memory, release != nil, release
+	s.chunk, s.most = max(1, streamed/s.size(1)), 256
+}
+
+// onDevice returns the number of bytes of rows in the device's memory.
+func (s *store) onDevice() int64 {
+	if s.base == nil {
+		return 0
+	}
+	return s.base.Bytes()
+}
+
+// memory returns the rows where the host sees them.
+func (s *store) memory() []byte {
+	if s.streams {
+		return s.held
+	}
+	return s.visible
+}
+
+// size returns the bytes of n rows.
+func (s *store) size(n int) int { return n * s.e.dim * s.e.code.size() }
+
+func (s *store) alloc(n int) (*runtime.Buffer, error) {
+	base, err := s.e.dev.Alloc(s.e.code.typ(), n*s.e.dim)
+	if err == nil {
+		base.SetTag("vectors")
+	}
+	return base, err
+}
+
+// reserve makes room for n rows, of which the first ones are used: on the device, or else in the host's memory.
+func (s *store) reserve(ctx context.Context, used, n int) error {
+	if !s.streams {
+		err := s.grow(ctx, used, n)
+		if !short(err) {
+			return err
+		}
+		if err := s.spill(ctx, used); err != nil {
+			return err
+		}
+		if there, err := s.bring(ctx, s.held, n); there || err != nil { // there may be room without the old rows
+			return err
+		}
+	}
+	if s.mapped {
+		memory := make([]byte, s.size(n))
+		copy(memory, s.held)
+		s.keep(memory, nil)
+	}
+	if more := s.size(n) - len(s.held); more > 0 {
+		s.held = append(s.held, make([]byte, more)...)
+	}
+	return nil
+}
+
+// grow makes room for n rows on the device.
+func (s *store) grow(ctx context.Context, used, n int) error {
+	have := 0
+	if s.base != nil {
+		have = s.base.Len() / s.e.dim
+	}
+	if n <= have && !s.mapped {
+		return nil
+	}
+	size := n
+	if used > 0 && n > have {
+		size = max(n, have+have/2)
+	}
+	base, err := s.alloc(size)
+	if err != nil && size > n {
+		base, err = s.alloc(n)
+	}
+	if err != nil {
+		return err
+	}
+	if used > 0 {
+		if err := copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
+			return errors.Join(err, base.Close())
+		}
+	}
+	s.hold(base, false)
+	return nil
+}
+
+// copyRows copies the first elements of a buffer to another one, and waits.
+func copyRows(ctx context.Context, s *runtime.Stream, to, from *runtime.Buffer, elements int) error {
+	view, err := from.Slice(0, elements)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	if err := s.Copy(to, view); err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
+
+// spill brings the used rows to the host's memory, if they are not there.
+func (s *store) spill(ctx context.Context, used int) error {
+	if s.streams {
+		return nil
+	}
+	memory := make([]byte, s.size(used))
+	if used > 0 {
+		if err := s.e.dev.Stream().Read(ctx, s.base, 0, memory); err != nil {
+			return err
+		}
+	}
+	s.keep(memory, nil)
+	return nil
+}
+
+// bring makes memory the rows on the device, with room for n, unless there is none.
+func (s *store) bring(ctx context.Context, memory []byte, n int) (there bool, err error) {
+	base, err := s.alloc(n)
+	if err != nil {
+		if short(err) {
+			err = nil
+		}
+		return false, err
+	}
+	stream := s.e.dev.Stream()
+	if err = stream.Write(ctx, base, 0, memory); err == nil {
+		err = stream.Sync(ctx)
+	}
+	if err != nil {
+		return false, errors.Join(err, base.Close())
+	}
+	s.hold(base, false)
+	return true, nil
+}
+
+// read reads stored bytes, from byte offset at on.
+func (s *store) read(ctx context.Context, at int64, data []byte) error {
+	if s.streams {
+		copy(data, s.held[at:])
+		return ctx.Err()
+	}
+	return s.e.dev.Stream().Read(ctx, s.base, at, data)
+}
+
+// parts returns a function that reads the first rows piece by piece.
+func (s *store) parts(rows int) func() ([]byte, error) {
+	if !s.streams {
+		return s.e.parts(s.base, rows)
+	}
+	return parts(s.size(rows), func(at int64, data []byte) error { return s.read(context.Background(), at, data) })
+}
+
+// put stores vectors from row first on, in an order unless it is nil.
+func (s *store) put(ctx context.Context, code coding, first int, vectors []float32, order []int) error {
+	if !s.streams {
+		return s.e.put(ctx, s.base, code, first, vectors, order)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	dim, row := s.e.dim, s.size(1)
+	for i := range len(vectors) / dim {
+		v := i
+		if order != nil {
+			v = order[i]
+		}
+		code.encode(s.held[(first+i)*row:][:row], vectors[v*dim:][:dim])
+	}
+	return nil
+}
+
+// put stores vectors in base from row first on, in an order unless it is nil.
+func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32, order []int) error {
+	dim, row, s := e.dim, e.dim*code.size(), e.dev.Stream()
+	if code.Precision == FP32 && order == nil {
+		if err := s.Write(ctx, base, int64(first*row), bytesOf(vectors)); err != nil {
+			return err
+		}
+		return s.Sync(ctx)
+	}
+	n := len(vectors) / dim
+	each := min(n, max(1, (4<<20)/row))
+	piece := make([]byte, each*row)
+	for lo := 0; lo < n; lo += each {
+		hi := min(lo+each, n)
+		for i := lo; i < hi; i++ {
+			v := i
+			if order != nil {
+				v = order[i]
+			}
+			code.encode(piece[(i-lo)*row:][:row], vectors[v*dim:][:dim])
+		}
+		if err := s.Write(ctx, base, int64((first+lo)*row), piece[:(hi-lo)*row]); err != nil {
+			return err
+		}
+	}
+	return s.Sync(ctx)
+}
+
+// choose makes some of the used rows all, in another order.
+func (s *store) choose(ctx context.Context, used int, rows []uint32) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if !s.streams {
+		err := s.chooseThere(ctx, used, rows)
+		if !short(err) {
+			return err
+		}
+	}
+	old, streams := s.held, s.streams
+	if !streams {
+		old = make([]byte, s.size(used))
+		if err := s.read(ctx, 0, old); err != nil {
+			return err
+		}
+	}
+	row := s.size(1)
+	memory := make([]byte, 0, s.size(len(rows)))
+	for _, r := range rows {
+		memory = append(memory, old[int(r)*row:][:row]...)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.keep(memory, nil)
+	if !streams {
+		_, _ = s.bring(ctx, memory, len(rows)) // there may be room for one of both; without it nothing is lost
+	}
+	return nil
+}
+
+// chooseThere is choose on the device.
+func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) error {
+	places, err := runtime.Upload(ctx, s.e.dev, rows)
+	if err != nil {
+		return err
+	}
+	defer places.Close()
+	base, err := s.alloc(len(rows))
+	if err != nil {
+		return err
+	}
+	stream := s.e.dev.Stream()
+	if err = s.e.gather(ctx, stream, s.base, used, places, base, len(rows)); err == nil {
+		err = stream.Sync(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, base.Close())
+	}
+	s.hold(base, false)
+	return nil
+}
+
+// compact frees memory that the used rows do not need, and brings them to the device if there is room.
+func (s *store) compact(ctx context.Context, used int) error {
+	switch {
+	case used == 0:
+		s.hold(nil, false)
+		return nil
+	case s.streams:
+		s.works.close()
+		there, err := s.bring(ctx, s.held[:s.size(used)], used)
+		if err == nil && !there && len(s.held) > s.size(used) && !s.mapped {
+			s.keep(append(make([]byte, 0, s.size(used)), s.held[:s.size(used)]...), nil)
+		}
+		return err
+	case s.base.Len() == used*s.e.dim:
+		return nil
+	}
+	base, err := s.alloc(used)
+	if err != nil {
+		return err
+	}
+	if err := copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
+		return errors.Join(err, base.Close())
+	}
+	s.hold(base, false)
+	return nil
+}

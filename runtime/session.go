@@ -51,8 +51,12 @@ func New(cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnOfMisspelt()
 	cfg = config.Merge(cfg, env)
 	if err := config.Check(&cfg); err != nil {
+		return nil, err
+	}
+	if err := checkTraces(&cfg); err != nil {
 		return nil, err
 	}
 	s := &Session{cfg: cfg, sights: map[string]*sight{}, open: map[string]*core{}, opening: map[string]*opening{}, warned: map[string]bool{}}
@@ -64,6 +68,20 @@ func New(cfg Config) (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// toldMisspelt has the misspelt variables of which this process has been warned.
+var toldMisspelt sync.Map
+
+// warnOfMisspelt logs each variable of the environment once that is likely to be a misspelt one of Concord's, which has no effect.
+func warnOfMisspelt() {
+	for _, name := range config.Unknown(os.Environ()) {
+		if meant := config.Nearest(name); meant != "" {
+			if _, told := toldMisspelt.LoadOrStore(name, true); !told {
+				slog.Warn("concord: "+name+" is no setting of Concord and has no effect", "meant", meant)
+			}
+		}
+	}
 }
 
 var defaultSession = sync.OnceValues(func() (*Session, error) { return New(Config{}) })

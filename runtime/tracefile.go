@@ -64,6 +64,26 @@ func (t *traceFile) learn(device string, r profile.Roof) {
 	t.written = -1 // the file lacks it, even if no event follows
 }
 
+// checkTraces returns an error if Config.Strict is set and a file of traces could not be written. Otherwise nobody waits for such an error.
+func checkTraces(c *Config) error {
+	if !c.Strict {
+		return nil
+	}
+	for _, f := range []struct{ variable, name string }{{"CONCORD_TRACE", c.Trace}, {"CONCORD_MEMORY_TRACE", c.MemoryTrace}} {
+		if f.name == "" {
+			continue
+		}
+		out, err := file.Create(f.name)
+		if err != nil {
+			return fmt.Errorf("%s, refused by CONCORD_STRICT=1: %w", f.variable, err)
+		}
+		if err := out.Close(); err != nil { // which leaves the file as it was
+			return err
+		}
+	}
+	return nil
+}
+
 // traceToFile makes the session record for Config.Trace, until the function that it returns is called. A file that
 // cannot be replaced, such as a pipe, whose readers would get one trace after another, is refused.
 func (s *Session) traceToFile() (end func(), err error) {

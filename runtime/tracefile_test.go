@@ -1,10 +1,13 @@
 package runtime
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -81,6 +84,49 @@ func TestTraceFileRefused(t *testing.T) {
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	_, err = New(Config{Trace: os.DevNull, Backends: []driver.Backend{}, CacheDir: "off"})
 	assert.ErrorIs(t, err, ErrInvalidArgument)
+}
+
+// A file that cannot be written is refused by a strict session, and only there. One that can keeps its contents until there is a trace.
+func TestTraceFileStrict(t *testing.T) {
+	old := filepath.Join(t.TempDir(), "old")
+	require.NoError(t, os.WriteFile(old, []byte("old"), 0o600))
+	nowhere := filepath.Join(t.TempDir(), "none", "trace")
+	for _, strict := range []bool{false, true} {
+		for _, c := range []Config{{Trace: nowhere}, {MemoryTrace: nowhere}, {Trace: old, MemoryTrace: old}} {
+			c.Strict, c.Backends, c.CacheDir = strict, []driver.Backend{}, "off"
+			s, err := New(c)
+			if strict && c.Trace != old {
+				assert.ErrorIs(t, err, os.ErrNotExist)
+				assert.ErrorContains(t, err, "TRACE, refused by CONCORD_STRICT=1")
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, s.Close())
+		}
+	}
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	assert.Equal(t, "old", string(text))
+	left, err := os.ReadDir(filepath.Dir(old))
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+}
+
+// A misspelt variable is told once, with the one that it may mean; other names are other programs'.
+func TestMisspelt(t *testing.T) {
+	var said bytes.Buffer
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	slog.SetDefault(slog.New(slog.NewTextHandler(&said, nil)))
+	t.Setenv("CONCORD_DEVIEC", "cpu")
+	t.Setenv("CONCORD_STRESS", "1")
+	for range 2 {
+		s, err := New(Config{Backends: []driver.Backend{}, CacheDir: "off"})
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+	assert.Equal(t, 1, strings.Count(said.String(), "CONCORD_DEVIEC is no setting of Concord and has no effect\" meant=CONCORD_DEVICE"), said.String())
+	assert.NotContains(t, said.String(), "STRESS")
 }
 
 // Sessions that come and go share one goroutine that writes the file.

@@ -70,7 +70,7 @@ func TestDoctorSettings(t *testing.T) {
 	status, stdout, _ := concord("doctor")
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stdout, "cpu:7 does not open: ")
-	assert.Regexp(t, `CONCORD_DEVIEC +cpu +.*misspelt`, stdout)
+	assert.Regexp(t, `CONCORD_DEVIEC +cpu +.*a misspelt CONCORD_DEVICE`, stdout)
 	assert.NotContains(t, stdout, "CONCORD_MEMORY_IDLE", "it is not set")
 	assert.Regexp(t, `\n  \d+ settings of Concord are unset; `, stdout)
 	t.Setenv("CONCORD_DEVICE", "cpu:0")

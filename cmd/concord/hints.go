@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -147,11 +146,12 @@ func settings() []setting {
 			list = append(list, setting{Name: v.name, Value: value, Set: true, Doc: v.doc})
 		}
 	}
-	for _, entry := range os.Environ() {
-		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(list, func(s setting) bool { return s.Name == name }) {
-			list = append(list, setting{Name: name, Value: value, Set: true, Doc: "no setting of Concord: misspelt?"})
+	for _, name := range config.Unknown(os.Environ()) {
+		doc := "no setting of Concord: misspelt?"
+		if meant := config.Nearest(name); meant != "" {
+			doc = "no setting of Concord: a misspelt " + meant + "?"
 		}
+		list = append(list, setting{Name: name, Value: os.Getenv(name), Set: true, Doc: doc})
 	}
 	return list
 }

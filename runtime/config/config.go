@@ -17,7 +17,6 @@ import (
 // A malformed value is an error that names the variable.
 func ParseEnv(environ []string) (driver.Config, error) {
 	var c driver.Config
-	var unknown []string
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if !strings.HasPrefix(name, "CONCORD_") {
@@ -25,7 +24,6 @@ func ParseEnv(environ []string) (driver.Config, error) {
 		}
 		i := slices.IndexFunc(variables, func(v Variable) bool { return v.Name == name })
 		if i < 0 {
-			unknown = append(unknown, name)
 			continue
 		}
 		if value == "" && name != "CONCORD_FAKE_DEVICES" {
@@ -35,7 +33,12 @@ func ParseEnv(environ []string) (driver.Config, error) {
 			return driver.Config{}, fmt.Errorf("%s=%s: %w: %w", name, value, err, driver.ErrInvalidArgument)
 		}
 	}
-	if c.Strict && len(unknown) > 0 {
+	if unknown := Unknown(environ); c.Strict && len(unknown) > 0 {
+		for i, name := range unknown {
+			if meant := Nearest(name); meant != "" {
+				unknown[i] += " (" + meant + "?)"
+			}
+		}
 		return driver.Config{}, fmt.Errorf("%s: not a variable that Concord knows, refused by CONCORD_STRICT=1: %w",
 			strings.Join(unknown, ", "), driver.ErrInvalidArgument)
 	}
@@ -43,6 +46,50 @@ func ParseEnv(environ []string) (driver.Config, error) {
 		c.Fallback = driver.Require
 	}
 	return c, nil
+}
+
+// Unknown returns the names in an environment that begin as Concord's do and are none of them, in its order.
+func Unknown(environ []string) (names []string) {
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Nearest returns the variable of Concord that a misspelt name means: the one from which it differs in the fewest letters, or "" if those are more than
+// a third of the name without its prefix, which is then likely to be a name of another program.
+func Nearest(name string) (meant string) {
+	least := (len(strings.TrimPrefix(name, "CONCORD_"))+1)/3 + 1
+	for _, v := range variables {
+		if d := distance(name, v.Name); d < least {
+			meant, least = v.Name, d
+		}
+	}
+	return meant
+}
+
+// distance returns how many letters have to be put in, taken out or replaced to make one name of another.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1) // the distances of the beginning of a from each beginning of b
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := corner
+			if a[i] != b[j] {
+				replaced++
+			}
+			corner = row[j+1]
+			row[j+1] = min(replaced, corner+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // Merge returns c with every unset field (one with its zero value) taken from env. CONCORD_STRICT=1

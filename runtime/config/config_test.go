@@ -49,8 +49,25 @@ func TestParseEnvNamesTheVariable(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, entry)
 		assert.ErrorContains(t, err, entry)
 	}
-	_, err := ParseEnv([]string{"CONCORD_STRICT=1", "CONCORD_NO_SUCH=1"})
-	assert.ErrorContains(t, err, "CONCORD_NO_SUCH")
+	_, err := ParseEnv([]string{"CONCORD_STRICT=1", "CONCORD_NO_SUCH=1", "CONCORD_CPU_THREAD=1"})
+	assert.ErrorContains(t, err, "CONCORD_NO_SUCH, CONCORD_CPU_THREAD (CONCORD_CPU_THREADS?): not a variable")
+}
+
+func TestNearest(t *testing.T) {
+	for name, want := range map[string]string{"CONCORD_DEVIEC": "CONCORD_DEVICE", "CONCORD_TRAEC": "CONCORD_TRACE", "CONCORD_CACHEDIR": "CONCORD_CACHE_DIR",
+		"CONCORD_FALLBACKS": "CONCORD_FALLBACK", "CONCORD_device": "", "CONCORD_STRESS": "", "CONCORD_SUITES": "", "CONCORD_SIM_FAULT": "", "CONCORD_SIM_ARCH": "",
+		"CONCORD_": "", "CONCORD_TEST_COMMAND": "", "CONCORD_HIP_LIBARY": "CONCORD_HIP_LIBRARY"} {
+		assert.Equal(t, want, Nearest(name), name)
+	}
+	for a, bs := range map[string]map[string]int{"": {"": 0, "abc": 3}, "abc": {"abc": 0, "": 3, "acb": 2, "xabc": 1, "ab": 1, "axc": 1, "cab": 2}} {
+		for b, want := range bs {
+			assert.Equal(t, want, distance(a, b), "%q %q", a, b)
+			assert.Equal(t, want, distance(b, a), "%q %q", b, a)
+		}
+	}
+	for _, v := range variables {
+		assert.Equal(t, v.Name, Nearest(v.Name+"S"))
+	}
 }
 
 func TestMergeAndStrict(t *testing.T) {

@@ -75,7 +75,7 @@ var variables = []Variable{
 		c.FakeDevices = &v
 		return nil
 	}},
-	{"CONCORD_STRICT", "0", "1: refuse fakes and unknown CONCORD_ names, and set the fallback to require", func(c *driver.Config, v string) (err error) {
+	{"CONCORD_STRICT", "0", "1: refuse fakes, unknown CONCORD_ names and files of traces that cannot be written, and set the fallback to require", func(c *driver.Config, v string) (err error) {
 		c.Strict, err = parseBool(v)
 		return err
 	}},

@@ -43,7 +43,7 @@ const (
 type Config struct {
 	Device   string   // CONCORD_DEVICE: the device that Open("auto") opens; "" means auto
 	Fallback Fallback // CONCORD_FALLBACK; "" means Prefer
-	Strict   bool     // CONCORD_STRICT: refuses fakes and unknown variables, and implies Require
+	Strict   bool     // CONCORD_STRICT: refuses fakes, unknown variables and files of traces that cannot be written, and implies Require
 	Debug    int      // CONCORD_DEBUG: 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 
 	// Trace is CONCORD_TRACE: the file for a trace of what the program's sessions do, for ui.perfetto.dev and concord

@@ -27,41 +27,52 @@ type Prepared struct {
 // mostCols is a number of columns whose sums of products, from -127 to 127 each, fit into 32 bits.
 const mostCols = 1 << 24
 
-// Prepare copies weights to a device. Every row of m has to consist of -s, 0 and s for an s of its own; for others the error is
-// driver.ErrUnsupported and names the row. Rows whose sums could leave 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
-// m is not kept. While it is prepared, its numbers take four bytes each on the host.
+// Prepare copies weights to a device, as Words has them and with its errors. m is not kept.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
-	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev}
-	if _, err := m.plan(-1, driver.ErrCorrupt); err != nil {
-		return nil, err
-	}
-	if p.Cols > mostCols || p.Rows > math.MaxInt32 {
-		return nil, fmt.Errorf("quant: products with %s of %d × %d: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
-			m.Format, p.Rows, p.Cols, math.MaxInt32, mostCols, driver.ErrTooLarge)
-	}
-	p.k = (p.Cols + kernels.W2A8Group - 1) / kernels.W2A8Group * kernels.W2A8Group
-	x := make([]float32, p.Rows*p.Cols)
-	if err := Decode(x, m); err != nil {
-		return nil, err
-	}
-	codes, by := make([]uint32, p.Rows*p.k/16), make([]float32, p.Rows)
-	err := spread(p.Rows, p.Cols, func(lo, hi int) error {
-		for r := lo; r < hi; r++ {
-			var err error
-			if by[r], err = prepareRow(codes[r*p.k/16:(r+1)*p.k/16], x[r*p.Cols:(r+1)*p.Cols]); err != nil {
-				return fmt.Errorf("quant: row %d of %s of %d × %d: %w", r, m.Format, p.Rows, p.Cols, err)
-			}
-		}
-		return nil
-	})
-	if err == nil {
-		err = p.open(ctx, codes, by)
-	}
+	codes, by, err := Words(m)
 	if err != nil {
+		return nil, err
+	}
+	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, k: len(codes) / m.Rows * 16}
+	if err := p.open(ctx, codes, by); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// Words returns weights as the kernel w2a8 of the catalog reads them: for each row words of 16 codes, padded with zeros to whole kernels.W2A8Group of them,
+// and a factor. Every row of m has to consist of -s, 0 and s for an s of its own; for others the error is
+// driver.ErrUnsupported and names the row. Rows whose sums could leave 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
+// In the meantime, the numbers of m take four bytes each.
+func Words(m Matrix) (codes []uint32, factors []float32, err error) {
+	if _, err := m.plan(-1, driver.ErrCorrupt); err != nil {
+		return nil, nil, err
+	}
+	rows, cols := m.Rows, m.meant()
+	if cols > mostCols || rows > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("quant: products with %s of %d × %d: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
+			m.Format, rows, cols, math.MaxInt32, mostCols, driver.ErrTooLarge)
+	}
+	words := (cols + kernels.W2A8Group - 1) / kernels.W2A8Group * kernels.W2A8Group / 16
+	x := make([]float32, rows*cols)
+	if err := Decode(x, m); err != nil {
+		return nil, nil, err
+	}
+	codes, factors = make([]uint32, rows*words), make([]float32, rows)
+	err = spread(rows, cols, func(lo, hi int) error {
+		for r := lo; r < hi; r++ {
+			var err error
+			if factors[r], err = prepareRow(codes[r*words:(r+1)*words], x[r*cols:(r+1)*cols]); err != nil {
+				return fmt.Errorf("quant: row %d of %s of %d × %d: %w", r, m.Format, rows, cols, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return codes, factors, nil
 }
 
 // prepareRow writes the codes of a row, those of -s, 0 and s being 0, 1 and 2, and returns s.

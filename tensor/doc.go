@@ -25,7 +25,7 @@
 // There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and norms over any axes, and the places
 // of extremes; products of matrices and [Einsum]; convolutions, pooling, normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
 // stores by index in a fixed order; running sums, sorting and the largest elements; random numbers that are the same on every
-// device. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
+// device. [Tensor.MatMulTernary] multiplies by weights of 2 bits. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
 // safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed ([LoadGGUF]).
 //
 // # What is computed

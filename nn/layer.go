@@ -29,7 +29,7 @@ type Dense struct {
 	Act     Activation // behind it
 	Init    Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
 	NoBias  bool
-	Ternary bool // the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary]
+	Ternary bool // the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary] and [Packed]
 }
 
 // Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight" [in, Out] and "bias" [Out].

@@ -24,7 +24,7 @@ func ternary(w *tensor.Tensor) *tensor.Tensor {
 func scaleOf(w *tensor.Tensor) *tensor.Tensor { return w.Abs().Mean().Maximum(leastScale) }
 
 // PackTernary returns the weights [in, out] of a [Dense] with Ternary set as it applies them, as a matrix of out rows with 2 bits for each weight
-// and one scale. Weights that are not finite are ErrData. quant.Prepare copies it to a device, where Mul does what the layer's product does, with x in 8 bits.
+// and one scale. Weights that are not finite are ErrData. [Packed] multiplies by it, with x in 8 bits, as does what quant.Prepare makes of it.
 func PackTernary(ctx context.Context, w *tensor.Tensor) (quant.Matrix, error) {
 	if w == nil || w.Rank() != 2 || w.Len() == 0 || !tensor.IsFloat(w.Type()) {
 		return quant.Matrix{}, fmt.Errorf("%w: ternary weights of %v; they are a matrix of floats", ErrData, w)
@@ -47,3 +47,26 @@ func PackTernary(ctx context.Context, w *tensor.Tensor) (quant.Matrix, error) {
 	}
 	return m, quant.Encode(m, x)
 }
+
+// Packed is what a [Dense] with Ternary set becomes after its training: x·weight + bias, of the last dimension of x, for weights of 2 bits. Rows of x are rounded to 8 bits
+// in each product ([tensor.Tensor.MatMulTernary]). The weights belong to the layer and not to the network: they are neither parameters, nor in files of these, and gradients end here.
+type Packed struct {
+	Weight *tensor.Ternary // of a scope that lasts as long as the network
+	Act    Activation      // behind it
+	NoBias bool
+}
+
+// Apply returns a tensor of x's shape, but for the last dimension, which is the number of rows of the weights. Its parameter is "bias".
+func (l Packed) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	if l.Weight == nil || x.Rank() < 2 {
+		return p.Fail(x, "weights %v for rows of shape %v", l.Weight, x.Shape())
+	}
+	y := x.MatMulTernary(l.Weight).Cast(p.Type())
+	if !l.NoBias {
+		y = y.Add(p.Param("bias", Zeros, y.Dim(-1)))
+	}
+	return l.Act.Apply(p, y)
+}
+
+// String says how many outputs the layer has.
+func (l Packed) String() string { return fmt.Sprintf("packed %v%s", l.Weight, l.Act.and()) }

@@ -3,13 +3,11 @@ package nn
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/quant"
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -45,6 +43,41 @@ func TestTernary(t *testing.T) {
 	}
 }
 
+// TestPacked: a packed layer computes what the layer does that learned its weights, but for the rounding of x, is no part of what a network learns, and says what is wrong.
+func TestPacked(t *testing.T) {
+	ctx, s := t.Context(), scopeOn(t, "cpu:0")
+	in := Spec{Type: tensor.F32, Shape: []int{3}}
+	m, err := Build(ctx, s, 1, in, Dense{Out: 4, Act: ReLU, Ternary: true}, Dense{Out: 2, NoBias: true, Ternary: true})
+	require.NoError(t, err)
+	bias := tensor.From(s, []float32{1, -1, 0.5, 0})
+	require.NoError(t, m.SetValues(ctx, map[string]*tensor.Tensor{"0.bias": bias}))
+	packed := func(name string) *tensor.Ternary {
+		matrix, err := PackTernary(ctx, m.Value(name))
+		require.NoError(t, err)
+		w, err := tensor.NewTernary(s, matrix)
+		require.NoError(t, err)
+		return w
+	}
+	small, err := Build(ctx, s, 1, in, Packed{Weight: packed("0.weight"), Act: ReLU}, Packed{Weight: packed("1.weight"), NoBias: true})
+	require.NoError(t, err)
+	assert.Equal(t, 4, small.Count(), "only a bias")
+	assert.Contains(t, small.Summary(), "packed ternary [4 3] relu")
+	require.NoError(t, small.SetValues(ctx, map[string]*tensor.Tensor{"0.bias": bias}))
+	x := tensor.From(s, []float32{1, -2, 3, 0.1, 0, -0.2}, 2, 3)
+	var results [2][]float32
+	for i, m := range []*Model{m, small} {
+		y, err := m.Predict(ctx, x, nil)
+		require.NoError(t, err)
+		results[i], err = tensor.Read[float32](ctx, y)
+		require.NoError(t, err)
+	}
+	assert.InDeltaSlice(t, results[0], results[1], 0.1)
+	for _, bad := range []Packed{{}, {Weight: packed("1.weight")}} {
+		_, err := Build(ctx, s, 1, in, bad)
+		assert.Error(t, err)
+	}
+}
+
 // TestTernaryDigits trains the network of the specification with ternary weights, packs them, and recognizes the digits of the test by products with
 // packed weights: their accuracy is at least 0.93, with at most a fourteenth of the bytes of the weights.
 func TestTernaryDigits(t *testing.T) {
@@ -72,39 +105,25 @@ func TestTernaryDigits(t *testing.T) {
 	require.NoError(t, err)
 	before := right(logits)
 
-	dev := s.Device()
-	x, rows, bytes, weights := test.X.Cast(tensor.F32).Mul(1.0/255), 2000, 0, 0
-	var spent time.Duration
+	layers, biases, bytes, weights := []Layer{Scale{Factor: 1.0 / 255}}, map[string]*tensor.Tensor{}, 0, 0
 	for _, name := range []string{"1", "2", "3"} {
 		w := m.Value(name + ".weight")
 		require.NotNil(t, w, "%v", m.Params())
-		packed, err := PackTernary(ctx, w)
+		matrix, err := PackTernary(ctx, w)
 		require.NoError(t, err)
-		bytes, weights = bytes+len(packed.Data), weights+4*w.Len()
-		p, err := quant.Prepare(ctx, dev, packed)
+		bytes, weights = bytes+len(matrix.Data), weights+4*w.Len()
+		packed, err := tensor.NewTernary(s, matrix)
 		require.NoError(t, err)
-		numbers, err := tensor.Read[float32](ctx, x)
-		require.NoError(t, err)
-		in, err := runtime.Upload(ctx, dev, numbers)
-		require.NoError(t, err)
-		out, err := runtime.Alloc[float32](dev, rows*w.Dim(1))
-		require.NoError(t, err)
-		start := time.Now()
-		require.NoError(t, p.Mul(out, in, rows))
-		require.NoError(t, dev.Sync(ctx))
-		spent += time.Since(start)
-		y := make([]float32, rows*w.Dim(1))
-		require.NoError(t, runtime.Read(ctx, out, y))
-		x = tensor.From(s, y, rows, w.Dim(1)).Add(m.Value(name + ".bias"))
-		if name != "3" {
-			x = x.Relu()
-		}
-		require.NoError(t, p.Close())
-		require.NoError(t, in.Close())
-		require.NoError(t, out.Close())
+		layers, biases[name+".bias"] = append(layers, Packed{Weight: packed, Act: ReLU}), m.Value(name+".bias")
 	}
-	after := right(x)
-	t.Logf("accuracy %.4f, with packed weights %.4f; %d bytes of weights instead of %d; products of 2000 images in %v", before, after, bytes, weights, spent)
+	layers[3] = Packed{Weight: layers[3].(Packed).Weight}
+	small, err := Build(ctx, s, 1, m.In, layers...)
+	require.NoError(t, err)
+	require.NoError(t, small.SetValues(ctx, biases))
+	logits, err = small.Predict(ctx, test.X, nil)
+	require.NoError(t, err)
+	after := right(logits)
+	t.Logf("accuracy %.4f, with packed weights %.4f; %d bytes of weights instead of %d", before, after, bytes, weights)
 	assert.GreaterOrEqual(t, after, 0.93)
 	assert.InDelta(t, before, after, 0.01)
 	assert.LessOrEqual(t, 14*bytes, weights)

@@ -80,7 +80,7 @@ var floors = []floor{
 	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "ann", "quant", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"strconv"
 	"time"
 
 	"github.com/concord-compute/concord/nn"
-	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
 	"github.com/concord-compute/concord/tensor"
@@ -19,6 +19,8 @@ import (
 )
 
 const pixels, tested = 784, 2000 // of an image; images that are not learned
+
+var scale = nn.Scale{Factor: 1.0 / 255} // of the pixels
 
 func main() {
 	if err := run(context.Background()); err != nil {
@@ -74,52 +76,43 @@ func compare(ctx context.Context, dev *runtime.Device, learned int) ([]result, e
 	if err != nil {
 		return nil, err
 	}
-	packed, err := pack(ctx, dev, ternary)
+	small, before, after, err := pack(ctx, s, ternary)
 	if err != nil {
 		return nil, err
 	}
-	defer packed.Close()
-
+	results := []result{{name: "float", bytes: before}, {name: "ternary", bytes: after}}
 	x := tensor.From(s, images[len(images)-tested*pixels:], tested, pixels)
-	numbers, err := tensor.Read[float32](ctx, x.Cast(tensor.F32).Mul(1.0/255))
-	if err != nil {
-		return nil, err
-	}
-	results := []result{{name: "float", bytes: packed.before}, {name: "ternary", bytes: packed.bytes}}
-	for i, predict := range []func() ([]int64, error){
-		func() ([]int64, error) {
-			logits, err := float.Predict(ctx, x, nil)
-			if err != nil {
-				return nil, err
-			}
-			return tensor.Read[int64](ctx, logits.ArgMax(-1))
-		},
-		func() ([]int64, error) { return packed.predict(ctx, s, numbers) },
-	} {
-		if err := results[i].measure(labels[len(labels)-tested:], predict); err != nil {
+	for i, m := range []*nn.Model{float, small} {
+		if err := results[i].measure(ctx, m, x, labels[len(labels)-tested:]); err != nil {
 			return nil, err
 		}
 	}
 	return results, nil
 }
 
-// measure compares what predict says with the labels, and notes the fastest of three calls.
-func (r *result) measure(labels []byte, predict func() ([]int64, error)) error {
-	says, err := predict() // the first call also builds kernels
-	if err != nil {
-		return err
-	}
-	for i, digit := range says {
-		if digit == int64(labels[i]) {
-			r.accuracy += 1.0 / tested
-		}
-	}
-	for range 3 {
+// measure compares what a network says of images with their labels, and notes the fastest of three calls.
+func (r *result) measure(ctx context.Context, m *nn.Model, images *tensor.Tensor, labels []byte) error {
+	for i := range 4 { // the first call also builds kernels
 		start := time.Now()
-		if _, err := predict(); err != nil {
+		logits, err := m.Predict(ctx, images, nil)
+		if err != nil {
 			return err
 		}
-		r.rate = max(r.rate, tested/time.Since(start).Seconds())
+		says, err := tensor.Read[int64](ctx, logits.ArgMax(-1))
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			r.rate = max(r.rate, tested/time.Since(start).Seconds())
+			continue
+		}
+		right := 0
+		for i, digit := range says {
+			if digit == int64(labels[i]) {
+				right++
+			}
+		}
+		r.accuracy = float64(right) / tested
 	}
 	return nil
 }
@@ -140,7 +133,7 @@ func unpack(file []byte, header int) ([]byte, error) {
 // train returns a network of float weights, or one of ternary weights that begins with the values of from.
 func train(ctx context.Context, s *tensor.Scope, digits nn.Data, from *nn.Model, epochs int) (*nn.Model, error) {
 	ternary := from != nil
-	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.U8, Shape: []int{pixels}}, nn.Scale{Factor: 1.0 / 255},
+	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.U8, Shape: []int{pixels}}, scale,
 		nn.Dense{Out: 128, Act: nn.ReLU, Ternary: ternary}, nn.Dense{Out: 64, Act: nn.ReLU, Ternary: ternary}, nn.Dense{Out: 10, Ternary: ternary})
 	if err != nil {
 		return nil, err
@@ -165,79 +158,25 @@ func train(ctx context.Context, s *tensor.Scope, digits nn.Data, from *nn.Model,
 	return m, err
 }
 
-// network is a network of packed weights on a device.
-type network struct {
-	dev           *runtime.Device
-	weights       []*quant.Prepared
-	biases        []*tensor.Tensor
-	bytes, before int // of the weights, and of as many float32
-}
-
-// pack packs the weights of the three layers for products on a device.
-func pack(ctx context.Context, dev *runtime.Device, m *nn.Model) (*network, error) {
-	n := &network{dev: dev}
-	for _, layer := range []string{"1", "2", "3"} { // layer 0 scales the pixels
-		w := m.Value(layer + ".weight")
-		packed, err := nn.PackTernary(ctx, w)
-		if err == nil {
-			var p *quant.Prepared
-			if p, err = quant.Prepare(ctx, dev, packed); err == nil {
-				n.weights = append(n.weights, p)
-			}
-		}
+// pack returns the network with packed weights in the place of those that it has learned, and the bytes of the weights before and after.
+func pack(ctx context.Context, s *tensor.Scope, m *nn.Model) (small *nn.Model, before, after int, err error) {
+	layers, biases := []nn.Layer{scale}, map[string]*tensor.Tensor{}
+	for i, act := range []nn.Activation{nn.ReLU, nn.ReLU, nn.Linear} {
+		name := strconv.Itoa(i + 1) // layer 0 scales the pixels
+		w := m.Value(name + ".weight")
+		matrix, err := nn.PackTernary(ctx, w)
 		if err != nil {
-			n.Close()
-			return nil, err
+			return nil, 0, 0, err
 		}
-		n.biases = append(n.biases, m.Value(layer+".bias"))
-		n.bytes, n.before = n.bytes+len(packed.Data), n.before+4*w.Len()
-	}
-	return n, nil
-}
-
-// predict returns the digits that images show.
-func (n *network) predict(ctx context.Context, s *tensor.Scope, images []float32) ([]int64, error) {
-	step := s.Scope()
-	defer step.Close()
-	x, rows := images, len(images)/pixels
-	for i, w := range n.weights {
-		y, err := multiply(ctx, n.dev, w, x, rows)
+		packed, err := tensor.NewTernary(s, matrix)
 		if err != nil {
-			return nil, err
+			return nil, 0, 0, err
 		}
-		t := tensor.From(step, y, rows, w.Rows).Add(n.biases[i])
-		if i == len(n.weights)-1 {
-			return tensor.Read[int64](ctx, t.ArgMax(-1))
-		}
-		if x, err = tensor.Read[float32](ctx, t.Relu()); err != nil {
-			return nil, err
-		}
+		layers, biases[name+".bias"] = append(layers, nn.Packed{Weight: packed, Act: act}), m.Value(name+".bias")
+		before, after = before+4*w.Len(), after+len(matrix.Data)
 	}
-	return nil, nil
-}
-
-// multiply returns the product of rows of activations, which the device rounds to 8 bits, with packed weights.
-func multiply(ctx context.Context, dev *runtime.Device, w *quant.Prepared, x []float32, rows int) ([]float32, error) {
-	in, err := runtime.Upload(ctx, dev, x)
-	if err != nil {
-		return nil, err
+	if small, err = nn.Build(ctx, s, 1, m.In, layers...); err != nil {
+		return nil, 0, 0, err
 	}
-	defer in.Close()
-	out, err := runtime.Alloc[float32](dev, rows*w.Rows)
-	if err != nil {
-		return nil, err
-	}
-	defer out.Close()
-	if err := w.Mul(out, in, rows); err != nil {
-		return nil, err
-	}
-	y := make([]float32, rows*w.Rows)
-	return y, runtime.Read(ctx, out, y)
-}
-
-// Close gives the memory of the weights back.
-func (n *network) Close() {
-	for _, w := range n.weights {
-		w.Close()
-	}
+	return small, before, after, small.SetValues(ctx, biases)
 }

@@ -147,6 +147,17 @@ func TestSkippingEnds(t *testing.T) {
 	assert.Equal(t, []int{32, 32, 32, 32}, h.Skipped, "and more in the fifth epoch, until the reciprocal of the scale is infinite")
 }
 
+// The scale of a long training without an infinite gradient stays finite.
+func TestScaleEndsToGrow(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	ok := tensor.From(s, []bool{true})
+	for _, c := range [][2]float32{{65536, 131072}, {1 << 23, 1 << 24}, {1 << 24, 1 << 24}, {math.MaxFloat32, 1 << 24}} {
+		next, err := tensor.Read[float32](t.Context(), rescaled(tensor.From(s, []float32{c[0], 1999}), ok))
+		require.NoError(t, err)
+		assert.Equal(t, []float32{c[1], 0}, next)
+	}
+}
+
 // A cosine does not depend on how long the rows are.
 func TestCosineOfShortAndLongRows(t *testing.T) {
 	s := scopeOn(t, "cpu:0")

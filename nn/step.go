@@ -187,11 +187,15 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate, ok *tensor.Te
 	return tensor.Where(ok, next, w), tensor.Where(ok, count, vars[atCount]), states
 }
 
+// mostScale is the largest factor of the loss: with it the least gradient that a half can be is 1 already, and without a limit a long training without an infinite
+// gradient would arrive at an infinite factor, from which no half leads back.
+const mostScale = 1 << 24
+
 // rescaled returns the next factor of the loss, and the steps since it changed.
 func rescaled(scale, ok *tensor.Tensor) *tensor.Tensor {
 	factor, clean := scale.Narrow(0, 0, 1), scale.Narrow(0, 1, 1).Add(1)
 	grown := clean.Ge(2000)
-	factor = tensor.Where(ok, tensor.Where(grown, factor.Mul(2), factor), factor.Mul(0.5))
+	factor = tensor.Where(ok, tensor.Where(grown, factor.Mul(2).Minimum(mostScale), factor), factor.Mul(0.5))
 	return tensor.Concat(0, factor, tensor.Where(ok.And(grown.Not()), clean, 0))
 }
 

@@ -108,7 +108,10 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 }
 
 func name(t *Tensor) string {
-	if t.op == nil {
+	switch {
+	case t.title != "":
+		return t.title
+	case t.op == nil:
 		return "data"
 	}
 	return t.op.String()

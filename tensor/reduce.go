@@ -269,7 +269,7 @@ func (t *Tensor) LogSumExp(axes ...int) *Tensor {
 	}
 	m := t.Max(axes...).StopGradient()
 	m = Where(m.Abs().Eq(math.Inf(1)), 0, m)
-	return t.Sub(m.keep(t, axes)).Exp().Sum(axes...).Log().Add(m)
+	return t.Sub(m.keep(t, axes)).Exp().Sum(axes...).Log().Add(m).called("log sum exp", t)
 }
 
 // Softmax returns e^t divided by its sum over an axis. A row with NaN or +∞, or of -∞ alone, becomes NaN.
@@ -278,7 +278,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 		t = t.Cast(F64)
 	}
 	e := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis})).Exp()
-	return e.Mul(e.Sum(axis).Reciprocal().keep(t, []int{axis})) // a quotient for each row, since products are faster
+	return e.Mul(e.Sum(axis).Reciprocal().keep(t, []int{axis})).called("softmax", t) // a quotient for each row, since products are faster
 }
 
 // LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).
@@ -287,5 +287,5 @@ func (t *Tensor) LogSoftmax(axis int) *Tensor {
 		t = t.Cast(F64)
 	}
 	d := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis}))
-	return d.Sub(d.Exp().Sum(axis).Log().keep(t, []int{axis}))
+	return d.Sub(d.Exp().Sum(axis).Log().keep(t, []int{axis})).called("log softmax", t)
 }

@@ -36,6 +36,7 @@ type Tensor struct {
 	args  []*Tensor
 	err   error
 	stop  bool   // gradients do not pass it
+	title string // the operation that the program asked for, if that is several, of which op is the last; or ""
 	data  *array // what has been computed, or nil; guarded by the engine's lock
 }
 
@@ -99,6 +100,15 @@ func (e *Error) Unwrap() error { return e.Err }
 // fail returns a tensor with a mistake. The place is the nearest caller outside this package.
 func fail(s *Scope, op string, err error) *Tensor {
 	return &Tensor{scope: s, err: &Error{op, caller(), err}}
+}
+
+// called gives the result of several operations the name of the one that the program asked for: in String, and in a mistake that of does not have.
+func (t *Tensor) called(name string, of *Tensor) *Tensor {
+	if e, ok := t.err.(*Error); ok && of.err == nil {
+		return &Tensor{scope: t.scope, err: &Error{name, e.Place, e.Err}}
+	}
+	t.title = name
+	return t
 }
 
 func failf(s *Scope, op string, kind error, format string, args ...any) *Tensor {

@@ -249,6 +249,12 @@ func TestString(t *testing.T) {
 	assert.Equal(t, "bool[2] [ true false]", From(s, []bool{true, false}).String())
 	assert.Equal(t, "f64[] 0.33333", From(s, []float64{1.0 / 3}).String())
 	assert.Equal(t, "i8[0] []", From(s, []int8{}).String())
+	for name, f := range map[string]func(x *Tensor, axis int) *Tensor{"softmax": (*Tensor).Softmax, "log softmax": (*Tensor).LogSoftmax,
+		"log sum exp": func(x *Tensor, axis int) *Tensor { return x.LogSumExp(axis) }} {
+		assert.Contains(t, f(x, 1).String(), " = "+name+", not computed")
+		assert.Contains(t, f(x, 7).String(), "error: "+name+": tensor: shapes do not fit: ")
+		assert.Contains(t, f(x.MatMul(x), 7).String(), "error: matmul: ", "the first mistake")
+	}
 	assert.Contains(t, x.MatMul(x).String(), "error: matmul: tensor: shapes do not fit: [2 3] by [2 3] (tensor/tensor_test.go:")
 }
 

@@ -3,11 +3,13 @@ package main
 // concord explain: the kernels that compute an expression of tensors.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
+	"go/scanner"
 	"go/token"
 	"reflect"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -226,15 +229,32 @@ func argumentTensor(s *tensor.Scope, text string, seed uint64) (name string, t *
 
 // eval returns the tensors of the last statement.
 func (f *formula) eval(args []*tensor.Tensor) (results []*tensor.Tensor, err error) {
-	file, err := parser.ParseFile(token.NewFileSet(), "", "package p; func f() {\n"+f.text+"\n}", parser.SkipObjectResolution)
+	const before = "package p; func f() {"
+	file, err := parser.ParseFile(token.NewFileSet(), "", before+f.text+"\n}", parser.SkipObjectResolution)
 	if err != nil {
+		if list, ok := errors.AsType[scanner.ErrorList](err); ok {
+			// What is found behind the text is not the user's.
+			says, _, _ := strings.Cut(list[0].Msg, ", found '}'")
+			err = fmt.Errorf("%s, %s", placeIn(f.text, list[0].Pos.Offset-len(before)), says)
+		}
 		return nil, fmt.Errorf("%q is not an expression of Go: %w", f.text, err)
 	}
 	known := map[string]*tensor.Tensor{}
 	for i, n := range f.names {
 		known[n] = args[i]
 	}
-	e := evaluator{known}
+	e := evaluator{known, func(x ast.Node) string {
+		at := x.Pos()
+		switch x := x.(type) {
+		case *ast.BinaryExpr:
+			at = x.OpPos
+		case *ast.CallExpr:
+			if f, ok := x.Fun.(*ast.SelectorExpr); ok {
+				at = f.Sel.Pos()
+			}
+		}
+		return placeIn(f.text, int(at-file.FileStart)-len(before))
+	}}
 	for _, s := range file.Decls[0].(*ast.FuncDecl).Body.List {
 		switch s := s.(type) {
 		case *ast.ExprStmt:
@@ -242,7 +262,7 @@ func (f *formula) eval(args []*tensor.Tensor) (results []*tensor.Tensor, err err
 		case *ast.AssignStmt:
 			results, err = e.assign(s)
 		default:
-			err = fmt.Errorf("%T is neither an expression nor an assignment", s)
+			err = fmt.Errorf("%s is neither an expression nor an assignment", e.place(s))
 		}
 		if err != nil {
 			return nil, err
@@ -251,16 +271,27 @@ func (f *formula) eval(args []*tensor.Tensor) (results []*tensor.Tensor, err err
 	if len(results) == 0 {
 		return nil, fmt.Errorf("%q has no result", f.text)
 	}
-	for _, r := range results {
-		if r.Err() != nil {
-			return nil, r.Err()
-		}
-	}
 	return results, nil
 }
 
+// placeIn says where an offset is in a text, for those who wrote it.
+func placeIn(text string, offset int) string {
+	if offset >= len(text) {
+		return "at the end"
+	}
+	offset = max(offset, 0)
+	line, column := 1+strings.Count(text[:offset], "\n"), 1+utf8.RuneCountInString(text[strings.LastIndexByte(text[:offset], '\n')+1:offset])
+	if strings.Contains(text, "\n") {
+		return fmt.Sprintf("line %d, column %d", line, column)
+	}
+	return fmt.Sprintf("column %d", column)
+}
+
 // evaluator computes expressions of tensors with names.
-type evaluator struct{ names map[string]*tensor.Tensor }
+type evaluator struct {
+	names map[string]*tensor.Tensor
+	place func(ast.Node) string // in the user's text
+}
 
 func (e evaluator) assign(s *ast.AssignStmt) ([]*tensor.Tensor, error) {
 	if len(s.Rhs) != 1 {
@@ -310,8 +341,38 @@ func (e evaluator) one(x ast.Expr) (*tensor.Tensor, error) {
 	return list[0], nil
 }
 
-// value returns a tensor, several, or a number.
+// mistake is an error with its place.
+type mistake struct{ error }
+
+func (m mistake) Unwrap() error { return m.error }
+
+// value returns a tensor, several, or a number. An error has the place of the innermost expression that is wrong.
 func (e evaluator) value(x ast.Expr) (any, error) {
+	v, err := e.plainValue(x)
+	if err == nil {
+		ts, _ := v.([]*tensor.Tensor)
+		if t, ok := v.(*tensor.Tensor); ok {
+			ts = []*tensor.Tensor{t}
+		}
+		for _, t := range ts {
+			err = cmp.Or(err, t.Err())
+		}
+	}
+	if err == nil {
+		return v, nil
+	}
+	if _, ok := errors.AsType[mistake](err); !ok {
+		if t, ok := errors.AsType[*tensor.Error](err); ok {
+			err = &tensor.Error{Op: t.Op, Place: e.place(x), Err: t.Err} // instead of the place in this program
+		} else {
+			err = fmt.Errorf("%w (%s)", err, e.place(x))
+		}
+		err = mistake{err}
+	}
+	return nil, err
+}
+
+func (e evaluator) plainValue(x ast.Expr) (any, error) {
 	switch x := x.(type) {
 	case *ast.ParenExpr:
 		return e.value(x.X)
@@ -446,7 +507,7 @@ func (e evaluator) method(t *tensor.Tensor, name string, args []any) (any, error
 func invoke(name string, f reflect.Value, args []any) (any, error) {
 	t := f.Type()
 	if n := t.NumIn(); len(args) < n && !(t.IsVariadic() && len(args) == n-1) || len(args) > n && !t.IsVariadic() {
-		return nil, fmt.Errorf("%s takes %d arguments, not %d", name, n, len(args))
+		return nil, fmt.Errorf("%s takes %s, not %d", name, quantity(n, "argument"), len(args))
 	}
 	var in []reflect.Value
 	for i, a := range args {

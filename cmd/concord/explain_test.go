@@ -23,13 +23,17 @@ func TestExplain(t *testing.T) {
 	assert.Greater(t, d["tasks_without_fusion"], float64(len(d["tasks"].([]any))))
 
 	for expression, says := range map[string]string{
-		"y + 1":          `there is no tensor "y"`,
-		"x.frobnicate()": `tensors have no method "frobnicate"`,
-		"x.softmax()":    "softmax takes 1 arguments, not 0",
-		"x.matmul(x)":    "shapes do not fit: [64 32] by [64 32]",
-		"x +":            "is not an expression of Go",
-		"for {}":         "is neither an expression nor an assignment",
-		"x.rank()":       "rank does not return tensors",
+		"y + 1":                               "there is no tensor \"y\" (column 1)\n",
+		"x.frobnicate()":                      "tensors have no method \"frobnicate\" (column 3)\n",
+		"x.softmax()":                         "softmax takes 1 argument, not 0 (column 3)",
+		"x.matmul(x).exp() + x":               "concord: matmul: tensor: shapes do not fit: [64 32] by [64 32] (column 3)\n",
+		"y := x.exp()\nz := y + x.softmax(7)": "concord: softmax: tensor: shapes do not fit: axis 7 of shape [64 32] (line 2, column 12)\n",
+		"x.exp() * (x + x.t())":               "(column 14)\n",
+		"grad(x, x)":                          "(column 1)\n",
+		"x +":                                 "is not an expression of Go: at the end, expected operand\n",
+		"x + ) y":                             "is not an expression of Go: column 5, expected operand, found ')'\n",
+		"for {}":                              "column 1 is neither an expression nor an assignment",
+		"x.rank()":                            "rank does not return tensors",
 	} {
 		status, _, stderr = concord("explain", expression, "x=f32[64,32]")
 		assert.Equal(t, exitUsage, status, expression)

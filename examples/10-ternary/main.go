@@ -71,7 +71,7 @@ func compare(ctx context.Context, dev *runtime.Device, learned int) ([]result, e
 	if err != nil {
 		return nil, err
 	}
-	// The ternary network begins with what the other one has learned, and learns to do with fewer values.
+	// The ternary network begins with what the other one has learned, and learns to do with fewer values. So it has seen the images more often.
 	ternary, err := train(ctx, s, digits, float, 3)
 	if err != nil {
 		return nil, err

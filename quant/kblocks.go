@@ -16,8 +16,17 @@ const (
 	q6kBytes = 128 + 64 + 16 + 2
 )
 
-// near rounds to the nearest whole number, halves to even.
-func near(x float32) int { return int(math.RoundToEven(float64(x))) }
+// mostNear is the largest number that ggml rounds.
+const mostNear = 1<<22 - 1
+
+// near rounds to the nearest whole number, halves to even. NaN is 0 and numbers beyond mostNear are that, on every processor: steps for numbers that are too
+// small for their reciprocals are infinite.
+func near(x float32) int {
+	if x != x {
+		return 0
+	}
+	return int(math.RoundToEven(float64(max(-mostNear, min(mostNear, x)))))
+}
 
 func clamp(x, low, high int) int { return max(low, min(high, x)) }
 
@@ -179,7 +188,7 @@ func encodeQ4K(_ Layout, to codes, x []float32) error {
 		}
 		s := data[4:16]
 		for j, f := range fits {
-			scale, least := min(63, byte(near(step.scale*f.scale))), min(63, byte(near(step.least*f.least)))
+			scale, least := byte(clamp(near(step.scale*f.scale), 0, 63)), byte(clamp(near(step.least*f.least), 0, 63))
 			if j < 4 {
 				s[j], s[j+4] = scale, least
 			} else {

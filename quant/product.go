@@ -24,7 +24,7 @@ type Prepared struct {
 	multiply   *runtime.Kernel // w2a8
 }
 
-// mostCols is a number of columns whose sums of products, from -127 to 127 each, fit into 32 bits.
+// mostCols is a number of columns whose sums of activations and of products, from -127 to 127 each, fit into 32 bits.
 const mostCols = 1 << 24
 
 // Prepare copies weights to a device, as Words has them and with its errors. m is not kept.

@@ -655,6 +655,30 @@ func TestParseFormat(t *testing.T) {
 	assert.False(t, Format(200).ReadOnly())
 }
 
+// Rounding has the same results on every processor, and so have blocks of numbers that are too small for their reciprocals.
+func TestNear(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, c := range []struct {
+		x    float32
+		want int
+	}{{0.5, 0}, {1.5, 2}, {-2.5, -2}, {63.49, 63}, {mostNear, mostNear}, {-1e30, -mostNear}, {inf, mostNear}, {-inf, -mostNear}, {nan, 0}} {
+		assert.Equal(t, c.want, near(c.x), "%v", c.x)
+	}
+	for _, f := range []Format{Q4K, Q6K} {
+		x := make([]float32, 256)
+		for i := range x {
+			x[i] = float32(i%5-1) * math.SmallestNonzeroFloat32
+		}
+		m, err := Pack(Layout{Format: f, Rows: 1, Cols: 256}, x)
+		require.NoError(t, err)
+		require.NoError(t, Decode(x, m))
+		assert.Equal(t, make([]float32, 256), x, "%v", f)
+		if f == Q4K { // the least number has code 0 and all others the last one
+			assert.Equal(t, []byte{0xf0, 0xff, 0xff, 0x0f}, m.Data[16:20])
+		}
+	}
+}
+
 func TestActivations(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(9, 10))
 	for _, cols := range []int{1, 3, 16, 33, 300} {
@@ -686,6 +710,8 @@ func TestActivations(t *testing.T) {
 		}
 		require.NoError(t, Activations(q, scales, nil, x, cols))
 	}
+	wide := make([]float32, mostCols+1)
+	assert.ErrorIs(t, Activations(make([]int8, len(wide)), make([]float32, 1), make([]int32, 1), wide, len(wide)), driver.ErrTooLarge)
 	x := []float32{1, 2, float32(math.NaN()), 4}
 	q, scales := make([]int8, 4), make([]float32, 2)
 	assert.ErrorIs(t, Activations(q, scales, nil, x, 2), driver.ErrNumerical)

@@ -91,6 +91,12 @@ func (f *quantizeFlags) settings() (l quant.Layout, method quant.Method, err err
 			return l, 0, usagef("--method %q is not exact, absmean or absmax", f.method)
 		}
 	}
+	switch tiled := l.Format == quant.MTL1 || l.Format == quant.MTL2; {
+	case tiled && f.tile == "":
+		return l, 0, usagef("--format %v needs --tile, the rows, columns and rows of sub-blocks, as in 128,96,32", l.Format)
+	case !tiled && f.tile != "":
+		return l, 0, usagef("--tile is for the MTL formats, not for %v", l.Format)
+	}
 	if f.tile != "" {
 		sizes := strings.Split(f.tile, ",")
 		for i, to := range []*int{&l.Tile.BM, &l.Tile.BY, &l.Tile.Sub} {
@@ -172,6 +178,9 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			l.Cols = w.shape[len(w.shape)-1]
 			l.Rows = w.len() / l.Cols
 			padded, err := l.Padded()
+			if err != nil && f.tile != "" {
+				err = fmt.Errorf("%w (--tile %s)", err, f.tile)
+			}
 			if err != nil {
 				return fmt.Errorf("tensor %s: %w", readable(w.name), err)
 			}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -271,7 +273,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	for _, args := range [][]string{
 		{in, out}, {in, out, "--format", "Q9"}, {in, out, "--format", "I2_S"}, {in, out, "--format", "R_A"}, {in, out, "--format", "I2S_M3"}, {in, out, "--format", "Q4_0", "--method", "best"},
 		{in, out, "--format", "MTL1", "--tile", "1,2"}, {in, out, "--format", "MTL1", "--tile", "1,2,x"}, {in, out, "--format", "Q4_0", "--only", "["}, {in, out, "--format", "Q4_0", "--histogram", "x.gif"},
-		{in, in, "--format", "Q4_0"}, {"x.bin", out, "--format", "Q4_0"}, {in, "--format", "Q4_0"},
+		{in, out, "--format", "MTL1"}, {in, out, "--format", "Q4_0", "--tile", "128,32,32"}, {in, in, "--format", "Q4_0"}, {"x.bin", out, "--format", "Q4_0"}, {in, "--format", "Q4_0"},
 	} {
 		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
 		assert.Equal(t, exitUsage, status, "%v: %s", args, stderr)
@@ -280,6 +282,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	for _, args := range [][]string{{in, out, "--format", "Q4_0", "--only", "z*"}, {in + ".safetensors", out, "--format", "Q4_0"}, {in, out, "--format", "MTL1", "--tile", "128,32,32"}} {
 		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
 		assert.Equal(t, exitFailed, status, "%v: %s", args, stderr)
+		assert.Equal(t, slices.Contains(args, "--tile"), strings.Contains(stderr, "(--tile 128,32,32)"), stderr)
 		_, err := os.Stat(out)
 		assert.ErrorIs(t, err, os.ErrNotExist)
 	}

@@ -100,6 +100,10 @@ func (s *Session) tell(e profile.Event) {
 	}
 }
 
+// Tell tells the session's observers of something that the program did itself, such as work of its own code on the host. Times
+// are those of driver.Now.
+func (s *Session) Tell(e profile.Event) { s.tell(e) }
+
 // told is for what the host does: from a time of driver.Now until now.
 func (s *Session) told(e profile.Event, start int64) {
 	e.Start, e.End = start, driver.Now()

@@ -316,6 +316,26 @@ func TestObserveFallback(t *testing.T) {
 	require.Len(t, list, 1)
 	assert.Equal(t, "opencl:0", list[0].Device)
 	assert.NotEmpty(t, list[0].Detail)
+
+	// Work of others falls back under the same policy, and is counted and told likewise.
+	assert.True(t, session.MayFallBack(ErrDeviceLost))
+	assert.False(t, session.MayFallBack(ErrDimension))
+	session.FellBack("cpu:0", "product", ErrDeviceLost)
+	assert.EqualValues(t, 2, session.Fallbacks())
+	session.Tell(profile.Event{Kind: profile.Region, Name: "mine"})
+	events, _ := r.Events()
+	last := events[len(events)-2:]
+	assert.Equal(t, "product cpu:0 device lost", last[0].Name+" "+last[0].Device+" "+last[0].Detail)
+	assert.Equal(t, "mine", last[1].Name)
+	strict, err := New(Config{Backends: []driver.Backend{bad, good}, CacheDir: "off", Fallback: Require})
+	require.NoError(t, err)
+	defer strict.Close()
+	assert.False(t, strict.MayFallBack(ErrDeviceLost))
+
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	defer s.Close()
+	assert.NotEqual(t, d.Stream().Number(), s.Number())
 }
 
 func TestRegion(t *testing.T) {

@@ -151,11 +151,11 @@ func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 			d := &Device{core: c}
 			if len(causes) > 0 {
 				d.fallback = errors.Join(causes...)
-				s.noteFallback(c.info.ID, "open", d.fallback)
+				s.FellBack(c.info.ID, "open", d.fallback)
 			}
 			return d, nil
 		}
-		if ctx.Err() != nil || s.cfg.Fallback == Require || !allowsFallback(err) {
+		if ctx.Err() != nil || !s.MayFallBack(err) {
 			return nil, errors.Join(append(causes, err)...)
 		}
 		causes = append(causes, err)
@@ -183,6 +183,12 @@ func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, erro
 	return append(candidates, s.below(candidates[0], all)...), nil
 }
 
+// MayFallBack reports whether another device may do work that failed with err: Config.Fallback does not forbid it, and
+// the error is one of the device, which another need not have.
+func (s *Session) MayFallBack(err error) bool {
+	return s.cfg.Fallback != Require && allowsFallback(err)
+}
+
 // allowsFallback reports whether another device may do the work after the error.
 func allowsFallback(err error) bool {
 	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, ErrFakeDevice) {
@@ -196,8 +202,9 @@ func allowsFallback(err error) bool {
 	return false
 }
 
-// noteFallback counts a fallback, and logs it once per operation and reason.
-func (s *Session) noteFallback(to, op string, cause error) {
+// FellBack is for packages whose work moves from a device where it failed to another, called to: it counts the fallback, tells
+// observers, and logs it once for each operation and reason.
+func (s *Session) FellBack(to, op string, cause error) {
 	s.mu.Lock()
 	s.falls++
 	key := to + "\x00" + op + "\x00" + cause.Error()
@@ -212,7 +219,7 @@ func (s *Session) noteFallback(to, op string, cause error) {
 	}
 }
 
-// Fallbacks returns how often a device stood in for the requested one.
+// Fallbacks returns how often a device stood in for the requested one, when it was opened or for one operation.
 func (s *Session) Fallbacks() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -438,6 +438,9 @@ func (s *Stream) Reset() error {
 // Device returns the name of the stream's device.
 func (s *Stream) Device() string { return s.core.info.ID }
 
+// Number is the stream's number among those of its device, by which profile.Event.Stream names it.
+func (s *Stream) Number() int64 { return s.number }
+
 // Driver returns the backend's own stream, for driver.NativeHandles.
 func (s *Stream) Driver() driver.Stream { return s.present() }
 

@@ -6,5 +6,5 @@
 //	stats.Count(accounts.MatmulOp, rec, took)
 //	fmt.Println(stats.Read().Summary())
 //
-// The program adds the records itself; no other package of Concord does.
+// The program adds the records itself. The Quantizer of package quant does it for its own work.
 package accounts

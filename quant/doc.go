@@ -22,6 +22,12 @@
 // multiplies rows of activations with them. The activations are rounded to bytes as [Activations] does it, and sums of products are exact integers, so that
 // all devices differ by the rounding of three floats at most. Weights of other formats have to be decoded.
 //
+// # Accounts
+//
+// A [Quantizer] does all of this for one device under a context, a budget of memory and the session's policy of fallbacks, and knows
+// what ran where: its Stats and its Receipt are those of package accounts. Encoding and decoding is work of the host on
+// every device, and counts as that; products run on the device. The device is that of [runtime.Open], where "auto" is the best one.
+//
 // # Bytes
 //
 // All implementations, which are vector instructions and Go, write the same bytes and decode the same bits.

@@ -3,6 +3,7 @@ package quant
 // Encoding and decoding of whole matrices: checks, pieces, processors.
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -29,38 +30,126 @@ func (f *fault) Unwrap() error { return f.err }
 func Encode(m Matrix, x []float32) error { return encodeBy(fastest(), m, x) }
 
 func encodeBy(v *provider, m Matrix, x []float32) error {
-	p, err := m.plan(len(x), driver.ErrDimension)
+	p, err := m.planEncode(len(x))
 	if err != nil {
 		return err
 	}
-	if p.encode == nil {
-		return fmt.Errorf("quant: %s is a format that is only read: %w", p.name, driver.ErrUnsupported)
+	return (&coding{provider: v}).encode(&p, m, x)
+}
+
+// planEncode checks a matrix that is to be encoded.
+func (m *Matrix) planEncode(numbers int) (plan, error) {
+	p, err := m.plan(numbers, driver.ErrDimension)
+	if err == nil && p.encode == nil {
+		err = fmt.Errorf("quant: %s is a format that is only read: %w", p.name, driver.ErrUnsupported)
 	}
-	given := x
+	return p, err
+}
+
+// coding is how a matrix is encoded or decoded, in one piece or several, which makes no difference for the result.
+type coding struct {
+	*provider
+	ctx     context.Context                          // asked before each piece, and before each range of it; nil: not asked
+	step    int                                      // numbers of a piece, at least; 0: all
+	scratch int64                                    // bytes of memory for padding; 0: any
+	done    func(numbers, all int)                   // called after each piece; nil: not
+	ran     func(function string, format, on string) // called where a function has run, by several goroutines; nil: not
+}
+
+// groups returns the groups of a piece. A group that alone takes more than the scratch memory is driver.ErrBudget.
+func (c *coding) groups(p *plan, m *Matrix) (int, error) {
+	n := p.groups
+	if c.step > 0 {
+		n = min(n, max(1, c.step/p.numbers))
+	}
+	if m.meant() != m.Cols && c.scratch > 0 {
+		fit := c.scratch / 4 / int64(p.numbers)
+		if fit == 0 {
+			return 0, fmt.Errorf("quant: %s of %d × %d, padded: a group of %d numbers does not fit into %d bytes: %w", p.name, m.Rows, m.Cols, p.numbers, c.scratch, driver.ErrBudget)
+		}
+		n = int(min(int64(n), fit))
+	}
+	return n, nil
+}
+
+// pieces calls f for each piece in order, with its groups and memory for its numbers where rows are padded.
+func (c *coding) pieces(p *plan, m *Matrix, f func(lo, hi int, padded []float32) error) error {
+	size, err := c.groups(p, m)
+	if err != nil {
+		return err
+	}
+	var padded []float32
 	if m.meant() != m.Cols {
-		x = make([]float32, p.total)
-		for r := range m.Rows {
-			copy(x[r*m.Cols:], given[r*m.K:(r+1)*m.K])
+		padded = make([]float32, min(size*p.numbers, p.total))
+	}
+	for lo := 0; lo < p.groups; lo += size {
+		hi := min(lo+size, p.groups)
+		if err := c.live(); err != nil {
+			return err
+		}
+		if err := f(lo, hi, padded); err != nil {
+			return err
+		}
+		if c.done != nil {
+			c.done(min(hi*p.numbers, p.total), p.total)
 		}
 	}
+	return nil
+}
+
+// live returns why the context has ended, or nil.
+func (c *coding) live() error {
+	if c.ctx == nil || c.ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("quant: %w", context.Cause(c.ctx))
+}
+
+// note notes what ran.
+func (c *coding) note(function string, f Format, on string) {
+	if c.ran != nil {
+		c.ran(function, f.String(), on)
+	}
+}
+
+func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 	var scale float32
-	if p.tail {
-		scale, err = v.largest(x)
+	var err error
+	if p.tail { // zeros of padding make no difference
+		scale, err = c.largest(x)
+		c.note("largest", p.Format, c.name)
 	}
 	if err == nil {
-		err = spread(p.groups, p.numbers, func(lo, hi int) error {
-			to, part := p.part(&m, lo, hi), x[lo*p.numbers:min(hi*p.numbers, p.total)]
-			to.scale = scale
-			if v.encode(p.Format, to, part) {
-				return nil
+		err = c.pieces(p, &m, func(lo, hi int, padded []float32) error {
+			first, last := lo*p.numbers, min(hi*p.numbers, p.total)
+			part := padded
+			if part == nil {
+				part = x[first:last]
+			} else {
+				part = part[:last-first]
+				clear(part)
+				m.own(first, last, func(own, in, n int) { copy(part[in:in+n], x[own:]) })
 			}
-			return at(p.codec.encode(p.Layout, to, part), lo*p.numbers)
+			err := spread(hi-lo, p.numbers, func(a, b int) error {
+				if err := c.live(); err != nil {
+					return err
+				}
+				to, part := p.part(&m, lo+a, lo+b), part[a*p.numbers:min(b*p.numbers, len(part))]
+				to.scale = scale
+				if c.provider.encode(p.Format, to, part) {
+					c.note("encode", p.Format, c.name)
+					return nil
+				}
+				c.note("encode", p.Format, plain.name)
+				return at(p.codec.encode(p.Layout, to, part), first+a*p.numbers)
+			})
+			if f, ok := err.(*fault); ok { // padding is never at fault
+				f.at = f.at/m.Cols*m.meant() + f.at%m.Cols
+			}
+			return err
 		})
 	}
 	if f, ok := err.(*fault); ok {
-		if k := m.meant(); k != m.Cols { // padding is never at fault
-			f.at = f.at/m.Cols*k + f.at%m.Cols
-		}
 		return fmt.Errorf("quant: %s: %w", p.name, f)
 	}
 	if err == nil && p.tail {
@@ -68,6 +157,17 @@ func encodeBy(v *provider, m Matrix, x []float32) error {
 		binary.LittleEndian.PutUint32(m.Data[p.data:], math.Float32bits(scale))
 	}
 	return err
+}
+
+// own calls f for the numbers that are meant among those from place lo to hi of the padded matrix: n of them, from a place among the
+// meant ones and a place behind lo.
+func (m *Matrix) own(lo, hi int, f func(own, in, n int)) {
+	for i := lo; i < hi; i += m.Cols - i%m.Cols {
+		row, col := i/m.Cols, i%m.Cols
+		if n := min(m.meant()-col, hi-i); n > 0 {
+			f(row*m.meant()+col, i-lo, n)
+		}
+	}
 }
 
 // at moves the place of a fault.
@@ -99,23 +199,35 @@ func decodeBy(v *provider, x []float32, m Matrix) error {
 	if err != nil {
 		return err
 	}
-	to := x
-	if m.meant() != m.Cols {
-		to = make([]float32, p.total)
-	}
-	err = spread(p.groups, p.numbers, func(lo, hi int) error {
-		from, part := p.part(&m, lo, hi), to[lo*p.numbers:min(hi*p.numbers, p.total)]
-		if !v.decode(p.Format, part, from) {
-			p.codec.decode(p.Layout, part, from)
+	return (&coding{provider: v}).decode(&p, x, m)
+}
+
+func (c *coding) decode(p *plan, x []float32, m Matrix) error {
+	return c.pieces(p, &m, func(lo, hi int, padded []float32) error {
+		first, last := lo*p.numbers, min(hi*p.numbers, p.total)
+		to := padded
+		if to == nil {
+			to = x[first:last]
 		}
-		return nil
+		to = to[:last-first]
+		err := spread(hi-lo, p.numbers, func(a, b int) error {
+			if err := c.live(); err != nil {
+				return err
+			}
+			from, part := p.part(&m, lo+a, lo+b), to[a*p.numbers:min(b*p.numbers, len(to))]
+			on := c.name
+			if !c.provider.decode(p.Format, part, from) {
+				on = plain.name
+				p.codec.decode(p.Layout, part, from)
+			}
+			c.note("decode", p.Format, on)
+			return nil
+		})
+		if padded != nil {
+			m.own(first, last, func(own, in, n int) { copy(x[own:own+n], to[in:]) })
+		}
+		return err
 	})
-	if m.meant() != m.Cols {
-		for r := range m.Rows {
-			copy(x[r*m.K:(r+1)*m.K], to[r*m.Cols:])
-		}
-	}
-	return err
 }
 
 // Validate checks a matrix that was not made here: its sizes, that every code is one of the format, and that scales are

@@ -17,7 +17,8 @@ import (
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device
-	k          int // Cols with padding
+	stream     *runtime.Stream // on which Mul queues
+	k          int             // Cols with padding
 	codes, by  *runtime.Buffer
 	program    *runtime.Program
 	quantize   *runtime.Kernel // quantize_rows
@@ -33,7 +34,7 @@ func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, err
 	if err != nil {
 		return nil, err
 	}
-	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, k: len(codes) / m.Rows * 16}
+	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, stream: dev.Stream(), k: len(codes) / m.Rows * 16}
 	if err := p.open(ctx, codes, by); err != nil {
 		p.Close()
 		return nil, err
@@ -170,7 +171,7 @@ func (p *Prepared) launch(k *runtime.Kernel, sizes []int, args ...any) error {
 	if err != nil {
 		return err
 	}
-	return p.dev.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, args...)
+	return p.stream.Launch(k, runtime.Grid{Items: items, Group: group}, args...)
 }
 
 // Close gives the memory back, once queued products are done; it does not wait. Closing twice does nothing.

@@ -22,6 +22,8 @@ import (
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/quant/gguf"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/accounts"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -57,7 +59,8 @@ such as the optimizer's states, are left out.
 The I2S and MTL formats store numbers that are -s, 0 and s already. --method makes such numbers of others:
 absmean takes the mean magnitude of a tensor for s, as in training, and absmax the largest.
 
---report prints what it cost: the ratio of signal to noise in dB, and the largest error. --histogram draws
+--report prints what it cost: the ratio of signal to noise in dB, and the largest error; the time of encoding and
+decoding, and the functions that did it. --histogram draws
 the errors of all quantized numbers, in units of their tensor's root mean square.`,
 		Example: `  concord quantize model.safetensors model.gguf --format Q4_0 --report
   concord quantize model.gguf ternary.gguf --format TQ2_0 --method absmean --only '*.weight' --histogram errors.png`,
@@ -164,8 +167,27 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			return training
 		})
 	}
+	session, err := a.open(runtime.Config{})
+	if err != nil {
+		return err
+	}
+	dev, err := session.Open(ctx, "cpu:0") // codecs work on the host, wherever products run
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
 	bar := a.progress(len(m.weights))
 	defer bar.end()
+	var name string // of the tensor under way
+	quantizer, err := quant.NewQuantizer(dev, quant.QuantizerOptions{Progress: func(done, all int) {
+		if done < all {
+			bar.doing(fmt.Sprintf("%s, %d %%", readable(name), int64(done)*100/int64(all)))
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	defer quantizer.Close()
 	many := 0
 	for _, w := range m.weights {
 		e, err := w.entry()
@@ -197,9 +219,13 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 				if err != nil {
 					return nil, err
 				}
-				packed, quality, err := pack(l, method, x, counts, f.picture != "")
+				name = w.name
+				packed, back, quality, err := pack(ctx, quantizer, padded, l.Cols, method, x)
 				if err != nil {
 					return nil, fmt.Errorf("%w%s", err, adviceFor(err, l.Format, method))
+				}
+				if f.picture != "" {
+					counts.add(x, back, math.Sqrt(quality.Signal/float64(len(x))))
 				}
 				all.Add(quality)
 				snr, worst := number(quality.SNR), number(quality.MaxError)
@@ -223,7 +249,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			return err
 		}
 	}
-	return a.tellQuantized(in, out, list, leftOut, all, f.report)
+	return a.tellQuantized(in, out, list, leftOut, all, quantizer, f.report)
 }
 
 // watched returns the function for the data of an entry, made of the mapped file in, with progress. It ends with the context.
@@ -250,34 +276,34 @@ func adviceFor(err error, f quant.Format, m quant.Method) string {
 	return fmt.Sprintf(" (%v stores ternary numbers; --method absmean makes them)", f)
 }
 
-// pack quantizes numbers by a method, and measures the result.
-func pack(l quant.Layout, method quant.Method, x []float32, counts *errorCounts, count bool) (quant.Matrix, quant.Quality, error) {
+// pack quantizes rows of k numbers by a method, and measures the result. back are the numbers that it decodes to.
+func pack(ctx context.Context, q *quant.Quantizer, l quant.Layout, k int, method quant.Method, x []float32) (m quant.Matrix, back []float32, quality quant.Quality, err error) {
 	y := x
 	if method != 0 {
 		s, err := quant.Scale(method, x)
 		if err != nil {
-			return quant.Matrix{}, quant.Quality{}, err
+			return m, nil, quality, err
 		}
 		y = make([]float32, len(x))
 		if s > 0 {
 			if err := quant.Ternary(y, x, s); err != nil {
-				return quant.Matrix{}, quant.Quality{}, err
+				return m, nil, quality, err
 			}
 		}
 	}
-	m, err := quant.Pack(l, y)
-	if err != nil {
-		return quant.Matrix{}, quant.Quality{}, err
+	if m, err = quant.New(l); err != nil {
+		return m, nil, quality, err
 	}
-	back := make([]float32, len(x))
-	if err := quant.Decode(back, m); err != nil {
-		return quant.Matrix{}, quant.Quality{}, err
+	m.K = k
+	if err = q.Encode(ctx, m, y); err != nil {
+		return m, nil, quality, err
 	}
-	q, err := quant.Measure(x, back)
-	if err == nil && count {
-		counts.add(x, back, math.Sqrt(q.Signal/float64(len(x))))
+	back = make([]float32, len(x))
+	if err = q.Decode(ctx, back, m); err != nil {
+		return m, nil, quality, err
 	}
-	return m, q, err
+	quality, err = quant.Measure(x, back)
+	return m, back, quality, err
 }
 
 // errorCounts is a histogram of errors in units of the root mean square of their tensor, from -1 to 1. What lies beyond is in the
@@ -300,7 +326,7 @@ func matches(patterns []string, name string) bool {
 }
 
 // tellQuantized prints the result.
-func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string, all quant.Quality, report bool) error {
+func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string, all quant.Quality, q *quant.Quantizer, report bool) error {
 	before, after := 0, 0
 	for _, q := range list {
 		before, after = before+q.Before, after+q.Bytes
@@ -315,7 +341,10 @@ func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string,
 			MaxError number       `json:"max_error"`
 			Tensors  []*quantized `json:"tensors"`
 			LeftOut  []string     `json:"left_out,omitempty"` // of a checkpoint's training
-		}{in, out, before, after, number(all.SNR), number(all.MaxError), list, leftOut})
+
+			Summary string           `json:"summary"`
+			Receipt accounts.Receipt `json:"receipt"`
+		}{in, out, before, after, number(all.SNR), number(all.MaxError), list, leftOut, q.Stats().Summary(), q.Receipt()})
 	}
 	if report {
 		t := &table{}
@@ -328,6 +357,7 @@ func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string,
 			t.add(cells...)
 		}
 		t.write(a.stdout, "")
+		fmt.Fprintf(a.stdout, "%s\nRan: %s\n", q.Stats().Summary(), strings.Join(q.Receipt().Kernels, ", "))
 	}
 	if len(leftOut) > 0 {
 		fmt.Fprintf(a.stdout, "%s is a checkpoint: %d tensors of its training, such as the optimizer's states, were left out\n", readable(in), len(leftOut))

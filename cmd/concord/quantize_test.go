@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,6 +20,7 @@ import (
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/quant/gguf"
+	"github.com/concord-compute/concord/runtime/accounts"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -46,6 +50,8 @@ func TestQuantize(t *testing.T) {
 	assert.Contains(t, stdout, "b.weight  [2, 2, 32]  F16   Q8_0  136 B   exact    0\n")
 	assert.Contains(t, stdout, "a.bias    [2]         F32   F32   8 B     -        -\n")
 	assert.Contains(t, stdout, "became 1.1 KiB, signal to noise 48.9 dB")
+	assert.Contains(t, stdout, "Device: CPU | Total: 4 ops (4 quantize, 0 matmul) | Time: ")
+	assert.Regexp(t, `\nRan: encode Q8_0 \w+, decode Q8_0 \w+\n`, stdout)
 	png, err := os.ReadFile(picture)
 	require.NoError(t, err)
 	assert.Equal(t, "\x89PNG", string(png[:4]))
@@ -71,6 +77,8 @@ func TestQuantize(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	var doc struct {
 		SNR     float64 `json:"snr_db"`
+		Summary string
+		Receipt accounts.Receipt
 		Tensors []struct {
 			Name, From, Format string
 			Shape              []int
@@ -79,6 +87,9 @@ func TestQuantize(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &doc))
 	require.Len(t, doc.Tensors, 4)
+	assert.Contains(t, doc.Summary, "Total: 2 ops (2 quantize, 0 matmul)")
+	assert.NoError(t, doc.Receipt.Validate())
+	assert.Len(t, doc.Receipt.Kernels, 2)
 	for _, q := range doc.Tensors {
 		switch q.Name {
 		case "a.weight":
@@ -240,6 +251,46 @@ func TestQuantizeHugeShape(t *testing.T) {
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, files)
+}
+
+// countdown is a context that ends when it has been asked some times.
+type countdown struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (c *countdown) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// An interrupt at any moment leaves the file that was there, and nothing beside it.
+func TestQuantizeInterrupted(t *testing.T) {
+	in, _ := smallModel(t)
+	out := textFile(t, "m.gguf", "as it was")
+	for n := int64(0); ; n++ {
+		require.Less(t, n, int64(1000))
+		ctx := &countdown{Context: t.Context()}
+		ctx.left.Store(n)
+		a := newApp(io.Discard, io.Discard)
+		err := a.quantize(ctx, in, out, &quantizeFlags{format: "Q8_0"})
+		if a.session != nil {
+			require.NoError(t, a.session.Close())
+		}
+		if err == nil {
+			assert.Greater(t, n, int64(8))
+			return
+		}
+		require.ErrorIs(t, err, context.Canceled, n)
+		text, err := os.ReadFile(out)
+		require.NoError(t, err)
+		require.Equal(t, "as it was", string(text))
+		files, err := os.ReadDir(filepath.Dir(out))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+	}
 }
 
 // Of a checkpoint the model alone is quantized, and the command says what it left out. Tensors of other files may have any names.

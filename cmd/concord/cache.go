@@ -132,7 +132,7 @@ func (c cacheState) String() string {
 	if c.Dir == "" {
 		return "in memory only, nothing is on disk: " + c.Off
 	}
-	return fmt.Sprintf("%s: %d entries (%d compiles, %d imported), %s of %s", c.Dir, c.Entries, c.Compiles, c.Imported,
+	return fmt.Sprintf("%s: %s (%s, %d imported), %s of %s", c.Dir, quantity(c.Entries, "entry"), quantity(c.Compiles, "compile"), c.Imported,
 		driver.FormatBytes(c.Bytes), driver.FormatBytes(c.Limit))
 }
 
@@ -198,8 +198,8 @@ func (a *app) cacheVerify(ctx context.Context, s *runtime.Session) error {
 			OK      bool     `json:"ok"`
 		}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, len(r.Corrupt) == 0})
 	} else {
-		fmt.Fprintf(a.stdout, "%d entries checked, %s; %d damaged and deleted; %d leftovers deleted\n",
-			r.Checked, driver.FormatBytes(r.Bytes), len(r.Corrupt), r.Temp)
+		fmt.Fprintf(a.stdout, "%s checked, %s; %d damaged and deleted; %s deleted\n",
+			quantity(r.Checked, "entry"), driver.FormatBytes(r.Bytes), len(r.Corrupt), quantity(r.Temp, "leftover"))
 	}
 	if err == nil && len(r.Corrupt) > 0 {
 		err = told{exitFailed}
@@ -223,7 +223,7 @@ func (a *app) cacheClear(_ context.Context, s *runtime.Session) error {
 			Bytes   int64 `json:"bytes"`
 		}{n, bytes}))
 	}
-	fmt.Fprintf(a.stdout, "%d entries deleted, %s\n", n, driver.FormatBytes(bytes))
+	fmt.Fprintf(a.stdout, "%s deleted, %s\n", quantity(n, "entry"), driver.FormatBytes(bytes))
 	return err
 }
 
@@ -269,6 +269,6 @@ func (a *app) tellMoved(how, file string, m kernelcache.Moved) error {
 	if m.Known > 0 {
 		known = fmt.Sprintf("; %d were there already", m.Known)
 	}
-	fmt.Fprintf(a.stdout, "%d entries, %s, %s %s%s\n", m.Entries, driver.FormatBytes(m.Bytes), how, file, known)
+	fmt.Fprintf(a.stdout, "%s, %s, %s %s%s\n", quantity(m.Entries, "entry"), driver.FormatBytes(m.Bytes), how, file, known)
 	return nil
 }

@@ -25,7 +25,7 @@ func TestCacheExportAndImport(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	status, stdout, stderr := concord("cache", "export", bundle)
 	require.Equal(t, exitOK, status, stderr)
-	assert.Contains(t, stdout, "1 entries")
+	assert.Contains(t, stdout, "1 entry, ")
 
 	privateCache(t)
 	_, stdout, _ = concord("cache", "stats")

@@ -238,7 +238,7 @@ func TestCache(t *testing.T) {
 	require.Equal(t, exitOK, status, stderr)
 	status, stdout, _ := concord("cache", "stats")
 	assert.Equal(t, exitOK, status)
-	assert.Contains(t, stdout, "1 entries")
+	assert.Contains(t, stdout, "1 entry (1 compile, 0 imported)")
 	_, stdout, _ = concord("cache", "list", "--json")
 	entries := document(t, stdout)["entries"].([]any)
 	require.Len(t, entries, 1)

@@ -68,9 +68,11 @@ func (t *table) write(w io.Writer, indent string) {
 // width is the number of visible characters.
 func width(s string) int { return utf8.RuneCountInString(escapes.ReplaceAllString(s, "")) }
 
-// quantity returns a text such as "1 epoch" or "2 epochs".
+// quantity returns a text such as "1 epoch" or "2 entries".
 func quantity(n int, noun string) string {
-	if n != 1 {
+	if stem, y := strings.CutSuffix(noun, "y"); n != 1 && y {
+		noun = stem + "ies"
+	} else if n != 1 {
 		noun += "s"
 	}
 	return fmt.Sprintf("%d %s", n, noun)

@@ -153,9 +153,11 @@ int Image::open(const std::string &elf, const std::vector<ImageFacts> &facts, st
     return 2;
   }
   // The loader identifies libraries by path and by inode number, which may be reused. So each load
-  // uses a different path.
+  // uses a different path, also from those of another simulated library, whose counter is another.
   static std::atomic<unsigned> loads;
   std::string path = "/proc/self/fd";
+  for (int bit = 12; bit < 48; bit++)
+    path += reinterpret_cast<uintptr_t>(&loads) >> bit & 1 ? "/." : "//.";
   for (unsigned n = ++loads; n > 0; n /= 2)
     path += n % 2 ? "/." : "//.";
   path += "/" + std::to_string(fd);

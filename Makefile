@@ -183,7 +183,7 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory ./ann
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '^TestDigits$$/^sim-' ./nn
 

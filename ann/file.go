@@ -56,7 +56,7 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 	if f.scaled && f.e.code.Precision == INT8Scaled {
 		c.Scale = f.e.code.scale
 	}
-	return writeIndex(to, c, f.store.parts(len(f.ids)), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
+	return writeIndex(to, c, f.parts(), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
 }
 
 // writeIndex writes a file with a configuration, vectors, and other sections.
@@ -79,6 +79,21 @@ func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ..
 	}
 	err = w.end()
 	return w.at, err
+}
+
+// parts returns a function that reads the stored vectors piece by piece.
+func (f *Flat) parts() func() ([]byte, error) {
+	i, next := 0, f.stores[0].parts(f.place[0].Count)
+	return func() ([]byte, error) {
+		for {
+			part, err := next()
+			if len(part) > 0 || err != nil || i+1 == len(f.stores) {
+				return part, err
+			}
+			i++
+			next = f.stores[i].parts(f.place[i].Count)
+		}
+	}
 }
 
 // parts returns a function that reads the first rows of base piece by piece.
@@ -157,7 +172,10 @@ func readImage(data []byte) (*image, []section, error) {
 	case m.Rows > math.MaxInt/row || len(m.vectors) != m.Rows*row:
 		return corrupt("%d rows of %d components of %v are %d bytes", m.Rows, m.Dim, p, len(m.vectors))
 	}
-	m.ids, m.order = elements[int64](parts["ids"]), elements[uint32](parts["order"])
+	m.ids = elements[int64](parts["ids"])
+	if len(parts["order"]) > 0 {
+		m.order = elements[uint32](parts["order"]) // which is otherwise nil: the vectors were added in the order of their rows
+	}
 	if (m.Kind == "hnsw") != (m.HNSW != nil) || m.HNSW != nil && p != FP32 {
 		return corrupt("a configuration of hnsw for kind %q, %v", m.Kind, p)
 	}
@@ -249,32 +267,48 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 	case !brute && kind != "flat" && kind != "gpu":
 		return nil, false, fmt.Errorf("ann: kind %q: %w", kind, runtime.ErrUnsupported)
 	}
-	dev, why, err := o.open(ctx, kind)
+	o.Precision, o.MaxDim, o.MaxRows = m.code.Precision, m.Dim, m.MaxRows
+	f, err := o.flat(ctx, kind, m.Dim, m.metric)
 	if err != nil {
 		return nil, false, err
 	}
-	defer dev.Close()
-	f, err := NewFlat(dev, m.Dim, m.metric, FlatOptions{Precision: m.code.Precision, MaxDim: m.Dim, MaxRows: m.MaxRows})
-	if err != nil {
-		return nil, false, err
+	f.setCode(m.code)
+	f.scaled = m.Scale != 0
+	if m.Rows == 0 {
+		return f, false, nil
 	}
-	f.kind, f.fallback = m.Kind, why
-	f.e.code, f.scaled = m.code, m.Scale != 0
-	if m.Rows > 0 {
-		base, inPlace, err := m.store(ctx, f.e.dev, release)
-		switch {
+	f.place = f.shares(m.Rows)
+	if len(f.stores) > 1 {
+		err = m.share(ctx, f)
+	} else {
+		var base *runtime.Buffer
+		switch base, inPlace, err = m.store(ctx, f.e.dev, release); {
 		case err == nil:
-			f.store.hold(base, inPlace)
+			f.stores[0].hold(base, inPlace)
 		case short(err): // then the file's memory is the host's
-			f.store.keep(m.vectors, release)
-			inPlace = release != nil
-		default:
-			return nil, false, errors.Join(err, f.Close())
+			f.stores[0].keep(m.vectors, release)
+			inPlace, err = release != nil, nil
 		}
-		f.ids, f.order, f.sorted = slices.Clone(m.ids), slices.Clone(m.order), m.Rows
-		return f, inPlace, nil
 	}
-	return f, false, nil
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	f.ids, f.order, f.sorted = slices.Clone(m.ids), slices.Clone(m.order), m.Rows
+	return f, inPlace, nil
+}
+
+// share copies the vectors to the stores of an index.
+func (m *image) share(ctx context.Context, f *Flat) error {
+	for i, s := range f.stores {
+		p := f.place[i]
+		c, err := s.bring(ctx, m.vectors[s.size(p.First):s.size(p.End())], p.Count)
+		if err != nil {
+			return err
+		}
+		c.memory = slices.Clone(c.memory)
+		s.commit(ctx, c, p.Count)
+	}
+	return nil
 }
 
 // store returns the vectors in a device's memory: the file's if the device can use that, or else a copy.

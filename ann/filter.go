@@ -8,9 +8,11 @@ import (
 	"math/bits"
 	"slices"
 	"sort"
+	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 )
 
 // Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed by the first search with it, and
@@ -153,6 +155,48 @@ type admitted struct {
 	bits  bitset
 	list  []uint32 // the places in the order of their ids; nil if they are the count ones from first on, and rows.sorted
 	first int
+
+	once  sync.Once
+	parts []*admitted // for each of several stores, by its own rows
+}
+
+// among returns what is admitted of each part of the places, which is the same in every call.
+func (a *admitted) among(place cluster.Placement) []*admitted {
+	a.once.Do(func() {
+		for _, p := range place {
+			part := &admitted{bits: newBitset(p.Count)}
+			for i := range p.Count {
+				if a.bits.has(p.First + i) {
+					part.bits.put(i, true)
+				}
+			}
+			part.fill(true)
+			a.parts = append(a.parts, part)
+		}
+	})
+	return a.parts
+}
+
+// fill sets what follows from the bits: count, first, and the list. sorted says that places in a row need none.
+func (a *admitted) fill(sorted bool) {
+	last := -1
+	for i, x := range a.bits {
+		if x != 0 {
+			if a.count == 0 {
+				a.first = 64*i + bits.TrailingZeros64(x)
+			}
+			last = 64*i + 63 - bits.LeadingZeros64(x)
+			a.count += bits.OnesCount64(x)
+		}
+	}
+	if a.count > 0 && (last-a.first+1 != a.count || !sorted) {
+		a.list = make([]uint32, 0, a.count)
+		for i, x := range a.bits {
+			for ; x != 0; x &= x - 1 {
+				a.list = append(a.list, uint32(64*i+bits.TrailingZeros64(x)))
+			}
+		}
+	}
 }
 
 // known returns what f admits of a state of an index, or nil if it was not computed last.
@@ -174,26 +218,9 @@ func (f *Filter) admitted(of any, state uint64, s *rows) (*admitted, error) {
 			a.bits[i] &= s.live[i]
 		}
 	}
-	last := -1
-	for i, x := range a.bits {
-		if x != 0 {
-			if a.count == 0 {
-				a.first = 64*i + bits.TrailingZeros64(x)
-			}
-			last = 64*i + 63 - bits.LeadingZeros64(x)
-			a.count += bits.OnesCount64(x)
-		}
-	}
-	if a.count > 0 && (last-a.first+1 != a.count || !s.sorted) {
-		a.list = make([]uint32, 0, a.count)
-		for i, x := range a.bits {
-			for ; x != 0; x &= x - 1 {
-				a.list = append(a.list, uint32(64*i+bits.TrailingZeros64(x)))
-			}
-		}
-		if !s.sorted {
-			slices.SortFunc(a.list, func(x, y uint32) int { return cmp.Compare(s.ids[x], s.ids[y]) })
-		}
+	a.fill(s.sorted)
+	if !s.sorted {
+		slices.SortFunc(a.list, func(x, y uint32) int { return cmp.Compare(s.ids[x], s.ids[y]) })
 	}
 	f.last.Store(a)
 	return a, nil

@@ -9,12 +9,14 @@ package ann
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 )
 
 // Flat is an index that compares each query with all of its vectors, so that its results are exact. The vectors are in the memory of
@@ -25,23 +27,29 @@ import (
 //
 // If the device, or its limit, has no room for the vectors, they lie in the host's memory, which Info tells. Each search then copies those that the filter
 // admits through the device, a part while it searches the one before, one search at a time; the results are the same.
+//
+// With several devices each has a part of the vectors, in the order of ids, and searches it while the others search theirs. The results are those of one device. A search that
+// fails on one device fails as a whole, with an error that names the device. Vectors that are added go to the last device, until it has half as many again as its share: then the next search
+// divides the vectors anew, by way of the host's memory, and so it does after ids in no order.
 type Flat struct {
-	e        *engine
-	store    *store
+	e        *engine // of the first device
+	stores   []*store
+	weights  []float64 // of the stores; nil if these are equal
 	maxRows  int
 	kind     string
 	fallback string
 
 	mu     sync.RWMutex
 	closed bool
-	state  uint64           // changes with the rows
-	scaled bool             // the scale of INT8Scaled is fixed
-	ids    []int64          // by row, also of removed ones
-	sorted int              // so many rows, from the first on, are in ascending order of ids
-	tail   map[int64]uint32 // the others
-	dead   bitset           // the removed rows, nil if there are none
-	gone   int              // their number
-	order  []uint32         // how many rows were added before each; nil if these are the rows before it
+	state  uint64            // changes with the rows
+	scaled bool              // the scale of INT8Scaled is fixed
+	place  cluster.Placement // which rows each store has
+	ids    []int64           // by row, also of removed ones
+	sorted int               // so many rows, from the first on, are in ascending order of ids
+	tail   map[int64]uint32  // the others
+	dead   bitset            // the removed rows, nil if there are none
+	gone   int               // their number
+	order  []uint32          // how many rows were added before each; nil if these are the rows before it
 }
 
 // FlatOptions are what [NewFlat] takes. The zero value has the defaults.
@@ -49,19 +57,30 @@ type FlatOptions struct {
 	Precision Precision
 	MaxDim    int // the largest dimension, 4096 unless set
 	MaxRows   int // the largest number of vectors; 0 is no limit
+
+	Devices []*runtime.Device // more devices, to divide the vectors among all
+	Weights []float64         // of the device and these, positive: for shares in proportion to them; nil is equal ones
 }
 
 // NewFlat makes an empty index on a device. A dimension that is not from 1 to MaxDim is [runtime.ErrInvalidArgument]; a registered metric on a device
-// whose memory the host does not see is [runtime.ErrUnsupported].
+// whose memory the host does not see is [runtime.ErrUnsupported]. Weights that are not one positive number for each device are [runtime.ErrInvalidArgument].
 func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, error) {
 	if err := (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim); err != nil {
 		return nil, err
 	}
-	e, err := newEngine(dev, dim, m, o.Precision)
-	if err != nil {
-		return nil, err
+	if o.Weights != nil && (len(o.Weights) != 1+len(o.Devices) || slices.ContainsFunc(o.Weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) })) {
+		return nil, fmt.Errorf("ann: weights %v for %d devices: %w", o.Weights, 1+len(o.Devices), runtime.ErrInvalidArgument)
 	}
-	return &Flat{e: e, store: newStore(e), maxRows: o.MaxRows, kind: "flat"}, nil
+	f := &Flat{weights: slices.Clone(o.Weights), maxRows: o.MaxRows, kind: "flat"}
+	for _, dev := range append([]*runtime.Device{dev}, o.Devices...) {
+		e, err := newEngine(dev, dim, m, o.Precision)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		f.stores = append(f.stores, newStore(e))
+	}
+	f.e, f.place = f.stores[0].e, make(cluster.Placement, len(f.stores))
+	return f, nil
 }
 
 func (f *Flat) check() error {
@@ -79,7 +98,11 @@ func (f *Flat) Close() error {
 		return nil
 	}
 	f.closed = true
-	return f.store.close()
+	var errs []error
+	for _, s := range f.stores {
+		errs = append(errs, s.close())
+	}
+	return errors.Join(errs...)
 }
 
 // Info implements [Index].
@@ -87,9 +110,16 @@ func (f *Flat) Info() Info {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	i := Info{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Len: len(f.ids) - f.gone, Precision: f.e.code.String(),
-		Device: f.e.dev.String(), Fallback: f.fallback, DeviceMemory: -1, Streams: f.store.streams}
-	if f.kind != "brute" && f.kind != "bruteforce" {
-		i.DeviceMemory = f.store.onDevice()
+		Device: f.e.dev.String(), Fallback: f.fallback}
+	for n, s := range f.stores {
+		if n > 0 {
+			i.Device += "," + s.e.dev.String()
+		}
+		i.DeviceMemory += s.onDevice()
+		i.Streams = i.Streams || s.streams
+	}
+	if f.kind == "brute" || f.kind == "bruteforce" {
+		i.DeviceMemory = -1
 	}
 	return i
 }
@@ -122,12 +152,22 @@ func (f *Flat) Get(ctx context.Context, id int64) ([]float32, error) {
 		return nil, unknown(id)
 	}
 	stored := make([]byte, f.e.dim*f.e.code.size())
-	if err := f.store.read(ctx, int64(i*len(stored)), stored); err != nil {
+	s, i := f.at(i)
+	if err := s.read(ctx, int64(i*len(stored)), stored); err != nil {
 		return nil, err
 	}
 	vector := make([]float32, f.e.dim)
 	f.e.code.decode(vector, stored)
 	return vector, nil
+}
+
+// at returns the store of a row, and its number there.
+func (f *Flat) at(row int) (*store, int) {
+	if len(f.stores) == 1 {
+		return f.stores[0], row
+	}
+	i := f.place.Of(row)
+	return f.stores[i], row - f.place[i].First
 }
 
 func unknown(id int64) error {
@@ -160,16 +200,56 @@ func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err != nil {
 		return err
 	}
-	if err := f.store.reserve(ctx, n, n+m); err != nil {
-		return err
+	place := slices.Clone(f.place)
+	if n == 0 {
+		place = f.shares(m)
+	} else {
+		place[len(place)-1].Count += m
 	}
-	if err := f.store.put(ctx, code, n, vectors, order); err != nil {
-		return err
+	for i, s := range f.stores {
+		if place[i].Count > f.place[i].Count {
+			if err := s.reserve(ctx, f.place[i].Count, place[i].Count); err != nil {
+				return err
+			}
+		}
 	}
-	f.e.code, f.scaled = code, true
+	for i, s := range f.stores {
+		have, want := f.place[i].Count, place[i].Count
+		if want == have {
+			continue
+		}
+		some, those, first := vectors, order, place[i].First+have-n
+		if last := place[i].End() - n; order != nil {
+			those = order[first:last]
+		} else {
+			some = vectors[first*f.e.dim : last*f.e.dim]
+		}
+		if err := s.put(ctx, code, have, some, those); err != nil {
+			return err
+		}
+	}
+	f.setCode(code)
+	f.scaled, f.place = true, place
 	f.take(ids, order)
 	f.state++
 	return nil
+}
+
+// shares divides rows among the stores.
+func (f *Flat) shares(rows int) cluster.Placement {
+	var p cluster.Placement
+	if f.weights != nil {
+		p, _ = cluster.Weighted(rows, f.weights) // which NewFlat has checked
+	} else {
+		p, _ = cluster.Even(rows, len(f.stores))
+	}
+	return p
+}
+
+func (f *Flat) setCode(code coding) {
+	for _, s := range f.stores {
+		s.e.code = code
+	}
 }
 
 // codeFor returns the coding for vectors that are added, where scaled says that the scale of bytes is fixed.
@@ -322,6 +402,10 @@ func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 			f.gone--
 		}
 	}
+	for i, p := range f.place {
+		first := min(p.First, len(f.ids))
+		f.place[i] = cluster.Part{First: first, Count: min(p.End(), len(f.ids)) - first}
+	}
 	if len(rows) > 0 && f.dead == nil {
 		f.dead = newBitset(len(f.ids))
 	}
@@ -353,10 +437,15 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	if err != nil {
 		return err
 	}
-	if err := f.store.reserve(ctx, len(f.ids), len(f.ids)); err != nil {
+	s, n := f.stores[0], len(f.ids)
+	if len(f.stores) > 1 {
+		n = f.place[f.place.Of(i)].Count
+		s, i = f.at(i)
+	}
+	if err := s.reserve(ctx, n, n); err != nil {
 		return err
 	}
-	return f.store.put(ctx, code, i, vector, nil)
+	return s.put(ctx, code, i, vector, nil)
 }
 
 // Compact puts the rows in order, which otherwise the next search does, and frees the memory that they do not need. Vectors in the host's memory go
@@ -370,17 +459,41 @@ func (f *Flat) Compact(ctx context.Context) error {
 	if err := f.settle(ctx); err != nil {
 		return err
 	}
-	return f.store.compact(ctx, len(f.ids))
+	for i, s := range f.stores {
+		if err := s.compact(ctx, f.place[i].Count); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// settled reports whether the rows are in order and all there.
-func (f *Flat) settled() bool { return f.gone == 0 && f.sorted == len(f.ids) }
+// settled reports whether the rows are in order, all there, and well divided.
+func (f *Flat) settled() bool {
+	return f.gone == 0 && f.sorted == len(f.ids) && (len(f.stores) == 1 || f.balanced())
+}
 
-// settle puts the rows in order and drops the removed ones.
-func (f *Flat) settle(ctx context.Context) error {
-	if f.settled() {
-		return nil
+// balanced reports whether no store has far more than its share.
+func (f *Flat) balanced() bool {
+	for i, p := range f.shares(len(f.ids)) {
+		if f.place[i].Count > p.Count+max(p.Count/2, 64) {
+			return false
+		}
 	}
+	return true
+}
+
+// settle puts the rows in order, drops the removed ones, and divides them.
+func (f *Flat) settle(ctx context.Context) error {
+	for !f.settled() {
+		if err := f.arrange(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrange does a part of what settle does: if rows are only removed, each store drops its own.
+func (f *Flat) arrange(ctx context.Context) error {
 	rows := make([]uint32, 0, len(f.ids)-f.gone) // in the new order
 	for i := range f.ids {
 		if f.dead == nil || !f.dead.has(i) {
@@ -390,17 +503,94 @@ func (f *Flat) settle(ctx context.Context) error {
 	if f.sorted < len(f.ids) {
 		slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(f.ids[a], f.ids[b]) })
 	}
-	if err := f.store.choose(ctx, len(f.ids), rows); err != nil {
+	var changes []change
+	var err error
+	place := cluster.Placement{{Count: len(rows)}}
+	switch {
+	case len(f.stores) == 1:
+		var c change
+		c, err = f.stores[0].choose(ctx, len(f.ids), rows)
+		changes = []change{c}
+	case f.gone > 0 && f.sorted == len(f.ids):
+		place, changes, err = f.chooseEach(ctx, rows)
+	default:
+		place = f.shares(len(rows))
+		changes, err = f.divide(ctx, rows, place)
+	}
+	if err != nil {
+		for _, c := range changes {
+			c.cancel()
+		}
 		return err
+	}
+	for i, c := range changes {
+		f.stores[i].commit(ctx, c, place[i].Count)
 	}
 	f.order = f.ranks(rows)
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
 		ids[i] = f.ids[r]
 	}
-	f.ids, f.sorted, f.tail, f.dead, f.gone = ids, len(ids), nil, nil, 0
+	f.place, f.ids, f.sorted, f.tail, f.dead, f.gone = place, ids, len(ids), nil, nil, 0
 	f.state++
 	return nil
+}
+
+// chooseEach has each store keep its own of the given rows.
+func (f *Flat) chooseEach(ctx context.Context, rows []uint32) (cluster.Placement, []change, error) {
+	place, changes := make(cluster.Placement, len(f.stores)), make([]change, len(f.stores))
+	lo := 0
+	for i, s := range f.stores {
+		p := f.place[i]
+		hi := lo
+		for hi < len(rows) && int(rows[hi]) < p.End() {
+			hi++
+		}
+		place[i] = cluster.Part{First: lo, Count: hi - lo}
+		var err error
+		if changes[i], err = s.choose(ctx, p.Count, less(rows[lo:hi], p.First)); err != nil {
+			return nil, changes, err
+		}
+		lo = hi
+	}
+	return place, changes, nil
+}
+
+// less returns the rows with numbers from first on.
+func less(rows []uint32, first int) []uint32 {
+	rows = slices.Clone(rows)
+	for i := range rows {
+		rows[i] -= uint32(first)
+	}
+	return rows
+}
+
+// divide gives the stores the given rows anew.
+func (f *Flat) divide(ctx context.Context, rows []uint32, place cluster.Placement) (changes []change, err error) {
+	old := make([][]byte, len(f.stores))
+	for i, s := range f.stores {
+		old[i] = s.held
+		if n := f.place[i].Count; !s.streams && n > 0 {
+			old[i] = make([]byte, s.size(n))
+			if err := s.read(ctx, 0, old[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	row := f.stores[0].size(1)
+	for i, s := range f.stores {
+		memory := make([]byte, 0, s.size(place[i].Count))
+		for _, r := range rows[place[i].First:place[i].End()] {
+			from := f.place.Of(int(r))
+			memory = append(memory, old[from][(int(r)-f.place[from].First)*row:][:row]...)
+		}
+		c, err := s.bring(ctx, memory, place[i].Count)
+		if err != nil {
+			return changes, err
+		}
+		changes = append(changes, c)
+	}
+	return changes, nil
 }
 
 // ranks returns order for rows in a new order.

@@ -237,12 +237,16 @@ func TestNaN(t *testing.T) {
 
 // TestChanges makes random changes and compares each search with a scan of what should be there.
 func TestChanges(t *testing.T) {
-	for _, name := range []string{"cpu:0", "opencl:0"} {
+	for _, name := range []string{"cpu:0", "opencl:0", "three"} {
+		var more []*runtime.Device
+		if name == "three" {
+			name, more = "cpu:0", several(t, "cpu:0", "cpu:reference")
+		}
 		dev := open(t, name)
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(3, seed))
 			const dim = 3
-			f := flat(t, dev, dim, L2Squared, FlatOptions{})
+			f := flat(t, dev, dim, L2Squared, FlatOptions{Devices: more})
 			var ids []int64 // in the order in which they were added
 			vectors := map[int64][]float32{}
 			next := int64(0)

@@ -62,7 +62,7 @@ type Info struct {
 	Dim          int    `json:"dim"`
 	Len          int    `json:"len"` // vectors
 	Precision    string `json:"precision"`
-	Device       string `json:"device"`             // "cpu:0"
+	Device       string `json:"device"`             // "cpu:0", or several, separated by commas
 	Fallback     string `json:"fallback,omitempty"` // why the index is not on the device that was asked for
 	DeviceMemory int64  `json:"device_memory"`      // bytes of vectors in the device's memory; -1 if that is not known
 	Streams      bool   `json:"streams,omitempty"`  // the device has no room for the vectors: each search copies them from the host's memory
@@ -73,7 +73,7 @@ type Info struct {
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
 	Precision Precision        // of kinds gpu and flat
-	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kind flat the CPU
+	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kind flat the CPU; several are separated by commas
 	MaxDim    int              // the largest dimension, 4096 unless set
 	MaxRows   int              // the largest number of vectors; 0 is no limit
 	Session   *runtime.Session // that opens the device; nil is the default session
@@ -104,20 +104,47 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 	if err := o.check(dim); err != nil {
 		return nil, err
 	}
-	dev, why, err := o.open(ctx, kind)
+	if kind != "hnsw" {
+		f, err := o.flat(ctx, kind, dim, m)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	}
+	dev, _, err := o.open(ctx, kind)
 	if err != nil {
 		return nil, err
 	}
 	defer dev.Close() // the index has a handle of its own
-	if kind == "hnsw" {
-		o.HNSW.MaxDim, o.HNSW.MaxRows = o.MaxDim, o.MaxRows
-		h, err := NewHNSW(dev, dim, m, o.HNSW)
+	o.HNSW.MaxDim, o.HNSW.MaxRows = o.MaxDim, o.MaxRows
+	h, err := NewHNSW(dev, dim, m, o.HNSW)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// flat makes a Flat index of a kind on the devices that are named.
+func (o Options) flat(ctx context.Context, kind string, dim int, m Metric) (*Flat, error) {
+	var devices []*runtime.Device
+	defer func() {
+		for _, dev := range devices {
+			dev.Close() // the index has handles of its own
+		}
+	}()
+	why := ""
+	names := strings.Split(o.Device, ",")
+	for _, name := range names {
+		if o.Device = strings.TrimSpace(name); o.Device == "" && len(names) > 1 {
+			return nil, fmt.Errorf("ann: devices %q, of which one has no name: %w", names, runtime.ErrInvalidArgument)
+		}
+		dev, reason, err := o.open(ctx, kind)
 		if err != nil {
 			return nil, err
 		}
-		return h, nil
+		devices, why = append(devices, dev), cmp.Or(why, reason)
 	}
-	f, err := NewFlat(dev, dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows})
+	f, err := NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows, Devices: devices[1:]})
 	if err != nil {
 		return nil, err
 	}

@@ -118,12 +118,12 @@ func UploadCorpus(ctx context.Context, dev *runtime.Device, corpus []float32, di
 		return nil, err
 	}
 	e.code = p.scaleOf(corpus)
-	c := &Corpus{flat: &Flat{e: e, store: newStore(e)}, rows: len(corpus) / dim}
+	c := &Corpus{flat: &Flat{e: e, stores: []*store{newStore(e)}}, rows: len(corpus) / dim}
 	if c.kernel, err = e.distanceKernel(ctx); err == nil {
-		err = c.flat.store.grow(ctx, 0, c.rows)
+		err = c.flat.stores[0].grow(ctx, 0, c.rows)
 	}
 	if err == nil {
-		err = c.flat.store.put(ctx, e.code, 0, corpus, nil)
+		err = c.flat.stores[0].put(ctx, e.code, 0, corpus, nil)
 	}
 	if err != nil {
 		c.Close()
@@ -162,11 +162,11 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	if err := checkProduct(len(queries), c.rows*dim, dim, nq, c.rows); err != nil {
 		return nil, err
 	}
-	w, err := f.store.works.take(ctx, f.e)
+	w, err := f.stores[0].works.take(ctx, f.e)
 	if err != nil {
 		return nil, err
 	}
-	defer f.store.works.give(w)
+	defer f.stores[0].works.give(w)
 	w.late = true
 	out := make([]float32, nq*c.rows)
 	if err := w.ask(ctx, queries); err != nil {
@@ -181,7 +181,7 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	if err != nil {
 		return nil, err
 	}
-	if err := w.stream.Launch(c.kernel.Kernel, grid, w.queries.buf, f.store.base, result, uint32(nq), uint32(c.rows), uint32(dim)); err != nil {
+	if err := w.stream.Launch(c.kernel.Kernel, grid, w.queries.buf, f.stores[0].base, result, uint32(nq), uint32(c.rows), uint32(dim)); err != nil {
 		return nil, err
 	}
 	if err := w.stream.Read(ctx, result, 0, bytesOf(out)); err != nil {

@@ -4,6 +4,7 @@ package ann
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	goruntime "runtime"
 	"slices"
@@ -32,55 +33,122 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	return lists, nil
 }
 
-// find appends what it finds for one query or several to dst, and returns how many results each has. If the device has no room for the search, the
+// find appends what it finds for one query or several to dst, and returns how many results each has. If a device has no room for the search, its
 // rows make room.
 func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, err error) {
-	all, each, err = f.try(ctx, dst, queries, k, filter, one)
-	if short(err) && f.makeRoom(ctx) == nil {
-		all, each, err = f.try(ctx, dst, queries, k, filter, one)
+	for range 1 + len(f.stores) {
+		var in *store
+		if all, each, in, err = f.try(ctx, dst, queries, k, filter, one); !short(err) || in == nil || f.makeRoom(ctx, in) != nil {
+			break
+		}
 	}
 	return all, each, err
 }
 
-func (f *Flat) makeRoom(ctx context.Context) error {
+func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.check(); err != nil {
 		return err
 	}
-	return f.store.spill(ctx, len(f.ids))
+	return in.spill(ctx, f.place[slices.Index(f.stores, in)].Count)
 }
 
-func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, err error) {
+// try is find, with the store in which the search failed.
+func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, in *store, err error) {
 	s, err := f.begin(ctx, len(queries), k, filter)
 	if err != nil {
-		return dst, 0, err
+		return dst, 0, nil, err
 	}
 	defer f.mu.RUnlock()
 	n := len(queries) / f.e.dim
 	switch {
 	case one && n != 1:
-		return dst, 0, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(queries), f.e.dim, runtime.ErrDimension)
+		return dst, 0, nil, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(queries), f.e.dim, runtime.ErrDimension)
 	case s.k == 0 || n == 0:
-		return dst, 0, nil
+		return dst, 0, nil, nil
 	case f.e.metric.kind == custom:
 		all, err = f.scan(ctx, dst, queries, s)
-		return all, s.k, err
+		return all, s.k, nil, err
+	case len(f.stores) > 1:
+		found, in, err := f.everywhere(ctx, queries, n, s)
+		if err != nil {
+			return dst, 0, in, err
+		}
+		return f.results(dst, found), s.k, nil, nil
 	}
-	w, err := f.store.enter(ctx)
+	w, err := f.stores[0].enter(ctx)
 	if err != nil {
-		return dst, 0, err
+		return dst, 0, f.stores[0], err
 	}
-	defer f.store.leave(w)
-	found, err := f.store.search(ctx, w, f.ids, queries, s)
+	defer f.stores[0].leave(w)
+	found, err := f.stores[0].search(ctx, w, f.ids, queries, s)
 	if err != nil {
-		return dst, 0, err
+		return dst, 0, f.stores[0], err
 	}
-	all = slices.Grow(dst, len(found))
+	return f.results(dst, found), s.k, nil, nil
+}
+
+// results appends what was found to dst.
+func (f *Flat) results(dst []Result, found []candidate) []Result {
+	dst = slices.Grow(dst, len(found))
 	for _, c := range found {
-		all = append(all, Result{f.ids[c.row()], f.e.metric.finish(c.distance(), f.e.code.unit())})
+		dst = append(dst, Result{f.ids[c.row()], f.e.metric.finish(c.distance(), f.e.code.unit())})
 	}
-	return all, s.k, nil
+	return dst
+}
+
+// everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did.
+func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sought) (found []candidate, in *store, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts []*admitted
+	if so.a != nil {
+		parts = so.a.among(f.place)
+	}
+	var hits []hit
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, s := range f.stores {
+		p := f.place[i]
+		here := sought{k: min(so.k, p.Count)}
+		if parts != nil {
+			here = sought{k: min(so.k, parts[i].count), a: parts[i]}
+		}
+		if here.k == 0 {
+			continue
+		}
+		wg.Go(func() {
+			w, failed := s.enter(ctx)
+			if failed == nil {
+				defer s.leave(w)
+				var list []candidate
+				if list, failed = s.search(ctx, w, f.ids[p.First:p.End()], queries, here); failed == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					for n, c := range list {
+						hits = append(hits, hit{n / here.k, candidateOf(c.distance(), c.row()+uint32(p.First))})
+					}
+					return
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if in == nil {
+				in, err = s, failed
+				if of := (*runtime.OpError)(nil); !errors.As(failed, &of) { // which tells its device
+					err = fmt.Errorf("ann: %v: %w", s.e.dev, failed)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	if err != nil {
+		return nil, in, err
+	}
+	slices.SortFunc(hits, hit.compare)
+	return first(hits, make([]candidate, 0, nq*so.k), so.k), nil, nil
 }
 
 // begin checks the arguments of a search, and keeps the index from changing until the caller calls f.mu.RUnlock, unless it fails.
@@ -130,9 +198,9 @@ func (f *Flat) rows() *rows {
 }
 
 // scan searches by a function of the program, on the host.
-func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, s sought) ([]Result, error) {
-	dim, row, n := f.e.dim, f.e.dim*f.e.code.size(), s.count(len(f.ids))
-	all, rows := make([]Result, n), f.store.memory()
+func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, so sought) ([]Result, error) {
+	dim, row, n := f.e.dim, f.e.dim*f.e.code.size(), so.count(len(f.ids))
+	all := make([]Result, n)
 	code := make([]byte, row)
 	for ; len(queries) > 0; queries = queries[dim:] {
 		query := make([]float32, dim) // as it is stored
@@ -144,8 +212,9 @@ func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, s soug
 			wg.Go(func() {
 				vector := make([]float32, dim)
 				for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {
-					r := s.row(i)
-					f.e.code.decode(vector, rows[r*row:][:row])
+					r := so.row(i)
+					s, at := f.at(r)
+					f.e.code.decode(vector, s.memory()[at*row:][:row])
 					all[i] = Result{f.ids[r], f.e.metric.distance(query, vector)}
 				}
 			})
@@ -155,7 +224,7 @@ func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, s soug
 			return dst, err
 		}
 		slices.SortFunc(all, Result.compare)
-		dst = append(dst, all[:s.k]...)
+		dst = append(dst, all[:so.k]...)
 	}
 	return dst, nil
 }

@@ -5,6 +5,7 @@ package ann
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -106,8 +107,13 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 		if err := s.spill(ctx, used); err != nil {
 			return err
 		}
-		if there, err := s.bring(ctx, s.held, n); there || err != nil { // there may be room without the old rows
+		c, err := s.bring(ctx, s.held, n)
+		if err != nil {
 			return err
+		}
+		if c.base != nil { // there is room without the old rows
+			s.hold(c.base, false)
+			return nil
 		}
 	}
 	if s.mapped {
@@ -178,24 +184,55 @@ func (s *store) spill(ctx context.Context, used int) error {
 	return nil
 }
 
-// bring makes memory the rows on the device, with room for n, unless there is none.
-func (s *store) bring(ctx context.Context, memory []byte, n int) (there bool, err error) {
-	base, err := s.alloc(n)
-	if err != nil {
-		if short(err) {
-			err = nil
+// change is what a store will have instead of its rows: a buffer, or memory of the host if the device has no room. The zero change is none.
+type change struct {
+	base   *runtime.Buffer
+	memory []byte
+}
+
+func (c change) cancel() {
+	if c.base != nil {
+		c.base.Close()
+	}
+}
+
+// commit makes a change, after which the store has n rows.
+func (s *store) commit(ctx context.Context, c change, n int) {
+	streams := s.streams
+	switch {
+	case c.base != nil:
+		s.hold(c.base, false)
+	case c.memory != nil:
+		s.keep(c.memory, nil)
+		if streams {
+			return
 		}
-		return false, err
+		if c, err := s.bring(ctx, c.memory, n); err == nil && c.base != nil { // without it nothing is lost
+			s.hold(c.base, false)
+		}
+	}
+}
+
+// bring returns the change to rows that are in memory, with room for n.
+func (s *store) bring(ctx context.Context, memory []byte, n int) (change, error) {
+	if n == 0 {
+		return change{}, nil
+	}
+	base, err := s.alloc(n)
+	if short(err) {
+		return change{memory: memory}, nil
+	}
+	if err != nil {
+		return change{}, err
 	}
 	stream := s.e.dev.Stream()
 	if err = stream.Write(ctx, base, 0, memory); err == nil {
 		err = stream.Sync(ctx)
 	}
 	if err != nil {
-		return false, errors.Join(err, base.Close())
+		return change{}, errors.Join(err, base.Close())
 	}
-	s.hold(base, false)
-	return true, nil
+	return change{base: base}, nil
 }
 
 // read reads stored bytes, from byte offset at on.
@@ -223,8 +260,11 @@ func (s *store) put(ctx context.Context, code coding, first int, vectors []float
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	dim, row := s.e.dim, s.size(1)
-	for i := range len(vectors) / dim {
+	dim, row, n := s.e.dim, s.size(1), len(vectors)/s.e.dim
+	if order != nil {
+		n = len(order)
+	}
+	for i := range n {
 		v := i
 		if order != nil {
 			v = order[i]
@@ -244,6 +284,9 @@ func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, fir
 		return s.Sync(ctx)
 	}
 	n := len(vectors) / dim
+	if order != nil {
+		n = len(order)
+	}
 	each := min(n, max(1, (4<<20)/row))
 	piece := make([]byte, each*row)
 	for lo := 0; lo < n; lo += each {
@@ -262,22 +305,22 @@ func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, fir
 	return s.Sync(ctx)
 }
 
-// choose makes some of the used rows all, in another order.
-func (s *store) choose(ctx context.Context, used int, rows []uint32) error {
-	if len(rows) == 0 {
-		return nil
+// choose returns the change to some of the used rows, in another order.
+func (s *store) choose(ctx context.Context, used int, rows []uint32) (change, error) {
+	if len(rows) == 0 || len(rows) == used && slices.IsSorted(rows) {
+		return change{}, nil
 	}
 	if !s.streams {
-		err := s.chooseThere(ctx, used, rows)
+		c, err := s.chooseThere(ctx, used, rows)
 		if !short(err) {
-			return err
+			return c, err
 		}
 	}
-	old, streams := s.held, s.streams
-	if !streams {
+	old := s.held
+	if !s.streams {
 		old = make([]byte, s.size(used))
 		if err := s.read(ctx, 0, old); err != nil {
-			return err
+			return change{}, err
 		}
 	}
 	row := s.size(1)
@@ -285,36 +328,28 @@ func (s *store) choose(ctx context.Context, used int, rows []uint32) error {
 	for _, r := range rows {
 		memory = append(memory, old[int(r)*row:][:row]...)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.keep(memory, nil)
-	if !streams {
-		_, _ = s.bring(ctx, memory, len(rows)) // there may be room for one of both; without it nothing is lost
-	}
-	return nil
+	return change{memory: memory}, ctx.Err()
 }
 
 // chooseThere is choose on the device.
-func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) error {
+func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) (change, error) {
 	places, err := runtime.Upload(ctx, s.e.dev, rows)
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	defer places.Close()
 	base, err := s.alloc(len(rows))
 	if err != nil {
-		return err
+		return change{}, err
 	}
 	stream := s.e.dev.Stream()
 	if err = s.e.gather(ctx, stream, s.base, used, places, base, len(rows)); err == nil {
 		err = stream.Sync(ctx)
 	}
 	if err != nil {
-		return errors.Join(err, base.Close())
+		return change{}, errors.Join(err, base.Close())
 	}
-	s.hold(base, false)
-	return nil
+	return change{base: base}, nil
 }
 
 // compact frees memory that the used rows do not need, and brings them to the device if there is room.
@@ -325,11 +360,16 @@ func (s *store) compact(ctx context.Context, used int) error {
 		return nil
 	case s.streams:
 		s.works.close()
-		there, err := s.bring(ctx, s.held[:s.size(used)], used)
-		if err == nil && !there && len(s.held) > s.size(used) && !s.mapped {
-			s.keep(append(make([]byte, 0, s.size(used)), s.held[:s.size(used)]...), nil)
+		c, err := s.bring(ctx, s.held[:s.size(used)], used)
+		switch {
+		case err != nil:
+			return err
+		case c.base != nil:
+			s.hold(c.base, false)
+		case len(s.held) > s.size(used) && !s.mapped:
+			s.keep(slices.Clone(c.memory), nil)
 		}
-		return err
+		return nil
 	case s.base.Len() == used*s.e.dim:
 		return nil
 	}

@@ -150,16 +150,22 @@ func (w *work) add(ctx context.Context, base *runtime.Buffer, n, nq, k, first in
 // findListed searches copies of the rows that a filter admits, some at a time.
 func (s *store) findListed(ctx context.Context, w *work, n, nq int, so sought) error {
 	found, err := w.listed(ctx, s.base, n, so.a.list, nq, so.k)
+	w.out = first(found, w.out, so.k)
+	return err
+}
+
+// first appends the first k of each query's hits to a list.
+func first(hits []hit, to []candidate, k int) []candidate {
 	query, taken := -1, 0
-	for _, h := range found {
+	for _, h := range hits {
 		if h.query != query {
 			query, taken = h.query, 0
 		}
-		if taken++; taken <= so.k {
-			w.out = append(w.out, h.candidate)
+		if taken++; taken <= k {
+			to = append(to, h.candidate)
 		}
 	}
-	return err
+	return to
 }
 
 // listed finds the k nearest, or more of them, of listed rows of base, which has so many rows, for each of nq queries that ask brought: all of a query's side by

@@ -70,7 +70,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu or hnsw")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
 	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu and flat store vectors: fp32, fp16, int8 or int8scaled")
-	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto) or flat (default cpu:0)")
+	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto) or flat (default cpu:0), or several, separated by commas")
 	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
 	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
 	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")
@@ -102,7 +102,7 @@ func (a *app) queryFlags(cmd *cobra.Command, s *searching) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
-	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto)")
+	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto) or flat (default cpu:0), or several, separated by commas")
 	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
 	a.jsonFlag(cmd)
 }
@@ -179,7 +179,7 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 	case info.Kind == "gpu":
 		s.device = cmp.Or(s.device, "auto")
 	case info.Kind != "flat" && s.device != "":
-		return usagef("--device is for an index of kind gpu, and %s is of kind %s", path, info.Kind)
+		return usagef("--device is for an index of kind gpu or flat, and %s is of kind %s", path, info.Kind)
 	}
 	ix, err := ann.Open(ctx, path, ann.Options{Device: s.device, Session: session})
 	if err != nil {

@@ -65,3 +65,26 @@ func TestGraphAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestListAllocations finds the same for lists.
+func TestListAllocations(t *testing.T) {
+	dev := open(t, "cpu:0")
+	r := rand.New(rand.NewPCG(7, 7))
+	for _, o := range []IVFOptions{{Lists: 20, Probes: 4}, {Lists: 20, Probes: 4, Precision: FP16}, {Lists: 20, Probes: 20}} {
+		x := ivf(t, dev, 64, Euclidean, o)
+		require.NoError(t, x.Add(t.Context(), counted(2000), random(r, 2000, 64)))
+		query, dst := random(r, 1, 64), make([]Result, 0, 10)
+		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }), "few": IDRange(300, 330)} {
+			search := func() {
+				if _, err := x.Search(t.Context(), dst, query, 10, filter); err != nil {
+					t.Error(err)
+				}
+			}
+			search()
+			if find, _, err := x.coarse.nearest(t.Context(), 10); assert.NoError(t, err) && find.Info().Implementation == "go" {
+				t.Skip("the kernels in Go allocate; this device has no others")
+			}
+			assert.Zero(t, testing.AllocsPerRun(100, search), "%+v %s", o, what)
+		}
+	}
+}

@@ -11,7 +11,8 @@
 //
 // [New] makes an index by the names of its kind and metric. A [Flat] index compares a query with every vector, on any device of package
 // runtime; its vectors stay in the device's memory, as float, half or bytes ([Precision]). An [HNSW] index follows the links of a graph, on the CPU: it
-// compares a query with a few hundred vectors, and finds most of the nearest.
+// compares a query with a few hundred vectors, and finds most of the nearest. An [IVF] index keeps vectors in lists around centres, on any device, and
+// compares a query with those of the lists that are nearest to it: it is made in less time than a graph, and needs little memory beside the vectors.
 //
 // # Results
 //
@@ -27,5 +28,6 @@
 // # Concurrency
 //
 // An index may be used from any goroutine. Searches run side by side; a change of the index waits for the searches that
-// run, and searches that begin later wait for it. Of an [HNSW] index, searches also run while vectors are added.
+// run, and searches that begin later wait for it. Of an [HNSW] index, searches also run while vectors are added, and of an [IVF] index
+// while these are assigned to lists.
 package ann

@@ -33,6 +33,9 @@ type saved struct {
 
 	HNSW  *HNSWOptions `json:"hnsw,omitempty"`
 	Entry uint64       `json:"entry,omitempty"` // of the graph
+
+	IVF     *IVFOptions `json:"ivf,omitempty"`
+	Trained int         `json:"trained,omitempty"` // vectors of which the lists were made
 }
 
 // image is an index as it is in a file. The slices are the file's memory, or that of an index.
@@ -44,6 +47,10 @@ type image struct {
 	order   []uint32
 	vectors []byte
 	graph   *graph // of kind hnsw
+
+	sizes  []uint32         // of kind ivf: of each list, whose rows follow those of the one before
+	middle []byte           // the centres
+	nodes  map[int64]uint32 // the row of an id
 }
 
 // WriteTo implements [Index].
@@ -185,8 +192,16 @@ func readImage(data []byte) (*image, []section, error) {
 		}
 		return m, list, nil
 	}
+	if (m.Kind == "ivf") != (m.IVF != nil) {
+		return corrupt("a configuration of ivf for kind %q", m.Kind)
+	}
+	if m.IVF != nil {
+		if err := m.readLists(parts); err != nil {
+			return nil, nil, err
+		}
+	}
 	for i, id := range m.ids {
-		if id < 0 || i > 0 && id <= m.ids[i-1] {
+		if m.IVF == nil && (id < 0 || i > 0 && id <= m.ids[i-1]) {
 			return corrupt("id %d of row %d is not above the one before", id, i)
 		}
 	}
@@ -249,6 +264,8 @@ func load(ctx context.Context, data []byte, o Options, release func()) (Index, e
 	case err != nil:
 	case m.graph != nil:
 		ix, inPlace, err = m.hnsw(ctx, o, release)
+	case m.IVF != nil:
+		ix, inPlace, err = m.ivf(ctx, o, release)
 	default:
 		ix, inPlace, err = m.flat(ctx, o, release)
 	}
@@ -362,6 +379,11 @@ func describe(path string, whole bool) (Info, error) {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
 	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1, HNSW: im.HNSW}
+	if im.IVF != nil {
+		o := *im.IVF
+		o.Lists = len(im.sizes)
+		info.IVF = &o
+	}
 	if im.graph != nil {
 		info.Len -= im.graph.count()
 	}

@@ -258,6 +258,14 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b.Bytes())
 	}
+	for _, lists := range []int{0, 3} {
+		x := ivf(f, dev, 2, Euclidean, IVFOptions{Lists: lists, Probes: 1})
+		require.NoError(f, x.Add(f.Context(), counted(48), random(rand.New(rand.NewPCG(35, 36)), 48, 2)))
+		var b bytes.Buffer
+		_, err := x.WriteTo(&b)
+		require.NoError(f, err)
+		f.Add(b.Bytes())
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = readSections(data)
 		ix, err := Load(t.Context(), bytes.NewReader(sealed(data)), Options{})

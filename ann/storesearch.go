@@ -21,8 +21,9 @@ const streamed = 32 << 20
 
 // sought is what a search is for.
 type sought struct {
-	k int       // results for each query
-	a *admitted // nil without a filter
+	k      int       // results for each query
+	a      *admitted // nil without a filter
+	listed bool      // the rows are not in the order of their ids, but those of the filter's list are
 }
 
 // count returns the number of rows that are compared, of n, and row which they are.
@@ -103,6 +104,8 @@ func (s *store) find(ctx context.Context, w *work, ids []int64, nq int, so sough
 	switch {
 	case s.streams:
 		return s.stream(ctx, w, so.count(n), nq, so)
+	case so.listed:
+		return s.findListed(ctx, w, n, nq, so)
 	case a == nil || a.count == n:
 		return w.add(ctx, s.base, n, nq, k, 0)
 	case n-a.count <= skipped && k+n-a.count <= mostK:
@@ -253,7 +256,7 @@ func (s *store) stream(ctx context.Context, w *work, n, nq int, so sought) error
 			return err
 		}
 	}
-	w.end()
+	w.end(so)
 	return nil
 }
 
@@ -299,15 +302,17 @@ func (w *work) offer(ctx context.Context, base *runtime.Buffer, lo, n, nq int, s
 		return err
 	}
 	for i, d := range distances {
-		w.heaps[i/k] = offer(w.heaps[i/k], candidateOf(d, uint32(so.row(lo+int(places[i])))), so.k)
+		w.heaps[i/k] = offer(w.heaps[i/k], candidateOf(d, uint32(lo)+places[i]), so.k)
 	}
 	return nil
 }
 
-// end appends what is in the heaps, in order.
-func (w *work) end() {
+// end appends what is in the heaps, in order, with rows for the places among the sought ones.
+func (w *work) end(so sought) {
 	for _, heap := range w.heaps {
 		slices.Sort(heap)
-		w.out = append(w.out, heap...)
+		for _, c := range heap {
+			w.out = append(w.out, candidateOf(c.distance(), uint32(so.row(int(c.row())))))
+		}
 	}
 }

@@ -24,6 +24,7 @@ type work struct {
 	floats                          array // a query of halves for a driver.Ranker
 	encoded                         []byte
 	wide                            []candidate
+	probed, listedRows              []uint32 // lists of an IVF index, and their rows
 	found                           []hit
 	out                             []candidate   // what was found
 	heaps                           [][]candidate // for each query, while rows are searched in several parts

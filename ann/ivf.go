@@ -1,0 +1,441 @@
+package ann
+
+// IVF: vectors in lists, of which a search reads some. Here are its vectors, ids and changes; ivf_train.go makes the lists.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// IVF is an index that keeps vectors in lists, each of those around a centre (an inverted file), and compares a query with the vectors of the lists
+// whose centres are nearest to it. More lists, and fewer probes, make searches faster, and find fewer of the nearest. The centres are found by
+// k-means for the squared distance, or for [Cosine] and [Angular] for the direction; with another metric than these and [Euclidean], more probes may be needed.
+//
+// There is one list, so that searches compare with all vectors, until the Add after which there are 16 vectors or more for each list of the options. That Add makes the lists, which
+// takes some time, of the vectors that there are then. Where the options leave the number of lists to the index, that is from 4096 vectors on, and again whenever there are 16 times as
+// many. [IVF.Train] makes them anew at any time. The same calls with the same seed make the same lists.
+//
+// Vectors are in the memory of the device, which stays open while the index is; the session has to be closed after the index. Searches run while Add assigns vectors to lists, and wait
+// while it stores them. The memory of removed vectors is freed by [IVF.Compact], which Add calls when they are more than the others; it needs memory for both copies for a moment.
+type IVF struct {
+	e        *engine
+	o        IVFOptions
+	fallback string
+	coarse   *engine // compares with centres
+	works    works   // of coarse
+	writing  sync.Mutex
+
+	mu      sync.RWMutex // its writer, who has writing too, replaces what follows
+	closed  bool
+	state   uint64 // changes with the rows
+	scaled  bool   // the scale of INT8Scaled is fixed
+	store   *store
+	ids     []int64  // by row, -1 of a removed one
+	of      []uint32 // the list of a row
+	added   []uint64 // ascending in the order in which rows were added
+	next    uint64   // the next of added
+	nodes   map[int64]uint32
+	centres centres
+	lists   [][]uint32 // the rows of each
+	trained int        // vectors when the lists were made
+	grouped bool       // rows are in the order of their lists, and none is removed
+}
+
+// IVFOptions are what [NewIVF] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+type IVFOptions struct {
+	Lists     int       `json:"lists"`  // about 4·√n for n vectors; Info tells how many there are
+	Probes    int       `json:"probes"` // lists that a search reads, if it finds k vectors in them; 16. With all lists results are exact
+	Seed      uint64    `json:"seed"`   // of the vectors that k-means begins with
+	Precision Precision `json:"-"`
+	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set
+	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
+}
+
+const (
+	leastInList, mostInSample = 16, 256 // vectors for each list from which lists are made
+	leastListed               = 4096    // vectors from which lists are made if their number is not set
+	mostLists                 = 1 << 24
+)
+
+// Check returns what [NewIVF] would say of the options, without a device.
+func (o IVFOptions) Check() error {
+	if min(o.Lists, o.Probes) < 0 || o.Lists > mostLists {
+		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes, runtime.ErrInvalidArgument)
+	}
+	return nil
+}
+
+// centres are those of lists, side by side in a device's memory. The zero value is one list of everything.
+type centres struct {
+	buf *runtime.Buffer
+	n   int
+}
+
+func (c centres) close() {
+	if c.buf != nil {
+		c.buf.Close()
+	}
+}
+
+// NewIVF makes an empty index on a device. The errors are those of [NewFlat].
+func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) {
+	if err := errors.Join(o.Check(), (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim)); err != nil {
+		return nil, err
+	}
+	o.Probes, o.MaxDim = cmp.Or(o.Probes, 16), 0
+	e, err := newEngine(dev, dim, m, o.Precision)
+	if err != nil {
+		return nil, err
+	}
+	by := L2Squared
+	if m.onNearest() == "cosine" {
+		by = Cosine
+	}
+	coarse, err := newEngine(dev, dim, by, FP32)
+	if err != nil {
+		return nil, errors.Join(err, e.close())
+	}
+	return &IVF{e: e, o: o, coarse: coarse, store: newStore(e), nodes: map[int64]uint32{}, lists: make([][]uint32, 1)}, nil
+}
+
+func (x *IVF) check() error {
+	if x.closed {
+		return fmt.Errorf("ann: %w", runtime.ErrClosed)
+	}
+	return nil
+}
+
+// Close implements [Index]. It waits for searches and changes that run.
+func (x *IVF) Close() error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return nil
+	}
+	x.closed = true
+	x.works.close()
+	x.centres.close()
+	return errors.Join(x.coarse.close(), x.store.close())
+}
+
+// Info implements [Index]. IVF.Lists is the number of lists that there are.
+func (x *IVF) Info() Info {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	o := x.o
+	o.Lists = len(x.lists)
+	return Info{Kind: "ivf", Metric: x.e.metric.String(), Dim: x.e.dim, Len: len(x.nodes), Precision: x.e.code.String(), Device: x.e.dev.String(),
+		Fallback: x.fallback, DeviceMemory: x.store.onDevice(), Streams: x.store.streams, IVF: &o}
+}
+
+// Len returns the number of vectors.
+func (x *IVF) Len() int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.nodes)
+}
+
+// SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is [runtime.ErrInvalidArgument].
+func (x *IVF) SetProbes(n int) error {
+	if n < 1 {
+		return fmt.Errorf("ann: %d probes: %w", n, runtime.ErrInvalidArgument)
+	}
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.o.Probes = n
+	return x.check()
+}
+
+// Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].
+func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	row, ok := x.nodes[id]
+	if !ok {
+		return nil, unknown(id)
+	}
+	stored := make([]byte, x.store.size(1))
+	if err := x.store.read(ctx, int64(x.store.size(int(row))), stored); err != nil {
+		return nil, err
+	}
+	vector := make([]float32, x.e.dim)
+	x.e.code.decode(vector, stored)
+	return vector, nil
+}
+
+// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is [runtime.ErrInvalidArgument]. Vectors that are added in one call
+// lie side by side in each list; after many small calls, [IVF.Compact] makes searches faster.
+func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	if err := checkRows(len(ids), len(vectors), x.e.dim); err != nil || len(ids) == 0 {
+		return err
+	}
+	has := func(id int64) bool { _, ok := x.nodes[id]; return ok }
+	if _, err := inOrder(ids, has); err != nil {
+		return err
+	}
+	total := len(x.nodes) + len(ids)
+	if x.o.MaxRows > 0 && total > x.o.MaxRows {
+		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, x.o.MaxRows, runtime.ErrBudget)
+	}
+	code, err := x.e.codeFor(vectors, x.scaled)
+	if err != nil {
+		return err
+	}
+	if len(x.ids)-len(x.nodes) > len(x.nodes) {
+		if err := x.compact(ctx); err != nil {
+			return err
+		}
+	}
+	first := len(x.ids)
+	if n := first + len(ids); n >= math.MaxUint32 || n > math.MaxInt/8/x.e.dim {
+		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
+	}
+	c, old, of := x.centres, x.of, make([]uint32, len(ids))
+	made := x.due(total)
+	if made > 0 {
+		if c, old, err = x.divide(ctx, made, vectors); err != nil {
+			return err
+		}
+	}
+	if err = x.assign(ctx, c, vectors, of); err == nil {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		_, order := byList(of, max(c.n, 1))
+		if err = x.store.reserve(ctx, first, first+len(ids)); err == nil {
+			err = x.store.put(ctx, code, first, vectors, order)
+		}
+		if err == nil {
+			x.e.code, x.scaled = code, true
+			x.take(ids, of, order, made == 0)
+			if made > 0 {
+				x.regroup(c, append(old, x.of[first:]...), total)
+			}
+			return nil
+		}
+	}
+	if made > 0 {
+		c.close()
+	}
+	return err
+}
+
+// due returns how many lists have to be made for so many vectors, 0 if none.
+func (x *IVF) due(total int) int {
+	switch {
+	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists:
+		return x.o.Lists
+	case x.o.Lists == 0 && total >= leastListed && total/16 >= x.trained:
+		return usualLists(total)
+	}
+	return 0
+}
+
+func usualLists(n int) int { return max(1, int(4*math.Sqrt(float64(n)))) }
+
+// take adds ids, whose rows have been stored in an order, with their lists.
+func (x *IVF) take(ids []int64, of []uint32, order []int, listed bool) {
+	first := len(x.ids)
+	x.ids, x.of, x.added = slices.Grow(x.ids, len(ids)), slices.Grow(x.of, len(ids)), slices.Grow(x.added, len(ids))
+	for i, v := range order {
+		row := uint32(first + i)
+		x.ids, x.of, x.added = append(x.ids, ids[v]), append(x.of, of[v]), append(x.added, x.next+uint64(v))
+		x.nodes[ids[v]] = row
+		if listed {
+			x.lists[of[v]] = append(x.lists[of[v]], row)
+		}
+	}
+	x.next += uint64(len(ids))
+	x.grouped = first == 0
+	x.state++
+}
+
+// byList returns the places of elements in the order of their lists, of n, and where each list begins in it.
+func byList(of []uint32, n int) (starts, order []int) {
+	starts, order = make([]int, n+1), make([]int, len(of))
+	for _, l := range of {
+		starts[l+1]++
+	}
+	for l := range n {
+		starts[l+1] += starts[l]
+	}
+	at := slices.Clone(starts)
+	for i, l := range of {
+		order[at[l]] = i
+		at[l]++
+	}
+	return starts, order
+}
+
+// regroup puts all rows into the lists of centres, which were made of so many vectors.
+func (x *IVF) regroup(c centres, of []uint32, vectors int) {
+	if c != x.centres {
+		x.centres.close()
+		x.centres, x.trained = c, vectors
+	}
+	x.of = of
+	starts, order := byList(of, max(c.n, 1))
+	all, lists := make([]uint32, 0, len(x.nodes)), make([][]uint32, max(c.n, 1))
+	for l := range lists {
+		begin := len(all)
+		for _, row := range order[starts[l]:starts[l+1]] {
+			if x.ids[row] >= 0 {
+				all = append(all, uint32(row))
+			}
+		}
+		lists[l] = all[begin:len(all):len(all)]
+	}
+	x.lists = lists
+}
+
+// rowsOf checks ids, which may not repeat, and returns their rows.
+func (x *IVF) rowsOf(ids []int64) ([]uint32, error) {
+	rows, seen := make([]uint32, len(ids)), make(map[int64]bool, len(ids))
+	for i, id := range ids {
+		var ok bool
+		if rows[i], ok = x.nodes[id]; !ok {
+			return nil, unknown(id)
+		}
+		if seen[id] {
+			return nil, fmt.Errorf("ann: the id %d is there twice: %w", id, runtime.ErrInvalidArgument)
+		}
+		seen[id] = true
+	}
+	return rows, nil
+}
+
+// Remove implements [Index].
+func (x *IVF) Remove(ctx context.Context, ids []int64) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := errors.Join(x.check(), ctx.Err()); err != nil {
+		return err
+	}
+	rows, err := x.rowsOf(ids)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	touched := map[uint32]bool{}
+	for i, row := range rows {
+		delete(x.nodes, ids[i])
+		x.ids[row] = -1
+		touched[x.of[row]] = true
+	}
+	for l := range touched {
+		x.lists[l] = slices.DeleteFunc(x.lists[l], func(row uint32) bool { return x.ids[row] < 0 })
+	}
+	x.grouped = false
+	x.state++
+	return nil
+}
+
+// Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
+func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	if err := checkRows(1, len(vector), x.e.dim); err != nil {
+		return err
+	}
+	row, ok := x.nodes[id]
+	if !ok {
+		return unknown(id)
+	}
+	code, err := x.e.codeFor(vector, x.scaled)
+	if err != nil {
+		return err
+	}
+	var to [1]uint32
+	if err := x.assign(ctx, x.centres, vector, to[:]); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.store.reserve(ctx, len(x.ids), len(x.ids)); err != nil {
+		return err
+	}
+	if err := x.store.put(ctx, code, int(row), vector, nil); err != nil {
+		return err
+	}
+	if from := x.of[row]; from != to[0] {
+		x.lists[from] = slices.DeleteFunc(x.lists[from], func(r uint32) bool { return r == row })
+		x.lists[to[0]] = append(x.lists[to[0]], row)
+		x.of[row], x.grouped = to[0], false
+	}
+	return nil
+}
+
+// Compact frees the memory of removed vectors, and puts those of a list side by side.
+func (x *IVF) Compact(ctx context.Context) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	return x.compact(ctx)
+}
+
+// compact is Compact for a caller who holds writing.
+func (x *IVF) compact(ctx context.Context) error {
+	if x.grouped || len(x.ids) == 0 {
+		return ctx.Err()
+	}
+	rows := slices.Concat(x.lists...)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	c, err := x.store.choose(ctx, len(x.ids), rows)
+	if err != nil {
+		return err
+	}
+	x.store.commit(ctx, c, len(rows))
+	ids, of, added := make([]int64, len(rows)), make([]uint32, len(rows)), make([]uint64, len(rows))
+	for i, row := range rows {
+		ids[i], of[i], added[i] = x.ids[row], x.of[row], x.added[row]
+		x.nodes[ids[i]] = uint32(i)
+	}
+	x.ids, x.added, x.grouped = ids, added, true
+	x.state++
+	x.regroup(x.centres, of, x.trained)
+	return nil
+}
+
+// Train makes the lists anew of the vectors that there are: as many as the options say, or about 4·√n. It takes some time, in which searches use the old lists. An index with
+// fewer vectors than lists has as many lists as vectors.
+func (x *IVF) Train(ctx context.Context) error {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	c, of, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(len(x.nodes))), nil)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.regroup(c, of, len(x.nodes))
+	x.grouped = false
+	x.mu.Unlock()
+	return x.compact(ctx)
+}

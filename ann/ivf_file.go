@@ -1,0 +1,133 @@
+package ann
+
+// An IVF index in a file.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// WriteTo implements [Index]. It puts the vectors in order first, as [IVF.Compact] does, and waits for changes that run.
+func (x *IVF) WriteTo(to io.Writer) (int64, error) {
+	x.writing.Lock()
+	defer x.writing.Unlock()
+	if err := x.check(); err != nil {
+		return 0, err
+	}
+	if err := x.compact(context.Background()); err != nil {
+		return 0, err
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	o := x.o
+	c := saved{Kind: "ivf", Metric: x.e.metric.String(), Dim: x.e.dim, Rows: len(x.ids), Precision: x.e.code.String(), MaxRows: o.MaxRows, IVF: &o, Trained: x.trained}
+	if x.scaled && x.e.code.Precision == INT8Scaled {
+		c.Scale = x.e.code.scale
+	}
+	sizes := make([]uint32, len(x.lists))
+	for l, list := range x.lists {
+		sizes[l] = uint32(len(list))
+	}
+	middle := make([]float32, x.centres.n*x.e.dim)
+	if x.centres.n > 0 {
+		if err := x.coarse.dev.Stream().Read(context.Background(), x.centres.buf, 0, bytesOf(middle)); err != nil {
+			return 0, err
+		}
+	}
+	return writeIndex(to, c, x.store.parts(len(x.ids)), section{name: "ids", data: bytesOf(x.ids)}, section{name: "order", data: bytesOf(x.ranks())},
+		section{name: "lists", data: bytesOf(sizes)}, section{name: "centres", data: bytesOf(middle)})
+}
+
+// readLists checks what a file of kind ivf has besides vectors.
+func (m *image) readLists(parts map[string][]byte) error {
+	corrupt := func(format string, args ...any) error {
+		return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	}
+	n := len(parts["lists"]) / 4
+	switch middle := len(parts["centres"]); {
+	case m.IVF.Check() != nil || m.IVF.Probes < 1 || m.Trained < 0:
+		return corrupt("options of lists: %+v of %d vectors", *m.IVF, m.Trained)
+	case n == 0 || len(parts["lists"])%4 != 0 || middle%(4*m.Dim) != 0 || middle/(4*m.Dim) != n && (n > 1 || middle > 0):
+		return corrupt("%d lists have centres of %d bytes", n, middle)
+	}
+	m.sizes, m.middle = elements[uint32](parts["lists"]), parts["centres"]
+	all := 0
+	for _, size := range m.sizes {
+		if all += int(size); all > m.Rows {
+			break
+		}
+	}
+	if all != m.Rows {
+		return corrupt("%d lists have other than %d vectors", n, m.Rows)
+	}
+	m.nodes = make(map[int64]uint32, m.Rows)
+	for i, id := range m.ids {
+		if m.nodes[id] = uint32(i); id < 0 || len(m.nodes) != i+1 {
+			return corrupt("the id %d of vector %d", id, i)
+		}
+	}
+	return nil
+}
+
+// ivf makes an IVF index of a file. inPlace says that it has the file's memory, and calls release.
+func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, inPlace bool, err error) {
+	dev, why, err := o.open(ctx, "ivf")
+	if err != nil {
+		return nil, false, err
+	}
+	defer dev.Close()
+	options := *m.IVF
+	options.Precision, options.MaxDim, options.MaxRows = m.code.Precision, m.Dim, m.MaxRows
+	x, err := NewIVF(dev, m.Dim, m.metric, options)
+	if err != nil {
+		return nil, false, err
+	}
+	x.fallback = why
+	x.e.code, x.scaled = m.code, m.Scale != 0
+	if len(m.middle) > 0 {
+		stream := x.coarse.dev.Stream()
+		if x.centres.buf, err = x.coarse.dev.Alloc(runtime.F32, len(m.middle)/4); err == nil {
+			x.centres.n = len(m.sizes)
+			x.centres.buf.SetTag("centres")
+			if err = stream.Write(ctx, x.centres.buf, 0, m.middle); err == nil {
+				err = stream.Sync(ctx)
+			}
+		}
+		if err != nil {
+			return nil, false, errors.Join(err, x.Close())
+		}
+	}
+	if m.Rows > 0 {
+		base, there, err := m.store(ctx, x.e.dev, release)
+		switch {
+		case err == nil:
+			x.store.hold(base, there)
+			inPlace = there
+		case short(err): // then the file's memory is the host's
+			x.store.keep(m.vectors, release)
+			inPlace = release != nil
+		default:
+			return nil, false, errors.Join(err, x.Close())
+		}
+	}
+	of := make([]uint32, 0, m.Rows)
+	for l, size := range m.sizes {
+		for range size {
+			of = append(of, uint32(l))
+		}
+	}
+	x.ids, x.nodes, x.added, x.next, x.trained, x.grouped = slices.Clone(m.ids), m.nodes, make([]uint64, m.Rows), uint64(m.Rows), m.Trained, true
+	for i := range x.added {
+		x.added[i] = uint64(i)
+		if len(m.order) > 0 {
+			x.added[i] = uint64(m.order[i])
+		}
+	}
+	x.regroup(x.centres, of, m.Trained)
+	return x, inPlace, nil
+}

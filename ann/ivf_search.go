@@ -1,0 +1,258 @@
+package ann
+
+// The search of an IVF index.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if there are fewer than k in the
+// lists that are read. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
+func (x *IVF) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
+	return x.single(ctx, dst, query, k, filter, false)
+}
+
+// Exact appends what Search would find that compares the query with every vector that the filter admits.
+func (x *IVF) Exact(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
+	return x.single(ctx, dst, query, k, filter, true)
+}
+
+func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) ([]Result, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	a, k, err := x.begin(ctx, len(query), k, filter)
+	switch {
+	case err != nil:
+		return dst, err
+	case len(query) != x.e.dim:
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), x.e.dim, runtime.ErrDimension)
+	case k == 0:
+		return dst, nil
+	}
+	w, err := x.store.enter(ctx)
+	if err != nil {
+		return dst, err
+	}
+	defer x.store.leave(w)
+	probes := 0
+	if !exact {
+		probes = x.probes(a, k)
+	}
+	if w.probed, err = x.nearest(ctx, w.probed[:0], query, probes); err != nil {
+		return dst, err
+	}
+	return x.scan(ctx, w, dst, query, w.probed, k, a, x.e.units)
+}
+
+// SearchBatch implements [Index]. Several threads divide the queries among them, where the host sees the vectors.
+func (x *IVF) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	a, k, err := x.begin(ctx, len(queries), k, filter)
+	if err != nil {
+		return nil, err
+	}
+	dim := x.e.dim
+	lists := make([][]Result, len(queries)/dim)
+	if k == 0 {
+		return lists, nil
+	}
+	all, probes, probed := make([]Result, len(lists)*k), x.probes(a, k), []uint32(nil)
+	for lo := 0; lo < len(lists); lo += assigned {
+		hi := min(lo+assigned, len(lists))
+		if probed, err = x.nearest(ctx, probed[:0], queries[lo*dim:hi*dim], probes); err != nil {
+			return nil, err
+		}
+		threads := 1
+		if x.onHost() {
+			threads = min(goruntime.GOMAXPROCS(0), hi-lo)
+		}
+		var next atomic.Int64
+		next.Store(int64(lo))
+		var wait sync.WaitGroup
+		errs := make([]error, threads)
+		for t := range errs {
+			wait.Go(func() {
+				w, err := x.store.enter(ctx)
+				if err != nil {
+					errs[t] = err
+					return
+				}
+				defer x.store.leave(w)
+				for errs[t] == nil {
+					q := int(next.Add(1)) - 1
+					if q >= hi {
+						return
+					}
+					lists[q], errs[t] = x.scan(ctx, w, all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim], probed[(q-lo)*probes:(q-lo+1)*probes], k, a, max(1, x.e.units/threads))
+				}
+			})
+		}
+		wait.Wait()
+		if err := cmp.Or(errs...); err != nil {
+			return nil, err
+		}
+	}
+	return lists, nil
+}
+
+// begin checks the arguments of a search. It returns what the filter admits and how many results there are.
+func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
+	switch {
+	case x.closed:
+		return nil, 0, x.check()
+	case k < 1:
+		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
+	case components%x.e.dim != 0:
+		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, x.e.dim, runtime.ErrDimension)
+	case ctx.Err() != nil:
+		return nil, 0, ctx.Err()
+	case filter == nil:
+		return nil, min(k, len(x.nodes)), nil
+	}
+	if a = filter.known(x, x.state); a == nil {
+		if a, err = filter.admitted(x, x.state, x.rows()); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a, min(k, a.count), nil
+}
+
+// rows returns the vectors as a filter sees them.
+func (x *IVF) rows() *rows {
+	s := &rows{ids: x.ids, count: len(x.nodes), rank: x.ranks, place: func(id int64) (int, bool) {
+		row, ok := x.nodes[id]
+		return int(row), ok
+	}}
+	if len(x.nodes) < len(x.ids) {
+		s.live = newBitset(len(x.ids))
+		for i, id := range x.ids {
+			s.live.put(i, id >= 0)
+		}
+	}
+	return s
+}
+
+// ranks returns for each row how many that are there were added before it, nil if these are the rows before it.
+func (x *IVF) ranks() []uint32 {
+	if len(x.nodes) == len(x.ids) && slices.IsSorted(x.added) {
+		return nil
+	}
+	rows, rank := slices.Concat(x.lists...), make([]uint32, len(x.ids))
+	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.added[a], x.added[b]) })
+	for i, row := range rows {
+		rank[row] = uint32(i)
+	}
+	return rank
+}
+
+// probes returns how many lists a search reads; 0 stands for all that is admitted.
+func (x *IVF) probes(a *admitted, k int) int {
+	if x.o.Probes >= len(x.lists) || a != nil && a.count < max(10*k, len(x.nodes)/50) {
+		return 0
+	}
+	return x.o.Probes
+}
+
+// nearest appends the lists whose centres are nearest to each query.
+func (x *IVF) nearest(ctx context.Context, to []uint32, queries []float32, probes int) ([]uint32, error) {
+	if probes == 0 {
+		return to, nil
+	}
+	w, err := x.works.take(ctx, x.coarse)
+	if err != nil {
+		return to, err
+	}
+	defer x.works.give(w)
+	w.late = true
+	if err := w.ask(ctx, queries); err != nil {
+		return to, err
+	}
+	_, places, err := w.search(ctx, x.centres.buf, x.centres.n, len(queries)/x.e.dim, probes)
+	if err != nil {
+		return to, err
+	}
+	w.late = false
+	return append(to, places...), nil
+}
+
+// onHost reports whether searches compare vectors on the calling goroutine.
+func (x *IVF) onHost() bool {
+	return x.e.metric.kind == custom || x.e.ranker != nil && !x.store.streams
+}
+
+// scan appends the k nearest of the vectors in lists that are admitted, or of all that are admitted if there are no lists or fewer than k vectors in them.
+func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, lists []uint32, k int, a *admitted, threads int) ([]Result, error) {
+	rows := w.listedRows[:0]
+	for _, l := range lists {
+		if a == nil {
+			rows = append(rows, x.lists[l]...)
+			continue
+		}
+		for _, row := range x.lists[l] {
+			if a.bits.has(int(row)) {
+				rows = append(rows, row)
+			}
+		}
+	}
+	if len(rows) < k {
+		if rows = rows[:0]; a != nil {
+			rows = append(rows, a.list...)
+		} else {
+			for _, list := range x.lists {
+				rows = append(rows, list...)
+			}
+		}
+	}
+	w.listedRows = rows
+	switch {
+	case x.e.metric.kind == custom:
+		return x.byFunction(ctx, dst, query, rows, k)
+	case x.onHost():
+		if err := w.ask(ctx, query); err != nil {
+			return dst, err
+		}
+		best, err := w.ranked(ctx, x.store.memory(), x.ids, rows, k, threads)
+		if err != nil {
+			return dst, err
+		}
+		for _, c := range best {
+			dst = append(dst, Result{c.id, x.e.metric.finish(c.distance(), x.e.code.unit())})
+		}
+		return dst, nil
+	}
+	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.ids[a], x.ids[b]) })
+	best, err := x.store.search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows}, listed: true})
+	if err != nil {
+		return dst, err
+	}
+	for _, c := range best {
+		dst = append(dst, Result{x.ids[c.row()], x.e.metric.finish(c.distance(), x.e.code.unit())})
+	}
+	return dst, nil
+}
+
+// byFunction searches by a function of the program.
+func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32, k int) ([]Result, error) {
+	size, memory := x.store.size(1), x.store.memory()
+	code, asked, vector, all := make([]byte, size), make([]float32, x.e.dim), make([]float32, x.e.dim), make([]Result, len(rows))
+	x.e.code.encode(code, query)
+	x.e.code.decode(asked, code)
+	for i, row := range rows {
+		if err := ctx.Err(); err != nil {
+			return dst, err
+		}
+		x.e.code.decode(vector, memory[int(row)*size:][:size])
+		all[i] = Result{x.ids[row], x.e.metric.distance(asked, vector)}
+	}
+	slices.SortFunc(all, Result.compare)
+	return append(dst, all[:k]...), nil
+}

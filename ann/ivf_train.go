@@ -1,0 +1,224 @@
+package ann
+
+// The lists of an IVF index: k-means, and the centre that is nearest to each vector.
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	goruntime "runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+const rounds, assigned = 10, 256 // of k-means, and vectors of one launch
+
+// divide makes centres for n lists of the vectors that are stored and more of them, and returns the lists of the stored rows.
+func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, of []uint32, err error) {
+	r := rand.New(rand.NewPCG(x.o.Seed, 0))
+	sample, err := x.sample(ctx, r, n*mostInSample, more)
+	if err != nil {
+		return c, nil, err
+	}
+	if c, err = x.means(ctx, r, n, sample); err != nil {
+		return c, nil, err
+	}
+	of = make([]uint32, len(x.ids), len(x.ids)+len(more)/x.e.dim)
+	err = x.stored(ctx, func(first int, vectors []float32) error { return x.assign(ctx, c, vectors, of[first:]) })
+	if err != nil {
+		c.close()
+	}
+	return c, of, err
+}
+
+// stored calls f for all rows, a number of them at a time, as numbers.
+func (x *IVF) stored(ctx context.Context, f func(first int, vectors []float32) error) error {
+	each := max(1, (4<<20)/(4*x.e.dim))
+	bytes, vectors := make([]byte, x.store.size(each)), make([]float32, each*x.e.dim)
+	for lo := 0; lo < len(x.ids); lo += each {
+		n := min(each, len(x.ids)-lo)
+		if err := x.store.read(ctx, int64(x.store.size(lo)), bytes[:x.store.size(n)]); err != nil {
+			return err
+		}
+		x.e.code.decode(vectors[:n*x.e.dim], bytes[:x.store.size(n)])
+		if err := f(lo, vectors[:n*x.e.dim]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample returns at most so many of the stored vectors and others: finite ones, and for cosine of length 1.
+func (x *IVF) sample(ctx context.Context, r *rand.Rand, most int, more []float32) (sample []float32, err error) {
+	dim, rows := x.e.dim, len(x.ids)
+	from := make([]uint32, 0, rows+len(more)/dim)
+	for i := range cap(from) {
+		if i >= rows || x.ids[i] >= 0 {
+			from = append(from, uint32(i))
+		}
+	}
+	chosen := newBitset(cap(from))
+	for i := range min(most, len(from)) {
+		j := i + r.IntN(len(from)-i)
+		from[i], from[j] = from[j], from[i]
+		chosen.put(int(from[i]), true)
+	}
+	sample = make([]float32, 0, min(most, len(from))*dim)
+	take := func(first int, vectors []float32) error {
+		for i := range len(vectors) / dim {
+			if !chosen.has(first + i) {
+				continue
+			}
+			v, square := vectors[i*dim:(i+1)*dim], 0.0
+			for _, c := range v {
+				square += float64(c) * float64(c)
+			}
+			if math.IsNaN(square) || math.IsInf(square, 0) {
+				continue
+			}
+			at := len(sample)
+			if sample = append(sample, v...); x.coarse.metric.kind == cosine && square > 0 {
+				for j := range sample[at:] {
+					sample[at+j] = float32(float64(v[j]) / math.Sqrt(square))
+				}
+			}
+		}
+		return ctx.Err()
+	}
+	if err := x.stored(ctx, take); err != nil {
+		return nil, err
+	}
+	return sample, take(rows, more)
+}
+
+// means finds centres of at most n lists by k-means, from a sample of vectors.
+func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) (c centres, err error) {
+	dim := x.e.dim
+	rows := len(sample) / dim
+	n = min(n, rows)
+	if n == 0 {
+		return c, nil
+	}
+	if c.buf, err = x.coarse.dev.Alloc(runtime.F32, n*dim); err != nil {
+		return c, err
+	}
+	c.n = n
+	c.buf.SetTag("centres")
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	middle, of := make([]float32, 0, n*dim), make([]uint32, rows)
+	for _, i := range r.Perm(rows)[:n] {
+		middle = append(middle, sample[i*dim:(i+1)*dim]...)
+	}
+	stream := x.coarse.dev.Stream()
+	for round := 0; ; round++ {
+		if err = stream.Write(ctx, c.buf, 0, bytesOf(middle)); err == nil {
+			err = stream.Sync(ctx)
+		}
+		if err != nil || round == rounds {
+			return c, err
+		}
+		last := slices.Clone(of)
+		if err = x.assign(ctx, c, sample, of); err != nil {
+			return c, err
+		}
+		if round > 0 && slices.Equal(last, of) {
+			return c, nil
+		}
+		move(middle, sample, of, dim)
+	}
+}
+
+// move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre without vectors takes half of the largest list: both
+// move a little to opposite sides.
+func move(middle, sample []float32, of []uint32, dim int) {
+	n := len(middle) / dim
+	starts, order := byList(of, n)
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range goruntime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			sum := make([]float64, dim)
+			for {
+				l := int(next.Add(1)) - 1
+				if l >= n {
+					return
+				}
+				list := order[starts[l]:starts[l+1]]
+				if len(list) == 0 {
+					continue
+				}
+				clear(sum)
+				for _, i := range list {
+					for j, v := range sample[i*dim:][:dim] {
+						sum[j] += float64(v)
+					}
+				}
+				for j, s := range sum {
+					middle[l*dim+j] = float32(s / float64(len(list)))
+				}
+			}
+		})
+	}
+	wait.Wait()
+	sizes := make([]int, n)
+	for l := range sizes {
+		sizes[l] = starts[l+1] - starts[l]
+	}
+	for l, size := range sizes {
+		if size > 0 {
+			continue
+		}
+		large := 0
+		for i, s := range sizes {
+			if s > sizes[large] {
+				large = i
+			}
+		}
+		sizes[l], sizes[large] = sizes[large]/2, sizes[large]-sizes[large]/2
+		for j := range dim {
+			v, by := middle[large*dim+j], float32(1./1024)
+			if j%2 == 1 {
+				by = -by
+			}
+			middle[l*dim+j], middle[large*dim+j] = v*(1+by), v*(1-by)
+		}
+	}
+}
+
+// assign sets the lists of vectors: those of the nearest centres.
+func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uint32) error {
+	dim := x.e.dim
+	to = to[:len(vectors)/dim]
+	if c.buf == nil {
+		clear(to)
+		return ctx.Err()
+	}
+	w, err := x.works.take(ctx, x.coarse)
+	if err != nil {
+		return err
+	}
+	defer x.works.give(w)
+	w.late = true
+	for lo := 0; lo < len(to); lo += assigned {
+		hi := min(lo+assigned, len(to))
+		if err := w.ask(ctx, vectors[lo*dim:hi*dim]); err != nil {
+			return err
+		}
+		_, places, err := w.search(ctx, c.buf, c.n, hi-lo, 1)
+		if err != nil {
+			return err
+		}
+		for i, at := range places {
+			to[lo+i] = min(at, uint32(c.n-1))
+		}
+	}
+	w.late = false
+	return ctx.Err()
+}

@@ -109,23 +109,30 @@ func (s searching) options() (o ann.Options, err error) {
 	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
 		return o, usage{err}
 	}
-	o.Device, o.HNSW = s.device, s.hnsw
+	o.Device, o.HNSW, o.IVF = s.device, s.hnsw, s.ivf
+	o.HNSW.Seed, o.IVF.Seed = s.seed, s.seed
 	switch kind := strings.ToLower(s.kind); kind {
-	case "gpu", "flat", "brute", "bruteforce", "hnsw":
+	case "gpu", "flat", "ivf", "brute", "bruteforce", "hnsw":
 		if kind == "gpu" {
 			o.Device = cmp.Or(o.Device, "auto")
 		}
-		if kind != "gpu" && kind != "flat" && (o.Precision != ann.FP32 || o.Device != "") {
-			return o, usagef("--precision and --device are for --kind gpu and flat")
+		if kind != "gpu" && kind != "flat" && kind != "ivf" && (o.Precision != ann.FP32 || o.Device != "") {
+			return o, usagef("--precision and --device are for --kind gpu, flat and ivf")
 		}
 		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
-			return o, usagef("--m, --ef-construction, --ef-search, --seed and --codes are for --kind hnsw")
+			return o, usagef("--m, --ef-construction, --ef-search and --codes are for --kind hnsw")
 		}
-		if err := s.hnsw.Check(); err != nil {
+		if kind != "ivf" && s.ivf != (ann.IVFOptions{}) {
+			return o, usagef("--lists and --probes are for --kind ivf")
+		}
+		if kind != "hnsw" && kind != "ivf" && s.seed != 0 {
+			return o, usagef("--seed is for --kind hnsw and ivf")
+		}
+		if err := errors.Join(s.hnsw.Check(), s.ivf.Check()); err != nil {
 			return o, usage{err}
 		}
 	default:
-		return o, usagef("--kind is brute, flat, gpu or hnsw, not %q", s.kind)
+		return o, usagef("--kind is brute, flat, gpu, hnsw or ivf, not %q", s.kind)
 	}
 	return o, nil
 }

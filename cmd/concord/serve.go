@@ -74,8 +74,8 @@ are finished then. All bodies but those of /metrics are JSON; an error is {"erro
 	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes")
 	f.DurationVar(&server.limit, "limit", 10*time.Second, "the longest time for a request")
 	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
-	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto)")
-	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
+	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat or ivf (default cpu:0)")
+	a.effortFlags(cmd, &s)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		if server.most < 1 || server.body < 1 || server.limit <= 0 || during < 0 {
 			return usagef("--most, --body and --limit have to be positive, and --for not negative")

@@ -200,8 +200,8 @@ func (q *Quantizer) CodecProvider(f Format) Provider {
 // ActiveProvider returns what multiplies: the device's backend or, on cpu:0, the instructions that its kernels are chosen for.
 func (q *Quantizer) ActiveProvider() Provider {
 	info := q.main.info
-	if _, ok := longNames[Provider(info.Backend)]; ok && !q.forced.Load() {
-		return Provider(info.Backend)
+	if info.Backend != "cpu" && !q.forced.Load() {
+		return Provider(info.Backend) // also "sim-cuda", which is no name of a real one
 	}
 	if name := q.session.Config().CPUKernels; name != "" {
 		p, _ := ParseProvider(name) // the session has checked it
@@ -349,7 +349,7 @@ type Weights struct {
 
 // Prepare copies weights to the device, as the function of that name does. If that fails for a reason of the device, and the
 // policy allows it, all products with them are fallbacks to cpu:0. The memory of m has to stay as it is until the weights are closed, since
-// a fallback reads it.
+// a fallback and ForceCPU read it.
 func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
 	w := &Weights{Rows: m.Rows, Cols: m.meant(), q: q, m: m}
 	if q.elsewhere() {

@@ -43,6 +43,13 @@ func TestStats(t *testing.T) {
 	s.Reset()
 	assert.Zero(t, s.Read().TotalOperations)
 	assert.Equal(t, "cuda:0", s.Read().TargetDevice)
+	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
+	assert.Equal(t, "lost", s.Read().LastGPUError)
+	s.Reset()
+	s.Target(runtime.Info{ID: "opencl:0", Backend: "opencl", Kind: driver.CPU}, true)
+	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
+	assert.Equal(t, "lost", s.Read().LastCPUError)
+	assert.Empty(t, s.Read().LastGPUError, "there is none")
 	c = Counts{DeviceType: "CPU"}
 	assert.Contains(t, c.Summary(), "Memory: 0.0/0.0MB (0.0%)")
 }

@@ -24,8 +24,9 @@ const (
 // Stats counts operations by kind and by the processor that did them. The zero value is ready to
 // use. It is safe for concurrent use.
 type Stats struct {
-	mu sync.Mutex
-	v  Counts
+	mu   sync.Mutex
+	v    Counts
+	host bool // the target is known, and no GPU
 }
 
 // Counts is one consistent reading of Stats.
@@ -51,7 +52,7 @@ type Counts struct {
 func (s *Stats) Target(info runtime.Info, fallback bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.v.DeviceType, s.v.TargetDevice = strings.ToUpper(info.Backend), info.ID
+	s.v.DeviceType, s.v.TargetDevice, s.host = strings.ToUpper(info.Backend), info.ID, !info.IsGPU()
 	if fallback {
 		s.v.DeviceType += "+fallback"
 	}
@@ -79,7 +80,11 @@ func (s *Stats) Count(kind OpKind, r runtime.Record, took time.Duration) {
 	}
 	if r.Fallback {
 		s.v.FallbackCount++
-		s.v.LastGPUError = r.FallbackReason
+		if s.host {
+			s.v.LastCPUError = r.FallbackReason
+		} else {
+			s.v.LastGPUError = r.FallbackReason
+		}
 	}
 }
 

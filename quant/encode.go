@@ -56,13 +56,20 @@ type coding struct {
 	ran     func(function string, format, on string) // called where a function has run, by several goroutines; nil: not
 }
 
+// paddedNumbers are those that are padded at a time, in memory that stays in a cache.
+const paddedNumbers = 1 << 20
+
 // groups returns the groups of a piece. A group that alone takes more than the scratch memory is driver.ErrBudget.
 func (c *coding) groups(p *plan, m *Matrix) (int, error) {
 	n := p.groups
 	if c.step > 0 {
 		n = min(n, max(1, c.step/p.numbers))
 	}
-	if m.meant() != m.Cols && c.scratch > 0 {
+	if m.meant() == m.Cols {
+		return n, nil
+	}
+	n = min(n, max(1, paddedNumbers/p.numbers))
+	if c.scratch > 0 {
 		fit := c.scratch / 4 / int64(p.numbers)
 		if fit == 0 {
 			return 0, fmt.Errorf("quant: %s of %d × %d, padded: a group of %d numbers does not fit into %d bytes: %w", p.name, m.Rows, m.Cols, p.numbers, c.scratch, driver.ErrBudget)
@@ -121,27 +128,27 @@ func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 	}
 	if err == nil {
 		err = c.pieces(p, &m, func(lo, hi int, padded []float32) error {
-			first, last := lo*p.numbers, min(hi*p.numbers, p.total)
-			part := padded
-			if part == nil {
-				part = x[first:last]
-			} else {
-				part = part[:last-first]
-				clear(part)
-				m.own(first, last, func(own, in, n int) { copy(part[in:in+n], x[own:]) })
-			}
 			err := spread(hi-lo, p.numbers, func(a, b int) error {
 				if err := c.live(); err != nil {
 					return err
 				}
-				to, part := p.part(&m, lo+a, lo+b), part[a*p.numbers:min(b*p.numbers, len(part))]
+				first, last := (lo+a)*p.numbers, min((lo+b)*p.numbers, p.total)
+				var part []float32
+				if padded == nil {
+					part = x[first:last]
+				} else {
+					part = padded[a*p.numbers:][:last-first]
+					clear(part)
+					m.own(first, last, func(own, in, n int) { copy(part[in:in+n], x[own:]) })
+				}
+				to := p.part(&m, lo+a, lo+b)
 				to.scale = scale
 				if c.provider.encode(p.Format, to, part) {
 					c.note("encode", p.Format, c.name)
 					return nil
 				}
 				c.note("encode", p.Format, plain.name)
-				return at(p.codec.encode(p.Layout, to, part), first+a*p.numbers)
+				return at(p.codec.encode(p.Layout, to, part), first)
 			})
 			if f, ok := err.(*fault); ok { // padding is never at fault
 				f.at = f.at/m.Cols*m.meant() + f.at%m.Cols
@@ -204,29 +211,28 @@ func decodeBy(v *provider, x []float32, m Matrix) error {
 
 func (c *coding) decode(p *plan, x []float32, m Matrix) error {
 	return c.pieces(p, &m, func(lo, hi int, padded []float32) error {
-		first, last := lo*p.numbers, min(hi*p.numbers, p.total)
-		to := padded
-		if to == nil {
-			to = x[first:last]
-		}
-		to = to[:last-first]
-		err := spread(hi-lo, p.numbers, func(a, b int) error {
+		return spread(hi-lo, p.numbers, func(a, b int) error {
 			if err := c.live(); err != nil {
 				return err
 			}
-			from, part := p.part(&m, lo+a, lo+b), to[a*p.numbers:min(b*p.numbers, len(to))]
-			on := c.name
+			first, last := (lo+a)*p.numbers, min((lo+b)*p.numbers, p.total)
+			var part []float32
+			if padded == nil {
+				part = x[first:last]
+			} else {
+				part = padded[a*p.numbers:][:last-first]
+			}
+			from, on := p.part(&m, lo+a, lo+b), c.name
 			if !c.provider.decode(p.Format, part, from) {
 				on = plain.name
 				p.codec.decode(p.Layout, part, from)
 			}
 			c.note("decode", p.Format, on)
+			if padded != nil {
+				m.own(first, last, func(own, in, n int) { copy(x[own:own+n], part[in:]) })
+			}
 			return nil
 		})
-		if padded != nil {
-			m.own(first, last, func(own, in, n int) { copy(x[own:own+n], to[in:]) })
-		}
-		return err
 	})
 }
 

@@ -65,10 +65,10 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -291,6 +291,9 @@ bench-tensors: ## 200 random chains of operations on tensors, fused and operatio
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest
+
+soak: deps ## 10⁶ mixed operations on indexes of vectors under the race detector, which take an hour or two, and 200 processes that are killed while they save
+	ANN_OPERATIONS=1000000 ANN_KILLS=200 $(flags) $(GO) test $(tags) -race -count=1 -timeout 6h -run 'TestMixed|TestKilledSave' ./ann
 
 bench-profile: ## what observing costs, for launches of 50 µs to 5 ms, off and on in turn; and a trace of a million events
 	$(simulated) $(GO) test $(tags) -run '^$$' -bench Observed -benchtime 41x ./tests/memory

@@ -57,7 +57,7 @@ func sameAnswers(t *testing.T, want, got *Flat, ids []int64, queries []float32, 
 // TestStreams has more vectors than the device's limit on memory admits: the answers are those of an index that is in its memory, through changes
 // and a file.
 func TestStreams(t *testing.T) {
-	const limit, dim, n = 500_000, 64, 3000
+	const limit, dim, n = 250_000, 64, 1500
 	for _, name := range []string{"cpu:0", "opencl:0"} {
 		t.Run(name, func(t *testing.T) {
 			dev, wide := narrow(t, name, limit), open(t, name)
@@ -91,9 +91,9 @@ func TestStreams(t *testing.T) {
 				assert.Zero(t, info.DeviceMemory)
 				sameAnswers(t, here, there, ids, queries, fmt.Sprint(c, " all"))
 
-				both(func(f *Flat) error { return f.Remove(t.Context(), ids[100:900]) })
+				both(func(f *Flat) error { return f.Remove(t.Context(), ids[100:400]) })
 				both(func(f *Flat) error { return f.Update(t.Context(), ids[5], queries[:dim]) })
-				ids, vectors = append(ids[:100:100], ids[900:]...), append(vectors[:100*dim:100*dim], vectors[900*dim:]...)
+				ids, vectors = append(ids[:100:100], ids[400:]...), append(vectors[:100*dim:100*dim], vectors[400*dim:]...)
 				sameAnswers(t, here, there, ids, queries, fmt.Sprint(c, " changed"))
 				require.NoError(t, there.Compact(t.Context()))
 				assert.True(t, there.Info().Streams)
@@ -120,10 +120,10 @@ func TestStreams(t *testing.T) {
 
 				stats := dev.Stats().Memory
 				assert.LessOrEqual(t, stats.PeakReserved, int64(limit))
-				both(func(f *Flat) error { return f.Remove(t.Context(), ids[300:]) })
+				both(func(f *Flat) error { return f.Remove(t.Context(), ids[200:]) })
 				both(func(f *Flat) error { return f.Compact(t.Context()) })
 				assert.False(t, there.Info().Streams, "there is room again")
-				sameAnswers(t, here, there, ids[:300], queries, "300")
+				sameAnswers(t, here, there, ids[:200], queries, "200")
 				require.NoError(t, there.Close())
 			}
 		})

@@ -7,19 +7,9 @@
 // 2·(e/64) of byte e mod 64, so that a word has four neighbours of each of four 64, in the order of the words of activations.
 //
 // y[i][j] = (Σ code·q - Σ q) / s[i] · by[j]. The integer is exact; -D OUT=i32 stores it.
+#include "activations.h"
 #include "elem.h"
 #include "group.h"
-
-// The float next to 127 / m, of a device that divides with an error of a few units in the last place: that with the smallest rest.
-float scale_of(float m) {
-  float near = 127.0f / m, best = near, rest = INFINITY;
-  for (int d = -3; d <= 3; d++) {
-    float s = as_float(as_int(near) + d), e = fabs(fma(-s, m, 127.0f));
-    best = e < rest ? s : best;
-    rest = e < rest ? e : rest;
-  }
-  return best;
-}
 
 ROW_KERNEL void quantize_rows(global const float *x, global char *q, global float *scales, global int *sums, uint rows, uint cols, uint k) {
   local uint most[GROUP];

@@ -62,6 +62,7 @@
 #define i8four_pack i8pair_pack
 #define i8four_rows i8pair_rows
 #define w2a8_four w2a8
+#define gemm_q_four gemm_q
 #endif
 
 #ifdef PART_EXPR
@@ -71,6 +72,7 @@
 #ifdef PART_QUANT
 #include "quant.h"
 #include "w2a8.h"
+#include "gemm_q.h"
 #endif
 
 #ifdef PART_STREAM

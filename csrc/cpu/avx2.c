@@ -169,12 +169,12 @@ FOLD(f32_fold, __m256, _mm256_add_ps, , )
 FOLD(i8_folded, __m256i, _mm256_add_epi32, _mm256_castsi256_ps, _mm256_castps_si256)
 #undef FOLD
 
-// Registers of bytes: the codes of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
+// Registers of bytes: the codes up to most of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
 typedef __m256i b8_v;
 enum { b8_BYTES = 32 };
 IN b8_v b8_zero(void) { return _mm256_setzero_si256(); }
 IN b8_v b8_load(const void *p) { return _mm256_loadu_si256(p); }
-#define b8_codes(v, shift) _mm256_and_si256(_mm256_srli_epi16(v, shift), _mm256_set1_epi8(3))
+#define b8_codes(v, shift, most) _mm256_and_si256(_mm256_srli_epi16(v, shift), _mm256_set1_epi8(most))
 IN b8_v b8_pairs(b8_v codes, b8_v x) { return _mm256_maddubs_epi16(codes, x); }
 IN b8_v b8_add16(b8_v a, b8_v b) { return _mm256_add_epi16(a, b); }
 IN b8_v b8_wide(b8_v v) { return _mm256_madd_epi16(v, _mm256_set1_epi16(1)); }

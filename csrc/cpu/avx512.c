@@ -218,12 +218,12 @@ IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) {
 }
 #define HAVE_I8FOUR
 
-// Registers of bytes: the codes of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
+// Registers of bytes: the codes up to most of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
 typedef __m512i b8_v;
 enum { b8_BYTES = 64 };
 IN b8_v b8_zero(void) { return _mm512_setzero_si512(); }
 IN b8_v b8_load(const void *p) { return _mm512_loadu_si512(p); }
-#define b8_codes(v, shift) _mm512_and_si512(_mm512_srli_epi16(v, shift), _mm512_set1_epi8(3))
+#define b8_codes(v, shift, most) _mm512_and_si512(_mm512_srli_epi16(v, shift), _mm512_set1_epi8(most))
 IN b8_v b8_pairs(b8_v codes, b8_v x) { return _mm512_maddubs_epi16(codes, x); }
 IN b8_v b8_add16(b8_v a, b8_v b) { return _mm512_add_epi16(a, b); }
 IN b8_v b8_wide(b8_v v) { return _mm512_madd_epi16(v, _mm512_set1_epi16(1)); }

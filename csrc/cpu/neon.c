@@ -239,12 +239,12 @@ IN void u8_turn8(const uint8_t *from, int64_t ld, uint8_t *to, int64_t step) {
 IN f32_v f32_fold(const f32_v *s) { return vpaddq_f32(vpaddq_f32(s[0], s[1]), vpaddq_f32(s[2], s[3])); }
 IN i8_sums i8_folded(const i8_sums *s) { return vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3])); }
 
-// Registers of bytes: the codes of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
+// Registers of bytes: the codes up to most of bits from a shift on, sums of pairs of products of codes and bytes in 16 bits, and of pairs of those in 32.
 typedef int8x16_t b8_v;
 enum { b8_BYTES = 16 };
 IN b8_v b8_zero(void) { return vdupq_n_s8(0); }
 IN b8_v b8_load(const void *p) { return vld1q_s8(p); }
-#define b8_codes(v, shift) vandq_s8(vreinterpretq_s8_u8(vshlq_u8(vreinterpretq_u8_s8(v), vdupq_n_s8(-(shift)))), vdupq_n_s8(3))
+#define b8_codes(v, shift, most) vandq_s8(vreinterpretq_s8_u8(vshlq_u8(vreinterpretq_u8_s8(v), vdupq_n_s8(-(shift)))), vdupq_n_s8(most))
 IN b8_v b8_pairs(b8_v codes, b8_v x) { return vreinterpretq_s8_s16(vpaddq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)), vmull_high_s8(codes, x))); }
 IN b8_v b8_add16(b8_v a, b8_v b) { return vreinterpretq_s8_s16(vaddq_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b))); }
 IN b8_v b8_wide(b8_v v) { return vreinterpretq_s8_s32(vpaddlq_s16(vreinterpretq_s16_s8(v))); }

@@ -87,7 +87,10 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_QUANT_Q8_DECODE, quant_q8_decode) \
   F(SIMD_W2A8, w2a8) \
   F(SIMD_W2A8_FOUR, w2a8_four) \
-  F(SIMD_W2A8_ROWS, w2a8_rows)
+  F(SIMD_W2A8_ROWS, w2a8_rows) \
+  F(SIMD_GEMM_Q, gemm_q) \
+  F(SIMD_GEMM_Q_FOUR, gemm_q_four) \
+  F(SIMD_GEMM_Q_BLOCKS, gemm_q_blocks)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

@@ -32,7 +32,7 @@
   }
 #define QUARTER(STEP, I)                                                                           \
   UNROLL for (int r = 0; r < nr; r++)                                                              \
-    codes[r] = b8_codes(bits[r], 2 * I);                                                           \
+    codes[r] = b8_codes(bits[r], 2 * I, 3);                                                           \
   UNROLL for (int c = 0; c < mr; c++) {                                                            \
     x = b8_load(q + c * k + g + 64 * I + h);                                                       \
     UNROLL for (int r = 0; r < nr; r++)                                                            \

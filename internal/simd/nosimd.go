@@ -64,6 +64,9 @@ const (
 	W2A8
 	W2A8Four
 	W2A8Rows
+	GemmQ
+	GemmQFour
+	GemmQBlocks
 )
 
 // The functions of package quant.

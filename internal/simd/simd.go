@@ -88,6 +88,9 @@ const (
 	W2A8            Op = C.SIMD_W2A8
 	W2A8Four        Op = C.SIMD_W2A8_FOUR
 	W2A8Rows        Op = C.SIMD_W2A8_ROWS
+	GemmQ           Op = C.SIMD_GEMM_Q
+	GemmQFour       Op = C.SIMD_GEMM_Q_FOUR
+	GemmQBlocks     Op = C.SIMD_GEMM_Q_BLOCKS
 )
 
 // The functions of package quant.

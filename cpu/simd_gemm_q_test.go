@@ -1,0 +1,94 @@
+package cpu
+
+// Tests of gemm_q on memory between guard pages, in every instruction set: its bits are those of the definition.
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/half"
+	"github.com/concord-compute/concord/source"
+)
+
+func TestBlockProducts(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 16)
+		noise := func(n int) []byte {
+			b, what := f.bytes(n), f.r.IntN(4) // all 0, -1 or -128, or any
+			for i := range b {
+				b[i] = [4]byte{0, 255, 128, byte(f.r.Uint32())}[what]
+			}
+			return b
+		}
+		for range 150 {
+			m, n, blocks, bits := f.r.IntN(20), f.r.IntN(70), f.r.IntN(8), 4+4*f.r.IntN(2)
+			panels, k := (n+15)/16, 32*blocks
+			q, w, by, out := noise(m*k), noise(panels*blocks*bits*64), f.bytes(panels*blocks*32), f.bytes(4*m*n)
+			scales, sums := f.numbers("f32", m*blocks), f.bytes(4*m*blocks)
+			for i := 0; i < len(by); i += 2 {
+				binary.LittleEndian.PutUint16(by[i:], uint16(half.ToFloat16(f.r.NormFloat64())))
+			}
+			for i := range m * blocks {
+				sum := int32(0)
+				for _, v := range q[32*i : 32*i+32] {
+					sum += int32(int8(v))
+				}
+				binary.LittleEndian.PutUint32(sums[4*i:], uint32(sum))
+			}
+			require.NoError(t, invoke(t, d, "gemm_q", "gemm_q", []source.Define{{Name: "BITS", Value: fmt.Sprint(bits)}}, [3]int{1, 1, 1}, q, scales, sums, w, by, out,
+				uint32(m), uint32(n), uint32(k)))
+			x := kernels.Decode("f32", scales)
+			for i := range m {
+				for j := range n {
+					want := float32(0)
+					for b := range blocks {
+						s, at := 0, j/16*blocks+b
+						for e := range 32 {
+							code := int(w[(at*bits+e%(4*bits)/4)*64+j%16*4+e%4])
+							if bits == 4 {
+								code = code >> (e / 16 * 4) & 15
+							}
+							s += (code - 1<<(bits-1)) * int(int8(q[i*k+32*b+e]))
+						}
+						scale := half.Float16(binary.LittleEndian.Uint16(by[2*(at*16+j%16):])).Float32() * float32(x[i*blocks+b])
+						want += float32(float32(s) * scale)
+					}
+					got := math.Float32frombits(binary.LittleEndian.Uint32(out[4*(i*n+j):]))
+					require.Equal(t, want, got, "bits=%d m=%d n=%d k=%d: %d, %d", bits, m, n, k, i, j)
+				}
+			}
+			f.free()
+		}
+		for range 150 {
+			rows, cols := f.r.IntN(9), f.r.IntN(700)
+			k := (cols + f.r.IntN(70) + 31) / 32 * 32
+			x, q, scales, sums := f.numbers("f32", rows*cols), f.bytes(rows*k), f.bytes(rows*k/8), f.bytes(rows*k/8)
+			require.NoError(t, invoke(t, d, "gemm_q", "quantize_blocks", nil, [3]int{1, 1, 1}, x, q, scales, sums, uint32(rows), uint32(cols), uint32(k)))
+			numbers, scale, sum := kernels.Decode("f32", x), kernels.Decode("f32", scales), kernels.Decode("i32", sums)
+			for i := range rows * k / 32 {
+				from := i * 32 % max(k, 1)
+				block := numbers[i*32/k*cols+min(from, cols) : i*32/k*cols+min(from+32, cols)]
+				most, all := float32(1e-5), 0.0
+				for _, v := range block {
+					most = max(most, float32(math.Abs(v)))
+				}
+				require.Equal(t, most*float32(1.0/127), float32(scale[i]))
+				for j := range 32 {
+					want := 0.0
+					if j < len(block) {
+						want = math.RoundToEven(float64(float32(block[j]) * (127 / most)))
+					}
+					require.Equal(t, int8(want), int8(q[i*32+j]), "cols=%d k=%d: %d, %d", cols, k, i, j)
+					all += want
+				}
+				require.Equal(t, all, sum[i])
+			}
+			f.free()
+		}
+	})
+}

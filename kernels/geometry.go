@@ -30,7 +30,7 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 //	                             outer, inner            reduce_sum and its like; outer, parts, inner with -D STAGE=1
 //	a group for several results  m                       gemv
 //	                             rows, n                 sort_blocks
-//	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8, w2a8; batch, m, n for gemm_batch
+//	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8, w2a8, gemm_q; batch, m, n for gemm_batch
 //	                             queries, vectors        l2_distance_fp32 and its like
 //	                             n, groups, k/groups, outH*outW     conv2d; 1, groups, k/groups, n*outH*outW with -D CNHW=1
 //	                             batch, rows, cols       transpose, of what it reads

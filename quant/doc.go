@@ -18,15 +18,17 @@
 //
 // # Products
 //
-// [Prepare] copies ternary weights to a device in the layout that its products read, whatever their format, and [Prepared.Mul]
-// multiplies rows of activations with them. The activations are rounded to bytes as [Activations] does it, and sums of products are exact integers, so that
-// all devices differ by the rounding of three floats at most. Weights of other formats have to be decoded.
+// [Prepare] copies weights to a device in the layout that its products read, and [Prepared.Mul] multiplies rows of activations with them. The
+// activations are rounded to bytes in the same work, and sums of products are exact integers. Weights are either ternary with one scale for a
+// row, in any format, or those of Q8_0 and Q4_0. Others have to be decoded.
 //
-// # Accounts
+// Ternary: a row of activations is rounded as [Activations] does it, so that all devices differ by the rounding of three floats at most.
 //
-// A [Quantizer] does all of this for one device under a context, a budget of memory and the session's policy of fallbacks, and knows
-// what ran where: its Stats and its Receipt are those of package accounts. Encoding and decoding is work of the host on
-// every device, and counts as that; products run on the device. The device is that of [runtime.Open], where "auto" is the best one.
+// Q8_0 and Q4_0: a block of 32 activations x, which is padded with zeros, has m = max(max|x|, 1e-5), the bytes q = round(x·(127/m)), halves
+// to even, and the scale m·(1/127), each operation being one of float32. A block of weights has its scale d and whole numbers w. A result
+// is the sum of float32(Σ w·q)·(d·scale) over the blocks of a row, from zero, in float32 and in their order: so it is on cpu:0, with the same bits
+// in all instruction sets, and on cpu:reference. Other devices add in another order, and their results differ by at most (2·blocks + 7)·2^-24 times
+// the sum of the magnitudes of what is added. A block with a NaN or an infinity has the scale NaN.
 //
 // # Bytes
 //

@@ -1,61 +1,121 @@
 package quant
 
-// Products of activations with ternary weights on a device.
+// Products of activations with weights of few bits on a device.
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/half"
+	"github.com/concord-compute/concord/source"
 )
 
-// Prepared is a matrix of ternary weights in the memory of a device, in the layout that products read fastest: 2 bits for a
-// weight, and a factor for each row (the kernel w2a8 of the catalog). It is safe for concurrent use.
+// Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary ones with 2 bits for a
+// weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0 and Q4_0 with the codes and scales of their blocks (gemm_q). It
+// is safe for concurrent use.
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device
 	stream     *runtime.Stream // on which Mul queues
 	k          int             // Cols with padding
+	parts      int             // scales of a row of activations
 	codes, by  *runtime.Buffer
 	program    *runtime.Program
-	quantize   *runtime.Kernel // quantize_rows
-	multiply   *runtime.Kernel // w2a8
+	quantize   *runtime.Kernel // quantize_rows or quantize_blocks
+	multiply   *runtime.Kernel // w2a8 or gemm_q
 }
 
 // mostCols is a number of columns whose sums of activations and of products, from -127 to 127 each, fit into 32 bits.
 const mostCols = 1 << 24
 
-// Prepare copies weights to a device, as Words has them and with its errors. m is not kept.
+// Prepare copies weights to a device: those of Q8_0 and Q4_0 with their codes and scales, and those of other formats as Words has them.
+// Its errors are those of Words, but blocks need not be ternary. m is not kept.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
-	codes, by, err := Words(m)
-	if err != nil {
-		return nil, err
+	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, stream: dev.Stream()}
+	prepare := p.ternary
+	if m.Format == Q80 || m.Format == Q40 {
+		prepare = p.blocks
 	}
-	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, stream: dev.Stream(), k: len(codes) / m.Rows * 16}
-	if err := p.open(ctx, codes, by); err != nil {
+	if err := prepare(ctx, m); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
+func (p *Prepared) ternary(ctx context.Context, m Matrix) error {
+	codes, by, err := Words(m)
+	if err != nil {
+		return err
+	}
+	p.k, p.parts = len(codes)/m.Rows*16, 1
+	return open(ctx, p, "w2a8", "quantize_rows", codes, by)
+}
+
+// blocks puts the blocks of 16 rows beside each other, word by word, and their scales. Codes of 8 bits become those of numbers from -128 on.
+func (p *Prepared) blocks(ctx context.Context, m Matrix) error {
+	const rows, numbers = kernels.GemmQRows, kernels.GemmQBlock
+	if err := multiplied(m); err != nil {
+		return err
+	}
+	p.k = padded(p.Cols, numbers)
+	p.parts = p.k / numbers
+	bits, flip := 8, uint32(0x80808080)
+	if m.Format == Q40 {
+		bits, flip = 4, 0
+	}
+	words := bits // of a block
+	size, places := 2+4*words, padded(p.Rows, rows)*p.parts
+	codes, by := make([]uint32, places*words), make([]half.Float16, places)
+	if err := spread(p.Rows, p.Cols, func(lo, hi int) error {
+		for r := lo; r < hi; r++ {
+			for b := range p.parts {
+				block := m.Data[(r*(m.Cols/numbers)+b)*size:][:size]
+				at := (r/rows*p.parts+b)*rows + r%rows
+				by[at] = half.Float16(binary.LittleEndian.Uint16(block))
+				for i := range words {
+					codes[at/rows*rows*words+i*rows+r%rows] = binary.LittleEndian.Uint32(block[2+4*i:]) ^ flip
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return open(ctx, p, "gemm_q", "quantize_blocks", codes, by, source.Define{Name: "BITS", Value: strconv.Itoa(bits)})
+}
+
+// multiplied checks a matrix of weights.
+func multiplied(m Matrix) error {
+	if _, err := m.plan(-1, driver.ErrCorrupt); err != nil {
+		return err
+	}
+	if cols := m.meant(); cols > mostCols || m.Rows > math.MaxInt32 {
+		return fmt.Errorf("quant: products with %s of %d × %d: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
+			m.Format, m.Rows, cols, math.MaxInt32, mostCols, driver.ErrTooLarge)
+	}
+	return nil
+}
+
+// padded returns the least multiple of unit that is not below n.
+func padded(n, unit int) int { return (n + unit - 1) / unit * unit }
+
 // Words returns weights as the kernel w2a8 of the catalog reads them: for each row words of 16 codes, padded with zeros to whole kernels.W2A8Group of them,
 // and a factor. Every row of m has to consist of -s, 0 and s for an s of its own; for others the error is
 // driver.ErrUnsupported and names the row. Rows whose sums could leave 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
 // In the meantime, the numbers of m take four bytes each.
 func Words(m Matrix) (codes []uint32, factors []float32, err error) {
-	if _, err := m.plan(-1, driver.ErrCorrupt); err != nil {
+	if err := multiplied(m); err != nil {
 		return nil, nil, err
 	}
 	rows, cols := m.Rows, m.meant()
-	if cols > mostCols || rows > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("quant: products with %s of %d × %d: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
-			m.Format, rows, cols, math.MaxInt32, mostCols, driver.ErrTooLarge)
-	}
-	words := (cols + kernels.W2A8Group - 1) / kernels.W2A8Group * kernels.W2A8Group / 16
+	words := padded(cols, kernels.W2A8Group) / 16
 	x := make([]float32, rows*cols)
 	if err := Decode(x, m); err != nil {
 		return nil, nil, err
@@ -99,18 +159,19 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 	return s, nil
 }
 
-func (p *Prepared) open(ctx context.Context, codes []uint32, by []float32) (err error) {
-	unit, err := kernels.Unit("w2a8", p.dev.Features())
+// open copies the layout to the device and compiles the kernels of a family: one for activations, and one with the family's name.
+func open[T float32 | half.Float16](ctx context.Context, p *Prepared, family, quantize string, codes []uint32, by []T, defines ...source.Define) error {
+	unit, err := kernels.Unit(family, p.dev.Features(), defines...)
 	if err != nil {
 		return err
 	}
 	if p.program, err = p.dev.Program(ctx, unit); err != nil {
 		return err
 	}
-	if p.quantize, err = p.program.Kernel("quantize_rows"); err != nil {
+	if p.quantize, err = p.program.Kernel(quantize); err != nil {
 		return err
 	}
-	if p.multiply, err = p.program.Kernel("w2a8"); err != nil {
+	if p.multiply, err = p.program.Kernel(family); err != nil {
 		return err
 	}
 	if p.codes, err = runtime.Upload(ctx, p.dev, codes); err != nil {
@@ -125,12 +186,14 @@ func (p *Prepared) Bytes() int64 { return p.codes.Bytes() + p.by.Bytes() }
 
 // String is "w2a8 of 4096 × 4096 on cpu:0, 4.0 MiB".
 func (p *Prepared) String() string {
-	return fmt.Sprintf("w2a8 of %d × %d on %s, %.1f MiB", p.Rows, p.Cols, p.dev, float64(p.Bytes())/(1<<20))
+	return fmt.Sprintf("%s of %d × %d on %s, %.1f MiB", p.multiply.Name(), p.Rows, p.Cols, p.dev, float64(p.Bytes())/(1<<20))
 }
 
-// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does not wait. Each row of x is
-// rounded to bytes, as Activations does it, in the same work; the sums of products are exact. A row of x with a NaN or an
-// infinity makes a row of NaN. y and x must not share memory.
+// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does not wait. x is
+// rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with Q8_0 and Q4_0 each block of 32 in the same
+// way. The sums of products of a row, or of a block, are exact; cpu:0 adds those of blocks as floats in their order, and rounds each
+// operation, with the same bits in all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not
+// share memory.
 func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
 	case rows < 0:
@@ -150,17 +213,17 @@ func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 		return err
 	}
 	defer bytes.Close()
-	scales, err := runtime.Alloc[float32](p.dev, rows)
+	scales, err := runtime.Alloc[float32](p.dev, rows*p.parts)
 	if err != nil {
 		return err
 	}
 	defer scales.Close()
-	sums, err := runtime.Alloc[int32](p.dev, rows)
+	sums, err := runtime.Alloc[int32](p.dev, rows*p.parts)
 	if err != nil {
 		return err
 	}
 	defer sums.Close()
-	if err := p.launch(p.quantize, []int{rows}, x, bytes, scales, sums, uint32(rows), uint32(p.Cols), uint32(p.k)); err != nil {
+	if err := p.launch(p.quantize, []int{rows * p.parts}, x, bytes, scales, sums, uint32(rows), uint32(p.Cols), uint32(p.k)); err != nil {
 		return err
 	}
 	return p.launch(p.multiply, []int{rows, p.Rows}, q, scales, sums, p.codes, p.by, y, uint32(rows), uint32(p.Rows), uint32(p.k))

@@ -413,7 +413,7 @@ func (w *Weights) Close() error {
 // not touched. They must not share memory.
 func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	q := w.q
-	perRow := int64(w.Cols+w.Rows)*4 + int64(w.Cols+kernels.W2A8Group) + 8
+	perRow := int64(w.Cols+w.Rows)*4 + int64(w.Cols+kernels.W2A8Group)*5/4 + 8 // bytes, and a scale and a sum for each 32
 	switch {
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)

@@ -225,7 +225,7 @@ func TestQuantizerFallback(t *testing.T) {
 		assert.EqualValues(t, 2, q.Stats().FallbackCount)
 
 		// Weights that nothing multiplies are refused once, whatever the policy.
-		bad, err := Pack(Layout{Format: Q80, Rows: 1, Cols: 32}, []float32{31: 1, 30: 0.3, 29: 0.5})
+		bad, err := Pack(Layout{Format: I8Rows, Rows: 1, Cols: 32}, []float32{31: 1, 30: 0.3, 29: 0.5})
 		require.NoError(t, err)
 		_, err = q.Prepare(t.Context(), bad)
 		assert.ErrorIs(t, err, driver.ErrUnsupported)

@@ -362,6 +362,79 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
+// An output of a map with reductions may be an input too: what is stored when elements are visited for a sum is not read again, by rows or by columns.
+func TestInPlaceWithSums(t *testing.T) {
+	a, b := Input(0, F32), Input(1, F32)
+	m, err := New(a.Sub(b), b, Apply(Sum, a.Add(b)), Apply(Largest, b))
+	require.NoError(t, err)
+	for _, set := range []string{"", "go"} {
+		s, err := runtime.New(runtime.Config{CPUKernels: set})
+		require.NoError(t, err)
+		dev, err := s.Open(t.Context(), "cpu:0")
+		require.NoError(t, err)
+		for _, c := range []struct {
+			rows, n int
+			columns bool
+		}{{3, 100, false}, {2, 2*32768 + 5, false}, {700, 3, false}, {64, 300, true}, {8193, 2, true}, {5, 1, true}} {
+			step := []int{c.n, 1}
+			if c.columns {
+				step = []int{1, c.rows}
+			}
+			l := Layout{Dims: []int{c.rows, c.n}, Operands: []Operand{{Steps: step}, {Steps: step}, {Steps: step}, {Steps: step}, {Steps: []int{1, 0}}, {Steps: []int{1, 0}}}}
+			l, err := m.Layout(l)
+			require.NoError(t, err)
+			u, err := m.Unit(dev.Features(), l.Rank())
+			require.NoError(t, err)
+			p, err := dev.Program(t.Context(), u)
+			require.NoError(t, err)
+			name, size := m.Entry(&l)
+			k, err := p.Kernel(name)
+			require.NoError(t, err)
+			items, group, err := kernels.Geometry(u, name, size)
+			require.NoError(t, err)
+			xs, ys := make([]float32, c.rows*c.n), make([]float32, c.rows*c.n)
+			for i := range xs {
+				xs[i], ys[i] = float32(i%17), float32(i%5)-2
+			}
+			x, err := runtime.Upload(t.Context(), dev, xs)
+			require.NoError(t, err)
+			y, err := runtime.Upload(t.Context(), dev, ys)
+			require.NoError(t, err)
+			sums, err := runtime.Upload(t.Context(), dev, make([]float32, c.rows))
+			require.NoError(t, err)
+			most, err := runtime.Upload(t.Context(), dev, make([]float32, c.rows))
+			require.NoError(t, err)
+			stream, err := dev.NewStream()
+			require.NoError(t, err)
+			require.NoError(t, stream.Launch(k, runtime.Grid{Items: items, Group: group}, x, y, x, y, sums, most, l.Argument()))
+			require.NoError(t, stream.Sync(t.Context()))
+			got := make([]float32, len(xs))
+			require.NoError(t, runtime.Read(t.Context(), x, got))
+			sum, largest := make([]float32, c.rows), slices.Repeat([]float32{-9}, c.rows)
+			for i := range xs {
+				require.Equal(t, xs[i]-ys[i], got[i], "%+v: element %d", c, i)
+				row := i / c.n
+				if c.columns {
+					row = i % c.rows
+				}
+				sum[row], largest[row] = sum[row]+xs[i]+ys[i], max(largest[row], ys[i])
+			}
+			require.NoError(t, runtime.Read(t.Context(), y, got))
+			require.Equal(t, ys, got, "%+v", c)
+			for buf, want := range map[*runtime.Buffer][]float32{sums: sum, most: largest} {
+				got := make([]float32, c.rows)
+				require.NoError(t, runtime.Read(t.Context(), buf, got))
+				require.Equal(t, want, got, "%+v %q", c, set) // whole numbers, whose sums are exact
+			}
+			for _, c := range []interface{ Close() error }{stream, p, x, y, sums, most} {
+				_ = c.Close()
+			}
+		}
+		_ = dev.Close()
+		_ = s.Close()
+	}
+}
+
 // A map with more numbers than registers runs without a compiler, and one with many on little of a thread's stack.
 func TestManyNumbers(t *testing.T) {
 	for _, count := range []int{100, 300} {

@@ -121,7 +121,7 @@ type Step struct {
 	Inputs  []int // the operand that each input is
 	Params  []int // of each parameter: that of the whole map, or their number for the length of the last dimension
 	Outputs []int // the operand that each output is
-	Combine []Op  // for each output the reduction that it goes to; nil if outputs are the end
+	Combine []Op  // for each of the first outputs the reduction that it goes to; outputs after these are those of the map
 	Types   []Type
 	Direct  []int // for each output that goes to a reduction the input of the whole map that it is a copy of, or -1
 }
@@ -189,6 +189,9 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 		}
 		s = Step{}
 		if level == m.levels {
+			if m.early() {
+				return list, kept, nil
+			}
 			s, roots = m.stored(s, nil)
 			err := add(s, level, roots)
 			return list, kept, err
@@ -202,10 +205,19 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, n.typ.register())
 			s.Combine, s.Direct = append(s.Combine, n.op), append(s.Direct, direct)
 		}
+		if m.early() {
+			s, operands = m.stored(s, operands)
+		}
 		if err := add(s, level, operands); err != nil {
 			return nil, false, err
 		}
 	}
+}
+
+// early reports whether the outputs with a value for each element are stored when these are visited for reductions: if none needs a reduction, and elements
+// are visited but once, since an output may be the same memory as an input.
+func (m *Map) early() bool {
+	return m.levels == 1 && !slices.ContainsFunc(m.outputsBy(false), func(j int) bool { return m.level[m.outputs[j].node] > 0 })
 }
 
 // stored adds to a step the outputs of the map that are stored once for each row if it is one for rows, and otherwise the others.

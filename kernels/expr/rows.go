@@ -328,7 +328,7 @@ func (w *worker) place(s *space, step *Step) {
 			s.params = append(s.params, w.Params[p])
 		}
 	}
-	s.direct = !slices.ContainsFunc(step.Direct, func(k int) bool {
+	s.direct = len(step.Outputs) == len(step.Combine) && !slices.ContainsFunc(step.Direct, func(k int) bool {
 		if k < 0 {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -25,6 +26,7 @@ type trace struct {
 	over     []int                   // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
 	held     map[*runtime.Buffer]int // how many arguments and constants of the call under way a buffer has; nil if over is all 0
 	plan     *plan
+	once     []task            // of the plan, for the first call: what they compute stays
 	outs     []*Tensor         // of the function, as it was traced
 	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
 	recorded []*runtime.Buffer // of the arguments, when the graphs were recorded
@@ -68,8 +70,8 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 
 // CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may be fewer flags than arguments. A step of
 // training so updates parameters where they are, rather than to write others. A donated argument has an undefined value after the call,
-// unless it is among the results. A result takes the memory of an argument of its type and shape if the kernel that stores it is the last that reads the
-// argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too, nor a
+// unless it is among the results. A result takes the memory of an argument of its type and shape that it is computed from, if the kernel that stores it is the last that
+// reads the argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too, nor a
 // constant of the function.
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
 	t, err := c.prepare(ctx, donated, args)
@@ -272,8 +274,37 @@ func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
 		}
 		t.used = append(t.used, v != nil && read[v] && count(s.shape) > 0)
 	}
+	t.once = t.plan.constants()
 	t.donate()
 	return t, nil
+}
+
+// largestConstant is how many bytes a value has at most that is computed once for all calls, in memory that nothing else uses meanwhile.
+const largestConstant = 1 << 16
+
+// constants takes the tasks out of a plan that read nothing but what others of them write, and returns them: what they compute is the same in each call.
+func (p *plan) constants() (once []task) {
+	fixed := map[*value]bool{}
+	writers := map[*value]int{}
+	for _, t := range p.tasks {
+		_, out := t.values()
+		for _, v := range out {
+			writers[v]++
+		}
+	}
+	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
+		in, out := t.values()
+		if slices.ContainsFunc(in, func(v *value) bool { return !fixed[v] }) ||
+			slices.ContainsFunc(out, func(v *value) bool { return v.kept || writers[v] > 1 || v.n*size(v.typ) > largestConstant }) {
+			return false
+		}
+		for _, v := range out {
+			fixed[v], v.kept = true, true
+		}
+		once = append(once, t)
+		return true
+	})
+	return once
 }
 
 // donate chooses the results that take the memory of arguments.
@@ -298,16 +329,31 @@ func (t *trace) donate() {
 		if !ok {
 			continue
 		}
+		may := make([][]*value, len(k.outs)) // the arguments in whose memory an output may be stored, among those that it is computed from
+		var order []int
 		for at, o := range k.outs {
-			j, ok := results[o.t]
-			if !ok || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
+			if _, ok := results[o.t]; !ok || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
 				continue
 			}
-			w := k.over(at, func(w *value) bool {
-				return w.arg > 0 && w.arg <= len(t.donated) && t.donated[w.arg-1] && last[w] == i && !taken[w] && count(t.args[w.arg-1].shape) == o.to.v.n
-			})
-			if w != nil {
-				t.over[j], taken[w], t.held = w.arg, true, map[*runtime.Buffer]int{}
+			used := expr.Used(o.e)
+			for j, in := range k.inputs {
+				w := in.v
+				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w] != i || count(t.args[w.arg-1].shape) != o.to.v.n ||
+					j >= len(used) || used[j] == 0 || slices.Contains(may[at], w) {
+					continue
+				}
+				if k.over(at, func(x *value) bool { return x == w }) != nil {
+					may[at] = append(may[at], w)
+				}
+			}
+			order = append(order, at)
+		}
+		// An output that has few takes one before those that have more.
+		slices.SortStableFunc(order, func(a, b int) int { return len(may[a]) - len(may[b]) })
+		for _, at := range order {
+			if j := slices.IndexFunc(may[at], func(w *value) bool { return !taken[w] }); j >= 0 {
+				w := may[at][j]
+				t.over[results[k.outs[at].t]], taken[w], t.held = w.arg, true, map[*runtime.Buffer]int{}
 			}
 		}
 	}
@@ -397,6 +443,23 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 				return err
 			}
 			v.data = &array{buf: b}
+		}
+	}
+	if len(t.once) > 0 {
+		r := &run{ctx: ctx, engine: e, stream: e.stream}
+		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(typ), n) }
+		for _, k := range t.once {
+			_, out := k.values()
+			for _, v := range out {
+				b, err := alloc(v.typ, v.n)
+				if err != nil {
+					return err
+				}
+				v.data = &array{buf: b}
+			}
+			if err := r.task(k); err != nil {
+				return fmt.Errorf("%v: %w", k, err)
+			}
 		}
 	}
 	for set := range t.graphs {

@@ -35,10 +35,10 @@ func (d *dependencies) add(t task) {
 	}
 }
 
-// circular reports whether k, in the place of a and of b, which needs a, would need itself: whether something that k reads needs a or b. It may say so
+// circular reports whether k, in the place of a and of b, would need itself: whether something that k reads needs a or b. It may say so
 // wrongly where there is much to look at.
 func (d *dependencies) circular(a, b, k task) bool {
-	seen := map[task]bool{}
+	seen, least := map[task]bool{}, min(d.number[a], d.number[b])
 	for list := []task{k}; len(list) > 0; {
 		t := list[len(list)-1]
 		list = list[:len(list)-1]
@@ -48,7 +48,7 @@ func (d *dependencies) circular(a, b, k task) bool {
 				if w == a || w == b || len(seen) > mostSteps {
 					return true
 				}
-				if !seen[w] && d.number[w] > d.number[a] {
+				if !seen[w] && d.number[w] > least {
 					seen[w] = true
 					list = append(list, w)
 				}
@@ -70,7 +70,7 @@ func (d *dependencies) replace(a, b, k task) {
 		}
 	}
 	d.add(k)
-	d.number[k] = d.number[b]
+	d.number[k] = max(d.number[a], d.number[b])
 	in, _ := k.values()
 	for _, v := range in { // k may read what a and b computed for themselves
 		for _, w := range d.writers[v] {

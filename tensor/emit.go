@@ -69,6 +69,8 @@ type kernel struct {
 	layout expr.Layout
 	reads  []read
 	names  []string // of the operations, for people
+
+	reductions []*Tensor // that it computes
 }
 
 // read is a tensor that another task of the plan stores, and the first access to it.
@@ -98,26 +100,27 @@ func (k *kernel) values() (in, out []*value) {
 
 // emitter makes the expressions of one kernel.
 type emitter struct {
-	p         *planner
-	vars      variables
-	domain    []*variable
-	row       *variable        // the dimension that is reduced, the last one of the loop; nil if there is none
-	fresh     bool             // row is not among the dimensions of the outputs
-	reduction *Tensor          // the first one that was emitted
-	inside    map[*Tensor]bool // stored by this kernel
-	memo      map[memoKey]*expr.Expr
-	indexed   bool
-	depth     int  // of reductions around what is emitted
-	outside   bool // an element is read outside of reductions
-	inputs    []input
-	reads     []read
-	names     []string
-	bad       *Tensor // what has to be stored before the kernel can be made
-	maps      int     // operations that were begun
-	under     []mark  // what is being emitted, outermost first
-	work      map[*Tensor]work
-	cut       *Tensor // where to divide a kernel that became too large
-	around    access  // to the innermost tensor, of those that are being emitted, for whose elements one is repeated
+	p          *planner
+	vars       variables
+	domain     []*variable
+	row        *variable        // the dimension that is reduced, the last one of the loop; nil if there is none
+	fresh      bool             // row is not among the dimensions of the outputs
+	reduction  *Tensor          // the first one that was emitted
+	inside     map[*Tensor]bool // stored by this kernel
+	memo       map[memoKey]*expr.Expr
+	indexed    bool
+	depth      int  // of reductions around what is emitted
+	outside    bool // an element is read outside of reductions
+	inputs     []input
+	reads      []read
+	names      []string
+	reductions []*Tensor
+	bad        *Tensor // what has to be stored before the kernel can be made
+	maps       int     // operations that were begun
+	under      []mark  // what is being emitted, outermost first
+	work       map[*Tensor]work
+	cut        *Tensor // where to divide a kernel that became too large
+	around     access  // to the innermost tensor, of those that are being emitted, for whose elements one is repeated
 }
 
 // work is what a kernel computes and reads for a tensor, less what it has for others before.
@@ -440,7 +443,7 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 	if v == nil {
 		return nil
 	}
-	e.names = append(e.names, o.name)
+	e.names, e.reductions = append(e.names, o.name), append(e.reductions, t)
 	return expr.Apply(o.op, v)
 }
 
@@ -479,11 +482,14 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 			}
 		}
 	}
+	for i := range outs {
+		outs[i].e = exprs[i]
+	}
 	m, err := expr.New(exprs...)
 	if err != nil { // each operation by itself is well formed
 		return nil, tooLarge{err: err}
 	}
-	k := &kernel{outs: outs, inputs: kept, m: m, reads: e.reads, names: e.names}
+	k := &kernel{outs: outs, inputs: kept, m: m, reads: e.reads, names: e.names, reductions: e.reductions}
 	var loop, row []*variable
 	for _, v := range e.domain {
 		if v != e.row {

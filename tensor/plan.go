@@ -64,12 +64,13 @@ type planner struct {
 	kept   map[*Tensor]bool    // what was asked for
 	state  map[*Tensor]bool    // whether a stored tensor's task has been made
 	extern map[*array]*value
+	fills  map[*value]task // the task that fills a value before others store parts of it
 }
 
 // newPlan plans the computation of tensors that have no mistakes.
 func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{}, once: map[*Tensor]bool{},
-		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}}
+		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}, fills: map[*value]task{}}
 	if err := p.visit(ts); err != nil {
 		return nil, err
 	}
@@ -90,6 +91,9 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	if fuse {
 		p.joinProducts()
 		p.merge()
+		if err := p.sort(); err != nil {
+			return nil, err
+		}
 		p.mergeResults()
 		if err := p.sort(); err != nil {
 			return nil, err
@@ -376,6 +380,7 @@ func (p *planner) store(t *Tensor) error {
 			if err := p.compute(f, whole); err != nil {
 				return err
 			}
+			p.fills[whole.v] = p.tasks[len(p.tasks)-1]
 		}
 		if done, err := p.side(o.parts, whole); done || err != nil {
 			return err
@@ -448,13 +453,9 @@ func (p *planner) compute(t *Tensor, to place) error {
 // sort puts the tasks into an order in which values are written before they are read.
 func (p *planner) sort() error {
 	writers := map[*value][]task{}
-	before := map[task][]task{} // the parts of a value in the order in which they were made: the first may fill it
 	for _, t := range p.tasks {
 		_, out := t.values()
 		for _, v := range out {
-			if n := len(writers[v]); n > 0 && writers[v][n-1] != t {
-				before[t] = append(before[t], writers[v][n-1])
-			}
 			writers[v] = append(writers[v], t)
 		}
 	}
@@ -470,7 +471,7 @@ func (p *planner) sort() error {
 			return nil
 		}
 		state[t] = visiting
-		in, _ := t.values()
+		in, out := t.values()
 		for _, v := range in {
 			for _, w := range writers[v] {
 				if w != t {
@@ -480,9 +481,11 @@ func (p *planner) sort() error {
 				}
 			}
 		}
-		for _, w := range before[t] {
-			if err := visit(w); err != nil {
-				return err
+		for _, v := range out {
+			if w := p.fills[v]; w != nil && w != t {
+				if err := visit(w); err != nil {
+					return err
+				}
 			}
 		}
 		state[t] = done

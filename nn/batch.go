@@ -78,7 +78,7 @@ func (t *Trainer) stepMemory(ctx context.Context, d Data, n int) (tensor.Memory,
 		step = t.part
 	}
 	args := append(t.list(), tensor.Zeros(work, t.model.typ, 1), tensor.Zeros(work, tensor.U64, 1))
-	p, err := step.Plan(ctx, append(args, d.args(tensor.Iota(work, tensor.I32, n))...)...)
+	p, err := step.Plan(ctx, append(args, d.args(tensor.Iota(work, tensor.U32, n))...)...)
 	if err != nil {
 		return tensor.Memory{}, t.failed(err)
 	}

@@ -151,7 +151,8 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 	if weights != nil {
 		t = t.Mul(tensor.From(p.Scope(), weights).Cast(p.Type()))
 	}
-	return t.Mul(log(p)).Sum().Mul(-float64(classes) / float64(p.Len())), nil
+	// The sum of each row is computed by the kernel that has the row for the gradient.
+	return t.Mul(log(p)).Sum(-1).Sum().Mul(-float64(classes) / float64(p.Len())), nil
 }
 
 // Of returns the loss.

@@ -19,7 +19,7 @@ type Metric interface {
 }
 
 type (
-	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label; with one result for each target it is that of
+	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is not where one is NaN; with one result for each target it is that of
 	// results on the same side of 0.5 as the target.
 	Accuracy struct{}
 	// Precision is the fraction of positive results that are right: of results above 0.5, or the mean over classes of results that are the largest of their row.
@@ -55,6 +55,12 @@ func decided(p, t *tensor.Tensor) (says, is *tensor.Tensor) {
 
 // Sums returns how many rows are right, and how many there are.
 func (Accuracy) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
+	if !binary(p, t) && t.Rank() < p.Rank() {
+		// The place of the largest element by reductions of the row, which the kernel of the loss can compute too.
+		classes := p.Dim(-1)
+		says := tensor.Where(p.Eq(p.Max(-1).Unsqueeze(-1)), tensor.Iota(p.Scope(), tensor.I64, classes), classes).Min(-1)
+		return []*tensor.Tensor{says.Eq(t.Cast(tensor.I64)).Cast(p.Type()).Sum(), count(p, says.Len())}
+	}
 	says, is := decided(p, t)
 	return []*tensor.Tensor{says.Eq(is).Cast(p.Type()).Sum(), count(p, says.Len())}
 }

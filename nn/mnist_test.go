@@ -104,7 +104,7 @@ func benchStep(b *testing.B, m *Model, c Config, d Data) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N*c.BatchSize)/b.Elapsed().Seconds(), "examples/s")
 	if testing.Verbose() {
-		p, err := tr.step.Plan(b.Context(), append(append(tr.list(), tensor.Zeros(m.scope, m.typ), tensor.Zeros(m.scope, tensor.U64, 1)), d.args(tensor.Iota(m.scope, tensor.I32, c.BatchSize))...)...)
+		p, err := tr.step.Plan(b.Context(), append(append(tr.list(), tensor.Zeros(m.scope, m.typ), tensor.Zeros(m.scope, tensor.U64, 1)), d.args(tensor.Iota(m.scope, tensor.U32, c.BatchSize))...)...)
 		require.NoError(b, err)
 		b.Logf("%d tasks\n%v", len(p.Tasks), p)
 	}

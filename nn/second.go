@@ -86,7 +86,7 @@ func (o *objective) call(ctx context.Context, f *tensor.Func, vectors ...[]float
 	for _, v := range vectors {
 		args = append(args, tensor.From(work, v, len(v)).Cast(o.m.typ))
 	}
-	results, err := f.Call(ctx, append(args, o.d.args(tensor.Iota(work, tensor.I32, o.d.X.Dim(0)))...)...)
+	results, err := f.Call(ctx, append(args, o.d.args(tensor.Iota(work, tensor.U32, o.d.X.Dim(0)))...)...)
 	if o.mistake != nil {
 		return nil, o.mistake
 	}

@@ -301,7 +301,7 @@ func (t *Trainer) measure(d Data) (classes int, err error) {
 	work := t.scope.Scope()
 	defer work.Close()
 	p := t.model.pass(t.model.values.params, t.model.values.states, nil)
-	b := batch{index: tensor.Zeros(work, tensor.I32, 1), x: d.X, y: d.Y, lengths: d.Lengths}
+	b := batch{index: tensor.Zeros(work, tensor.U32, 1), x: d.X, y: d.Y, lengths: d.Lengths}
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
 		return 0, err

@@ -306,10 +306,10 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 }
 
 // order returns the order of n examples in the epoch under way.
-func (t *Trainer) order(n int) []int32 {
-	list := make([]int32, n)
+func (t *Trainer) order(n int) []uint32 {
+	list := make([]uint32, n)
 	for i := range list {
-		list[i] = int32(i)
+		list[i] = uint32(i)
 	}
 	if t.config.Shuffle {
 		r := rand.New(rand.NewPCG(t.config.Seed, uint64(t.at.Epoch)))
@@ -319,7 +319,7 @@ func (t *Trainer) order(n int) []int32 {
 }
 
 // batches queues the batches from the position up to, without, batch stop.
-func (t *Trainer) batches(ctx context.Context, d Data, order []int32, stop int) error {
+func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int) error {
 	c := &t.config
 	work := t.scope.Scope()
 	defer work.Close()
@@ -435,7 +435,7 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params, states *tensor.T
 	n := d.X.Dim(0)
 	work := t.scope.Scope()
 	defer work.Close()
-	index := tensor.Iota(work, tensor.I32, n)
+	index := tensor.Iota(work, tensor.U32, n)
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
 		part := index.Narrow(0, first, min(t.config.BatchSize, n-first))

@@ -87,7 +87,11 @@ func (s *store) search(ctx context.Context, w *work, ids []int64, queries []floa
 		case err == nil:
 			queries, before = queries[nq*dim:], len(w.out)
 		case s.streams && short(err) && (rows > 1 || nq > 1) && w.stream.Sync(ctx) == nil:
-			s.chunk, s.most = max(1, rows/2), max(1, nq/2)
+			if lists := nq * (s.size(1) + 8*w.candidates(rows, so.k)); rows == 1 || nq > 1 && lists > 2*s.size(rows) {
+				s.most = nq / 2
+			} else {
+				s.chunk = rows / 2
+			}
 			w.shrink()
 			w.out = w.out[:before]
 		default:

@@ -143,13 +143,17 @@ func (w *work) shrink() {
 	}
 }
 
+// candidates returns how many candidates a search of n rows lists for each query, about.
+func (w *work) candidates(n, k int) int {
+	if k > mostK || w.e.metric.onNearest() == "" {
+		return n
+	}
+	return k * max(1, kernels.NearestParts(n, w.e.units))
+}
+
 // together returns how many queries are searched for in one round over n rows.
 func (w *work) together(n, k int) int {
-	each := k * max(1, kernels.NearestParts(n, w.e.units))
-	if k > mostK || w.e.metric.onNearest() == "" {
-		each = n
-	}
-	return max(1, min(256, (1<<24)/max(each, 1)))
+	return max(1, min(256, (1<<24)/max(w.candidates(n, k), 1)))
 }
 
 // ask brings queries to the device.

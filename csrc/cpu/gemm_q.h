@@ -51,7 +51,7 @@ typedef int32_t q_ints __attribute__((vector_size(4 * f32_W)));
   }
 
 // Codes of 8 bits are two of 4. The sums of pairs of products with a code of 4 bits have 16 bits, of which those of a block use 16 · 15 · 128.
-#define FIRST(low, high, less) low = b8_zero(), high = b8_zero()
+#define FIRST(low, high, less) low = b8_zero(), high = b8_zero(), (void)less
 #define WORDS                                                                                      \
   b8_v first = b8_codes(v, 0, 15), second = b8_codes(v, 4, 15);                                    \
   UNROLL for (int c = 0; c < mr; c++) {                                                            \

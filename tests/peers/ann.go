@@ -176,7 +176,7 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		if what := name + ", search" + kind; b.wanted(what) {
 			ix, err := build()
 			if err == nil {
-				err = errors.Join(b.graphSearch(ix, what, asked, dim, args), ix.Close())
+				err = errors.Join(b.reach(ix, what, asked, dim, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args), ix.Close())
 			}
 			if err != nil {
 				return err
@@ -186,13 +186,15 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 	return nil
 }
 
-func (b *bench) graphSearch(ix *ann.HNSW, what string, asked []float32, dim int, args map[string]any) error {
+// reach measures the search of an index with the least effort that reaches a recall, in steps below a limit, beside a peer that does the same.
+func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, recall float64, name string, step, limit int, set func(effort int) error,
+	library, call string, args map[string]any) error {
 	truth, err := exactly(b.ctx, ix, asked, dim)
 	if err != nil {
 		return err
 	}
-	for ef := l2Nearest; ef < 500; ef += 5 {
-		if err := ix.SetEfSearch(ef); err != nil {
+	for effort := 2 * step; effort < limit; effort += step {
+		if err := set(effort); err != nil {
 			return err
 		}
 		lists, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
@@ -208,20 +210,77 @@ func (b *bench) graphSearch(ix *ann.HNSW, what string, asked []float32, dim int,
 			}
 		}
 		share := float64(right) / float64(l2Nearest*len(lists))
-		if share < graphRecall {
+		if share < recall {
 			continue
 		}
-		peer, err := b.peer("hnswlib", args, "hnsw_search")
+		peer, err := b.peer(library, args, call)
 		if err != nil {
 			return err
 		}
-		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("HNSW, ef %d, recall %.4f", ef, share),
+		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("%s %d, recall %.4f", name, effort, share),
 			run: func() error {
 				_, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
 				return err
 			}}, peer)
 	}
-	return fmt.Errorf("%s: no ef reaches the recall", what)
+	return fmt.Errorf("%s: nothing below %d reaches the recall", what, limit)
+}
+
+const (
+	listVectors, listDim, lists = 1_000_000, 128, 1024
+	listRecall                  = 0.95
+)
+
+// lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the same size, and searching some of them.
+func (b *bench) lists() error {
+	build, search := fmt.Sprintf("%d × %d in clusters, %d lists, build", listVectors, listDim, lists), fmt.Sprintf("%d × %d in clusters, %d lists, search", listVectors, listDim, lists)
+	if !b.wanted(build) && !b.wanted(search) {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	all, path := clusters(listVectors+1000, listDim), filepath.Join(dir, "rows.npy")
+	if err := ann.WriteVectors(path, all, listDim); err != nil {
+		return err
+	}
+	rows, asked, ids := all[:listVectors*listDim], all[listVectors*listDim:], make([]int64, listVectors)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	make := func() (*ann.IVF, error) {
+		ix, err := ann.NewIVF(b.whole, listDim, ann.L2Squared, ann.IVFOptions{Lists: lists})
+		if err == nil {
+			err = ix.Add(b.ctx, ids, rows)
+		}
+		return ix, err
+	}
+	args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "k": l2Nearest}
+	if b.wanted(search) {
+		ix, err := make()
+		if err == nil {
+			err = errors.Join(b.reach(ix, search, asked, listDim, listRecall, "IVF, probes", 1, lists, ix.SetProbes, "faiss", "ivf_search", args), ix.Close())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !b.wanted(build) {
+		return nil
+	}
+	peer, err := b.peer("faiss", args, "ivf_build")
+	if err != nil {
+		return err
+	}
+	return b.compare(subject{what: build, work: 1e9 * listVectors, unit: "vectors/s", name: "IVF", run: func() error {
+		ix, err := make()
+		if err == nil {
+			err = ix.Close()
+		}
+		return err
+	}}, peer)
 }
 
 // exactly returns the nearest of each query.

@@ -299,6 +299,46 @@ def hnsw_search(path, n, recall, k):
     raise ValueError("no ef reaches the recall")
 
 
+
+def ivf_index(path, n, lists):
+    """An index of the first n rows of a file in lists, and the other rows."""
+    import faiss, numpy
+    faiss.omp_set_num_threads(THREADS)
+    rows = numpy.load(path, mmap_mode="r")
+    base = numpy.ascontiguousarray(rows[:n])
+
+    def build():
+        quantizer = faiss.IndexFlatL2(rows.shape[1])
+        index = faiss.IndexIVFFlat(quantizer, rows.shape[1], lists)
+        index.quantizer = quantizer  # which Python would free
+        index.train(base)
+        index.add(base)
+        return index
+    return build, base, numpy.ascontiguousarray(rows[n:])
+
+
+def ivf_build(path, n, lists, recall, k):
+    import faiss
+    return "FAISS " + faiss.__version__, ivf_index(path, n, lists)[0]
+
+
+def ivf_search(path, n, lists, recall, k):
+    """Searches of the fewest lists that find this share of the k nearest."""
+    import faiss
+    build, base, queries = ivf_index(path, n, lists)
+    index, flat = build(), faiss.IndexFlatL2(base.shape[1])
+    flat.add(base)
+    truth = flat.search(queries, k)[1]
+    del flat, base
+    for probes in range(2, lists):
+        index.nprobe = probes
+        found = index.search(queries, k)[1]
+        share = float((found[:, :, None] == truth[:, None, :]).any(2).mean())
+        if share >= recall:
+            return "FAISS %s, probes %d, recall %.4f" % (faiss.__version__, probes, share), lambda: index.search(queries, k)
+    raise ValueError("no number of probes reaches the recall")
+
+
 PACKAGES = {"hnswlib": "python3-hnswlib", "torch": "python3-torch", "faiss": "python3-faiss", "numpy": "python3-numpy"}
 
 

@@ -3,6 +3,7 @@ package ann
 // The lists of an IVF index: k-means, and the centre that is nearest to each vector.
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -200,25 +201,42 @@ func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uin
 		clear(to)
 		return ctx.Err()
 	}
-	w, err := x.works.take(ctx, x.coarse)
-	if err != nil {
-		return err
+	threads := 2 // one copies while the other waits for the device
+	if x.coarse.host {
+		threads = x.coarse.units // the CPU computes a launch for so few centres on one thread
 	}
-	defer x.works.give(w)
-	w.late = true
-	for lo := 0; lo < len(to); lo += assigned {
-		hi := min(lo+assigned, len(to))
-		if err := w.ask(ctx, vectors[lo*dim:hi*dim]); err != nil {
-			return err
-		}
-		_, places, err := w.search(ctx, c.buf, c.n, hi-lo, 1)
-		if err != nil {
-			return err
-		}
-		for i, at := range places {
-			to[lo+i] = min(at, uint32(c.n-1))
-		}
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	errs := make([]error, min(max(threads, 1), (len(to)+assigned-1)/assigned))
+	for t := range errs {
+		wait.Go(func() {
+			w, err := x.works.take(ctx, x.coarse)
+			if err != nil {
+				errs[t] = err
+				return
+			}
+			defer x.works.give(w)
+			w.late = true
+			for ctx.Err() == nil {
+				lo := int(next.Add(1)-1) * assigned
+				if lo >= len(to) {
+					w.late = false
+					return
+				}
+				hi := min(lo+assigned, len(to))
+				if errs[t] = w.ask(ctx, vectors[lo*dim:hi*dim]); errs[t] != nil {
+					return
+				}
+				var places []uint32
+				if _, places, errs[t] = w.search(ctx, c.buf, c.n, hi-lo, 1); errs[t] != nil {
+					return
+				}
+				for i, at := range places {
+					to[lo+i] = min(at, uint32(c.n-1))
+				}
+			}
+		})
 	}
-	w.late = false
-	return ctx.Err()
+	wait.Wait()
+	return cmp.Or(cmp.Or(errs...), ctx.Err())
 }

@@ -29,7 +29,7 @@ import (
 // admits through the device, a part while it searches the one before, one search at a time; the results are the same.
 //
 // With several devices each has a part of the vectors, in the order of ids, and searches it while the others search theirs. The results are those of one device. A search that
-// fails on one device fails as a whole, with an error that names the device. Vectors that are added go to the last device, until it has half as many again as its share: then the next search
+// fails on one device fails as a whole, with an [ErrSync] that names the device. Vectors that are added go to the last device, until it has half as many again as its share: then the next search
 // divides the vectors anew, by way of the host's memory, and so it does after ids in no order.
 type Flat struct {
 	e        *engine // of the first device

@@ -98,6 +98,9 @@ func (f *Flat) results(dst []Result, found []candidate) []Result {
 	return dst
 }
 
+// ErrSync is that one of several devices failed in a search, which therefore found nothing. The error names the device, and wraps its own.
+var ErrSync = errors.New("ann: a device failed in a search of several")
+
 // everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did.
 func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sought) (found []candidate, in *store, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -136,8 +139,8 @@ func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sou
 			defer mu.Unlock()
 			if in == nil {
 				in, err = s, failed
-				if of := (*runtime.OpError)(nil); !errors.As(failed, &of) { // which tells its device
-					err = fmt.Errorf("ann: %v: %w", s.e.dev, failed)
+				if ctx.Err() == nil { // and not because the caller has ended the search
+					err = fmt.Errorf("%w: %v: %w", ErrSync, s.e.dev, failed)
 				}
 				cancel()
 			}

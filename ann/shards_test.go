@@ -133,6 +133,7 @@ func TestShardsFail(t *testing.T) {
 	dst := []Result{{7, 7}}
 	found, err := f.Search(t.Context(), dst, []float32{0, 0}, 2, nil)
 	assert.ErrorIs(t, err, runtime.ErrBudget)
+	assert.ErrorIs(t, err, ErrSync)
 	assert.ErrorContains(t, err, "cpu:reference: ")
 	assert.Equal(t, dst, found)
 	found, err = f.Search(t.Context(), nil, []float32{0, 0}, 2, IDRange(0, 1))
@@ -142,5 +143,6 @@ func TestShardsFail(t *testing.T) {
 	cancel()
 	_, err = f.Search(gone, nil, []float32{0, 0}, 2, nil)
 	assert.ErrorIs(t, err, context.Canceled)
+	assert.NotErrorIs(t, err, ErrSync)
 	require.NoError(t, f.Close())
 }

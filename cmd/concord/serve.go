@@ -61,7 +61,7 @@ are finished then. All bodies but those of /metrics are JSON; an error is {"erro
                 the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}
   GET /info     what the index is made of
   GET /health   {"status": "ok"}
-  GET /metrics  for Prometheus: requests by path and status code, requests in flight, how long searches take, the number of vectors,
+  GET /metrics  for Prometheus: requests by path and status code, requests in flight, queries, how long searches take, what the index is made of,
                 and what Go's runtime reports of itself`,
 		Example: `  concord search serve digits.ann
   concord search serve base.ann --listen 127.0.0.1:0 --most 100 --limit 500ms
@@ -220,13 +220,15 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		refuse(w, http.StatusInternalServerError, err)
 	default:
+		took := time.Since(start)
 		s.answers.Add(1)
+		s.metrics.answered(len(found), took)
 		for i := range found {
 			if found[i] == nil {
 				found[i] = []ann.Result{} // and not null
 			}
 		}
-		answer(w, http.StatusOK, searchAnswer{found, number(time.Since(start).Seconds() * 1e3)})
+		answer(w, http.StatusOK, searchAnswer{found, number(took.Seconds() * 1e3)})
 	}
 }
 

@@ -103,11 +103,14 @@ func TestServeMetrics(t *testing.T) {
 	for _, line := range []string{
 		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
 		`concord_search_requests_total{code="200",path="/health"} 1`, "concord_search_requests_in_flight 1", // this one
-		"concord_search_vectors 10", "concord_search_duration_seconds_count 2", `concord_search_duration_seconds_bucket{le="10"} 2`,
+		"concord_index_size 10", "concord_dimensions 2", `concord_distance_metric{metric="euclidean"} 1`, "concord_fallbacks_total 0", "concord_queries_total 4",
+		"concord_search_duration_seconds_count 2", `concord_search_duration_seconds_bucket{le="10"} 2`,
 	} {
 		assert.Contains(t, w.Body.String(), line+"\n")
 	}
 	assert.Contains(t, w.Body.String(), "\ngo_goroutines ")
+	assert.Regexp(t, `\nconcord_query_latency_microseconds_avg [0-9.e+]*[1-9]`, w.Body.String())
+	assert.Contains(t, w.Body.String(), "\nconcord_uptime_seconds ")
 
 	// What a client chooses makes no series.
 	for i := range 50 {

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,9 +23,13 @@ type serverMetrics struct {
 	requests *prometheus.CounterVec
 	running  prometheus.Gauge
 	seconds  prometheus.Histogram
+	queries  prometheus.Counter
+	searched atomic.Int64 // nanoseconds of searches that found something
+	found    atomic.Int64 // queries of these
 }
 
 func newServerMetrics(ix ann.Index) *serverMetrics {
+	start := time.Now()
 	m := &serverMetrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "concord_search_requests_total",
@@ -34,11 +39,35 @@ func newServerMetrics(ix ann.Index) *serverMetrics {
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "concord_search_duration_seconds",
 			Help:    "Time of a valid search request in seconds, with the wait for its turn, whether it found something or failed.",
 			Buckets: append([]float64{.0001, .00025, .0005, .001, .0025}, prometheus.DefBuckets...)}), // and on to 10 seconds
+		queries: prometheus.NewCounter(prometheus.CounterOpts{Name: "concord_queries_total", Help: "Queries answered; a request may have several."}),
 	}
-	vectors := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "concord_search_vectors", Help: "Vectors of the index."},
-		func() float64 { return float64(ix.Info().Len) })
-	m.registry.MustRegister(m.requests, m.running, m.seconds, vectors, collectors.NewGoCollector())
+	gauge := func(name, help string, f func(info ann.Info) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return f(ix.Info()) })
+	}
+	m.registry.MustRegister(m.requests, m.running, m.seconds, m.queries, collectors.NewGoCollector(),
+		gauge("concord_index_size", "Vectors of the index.", func(info ann.Info) float64 { return float64(info.Len) }),
+		gauge("concord_dimensions", "Components of a vector.", func(info ann.Info) float64 { return float64(info.Dim) }),
+		gauge("concord_uptime_seconds", "Time since the server began.", func(ann.Info) float64 { return time.Since(start).Seconds() }),
+		gauge("concord_query_latency_microseconds_avg", "Mean time of the search for a query, without the wait for its turn.", func(ann.Info) float64 {
+			return float64(m.searched.Load()) / 1e3 / float64(max(m.found.Load(), 1))
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "concord_fallbacks_total", Help: "How often another device stood in for the one that was asked for."},
+			func() float64 {
+				if ix.Info().Fallback != "" {
+					return 1
+				}
+				return 0
+			}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "concord_distance_metric", Help: "1, for the metric of the index.",
+			ConstLabels: prometheus.Labels{"metric": ix.Info().Metric}}, func() float64 { return 1 }))
 	return m
+}
+
+// answered counts queries whose search took so long.
+func (m *serverMetrics) answered(queries int, took time.Duration) {
+	m.queries.Add(float64(queries))
+	m.found.Add(int64(queries))
+	m.searched.Add(int64(took))
 }
 
 // handler answers with all metrics, for at most as long as a search may take.

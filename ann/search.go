@@ -38,7 +38,7 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, err error) {
 	for range 1 + len(f.stores) {
 		var in *store
-		if all, each, in, err = f.try(ctx, dst, queries, k, filter, one); !short(err) || in == nil || f.makeRoom(ctx, in) != nil {
+		if all, each, in, err = f.try(ctx, dst, queries, k, filter, one); !short(err) || errors.Is(err, runtime.ErrTooLarge) || in == nil || f.makeRoom(ctx, in) != nil {
 			break
 		}
 	}

@@ -427,13 +427,16 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	job := product{y: y[:rows*w.Rows], x: x[:rows*w.Cols], rows: rows, piece: int(min(q.budget/perRow, int64(rows)))}
 	start := driver.Now()
 	err := w.why
-	if err == nil && w.main != nil && !q.elsewhere() {
+	switch {
+	case q.elsewhere():
+		err = nil // a choice is no fallback
+	case err == nil && w.main != nil:
 		if err = q.main.multiply(ctx, w.main, &job); err == nil {
 			q.multiplied(q.main, start, q.main.dev.Fallback())
 			return nil
 		}
 		if ctx.Err() != nil || !q.mayFallBack(err) {
-			return q.failed(q.main, &job, err)
+			return q.failed(q.main.info, &job, err)
 		}
 	}
 	host, p, also := w.onHost(ctx)
@@ -443,10 +446,10 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	switch {
 	case also == nil:
 	case err == nil:
-		return q.failed(q.main, &job, also)
+		return q.failed(runtime.Info{Kind: driver.CPU}, &job, also)
 	default:
 		q.stats.Failed(runtime.Info{Kind: driver.CPU}, also)
-		return q.failed(q.main, &job, errors.Join(err, also))
+		return q.failed(q.main.info, &job, errors.Join(err, also))
 	}
 	if err != nil {
 		q.session.FellBack(hostName, "quant product", err)
@@ -465,11 +468,11 @@ func (q *Quantizer) multiplied(on *side, start int64, fellBack error) {
 }
 
 // failed notes that a product failed.
-func (q *Quantizer) failed(on *side, job *product, err error) error {
+func (q *Quantizer) failed(on runtime.Info, job *product, err error) error {
 	if job.wrote {
 		clear(job.y)
 	}
-	q.stats.Failed(on.info, err)
+	q.stats.Failed(on, err)
 	return err
 }
 

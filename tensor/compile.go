@@ -187,6 +187,9 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 		}
 	}
 	t, err := c.trace(donated, args)
+	if err == nil { // another goroutine may have closed the scope while the function ran
+		err = c.scope.ready()
+	}
 	if err == nil {
 		err = t.record(ctx, e, args)
 	}
@@ -456,6 +459,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 					return err
 				}
 				v.data = &array{buf: b}
+				t.bytes.Planned, t.bytes.Apart = t.bytes.Planned+int64(v.n*size(v.typ)), t.bytes.Apart+int64(v.n*size(v.typ))
 			}
 			if err := r.task(k); err != nil {
 				return fmt.Errorf("%v: %w", k, err)

@@ -60,7 +60,10 @@ func Weighted(rows int, weights []float64) (Placement, error) {
 	left := rows
 	for i, w := range weights {
 		share := float64(rows) * (w / largest / sum)
-		p[i].Count = min(int(share), left)
+		p[i].Count = left
+		if share < float64(left) {
+			p[i].Count = int(share)
+		}
 		rest[i], order[i] = share-float64(p[i].Count), i
 		left -= p[i].Count
 	}

@@ -27,6 +27,9 @@ func TestEven(t *testing.T) {
 
 // TestWeighted divides by random weights: every row has one member, in order, and no member is a row away from its share.
 func TestWeighted(t *testing.T) {
+	all, err := Weighted(math.MaxInt, []float64{1, 0})
+	require.NoError(t, err)
+	require.Equal(t, math.MaxInt, all[0].Count)
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		weights, sum := make([]float64, 1+r.IntN(9)), 0.0

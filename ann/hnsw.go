@@ -69,8 +69,14 @@ func (o HNSWOptions) Check() error {
 
 // withDefaults checks options and fills in what is not set.
 func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
-	if min(o.M, o.EfConstruction, o.EfSearch, o.InitialCapacity, o.Threads, o.MaxRows, o.MaxDim) < 0 {
-		return o, fmt.Errorf("ann: options of hnsw have to be positive, not %+v: %w", o, runtime.ErrInvalidArgument)
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"M", o.M}, {"EfConstruction", o.EfConstruction}, {"EfSearch", o.EfSearch}, {"InitialCapacity", o.InitialCapacity}, {"Threads", o.Threads},
+		{"MaxRows", o.MaxRows}, {"MaxDim", o.MaxDim}} {
+		if n.value < 0 {
+			return o, fmt.Errorf("ann: %s is %d, which has to be positive, or 0 for the default: %w", n.name, n.value, runtime.ErrInvalidArgument)
+		}
 	}
 	o.M, o.InitialCapacity = cmp.Or(o.M, 16), cmp.Or(o.InitialCapacity, 10_000)
 	o.EfConstruction = cmp.Or(o.EfConstruction, max(200, o.M))

@@ -38,6 +38,9 @@ func ReadVectors(path string) (vectors []float32, dim int, err error) {
 
 // ReadPlaces reads the integers of an .ivecs file, such as the true neighbours of queries, with the errors of [ReadVectors].
 func ReadPlaces(path string) (places []int32, dim int, err error) {
+	if filepath.Ext(path) != ".ivecs" { // whose bytes cannot tell floats from integers
+		return nil, 0, fmt.Errorf("ann: %s: files of integers end in .ivecs: %w", path, runtime.ErrUnsupported)
+	}
 	return readVecs(path, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
 }
 

@@ -79,7 +79,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
 	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")
 	f.Uint64Var(&s.seed, "seed", 0, "of hnsw and ivf: the seed of the layers, or of the lists")
-	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf: lists (default about 4·√n for n vectors)")
+	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf: lists, which are made once there are 16 vectors for each (default about 4·√n for n vectors, from 4096 vectors on)")
 	f.IntVar(&s.ivf.Probes, "probes", 0, "of ivf: lists that a search reads (default 16)")
 	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
 	a.jsonFlag(cmd)
@@ -229,7 +229,11 @@ func (a *app) describe(i ann.Info) error {
 		rows = append(rows, [2]string{"memory", "the host's: the device has no room for the vectors"})
 	}
 	if h := i.HNSW; h != nil {
-		rows = append(rows, [2]string{"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %d, codes %t", h.M, h.EfConstruction, h.EfSearch, h.Codes)})
+		ef := "k, at least 50"
+		if h.EfSearch > 0 {
+			ef = strconv.Itoa(h.EfSearch)
+		}
+		rows = append(rows, [2]string{"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %s, codes %t", h.M, h.EfConstruction, ef, h.Codes)})
 	}
 	if l := i.IVF; l != nil {
 		rows = append(rows, [2]string{"lists", fmt.Sprintf("%d, probes %d", l.Lists, l.Probes)})

@@ -55,7 +55,7 @@ func (a *app) searchServeCommand() *cobra.Command {
 		Use:   "serve INDEX",
 		Short: "Answer searches over HTTP on this machine",
 		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches that have begun
-are finished then. All bodies but those of /metrics are JSON; an error is {"error": "..."} with a status of 4xx or 5xx.
+are finished then. All bodies are JSON, but for those of /metrics and of paths and methods that there are not; an error is {"error": "..."} with a status of 4xx or 5xx.
 
   POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to find only ids from the first to
                 the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}

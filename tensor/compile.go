@@ -317,9 +317,9 @@ func (t *trace) donate() {
 		return
 	}
 	_, last := t.plan.lifetimes()
-	writers, taken, results := map[*value]int{}, map[*value]bool{}, map[*Tensor]int{}
-	for j, r := range slices.Backward(t.outs) {
-		results[r] = j
+	writers, taken, results := map[*value]int{}, map[*value]bool{}, map[*Tensor][]int{} // where the function returns each
+	for j, r := range t.outs {
+		results[r] = append(results[r], j)
 	}
 	for _, k := range t.plan.tasks {
 		_, out := k.values()
@@ -341,7 +341,8 @@ func (t *trace) donate() {
 			used := expr.Used(o.e)
 			for j, in := range k.inputs {
 				w := in.v
-				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w] != i || count(t.args[w.arg-1].shape) != o.to.v.n ||
+				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w] != i || t.args[w.arg-1].typ != o.t.typ ||
+					!slices.Equal(t.args[w.arg-1].shape, o.t.shape) ||
 					j >= len(used) || used[j] == 0 || slices.Contains(may[at], w) {
 					continue
 				}
@@ -356,7 +357,10 @@ func (t *trace) donate() {
 		for _, at := range order {
 			if j := slices.IndexFunc(may[at], func(w *value) bool { return !taken[w] }); j >= 0 {
 				w := may[at][j]
-				t.over[results[k.outs[at].t]], taken[w], t.held = w.arg, true, map[*runtime.Buffer]int{}
+				taken[w], t.held = true, map[*runtime.Buffer]int{}
+				for _, r := range results[k.outs[at].t] {
+					t.over[r] = w.arg
+				}
 			}
 		}
 	}

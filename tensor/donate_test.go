@@ -87,6 +87,38 @@ func TestNotDonated(t *testing.T) {
 	assert.Equal(t, before, values[float32](t, x))
 }
 
+// TestDonateAnotherShape has results that have as many bytes as the donated argument, but another shape or type.
+func TestDonateAnotherShape(t *testing.T) {
+	s := scope(t)
+	for range 2 {
+		x := From(s, []uint8{1, 2, 3, 4, 5, 6}, 6)
+		for name, f := range map[string]func(a ...*Tensor) []*Tensor{
+			"shape": func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Reshape(2, 3).Add(1)} },
+			"type":  func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Gt(3)} },
+		} {
+			want := f(x)[0]
+			out, err := Compile(s, f).CallDonating(t.Context(), []bool{true}, x.Copy())
+			require.NoError(t, err)
+			assert.Equal(t, want.Type(), out[0].Type(), name)
+			assert.Equal(t, want.Shape(), out[0].Shape(), name)
+			assert.Equal(t, values[float32](t, want.Cast(F32)), values[float32](t, out[0].Cast(F32)), name)
+		}
+	}
+}
+
+// TestDonateForResultsTwice has a result that is returned twice, for arguments other than that of the first call.
+func TestDonateForResultsTwice(t *testing.T) {
+	s := scope(t)
+	f := Compile(s, func(a ...*Tensor) []*Tensor { b := a[0].Add(1); return []*Tensor{b, b} })
+	for i := range 4 {
+		out, err := f.CallDonating(t.Context(), []bool{true}, From(s, []float32{float32(i), 10}, 2))
+		require.NoError(t, err)
+		for _, b := range out {
+			assert.Equal(t, []float32{float32(i + 1), 11}, values[float32](t, b))
+		}
+	}
+}
+
 // TestDonateOwned has a result that is the buffer of an argument.
 func TestDonateOwned(t *testing.T) {
 	s := scope(t)

@@ -221,8 +221,10 @@ func TestQuantizerFallback(t *testing.T) {
 		// By choice it is none.
 		q.ForceCPU()
 		require.NoError(t, weights.Mul(t.Context(), y, x, 2))
-		assert.EqualValues(t, 4, q.Stats().MatmulOperations)
+		require.NoError(t, later.Mul(t.Context(), y, x, 2))
+		assert.EqualValues(t, 5, q.Stats().MatmulOperations)
 		assert.EqualValues(t, 2, q.Stats().FallbackCount)
+		assert.EqualValues(t, 2, dev.Session().Fallbacks())
 
 		// Weights that nothing multiplies are refused once, whatever the policy.
 		bad, err := Pack(Layout{Format: I8Rows, Rows: 1, Cols: 32}, []float32{31: 1, 30: 0.3, 29: 0.5})

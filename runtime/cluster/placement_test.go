@@ -55,6 +55,12 @@ func TestWeighted(t *testing.T) {
 	p, err := Weighted(5, []float64{1, 1, 0, 1})
 	require.NoError(t, err)
 	assert.Equal(t, Placement{{0, 2}, {2, 2}, {4, 0}, {4, 1}}, p)
+	for _, weights := range [][]float64{{1}, {0, 2}, {1, 1e-30}, {1, 2, 3}} {
+		p, err := Weighted(math.MaxInt, weights)
+		require.NoError(t, err)
+		require.NoError(t, p.Check(), "%v", weights)
+		assert.Equal(t, math.MaxInt, p.Rows())
+	}
 	for _, weights := range [][]float64{nil, {0, 0}, {1, -1}, {math.NaN()}, {math.Inf(1), 1}} {
 		_, err := Weighted(3, weights)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, "%v", weights)

@@ -351,6 +351,9 @@ func (m *image) store(ctx context.Context, dev *runtime.Device, release func()) 
 
 // Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also if the process is killed.
 func Save(ix Index, path string) error {
+	if ix == nil {
+		return fmt.Errorf("ann: no index to save as %s: %w", path, runtime.ErrInvalidArgument)
+	}
 	return file.Replace(path, func(w io.Writer) error {
 		_, err := ix.WriteTo(w)
 		return err

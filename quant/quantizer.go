@@ -115,6 +115,9 @@ const (
 // NewQuantizer returns a quantizer for a device, which has to stay open until Close. A provider of codecs that this processor
 // lacks is driver.ErrUnsupported.
 func NewQuantizer(dev *runtime.Device, o QuantizerOptions) (*Quantizer, error) {
+	if dev == nil {
+		return nil, fmt.Errorf("quant: a quantizer of no device: %w", driver.ErrInvalidArgument)
+	}
 	q := &Quantizer{codec: fastest(), budget: o.Budget, progress: o.Progress, session: dev.Session()}
 	switch {
 	case q.budget == 0:

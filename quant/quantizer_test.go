@@ -256,6 +256,8 @@ func TestQuantizerBudget(t *testing.T) {
 	assert.LessOrEqual(t, stats.Peak-live, int64(budget))
 	assert.Greater(t, stats.Peak-live, int64(budget/2), "it is used")
 	assert.Equal(t, live, stats.Live, "and given back")
+	_, err = NewQuantizer(nil, QuantizerOptions{})
+	require.ErrorIs(t, err, driver.ErrInvalidArgument)
 	wide, err := NewQuantizer(dev, QuantizerOptions{})
 	require.NoError(t, err)
 	defer wide.Close()

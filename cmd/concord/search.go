@@ -73,7 +73,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.ids, "ids", "", "a file with an id for each vector")
 	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu, hnsw or ivf")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
-	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat and ivf store vectors: fp32, fp16, int8 or int8scaled")
+	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat and ivf store vectors: fp32, fp16, int8 (of components from -1 to 1, others are cut) or int8scaled (of any range)")
 	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto), or of flat and ivf (default cpu:0); of gpu and flat also several, separated by commas")
 	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
 	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
@@ -166,8 +166,8 @@ func (a *app) searchBenchCommand() *cobra.Command {
 		Short: "Measure how fast an index answers, and how much it finds",
 		Long: `Bench searches for each query alone, one after the other, and then for all of them in one call. It reports the time of
 a single query (median and 99th percentile), queries per second, and recall: the share of the true neighbours that
-were found. These are computed by comparing with all vectors, or are those of --truth, an .ivecs file with the numbers
-of the true neighbours in each row.`,
+were found. These are computed by comparing with all vectors as the index stores them, which says nothing of what halves or
+bytes lose, or are those of --truth, an .ivecs file with the numbers of the true neighbours in each row.`,
 		Example: `  concord search bench digits.ann --queries mnist
   concord search bench base.ann --queries query.fvecs --truth groundtruth.ivecs --k 10 --json`,
 		Args: cobra.ExactArgs(1),

@@ -241,7 +241,7 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 // due returns how many lists have to be made for so many vectors, 0 if none.
 func (x *IVF) due(total int) int {
 	switch {
-	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists:
+	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained: // some centres were looked for before, among NaN alone
 		return x.o.Lists
 	case x.o.Lists == 0 && total >= leastListed && total/16 >= x.trained:
 		return usualLists(total)
@@ -289,9 +289,8 @@ func byList(of []uint32, n int) (starts, order []int) {
 func (x *IVF) regroup(c centres, of []uint32, vectors int) {
 	if c != x.centres {
 		x.centres.close()
-		x.centres, x.trained = c, vectors
 	}
-	x.of = of
+	x.centres, x.trained, x.of = c, vectors, of
 	starts, order := byList(of, max(c.n, 1))
 	all, lists := make([]uint32, 0, len(x.nodes)), make([][]uint32, max(c.n, 1))
 	for l := range lists {

@@ -431,3 +431,32 @@ func TestListsOutOfRoom(t *testing.T) {
 	}
 	require.NoError(t, small.Close())
 }
+
+// TestIVFOfNaN adds vectors that no centre can be made of: it is tried again only when there are far more.
+func TestIVFOfNaN(t *testing.T) {
+	for _, lists := range []int{0, 2} {
+		x, err := NewIVF(open(t, "cpu:0"), 1, L2Squared, IVFOptions{Lists: lists})
+		require.NoError(t, err)
+		ids, vectors, tried := make([]int64, 1000), slices.Repeat([]float32{float32(math.NaN())}, 1000), []int{}
+		for call := range 20 {
+			for i := range ids {
+				ids[i] = int64(1000*call + i)
+			}
+			if x.due(1000*call+1000) > 0 {
+				tried = append(tried, call+1)
+			}
+			require.NoError(t, x.Add(t.Context(), ids, vectors))
+		}
+		assert.Equal(t, map[int][]int{0: {5}, 2: {1, 2, 4, 8, 16}}[lists], tried)
+		for i := range vectors {
+			ids[i], vectors[i] = int64(20000+i), float32(i)
+		}
+		require.NoError(t, x.Add(t.Context(), ids, vectors))
+		require.NoError(t, x.Train(t.Context()))
+		assert.Greater(t, x.Info().IVF.Lists, 1)
+		found, err := x.Search(t.Context(), nil, []float32{7}, 1, nil)
+		require.NoError(t, err)
+		assert.Equal(t, []Result{{20007, 0}}, found)
+		require.NoError(t, x.Close())
+	}
+}

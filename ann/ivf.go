@@ -32,7 +32,7 @@ type IVF struct {
 	works    works   // of coarse
 	writing  sync.Mutex
 
-	mu      sync.RWMutex // its writer, who has writing too, replaces what follows
+	mu      sync.RWMutex // guards what follows; a change holds writing first
 	closed  bool
 	state   uint64 // changes with the rows
 	scaled  bool   // the scale of INT8Scaled is fixed
@@ -396,7 +396,7 @@ func (x *IVF) Compact(ctx context.Context) error {
 	return x.compact(ctx)
 }
 
-// compact is Compact for a caller who holds writing.
+// compact is Compact where the caller has locked writing.
 func (x *IVF) compact(ctx context.Context) error {
 	if x.grouped || len(x.ids) == 0 {
 		return ctx.Err()

@@ -141,7 +141,7 @@ func setField(to reflect.Value, text []byte, place string) error {
 	return nil
 }
 
-// kinds are the words for the kinds of fields in messages to those who write JSON, not Go.
+// kinds has for each kind of a field in Go the word for its value in JSON, for messages.
 var kinds = map[string]string{"int": "whole number", "float64": "number", "string": "name", "bool": "truth value: true or false", "slice": "list of whole numbers"}
 
 // short returns the beginning of a text for a message.

@@ -144,7 +144,7 @@ func (s *Scope) encoded(f *gguf.File, e gguf.Tensor, named quant.Format) *Tensor
 	return &Tensor{scope: s, typ: F32, shape: shape, data: &array{steps: rowMajor(shape), load: load}}
 }
 
-// users counts who uses a mapped file, which is closed after the last one.
+// users counts the tensors that use a mapped file, which is closed after the last one.
 type users struct {
 	n     atomic.Int64
 	close func() error

@@ -102,6 +102,9 @@ func (p *planner) mergeResults() {
 			if n := len(loop(first)); !slices.Equal(loop(first), loop(last)[:n]) || n+1 < len(loop(last)) {
 				continue
 			}
+			if small(a) && needs.circular(a, b, pair{a, b}) { // which is known in less time than their kernel is made
+				continue
+			}
 			var ts []*Tensor
 			var places []place
 			var all []access
@@ -117,6 +120,17 @@ func (p *planner) mergeResults() {
 		}
 	}
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
+}
+
+// pair is two kernels as one task.
+type pair struct{ a, b *kernel }
+
+func (p pair) String() string { return p.a.String() + " " + p.b.String() }
+
+func (p pair) values() (in, out []*value) {
+	in, out = p.a.values()
+	more, results := p.b.values()
+	return append(in, more...), append(out, results...)
 }
 
 // plain reports whether an access names each of the first rank variables at most once, without anything else.
@@ -177,7 +191,7 @@ func (p *planner) together(a, b *kernel, t *Tensor, at access, spare map[*Tensor
 			return nil
 		}
 	}
-	make := func(spare map[*Tensor]place) *kernel {
+	without := func(spare map[*Tensor]place) *kernel {
 		var ts []*Tensor
 		var places []place
 		var all []access
@@ -227,12 +241,12 @@ func (p *planner) together(a, b *kernel, t *Tensor, at access, spare map[*Tensor
 		}
 	}
 	if len(spare) > 0 {
-		if k := make(spare); k != nil {
+		if k := without(spare); k != nil {
 			return k
 		}
 	}
 	clear(spare)
-	return make(nil)
+	return without(nil)
 }
 
 // with returns an access by the dimensions of a tensor, of which at names an element, as one by the variables of at.

@@ -274,7 +274,7 @@ func (f *formula) eval(args []*tensor.Tensor) (results []*tensor.Tensor, err err
 	return results, nil
 }
 
-// placeIn says where an offset is in a text, for those who wrote it.
+// placeIn returns the line and the column of an offset in a text, in words for a message.
 func placeIn(text string, offset int) string {
 	if offset >= len(text) {
 		return "at the end"

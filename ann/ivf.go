@@ -51,7 +51,7 @@ type IVF struct {
 // IVFOptions are what [NewIVF] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
 type IVFOptions struct {
 	Lists     int       `json:"lists"`  // about 4·√n for n vectors; Info tells how many there are
-	Probes    int       `json:"probes"` // lists that a search reads, if it finds k vectors in them; 16. With all lists results are exact
+	Probes    int       `json:"probes"` // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact
 	Seed      uint64    `json:"seed"`   // of the vectors that k-means begins with
 	Precision Precision `json:"-"`
 	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	goruntime "runtime"
 	"slices"
 	"sync"
@@ -15,7 +16,7 @@ import (
 )
 
 // Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if there are fewer than k in the
-// lists that are read. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
+// lists that are read; a filter that admits a part of all vectors makes it read as many times more lists. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
 func (x *IVF) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	return x.single(ctx, dst, query, k, filter, false)
 }
@@ -154,12 +155,20 @@ func (x *IVF) ranks() []uint32 {
 	return rank
 }
 
-// probes returns how many lists a search reads; 0 stands for all that is admitted.
+// probes returns how many lists a search reads; 0 stands for all that is admitted. With a filter there are more of them, so that about as many vectors
+// are compared as without one: the nearest that are admitted lie farther from the query than the nearest of all.
 func (x *IVF) probes(a *admitted, k int) int {
-	if x.o.Probes >= len(x.lists) || a != nil && a.count < max(10*k, len(x.nodes)/50) {
+	probes := x.o.Probes
+	if a != nil {
+		if a.count < max(10*k, len(x.nodes)/50) {
+			return 0
+		}
+		probes = int(math.Ceil(float64(probes) * float64(len(x.nodes)) / float64(a.count)))
+	}
+	if probes >= len(x.lists) {
 		return 0
 	}
-	return x.o.Probes
+	return probes
 }
 
 // nearest appends the lists whose centres are nearest to each query.

@@ -408,6 +408,23 @@ func TestListConcurrent(t *testing.T) {
 	assert.Equal(t, 12, x.Info().IVF.Lists)
 }
 
+// TestListFilterRecall finds as much with a filter as without: the nearest that a filter admits lie in more lists than the nearest of all.
+func TestListFilterRecall(t *testing.T) {
+	r := rand.New(rand.NewPCG(77, 78))
+	const n, dim, k = 5000, 24, 10
+	vectors, queries, ids := random(r, n, dim), random(r, 40, dim), make([]int64, n)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	x := ivf(t, open(t, "cpu:0"), dim, Euclidean, IVFOptions{Probes: 30})
+	require.NoError(t, x.Add(t.Context(), ids, vectors))
+	all := recall(t, x, queries, dim, k, nil)
+	for _, one := range []int64{2, 5, 10, 25} {
+		assert.Greater(t, recall(t, x, queries, dim, k, Predicate(func(id int64) bool { return id%one == 0 })), all-0.02, "one of %d", one)
+	}
+	assert.Less(t, all, 0.9, "the search without a filter leaves some out")
+}
+
 // TestListsOutOfRoom searches an index for which the device has no room.
 func TestListsOutOfRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(75, 76))

@@ -2,7 +2,10 @@ package tensor
 
 // What depends on what among the tasks of a plan, while tasks are merged.
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // dependencies knows the tasks that write and read values. A task has a higher number than those that it needs.
 type dependencies struct {
@@ -56,6 +59,32 @@ func (d *dependencies) circular(a, b, k task) bool {
 		}
 	}
 	return false
+}
+
+// before returns a function that reports whether b needs a, or a needs b. It may say so wrongly where there is much to look at.
+func (d *dependencies) before(b task) func(a task) bool {
+	needed := map[task]bool{}
+	next := []task{b} // by number: the last is looked at first, so that all that b needs down to its number is known
+	return func(a task) bool {
+		if d.number[a] >= d.number[b] {
+			return d.circular(a, b, a)
+		}
+		for len(next) > 0 && len(needed) <= mostSteps && d.number[next[len(next)-1]] > d.number[a] {
+			t := next[len(next)-1]
+			next = next[:len(next)-1]
+			in, _ := t.values()
+			for _, v := range in {
+				for _, w := range d.writers[v] {
+					if !needed[w] {
+						needed[w] = true
+						i, _ := slices.BinarySearchFunc(next, d.number[w], func(x task, n int) int { return cmp.Compare(d.number[x], n) })
+						next = slices.Insert(next, i, w)
+					}
+				}
+			}
+		}
+		return needed[a] || len(needed) > mostSteps
+	}
 }
 
 // replace puts k in the place of a and b, which is not circular.

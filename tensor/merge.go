@@ -2,10 +2,16 @@ package tensor
 
 // Kernels joined with those that read their results.
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // mostOutputs is how many tensors a kernel stores at most.
 const mostOutputs = 4
+
+// mostNear is how many kernels before one, with a loop of the same size, are tried to be joined with it, so that a plan takes a time that grows as the graph does.
+const mostNear = 64
 
 // merge joins kernels that store a tensor with kernels that read it in the same loop, so that it is stored but not read. The tasks are in
 // order.
@@ -87,12 +93,19 @@ func (p *planner) mergeResults() {
 		return false
 	}
 	needs := dependenciesOf(p.tasks)
+	same := map[string][]int{} // the places of kernels, by the sizes of their loops
 	for i, t := range p.tasks {
 		b := may(t)
-		for j := i - 1; j >= 0 && b != nil; j-- {
+		if b == nil {
+			continue
+		}
+		size := fmt.Sprint(b.layout.Dims, b.m.Reduces())
+		near := same[size][max(0, len(same[size])-mostNear):]
+		same[size] = append(same[size], i)
+		before := needs.before(b)
+		for _, j := range slices.Backward(near) {
 			a := may(p.tasks[j])
-			if a == nil || len(a.outs)+len(b.outs) > mostOutputs || !slices.Equal(a.layout.Dims, b.layout.Dims) || a.m.Reduces() != b.m.Reduces() ||
-				!small(a) && !share(a, b) {
+			if a == nil || len(a.outs)+len(b.outs) > mostOutputs || !small(a) && !share(a, b) || before(a) {
 				continue
 			}
 			first, last := a, b
@@ -100,9 +113,6 @@ func (p *planner) mergeResults() {
 				first, last = b, a
 			}
 			if n := len(loop(first)); !slices.Equal(loop(first), loop(last)[:n]) || n+1 < len(loop(last)) {
-				continue
-			}
-			if small(a) && needs.circular(a, b, pair{a, b}) { // which is known in less time than their kernel is made
 				continue
 			}
 			var ts []*Tensor
@@ -117,20 +127,10 @@ func (p *planner) mergeResults() {
 			}
 			needs.replace(a, b, k)
 			p.tasks[j], p.tasks[i], b = nil, k, k
+			before = needs.before(b)
 		}
 	}
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
-}
-
-// pair is two kernels as one task.
-type pair struct{ a, b *kernel }
-
-func (p pair) String() string { return p.a.String() + " " + p.b.String() }
-
-func (p pair) values() (in, out []*value) {
-	in, out = p.a.values()
-	more, results := p.b.values()
-	return append(in, more...), append(out, results...)
 }
 
 // plain reports whether an access names each of the first rank variables at most once, without anything else.

@@ -42,6 +42,7 @@ var (
 	_ driver.PeerCopier    = (*device)(nil)
 	_ driver.MultiplyAdder = (*device)(nil)
 	_ driver.Ranker        = (*device)(nil)
+	_ driver.CodeRanker    = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {

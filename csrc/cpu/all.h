@@ -73,6 +73,7 @@
 #include "quant.h"
 #include "w2a8.h"
 #include "gemm_q.h"
+#include "codes.h"
 #endif
 
 #ifdef PART_STREAM

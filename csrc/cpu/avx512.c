@@ -226,6 +226,18 @@ IN b8_v b8_load(const void *p) { return _mm512_loadu_si512(p); }
 #define b8_codes(v, shift, most) _mm512_and_si512(_mm512_srli_epi16(v, shift), _mm512_set1_epi8(most))
 IN b8_v b8_pairs(b8_v codes, b8_v x) { return _mm512_maddubs_epi16(codes, x); }
 IN b8_v b8_add16(b8_v a, b8_v b) { return _mm512_add_epi16(a, b); }
+// For codes: a table of 16 bytes in each 128 bits, the bytes of it that indices below 16 choose, sums of bytes, and numbers of 16 bits: the high bytes of each, the low ones
+// as high ones, and whether one of x is at most its number of y.
+IN b8_v b8_table(const uint8_t *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)); }
+IN b8_v b8_look(b8_v table, b8_v at) { return _mm512_shuffle_epi8(table, at); }
+IN b8_v b8_add8(b8_v a, b8_v b) { return _mm512_add_epi8(a, b); }
+IN b8_v b8_high16(b8_v v) { return _mm512_srli_epi16(v, 8); }
+IN b8_v b8_left16(b8_v v) { return _mm512_slli_epi16(v, 8); }
+IN b8_v b8_sub16(b8_v a, b8_v b) { return _mm512_sub_epi16(a, b); }
+IN b8_v b8_min16(b8_v a, b8_v b) { return _mm512_min_epi16(a, b); }
+IN b8_v b8_set16(int16_t x) { return _mm512_set1_epi16(x); }
+IN int b8_upto16(b8_v x, b8_v y) { return _mm512_cmple_epi16_mask(x, y) != 0; }
+IN void b8_store(void *p, b8_v v) { _mm512_storeu_si512(p, v); }
 IN b8_v b8_wide(b8_v v) { return _mm512_madd_epi16(v, _mm512_set1_epi16(1)); }
 IN int32_t b8_sum(b8_v v) { return _mm512_reduce_add_epi32(v); }
 

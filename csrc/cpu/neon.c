@@ -247,6 +247,20 @@ IN b8_v b8_load(const void *p) { return vld1q_s8(p); }
 #define b8_codes(v, shift, most) vandq_s8(vreinterpretq_s8_u8(vshlq_u8(vreinterpretq_u8_s8(v), vdupq_n_s8(-(shift)))), vdupq_n_s8(most))
 IN b8_v b8_pairs(b8_v codes, b8_v x) { return vreinterpretq_s8_s16(vpaddq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)), vmull_high_s8(codes, x))); }
 IN b8_v b8_add16(b8_v a, b8_v b) { return vreinterpretq_s8_s16(vaddq_s16(vreinterpretq_s16_s8(a), vreinterpretq_s16_s8(b))); }
+// For codes: a table of 16 bytes in each 128 bits, the bytes of it that indices below 16 choose, sums of bytes, and numbers of 16 bits: the high bytes of each, the low ones
+// as high ones, and whether one of x is at most its number of y.
+#define b8_16 vreinterpretq_s16_s8
+#define b8_of vreinterpretq_s8_s16
+IN b8_v b8_table(const uint8_t *p) { return vreinterpretq_s8_u8(vld1q_u8(p)); }
+IN b8_v b8_look(b8_v table, b8_v at) { return vqtbl1q_s8(table, vreinterpretq_u8_s8(at)); }
+IN b8_v b8_add8(b8_v a, b8_v b) { return vaddq_s8(a, b); }
+IN b8_v b8_high16(b8_v v) { return vreinterpretq_s8_u16(vshrq_n_u16(vreinterpretq_u16_s8(v), 8)); }
+IN b8_v b8_left16(b8_v v) { return b8_of(vshlq_n_s16(b8_16(v), 8)); }
+IN b8_v b8_sub16(b8_v a, b8_v b) { return b8_of(vsubq_s16(b8_16(a), b8_16(b))); }
+IN b8_v b8_min16(b8_v a, b8_v b) { return b8_of(vminq_s16(b8_16(a), b8_16(b))); }
+IN b8_v b8_set16(int16_t x) { return b8_of(vdupq_n_s16(x)); }
+IN int b8_upto16(b8_v x, b8_v y) { return vmaxvq_u16(vcleq_s16(b8_16(x), b8_16(y))) != 0; }
+IN void b8_store(void *p, b8_v v) { vst1q_s8(p, v); }
 IN b8_v b8_wide(b8_v v) { return vreinterpretq_s8_s32(vpaddlq_s16(vreinterpretq_s16_s8(v))); }
 IN int32_t b8_sum(b8_v v) { return vaddvq_s32(vreinterpretq_s32_s8(v)); }
 

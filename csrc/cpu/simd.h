@@ -90,7 +90,10 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_W2A8_ROWS, w2a8_rows) \
   F(SIMD_GEMM_Q, gemm_q) \
   F(SIMD_GEMM_Q_FOUR, gemm_q_four) \
-  F(SIMD_GEMM_Q_BLOCKS, gemm_q_blocks)
+  F(SIMD_GEMM_Q_BLOCKS, gemm_q_blocks) \
+  F(SIMD_CODES_ENCODE, codes_encode) \
+  F(SIMD_CODES_TABLE, codes_table) \
+  F(SIMD_CODES_SCAN, codes_scan)
 
 #define SIMD_NUMBER(N, f) N,
 enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };

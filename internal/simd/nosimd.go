@@ -67,6 +67,9 @@ const (
 	GemmQ
 	GemmQFour
 	GemmQBlocks
+	CodesEncode
+	CodesTable
+	CodesScan
 )
 
 // The functions of package quant.

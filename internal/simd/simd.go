@@ -91,6 +91,9 @@ const (
 	GemmQ           Op = C.SIMD_GEMM_Q
 	GemmQFour       Op = C.SIMD_GEMM_Q_FOUR
 	GemmQBlocks     Op = C.SIMD_GEMM_Q_BLOCKS
+	CodesEncode     Op = C.SIMD_CODES_ENCODE
+	CodesTable      Op = C.SIMD_CODES_TABLE
+	CodesScan       Op = C.SIMD_CODES_SCAN
 )
 
 // The functions of package quant.

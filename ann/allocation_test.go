@@ -70,7 +70,7 @@ func TestGraphAllocations(t *testing.T) {
 func TestListAllocations(t *testing.T) {
 	dev := open(t, "cpu:0")
 	r := rand.New(rand.NewPCG(7, 7))
-	for _, o := range []IVFOptions{{Lists: 20, Probes: 4}, {Lists: 20, Probes: 4, Precision: FP16}, {Lists: 20, Probes: 20}} {
+	for _, o := range []IVFOptions{{Lists: 20, Probes: 4}, {Lists: 20, Probes: 4, Precision: FP16}, {Lists: 20, Probes: 20}, {Lists: 20, Probes: 4, Codes: 8, Refine: 3}} {
 		x := ivf(t, dev, 64, Euclidean, o)
 		require.NoError(t, x.Add(t.Context(), counted(2000), random(r, 2000, 64)))
 		query, dst := random(r, 1, 64), make([]Result, 0, 10)

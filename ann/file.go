@@ -48,8 +48,10 @@ type image struct {
 	vectors []byte
 	graph   *graph // of kind hnsw
 
-	sizes  []uint32         // of kind ivf: of each list, whose rows follow those of the one before
-	middle []byte           // the centres
+	sizes  []uint32 // of kind ivf: of each list, whose rows follow those of the one before
+	middle []byte   // the centres
+	book   []byte   // of kind pq: the values of codes, if there are centres, and the codes of each list
+	codes  []byte
 	nodes  map[int64]uint32 // the row of an id
 }
 
@@ -77,7 +79,12 @@ func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ..
 		return w.at, err
 	}
 	for _, s := range append([]section{{name: "config", data: text}}, others...) {
-		if err := w.bytes(s.name, s.data); err != nil {
+		if s.parts != nil {
+			err = w.section(s.name, s.parts)
+		} else {
+			err = w.bytes(s.name, s.data)
+		}
+		if err != nil {
 			return w.at, err
 		}
 	}
@@ -124,7 +131,7 @@ func parts(size int, read func(at int64, data []byte) error) func() ([]byte, err
 	}
 }
 
-// readImage reads a file and checks all of it but the vectors' checksum.
+// readImage reads a file and checks all of it but the checksums of vectors and codes.
 func readImage(data []byte) (*image, []section, error) {
 	list, err := readSections(data)
 	if err != nil {
@@ -138,7 +145,7 @@ func readImage(data []byte) (*image, []section, error) {
 		if _, twice := parts[s.name]; twice {
 			return corrupt("there are two sections %q", s.name)
 		}
-		if s.name != "vectors" {
+		if s.name != "vectors" && s.name != "codes" {
 			if err := s.verify(); err != nil {
 				return nil, nil, err
 			}
@@ -192,7 +199,7 @@ func readImage(data []byte) (*image, []section, error) {
 		}
 		return m, list, nil
 	}
-	if (m.Kind == "ivf") != (m.IVF != nil) {
+	if (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind() {
 		return corrupt("a configuration of ivf for kind %q", m.Kind)
 	}
 	if m.IVF != nil {
@@ -219,7 +226,7 @@ func readImage(data []byte) (*image, []section, error) {
 // changed while the index is open, except by replacing it as a whole, as [Save] does; to others they are copied. The first change of the index copies
 // them, and never changes the file.
 //
-// Everything is checked but the vectors themselves, which [Verify] checks too. A damaged file is [runtime.ErrCorrupt], any
+// Everything is checked but the vectors themselves and their codes, which [Verify] checks too. A damaged file is [runtime.ErrCorrupt], any
 // other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported].
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index

@@ -258,8 +258,8 @@ func FuzzRead(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(b.Bytes())
 	}
-	for _, lists := range []int{0, 3} {
-		x := ivf(f, dev, 2, Euclidean, IVFOptions{Lists: lists, Probes: 1})
+	for _, o := range []IVFOptions{{Probes: 1}, {Lists: 3, Probes: 1}, {Lists: 3, Probes: 2, Codes: 1, Refine: 2}} {
+		x := ivf(f, dev, 2, Euclidean, o)
 		require.NoError(f, x.Add(f.Context(), counted(48), random(rand.New(rand.NewPCG(35, 36)), 48, 2)))
 		var b bytes.Buffer
 		_, err := x.WriteTo(&b)

@@ -68,36 +68,36 @@ type Info struct {
 	Streams      bool   `json:"streams,omitempty"`  // the device has no room for the vectors: each search copies them from the host's memory
 
 	HNSW *HNSWOptions `json:"hnsw,omitempty"` // of kind hnsw: the options in force
-	IVF  *IVFOptions  `json:"ivf,omitempty"`  // of kind ivf: the same, with the number of lists that there are
+	IVF  *IVFOptions  `json:"ivf,omitempty"`  // of kinds ivf and pq: the same, with the number of lists that there are
 }
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
-	Precision Precision        // of kinds gpu, flat and ivf
-	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kinds flat and ivf the CPU; several, but for ivf, are separated by commas
+	Precision Precision        // of kinds gpu, flat, ivf and pq
+	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kinds flat, ivf and pq the CPU; several, but for ivf and pq, are separated by commas
 	MaxDim    int              // the largest dimension, 4096 unless set
 	MaxRows   int              // the largest number of vectors; 0 is no limit
 	Session   *runtime.Session // that opens the device; nil is the default session
 	HNSW      HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above
-	IVF       IVFOptions       // of kind ivf; its Precision, MaxDim and MaxRows are those above
+	IVF       IVFOptions       // of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above
 }
 
 const mostDim = 4096
 
 // New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
-// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with brute or
+// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with brute or
 // hnsw [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
-	case "gpu", "flat", "ivf":
+	case "gpu", "flat", "ivf", "pq":
 	case "brute", "bruteforce", "hnsw":
 		if o.Precision != FP32 || o.Device != "" {
 			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
 		}
 	default:
-		return nil, fmt.Errorf("ann: kind %q is none of brute, flat, hnsw, ivf, gpu: %w", kind, runtime.ErrUnknownBackend)
+		return nil, fmt.Errorf("ann: kind %q is none of brute, flat, hnsw, ivf, pq, gpu: %w", kind, runtime.ErrUnknownBackend)
 	}
 	m, err := ParseMetric(metric)
 	if err != nil {
@@ -106,7 +106,8 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 	if err := o.check(dim); err != nil {
 		return nil, err
 	}
-	if kind != "hnsw" && kind != "ivf" {
+	lists := kind == "ivf" || kind == "pq"
+	if kind != "hnsw" && !lists {
 		f, err := o.flat(ctx, kind, dim, m)
 		if err != nil {
 			return nil, err
@@ -118,7 +119,10 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 		return nil, err
 	}
 	defer dev.Close() // the index has a handle of its own
-	if kind == "ivf" {
+	if lists {
+		if kind == "pq" && o.IVF.Codes == 0 {
+			o.IVF.Codes = min(max(dim/8, 1), mostCode)
+		}
 		o.IVF.Precision, o.IVF.MaxDim, o.IVF.MaxRows = o.Precision, o.MaxDim, o.MaxRows
 		x, err := NewIVF(dev, dim, m, o.IVF)
 		if err != nil {
@@ -181,7 +185,7 @@ func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, wh
 			return nil, "", err
 		}
 	}
-	if kind != "gpu" && (kind != "flat" && kind != "ivf" || o.Device == "") {
+	if kind != "gpu" && (kind != "flat" && kind != "ivf" && kind != "pq" || o.Device == "") {
 		dev, err = s.Open(ctx, "cpu:0")
 		return dev, "", err
 	}

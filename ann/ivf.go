@@ -29,6 +29,7 @@ type IVF struct {
 	o        IVFOptions
 	fallback string
 	coarse   *engine // compares with centres
+	coder    *coder  // nil without codes
 	works    works   // of coarse
 	writing  sync.Mutex
 
@@ -50,9 +51,11 @@ type IVF struct {
 
 // IVFOptions are what [NewIVF] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
 type IVFOptions struct {
-	Lists     int       `json:"lists"`  // about 4·√n for n vectors; Info tells how many there are
-	Probes    int       `json:"probes"` // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact
-	Seed      uint64    `json:"seed"`   // of the vectors that k-means begins with
+	Lists     int       `json:"lists"`            // about 4·√n for n vectors; Info tells how many there are
+	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact, but for Codes
+	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with
+	Codes     int       `json:"codes,omitempty"`  // bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
+	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 10
 	Precision Precision `json:"-"`
 	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set
 	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
@@ -69,19 +72,25 @@ func (o IVFOptions) Check() error {
 	if min(o.Lists, o.Probes) < 0 || o.Lists > mostLists {
 		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes, runtime.ErrInvalidArgument)
 	}
+	if o.Codes < 0 || o.Codes > mostCode || o.Refine < 0 || o.Refine > mostRefine {
+		return fmt.Errorf("ann: codes of %d bytes, at most %d, and %d vectors for each result, at most %d: %w", o.Codes, mostCode, o.Refine, mostRefine, runtime.ErrInvalidArgument)
+	}
 	return nil
 }
 
-// centres are those of lists, side by side in a device's memory. The zero value is one list of everything.
+// centres are those of lists, side by side in a device's memory and in the host's. The zero value is one list of everything.
 type centres struct {
-	buf *runtime.Buffer
-	n   int
+	buf   *runtime.Buffer
+	host  []float32
+	n     int
+	codes *codes // nil without them
 }
 
 func (c centres) close() {
 	if c.buf != nil {
 		c.buf.Close()
 	}
+	c.codes.close()
 }
 
 // NewIVF makes an empty index on a device. The errors are those of [NewFlat].
@@ -89,7 +98,12 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	if err := errors.Join(o.Check(), (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim)); err != nil {
 		return nil, err
 	}
-	o.Probes, o.MaxDim = cmp.Or(o.Probes, 16), 0
+	if 2*o.Codes > dim {
+		return nil, fmt.Errorf("ann: codes of %d bytes for vectors of %d components, of which each byte needs two: %w", o.Codes, dim, runtime.ErrInvalidArgument)
+	}
+	if o.Probes, o.MaxDim = cmp.Or(o.Probes, 16), 0; o.Codes > 0 {
+		o.Refine = cmp.Or(o.Refine, 10)
+	}
 	e, err := newEngine(dev, dim, m, o.Precision)
 	if err != nil {
 		return nil, err
@@ -102,7 +116,13 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	return &IVF{e: e, o: o, coarse: coarse, store: newStore(e), nodes: map[int64]uint32{}, lists: make([][]uint32, 1)}, nil
+	x := &IVF{e: e, o: o, coarse: coarse, store: newStore(e), nodes: map[int64]uint32{}, lists: make([][]uint32, 1)}
+	if o.Codes > 0 {
+		if x.coder, err = newCoder(dev.Session(), o.Codes); err != nil {
+			return nil, errors.Join(err, x.Close())
+		}
+	}
+	return x, nil
 }
 
 func (x *IVF) check() error {
@@ -124,7 +144,7 @@ func (x *IVF) Close() error {
 	x.closed = true
 	x.works.close()
 	x.centres.close()
-	return errors.Join(x.coarse.close(), x.store.close())
+	return errors.Join(x.coder.close(), x.coarse.close(), x.store.close())
 }
 
 // Info implements [Index]. IVF.Lists is the number of lists that there are.
@@ -133,8 +153,16 @@ func (x *IVF) Info() Info {
 	defer x.mu.RUnlock()
 	o := x.o
 	o.Lists = len(x.lists)
-	return Info{Kind: "ivf", Metric: x.e.metric.String(), Dim: x.e.dim, Len: len(x.nodes), Precision: x.e.code.String(), Device: x.e.dev.String(),
+	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: len(x.nodes), Precision: x.e.code.String(), Device: x.e.dev.String(),
 		Fallback: x.fallback, DeviceMemory: x.store.onDevice(), Streams: x.store.streams, IVF: &o}
+}
+
+// kind returns the name of an index with these options.
+func (o IVFOptions) kind() string {
+	if o.Codes > 0 {
+		return "pq"
+	}
+	return "ivf"
 }
 
 // Len returns the number of vectors.
@@ -149,11 +177,27 @@ func (x *IVF) SetProbes(n int) error {
 	if n < 1 {
 		return fmt.Errorf("ann: %d probes: %w", n, runtime.ErrInvalidArgument)
 	}
+	return x.set(&x.o.Probes, n)
+}
+
+// SetRefine changes the number of vectors that searches compare for each result, as IVFOptions.Refine sets it. One below 1 is [runtime.ErrInvalidArgument], and
+// [runtime.ErrUnsupported] that the index has no codes.
+func (x *IVF) SetRefine(n int) error {
+	switch {
+	case n < 1 || n > mostRefine:
+		return fmt.Errorf("ann: %d vectors for each result: %w", n, runtime.ErrInvalidArgument)
+	case x.coder == nil:
+		return fmt.Errorf("ann: vectors that are compared after codes, of an index without codes: %w", runtime.ErrUnsupported)
+	}
+	return x.set(&x.o.Refine, n)
+}
+
+func (x *IVF) set(option *int, n int) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.o.Probes = n
+	*option = n
 	return x.check()
 }
 
@@ -209,25 +253,36 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if n := first + len(ids); n >= math.MaxUint32 || n > math.MaxInt/8/x.e.dim {
 		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
 	}
-	c, old, of := x.centres, x.of, make([]uint32, len(ids))
+	c, old, of := x.centres, placed{of: x.of}, make([]uint32, len(ids))
 	made := x.due(total)
 	if made > 0 {
 		if c, old, err = x.divide(ctx, made, vectors); err != nil {
 			return err
 		}
 	}
-	if err = x.assign(ctx, c, vectors, of); err == nil {
+	var coded []byte
+	if err = x.assign(ctx, c, vectors, of); err == nil && c.codes != nil {
+		coded, err = x.encode(ctx, c, vectors, of)
+	}
+	if err == nil {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		_, order := byList(of, max(c.n, 1))
-		if err = x.store.reserve(ctx, first, first+len(ids)); err == nil {
+		if err = x.store.reserve(ctx, first, first+len(ids)); err == nil && c.codes != nil {
+			err = c.codes.reserve((len(ids)+len(old.codes)/x.o.Codes)/perBlock + c.n)
+		}
+		if err == nil {
 			err = x.store.put(ctx, code, first, vectors, order)
 		}
 		if err == nil {
 			x.e.code, x.scaled = code, true
-			x.take(ids, of, order, made == 0)
+			x.take(ids, of, order, coded, made == 0)
 			if made > 0 {
-				x.regroup(c, append(old, x.of[first:]...), total)
+				old.of = append(old.of, x.of[first:]...)
+				for i := 0; i < len(order) && coded != nil; i++ {
+					old.codes = append(old.codes, coded[order[i]*x.o.Codes:][:x.o.Codes]...)
+				}
+				x.regroup(c, old, total)
 			}
 			return nil
 		}
@@ -251,8 +306,14 @@ func (x *IVF) due(total int) int {
 
 func usualLists(n int) int { return max(1, int(4*math.Sqrt(float64(n)))) }
 
-// take adds ids, whose rows have been stored in an order, with their lists.
-func (x *IVF) take(ids []int64, of []uint32, order []int, listed bool) {
+// placed says for each row which list it is in and, with codes, its code.
+type placed struct {
+	of    []uint32
+	codes []byte
+}
+
+// take adds ids, whose rows have been stored in an order, with their lists and codes.
+func (x *IVF) take(ids []int64, of []uint32, order []int, coded []byte, listed bool) {
 	first := len(x.ids)
 	x.ids, x.of, x.added = slices.Grow(x.ids, len(ids)), slices.Grow(x.of, len(ids)), slices.Grow(x.added, len(ids))
 	for i, v := range order {
@@ -260,12 +321,41 @@ func (x *IVF) take(ids []int64, of []uint32, order []int, listed bool) {
 		x.ids, x.of, x.added = append(x.ids, ids[v]), append(x.of, of[v]), append(x.added, x.next+uint64(v))
 		x.nodes[ids[v]] = row
 		if listed {
-			x.lists[of[v]] = append(x.lists[of[v]], row)
+			x.enlist(of[v], row, coded, v)
 		}
 	}
 	x.next += uint64(len(ids))
 	x.grouped = first == 0
 	x.state++
+}
+
+// enlist adds a row to a list, with code i of those in coded. There is room for the code.
+func (x *IVF) enlist(list, row uint32, coded []byte, i int) {
+	if c := x.centres.codes; c != nil {
+		c.put(list, len(x.lists[list]), coded[i*c.bytes:][:c.bytes])
+	}
+	x.lists[list] = append(x.lists[list], row)
+}
+
+// keep leaves those rows in a list for which f returns true.
+func (x *IVF) keep(list uint32, f func(row uint32) bool) {
+	c, n := x.centres.codes, 0
+	var code [mostCode]byte
+	for i, row := range x.lists[list] {
+		if !f(row) {
+			continue
+		}
+		if c != nil && n != i {
+			c.get(list, i, code[:c.bytes])
+			c.put(list, n, code[:c.bytes])
+		}
+		x.lists[list][n] = row
+		n++
+	}
+	x.lists[list] = x.lists[list][:n]
+	if c != nil {
+		c.cut(list, n)
+	}
 }
 
 // byList returns the places of elements in the order of their lists, of n, and where each list begins in it.
@@ -286,12 +376,12 @@ func byList(of []uint32, n int) (starts, order []int) {
 }
 
 // regroup puts all rows into the lists of centres, which were made of so many vectors.
-func (x *IVF) regroup(c centres, of []uint32, vectors int) {
-	if c != x.centres {
+func (x *IVF) regroup(c centres, to placed, vectors int) {
+	if c.buf != x.centres.buf {
 		x.centres.close()
 	}
-	x.centres, x.trained, x.of = c, vectors, of
-	starts, order := byList(of, max(c.n, 1))
+	x.centres, x.trained, x.of = c, vectors, to.of
+	starts, order := byList(to.of, max(c.n, 1))
 	all, lists := make([]uint32, 0, len(x.nodes)), make([][]uint32, max(c.n, 1))
 	for l := range lists {
 		begin := len(all)
@@ -303,6 +393,9 @@ func (x *IVF) regroup(c centres, of []uint32, vectors int) {
 		lists[l] = all[begin:len(all):len(all)]
 	}
 	x.lists = lists
+	if c.codes != nil {
+		c.codes.lay(lists, to.codes)
+	}
 }
 
 // rowsOf checks ids, which may not repeat, and returns their rows.
@@ -341,7 +434,7 @@ func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 		touched[x.of[row]] = true
 	}
 	for l := range touched {
-		x.lists[l] = slices.DeleteFunc(x.lists[l], func(row uint32) bool { return x.ids[row] < 0 })
+		x.keep(l, func(row uint32) bool { return x.ids[row] >= 0 })
 	}
 	x.grouped = false
 	x.state++
@@ -370,18 +463,30 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 	if err := x.assign(ctx, x.centres, vector, to[:]); err != nil {
 		return err
 	}
+	c, coded := x.centres.codes, []byte(nil)
+	if c != nil {
+		if coded, err = x.encode(ctx, x.centres, vector, to[:]); err != nil {
+			return err
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if err := x.store.reserve(ctx, len(x.ids), len(x.ids)); err != nil {
-		return err
+	err = x.store.reserve(ctx, len(x.ids), len(x.ids))
+	if err == nil && c != nil {
+		err = c.reserve(1)
 	}
-	if err := x.store.put(ctx, code, int(row), vector, nil); err != nil {
+	if err == nil {
+		err = x.store.put(ctx, code, int(row), vector, nil)
+	}
+	if err != nil {
 		return err
 	}
 	if from := x.of[row]; from != to[0] {
-		x.lists[from] = slices.DeleteFunc(x.lists[from], func(r uint32) bool { return r == row })
-		x.lists[to[0]] = append(x.lists[to[0]], row)
+		x.keep(from, func(r uint32) bool { return r != row })
+		x.enlist(to[0], row, coded, 0)
 		x.of[row], x.grouped = to[0], false
+	} else if c != nil {
+		c.put(from, slices.Index(x.lists[from], row), coded)
 	}
 	return nil
 }
@@ -409,14 +514,18 @@ func (x *IVF) compact(ctx context.Context) error {
 		return err
 	}
 	x.store.commit(ctx, c, len(rows))
-	ids, of, added := make([]int64, len(rows)), make([]uint32, len(rows)), make([]uint64, len(rows))
+	ids, to, added := make([]int64, len(rows)), placed{of: make([]uint32, len(rows))}, make([]uint64, len(rows))
+	coded, size := x.centres.codes.byRow(x.lists, len(x.ids)), x.o.Codes
 	for i, row := range rows {
-		ids[i], of[i], added[i] = x.ids[row], x.of[row], x.added[row]
+		ids[i], to.of[i], added[i] = x.ids[row], x.of[row], x.added[row]
 		x.nodes[ids[i]] = uint32(i)
+		if coded != nil {
+			to.codes = append(to.codes, coded[int(row)*size:][:size]...)
+		}
 	}
 	x.ids, x.added, x.grouped = ids, added, true
 	x.state++
-	x.regroup(x.centres, of, x.trained)
+	x.regroup(x.centres, to, x.trained)
 	return nil
 }
 
@@ -428,12 +537,18 @@ func (x *IVF) Train(ctx context.Context) error {
 	if err := x.check(); err != nil {
 		return err
 	}
-	c, of, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(len(x.nodes))), nil)
+	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(len(x.nodes))), nil)
 	if err != nil {
 		return err
 	}
+	if c.codes != nil {
+		if err := c.codes.reserve(len(x.nodes)/perBlock + c.n); err != nil {
+			c.close()
+			return err
+		}
+	}
 	x.mu.Lock()
-	x.regroup(c, of, len(x.nodes))
+	x.regroup(c, to, len(x.nodes))
 	x.grouped = false
 	x.mu.Unlock()
 	return x.compact(ctx)

@@ -25,7 +25,7 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := x.o
-	c := saved{Kind: "ivf", Metric: x.e.metric.String(), Dim: x.e.dim, Rows: len(x.ids), Precision: x.e.code.String(), MaxRows: o.MaxRows, IVF: &o, Trained: x.trained}
+	c := saved{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Rows: len(x.ids), Precision: x.e.code.String(), MaxRows: o.MaxRows, IVF: &o, Trained: x.trained}
 	if x.scaled && x.e.code.Precision == INT8Scaled {
 		c.Scale = x.e.code.scale
 	}
@@ -33,14 +33,12 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	for l, list := range x.lists {
 		sizes[l] = uint32(len(list))
 	}
-	middle := make([]float32, x.centres.n*x.e.dim)
-	if x.centres.n > 0 {
-		if err := x.coarse.dev.Stream().Read(context.Background(), x.centres.buf, 0, bytesOf(middle)); err != nil {
-			return 0, err
-		}
+	others := []section{{name: "ids", data: bytesOf(x.ids)}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
+		{name: "centres", data: bytesOf(x.centres.host)}}
+	if k := x.centres.codes; k != nil {
+		others = append(others, section{name: "book", data: bytesOf(k.book.Values)}, section{name: "codes", parts: k.parts()})
 	}
-	return writeIndex(to, c, x.store.parts(len(x.ids)), section{name: "ids", data: bytesOf(x.ids)}, section{name: "order", data: bytesOf(x.ranks())},
-		section{name: "lists", data: bytesOf(sizes)}, section{name: "centres", data: bytesOf(middle)})
+	return writeIndex(to, c, x.store.parts(len(x.ids)), others...)
 }
 
 // readLists checks what a file of kind ivf has besides vectors.
@@ -64,6 +62,17 @@ func (m *image) readLists(parts map[string][]byte) error {
 	}
 	if all != m.Rows {
 		return corrupt("%d lists have other than %d vectors", n, m.Rows)
+	}
+	m.book, m.codes = parts["book"], parts["codes"]
+	blocks, book := 0, 0
+	if m.IVF.Codes > 0 && len(m.middle) > 0 {
+		book = 64 * m.Dim
+		for _, size := range m.sizes {
+			blocks += (int(size) + perBlock - 1) / perBlock
+		}
+	}
+	if 2*m.IVF.Codes > m.Dim || len(m.book) != book || len(m.codes) != blocks*perBlock*m.IVF.Codes {
+		return corrupt("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes, m.Rows, m.Dim, len(m.codes), len(m.book))
 	}
 	m.nodes = make(map[int64]uint32, m.Rows)
 	for i, id := range m.ids {
@@ -92,10 +101,15 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 	if len(m.middle) > 0 {
 		stream := x.coarse.dev.Stream()
 		if x.centres.buf, err = x.coarse.dev.Alloc(runtime.F32, len(m.middle)/4); err == nil {
-			x.centres.n = len(m.sizes)
+			x.centres.n, x.centres.host = len(m.sizes), slices.Clone(elements[float32](m.middle))
 			x.centres.buf.SetTag("centres")
 			if err = stream.Write(ctx, x.centres.buf, 0, m.middle); err == nil {
 				err = stream.Sync(ctx)
+			}
+		}
+		if err == nil && len(m.book) > 0 {
+			if x.centres.codes, err = x.coder.newCodes(m.Dim, elements[float32](m.book)); err == nil {
+				err = x.centres.codes.hold(m.sizes, m.codes)
 			}
 		}
 		if err != nil {
@@ -115,11 +129,15 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 			return nil, false, errors.Join(err, x.Close())
 		}
 	}
-	of := make([]uint32, 0, m.Rows)
+	next := 0
+	x.of, x.lists = make([]uint32, m.Rows), make([][]uint32, len(m.sizes))
+	rows := make([]uint32, m.Rows)
 	for l, size := range m.sizes {
-		for range size {
-			of = append(of, uint32(l))
+		x.lists[l] = rows[next : next+int(size) : next+int(size)]
+		for i := range x.lists[l] {
+			x.lists[l][i], x.of[next+i] = uint32(next+i), uint32(l)
 		}
+		next += int(size)
 	}
 	x.ids, x.nodes, x.added, x.next, x.trained, x.grouped = slices.Clone(m.ids), m.nodes, make([]uint64, m.Rows), uint64(m.Rows), m.Trained, true
 	for i := range x.added {
@@ -128,6 +146,5 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 			x.added[i] = uint64(m.order[i])
 		}
 	}
-	x.regroup(x.centres, of, m.Trained)
 	return x, inPlace, nil
 }

@@ -165,10 +165,13 @@ func (x *IVF) probes(a *admitted, k int) int {
 		}
 		probes = int(math.Ceil(float64(probes) * float64(len(x.nodes)) / float64(a.count)))
 	}
-	if probes >= len(x.lists) {
-		return 0
+	switch {
+	case probes < len(x.lists):
+		return probes
+	case x.centres.codes != nil:
+		return len(x.lists)
 	}
-	return probes
+	return 0
 }
 
 // nearest appends the lists whose centres are nearest to each query.
@@ -200,8 +203,23 @@ func (x *IVF) onHost() bool {
 
 // scan appends the k nearest of the vectors in lists that are admitted, or of all that are admitted if there are no lists or fewer than k vectors in them.
 func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, lists []uint32, k int, a *admitted, threads int) ([]Result, error) {
-	rows := w.listedRows[:0]
+	rows, inLists, byCodes := w.listedRows[:0], 0, false
 	for _, l := range lists {
+		inLists += len(x.lists[l])
+	}
+	if most := k * x.o.Refine; x.centres.codes != nil && inLists > most {
+		var err error
+		if rows, byCodes, err = x.shortlist(ctx, rows, query, lists, most, a); err != nil {
+			return dst, err
+		}
+		if byCodes = byCodes && len(rows) >= k; !byCodes {
+			rows = rows[:0]
+		}
+	}
+	for _, l := range lists {
+		if byCodes {
+			break
+		}
 		if a == nil {
 			rows = append(rows, x.lists[l]...)
 			continue

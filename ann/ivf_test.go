@@ -115,14 +115,17 @@ func TestListTies(t *testing.T) {
 
 // TestListRecall finds most of the nearest with few lists, and k vectors wherever there are k.
 func TestListRecall(t *testing.T) {
-	r := rand.New(rand.NewPCG(65, 66))
 	const dim, k = 24, 10
-	queries := clustered(r, 40, dim)
-	for name, o := range map[string]IVFOptions{"cpu:0": {Probes: 40}, "opencl:0": {Lists: 40, Probes: 8}} {
-		n := map[string]int{"cpu:0": 5000, "opencl:0": 1000}[name]
+	for _, o := range []IVFOptions{{Probes: 40}, {Probes: 40, Codes: 6}, {Lists: 40, Probes: 8}, {Lists: 40, Probes: 8, Codes: 6}} {
+		r := rand.New(rand.NewPCG(65, 66))
+		queries := clustered(r, 40, dim)
+		name, n := "cpu:0", 5000
+		if o.Lists > 0 {
+			name, n = "opencl:0", 1000
+		}
 		vectors, ids := clustered(r, n, dim), numbers(r, n)
 		for _, m := range []Metric{Euclidean, Cosine, Manhattan} {
-			if name != "cpu:0" && m.kind == manhattan {
+			if (name != "cpu:0" || o.Codes > 0) && m.kind == manhattan {
 				continue
 			}
 			x := ivf(t, open(t, name), dim, m, o)
@@ -205,7 +208,7 @@ func TestListFile(t *testing.T) {
 		if name != "" {
 			open(t, name)
 		}
-		for _, o := range []IVFOptions{{Lists: 20, Probes: 3, Seed: 9, MaxRows: 2000}, {Precision: INT8Scaled, Lists: 7}, {}} {
+		for _, o := range []IVFOptions{{Lists: 20, Probes: 3, Seed: 9, MaxRows: 2000}, {Precision: INT8Scaled, Lists: 7}, {}, {Lists: 20, Probes: 9, Codes: 3, Refine: 5}, {Codes: 2}} {
 			x := ivf(t, open(t, "cpu:0"), dim, Euclidean, o)
 			vectors, ids := clustered(r, n, dim), numbers(r, n)
 			require.NoError(t, x.Add(t.Context(), ids, vectors))
@@ -218,7 +221,9 @@ func TestListFile(t *testing.T) {
 			info, err := Verify(path)
 			require.NoError(t, err)
 			assert.Equal(t, x.Len(), info.Len)
-			assert.Equal(t, x.Info().IVF.Lists, info.IVF.Lists)
+			in := x.Info().IVF
+			assert.Equal(t, IVFOptions{Lists: in.Lists, Probes: in.Probes, Seed: in.Seed, Codes: in.Codes, Refine: in.Refine}, *info.IVF)
+			assert.Equal(t, x.Info().Kind, info.Kind)
 			ix, err := Open(t.Context(), path, Options{Device: name})
 			require.NoError(t, err)
 			loaded, err := Load(t.Context(), bytes.NewReader(before), Options{Device: name})
@@ -252,6 +257,7 @@ func TestListFile(t *testing.T) {
 				require.NoError(t, other.Add(t.Context(), []int64{1}, zeros))
 				require.NoError(t, Update(t.Context(), other, ids[40], zeros))
 				require.NoError(t, other.Remove(t.Context(), ids[50:]))
+				sameCodes(t, other.(*IVF))
 				got, err := Exact(t.Context(), other, zeros, 2, nil)
 				require.NoError(t, err)
 				assert.Equal(t, []Result{{1, 0}, {ids[40], 0}}, got)
@@ -266,7 +272,7 @@ func TestListFile(t *testing.T) {
 
 // TestListDamage changes bytes of a file whose checksums are right.
 func TestListDamage(t *testing.T) {
-	x := ivf(t, open(t, "cpu:0"), 2, Euclidean, IVFOptions{Lists: 3, Probes: 2})
+	x := ivf(t, open(t, "cpu:0"), 2, Euclidean, IVFOptions{Lists: 3, Probes: 2, Codes: 1, Refine: 1})
 	require.NoError(t, x.Add(t.Context(), []int64{2, 1, 0}, []float32{0, 1, 2, 3, 4, 5}))
 	require.NoError(t, x.Add(t.Context(), counted(50)[3:], random(rand.New(rand.NewPCG(71, 72)), 47, 2)))
 	var b bytes.Buffer
@@ -297,12 +303,13 @@ func TestListDamage(t *testing.T) {
 	}
 	assert.Equal(t, 4*3, refused["lists"], "each number of vectors in a list")
 	assert.Zero(t, refused["vectors"])
+	assert.Zero(t, refused["codes"])
 }
 
 // TestListErrors makes every mistake of a call, and finds the index unchanged.
 func TestListErrors(t *testing.T) {
 	dev, ctx := open(t, "cpu:0"), t.Context()
-	for _, o := range []IVFOptions{{Lists: -1}, {Probes: -1}, {MaxRows: -1}, {Lists: mostLists + 1}, {MaxDim: 1}} {
+	for _, o := range []IVFOptions{{Lists: -1}, {Probes: -1}, {MaxRows: -1}, {Lists: mostLists + 1}, {MaxDim: 1}, {Codes: -1}, {Codes: 2}, {Refine: -1}, {Refine: mostRefine + 1}} {
 		_, err := NewIVF(dev, 2, Euclidean, o)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	}
@@ -326,6 +333,8 @@ func TestListErrors(t *testing.T) {
 		{x.Update(gone, 1, []float32{0, 0}), context.Canceled},
 		{x.Train(gone), context.Canceled},
 		{x.SetProbes(0), runtime.ErrInvalidArgument},
+		{x.SetRefine(0), runtime.ErrInvalidArgument},
+		{x.SetRefine(2), runtime.ErrUnsupported},
 	} {
 		assert.ErrorIs(t, c.err, c.want, i)
 	}
@@ -371,7 +380,13 @@ func TestListErrors(t *testing.T) {
 
 // TestListConcurrent changes an index from some goroutines while others search.
 func TestListConcurrent(t *testing.T) {
-	x, ctx := ivf(t, open(t, "cpu:0"), 4, L2Squared, IVFOptions{Lists: 12, Probes: 3}), t.Context()
+	for _, codes := range []int{0, 2} {
+		concurrently(t, ivf(t, open(t, "cpu:0"), 4, L2Squared, IVFOptions{Lists: 12, Probes: 3, Codes: codes}))
+	}
+}
+
+func concurrently(t *testing.T, x *IVF) {
+	ctx := t.Context()
 	require.NoError(t, x.Add(ctx, []int64{0}, make([]float32, 4)))
 	even := Predicate(func(id int64) bool { return id%2 == 0 })
 	var wg sync.WaitGroup
@@ -436,25 +451,28 @@ func TestListsOutOfRoom(t *testing.T) {
 	require.NoError(t, err)
 	defer dev.Close()
 	vectors, ids := random(r, n, dim), numbers(r, n)
-	small, err := NewIVF(dev, dim, Euclidean, IVFOptions{Lists: 9, Probes: 9})
-	require.NoError(t, err)
-	require.NoError(t, small.Add(t.Context(), ids, vectors))
-	assert.True(t, small.Info().Streams)
-	for q := range 5 {
-		query := vectors[q*dim : (q+1)*dim]
-		got, err := small.Search(t.Context(), nil, query, 30, nil)
-		require.NoError(t, err, fmt.Sprint(q))
-		judge(t, Euclidean, dim, 30, scan(Euclidean, dim, query, ids, vectors, nil), got, fmt.Sprint(q))
+	for _, o := range []IVFOptions{{Lists: 9, Probes: 9}, {Lists: 9, Probes: 9, Codes: 8, Refine: 60}} {
+		small, err := NewIVF(dev, dim, Euclidean, o)
+		require.NoError(t, err)
+		require.NoError(t, small.Add(t.Context(), ids, vectors))
+		assert.True(t, small.Info().Streams)
+		for q := range 5 {
+			query := vectors[q*dim : (q+1)*dim]
+			got, err := small.Search(t.Context(), nil, query, 30, nil)
+			require.NoError(t, err, fmt.Sprint(q))
+			judge(t, Euclidean, dim, 30, scan(Euclidean, dim, query, ids, vectors, nil), got, fmt.Sprint(q))
+		}
+		require.NoError(t, small.Close())
 	}
-	require.NoError(t, small.Close())
 }
 
 // TestIVFOfNaN adds vectors that no centre can be made of: it is tried again only when there are far more.
 func TestIVFOfNaN(t *testing.T) {
-	for _, lists := range []int{0, 2} {
-		x, err := NewIVF(open(t, "cpu:0"), 1, L2Squared, IVFOptions{Lists: lists})
+	for _, o := range []IVFOptions{{}, {Lists: 2}, {Codes: 1}} {
+		lists := o.Lists
+		x, err := NewIVF(open(t, "cpu:0"), 2, L2Squared, o)
 		require.NoError(t, err)
-		ids, vectors, tried := make([]int64, 1000), slices.Repeat([]float32{float32(math.NaN())}, 1000), []int{}
+		ids, vectors, tried := make([]int64, 1000), slices.Repeat([]float32{float32(math.NaN())}, 2000), []int{}
 		for call := range 20 {
 			for i := range ids {
 				ids[i] = int64(1000*call + i)
@@ -465,13 +483,13 @@ func TestIVFOfNaN(t *testing.T) {
 			require.NoError(t, x.Add(t.Context(), ids, vectors))
 		}
 		assert.Equal(t, map[int][]int{0: {5}, 2: {1, 2, 4, 8, 16}}[lists], tried)
-		for i := range vectors {
-			ids[i], vectors[i] = int64(20000+i), float32(i)
+		for i := range ids {
+			ids[i], vectors[2*i], vectors[2*i+1] = int64(20000+i), float32(i), 0
 		}
 		require.NoError(t, x.Add(t.Context(), ids, vectors))
 		require.NoError(t, x.Train(t.Context()))
 		assert.Greater(t, x.Info().IVF.Lists, 1)
-		found, err := x.Search(t.Context(), nil, []float32{7}, 1, nil)
+		found, err := x.Search(t.Context(), nil, []float32{7, 0}, 1, nil)
 		require.NoError(t, err)
 		assert.Equal(t, []Result{{20007, 0}}, found)
 		require.NoError(t, x.Close())

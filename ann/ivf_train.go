@@ -17,22 +17,35 @@ import (
 
 const rounds, assigned = 10, 256 // of k-means, and vectors of one launch
 
-// divide makes centres for n lists of the vectors that are stored and more of them, and returns the lists of the stored rows.
-func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, of []uint32, err error) {
+// divide makes centres for n lists, and the values of codes, of the vectors that are stored and more of them, and returns the lists and codes of the stored rows.
+func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, to placed, err error) {
 	r := rand.New(rand.NewPCG(x.o.Seed, 0))
 	sample, err := x.sample(ctx, r, n*mostInSample, more)
 	if err != nil {
-		return c, nil, err
+		return c, to, err
 	}
 	if c, err = x.means(ctx, r, n, sample); err != nil {
-		return c, nil, err
+		return c, to, err
 	}
-	of = make([]uint32, len(x.ids), len(x.ids)+len(more)/x.e.dim)
-	err = x.stored(ctx, func(first int, vectors []float32) error { return x.assign(ctx, c, vectors, of[first:]) })
+	if x.coder != nil && c.n > 0 {
+		c.codes, err = x.makeCodes(ctx, r, c, sample)
+	}
+	if err == nil {
+		to.of = make([]uint32, len(x.ids), len(x.ids)+len(more)/x.e.dim)
+		err = x.stored(ctx, func(first int, vectors []float32) error {
+			of := to.of[first:][:len(vectors)/x.e.dim]
+			if err := x.assign(ctx, c, vectors, of); err != nil || c.codes == nil {
+				return err
+			}
+			codes, err := x.encode(ctx, c, vectors, of)
+			to.codes = append(to.codes, codes...)
+			return err
+		})
+	}
 	if err != nil {
 		c.close()
 	}
-	return c, of, err
+	return c, to, err
 }
 
 // stored calls f for all rows, a number of them at a time, as numbers.
@@ -122,7 +135,7 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 		if err = stream.Write(ctx, c.buf, 0, bytesOf(middle)); err == nil {
 			err = stream.Sync(ctx)
 		}
-		if err != nil || round == rounds {
+		if c.host = middle; err != nil || round == rounds {
 			return c, err
 		}
 		last := slices.Clone(of)

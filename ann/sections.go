@@ -32,6 +32,8 @@ type section struct {
 	name string
 	data []byte
 	sum  [sha256.Size]byte
+
+	parts func() ([]byte, error) // of a section to be written, instead of data
 }
 
 // writer writes a file.

@@ -40,6 +40,7 @@ func TestMixed(t *testing.T) {
 		"streams": flat(t, narrow(t, "cpu:0", 6_000), dim, L2Squared, FlatOptions{}),
 		"shards":  flat(t, open(t, "cpu:0"), dim, L2Squared, FlatOptions{Devices: several(t, "cpu:0")}),
 		"hnsw":    hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{M: 6, EfConstruction: 20}),
+		"pq":      ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 4, Probes: 4, Codes: 4, Refine: 2}),
 	}
 	operations := soak(t, "ANN_OPERATIONS", 2000)
 	for name, ix := range indexes {

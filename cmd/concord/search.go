@@ -57,13 +57,15 @@ one column.
 Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision,
 and flat on the one of --device, or the CPU;
 hnsw follows the links of a graph, on the CPU, and finds most of the nearest in far less time; ivf does so too, on the CPU
-or the device that is named: it compares with the vectors in some of its lists.
+or the device that is named: it compares with the vectors in some of its lists. pq keeps a short code for each vector of a
+list too, compares these, and then the vectors with the nearest codes: it is for millions of vectors.
 
 Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, jaccard, angular, canberra.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
   concord search build --vectors base.fvecs --metric cosine --out base.ann
   concord search build --vectors base.fvecs --kind hnsw --m 24 --ef-search 100 --out base.ann
   concord search build --vectors base.fvecs --kind ivf --lists 1024 --probes 16 --out base.ann
+  concord search build --vectors base.fvecs --kind pq --code-bytes 16 --refine 20 --out base.ann
   concord search build --vectors base.npy --kind gpu --device cpu:0 --precision int8scaled --out base.ann`,
 		Args: cobra.NoArgs,
 	}
@@ -71,16 +73,18 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.vectors, "vectors", "", "the file of vectors, or mnist")
 	f.StringVar(&s.out, "out", "", "the file to write")
 	f.StringVar(&s.ids, "ids", "", "a file with an id for each vector")
-	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu, hnsw or ivf")
+	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu, hnsw, ivf or pq")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
-	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat and ivf store vectors: fp32, fp16, int8 (of components from -1 to 1, others are cut) or int8scaled (of any range)")
-	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto), or of flat and ivf (default cpu:0); of gpu and flat also several, separated by commas")
+	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat, ivf and pq store vectors: fp32, fp16, int8 (of components from -1 to 1, others are cut) or int8scaled (of any range)")
+	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto), or of flat, ivf and pq (default cpu:0); of gpu and flat also several, separated by commas")
 	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
 	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
 	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")
-	f.Uint64Var(&s.seed, "seed", 0, "of hnsw and ivf: the seed of the layers, or of the lists")
-	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf: lists, which are made once there are 16 vectors for each (default about 4·√n for n vectors, from 4096 vectors on)")
-	f.IntVar(&s.ivf.Probes, "probes", 0, "of ivf: lists that a search reads (default 16)")
+	f.Uint64Var(&s.seed, "seed", 0, "of hnsw, ivf and pq: the seed of the layers, or of the lists")
+	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf and pq: lists, which are made once there are 16 vectors for each (default about 4·√n for n vectors, from 4096 vectors on)")
+	f.IntVar(&s.ivf.Probes, "probes", 0, "of ivf and pq: lists that a search reads (default 16)")
+	f.IntVar(&s.ivf.Codes, "code-bytes", 0, "of pq: bytes of a code, each for two or more components (default a bit for each component, up to 128 bytes)")
+	f.IntVar(&s.ivf.Refine, "refine", 0, "of pq: vectors that are compared for each result (default 10)")
 	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.searchBuild(ctx, s) })
@@ -108,7 +112,7 @@ func (a *app) queryFlags(cmd *cobra.Command, s *searching) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
-	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat or ivf (default cpu:0); or several, separated by commas, but for ivf")
+	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf or pq (default cpu:0); or several, separated by commas, but for ivf and pq")
 	a.effortFlags(cmd, s)
 	a.jsonFlag(cmd)
 }
@@ -116,7 +120,8 @@ func (a *app) queryFlags(cmd *cobra.Command, s *searching) {
 // effortFlags adds the flags of how much searches compare.
 func (a *app) effortFlags(cmd *cobra.Command, s *searching) {
 	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
-	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf (default that of the index)")
+	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf or pq (default that of the index)")
+	cmd.Flags().IntVar(&s.ivf.Refine, "refine", 0, "vectors to compare for each result, with an index of kind pq (default that of the index)")
 }
 
 func (a *app) searchInfoCommand() *cobra.Command {
@@ -190,8 +195,8 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 		return err
 	case info.Kind == "gpu":
 		s.device = cmp.Or(s.device, "auto")
-	case info.Kind != "flat" && info.Kind != "ivf" && s.device != "":
-		return usagef("--device is for an index of kind gpu, flat or ivf, and %s is of kind %s", path, info.Kind)
+	case info.Kind != "flat" && info.IVF == nil && s.device != "":
+		return usagef("--device is for an index of kind gpu, flat, ivf or pq, and %s is of kind %s", path, info.Kind)
 	}
 	ix, err := ann.Open(ctx, path, ann.Options{Device: s.device, Session: session})
 	if err != nil {
@@ -208,8 +213,15 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 	if n := s.ivf.Probes; n != 0 && err == nil {
 		x, ok := ix.(*ann.IVF)
 		if !ok {
-			err = usagef("--probes is for an index of kind ivf")
+			err = usagef("--probes is for an index of kind ivf or pq")
 		} else if err = x.SetProbes(n); err != nil {
+			err = usage{err}
+		}
+	}
+	if n := s.ivf.Refine; n != 0 && err == nil {
+		if info.Kind != "pq" {
+			err = usagef("--refine is for an index of kind pq")
+		} else if err = ix.(*ann.IVF).SetRefine(n); err != nil {
 			err = usage{err}
 		}
 	}
@@ -237,6 +249,9 @@ func (a *app) describe(i ann.Info) error {
 	}
 	if l := i.IVF; l != nil {
 		rows = append(rows, [2]string{"lists", fmt.Sprintf("%d, probes %d", l.Lists, l.Probes)})
+		if l.Codes > 0 {
+			rows = append(rows, [2]string{"codes", fmt.Sprintf("%s, refine %d", quantity(l.Codes, "byte"), l.Refine)})
+		}
 	}
 	for _, r := range rows {
 		if r[1] != "" {

@@ -27,7 +27,8 @@ func TestSearch(t *testing.T) {
 		return document(t, stdout)
 	}
 	for _, more := range [][]string{nil, {"--kind", "gpu", "--device", "cpu:0", "--precision", "int8scaled"}, {"--kind", "hnsw", "--m", "5", "--codes"},
-		{"--kind", "flat", "--precision", "fp16"}, {"--kind", "ivf", "--lists", "2", "--probes", "1", "--seed", "3"}} {
+		{"--kind", "flat", "--precision", "fp16"}, {"--kind", "ivf", "--lists", "2", "--probes", "1", "--seed", "3"},
+		{"--kind", "pq", "--lists", "1", "--code-bytes", "1", "--refine", "4", "--seed", "3"}} {
 		built := run(append([]string{"build", "--vectors", name("base.fvecs"), "--out", name("base.ann")}, more...)...)
 		assert.EqualValues(t, 4, built["len"])
 		assert.Equal(t, "euclidean", run("info", name("base.ann"))["metric"])
@@ -68,6 +69,8 @@ func TestSearch(t *testing.T) {
 		"for --kind hnsw":                      {exitUsage, []string{"build", "--vectors", "mnist", "--m", "5", "--out", name("x")}},
 		"kind hnsw":                            {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--ef-search", "9"}},
 		"--probes is for":                      {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--probes", "9"}},
+		"--refine is for":                      {exitUsage, []string{"query", name("base.ann"), "--queries", name("query.npy"), "--refine", "9"}},
+		"are for --kind pq":                    {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "ivf", "--refine", "9", "--out", name("x")}},
 		"are for --kind ivf":                   {exitUsage, []string{"build", "--vectors", "mnist", "--lists", "9", "--out", name("x")}},
 		"--kind is":                            {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "tree", "--out", name("x")}},
 		"precision \"fp8\"":                    {exitUsage, []string{"build", "--vectors", "mnist", "--kind", "gpu", "--precision", "fp8", "--out", name("x")}},

@@ -112,27 +112,31 @@ func (s searching) options() (o ann.Options, err error) {
 	o.Device, o.HNSW, o.IVF = s.device, s.hnsw, s.ivf
 	o.HNSW.Seed, o.IVF.Seed = s.seed, s.seed
 	switch kind := strings.ToLower(s.kind); kind {
-	case "gpu", "flat", "ivf", "brute", "bruteforce", "hnsw":
+	case "gpu", "flat", "ivf", "pq", "brute", "bruteforce", "hnsw":
 		if kind == "gpu" {
 			o.Device = cmp.Or(o.Device, "auto")
 		}
-		if kind != "gpu" && kind != "flat" && kind != "ivf" && (o.Precision != ann.FP32 || o.Device != "") {
-			return o, usagef("--precision and --device are for --kind gpu, flat and ivf")
+		lists := kind == "ivf" || kind == "pq"
+		if kind != "gpu" && kind != "flat" && !lists && (o.Precision != ann.FP32 || o.Device != "") {
+			return o, usagef("--precision and --device are for --kind gpu, flat, ivf and pq")
 		}
 		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
 			return o, usagef("--m, --ef-construction, --ef-search and --codes are for --kind hnsw")
 		}
-		if kind != "ivf" && s.ivf != (ann.IVFOptions{}) {
-			return o, usagef("--lists and --probes are for --kind ivf")
+		if kind != "pq" && (s.ivf.Codes != 0 || s.ivf.Refine != 0) {
+			return o, usagef("--code-bytes and --refine are for --kind pq")
 		}
-		if kind != "hnsw" && kind != "ivf" && s.seed != 0 {
-			return o, usagef("--seed is for --kind hnsw and ivf")
+		if !lists && s.ivf != (ann.IVFOptions{}) {
+			return o, usagef("--lists and --probes are for --kind ivf and pq")
+		}
+		if kind != "hnsw" && !lists && s.seed != 0 {
+			return o, usagef("--seed is for --kind hnsw, ivf and pq")
 		}
 		if err := errors.Join(s.hnsw.Check(), s.ivf.Check()); err != nil {
 			return o, usage{err}
 		}
 	default:
-		return o, usagef("--kind is brute, flat, gpu, hnsw or ivf, not %q", s.kind)
+		return o, usagef("--kind is brute, flat, gpu, hnsw, ivf or pq, not %q", s.kind)
 	}
 	return o, nil
 }

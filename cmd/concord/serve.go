@@ -74,7 +74,7 @@ are finished then. All bodies are JSON, but for those of /metrics and of paths a
 	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes")
 	f.DurationVar(&server.limit, "limit", 10*time.Second, "the longest time for a request")
 	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
-	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat or ivf (default cpu:0)")
+	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf or pq (default cpu:0)")
 	a.effortFlags(cmd, &s)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		if server.most < 1 || server.body < 1 || server.limit <= 0 || during < 0 {

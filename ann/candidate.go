@@ -2,7 +2,10 @@ package ann
 
 // Candidates of a search, and heaps of them.
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // candidate is a row and its distance as one number, so that candidates are in the order of results: by distance, NaN last, then by row.
 type candidate uint64
@@ -81,4 +84,49 @@ func pop(heap []candidate) (candidate, []candidate) {
 		down(heap, last)
 	}
 	return first, heap
+}
+
+// lastOf returns the n-th of candidates, from 1 on, and changes their order.
+func lastOf(c []candidate, n int) candidate {
+	for round := 0; len(c) > 8 && round < 64; round++ {
+		a, b, middle := c[0], c[len(c)-1], c[len(c)/2]
+		pivot := max(min(a, b), min(max(a, b), middle))
+		i, j := 0, len(c)-1
+		for i <= j {
+			for c[i] < pivot {
+				i++
+			}
+			for c[j] > pivot {
+				j--
+			}
+			if i <= j {
+				c[i], c[j] = c[j], c[i]
+				i++
+				j--
+			}
+		}
+		switch { // those up to j are at most the pivot, those from i on at least it, and what is between is the pivot
+		case n <= j+1:
+			c = c[:j+1]
+		case n > i:
+			c, n = c[i:], n-i
+		default:
+			return pivot
+		}
+	}
+	slices.Sort(c) // also if the choice of pivots was bad so often
+	return c[n-1]
+}
+
+// firstOf leaves the n first of candidates, which are all different, in the order that they have. It uses spare memory, and returns that and the last of the n.
+func firstOf(c, spare []candidate, n int) (left, memory []candidate, last candidate) {
+	memory = append(spare[:0], c...)
+	last = lastOf(memory, n)
+	left = c[:0]
+	for _, x := range c {
+		if x <= last {
+			left = append(left, x)
+		}
+	}
+	return left, memory, last
 }

@@ -81,7 +81,8 @@ type codeScan struct {
 	table   []byte
 	found   []uint32
 	asked   []float32   // the query as it is compared
-	best    []candidate // a heap of the best so far, with the last one in front
+	best    []candidate // those that may be among the best, in the order in which they were found
+	spare   []candidate
 }
 
 func (s *codeScan) close() {
@@ -396,7 +397,7 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 		return rows, false, err
 	}
 	defer k.scans.give(s)
-	asked := x.compared(s.asked, query)
+	asked, last, bound := x.compared(s.asked, query), candidate(math.MaxUint64), false
 	s.best = s.best[:0]
 	for _, l := range lists {
 		if err := ctx.Err(); err != nil {
@@ -413,22 +414,30 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 		}
 		for b, each := 0, 0; b < len(blocks); b += each {
 			limit, run := mostSum, scannedNew
-			if len(s.best) == most {
+			if len(s.best) >= most+max(most, perBlock*scannedNew) || !bound && len(s.best) > most {
+				s.best, s.spare, last = firstOf(s.best, s.spare, most)
+				bound = true
+			}
+			if bound {
 				// One more than the largest sum of the best, as rounding may have made that too small; the exact comparison is below.
-				if limit, run = int(min((s.best[0].distance()-base)/max(step, 1e-30)+1, mostSum)), scanned; limit < 0 {
+				if limit = int(min((last.distance()-base)/max(step, 1e-30)+1, mostSum)); limit < 0 {
 					break
 				}
+				run = min(max(scannedNew, most/perBlock), scanned)
 			}
 			for each = 1; b+each < len(blocks) && each < run && blocks[b+each] == blocks[b]+uint32(each); each++ {
 			}
 			found := k.ranker.RankCodes(&k.book, s.table, k.blocks[int(blocks[b])*k.blockSize():][:each*k.blockSize()], min(each*perBlock, len(list)-b*perBlock), limit, s.found)
 			for _, f := range found {
 				row := list[b*perBlock+int(f>>16)]
-				if a == nil || a.bits.has(int(row)) {
-					s.best = offer(s.best, candidateOf(base+float32(float32(f&0xffff)*step), row), most)
+				if c := candidateOf(base+float32(float32(f&0xffff)*step), row); c < last && (a == nil || a.bits.has(int(row))) {
+					s.best = append(s.best, c)
 				}
 			}
 		}
+	}
+	if len(s.best) > most {
+		s.best, s.spare, _ = firstOf(s.best, s.spare, most)
 	}
 	for _, c := range s.best {
 		rows = append(rows, c.row())

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/internal/mnist"
@@ -201,15 +202,7 @@ func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, recal
 		if err != nil {
 			return err
 		}
-		right := 0
-		for q, list := range lists {
-			for _, r := range list {
-				if slices.Contains(truth[q], r) {
-					right++
-				}
-			}
-		}
-		share := float64(right) / float64(l2Nearest*len(lists))
+		share := shareOf(lists, truth)
 		if share < recall {
 			continue
 		}
@@ -281,6 +274,153 @@ func (b *bench) lists() error {
 		}
 		return err
 	}}, peer)
+}
+
+const codeBytes, codeProbes = 16, 64
+
+// codes measures codes of 16 bytes in lists beside both kinds of FAISS: making them, comparing them alone, and searches with vectors at a recall, for which each side tries numbers
+// of lists and of vectors that are compared, and takes those with which it is fastest.
+func (b *bench) codes() error {
+	name := fmt.Sprintf("%d × %d in clusters, %d lists, codes of %d bytes", listVectors, listDim, lists, codeBytes)
+	build, scan, search := name+", build", fmt.Sprintf("%s, %d lists by codes", name, codeProbes), name+", search"
+	if !b.wanted(build) && !b.wanted(scan) && !b.wanted(search) {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	all, path := clusters(listVectors+1000, listDim), filepath.Join(dir, "rows.npy")
+	if err := ann.WriteVectors(path, all, listDim); err != nil {
+		return err
+	}
+	rows, asked, ids := all[:listVectors*listDim], all[listVectors*listDim:], make([]int64, listVectors)
+	for i := range ids {
+		ids[i] = int64(i)
+	}
+	peers := func(probes int, refine []int, truth [][]int64, call string) (list []contender, err error) {
+		args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "probes": probes, "refine": refine, "truth": truth, "k": l2Nearest}
+		for _, bits := range []string{"_8", "_4"} {
+			p, err := b.peer("faiss", args, call+bits)
+			if err != nil {
+				return list, err
+			}
+			list = append(list, p)
+		}
+		return list, nil
+	}
+	make := func() (*ann.IVF, error) {
+		ix, err := ann.NewIVF(b.whole, listDim, ann.L2Squared, ann.IVFOptions{Lists: lists, Codes: codeBytes})
+		if err == nil {
+			err = ix.Add(b.ctx, ids, rows)
+		}
+		return ix, err
+	}
+	ix, err := make()
+	if err != nil {
+		return err
+	}
+	defer ix.Close()
+	truth, err := exactly(b.ctx, ix, asked, listDim)
+	if err != nil {
+		return err
+	}
+	var places [][]int64
+	for _, list := range truth {
+		var row []int64
+		for _, r := range list {
+			row = append(row, r.ID)
+		}
+		places = append(places, row)
+	}
+	var found [][]ann.Result
+	ask := func() (err error) { found, err = ix.SearchBatch(b.ctx, asked, l2Nearest, nil); return err }
+	try := func(probes, refine int) (share float64, err error) {
+		if err = errors.Join(ix.SetProbes(probes), ix.SetRefine(refine)); err == nil {
+			err = ask()
+		}
+		return shareOf(found, truth), err
+	}
+	compare := func(what, note string, others []contender) error {
+		return b.compare(subject{what: what, work: 1e9 * float64(len(truth)), unit: "queries/s", name: note, run: ask}, others...)
+	}
+	if b.wanted(scan) {
+		share, err := try(codeProbes, 1)
+		if err != nil {
+			return err
+		}
+		others, err := peers(codeProbes, nil, places, "pq_search")
+		if err != nil {
+			return err
+		}
+		if err := compare(scan, fmt.Sprintf("codes, recall %.4f", share), others); err != nil {
+			return err
+		}
+	}
+	if b.wanted(search) {
+		var best time.Duration
+		refine, with, chosen := []int{20, 50, 70, 100, 150}, [2]int{}, 0.0
+		for _, n := range refine {
+			for probes := 6; probes <= 32; probes++ {
+				share, err := try(probes, n)
+				if err != nil {
+					return err
+				}
+				if share < listRecall {
+					continue
+				}
+				start := time.Now()
+				if err := ask(); err != nil {
+					return err
+				}
+				if took := time.Since(start); best == 0 || took < best {
+					best, with, chosen = took, [2]int{probes, n}, share
+				}
+				break
+			}
+		}
+		if best == 0 {
+			return fmt.Errorf("%s: nothing reaches the recall", search)
+		}
+		others, err := peers(0, refine, places, "pq_search")
+		if err != nil {
+			return err
+		}
+		if _, err := try(with[0], with[1]); err != nil {
+			return err
+		}
+		if err := compare(search, fmt.Sprintf("codes, refine %d, probes %d, recall %.4f", with[1], with[0], chosen), others); err != nil {
+			return err
+		}
+	}
+	if !b.wanted(build) {
+		return nil
+	}
+	others, err := peers(0, nil, nil, "pq_build")
+	if err != nil {
+		return err
+	}
+	return b.compare(subject{what: build, work: 1e9 * listVectors, unit: "vectors/s", name: "codes", run: func() error {
+		ix, err := make()
+		if err == nil {
+			err = ix.Close()
+		}
+		return err
+	}}, others...)
+}
+
+// shareOf returns the share of the true neighbours that were found.
+func shareOf(found, truth [][]ann.Result) float64 {
+	right := 0
+	for q, list := range found {
+		for _, r := range list {
+			if slices.Contains(truth[q], r) {
+				right++
+			}
+		}
+	}
+	return float64(right) / float64(l2Nearest*len(found))
 }
 
 // exactly returns the nearest of each query.

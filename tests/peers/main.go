@@ -54,6 +54,7 @@ var suites = []struct {
 	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats", (*bench).flat},
 	{"hnsw", "graphs of package ann at a recall of 0.99, beside hnswlib", (*bench).graph},
 	{"ivf", "lists of package ann at a recall of 0.95, beside FAISS", (*bench).lists},
+	{"pq", "codes of vectors in lists of package ann, beside FAISS", (*bench).codes},
 	{"user", "kernels of a user by the host's compiler, beside the built-in and loops by hand", (*bench).user},
 	{"tensor", "compiled functions of tensors, beside PyTorch", (*bench).tensors},
 	{"networks", "training steps of package nn, beside PyTorch", (*bench).networks},

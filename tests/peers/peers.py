@@ -339,6 +339,72 @@ def ivf_search(path, n, lists, recall, k):
     raise ValueError("no number of probes reaches the recall")
 
 
+def pq_index(path, n, lists, fast):
+    """An index of codes of 16 bytes for the first n rows of a file, in lists, and all rows; fast are codes of 4 bits for tables in registers."""
+    import faiss, numpy
+    faiss.omp_set_num_threads(THREADS)
+    rows = numpy.load(path, mmap_mode="r")
+    quantizer = faiss.IndexFlatL2(rows.shape[1])
+    index = faiss.IndexIVFPQFastScan(quantizer, rows.shape[1], lists, 32, 4) if fast else faiss.IndexIVFPQ(quantizer, rows.shape[1], lists, 16, 8)
+    index.quantizer = quantizer  # which Python would free
+    index.by_residual = True  # as the other one is
+    return index, numpy.ascontiguousarray(rows[:n]), numpy.ascontiguousarray(rows[n:])
+
+
+def pq_name(fast):
+    import faiss
+    return "FAISS %s %s" % (faiss.__version__, "IVFPQFastScan 32×4" if fast else "IVFPQ 16×8")
+
+
+def pq_build(fast):
+    def call(path, n, lists, **_):
+        def build():
+            index, base, _ = pq_index(path, n, lists, fast)
+            index.train(base)
+            index.add(base)
+        return pq_name(fast), build
+    return call
+
+
+def pq_search(fast):
+    return lambda **args: pq_searches(fast, **args)
+
+
+def pq_searches(fast, path, n, lists, recall, probes, refine, truth, k):
+    """Searches of so many lists by codes alone, or of those lists and vectors with which searches that find this share of the k nearest are fastest."""
+    import faiss, numpy
+    index, base, queries = pq_index(path, n, lists, fast)
+    truth = numpy.array(truth)
+
+    def share(found):
+        return float((found[:, :, None] == truth[:, None, :]).any(2).mean())
+    if probes:
+        index.train(base)
+        index.add(base)
+        index.nprobe = probes
+        return "%s, recall %.4f" % (pq_name(fast), share(index.search(queries, k)[1])), lambda: index.search(queries, k)
+    whole, best = faiss.IndexRefineFlat(index), None
+    whole.train(base)
+    whole.add(base)
+    for factor in refine:
+        whole.k_factor = factor
+        for index.nprobe in range(6, 33):
+            found = share(whole.search(queries, k)[1])
+            if found >= recall:
+                start = time.perf_counter()
+                whole.search(queries, k)
+                took = time.perf_counter() - start
+                if best is None or took < best[0]:
+                    best = took, factor, index.nprobe, found
+                break
+    if best is None:
+        raise ValueError("nothing reaches the recall")
+    _, whole.k_factor, index.nprobe, found = best
+    return "%s, refine %d, probes %d, recall %.4f" % (pq_name(fast), best[1], best[2], found), lambda: whole.search(queries, k)
+
+
+pq_build_8, pq_build_4, pq_search_8, pq_search_4 = pq_build(False), pq_build(True), pq_search(False), pq_search(True)
+
 PACKAGES = {"hnswlib": "python3-hnswlib", "torch": "python3-torch", "faiss": "python3-faiss", "numpy": "python3-numpy"}
 
 

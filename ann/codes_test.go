@@ -65,7 +65,7 @@ func TestCodes(t *testing.T) {
 							require.NoError(t, err)
 							a = filter.last.Load()
 						}
-						probed, err := x.nearest(t.Context(), nil, query, 4)
+						probed, err := x.nearest(t.Context(), nil, query, x.probes(a, k))
 						require.NoError(t, err)
 						rows, ok, err := x.shortlist(t.Context(), nil, query, probed, 3*k, a)
 						require.NoError(t, err)
@@ -198,7 +198,7 @@ func TestCodesByName(t *testing.T) {
 		require.NoError(t, err)
 		info := ix.Info()
 		assert.Equal(t, "pq", info.Kind)
-		assert.Equal(t, IVFOptions{Lists: 1, Probes: 16, Codes: bytes, Refine: 10}, *info.IVF)
+		assert.Equal(t, IVFOptions{Lists: 1, Probes: 16, Codes: bytes, Refine: 20}, *info.IVF)
 		require.NoError(t, ix.(*IVF).SetRefine(3))
 		assert.Equal(t, 3, ix.Info().IVF.Refine)
 		require.NoError(t, ix.Close())

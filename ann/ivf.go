@@ -22,6 +22,11 @@ import (
 // takes some time, of the vectors that there are then. Where the options leave the number of lists to the index, that is from 4096 vectors on, and again whenever there are 16 times as
 // many. [IVF.Train] makes them anew at any time. The same calls with the same seed make the same lists.
 //
+// With IVFOptions.Codes the index also keeps a code for each vector (kind pq, product quantization), in the memory of the host whatever the device. A search compares the codes in its lists,
+// dozens of times as many in the same time as vectors, and then the vectors of the nearest codes, IVFOptions.Refine for each result: results have their true distances, and more of them compared find more of
+// the nearest. Codes are compared by the squared distance, or for [Cosine] and [Angular] the direction. [IVF.Exact] compares all vectors. Where a query or a distance from it is not finite, the vectors in the lists are
+// compared as without codes.
+//
 // Vectors are in the memory of the device, which stays open while the index is; the session has to be closed after the index. Searches run while Add assigns vectors to lists, and wait
 // while it stores them. The memory of removed vectors is freed by [IVF.Compact], which Add calls when they are more than the others; it needs memory for both copies for a moment.
 type IVF struct {
@@ -55,7 +60,7 @@ type IVFOptions struct {
 	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact, but for Codes
 	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with
 	Codes     int       `json:"codes,omitempty"`  // bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
-	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 10
+	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 20
 	Precision Precision `json:"-"`
 	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set
 	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
@@ -102,7 +107,7 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 		return nil, fmt.Errorf("ann: codes of %d bytes for vectors of %d components, of which each byte needs two: %w", o.Codes, dim, runtime.ErrInvalidArgument)
 	}
 	if o.Probes, o.MaxDim = cmp.Or(o.Probes, 16), 0; o.Codes > 0 {
-		o.Refine = cmp.Or(o.Refine, 10)
+		o.Refine = cmp.Or(o.Refine, 20)
 	}
 	e, err := newEngine(dev, dim, m, o.Precision)
 	if err != nil {

@@ -65,7 +65,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
   concord search build --vectors base.fvecs --metric cosine --out base.ann
   concord search build --vectors base.fvecs --kind hnsw --m 24 --ef-search 100 --out base.ann
   concord search build --vectors base.fvecs --kind ivf --lists 1024 --probes 16 --out base.ann
-  concord search build --vectors base.fvecs --kind pq --code-bytes 16 --refine 20 --out base.ann
+  concord search build --vectors base.fvecs --kind pq --code-bytes 16 --refine 50 --out base.ann
   concord search build --vectors base.npy --kind gpu --device cpu:0 --precision int8scaled --out base.ann`,
 		Args: cobra.NoArgs,
 	}
@@ -84,7 +84,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf and pq: lists, which are made once there are 16 vectors for each (default about 4·√n for n vectors, from 4096 vectors on)")
 	f.IntVar(&s.ivf.Probes, "probes", 0, "of ivf and pq: lists that a search reads (default 16)")
 	f.IntVar(&s.ivf.Codes, "code-bytes", 0, "of pq: bytes of a code, each for two or more components (default a bit for each component, up to 128 bytes)")
-	f.IntVar(&s.ivf.Refine, "refine", 0, "of pq: vectors that are compared for each result (default 10)")
+	f.IntVar(&s.ivf.Refine, "refine", 0, "of pq: vectors that are compared for each result (default 20)")
 	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.searchBuild(ctx, s) })

@@ -65,9 +65,9 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
-.PHONY: help build demo test deps race asan cgocheck nocgo check vet check-c test-rusticl \
+.PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
 	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
 
 help: ## list the targets
@@ -100,14 +100,17 @@ no-suite = -skip '^TestSuite'
 simulated = CONCORD_SIM_DIR='$(CURDIR)/build/sim' CONCORD_REQUIRE=sim-cuda,sim-rocm $(flags)
 
 # The catalog on every device runs as a separate command, so that its progress is visible.
-test: deps ## all tests; installs what they need if it can
-	$(flags) $(GO) test $(tags) -count=1 $(limit) -skip '^TestWholeCatalog$$' ./...
-	$(flags) $(GO) test $(tags) -count=1 $(limit) ./tests/parity
+test: deps ## the tests of every package; installs what they need if it can
+	$(flags) $(GO) test $(tags) -short -count=1 $(limit) -skip '^TestWholeCatalog$$' ./...
+	$(flags) $(GO) test $(tags) -short -count=1 $(limit) ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "g++ is missing; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) \
 	./csrc ./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first
-	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
-	$(flags) $(GO) test $(tags) -race -count=1 $(limit) ./runtime/...
+	CGO_ENABLED=0 CONCORD_REQUIRE= $(GO) test -short -count=1 $(limit) ./runtime/... ./cpu ./opencl ./kernels
+
+# The packages with tests that -short makes shorter: most of them compile much, or train.
+test-long: deps ## what make test leaves out: every program of the catalog, every training, many more damaged programs and files
+	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cpu ./csrc ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)

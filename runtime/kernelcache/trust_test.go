@@ -154,6 +154,9 @@ func TestDirectoryIsExchangedByOthers(t *testing.T) {
 				swapped = parent
 			}
 			p := plan{Keys: 4, Wait: time.Second}
+			if testing.Short() {
+				p.Wait /= 4
+			}
 			running := as(child(t, "attacker", swapped, plan{Wait: p.Wait + time.Second}), program, attackerID)
 			var exchanges strings.Builder
 			running.Stdout = &exchanges

@@ -52,7 +52,7 @@ type image struct {
 	middle []byte   // the centres
 	book   []byte   // of kind pq: the values of codes, if there are centres, and the codes of each list
 	codes  []byte
-	nodes  map[int64]uint32 // the row of an id
+	byID   []uint32 // the rows in the order of their ids
 }
 
 // WriteTo implements [Index].

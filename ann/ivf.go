@@ -47,7 +47,7 @@ type IVF struct {
 	of      []uint32 // the list of a row
 	added   []uint64 // ascending in the order in which rows were added
 	next    uint64   // the next of added
-	nodes   map[int64]uint32
+	nodes   places
 	centres centres
 	lists   [][]uint32 // the rows of each
 	trained int        // vectors when the lists were made
@@ -121,7 +121,7 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	x := &IVF{e: e, o: o, coarse: coarse, store: newStore(e), nodes: map[int64]uint32{}, lists: make([][]uint32, 1)}
+	x := &IVF{e: e, o: o, coarse: coarse, store: newStore(e), lists: make([][]uint32, 1)}
 	if o.Codes > 0 {
 		if x.coder, err = newCoder(dev.Session(), o.Codes); err != nil {
 			return nil, errors.Join(err, x.Close())
@@ -158,7 +158,7 @@ func (x *IVF) Info() Info {
 	defer x.mu.RUnlock()
 	o := x.o
 	o.Lists = len(x.lists)
-	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: len(x.nodes), Precision: x.e.code.String(), Device: x.e.dev.String(),
+	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: x.nodes.len(), Precision: x.e.code.String(), Device: x.e.dev.String(),
 		Fallback: x.fallback, DeviceMemory: x.store.onDevice(), Streams: x.store.streams, IVF: &o}
 }
 
@@ -174,7 +174,7 @@ func (o IVFOptions) kind() string {
 func (x *IVF) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.nodes)
+	return x.nodes.len()
 }
 
 // SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is [runtime.ErrInvalidArgument].
@@ -213,7 +213,7 @@ func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	row, ok := x.nodes[id]
+	row, ok := x.nodes.row(id)
 	if !ok {
 		return nil, unknown(id)
 	}
@@ -237,11 +237,11 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := checkRows(len(ids), len(vectors), x.e.dim); err != nil || len(ids) == 0 {
 		return err
 	}
-	has := func(id int64) bool { _, ok := x.nodes[id]; return ok }
+	has := func(id int64) bool { _, ok := x.nodes.row(id); return ok }
 	if _, err := inOrder(ids, has); err != nil {
 		return err
 	}
-	total := len(x.nodes) + len(ids)
+	total := x.nodes.len() + len(ids)
 	if x.o.MaxRows > 0 && total > x.o.MaxRows {
 		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, x.o.MaxRows, runtime.ErrBudget)
 	}
@@ -249,7 +249,7 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err != nil {
 		return err
 	}
-	if len(x.ids)-len(x.nodes) > len(x.nodes) {
+	if len(x.ids)-x.nodes.len() > x.nodes.len() {
 		if err := x.compact(ctx); err != nil {
 			return err
 		}
@@ -321,10 +321,11 @@ type placed struct {
 func (x *IVF) take(ids []int64, of []uint32, order []int, coded []byte, listed bool) {
 	first := len(x.ids)
 	x.ids, x.of, x.added = slices.Grow(x.ids, len(ids)), slices.Grow(x.of, len(ids)), slices.Grow(x.added, len(ids))
+	nodes := x.nodes.changed()
 	for i, v := range order {
 		row := uint32(first + i)
 		x.ids, x.of, x.added = append(x.ids, ids[v]), append(x.of, of[v]), append(x.added, x.next+uint64(v))
-		x.nodes[ids[v]] = row
+		nodes[ids[v]] = row
 		if listed {
 			x.enlist(of[v], row, coded, v)
 		}
@@ -387,7 +388,7 @@ func (x *IVF) regroup(c centres, to placed, vectors int) {
 	}
 	x.centres, x.trained, x.of = c, vectors, to.of
 	starts, order := byList(to.of, max(c.n, 1))
-	all, lists := make([]uint32, 0, len(x.nodes)), make([][]uint32, max(c.n, 1))
+	all, lists := make([]uint32, 0, x.nodes.len()), make([][]uint32, max(c.n, 1))
 	for l := range lists {
 		begin := len(all)
 		for _, row := range order[starts[l]:starts[l+1]] {
@@ -408,7 +409,7 @@ func (x *IVF) rowsOf(ids []int64) ([]uint32, error) {
 	rows, seen := make([]uint32, len(ids)), make(map[int64]bool, len(ids))
 	for i, id := range ids {
 		var ok bool
-		if rows[i], ok = x.nodes[id]; !ok {
+		if rows[i], ok = x.nodes.row(id); !ok {
 			return nil, unknown(id)
 		}
 		if seen[id] {
@@ -432,9 +433,9 @@ func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	touched := map[uint32]bool{}
+	touched, nodes := map[uint32]bool{}, x.nodes.changed()
 	for i, row := range rows {
-		delete(x.nodes, ids[i])
+		delete(nodes, ids[i])
 		x.ids[row] = -1
 		touched[x.of[row]] = true
 	}
@@ -456,7 +457,7 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 	if err := checkRows(1, len(vector), x.e.dim); err != nil {
 		return err
 	}
-	row, ok := x.nodes[id]
+	row, ok := x.nodes.row(id)
 	if !ok {
 		return unknown(id)
 	}
@@ -520,10 +521,11 @@ func (x *IVF) compact(ctx context.Context) error {
 	}
 	x.store.commit(ctx, c, len(rows))
 	ids, to, added := make([]int64, len(rows)), placed{of: make([]uint32, len(rows))}, make([]uint64, len(rows))
+	nodes := x.nodes.changed()
 	coded, size := x.centres.codes.byRow(x.lists, len(x.ids)), x.o.Codes
 	for i, row := range rows {
 		ids[i], to.of[i], added[i] = x.ids[row], x.of[row], x.added[row]
-		x.nodes[ids[i]] = uint32(i)
+		nodes[ids[i]] = uint32(i)
 		if coded != nil {
 			to.codes = append(to.codes, coded[int(row)*size:][:size]...)
 		}
@@ -542,18 +544,18 @@ func (x *IVF) Train(ctx context.Context) error {
 	if err := x.check(); err != nil {
 		return err
 	}
-	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(len(x.nodes))), nil)
+	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(x.nodes.len())), nil)
 	if err != nil {
 		return err
 	}
 	if c.codes != nil {
-		if err := c.codes.reserve(len(x.nodes)/perBlock + c.n); err != nil {
+		if err := c.codes.reserve(x.nodes.len()/perBlock + c.n); err != nil {
 			c.close()
 			return err
 		}
 	}
 	x.mu.Lock()
-	x.regroup(c, to, len(x.nodes))
+	x.regroup(c, to, x.nodes.len())
 	x.grouped = false
 	x.mu.Unlock()
 	return x.compact(ctx)

@@ -3,6 +3,7 @@ package ann
 // An IVF index in a file.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	for l, list := range x.lists {
 		sizes[l] = uint32(len(list))
 	}
-	others := []section{{name: "ids", data: bytesOf(x.ids)}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
+	others := []section{{name: "ids", data: bytesOf(x.ids)}, {name: "byid", data: bytesOf(byID(x.ids))}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
 		{name: "centres", data: bytesOf(x.centres.host)}}
 	if k := x.centres.codes; k != nil {
 		others = append(others, section{name: "book", data: bytesOf(k.book.Values)}, section{name: "codes", parts: k.parts()})
@@ -74,11 +75,20 @@ func (m *image) readLists(parts map[string][]byte) error {
 	if 2*m.IVF.Codes > m.Dim || len(m.book) != book || len(m.codes) != blocks*perBlock*m.IVF.Codes {
 		return corrupt("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes, m.Rows, m.Dim, len(m.codes), len(m.book))
 	}
-	m.nodes = make(map[int64]uint32, m.Rows)
-	for i, id := range m.ids {
-		if m.nodes[id] = uint32(i); id < 0 || len(m.nodes) != i+1 {
-			return corrupt("the id %d of vector %d", id, i)
+	if there, ok := parts["byid"]; ok {
+		m.byID = elements[uint32](there)
+	} else { // a file of before there was this section
+		m.byID = byID(m.ids)
+	}
+	last := int64(-1) // ascending ids are all different, and so are their rows
+	for _, row := range m.byID {
+		if int(row) >= m.Rows || m.ids[row] <= last {
+			return corrupt("row %d is not that of the id after %d", row, last)
 		}
+		last = m.ids[row]
+	}
+	if len(m.byID) != m.Rows {
+		return corrupt("%d rows in the order of their ids, of %d", len(m.byID), m.Rows)
 	}
 	return nil
 }
@@ -139,12 +149,57 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 		}
 		next += int(size)
 	}
-	x.ids, x.nodes, x.added, x.next, x.trained, x.grouped = slices.Clone(m.ids), m.nodes, make([]uint64, m.Rows), uint64(m.Rows), m.Trained, true
+	x.ids, x.added, x.next, x.trained, x.grouped = slices.Clone(m.ids), make([]uint64, m.Rows), uint64(m.Rows), m.Trained, true
 	for i := range x.added {
 		x.added[i] = uint64(i)
 		if len(m.order) > 0 {
 			x.added[i] = uint64(m.order[i])
 		}
 	}
+	x.nodes = places{ids: x.ids, order: slices.Clone(m.byID)}
 	return x, inPlace, nil
+}
+
+// byID returns rows in the order of their ids.
+func byID(ids []int64) []uint32 {
+	rows := make([]uint32, len(ids))
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(ids[a], ids[b]) })
+	return rows
+}
+
+// places knows the rows of ids. Making a map of them takes longer than opening a file in all other respects, so that an index of a file has them in order until it changes. The
+// zero value is empty.
+type places struct {
+	rows  map[int64]uint32
+	ids   []int64  // without rows: the ids by row
+	order []uint32 // and the rows in the order of their ids
+}
+
+func (p *places) len() int { return len(p.rows) + len(p.order) }
+
+func (p *places) row(id int64) (uint32, bool) {
+	if len(p.order) == 0 {
+		row, ok := p.rows[id]
+		return row, ok
+	}
+	i, ok := slices.BinarySearchFunc(p.order, id, func(row uint32, id int64) int { return cmp.Compare(p.ids[row], id) })
+	if !ok {
+		return 0, false
+	}
+	return p.order[i], true
+}
+
+// changed returns the map, for a change.
+func (p *places) changed() map[int64]uint32 {
+	if p.rows == nil {
+		p.rows = make(map[int64]uint32, len(p.order))
+		for _, row := range p.order {
+			p.rows[p.ids[row]] = row
+		}
+		p.ids, p.order = nil, nil
+	}
+	return p.rows
 }

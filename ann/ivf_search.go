@@ -117,7 +117,7 @@ func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *
 	case ctx.Err() != nil:
 		return nil, 0, ctx.Err()
 	case filter == nil:
-		return nil, min(k, len(x.nodes)), nil
+		return nil, min(k, x.nodes.len()), nil
 	}
 	if a = filter.known(x, x.state); a == nil {
 		if a, err = filter.admitted(x, x.state, x.rows()); err != nil {
@@ -129,11 +129,11 @@ func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *
 
 // rows returns the vectors as a filter sees them.
 func (x *IVF) rows() *rows {
-	s := &rows{ids: x.ids, count: len(x.nodes), rank: x.ranks, place: func(id int64) (int, bool) {
-		row, ok := x.nodes[id]
+	s := &rows{ids: x.ids, count: x.nodes.len(), rank: x.ranks, place: func(id int64) (int, bool) {
+		row, ok := x.nodes.row(id)
 		return int(row), ok
 	}}
-	if len(x.nodes) < len(x.ids) {
+	if x.nodes.len() < len(x.ids) {
 		s.live = newBitset(len(x.ids))
 		for i, id := range x.ids {
 			s.live.put(i, id >= 0)
@@ -144,7 +144,7 @@ func (x *IVF) rows() *rows {
 
 // ranks returns for each row how many that are there were added before it, nil if these are the rows before it.
 func (x *IVF) ranks() []uint32 {
-	if len(x.nodes) == len(x.ids) && slices.IsSorted(x.added) {
+	if x.nodes.len() == len(x.ids) && slices.IsSorted(x.added) {
 		return nil
 	}
 	rows, rank := slices.Concat(x.lists...), make([]uint32, len(x.ids))
@@ -160,10 +160,10 @@ func (x *IVF) ranks() []uint32 {
 func (x *IVF) probes(a *admitted, k int) int {
 	probes := x.o.Probes
 	if a != nil {
-		if a.count < max(10*k, len(x.nodes)/50) {
+		if a.count < max(10*k, x.nodes.len()/50) {
 			return 0
 		}
-		probes = int(math.Ceil(float64(probes) * float64(len(x.nodes)) / float64(a.count)))
+		probes = int(math.Ceil(float64(probes) * float64(x.nodes.len()) / float64(a.count)))
 	}
 	switch {
 	case probes < len(x.lists):

@@ -298,7 +298,7 @@ func TestListDamage(t *testing.T) {
 			require.NoError(t, ix.Close())
 		}
 	}
-	for _, name := range []string{"config", "ids", "order", "lists"} {
+	for _, name := range []string{"config", "ids", "byid", "order", "lists"} {
 		assert.Positive(t, refused[name], name)
 	}
 	assert.Equal(t, 4*3, refused["lists"], "each number of vectors in a list")

@@ -177,7 +177,7 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		if what := name + ", search" + kind; b.wanted(what) {
 			ix, err := build()
 			if err == nil {
-				err = errors.Join(b.reach(ix, what, asked, dim, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args), ix.Close())
+				err = errors.Join(b.reach(ix, what, asked, dim, false, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args), ix.Close())
 			}
 			if err != nil {
 				return err
@@ -187,8 +187,8 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 	return nil
 }
 
-// reach measures the search of an index with the least effort that reaches a recall, in steps below a limit, beside a peer that does the same.
-func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, recall float64, name string, step, limit int, set func(effort int) error,
+// reach measures the search of an index, in one call or with a call for each query, with the least effort that reaches a recall, in steps below a limit, beside a peer that does the same.
+func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, alone bool, recall float64, name string, step, limit int, set func(effort int) error,
 	library, call string, args map[string]any) error {
 	truth, err := exactly(b.ctx, ix, asked, dim)
 	if err != nil {
@@ -211,8 +211,14 @@ func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, recal
 			return err
 		}
 		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("%s %d, recall %.4f", name, effort, share),
-			run: func() error {
-				_, err := ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
+			run: func() (err error) {
+				if !alone {
+					_, err = ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
+				}
+				found := make([]ann.Result, 0, l2Nearest)
+				for q := 0; alone && q < len(asked) && err == nil; q += dim {
+					_, err = ix.Search(b.ctx, found, asked[q:q+dim], l2Nearest, nil)
+				}
 				return err
 			}}, peer)
 	}
@@ -227,7 +233,8 @@ const (
 // lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the same size, and searching some of them.
 func (b *bench) lists() error {
 	build, search := fmt.Sprintf("%d × %d in clusters, %d lists, build", listVectors, listDim, lists), fmt.Sprintf("%d × %d in clusters, %d lists, search", listVectors, listDim, lists)
-	if !b.wanted(build) && !b.wanted(search) {
+	one := search + " one at a time"
+	if !b.wanted(build) && !b.wanted(search) && !b.wanted(one) {
 		return nil
 	}
 	dir, err := os.MkdirTemp("", "peers")
@@ -251,13 +258,19 @@ func (b *bench) lists() error {
 		return ix, err
 	}
 	args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "k": l2Nearest}
-	if b.wanted(search) {
+	if b.wanted(search) || b.wanted(one) {
 		ix, err := make()
-		if err == nil {
-			err = errors.Join(b.reach(ix, search, asked, listDim, listRecall, "IVF, probes", 1, lists, ix.SetProbes, "faiss", "ivf_search", args), ix.Close())
-		}
 		if err != nil {
 			return err
+		}
+		defer ix.Close()
+		for _, c := range [][2]string{{search, "ivf_search"}, {one, "ivf_search_one"}} {
+			if !b.wanted(c[0]) {
+				continue
+			}
+			if err := b.reach(ix, c[0], asked, listDim, c[0] == one, listRecall, "IVF, probes", 1, lists, ix.SetProbes, "faiss", c[1], args); err != nil {
+				return err
+			}
 		}
 	}
 	if !b.wanted(build) {
@@ -322,9 +335,11 @@ func (b *bench) codes() error {
 		return err
 	}
 	defer ix.Close()
-	truth, err := exactly(b.ctx, ix, asked, listDim)
-	if err != nil {
-		return err
+	var truth [][]ann.Result
+	if b.wanted(scan) || b.wanted(search) {
+		if truth, err = exactly(b.ctx, ix, asked, listDim); err != nil {
+			return err
+		}
 	}
 	var places [][]int64
 	for _, list := range truth {

@@ -322,8 +322,8 @@ def ivf_build(path, n, lists, recall, k):
     return "FAISS " + faiss.__version__, ivf_index(path, n, lists)[0]
 
 
-def ivf_search(path, n, lists, recall, k):
-    """Searches of the fewest lists that find this share of the k nearest."""
+def ivf_search(path, n, lists, recall, k, alone=False):
+    """Searches of the fewest lists that find this share of the k nearest, in one call or with a call for each query."""
     import faiss
     build, base, queries = ivf_index(path, n, lists)
     index, flat = build(), faiss.IndexFlatL2(base.shape[1])
@@ -335,8 +335,13 @@ def ivf_search(path, n, lists, recall, k):
         found = index.search(queries, k)[1]
         share = float((found[:, :, None] == truth[:, None, :]).any(2).mean())
         if share >= recall:
-            return "FAISS %s, probes %d, recall %.4f" % (faiss.__version__, probes, share), lambda: index.search(queries, k)
+            parts = [queries[i:i + 1] for i in range(len(queries))] if alone else [queries]
+            return "FAISS %s, probes %d, recall %.4f" % (faiss.__version__, probes, share), lambda: [index.search(part, k) for part in parts]
     raise ValueError("no number of probes reaches the recall")
+
+
+def ivf_search_one(**args):
+    return ivf_search(alone=True, **args)
 
 
 def pq_index(path, n, lists, fast):

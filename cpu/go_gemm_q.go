@@ -29,16 +29,18 @@ func goQuantizeBlocks(c *call) error {
 			}
 			clear(to)
 			m := math.Float32frombits(most)
-			sum, by, scale := int32(0), 127/m, m*(float32(1)/127)
+			by, scale := 127/m, m*(float32(1)/127)
+			sum := sums[2*i : 2*i+2]
+			clear(sum)
 			if most < math.Float32bits(float32(math.Inf(1))) {
 				for j, v := range block {
 					to[j] = int8(math.RoundToEven(float64(v * by)))
-					sum += int32(to[j])
+					sum[j/16] += int32(to[j])
 				}
 			} else {
 				scale = float32(math.NaN())
 			}
-			scales[i], sums[i] = scale, sum
+			scales[i] = scale
 		}
 	})
 }
@@ -46,7 +48,8 @@ func goQuantizeBlocks(c *call) error {
 // goGemmQ computes the integers of a block for the rows of a panel together.
 func goGemmQ(c *call) error {
 	const rows, block = kernels.GemmQRows, kernels.GemmQBlock
-	m, n, k, bits := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), kernels.GemmQBits(&c.Call)
+	m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
+	bits, unit := kernels.GemmQForm(&c.Call)
 	q, scales, sums, w, by, y := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.U16(4), c.F32(5)
 	blocks := k / block
 	return c.Parallel((n+rows-1)/rows, max(1, grain/max(k*m*rows, 1)), func(lo, hi int) {
@@ -54,30 +57,63 @@ func goGemmQ(c *call) error {
 			for i := range m {
 				var all [rows]float32
 				for b := range blocks {
-					var s [rows]int32
 					at := p*blocks + b
 					words, x := w[at*bits*rows*4:(at+1)*bits*rows*4], q[i*k+b*block:i*k+(b+1)*block]
-					for e := range bits * 4 { // the places of the bytes of a row
-						codes, near := words[e/4*rows*4+e%4:], int32(int8(x[e]))
-						if bits == 8 {
-							for r := range s {
-								s[r] += int32(codes[4*r]) * near
-							}
+					low, high := gemmQIntegers(bits, words, x)
+					scale, sum := scales[i*blocks+b], sums[2*(i*blocks+b):]
+					if unit == rows { // one scale for each block
+						for r, d := range by[at*rows : (at+1)*rows] {
+							s := low[r] + high[r] - (sum[0]+sum[1])<<(bits-1)
+							all[r] += float32(float32(s) * (half.Float16(d).Float32() * scale)) // rounded before the sum
+						}
+						continue
+					}
+					whole, parts := by[(at-b%8)*unit:], c.Bytes(4)[2*((at-b%8)*unit+(2+b%8)*rows):]
+					for r := range all {
+						d, first, second := half.Float16(whole[r]).Float32(), parts[r], parts[rows+r]
+						if bits == 6 {
+							s := int32(int8(first))*(low[r]-sum[0]*32) + int32(int8(second))*(high[r]-sum[1]*32)
+							all[r] += float32(float32(s) * (d * scale))
 							continue
 						}
-						far := int32(int8(x[e+16]))
-						for r := range s {
-							s[r] += int32(codes[4*r]&15)*near + int32(codes[4*r]>>4)*far
-						}
-					}
-					less, scale := sums[i*blocks+b]<<(bits-1), scales[i*blocks+b]
-					for r := range all {
-						d := half.Float16(by[at*rows+r]).Float32() * scale
-						all[r] += float32(float32(s[r]-less) * d) // rounded before the sum
+						least := half.Float16(whole[rows+r]).Float32() * float32(second)
+						v := float32(float32(low[r]+high[r])*(d*float32(first))) - float32(float32(sum[0]+sum[1])*least)
+						all[r] += float32(v * scale)
 					}
 				}
 				copy(y[i*n+p*rows:(i+1)*n], all[:])
 			}
 		}
 	})
+}
+
+// gemmQIntegers returns the sums of products of the codes of a block of each row of a panel with activations, those of the block's first half and of its second
+// one. For 8 bits all are in the first.
+func gemmQIntegers(bits int, words, x []byte) (low, high [kernels.GemmQRows]int32) {
+	const word = 4 * kernels.GemmQRows
+	if bits == 8 {
+		for e, v := range x {
+			codes := words[e/4*word+e%4:]
+			for r := range low {
+				low[r] += int32(codes[4*r]) * int32(int8(v))
+			}
+		}
+		return low, high
+	}
+	for e := range 16 { // the places of the bytes of a row
+		codes, near, far := words[e/4*word+e%4:], int32(int8(x[e])), int32(int8(x[e+16]))
+		if bits == 4 {
+			for r := range low {
+				low[r] += int32(codes[4*r]&15) * near
+				high[r] += int32(codes[4*r]>>4) * far
+			}
+			continue
+		}
+		first, second, shift := words[4*word+e%4:], words[5*word+e%4:], e/4*2
+		for r := range low {
+			low[r] += int32(codes[4*r]&15|first[4*r]>>shift&3<<4) * near
+			high[r] += int32(codes[4*r]>>4|second[4*r]>>shift&3<<4) * far
+		}
+	}
+	return low, high
 }

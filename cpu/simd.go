@@ -17,15 +17,16 @@ import (
 type simdSet struct {
 	name   string // in CONCORD_CPU_KERNELS and KernelInfo.Implementation
 	number simd.Set
-	rows   int // GEMM_ROWS in its C file
-	bytes  int // size of a vector register
+	rows   int             // GEMM_ROWS in its C file
+	bytes  int             // size of a vector register
+	four   cpuid.FeatureID // of an instruction that adds four products of bytes to a sum
 }
 
 // simdSets are all sets in order of preference.
 var simdSets = []*simdSet{
-	{"avx512", simd.AVX512, 12, 64},
-	{"avx2", simd.AVX2, 6, 32},
-	{"neon", simd.NEON, 8, 16},
+	{"avx512", simd.AVX512, 12, 64, cpuid.AVX512VNNI},
+	{"avx2", simd.AVX2, 6, 32, cpuid.AVXVNNI},
+	{"neon", simd.NEON, 8, 16, cpuid.UNKNOWN},
 }
 
 // goKernels is the name of the implementations in Go.
@@ -68,11 +69,8 @@ func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 	return nil, nil
 }
 
-// multipliesBytes reports whether the processor has VNNI: one instruction that adds four products
-// of bytes to a sum.
-func (s *simdSet) multipliesBytes() bool {
-	return s.bytes == 64 && cpuid.CPU.Supports(cpuid.AVX512VNNI)
-}
+// multipliesBytes reports whether the set's functions for four products of bytes may be called.
+func (s *simdSet) multipliesBytes() bool { return s.four != cpuid.UNKNOWN && cpuid.CPU.Has(s.four) }
 
 // run calls a function of the set on this thread. Addresses among the words must not be of
 // memory of the Go heap.

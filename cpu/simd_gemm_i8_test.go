@@ -13,7 +13,7 @@ import (
 )
 
 func TestGemmI8Shapes(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachBytes(t, func(t *testing.T, d *device) {
 		f := newFence(t, 10)
 		for i := range 300 {
 			m, n, k := f.r.IntN(71), f.r.IntN(71), f.r.IntN(71)

@@ -27,18 +27,24 @@ func quantizeBlocks(c *call, lo, hi int) {
 func bindGemmQ(*source.Unit) goFunc {
 	return func(c *call) error {
 		m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
-		return c.spread((n+gemmQRows-1)/gemmQRows, gemmQRows*k/8*kernels.GemmQBits(&c.Call)*max(m, 1), gemmQSome)
+		bits, _ := kernels.GemmQForm(&c.Call)
+		return c.spread((n+gemmQRows-1)/gemmQRows, gemmQRows*k/8*bits*max(m, 1), gemmQSome)
 	}
 }
 
 func gemmQSome(c *call, lo, hi int) {
-	m, n, k, bits, op := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), kernels.GemmQBits(&c.Call), simd.GemmQ
+	m, n, k, op := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), simd.GemmQ
+	bits, scales := kernels.GemmQForm(&c.Call)
 	if c.device.simd.multipliesBytes() {
 		op = simd.GemmQFour
 	}
+	form := bits
+	if scales != kernels.GemmQRows {
+		form += 16
+	}
 	lo, hi = lo*gemmQRows, min(hi*gemmQRows, n)
-	c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/8)*bits), c.at(4)+uint64(lo*(k/16)),
-		c.at(5)+uint64(4*lo), uint64(n), uint64(bits))
+	c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/8)*bits), c.at(4)+uint64(lo*(k/kernels.GemmQBlock)*scales/8),
+		c.at(5)+uint64(4*lo), uint64(n), uint64(form))
 }
 
 // gemmQRows are two panels, which the vector functions compute together.

@@ -9,7 +9,7 @@ import (
 // TestDistancesOfBytesExact checks that every result is the quotient of the exact sum, for sizes around
 // whole registers, strips and blocks, and for the smallest and largest bytes.
 func TestDistancesOfBytesExact(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachBytes(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
 			t.Skip("the Go kernel rounds at another step")
 		}

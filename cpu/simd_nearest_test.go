@@ -18,7 +18,7 @@ import (
 // TestNearestShapes checks, for random sizes with equal vectors and numbers that are not finite, that a ranking has the distances of the
 // definition, and that a launch finds the first ones of exactly these, whatever the numbers of queries and parts.
 func TestNearestShapes(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachBytes(t, func(t *testing.T, d *device) {
 		f := newFence(t, 23)
 		trials := 40
 		if brief() {

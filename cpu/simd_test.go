@@ -11,6 +11,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/klauspost/cpuid/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/blas"
@@ -35,6 +36,20 @@ func eachSet(t *testing.T, f func(t *testing.T, d *device)) {
 			f(t, d.(*device))
 		})
 	}
+}
+
+// eachBytes calls f for the sets, and for those whose processor adds four products of bytes in an instruction also as if it did not.
+func eachBytes(t *testing.T, f func(t *testing.T, d *device)) {
+	t.Helper()
+	eachSet(t, func(t *testing.T, d *device) {
+		f(t, d)
+		if d.simd != nil && d.simd.multipliesBytes() {
+			plain := *d.simd
+			plain.four = cpuid.UNKNOWN
+			d.simd = &plain
+			f(t, d)
+		}
+	})
 }
 
 // eachDevice calls f for the sets and for the reference, which have to agree on the arguments

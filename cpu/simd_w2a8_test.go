@@ -14,7 +14,7 @@ import (
 )
 
 func TestTernaryShapes(t *testing.T) {
-	eachSet(t, func(t *testing.T, d *device) {
+	eachBytes(t, func(t *testing.T, d *device) {
 		f := newFence(t, 15)
 		noise := func(n int) []byte {
 			b := f.bytes(n)

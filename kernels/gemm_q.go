@@ -12,22 +12,93 @@ import (
 )
 
 // GemmQBlock is the number of weights of the family gemm_q that have one scale, and GemmQRows that of the rows of a panel: the length of a
-// row is a multiple of the first, and the weights are those of whole panels.
-const GemmQBlock, GemmQRows = 32, 16
+// row is a multiple of the first, and the weights are those of whole panels. Where weights have scales for GemmQLarge of them, too, the length is
+// a multiple of that.
+const GemmQBlock, GemmQRows, GemmQLarge = 32, 16, 256
 
 func init() {
 	Register(Family{
-		ID: "gemm_q", Doc: "activations in 8 bits, and their products with weights of 8 or 4 bits in blocks of 32",
-		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "GROUP"}, Check: checkGemmQ,
+		ID: "gemm_q", Doc: "activations in 8 bits, and their products with weights of 8, 6 or 4 bits in blocks of 32",
+		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "K", "GROUP"}, Check: checkGemmQ,
 		Source: sources, Tile: gemmQTile, Arguments: gemmQArguments, Work: gemmQWork, Reference: refGemmQ, Cases: gemmQCases,
 	})
 }
 
 func checkGemmQ(d source.Define) error {
-	if d.Name == "BITS" && d.Value != "4" && d.Value != "8" {
-		return fmt.Errorf("BITS=%s is neither 4 nor 8", d.Value)
+	if d.Name == "BITS" && d.Value != "4" && d.Value != "6" && d.Value != "8" {
+		return fmt.Errorf("BITS=%s is not 4, 6 or 8", d.Value)
+	}
+	if d.Name == "K" && d.Value != "0" && d.Value != "1" {
+		return fmt.Errorf("definition K=%s is neither 0 nor 1", d.Value)
 	}
 	return nil
+}
+
+// gemmQForm is how a program of the family stores weights.
+type gemmQForm struct {
+	bits  int
+	large bool // there are scales for GemmQLarge weights
+}
+
+// String is "bits=4", with " k" where there are scales for GemmQLarge weights.
+func (f gemmQForm) String() string {
+	if f.large {
+		return fmt.Sprintf("bits=%d k", f.bits)
+	}
+	return fmt.Sprintf("bits=%d", f.bits)
+}
+
+// scales returns the 16-bit numbers of a block of a panel, on average.
+func (f gemmQForm) scales() int {
+	if f.large {
+		return 10 * GemmQRows / 8
+	}
+	return GemmQRows
+}
+
+// less is what a weight is less than its code.
+func (f gemmQForm) less() int {
+	if f.large && f.bits == 4 {
+		return 0
+	}
+	return 1 << (f.bits - 1)
+}
+
+// code returns the code of a weight of a matrix with that many blocks in a row.
+func (f gemmQForm) code(w []byte, blocks, row, col int) int {
+	e := col % GemmQBlock
+	word := func(i int) int {
+		return int(w[(((row/GemmQRows*blocks+col/GemmQBlock)*f.bits+i)*GemmQRows+row%GemmQRows)*4+e%4])
+	}
+	switch low := e % 16 / 4; f.bits {
+	case 4:
+		return word(low) >> (e / 16 * 4) & 15
+	case 6:
+		return word(low)>>(e/16*4)&15 | word(4+e/16)>>(2*low)&3<<4
+	}
+	return word(e / 4)
+}
+
+// block returns the integer of a block of a row of weights with a row of activations, its factor and, with least numbers, the factor of the sum of the
+// activations, which is to be subtracted.
+func (f gemmQForm) block(w, by, q []byte, blocks, row, b int) (s, step, least float32) {
+	low, high := 0, 0
+	for e := range GemmQBlock / 2 {
+		low += (f.code(w, blocks, row, b*GemmQBlock+e) - f.less()) * int(int8(q[b*GemmQBlock+e]))
+		high += (f.code(w, blocks, row, b*GemmQBlock+16+e) - f.less()) * int(int8(q[b*GemmQBlock+16+e]))
+	}
+	scale := func(at int) float32 { return half.Float16(binary.LittleEndian.Uint16(by[2*at:])).Float32() }
+	at := row/GemmQRows*blocks + b
+	if !f.large {
+		return float32(low + high), scale(at*GemmQRows + row%GemmQRows), 0
+	}
+	at = (at - b%8) * f.scales()
+	part := by[2*(at+(2+b%8)*GemmQRows)+row%GemmQRows:]
+	d := scale(at + row%GemmQRows)
+	if f.bits == 6 {
+		return float32(int(int8(part[0]))*low + int(int8(part[GemmQRows]))*high), d, 0
+	}
+	return float32(low + high), d * float32(part[0]), scale(at+GemmQRows+row%GemmQRows) * float32(part[GemmQRows])
 }
 
 func gemmQTile(_ *source.Unit, kernel string) (rows, cols int) {
@@ -37,19 +108,10 @@ func gemmQTile(_ *source.Unit, kernel string) (rows, cols int) {
 	return 0, 1
 }
 
-// gemmQPlace returns the byte of a weight among those of a matrix with that many blocks in a row, and the shift of its code.
-func gemmQPlace(bits, blocks, row, col int) (at, shift int) {
-	block, e := row/GemmQRows*blocks+col/GemmQBlock, col%GemmQBlock
-	if bits == 4 {
-		e, shift = e%16, e/16*4
-	}
-	return ((block*bits+e/4)*GemmQRows+row%GemmQRows)*4 + e%4, shift
-}
-
 func gemmQCases(f *Family) (list []Case) {
 	quantize := func(note string, rows, cols, k int, x func() []float64) Case {
 		return f.Case("quantize_blocks", "f32", fmt.Sprintf("rows=%d cols=%d k=%d%s", rows, cols, k, note), rows*k/GemmQBlock).
-			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows*k/GemmQBlock), out("i32", rows*k/GemmQBlock), uintArg(rows), uintArg(cols), uintArg(k)).
+			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows*k/GemmQBlock), out("i32", rows*k/16), uintArg(rows), uintArg(cols), uintArg(k)).
 			exact("the factor is the nearest float, and each product is rounded once to float and once to a whole number")
 	}
 	for _, s := range [][3]int{{1, 1, 32}, {0, 5, 32}, {1, 0, 32}, {1, 0, 0}, {2, 32, 32}, {5, 33, 64}, {7, 1000, 1024}, {64, 31, 96}} {
@@ -69,46 +131,66 @@ func gemmQCases(f *Family) (list []Case) {
 		quantize(" tiny", 2, 33, 64, Uniform("f32", 66, 72, -1e-6, 1e-6)), quantize(" huge", 2, 33, 64, Uniform("f32", 66, 73, -3e38, 3e38)),
 		quantize(" NaN and Inf", 3, 300, 320, mixed(mixed(Uniform("f32", 900, 74, -1, 1), math.NaN(), 17), math.Inf(-1), 899)))
 
-	product := func(bits int, note string, m, n, k int, q, w func() []float64, scales float64) Case {
+	product := func(form gemmQForm, note string, m, n, k int, q, w func() []float64, scales float64) Case {
 		blocks, panels := k/GemmQBlock, (n+GemmQRows-1)/GemmQRows
 		sums := func() []float64 { // those of the bytes
-			s := make([]float64, max(m*blocks, 1))
+			s := make([]float64, max(2*m*blocks, 1))
 			for i, b := range Encode("u32", q())[:m*k] {
-				s[i/GemmQBlock] += float64(int8(b))
+				s[i/16] += float64(int8(b))
 			}
 			return s
 		}
-		c := f.Case("gemm_q", "f32", fmt.Sprintf("bits=%d m=%d n=%d k=%d%s", bits, m, n, k, note), m, n).
-			with(in("u32", m*k/4, q), in("f32", m*blocks, mixed(Uniform("f32", m*blocks, 83, 0.5, 2), scales, 0)), in("i32", m*blocks, sums),
-				in("u32", panels*GemmQRows*blocks*bits, w), in("f16", panels*GemmQRows*blocks, Uniform("f16", panels*GemmQRows*blocks, 85, -2, 2)),
-				out("f32", m*n), uintArg(m), uintArg(n), uintArg(k)).
-			within("(2·k/32 + 7)·ε·Σ|s·(by·scale)|", "the integer s of a block is exact; two products are rounded, and up to k/32 sums, here and in the reference",
-				gemmQBound(bits, m, n, k))
-		c.Defines = append(c.Defines, source.Define{Name: "BITS", Value: fmt.Sprint(bits)})
+		count := panels * blocks * form.scales()
+		by := in("u16", count, func() []float64 { // halves between 2⁻⁷ and 2, and any bytes or, for 4 bits, those below 64
+			x := Uniform("u16", count, 85, 0, 65536)()
+			for i := range x {
+				v := int(x[i])
+				if at := i % (10 * GemmQRows); !form.large || at < 2*GemmQRows {
+					v = v&0x9fff | 0x2000
+				} else if form.bits == 4 {
+					v &= 0x3f3f
+				}
+				x[i] = float64(v)
+			}
+			return x
+		})
+		c := f.Case("gemm_q", "f32", fmt.Sprintf("%v m=%d n=%d k=%d%s", form, m, n, k, note), m, n).
+			with(in("u32", m*k/4, q), in("f32", m*blocks, mixed(Uniform("f32", m*blocks, 83, 0.5, 2), scales, 0)), in("i32", 2*m*blocks, sums),
+				in("u32", panels*GemmQRows*blocks*form.bits, w), by, out("f32", m*n), uintArg(m), uintArg(n), uintArg(k)).
+			within("(2·k/32 + 9)·ε·Σ|s·(by·scale)|", "the integer s of a block is exact; two products are rounded, for least numbers four and a difference, and up to k/32 sums, here and in the reference",
+				gemmQBound(form, m, n, k))
+		c.Defines = append(c.Defines, source.Define{Name: "BITS", Value: fmt.Sprint(form.bits)})
+		if form.large {
+			c.Defines = append(c.Defines, source.Define{Name: "K", Value: "1"})
+		}
 		return c
 	}
 	words := func(n int, v uint32) func() []float64 { return constant(n, float64(v)) }
-	for _, bits := range []int{8, 4} {
+	for _, form := range []gemmQForm{{8, false}, {4, false}, {4, true}, {6, true}} {
 		any := func(m, n, k int) (q, w func() []float64) {
-			return Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", (n+GemmQRows-1)/GemmQRows*GemmQRows*k/GemmQBlock*bits, 82, 0, 0)
+			return Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", (n+GemmQRows-1)/GemmQRows*GemmQRows*k/GemmQBlock*form.bits, 82, 0, 0)
 		}
-		for _, s := range [][3]int{{1, 1, 32}, {0, 3, 32}, {2, 0, 32}, {2, 3, 0}, {1, 64, 512}, {4, 16, 64}, {5, 9, 768}, {7, 33, 1024}, {13, 7, 96}, {33, 20, 2560}, {1, 257, 4096}} {
+		shapes := [][3]int{{1, 1, 32}, {0, 3, 32}, {2, 0, 32}, {2, 3, 0}, {1, 64, 512}, {4, 16, 64}, {5, 9, 768}, {7, 33, 1024}, {13, 7, 96}, {33, 20, 2560}, {1, 257, 4096}}
+		if form.large {
+			shapes = [][3]int{{1, 1, 256}, {2, 3, 0}, {1, 64, 512}, {5, 9, 768}, {13, 33, 1024}, {1, 257, 4096}}
+		}
+		for _, s := range shapes {
 			m, n, k := s[0], s[1], s[2]
 			q, w := any(m, n, k)
-			list = append(list, product(bits, "", m, n, k, q, w, 1))
+			list = append(list, product(form, "", m, n, k, q, w, 1))
 		}
 		q, w := any(6, 21, 1280)
-		list = append(list, product(bits, "", 6, 21, 1280, q, w, 1).grouped(32), product(bits, " a scale of NaN", 6, 21, 1280, q, w, math.NaN()),
-			product(bits, " all -128 and the largest code", 7, 18, 8192, words(7*2048, 0x80808080), words(32*256*bits, 0xffffffff), 1),
-			product(bits, " all 127 and code 0", 2, 9, 2560, words(2*640, 0x7f7f7f7f), words(16*80*bits, 0), 1))
+		list = append(list, product(form, "", 6, 21, 1280, q, w, 1).grouped(32), product(form, " a scale of NaN", 6, 21, 1280, q, w, math.NaN()),
+			product(form, " all -128 and the largest code", 7, 18, 8192, words(7*2048, 0x80808080), words(32*256*form.bits, 0xffffffff), 1),
+			product(form, " all 127 and code 0", 2, 9, 2560, words(2*640, 0x7f7f7f7f), words(16*80*form.bits, 0), 1))
 	}
 	return list
 }
 
 // gemmQBound returns the bound of products, from their inputs.
-func gemmQBound(bits, m, n, k int) func(int, [][]float64, []float64) []float64 {
+func gemmQBound(form gemmQForm, m, n, k int) func(int, [][]float64, []float64) []float64 {
 	return func(_ int, in [][]float64, ref []float64) []float64 {
-		q, w, blocks := Encode("u32", in[0]), Encode("u32", in[3]), k/GemmQBlock
+		q, w, by, blocks := Encode("u32", in[0]), Encode("u32", in[3]), Encode("u16", in[4]), k/GemmQBlock
 		bound := make([]float64, len(ref))
 		for at, r := range ref {
 			if at >= m*n || r != r {
@@ -116,14 +198,11 @@ func gemmQBound(bits, m, n, k int) func(int, [][]float64, []float64) []float64 {
 			}
 			i, j, size := at/n, at%n, 0.0
 			for b := range blocks {
-				s := -float64(int(1)<<(bits-1)) * in[2][i*blocks+b]
-				for e := b * GemmQBlock; e < (b+1)*GemmQBlock; e++ {
-					place, shift := gemmQPlace(bits, blocks, j, e)
-					s += float64(w[place]>>shift&(1<<bits-1)) * float64(int8(q[i*k+e]))
-				}
-				size += math.Abs(s * in[4][(j/GemmQRows*blocks+b)*GemmQRows+j%GemmQRows] * in[1][i*blocks+b])
+				s, step, least := form.block(w, by, q[i*k:], blocks, j, b)
+				sum := in[2][2*(i*blocks+b)] + in[2][2*(i*blocks+b)+1]
+				size += (math.Abs(float64(s)*float64(step)) + math.Abs(sum*float64(least))) * math.Abs(in[1][i*blocks+b])
 			}
-			bound[at] = float64(2*blocks+7) * Roundoff("f32") * size
+			bound[at] = float64(2*blocks+9) * Roundoff("f32") * size
 		}
 		return bound
 	}
@@ -141,32 +220,45 @@ func gemmQArguments(c *Call) bool {
 		needAll(c, "f32", c.Product(rows, cols), 0)
 		needAll(c, "i8", c.Product(rows, k), 1)
 		needAll(c, "f32", c.Product(rows, k/GemmQBlock), 2)
-		needAll(c, "i32", c.Product(rows, k/GemmQBlock), 3)
+		needAll(c, "i32", c.Product(rows, k/16), 3)
 		return true
 	}
 	m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
 	if m == 0 || n == 0 {
 		return false
 	}
-	if k%GemmQBlock != 0 {
-		c.Fail(8, "rows of %d weights are not a multiple of %d", k, GemmQBlock)
+	form, unit := gemmQFormOf(c), GemmQBlock
+	if form.large {
+		unit = GemmQLarge
+	}
+	if k%unit != 0 {
+		c.Fail(8, "rows of %d weights are not a multiple of %d", k, unit)
 	}
 	places := c.Product((n+GemmQRows-1)/GemmQRows*GemmQRows, k/GemmQBlock)
 	needAll(c, "u32", c.Product(m, k/4), 0)
 	needAll(c, "f32", c.Product(m, k/GemmQBlock), 1)
-	needAll(c, "i32", c.Product(m, k/GemmQBlock), 2)
-	needAll(c, "u32", c.Product(places, GemmQBits(c)), 3)
-	needAll(c, "f16", places, 4)
+	needAll(c, "i32", c.Product(m, k/16), 2)
+	needAll(c, "u32", c.Product(places, form.bits), 3)
+	needAll(c, "u16", c.Product(places/GemmQRows, form.scales()), 4)
 	needAll(c, "f32", c.Product(m, n), 5)
 	return true
 }
 
-// GemmQBits returns the bits of a weight of a program of the family gemm_q.
-func GemmQBits(c *Call) int {
-	if v, ok := c.Define("BITS"); ok && v == "4" {
-		return 4
+// GemmQForm returns the bits of a weight of a program of the family gemm_q, and how many 16-bit numbers its scales take for a block of a panel: GemmQRows or,
+// where GemmQLarge weights have scales, a quarter more.
+func GemmQForm(c *Call) (bits, scales int) {
+	f := gemmQFormOf(c)
+	return f.bits, f.scales()
+}
+
+func gemmQFormOf(c *Call) gemmQForm {
+	f := gemmQForm{bits: 8}
+	if v, ok := c.Define("BITS"); ok {
+		f.bits = int(v[0] - '0') // as checkGemmQ has it
 	}
-	return 8
+	k, _ := c.Define("K")
+	f.large = k == "1" || f.bits == 6
+	return f
 }
 
 func gemmQWork(c *Call, bytes float64) (operations, moved float64) {
@@ -180,21 +272,21 @@ func refGemmQ(c *Call) error {
 	if c.Kernel == "quantize_blocks" {
 		return refQuantizeBlocks(c)
 	}
-	m, n, k, bits := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), GemmQBits(c)
+	m, n, k, form := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), gemmQFormOf(c)
 	q, scales, sums, w, by, y := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.Bytes(4), c.F32(5)
-	blocks, less := k/GemmQBlock, int64(1)<<(bits-1)
+	blocks := k / GemmQBlock
 	for i := range m {
 		for j := range n {
 			all := float32(0)
 			for b := range blocks {
-				s := -less * int64(sums[i*blocks+b])
-				for e := b * GemmQBlock; e < (b+1)*GemmQBlock; e++ {
-					place, shift := gemmQPlace(bits, blocks, j, e)
-					s += int64(w[place]>>shift&(1<<bits-1)) * int64(int8(q[i*k+e]))
+				s, step, least := form.block(w, by, q[i*k:], blocks, j, b)
+				sum, scale := float32(sums[2*(i*blocks+b)]+sums[2*(i*blocks+b)+1]), scales[i*blocks+b]
+				if form.less() == 0 {
+					s = float32(float32(float32(s*step)-float32(sum*least)) * scale)
+				} else {
+					s = float32(s * float32(step*scale))
 				}
-				scale := half.Float16(binary.LittleEndian.Uint16(by[2*((j/GemmQRows*blocks+b)*GemmQRows+j%GemmQRows):])).Float32()
-				scale *= scales[i*blocks+b]
-				all += float32(float32(int32(s)) * scale)
+				all += s
 			}
 			y[i*n+j] = all
 		}
@@ -213,7 +305,7 @@ func refQuantizeBlocks(c *Call) error {
 			good = good && v-v == 0
 			most = max(most, v, -v)
 		}
-		scales[i], sums[i] = most*(float32(1)/127), 0
+		scales[i], sums[2*i], sums[2*i+1] = most*(float32(1)/127), 0, 0
 		if !good {
 			scales[i] = float32(math.NaN())
 		}
@@ -223,7 +315,7 @@ func refQuantizeBlocks(c *Call) error {
 				v = math.RoundToEven(float64(block[j] * (127 / most)))
 			}
 			q[i*GemmQBlock+j] = int8(v)
-			sums[i] += int32(v)
+			sums[2*i+j/16] += int32(v)
 		}
 	}
 	return nil

@@ -227,6 +227,16 @@ func decodeQ4K(_ Layout, x []float32, from codes) {
 	}
 }
 
+// scalesOfQ4K stores the scale, the least number, and the factors of both for the eight blocks, as the kernel gemm_q has them for a row of a panel.
+func scalesOfQ4K(data, by []byte, row int) {
+	copy(by[2*row:], data[:2])
+	copy(by[32+2*row:], data[2:4])
+	for j := range 8 {
+		scale, least := pairOf6(data[4:16], j)
+		by[64+32*j+row], by[80+32*j+row] = byte(scale), byte(least)
+	}
+}
+
 func badQ4K(_ Layout, from codes) (int, bool) {
 	return eachBad(from, q4kBytes, func(data []byte) (int, bool) {
 		return 0, !finiteHalf(data) || !finiteHalf(data[2:])
@@ -291,6 +301,14 @@ func decodeQ6K(_ Layout, x []float32, from codes) {
 			c := int(data[low]>>(bit/4*4)&15|data[high]>>bit&3<<4) - 32
 			x[i] = float32(d*float32(int8(data[192+i/16]))) * float32(c)
 		}
+	}
+}
+
+// scalesOfQ6K stores the scale and those of the halves of the eight blocks, as the kernel gemm_q has them for a row of a panel.
+func scalesOfQ6K(data, by []byte, row int) {
+	copy(by[2*row:], data[208:210])
+	for j := range 16 {
+		by[64+16*j+row] = data[192+j]
 	}
 }
 

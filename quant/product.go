@@ -12,19 +12,19 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
 // Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary ones with 2 bits for a
-// weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0 and Q4_0 with the codes and scales of their blocks (gemm_q). It
-// is safe for concurrent use.
+// weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0, Q4_0, Q4_K and Q6_K with the codes and scales of their blocks
+// (gemm_q). It is safe for concurrent use.
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device
 	stream     *runtime.Stream // on which Mul queues
 	k          int             // Cols with padding
 	parts      int             // scales of a row of activations
+	sums       int             // and its sums
 	codes, by  *runtime.Buffer
 	program    *runtime.Program
 	quantize   *runtime.Kernel // quantize_rows or quantize_blocks
@@ -34,15 +34,17 @@ type Prepared struct {
 // mostCols is a number of columns whose sums of activations and of products, from -127 to 127 each, fit into 32 bits.
 const mostCols = 1 << 24
 
-// Prepare copies weights to a device: those of Q8_0 and Q4_0 with their codes and scales, and those of other formats as Words has them.
+// Prepare copies weights to a device: those of Q8_0, Q4_0, Q4_K and Q6_K with their codes and scales, and those of other formats as Words has them.
 // Its errors are those of Words, but blocks need not be ternary. m is not kept.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
 	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, stream: dev.Stream()}
-	prepare := p.ternary
-	if m.Format == Q80 || m.Format == Q40 {
-		prepare = p.blocks
+	var err error
+	if f, ok := m.Format.blockForm(); ok {
+		err = p.blocks(ctx, m, f)
+	} else {
+		err = p.ternary(ctx, m)
 	}
-	if err := prepare(ctx, m); err != nil {
+	if err != nil {
 		p.Close()
 		return nil, err
 	}
@@ -54,33 +56,36 @@ func (p *Prepared) ternary(ctx context.Context, m Matrix) error {
 	if err != nil {
 		return err
 	}
-	p.k, p.parts = len(codes)/m.Rows*16, 1
+	p.k, p.parts, p.sums = len(codes)/m.Rows*16, 1, 1
 	return open(ctx, p, "w2a8", "quantize_rows", codes, by)
 }
 
-// blocks puts the blocks of 16 rows beside each other, word by word, and their scales. Codes of 8 bits become those of numbers from -128 on.
-func (p *Prepared) blocks(ctx context.Context, m Matrix) error {
+// blocks puts the blocks of 16 rows beside each other, word by word, and their scales.
+func (p *Prepared) blocks(ctx context.Context, m Matrix, f blockForm) error {
 	const rows, numbers = kernels.GemmQRows, kernels.GemmQBlock
 	if err := multiplied(m); err != nil {
 		return err
 	}
-	p.k = padded(p.Cols, numbers)
+	p.k = padded(p.Cols, f.numbers)
 	p.parts = p.k / numbers
-	bits, flip := 8, uint32(0x80808080)
-	if m.Format == Q40 {
-		bits, flip = 4, 0
+	p.sums = 2 * p.parts
+	scales, groups := rows, m.Cols/f.numbers // 16-bit numbers of a block of a panel, on average
+	if f.numbers == kernels.GemmQLarge {
+		scales += rows / 4
 	}
-	words := bits // of a block
-	size, places := 2+4*words, padded(p.Rows, rows)*p.parts
-	codes, by := make([]uint32, places*words), make([]half.Float16, places)
+	panels := padded(p.Rows, rows) / rows
+	codes, by := make([]uint32, panels*p.parts*f.bits*rows), make([]byte, 2*panels*p.parts*scales)
 	if err := spread(p.Rows, p.Cols, func(lo, hi int) error {
 		for r := lo; r < hi; r++ {
-			for b := range p.parts {
-				block := m.Data[(r*(m.Cols/numbers)+b)*size:][:size]
-				at := (r/rows*p.parts+b)*rows + r%rows
-				by[at] = half.Float16(binary.LittleEndian.Uint16(block))
-				for i := range words {
-					codes[at/rows*rows*words+i*rows+r%rows] = binary.LittleEndian.Uint32(block[2+4*i:]) ^ flip
+			for g := range p.k / f.numbers {
+				data, at := m.Data[(r*groups+g)*f.bytes:][:f.bytes], r/rows*p.parts+g*f.numbers/numbers
+				f.scales(data, by[2*at*scales:], r%rows)
+				for b := range f.numbers / numbers {
+					var words [numbers]byte
+					f.codes(data, b, words[:])
+					for i := range f.bits {
+						codes[((at+b)*f.bits+i)*rows+r%rows] = binary.LittleEndian.Uint32(words[4*i:])
+					}
 				}
 			}
 		}
@@ -88,7 +93,56 @@ func (p *Prepared) blocks(ctx context.Context, m Matrix) error {
 	}); err != nil {
 		return err
 	}
-	return open(ctx, p, "gemm_q", "quantize_blocks", codes, by, source.Define{Name: "BITS", Value: strconv.Itoa(bits)})
+	defines := []source.Define{{Name: "BITS", Value: strconv.Itoa(f.bits)}}
+	if f.numbers == kernels.GemmQLarge {
+		defines = append(defines, source.Define{Name: "K", Value: "1"})
+	}
+	if err := open(ctx, p, "gemm_q", "quantize_blocks", codes, by, defines...); err != nil {
+		return err
+	}
+	bytes := p.by
+	defer bytes.Close()
+	var err error
+	p.by, err = bytes.As(runtime.U16)
+	return err
+}
+
+// blockForm is a format as the kernel gemm_q reads it.
+type blockForm struct {
+	bits, numbers, bytes int                                 // of a code, in a group, and of it
+	scales               func(data, by []byte, row int)      // copies those of a group to the place of a row of a panel
+	codes                func(data []byte, b int, to []byte) // makes the words of block b of a group, from zeros
+}
+
+// blockForm returns how products read a format of blocks, and whether it is one.
+func (f Format) blockForm() (blockForm, bool) {
+	scale := func(data, by []byte, row int) { copy(by[2*row:], data[:2]) }
+	switch f {
+	case Q80: // codes become those of numbers from -128 on
+		return blockForm{8, 32, 34, scale, func(data []byte, _ int, to []byte) {
+			for i, c := range data[2:] {
+				to[i] = c ^ 0x80
+			}
+		}}, true
+	case Q40:
+		return blockForm{4, 32, 18, scale, func(data []byte, _ int, to []byte) { copy(to, data[2:]) }}, true
+	case Q4K:
+		return blockForm{4, 256, q4kBytes, scalesOfQ4K, func(data []byte, b int, to []byte) {
+			from, shift := data[16+b/2*32:], b%2*4
+			for i := range 16 {
+				to[i] = from[i]>>shift&15 | from[16+i]>>shift<<4
+			}
+		}}, true
+	case Q6K:
+		return blockForm{6, 256, q6kBytes, scalesOfQ6K, func(data []byte, b int, to []byte) {
+			for e := range 32 {
+				low, high, bit := q6place(32*b + e)
+				to[e%16] |= data[low] >> (bit / 4 * 4) & 15 << (e / 16 * 4)
+				to[16+e/16*4+e%4] |= data[high] >> bit & 3 << (e % 16 / 4 * 2)
+			}
+		}}, true
+	}
+	return blockForm{}, false
 }
 
 // multiplied checks a matrix of weights.
@@ -160,7 +214,7 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 }
 
 // open copies the layout to the device and compiles the kernels of a family: one for activations, and one with the family's name.
-func open[T float32 | half.Float16](ctx context.Context, p *Prepared, family, quantize string, codes []uint32, by []T, defines ...source.Define) error {
+func open[T float32 | byte](ctx context.Context, p *Prepared, family, quantize string, codes []uint32, by []T, defines ...source.Define) error {
 	unit, err := kernels.Unit(family, p.dev.Features(), defines...)
 	if err != nil {
 		return err
@@ -190,7 +244,7 @@ func (p *Prepared) String() string {
 }
 
 // Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does not wait. x is
-// rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with Q8_0 and Q4_0 each block of 32 in the same
+// rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with blocks of weights each block of 32 in the same
 // way. The sums of products of a row, or of a block, are exact; cpu:0 adds those of blocks as floats in their order, and rounds each
 // operation, with the same bits in all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not
 // share memory.
@@ -218,7 +272,7 @@ func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 		return err
 	}
 	defer scales.Close()
-	sums, err := runtime.Alloc[int32](p.dev, rows*p.parts)
+	sums, err := runtime.Alloc[int32](p.dev, rows*p.sums)
 	if err != nil {
 		return err
 	}

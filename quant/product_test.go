@@ -184,8 +184,19 @@ func TestBlockProducts(t *testing.T) {
 			case 1:
 				x[0] = float32(math.Inf(1))
 			}
-			matrix, err := Pack(Layout{Format: [2]Format{Q80, Q40}[i/2%2], Rows: n, Cols: k}, w)
+			matrix, err := Pack(Layout{Format: [4]Format{Q80, Q40, Q4K, Q6K}[i/2%4], Rows: n, Cols: k}, w)
 			require.NoError(t, err)
+			if i/2%4 >= 2 { // factors and codes that no encoder writes, and scales that are halves between 2⁻⁷ and 2
+				for g, size := 0, [2]int{q4kBytes, q6kBytes}[i/2%2]; g < len(matrix.Data); g += size {
+					block := matrix.Data[g : g+size]
+					for j := range block {
+						block[j] = byte(r.Uint32())
+					}
+					for _, at := range [2][]int{{0, 2}, {208}}[i/2%2] {
+						block[at+1] = block[at+1]&0x9f | 0x20
+					}
+				}
+			}
 			if i == 2 { // of columns that are not meant, and of Q8_0 a code that no encoder writes
 				for j := range matrix.Data {
 					if j%34 >= 2 {
@@ -213,16 +224,17 @@ func TestBlockProducts(t *testing.T) {
 	})
 }
 
-// blockProducts is the definition of products with Q8_0 and Q4_0, from the bytes of the format.
+// blockProducts is the definition of products with blocks, from the bytes of the format.
 func blockProducts(w Matrix, x []float32, m int) []float32 {
-	k, size := w.meant(), map[Format]int{Q80: 34, Q40: 18}[w.Format]
+	k := w.meant()
+	numbers, size, _ := w.Format.codec().group(w.Layout)
 	y := make([]float32, m*w.Rows)
 	for i := range m {
 		for j := range w.Rows {
-			for b := range (k + 31) / 32 {
-				block := w.Data[(j*(w.Cols/32)+b)*size:]
-				near := x[i*k+32*b : i*k+min(32*b+32, k)]
-				most, finite, sum := float32(1e-5), true, 0
+			for b := range padded(k, numbers) / 32 {
+				block, at := w.Data[(j*(w.Cols/numbers)+b*32/numbers)*size:], 32*b%numbers
+				near := x[i*k+min(32*b, k) : i*k+min(32*b+32, k)]
+				most, finite := float32(1e-5), true
 				for _, v := range near {
 					most, finite = max(most, float32(math.Abs(float64(v)))), finite && v-v == 0
 				}
@@ -230,14 +242,33 @@ func blockProducts(w Matrix, x []float32, m int) []float32 {
 				if !finite {
 					scale, near = float32(math.NaN()), nil
 				}
+				s, sum := 0, 0
 				for e, v := range near {
-					code := int(int8(block[2+e%(size-2)]))
-					if size == 18 {
-						code = int(block[2+e%16]>>(e/16*4)&15) - 8
+					q := int(math.RoundToEven(float64(v * (127 / most))))
+					sum += q
+					switch i := at + e; w.Format {
+					case Q80:
+						s += q * int(int8(block[2+e]))
+					case Q40:
+						s += q * (int(block[2+e%16]>>(e/16*4)&15) - 8)
+					case Q4K:
+						s += q * int(block[16+i/64*32+i%32]>>(i/32%2*4)&15)
+					case Q6K:
+						low, high := block[i/128*64+i%64]>>(i%128/64*4)&15, block[128+i/128*32+i%32]>>(i%128/32*2)&3
+						s += q * (int(high<<4|low) - 32) * int(int8(block[192+i/16]))
 					}
-					sum += code * int(math.RoundToEven(float64(v*(127/most))))
 				}
-				y[i*w.Rows+j] += float32(float32(sum) * (getHalf(block) * scale))
+				to := &y[i*w.Rows+j]
+				switch w.Format {
+				case Q6K:
+					*to += float32(float32(s) * (getHalf(block[208:]) * scale))
+				case Q4K:
+					step, least := pairOf6(block[4:16], at/32)
+					v := float32(float32(s)*(getHalf(block)*float32(step))) - float32(float32(sum)*(getHalf(block[2:])*float32(least)))
+					*to += float32(v * scale)
+				default:
+					*to += float32(float32(s) * (getHalf(block) * scale))
+				}
 			}
 		}
 	}
@@ -285,7 +316,7 @@ func TestPreparedRefuses(t *testing.T) {
 
 // BenchmarkProducts has the rates of products on cpu:0, and the bytes of weights that are read for one row of activations.
 func BenchmarkProducts(b *testing.B) {
-	for _, f := range []Format{I2SB, Q80, Q40} {
+	for _, f := range []Format{I2SB, Q80, Q40, Q4K, Q6K} {
 		for _, s := range [][3]int{{1, 2048, 2048}, {1, 4096, 4096}, {1, 16384, 16384}, {4, 4096, 4096}, {128, 2048, 2048}, {512, 4096, 4096}} {
 			b.Run(fmt.Sprintf("%v/%d×%d×%d", f, s[0], s[1], s[2]), func(b *testing.B) {
 				dev, err := runtime.Open(b.Context(), "cpu:0")

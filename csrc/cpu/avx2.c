@@ -231,6 +231,32 @@ IN void i8pair_turn(i8pair_v *x) {
     x[i] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x20), x[i + 4] = _mm256_permute2x128_si256(t[i], t[i + 4], 0x31);
 }
 
+// The words of a product of bytes if the processor has AVX-VNNI: four bytes. The file is not compiled for it, so that the instruction is inline
+// assembly.
+typedef __m256i i8four_v;
+typedef __m256i i8four_m;
+enum { i8four_W = 8 };
+#define i8four_zero i8pair_zero
+#define i8four_set i8pair_set
+#define i8four_load i8pair_load
+#define i8four_loadm i8pair_loadm
+#define i8four_store i8pair_store
+#define i8four_first i8pair_first
+#define i8four_mul i8pair_mul
+IN i8four_v i8four_step(i8four_v a, i8four_v b, i8four_v c) {
+  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+  return c;
+}
+#define i8four_turn i8pair_turn
+IN i8four_v i8four_l2_word(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+IN i8four_v i8four_l2_offset(i8four_v x) { return _mm256_xor_si256(x, _mm256_set1_epi8(-128)); }
+IN i8four_v i8four_l2_less(i8four_v s, i8four_v x) {
+  x = _mm256_abs_epi8(x); // up to 128, which as a signed byte is -128
+  return i8four_step(x, _mm256_sub_epi8(_mm256_setzero_si256(), x), s);
+}
+IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) { return i8four_step(v, i8pair_set(*q), s); }
+#define HAVE_I8FOUR
+
 #include "x86.h"
 
 // Operations for the kernels whose speed is limited by memory.

@@ -1,136 +1,196 @@
-// Activations of 8 bits, and their products with blocks of weights of 8 and 4 bits (kernels/gemm_q.cl). A lane of a register has a row of
+// Activations of 8 bits, and their products with blocks of weights of 8, 6 and 4 bits (kernels/gemm_q.cl). A lane of a register has a row of
 // weights, so that all sets add floats in the order of the blocks.
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #define UNROLL
+#define NOT_UNROLLED
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define NOT_UNROLLED _Pragma("GCC unroll 1")
 #pragma GCC push_options
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")
 #endif
 
-enum { Q_PANEL = 16, Q_REGS = Q_PANEL / f32_W };
-typedef int32_t q_ints __attribute__((vector_size(4 * f32_W)));
+// Q_NP panels of weights and Q_MR rows of activations are the largest tile. Up to Q_HELD sums of floats stay in registers beside those of a block.
+enum { Q_PANEL = 16, Q_REGS = Q_PANEL / f32_W, Q_NP = f32_W == 16 ? 2 : 1, Q_MR = f32_W == 4 ? 4 : 6, Q_HELD = f32_W == 8 ? 4 : 16 };
+// A form is the bits of a weight, and Q_K if eight blocks share a scale.
+enum { Q_K = 16 };
+typedef uint32_t q_ints __attribute__((vector_size(4 * f32_W)));
+typedef uint16_t q_shorts __attribute__((vector_size(4 * f32_W)));
+typedef int16_t q_wide __attribute__((vector_size(32)));
 
-// np panels of weights times mr rows of activations. A tile has the sums of its registers of rows, for each row of activations. FIRST begins the
-// integers of a block, WORDS adds the products with a word of each row, and SUM returns the integers of 32 bits.
-#define PRODUCTS(NAME, NP, MR, FIRST, WORDS, SUM)                                                  \
-  IN __attribute__((always_inline)) void NAME##_tile(int np, int mr, int bits, int64_t blocks, const uint8_t *w, const uint16_t *by, const int8_t *q, \
-                                                     const float *scales, const int32_t *sums, float *to) { \
-    int nr = np * Q_REGS;                                                                          \
-    int64_t panel = blocks * Q_PANEL;                                                              \
-    f32_v all[NP * Q_REGS][MR];                                                                    \
-    UNROLL for (int r = 0; r < nr; r++)                                                            \
-      UNROLL for (int c = 0; c < mr; c++)                                                          \
-        all[r][c] = f32_zero();                                                                    \
-    for (int64_t b = 0; b < blocks; b++) {                                                         \
-      b8_v low[NP * Q_REGS][MR], high[NP * Q_REGS][MR];                                            \
-      UNROLL for (int c = 0; c < mr; c++) {                                                        \
-        b8_v less = (b8_v)i8pair_set(-(int32_t)((uint32_t)sums[c * blocks + b] << (bits - 1)));    \
-        UNROLL for (int r = 0; r < nr; r++)                                                        \
-          FIRST(low[r][c], high[r][c], less);                                                      \
-      }                                                                                            \
-      UNROLL for (int e = 0; e < bits; e++)                                                        \
-        UNROLL for (int r = 0; r < nr; r++) {                                                      \
-          b8_v v = b8_load(w + (r / Q_REGS * panel * bits + (b * bits + e) * Q_PANEL + r % Q_REGS * f32_W) * 4); \
-          const int8_t *x = q + b * 32 + 4 * e;                                                    \
-          WORDS                                                                                    \
-        }                                                                                          \
-      UNROLL for (int r = 0; r < nr; r++) {                                                        \
-        f32_v d = f32_from_f16(by + r / Q_REGS * panel + b * Q_PANEL + r % Q_REGS * f32_W);        \
-        UNROLL for (int c = 0; c < mr; c++) {                                                      \
-          b8_v s = SUM(low[r][c], high[r][c], sums[c * blocks + b]);                               \
-          all[r][c] = f32_add(all[r][c], f32_mul(i8_floats((i8_sums)s), f32_mul(d, f32_set(scales[c * blocks + b])))); \
-        }                                                                                          \
-      }                                                                                            \
-    }                                                                                              \
-    UNROLL for (int c = 0; c < mr; c++)                                                            \
-      UNROLL for (int r = 0; r < nr; r++)                                                          \
-        f32_store(to + (c * nr + r) * f32_W, all[r][c]);                                           \
-  }
+#ifdef HAVE_I8FOUR
+IN b8_v q_four(b8_v codes, const int8_t *x, b8_v s) { return (b8_v)i8four_l2_step((i8four_v)codes, (const int32_t *)x, (i8four_v)s); }
+#else
+IN b8_v q_four(b8_v codes, const int8_t *x, b8_v s) { return (void)codes, (void)x, s; } // is not called
+#endif
 
-// Codes of 8 bits are two of 4. The sums of pairs of products with a code of 4 bits have 16 bits, of which those of a block use 16 · 15 · 128.
-#define FIRST(low, high, less) low = b8_zero(), high = b8_zero(), (void)less
-#define WORDS                                                                                      \
-  b8_v first = b8_codes(v, 0, 15), second = b8_codes(v, 4, 15);                                    \
-  UNROLL for (int c = 0; c < mr; c++) {                                                            \
-    b8_v near = q_word(x + c * blocks * 32);                                                       \
-    low[r][c] = b8_add16(low[r][c], b8_pairs(first, near));                                        \
-    if (bits == 4)                                                                                 \
-      low[r][c] = b8_add16(low[r][c], b8_pairs(second, q_word(x + c * blocks * 32 + 16)));         \
-    else                                                                                           \
-      high[r][c] = b8_add16(high[r][c], b8_pairs(second, near));                                   \
-  }
-#define SUM(low, high, sum)                                                                        \
-  (b8_v)((q_ints)b8_wide(low) + (bits == 4 ? (q_ints)b8_zero() : (q_ints)b8_wide(high) << 4) -     \
-         (q_ints)i8pair_set((int32_t)((uint32_t)sum << (bits - 1))))
 IN b8_v q_word(const int8_t *x) {
   int32_t word;
   memcpy(&word, x, sizeof word);
   return (b8_v)i8pair_set(word);
 }
-PRODUCTS(q_pairs, 1, 4, FIRST, WORDS, SUM)
-#undef FIRST
-#undef WORDS
-#undef SUM
 
-#ifdef HAVE_I8FOUR
-#define FIRST(low, high, less) low = less, (void)high
-#define WORDS                                                                                      \
-  b8_v first = bits == 4 ? b8_codes(v, 0, 15) : v, second = bits == 4 ? b8_codes(v, 4, 15) : v;    \
-  UNROLL for (int c = 0; c < mr; c++)                                                              \
-    low[r][c] = i8four_l2_step(first, (const int32_t *)(x + c * blocks * 32), low[r][c]);          \
-  if (bits == 4)                                                                                   \
-    UNROLL for (int c = 0; c < mr; c++)                                                            \
-      low[r][c] = i8four_l2_step(second, (const int32_t *)(x + c * blocks * 32 + 16), low[r][c]);
-#define SUM(low, high, sum) low
-PRODUCTS(q_four, 2, 6, FIRST, WORDS, SUM)
-#undef FIRST
-#undef WORDS
-#undef SUM
-#endif
-#undef PRODUCTS
+// Adds the products of codes with a word of activations, in one of three ways. Narrow sums of pairs of products have 16 bits, of which codes of 4 bits
+// use 16 · 15 · 128 in a block. Pairs of 16 bits are the codes of even places or of odd ones, and wide has the activations.
+enum { Q_FOUR, Q_NARROW, Q_WIDE };
+IN b8_v q_step(int way, b8_v codes, const int8_t *x, const int16_t *wide, b8_v s) {
+  if (way == Q_FOUR)
+    return q_four(codes, x, s);
+  if (way == Q_NARROW)
+    return b8_add16(s, b8_pairs(codes, q_word(x)));
+  return (b8_v)i8pair_l2_step((i8pair_v)codes, (const int32_t *)wide, (i8pair_v)s);
+}
 
-// Words: m, n, k, activations, their scales, their sums, weights, their scales, results, results from one row to the next, bits.
-#define ROWS_OF(NAME, NP, MR)                                                                      \
-  static __attribute__((noinline)) void NAME##_block(int64_t np, int64_t mr, int64_t bits, int64_t blocks, const uint8_t *w, const uint16_t *by, \
+// The high bits of codes of 6 bits, which word 4 + h has for half h of a block.
+IN b8_v q_high(b8_v v, int e) { return (b8_v)(((q_ints)v >> 2 * e & 0x03030303) << 4); }
+
+// Adds the products of word e of a block of nr registers of rows with mr rows of activations. Each word of those is used while it is in a register.
+IN __attribute__((always_inline)) void q_words(int way, int nr, int mr, int bits, int e, int64_t panel, const uint8_t *w, const int8_t *q, int64_t ld,
+                                               int16_t (*wide)[32], b8_v (*low)[Q_MR], b8_v (*high)[Q_MR]) {
+  int halves = bits == 8 ? 1 : 2, times = way == Q_WIDE ? 2 : 1;
+  UNROLL for (int h = 0; h < halves; h++)
+    UNROLL for (int t = 0; t < times; t++) {
+      b8_v codes[Q_NP * Q_REGS];
+      UNROLL for (int r = 0; r < nr; r++) {
+        const uint8_t *at = w + (r / Q_REGS * panel * bits + r % Q_REGS * f32_W) * 4;
+        codes[r] = b8_load(at + e * Q_PANEL * 4);
+        if (bits != 8)
+          codes[r] = h ? b8_codes(codes[r], 4, 15) : b8_codes(codes[r], 0, 15);
+        if (bits == 6)
+          codes[r] = (b8_v)((q_ints)codes[r] | (q_ints)q_high(b8_load(at + (4 + h) * Q_PANEL * 4), e));
+        if (way == Q_WIDE)
+          codes[r] = t ? (b8_v)((q_shorts)codes[r] >> 8) : (b8_v)((q_shorts)codes[r] & 255);
+      }
+      UNROLL for (int c = 0; c < mr; c++)
+        UNROLL for (int r = 0; r < nr; r++) {
+          b8_v *s = bits == 6 && h ? &high[r][c] : &low[r][c];
+          *s = q_step(way, codes[r], q + c * ld + 4 * e + 16 * h, wide[c] + 16 * t + 2 * e + 8 * h, *s);
+        }
+    }
+}
+
+// np panels of weights times mr rows of activations, with four products of bytes in an instruction or without.
+IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form, int64_t blocks, const uint8_t *w, const uint16_t *by, const int8_t *q,
+                                              const float *scales, const int32_t *sums, float *to) {
+  int nr = np * Q_REGS, bits = form % Q_K, k = form >= Q_K, way = four ? Q_FOUR : bits == 4 ? Q_NARROW : Q_WIDE, held = nr * mr <= Q_HELD;
+  int words = bits == 8 ? 8 : 4;
+  int64_t panel = blocks * Q_PANEL;
+  f32_v all[Q_NP * Q_REGS][Q_MR];
+  UNROLL for (int r = 0; r < nr; r++)
+    UNROLL for (int c = 0; c < mr; c++) {
+      all[r][c] = f32_zero();
+      if (!held)
+        f32_store(to + (c * nr + r) * f32_W, all[r][c]);
+    }
+  for (int64_t b = 0; b < blocks; b++) {
+    b8_v low[Q_NP * Q_REGS][Q_MR], high[Q_NP * Q_REGS][Q_MR]; // of 6 bits: of the halves of the block
+    int32_t less[Q_MR][2];
+    int16_t wide[Q_MR][32];
+    UNROLL for (int c = 0; c < mr; c++) {
+      uint32_t first = (uint32_t)sums[2 * (c * blocks + b)], second = (uint32_t)sums[2 * (c * blocks + b) + 1];
+      less[c][0] = (int32_t)(bits == 6 ? -32 * first : k ? 0 : -(first + second) << (bits - 1));
+      less[c][1] = (int32_t)(-32 * second);
+      if (way == Q_WIDE) {
+        q_wide x, even, odd;
+        memcpy(&x, q + (c * blocks + b) * 32, sizeof x);
+        even = (q_wide)((q_wide)((x & 255) << 8) >> 8), odd = x >> 8;
+        memcpy(wide[c], &even, sizeof even);
+        memcpy(wide[c] + 16, &odd, sizeof odd);
+      }
+      UNROLL for (int r = 0; r < nr; r++) {
+        low[r][c] = way == Q_NARROW ? b8_zero() : (b8_v)i8pair_set(less[c][0]);
+        high[r][c] = (b8_v)i8pair_set(less[c][1]);
+      }
+    }
+    const uint8_t *at = w + b * bits * Q_PANEL * 4;
+    const int8_t *x = q + b * 32;
+    if (four)
+      UNROLL for (int e = 0; e < words; e++)
+        q_words(way, nr, mr, bits, e, panel, at, x, blocks * 32, wide, low, high);
+    else // sums of 16 registers would be kept in memory
+      NOT_UNROLLED for (int e = 0; e < words; e++)
+        q_words(way, nr, mr, bits, e, panel, at, x, blocks * 32, wide, low, high);
+    UNROLL for (int r = 0; r < nr; r++) {
+      const uint16_t *at = by + r / Q_REGS * panel + b * Q_PANEL + r % Q_REGS * f32_W;
+      f32_v one = f32_zero(), two = one, d;
+      if (k) { // the scale and the least number of 256 weights, and bytes for each block
+        at = by + (r / Q_REGS * panel + b / 8 * 8 * Q_PANEL) / 8 * 10 + r % Q_REGS * f32_W;
+        const uint8_t *part = (const uint8_t *)(by + (r / Q_REGS * panel + b / 8 * 8 * Q_PANEL) / 8 * 10 + (2 + b % 8) * Q_PANEL) + r % Q_REGS * f32_W;
+        if (bits == 4)
+          one = f32_mul(f32_from_f16(at), f32_from_u8(part)), two = f32_mul(f32_from_f16(at + Q_PANEL), f32_from_u8(part + Q_PANEL));
+        else
+          one = f32_from_i8((const int8_t *)part), two = f32_from_i8((const int8_t *)part + Q_PANEL);
+      }
+      d = f32_from_f16(at);
+      UNROLL for (int c = 0; c < mr; c++) {
+        f32_v x = i8_floats((i8_sums)(way == Q_NARROW ? (b8_v)((q_ints)b8_wide(low[r][c]) + (q_ints)i8pair_set(less[c][0])) : low[r][c])), scale = f32_set(scales[c * blocks + b]);
+        if (bits == 6) // exact: 2^24 at most
+          x = f32_fma(i8_floats((i8_sums)high[r][c]), two, f32_mul(x, one));
+        if (k && bits == 4)
+          x = f32_mul(f32_sub(f32_mul(x, one), f32_mul(f32_set((float)(sums[2 * (c * blocks + b)] + sums[2 * (c * blocks + b) + 1])), two)), scale);
+        else
+          x = f32_mul(x, f32_mul(d, scale));
+        if (held)
+          all[r][c] = f32_add(all[r][c], x);
+        else
+          f32_store(to + (c * nr + r) * f32_W, f32_add(f32_load(to + (c * nr + r) * f32_W), x));
+      }
+    }
+  }
+  if (held)
+    UNROLL for (int c = 0; c < mr; c++)
+      UNROLL for (int r = 0; r < nr; r++)
+        f32_store(to + (c * nr + r) * f32_W, all[r][c]);
+}
+
+// Words: m, n, k, activations, their scales, their sums, weights, their scales, results, results from one row to the next, form.
+#define ROWS_OF(NAME, FOUR)                                                                        \
+  static __attribute__((noinline)) void NAME##_block(int64_t np, int64_t mr, int64_t form, int64_t blocks, const uint8_t *w, const uint16_t *by, \
                                                      const int8_t *q, const float *scales, const int32_t *sums, float *to) { \
-    switch (np << 8 | mr << 4 | bits) { NAME##_CASES }                                             \
+    switch (np << 12 | mr << 8 | form) { FORMS(FOUR, 8) FORMS(FOUR, 4) FORMS(FOUR, Q_K + 4) FORMS(FOUR, Q_K + 6) } \
   }                                                                                                \
   static void NAME##_products(const simd_word *word) {                                             \
-    int64_t m = word[0].i, n = word[1].i, blocks = word[2].i / 32, ldy = word[9].i, bits = word[10].i, np; \
+    int64_t m = word[0].i, n = word[1].i, blocks = word[2].i / 32, ldy = word[9].i, form = word[10].i, np; \
     for (int64_t j = 0; j < n; j += np * Q_PANEL) {                                                \
-      np = n - j > (NP - 1) * Q_PANEL ? NP : 1;                                                    \
+      np = n - j > (Q_NP - 1) * Q_PANEL ? Q_NP : 1;                                                \
       int64_t cols = n - j < np * Q_PANEL ? n - j : np * Q_PANEL;                                  \
       for (int64_t i = 0, mr; i < m; i += mr) {                                                    \
-        float to[NP * Q_PANEL * MR];                                                               \
-        mr = m - i < MR ? m - i : MR;                                                              \
-        NAME##_block(np, mr, bits, blocks, (const uint8_t *)word[6].p + j * blocks * bits * 4, (const uint16_t *)word[7].p + j * blocks, \
-                     (const int8_t *)word[3].p + i * blocks * 32, (const float *)word[4].p + i * blocks, (const int32_t *)word[5].p + i * blocks, to); \
+        float to[Q_NP * Q_PANEL * Q_MR];                                                           \
+        mr = m - i < Q_MR ? m - i : Q_MR;                                                          \
+        NAME##_block(np, mr, form, blocks, (const uint8_t *)word[6].p + j * blocks * (form % Q_K) * 4, \
+                     (const uint16_t *)word[7].p + (form < Q_K ? j * blocks : j * blocks / 8 * 10), \
+                     (const int8_t *)word[3].p + i * blocks * 32, (const float *)word[4].p + i * blocks, (const int32_t *)word[5].p + i * blocks * 2, to); \
         for (int64_t c = 0; c < mr; c++)                                                           \
           memcpy((float *)word[8].p + (i + c) * ldy + j, to + c * np * Q_PANEL, (size_t)cols * sizeof(float)); \
       }                                                                                            \
     }                                                                                              \
   }
-#define CASE(NAME, NP, MR, BITS)                                                                   \
-  case NP << 8 | MR << 4 | BITS:                                                                   \
-    NAME##_tile(NP, MR, BITS, blocks, w, by, q, scales, sums, to);                                 \
+#define CASE(FOUR, NP, MR, FORM)                                                                   \
+  case NP << 12 | MR << 8 | (FORM):                                                                \
+    q_tile(FOUR, NP, MR, FORM, blocks, w, by, q, scales, sums, to);                                \
     break;
-#define CASES(NAME, NP, MR) CASE(NAME, NP, MR, 8) CASE(NAME, NP, MR, 4)
-#define q_pairs_CASES CASES(q_pairs, 1, 1) CASES(q_pairs, 1, 2) CASES(q_pairs, 1, 3) CASES(q_pairs, 1, 4)
-ROWS_OF(q_pairs, 1, 4)
+#define UP_TO_4(FOUR, NP, FORM) CASE(FOUR, NP, 1, FORM) CASE(FOUR, NP, 2, FORM) CASE(FOUR, NP, 3, FORM) CASE(FOUR, NP, 4, FORM)
+#define UP_TO_6(FOUR, NP, FORM) UP_TO_4(FOUR, NP, FORM) CASE(FOUR, NP, 5, FORM) CASE(FOUR, NP, 6, FORM)
+#if GEMM_ROWS == 12
+#define FORMS(FOUR, FORM) UP_TO_6(FOUR, 1, FORM) UP_TO_6(FOUR, 2, FORM)
+#elif GEMM_ROWS == 6
+#define FORMS(FOUR, FORM) UP_TO_6(FOUR, 1, FORM)
+#else
+#define FORMS(FOUR, FORM) UP_TO_4(FOUR, 1, FORM)
+#endif
+ROWS_OF(q_pairs, 0)
 EXPORT(gemm_q) { q_pairs_products(w); }
 #ifdef HAVE_I8FOUR
-#define SIX(NP)                                                                                    \
-  CASES(q_four, NP, 1) CASES(q_four, NP, 2) CASES(q_four, NP, 3) CASES(q_four, NP, 4) CASES(q_four, NP, 5) CASES(q_four, NP, 6)
-#define q_four_CASES SIX(1) SIX(2)
-ROWS_OF(q_four, 2, 6)
+ROWS_OF(q_four, 1)
 EXPORT(gemm_q_four) { q_four_products(w); }
 #endif
 #undef ROWS_OF
 #undef CASE
-#undef CASES
+#undef UP_TO_4
+#undef UP_TO_6
+#undef FORMS
 #undef UNROLL
 
 // Words: the first block, the block after the last one, elements of a row, blocks of a row, elements, results, scales, sums.
@@ -141,7 +201,7 @@ EXPORT(gemm_q_blocks) {
     float x[32] = {0};
     const float least = 1e-5f;
     uint32_t most, bits[32], infinite = 0x7f800000;
-    int32_t sum = 0;
+    int32_t sum[2] = {0, 0};
     int8_t *q = (int8_t *)w[5].p + i * 32;
     if (n == 32)
       memcpy(x, (const float *)w[4].p + i / blocks * cols + from, sizeof x);
@@ -159,14 +219,15 @@ EXPORT(gemm_q_blocks) {
       memset(q, 0, 32);
     } else {
       float s = 127 / largest;
-      for (int j = 0; j < 32; j++) {
-        int32_t v = (int32_t)rintf(x[j] * s);
-        q[j] = (int8_t)v;
-        sum += v;
-      }
+      for (int h = 0; h < 2; h++)
+        for (int j = 16 * h; j < 16 * h + 16; j++) {
+          int32_t v = (int32_t)rintf(x[j] * s);
+          q[j] = (int8_t)v;
+          sum[h] += v;
+        }
     }
     ((float *)w[6].p)[i] = scale;
-    ((int32_t *)w[7].p)[i] = sum;
+    memcpy((int32_t *)w[7].p + 2 * i, sum, sizeof sum);
   }
 }
 #if !defined(__clang__)

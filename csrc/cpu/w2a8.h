@@ -45,7 +45,8 @@ PRODUCTS(pairs, 2, 4, (32767 / 768 * b8_BYTES / 256), BY_PAIRS, b8_wide)
 #undef BY_PAIRS
 #ifdef HAVE_I8FOUR
 #define BY_FOUR(s, codes, x) i8four_step(codes, x, s)
-PRODUCTS(four, 4, 6, (1 << 22), BY_FOUR, )
+enum { FOUR_ROWS = f32_W == 16 ? 4 : 2 }; // as many sums as registers
+PRODUCTS(four, FOUR_ROWS, 6, (1 << 22), BY_FOUR, )
 #undef BY_FOUR
 #endif
 #undef PRODUCTS
@@ -91,7 +92,7 @@ ROWS_OF(pairs, 2, 4)
 EXPORT(w2a8) { pairs_products(w); }
 #ifdef HAVE_I8FOUR
 #define four_CASES(NR) CASE(four, NR, 1) CASE(four, NR, 2) CASE(four, NR, 3) CASE(four, NR, 4) CASE(four, NR, 5) CASE(four, NR, 6)
-ROWS_OF(four, 4, 6)
+ROWS_OF(four, FOUR_ROWS, 6)
 EXPORT(w2a8_four) { four_products(w); }
 #endif
 #undef ROWS_OF

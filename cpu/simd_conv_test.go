@@ -207,7 +207,8 @@ func TestConvImages(t *testing.T) {
 	})
 }
 
-// TestConvLong has filters that are longer than the output, with one or several channels side by side, cut into rows or not.
+// TestConvLong has filters that are longer than the output, with one or several channels side by side, cut into rows or not, or each alone as in gradients
+// of depthwise convolutions.
 func TestConvLong(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -225,6 +226,10 @@ func TestConvLong(t *testing.T) {
 				outH: 1 + r.IntN(4), outW: 1 + r.IntN(4), across: r.IntN(2) == 0}
 			if i%20 == 0 {
 				s.rows, s.cols = 1, 5000 // longer than what is copied at a time
+			}
+			if i%10 == 1 {
+				s.groups, s.n, s.c, s.k, s.rows, s.cols, s.outH, s.outW, s.across = 2, 1, 2*(2+r.IntN(3)), 2, 9+r.IntN(20), 29+r.IntN(50), 3, 3, true
+				s.strideH, s.strideW, s.dilationH, s.dilationW = 1, 1, 1, 1
 			}
 			// The image has what the output needs, or less: the rest is padding.
 			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
@@ -280,6 +285,9 @@ func TestConvCuts(t *testing.T) {
 		shape(3, 1024, 4, 4, 50, 1, 1, 1, 1, 0, 1), // filters a page apart
 		shape(1, 512, 12, 12, 30, 2, 2, 2, 1, 1, 1),
 		shape(2, 7, 13, 37, 7, 7, 3, 3, 1, 1, 1), // each channel alone
+		shape(2, 4, 9, 67, 4, 4, 3, 3, 1, 0, 1),
+		shape(3, 2, 7, 150, 2, 2, 3, 3, 1, 1, 1),
+		shape(3, 2, 6, 110, 2, 2, 3, 3, 1, 2, 1),
 		shape(3, 5, 23, 9, 5, 5, 5, 3, 2, 2, 1),
 		shape(1, 3, 9, 131, 3, 3, 1, 4, 1, 3, 2),
 		shape(2, 1, 70, 70, 1, 1, 3, 3, 1, 1, 1),

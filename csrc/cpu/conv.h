@@ -216,8 +216,7 @@ static void CAT(T, conv_place)(const conv_shape *s, const conv_task *t, const E 
 
 // Computes nv registers of a row of the output of a group with one channel and one filter, the last of which has
 // n elements, from the planes.
-IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, const int nv, int64_t n, E *to) {
-  (void)at;
+IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from, V bias, const int nv, int64_t n, E *to) {
   V sum[4];
   TOGETHER(nv)
     sum[k] = bias;
@@ -232,24 +231,79 @@ IN void CAT(T, conv_alone)(const conv_shape *s, const E *weights, const E *from,
     CAT(T, storem)(to + (nv - 1) * W, CAT(T, first)(n), sum[nv - 1]);
 }
 
-// Rows that are computed together from filters of 3×3: each register of the planes is read once for all of them.
+// Rows that are computed together from filters of 3×3: each register of the image is read once for all of them.
 enum { CAT(T, lone_rows) = W * sizeof(E) == 32 ? 2 : 4 };
 
-// Adds the products of row r of the planes, counted from the first one that lone_rows rows of the output meet.
-IN void CAT(T, conv_beside_from)(const int r, const V *w, const E *from, const int64_t *at, const int nv, V (*sum)[4]) {
+// What so many rows of the output meet: rows of an image or of its planes, each from the element on that is first below the filter, even if that is beside the image.
+typedef struct {
+  const E *rows[CAT(T, lone_rows) + 2]; // NULL stands for zeros
+  int64_t at[3];                        // how far the columns of the filter are apart
+  V left, right;                        // 0 for lanes beside the image: of the first register of a row in the filter's first column, of the last one in its last
+} CAT(T, conv_meet);
+
+// Prefetches as many elements as the n from one on, those that come 4 KiB later: the processor itself does not read ahead into the next page.
+IN void CAT(T, conv_ahead)(const E *from, int64_t n) {
+  for (int64_t i = 0; i < n; i += 64 / (int64_t)sizeof(E))
+    __builtin_prefetch((const char *)(from + i) + 4096);
+}
+
+// Sets what the rows of the output from one on meet in the image itself.
+IN void CAT(T, conv_meet_image)(const conv_shape *s, const E *image, int64_t row, CAT(T, conv_meet) *m) {
+  for (int64_t r = 0; r < CAT(T, lone_rows) + 2; r++) {
+    int64_t from = row + r - s->down.pad;
+    m->rows[r] = (uint64_t)from < (uint64_t)s->down.size ? image + from * s->along.size - s->along.pad : NULL;
+  }
+}
+
+// Reports whether filters of 3×3 can read images themselves, of which at most one column is beside the image on each side.
+IN int CAT(T, conv_near)(const conv_axis *down, const conv_axis *along, int64_t cols) {
+  return down->stride == 1 && down->dilation == 1 && along->stride == 1 && along->dilation == 1 && along->pad >= 0 && along->pad <= 1 &&
+         cols >= W && cols + 1 - along->pad <= along->size;
+}
+
+// Sets the columns of what is met: in the image itself, of cols places for the filter.
+IN void CAT(T, conv_meet_columns)(const conv_axis *along, int64_t cols, CAT(T, conv_meet) *m) {
+  E left[W], right[W];
+  for (int64_t i = 0; i < W; i++)
+    left[i] = i >= along->pad, right[i] = i < W - 1 || cols + 1 - along->pad < along->size;
+  for (int64_t q = 0; q < 3; q++)
+    m->at[q] = q;
+  m->left = CAT(T, load)(left), m->right = CAT(T, load)(right);
+}
+
+// Reports whether the image is neither the first nor the last one of all, so that a register may reach past its ends.
+IN int CAT(T, conv_inside)(const conv_shape *s, const E *image) {
+  int64_t size = s->down.size * s->along.size, all = s->images * s->groups * s->channels;
+  return image > (const E *)s->x && image < (const E *)s->x + (all - 1) * size;
+}
+
+// Returns the register of row r below column q of the filter, from element j on.
+IN V CAT(T, conv_met)(const CAT(T, conv_meet) *m, const int r, const int q, int64_t j, const int first, const int last, V left, V right) {
+  V x = CAT(T, load)(m->rows[r] + m->at[q] + j);
+  if (q == 0 && first)
+    x = CAT(T, less)(CAT(T, zero)(), left, x, CAT(T, zero)());
+  if (q == 2 && last)
+    x = CAT(T, less)(CAT(T, zero)(), right, x, CAT(T, zero)());
+  IN_REGISTER(x);
+  return x;
+}
+
+// Adds the products of row r to sums of nv registers from column j on, the last of which is at column end.
+IN void CAT(T, conv_beside_from)(const int r, const V *w, const CAT(T, conv_meet) *m, int64_t j, int64_t end, V left, V right, const int nv, V (*sum)[4]) {
   enum { rows = CAT(T, lone_rows) };
   const int first = r < 2 ? 0 : r - 2, last = r < rows ? r : rows - 1;
+  if (!m->rows[r])
+    return;
   ALL_STEPS for (int q = 0; q < 3; q++)
     TOGETHER(nv) {
-      V x = CAT(T, load)(from + r * at[3] + at[q] + k * W);
-      IN_REGISTER(x);
+      V x = CAT(T, conv_met)(m, r, q, k == nv - 1 ? end : j + k * W, k == 0, k == nv - 1, left, right);
       ALL_STEPS for (int i = first; i <= last; i++)
         sum[i][k] = CAT(T, fma)(w[3 * (r - i) + q], x, sum[i][k]);
     }
 }
 
-// The same as conv_alone for that many rows. The columns of a filter are at[1] and at[2] elements from its first one, its rows and those of the output at[3].
-IN void CAT(T, conv_beside)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, const int nv, int64_t n, E *to) {
+// Computes nv registers of lone_rows rows of the output of a group with one channel and one filter of 3×3.
+IN void CAT(T, conv_beside)(const conv_shape *s, const E *weights, const CAT(T, conv_meet) *m, V bias, int64_t j, int64_t end, V left, V right, const int nv, E *to) {
   enum { rows = CAT(T, lone_rows) };
   V sum[rows][4], w[9];
   ALL_STEPS for (int p = 0; p < 9; p++)
@@ -257,61 +311,90 @@ IN void CAT(T, conv_beside)(const conv_shape *s, const E *weights, const E *from
   ALL_STEPS for (int i = 0; i < rows; i++)
     TOGETHER(nv)
       sum[i][k] = bias;
-  CAT(T, conv_beside_from)(0, w, from, at, nv, sum);
-  CAT(T, conv_beside_from)(1, w, from, at, nv, sum);
-  CAT(T, conv_beside_from)(2, w, from, at, nv, sum);
-  CAT(T, conv_beside_from)(3, w, from, at, nv, sum);
+  CAT(T, conv_beside_from)(0, w, m, j, end, left, right, nv, sum);
+  CAT(T, conv_beside_from)(1, w, m, j, end, left, right, nv, sum);
+  CAT(T, conv_beside_from)(2, w, m, j, end, left, right, nv, sum);
+  CAT(T, conv_beside_from)(3, w, m, j, end, left, right, nv, sum);
   if (rows == 4) {
-    CAT(T, conv_beside_from)(rows, w, from, at, nv, sum);
-    CAT(T, conv_beside_from)(rows + 1, w, from, at, nv, sum);
+    CAT(T, conv_beside_from)(rows, w, m, j, end, left, right, nv, sum);
+    CAT(T, conv_beside_from)(rows + 1, w, m, j, end, left, right, nv, sum);
   }
-  ALL_STEPS for (int i = 0; i < rows; i++, to += s->out_cols) {
-    TOGETHER(nv - 1)
-      CAT(T, store)(to + k * W, sum[i][k]);
-    if (n == W)
-      CAT(T, store)(to + (nv - 1) * W, sum[i][nv - 1]);
-    else
-      CAT(T, storem)(to + (nv - 1) * W, CAT(T, first)(n), sum[i][nv - 1]);
-  }
+  ALL_STEPS for (int i = 0; i < rows; i++, to += s->out_cols)
+    TOGETHER(nv)
+      CAT(T, store)(to + (k == nv - 1 ? end : j + k * W), sum[i][k]);
 }
 
-// A row of the output, or lone_rows of them.
-#define LONE(NAME)                                                                                 \
-  IN void CAT(T, NAME##_row)(const conv_shape *s, const E *weights, const E *from, const int64_t *at, V bias, E *to) { \
-    for (int64_t left = s->out_cols; left > 0; left -= 4 * W, from += 4 * W, to += 4 * W)          \
-      if (left > 3 * W)                                                                            \
-        CAT(T, NAME)(s, weights, from, at, bias, 4, conv_less(left - 3 * W, W), to);               \
-      else if (left > 2 * W)                                                                       \
-        CAT(T, NAME)(s, weights, from, at, bias, 3, left - 2 * W, to);                             \
-      else if (left > W)                                                                           \
-        CAT(T, NAME)(s, weights, from, at, bias, 2, left - W, to);                                 \
-      else                                                                                         \
-        CAT(T, NAME)(s, weights, from, at, bias, 1, left, to);                                     \
-  }
-LONE(conv_alone)
-LONE(conv_beside)
-#undef LONE
+// Computes lone_rows rows of the output. The last register of a row overlaps the one before.
+static void CAT(T, conv_beside_row)(const conv_shape *s, const E *weights, const CAT(T, conv_meet) *m, V bias, E *to) {
+  int64_t end = s->out_cols - W, j = 0;
+  V left = m->left, right = m->right, one = CAT(T, set)(1);
+  for (; end - j > 3 * W; j += 4 * W, left = one)
+    CAT(T, conv_beside)(s, weights, m, bias, j, j + 3 * W, left, one, 4, to);
+  if (end - j > 2 * W)
+    CAT(T, conv_beside)(s, weights, m, bias, j, end, left, right, 4, to);
+  else if (end - j > W)
+    CAT(T, conv_beside)(s, weights, m, bias, j, end, left, right, 3, to);
+  else if (end > j)
+    CAT(T, conv_beside)(s, weights, m, bias, j, end, left, right, 2, to);
+  else
+    CAT(T, conv_beside)(s, weights, m, bias, j, end, left, right, 1, to);
+}
 
-// Computes the output of a task of such a group, a few rows at a time without sums that would have to be copied.
+// Computes a row of the output of such a group from the planes.
+IN void CAT(T, conv_alone_row)(const conv_shape *s, const E *weights, const E *from, V bias, E *to) {
+  for (int64_t left = s->out_cols; left > 0; left -= 4 * W, from += 4 * W, to += 4 * W)
+    if (left > 3 * W)
+      CAT(T, conv_alone)(s, weights, from, bias, 4, conv_less(left - 3 * W, W), to);
+    else if (left > 2 * W)
+      CAT(T, conv_alone)(s, weights, from, bias, 3, left - 2 * W, to);
+    else if (left > W)
+      CAT(T, conv_alone)(s, weights, from, bias, 2, left - W, to);
+    else
+      CAT(T, conv_alone)(s, weights, from, bias, 1, left, to);
+}
+
+// Computes the output of a task of such a group, a few rows at a time without sums that would have to be copied. Filters of 3×3 read the image itself.
 static void CAT(T, conv_lone)(const conv_shape *s, const conv_task *t, E *y) {
   const E *weights = (const E *)s->weights + t->group * s->places;
   const int64_t *step = s->steps;
-  V bias = s->bias ? CAT(T, set)(((const E *)s->bias)[t->group]) : CAT(T, zero)();
-  int64_t at[4] = {0, 0, 0, s->pitch}, some;
+  int64_t size = s->down.size * s->along.size, some;
+  V bias = s->bias ? CAT(T, set)(((const E *)s->bias)[t->group]) : CAT(T, zero)(), one = CAT(T, set)(1);
   int beside = s->places == 9 && step[0] == step[3] && step[0] == step[6] && step[1] == step[4] && step[1] == step[7] && step[2] == step[5] &&
                step[0] + step[1] + step[2] == s->pitch;
-  if (beside)
-    at[1] = step[0], at[2] = step[0] + step[1];
-  CAT(T, conv_planes)(s, t, 0, 1);
-  for (int64_t n = 0; n < t->images; n++, y += s->groups * s->out_rows * s->out_cols)
+  beside = beside && t->rows >= CAT(T, lone_rows);
+  int near = beside && step[0] == 1 && step[1] == 1 && CAT(T, conv_near)(&s->down, &s->along, s->out_cols), planes = 0;
+  some = beside ? CAT(T, lone_rows) : 1;
+  for (int64_t n = 0; n < t->images; n++, y += s->groups * s->out_rows * s->out_cols) {
+    const E *image = (const E *)s->x + ((t->image + n) * s->groups + t->group) * size;
+    CAT(T, conv_meet) m = {.left = one, .right = one};
+    int here = near && CAT(T, conv_inside)(s, image);
+    if (here)
+      CAT(T, conv_meet_columns)(&s->along, s->out_cols, &m);
+    else if (beside)
+      m.at[1] = step[0], m.at[2] = step[0] + step[1];
     for (int64_t r = 0; r < t->rows; r += some) {
+      r = conv_less(r, t->rows - some); // the last rows are computed twice if need be
       const E *from = (const E *)s->room + (n * s->lines + r) * s->pitch;
-      some = beside && r + CAT(T, lone_rows) <= t->rows ? CAT(T, lone_rows) : 1;
-      if (some > 1)
-        CAT(T, conv_beside_row)(s, weights, from, at, bias, y + r * s->out_cols);
-      else
-        CAT(T, conv_alone_row)(s, weights, from, at, bias, y + r * s->out_cols);
+      E *to = y + r * s->out_cols;
+      if (!here && !planes) {
+        CAT(T, conv_planes)(s, t, 0, 1);
+        planes = 1;
+      }
+      if (some == 1) {
+        CAT(T, conv_alone_row)(s, weights, from, bias, to);
+        continue;
+      }
+      if (here) {
+        CAT(T, conv_meet_image)(s, image, t->row + r, &m);
+        CAT(T, conv_ahead)(image + (t->row + r) * s->along.size, some * s->along.size);
+        for (int64_t i = some * s->out_cols; i < 2 * some * s->out_cols; i += 64 / (int64_t)sizeof(E)) // the next rows
+          __builtin_prefetch(to + i, 1);
+      } else
+        for (int64_t i = 0; i < CAT(T, lone_rows) + 2; i++)
+          m.rows[i] = from + i * s->pitch;
+      CAT(T, conv_beside_row)(s, weights, &m, bias, to);
     }
+  }
 }
 
 // Computes the output of a task from the image itself, if filters have one element and meet each element of the image, row after row. What is read of the next

@@ -62,6 +62,64 @@ static void CAT(T, long_plane)(const conv_shape *s, const E *from, int64_t step,
   CAT(T, conv_zero)(s->plane - n * span, to + n * span);
 }
 
+// Adds to sums the products of lone_rows rows of a filter with row r of what they meet, for 3×3 places.
+IN void CAT(T, long_beside_from)(const int r, const CAT(T, conv_meet) *m, int64_t j, V left, V right, const V *filter, V *sum) {
+  enum { rows = CAT(T, lone_rows) };
+  const int first = r < 2 ? 0 : r - 2, last = r < rows ? r : rows - 1;
+  if (!m->rows[r])
+    return;
+  ALL_STEPS for (int q = 0; q < 3; q++) {
+    V x = CAT(T, conv_met)(m, r, q, j, 1, 1, left, right);
+    ALL_STEPS for (int i = first; i <= last; i++)
+      sum[3 * (r - i) + q] = CAT(T, fma)(filter[i], x, sum[3 * (r - i) + q]);
+  }
+}
+
+// Adds to sums the dot products of a filter with an image for 3×3 places. The last register of a row overlaps the one before, where its elements of the filter are zeros.
+static void CAT(T, long_beside)(const conv_shape *s, const E *filter, const E *image, E *sums) {
+  enum { rows = CAT(T, lone_rows) };
+  CAT(T, conv_meet) m;
+  E fresh[W];
+  V sum[9], f[rows], one = CAT(T, set)(1);
+  int64_t cols = s->out_cols, end = cols - W;
+  CAT(T, conv_meet_columns)(&s->along, cols, &m);
+  for (int64_t i = 0; i < W; i++)
+    fresh[i] = end + i >= (cols - 1) / W * W;
+  ALL_STEPS for (int i = 0; i < 9; i++)
+    sum[i] = CAT(T, zero)();
+  for (int64_t row = 0; row < s->out_rows; row += rows, filter += rows * cols) {
+    CAT(T, conv_meet_image)(s, image, row, &m);
+    CAT(T, conv_ahead)(image + row * s->along.size, rows * s->along.size);
+    CAT(T, conv_ahead)(filter, rows * cols);
+    for (int64_t j = 0; j < cols; j += W) {
+      int64_t at = conv_less(j, end);
+      V left = j == 0 ? m.left : one, right = j < end ? one : m.right;
+      ALL_STEPS for (int i = 0; i < rows; i++) {
+        f[i] = row + i < s->out_rows ? CAT(T, load)(filter + i * cols + at) : CAT(T, zero)();
+        if (j > end)
+          f[i] = CAT(T, less)(CAT(T, zero)(), CAT(T, load)(fresh), f[i], CAT(T, zero)());
+      }
+      CAT(T, long_beside_from)(0, &m, at, left, right, f, sum);
+      CAT(T, long_beside_from)(1, &m, at, left, right, f, sum);
+      CAT(T, long_beside_from)(2, &m, at, left, right, f, sum);
+      CAT(T, long_beside_from)(3, &m, at, left, right, f, sum);
+      if (rows == 4) {
+        CAT(T, long_beside_from)(rows, &m, at, left, right, f, sum);
+        CAT(T, long_beside_from)(rows + 1, &m, at, left, right, f, sum);
+      }
+    }
+  }
+  ALL_STEPS for (int i = 0; i < 9; i++)
+    sums[i] += CAT(T, sum)(sum[i]);
+}
+
+// Reports whether a task is one filter with one image of each channel, whose places are 3×3 neighbours in the images themselves.
+static int CAT(T, long_is_beside)(const conv_shape *s) {
+  const int64_t *at = s->steps, pitch = s->pitch;
+  return s->filters == 1 && s->batch == 1 && s->places == 9 && !s->packed && at[1] == 1 && at[2] == 2 && at[3] == pitch && at[5] == pitch + 2 && at[6] == 2 * pitch && at[8] == 2 * pitch + 2 &&
+         CAT(T, conv_near)(&s->down, &s->along, s->out_cols);
+}
+
 // The distances of a tensor's neighbouring groups, images and channels, or filters and channels, or images and filters, in elements.
 typedef struct {
   int64_t group, outer, inner;
@@ -80,7 +138,12 @@ static int CAT(T, long_part)(const conv_shape *s, const long_steps *in, const lo
   filter.down = down, filter.along = along;
   for (int64_t i = 0; i < count * lds; i++)
     sums[i] = 0;
+  int beside = CAT(T, long_is_beside)(s);
   for (int64_t c = 0, n; c < s->channels; c += n) {
+    if (n = 1, beside && CAT(T, conv_inside)(s, x + c * in->inner)) {
+      CAT(T, long_beside)(s, weights + c * by->inner, x + c * in->inner, sums);
+      continue;
+    }
     n = conv_less(s->channels - c, s->deep);
     for (int64_t row = 0, some; row < s->out_rows; row += some) {
       some = conv_less(s->out_rows - row, s->rows);

@@ -4,14 +4,16 @@ package tensor
 
 import (
 	"math/bits"
+	"os"
 	"slices"
+	"strconv"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
 // choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
-// where that costs more than to store it.
-func (p *planner) choose() {
+// where that costs more than to store it. It returns the tensors that may lie in any order of dimensions.
+func (p *planner) choose() (free []*Tensor) {
 	users := map[*Tensor]map[*Tensor]visits{} // the stored tensors whose kernels would compute it
 	reads := map[*Tensor]int{}                // how many operations read it
 	for _, t := range p.order {
@@ -64,6 +66,12 @@ func (p *planner) choose() {
 			}
 		}
 		if stored {
+			switch t.op.(type) {
+			case *mapOp, *reduceOp:
+				if p.places[t] == nil {
+					free = append(free, t)
+				}
+			}
 			p.keep(t)
 		}
 		before := p.before(t)
@@ -77,6 +85,7 @@ func (p *planner) choose() {
 			}
 		}
 	}
+	return free
 }
 
 // visits has a bit for each time that a kernel visits the elements of a tensor: bit i for the visit after which i levels of reductions follow
@@ -95,22 +104,15 @@ func (p *planner) before(t *Tensor) int {
 	if n, rows := a.shape[last], count(t.shape); n > expr.LongestKept || n > expr.Kept && rows < 4 {
 		return 1
 	}
-	b := base(a)
-	steps := rowMajor(a.shape)
-	if b != a {
-		_, placed := p.place(b)
-		if !placed { // where a would lie if b were stored
-			p.places[b] = &place{steps: rowMajor(b.shape)}
-			defer delete(p.places, b)
-		}
-		at, ok := p.resolve(a, nil)
-		if !ok {
-			return 0
-		}
-		steps = at.steps
+	steps := p.lies(a)
+	if steps == nil {
+		return 0
 	}
-	if last > 0 && steps[last-1] != 0 && max(steps[last-1], -steps[last-1]) < max(steps[last], -steps[last]) {
-		return 1
+	// The innermost of the other dimensions lies further in.
+	for j, s := range steps[:last] {
+		if a.shape[j] > 1 && s != 0 && max(s, -s) < max(steps[last], -steps[last]) {
+			return 1
+		}
 	}
 	return 0
 }
@@ -125,19 +127,24 @@ func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tenso
 }
 
 // storeEffort is that of storing an element and reading it, in the unit of effort: the time of an addition in registers of the CPU.
-const storeEffort = 12
+var storeEffort = 12
+
+func init() {
+	if x, err := strconv.Atoi(os.Getenv("SE")); err == nil {
+		storeEffort = x
+	}
+}
+
+// efforts are those of functions, of float; others are 1.
+var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10, expr.Exp2: 10, expr.GELU: 16,
+	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40, expr.Atan2: 50,
+	expr.Sin: 50, expr.Cos: 50, expr.Tan: 60, expr.Pow: 100}
 
 // effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself.
 func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
 	if o, ok := t.op.(*mapOp); ok {
 		for op, n := range o.e.Operations() {
-			switch {
-			case op == expr.Div || op == expr.Sqrt || op == expr.Rsqrt || op == expr.Exp || op == expr.Sigmoid || op == expr.Tanh || op == expr.GELU:
-				n *= 6
-			case function(op):
-				n *= 12
-			}
-			sum += n
+			sum += n * max(1, efforts[op])
 		}
 	} else if _, ok := t.op.(*viewOp); !ok {
 		return 0

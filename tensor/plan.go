@@ -64,20 +64,22 @@ type planner struct {
 	kept   map[*Tensor]bool    // what was asked for
 	state  map[*Tensor]bool    // whether a stored tensor's task has been made
 	extern map[*array]*value
-	fills  map[*value]task // the task that fills a value before others store parts of it
+	fills  map[*value]task   // the task that fills a value before others store parts of it
+	steps  map[*Tensor][]int // how tensors lie that do not lie as rowMajor has them
 }
 
 // newPlan plans the computation of tensors that have no mistakes.
 func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{}, once: map[*Tensor]bool{},
-		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}, fills: map[*value]task{}}
+		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}, fills: map[*value]task{}, steps: map[*Tensor][]int{}}
 	if err := p.visit(ts); err != nil {
 		return nil, err
 	}
 	for _, t := range ts {
 		p.kept[t] = true
 	}
-	p.choose()
+	p.lie()
+	p.reorder(p.choose())
 	for _, t := range slices.Clone(p.order) {
 		if p.places[t] != nil {
 			if err := p.store(t); err != nil {

@@ -98,10 +98,11 @@ func (l *Layout) Rank() int {
 
 // Layout checks a layout for the map and returns it with as few dimensions as have the same effect: dimensions of
 // length 1 are removed, and neighbours that every operand steps through evenly are joined. Dimensions that most operands step through downwards
-// are turned around, unless the map has the number of an element ([Index], [Random]). The error wraps ErrInvalid.
+// are turned around, and those that are not reduced get the order in which most operands lie in memory, unless the map has the number of an element
+// ([Index], [Random]). The error wraps ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
 	var out Layout
-	l = m.turned(l)
+	l = m.ordered(m.turned(l))
 	if err := m.simplify(&l, &out); err != nil {
 		return Layout{}, err
 	}
@@ -134,6 +135,63 @@ func (m *Map) turned(l Layout) Layout {
 		l.Operands = operands
 	}
 	return l
+}
+
+// ordered returns l with the dimensions that are not reduced in the order of memory. A layout that simplify would refuse is returned as it is.
+func (m *Map) ordered(l Layout) Layout {
+	elems := append(m.Inputs(), m.Outputs()...)
+	n := len(l.Dims)
+	if m.Reduces() {
+		n--
+	}
+	if n < 2 || len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool { return n.op == opIndex || n.op == opRandom }) {
+		return l
+	}
+	bytes, steps := make([]int, len(elems)), make([][]int, len(elems))
+	for k, o := range l.Operands {
+		if len(o.Steps) != len(l.Dims) {
+			return l
+		}
+		bytes[k], steps[k] = elems[k].Size(), o.Steps
+	}
+	order := Order(l.Dims[:n], steps, bytes)
+	if slices.IsSorted(order) {
+		return l
+	}
+	out := Layout{Dims: slices.Clone(l.Dims)}
+	for _, o := range l.Operands {
+		o.Steps = slices.Clone(o.Steps)
+		for j, d := range order {
+			out.Dims[j], o.Steps[j] = l.Dims[d], steps[len(out.Operands)][d]
+		}
+		out.Operands = append(out.Operands, o)
+	}
+	return out
+}
+
+// Order returns the numbers of dimensions from the outermost to the innermost as operands lie in memory: of two dimensions the one is further in through which
+// operands with more bytes in an element step in smaller steps. Dimensions of which the same can be said remain in their order. Steps of 0 do not count.
+func Order(dims []int, steps [][]int, bytes []int) []int {
+	order := make([]int, len(dims))
+	for j := range dims {
+		order[j] = j
+		if dims[j] <= 1 {
+			continue
+		}
+		for at := j; at > 0; at-- {
+			votes, i := 0, order[at-1]
+			for k, s := range steps {
+				if dims[i] > 1 && s[i] != 0 && s[j] != 0 {
+					votes += bytes[k] * cmp.Compare(max(s[j], -s[j]), max(s[i], -s[i]))
+				}
+			}
+			if votes <= 0 && dims[i] > 1 {
+				break
+			}
+			order[at-1], order[at] = j, i
+		}
+	}
+	return order
 }
 
 // simplify is Layout with the result in out, whose memory it reuses.

@@ -148,7 +148,7 @@ typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
   int64_t copied;  // of a load: whether the register must not be the operand's memory
-  int64_t fetches; // the load whose next tile this instruction fetches, or -1
+  int16_t fetches[EXPR_FETCHES]; // one more than the numbers of the loads whose next tiles this instruction fetches, then 0
   int64_t links;   // of the first instruction of a chain: how many instructions the chain has
 } expr_instruction;
 
@@ -157,7 +157,8 @@ static void expr_decode(const simd_word *w, expr_instruction *in) {
   in->code = x & 255, in->type = x >> 8 & 255, in->to = x >> 16 & 255, in->dst = x >> 24 & 255;
   in->a = x >> 32 & 255, in->b = x >> 40 & 255, in->c = x >> 48 & 255, in->elem = (int64_t)(x >> 56);
   in->bits = w[1], in->low = w[2], in->top = w[3];
-  in->copied = 0, in->fetches = -1, in->links = 0;
+  in->copied = 0, in->links = 0;
+  memset(in->fetches, 0, sizeof in->fetches);
 }
 
 // Whether a load or store needs no conversion.
@@ -276,9 +277,9 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
 // The memory of a program: a tile for each register and one for elements as they are stored, the instructions, and
 // what they fetch. Small programs have it on the stack.
 #define EXPR_BYTES(registers, count)                                                               \
-  (((registers) + 1) * EXPR_STEP + (count) * (int64_t)(sizeof(expr_instruction) + sizeof(expr_ahead)))
+  (((registers) + 1) * EXPR_STEP + (count) * (int64_t)(sizeof(expr_instruction) + sizeof(expr_next)))
 
-_Static_assert(sizeof(expr_instruction) + sizeof(expr_ahead) <= 192, "cpu/simd_expr.go counts so many bytes");
+_Static_assert(sizeof(expr_instruction) + sizeof(expr_next) <= 192, "cpu/simd_expr.go counts so many bytes");
 
 // Words: first element, last element plus one, number of instructions, number of those that run once, registers, rank,
 // operands, 1 if the results are larger than the caches, EXPR_BYTES of memory or NULL; rank lengths; for each operand
@@ -293,7 +294,7 @@ EXPORT(expr) {
   char *tiles = w[8].p ? w[8].p : own;
   char *home[EXPR_REGISTERS], *reg[EXPR_REGISTERS], *raw = tiles + registers * EXPR_STEP;
   expr_instruction *list = (expr_instruction *)(raw + EXPR_STEP), *end = list + count;
-  expr_ahead *ahead = (expr_ahead *)end;
+  expr_next *ahead = (expr_next *)end;
   int64_t stores = 0;
   expr_link links[EXPR_LINKS];
   char constant[EXPR_REGISTERS] = {0};
@@ -334,21 +335,27 @@ EXPORT(expr) {
       tile = EXPR_TILE; // also where an element that is repeated is stored or widened
   if (constant[end[-1].a])
     tile = EXPR_TILE;
-  // Each operation fetches the next tile of one load, as long as there are loads left.
-  expr_instruction *fetcher = list + once;
   // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
   for (int64_t j = count - stores, k; stores > 1 && j < count; j++) {
     for (k = count - stores - 1; k > once && list[k].dst != list[j].a;)
       k--;
     list[k].copied = list[k].code == EXPR_LOAD && list[k].dst == list[j].a;
   }
-  for (int64_t k = once; k < count; k++)
-    if (list[k].code == EXPR_LOAD) {
-      while (fetcher < end && (fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)))
+  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left.
+  expr_instruction *fetcher = end;
+  for (int64_t k = once, turn = -1; k < count; k++) {
+    if (list[k].code != EXPR_LOAD)
+      continue;
+    do {
+      if (fetcher == end)
+        fetcher = list + once, turn++;
+      else
         fetcher++;
-      if (fetcher < end)
-        (fetcher++)->fetches = k;
-    }
+    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)));
+    if (turn == EXPR_FETCHES)
+      break;
+    fetcher->fetches[turn] = (int16_t)(k + 1);
+  }
   expr_place place;
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo;
@@ -375,7 +382,7 @@ EXPORT(expr) {
       } else if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, lo, n);
         int as_is = expr_as_is(in);
-        ahead[in - list] = (expr_ahead){.read = p ? p + EXPR_TILE * size : NULL, .size = size};
+        ahead[in - list] = (expr_next){p ? p + EXPR_TILE * size : NULL, size};
         int repeats = !p && expr_repeats(&l, slot, &place, n);
         constant[in->dst] = repeats && n > EXPR_TILE; // otherwise a chain may store its results there
         if (repeats) {
@@ -409,8 +416,9 @@ EXPORT(expr) {
       } else {
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};
-        if (in->fetches >= 0)
-          next.read = ahead[in->fetches].read, next.size = ahead[in->fetches].size;
+        for (int64_t k = 0, found = 0; k < EXPR_FETCHES && in->fetches[k]; k++)
+          if (ahead[in->fetches[k] - 1].at)
+            next.read[found++] = ahead[in->fetches[k] - 1];
         p = p ? p : home[in->dst];
         expr_compute(in, p, reg, lo, n, &next); // reg[in->dst] changes only now, since an operand may be in it
         reg[in->dst] = p;

@@ -32,15 +32,19 @@ IN int64_t class_size(int64_t class) {
 #endif
 // Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
 // the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
+enum { EXPR_PART = 64, EXPR_FETCHES = 4 };
 typedef struct {
-  const char *read, *write; // or NULL
-  int64_t size;             // of an element that is read; the size of a result is that of the register's numbers
+  const char *at; // or NULL
+  int64_t size;   // of an element
+} expr_next;
+typedef struct {
+  expr_next read[EXPR_FETCHES]; // those after the first NULL do not count
+  const char *write;            // or NULL; the size of a result is that of the register's numbers
 } expr_ahead;
-enum { EXPR_PART = 64 };
 IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
-  if (ahead->read)
-    for (int64_t at = i * ahead->size; at < (i + EXPR_PART) * ahead->size; at += 64)
-      __builtin_prefetch(ahead->read + at);
+  for (const expr_next *x = ahead->read; x < ahead->read + EXPR_FETCHES && x->at; x++)
+    for (int64_t at = i * x->size; at < (i + EXPR_PART) * x->size; at += 64)
+      __builtin_prefetch(x->at + at);
   if (ahead->write)
     for (int64_t at = i * size; at < (i + EXPR_PART) * size; at += 64)
       __builtin_prefetch(ahead->write + at, 1);

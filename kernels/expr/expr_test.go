@@ -266,6 +266,20 @@ func TestLayout(t *testing.T) {
 			assert.ErrorContains(t, err, want)
 		}
 	}
+	// Dimensions lie as in most operands, and as they are given where it is the same.
+	turned := Operand{Steps: []int{1, 3, 3}}
+	m, err = New(Input(0, F32).Add(Input(1, F32)))
+	require.NoError(t, err)
+	l, err = m.Layout(Layout{Dims: []int{3, 1, 4}, Operands: []Operand{turned, turned, turned}})
+	require.NoError(t, err)
+	assert.Equal(t, 0, l.Rank())
+	l, err = m.Layout(Layout{Dims: []int{3, 1, 4}, Operands: []Operand{turned, turned, Rows(3, 1, 4)}})
+	require.NoError(t, err)
+	assert.Equal(t, []int{4, 3}, l.Dims)
+	assert.Equal(t, []int{1, 4}, l.Operands[2].Steps)
+	l, err = m.Layout(Layout{Dims: []int{3, 1, 4}, Operands: []Operand{turned, {Steps: []int{0, 0, 1}}, Rows(3, 1, 4)}})
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 4}, l.Dims)
 	m, err = New(Input(0, F32).Sum(), Input(0, F32).Sub(Input(0, F32).Largest()))
 	require.NoError(t, err)
 	l, err = m.Layout(Layout{Dims: []int{2, 3, 1, 4}, Operands: []Operand{Rows(2, 3, 1, 4), {Steps: []int{3, 1, 7, 0}}, Rows(2, 3, 1, 4)}})

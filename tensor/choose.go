@@ -4,9 +4,7 @@ package tensor
 
 import (
 	"math/bits"
-	"os"
 	"slices"
-	"strconv"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
@@ -123,49 +121,66 @@ func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tenso
 	for _, v := range users {
 		most = max(most, bits.OnesCount64(uint64(v)))
 	}
-	return most > 1 && (most-1)*p.effort(t, reads) > storeEffort
-}
-
-// storeEffort is that of storing an element and reading it, in the unit of effort: the time of an addition in registers of the CPU.
-var storeEffort = 12
-
-func init() {
-	if x, err := strconv.Atoi(os.Getenv("SE")); err == nil {
-		storeEffort = x
+	if most < 2 {
+		return false
 	}
+	n := count(t.shape)
+	move := moveEffort(n * size(t.typ))
+	compute, inputs := p.effort(t, reads)
+	return (most-1)*(compute+inputs*move) > (most+1)*move+launchEffort/n
 }
 
-// efforts are those of functions, of float; others are 1.
-var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10, expr.Exp2: 10, expr.GELU: 16,
-	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40, expr.Atan2: 50,
-	expr.Sin: 50, expr.Cos: 50, expr.Tan: 60, expr.Pow: 100}
+// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of 4 KiB to 64 MiB. launchEffort is that of another task.
+const launchEffort = 10000
 
-// effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself.
-func (p *planner) effort(t *Tensor, reads map[*Tensor]int) (sum int) {
-	if o, ok := t.op.(*mapOp); ok {
+// moveEffort returns that of reading or storing an element of a tensor of so many bytes, which lie in caches or not.
+func moveEffort(bytes int) int {
+	switch {
+	case bytes <= 1<<20:
+		return 2
+	case bytes <= 4<<20:
+		return 3
+	case bytes <= 16<<20:
+		return 5
+	}
+	return 12
+}
+
+// efforts are those of functions of f32; all other operations have 1.
+var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10, expr.Exp2: 10, expr.GELU: 16,
+	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40,
+	expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
+
+// effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself, and how many of these
+// are read for each element.
+func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int) {
+	switch o := t.op.(type) {
+	case *mapOp:
 		for op, n := range o.e.Operations() {
-			sum += n * max(1, efforts[op])
+			compute += n * max(1, efforts[op])
 		}
-	} else if _, ok := t.op.(*viewOp); !ok {
-		return 0
+	case *viewOp:
+		if o.expand { // an element of the caches
+			return 0, 0
+		}
+	default:
+		return 0, 1
 	}
 	for _, a := range t.sources() {
-		if _, placed := p.place(a); !placed && reads[a] == 1 {
-			sum += p.effort(a, reads)
+		if _, placed := p.place(a); placed || readers[a] > 1 {
+			if count(a.shape) > 1 {
+				reads++
+			}
+			continue
 		}
+		c, r := p.effort(a, readers)
+		compute, reads = compute+c, reads+r
 	}
-	return sum
+	return compute, reads
 }
 
 // function reports whether an operation on floating numbers is computed by a series of others.
-func function(op expr.Op) bool {
-	switch op {
-	case expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
-		expr.Cosh, expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.GELU, expr.Pow, expr.Atan2:
-		return true
-	}
-	return false
-}
+func function(op expr.Op) bool { return op != expr.Div && efforts[op] > 0 }
 
 // settle gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
 func (p *planner) settle(whole *Tensor, part part, reads map[*Tensor]int) {

@@ -468,6 +468,9 @@ func TestNew(t *testing.T) {
 		assert.Equal(t, c.dim, ix.Info().Dim)
 		require.NoError(t, ix.Close())
 	}
+	_, err := New(ctx, "tree", 3, "l2sq", Options{})
+	assert.Equal(t, &KindError{"tree"}, err)
+	assert.EqualError(t, err, `ann: there is no kind of index "tree": the kinds are brute, flat, gpu, hnsw, ivf and pq`)
 	for policy, want := range map[driver.Fallback]error{runtime.Prefer: nil, runtime.Require: runtime.ErrNoDevice} {
 		s, err := runtime.New(runtime.Config{Fallback: policy})
 		require.NoError(t, err)

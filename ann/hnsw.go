@@ -362,7 +362,7 @@ func (h *HNSW) link(ctx context.Context, first, n int) error {
 		})
 	}
 	wait.Wait()
-	return errors.Join(errs...)
+	return cmp.Or(errs...) // of a context that is done, each thread has the same
 }
 
 // threads returns the number of threads that add or search for many vectors.

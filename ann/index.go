@@ -71,6 +71,28 @@ type Info struct {
 	IVF  *IVFOptions  `json:"ivf,omitempty"`  // of kinds ivf and pq: the same, with the number of lists that there are
 }
 
+// String describes the index in one line, such as "ivf of 10000 vectors of 128 components, cosine, fp32 on cpu:0, 16 of 400 lists".
+func (i Info) String() string {
+	s := fmt.Sprintf("%s of %d vectors of %d components, %s, %s on %s", i.Kind, i.Len, i.Dim, i.Metric, i.Precision, cmp.Or(i.Device, "no device"))
+	if i.HNSW != nil {
+		s += fmt.Sprintf(", m %d, ef-construction %d", i.HNSW.M, i.HNSW.EfConstruction)
+	}
+	if i.IVF != nil {
+		s += fmt.Sprintf(", %d of %d lists", i.IVF.Probes, i.IVF.Lists)
+	}
+	return s
+}
+
+// KindError is the error of [New] for a kind of index that there is not. It matches [runtime.ErrUnknownBackend].
+type KindError struct{ Kind string }
+
+func (e *KindError) Error() string {
+	return fmt.Sprintf("ann: there is no kind of index %.40q: the kinds are brute, flat, gpu, hnsw, ivf and pq", e.Kind)
+}
+
+// Is implements errors.Is.
+func (e *KindError) Is(target error) bool { return target == runtime.ErrUnknownBackend }
+
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
 	Precision Precision        // of kinds gpu, flat, ivf and pq
@@ -85,7 +107,7 @@ type Options struct {
 const mostDim = 4096
 
 // New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
-// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set, and hnsw is [HNSW] on the CPU. Another kind is [runtime.ErrUnknownBackend], a precision or a device with brute or
+// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set, and hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a device with brute or
 // hnsw [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
@@ -97,7 +119,7 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
 		}
 	default:
-		return nil, fmt.Errorf("ann: kind %q is none of brute, flat, hnsw, ivf, pq, gpu: %w", kind, runtime.ErrUnknownBackend)
+		return nil, &KindError{kind}
 	}
 	m, err := ParseMetric(metric)
 	if err != nil {

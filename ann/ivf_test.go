@@ -368,7 +368,7 @@ func TestListErrors(t *testing.T) {
 	ix, err := New(ctx, "IVF", 2, "cosine", Options{IVF: IVFOptions{Probes: 7}, Precision: FP16, Device: "cpu:0"})
 	require.NoError(t, err)
 	assert.Equal(t, 7, ix.Info().IVF.Probes)
-	assert.Equal(t, "fp16", ix.Info().Precision)
+	assert.Equal(t, "ivf of 0 vectors of 2 components, cosine, fp16 on cpu:0, 7 of 1 lists", fmt.Sprint(ix.Info()))
 	require.NoError(t, ix.Close())
 	require.NoError(t, ix.Close())
 	assert.ErrorIs(t, ix.Add(ctx, []int64{5}, []float32{0, 0}), runtime.ErrClosed)

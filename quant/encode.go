@@ -54,6 +54,7 @@ type coding struct {
 	scratch int64                                    // bytes of memory for padding; 0: any
 	done    func(numbers, all int)                   // called after each piece; nil: not
 	ran     func(function string, format, on string) // called where a function has run, by several goroutines; nil: not
+	wrote   atomic.Bool                              // whether the result has been written to
 }
 
 // paddedNumbers are those that are padded at a time, in memory that stays in a cache.
@@ -143,6 +144,7 @@ func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 				}
 				to := p.part(&m, lo+a, lo+b)
 				to.scale = scale
+				c.wrote.Store(true)
 				if c.provider.encode(p.Format, to, part) {
 					c.note("encode", p.Format, c.name)
 					return nil
@@ -223,6 +225,7 @@ func (c *coding) decode(p *plan, x []float32, m Matrix) error {
 				part = padded[a*p.numbers:][:last-first]
 			}
 			from, on := p.part(&m, lo+a, lo+b), c.name
+			c.wrote.Store(true)
 			if !c.provider.decode(p.Format, part, from) {
 				on = plain.name
 				p.codec.decode(p.Layout, part, from)

@@ -89,6 +89,7 @@ type Quantizer struct {
 	stats    accounts.Stats
 	stop     func()
 	forced   atomic.Bool
+	closed   atomic.Bool
 
 	opening sync.Mutex // held while host is opened
 	host    *side      // where products run that may not run on the device; nil before the first
@@ -182,8 +183,20 @@ func (q *Quantizer) mayFallBack(err error) bool {
 	return q.main.info.ID != hostName && q.session.MayFallBack(err)
 }
 
-// Close ends the observation and closes what the quantizer opened. Its weights are closed before. Closing twice does nothing.
+// open returns driver.ErrClosed after Close.
+func (q *Quantizer) open() error {
+	if q.closed.Load() {
+		return fmt.Errorf("quant: quantizer: %w", driver.ErrClosed)
+	}
+	return nil
+}
+
+// Close ends the observation and closes what the quantizer opened. Its weights are closed before. Closing twice does nothing. Later calls that encode,
+// decode, prepare or multiply are driver.ErrClosed.
 func (q *Quantizer) Close() error {
+	if q.closed.Swap(true) {
+		return nil
+	}
 	q.stop()
 	err := q.main.stream.Close()
 	if q.host != nil {
@@ -310,7 +323,7 @@ func (q *Quantizer) code(ctx context.Context, p *plan, m *Matrix, f func(*coding
 			ran = append(ran, name)
 		}
 	}}
-	if err := c.live(); err != nil {
+	if err := errors.Join(q.open(), c.live()); err != nil {
 		return err
 	}
 	if _, err := c.groups(p, m); err != nil {
@@ -318,7 +331,7 @@ func (q *Quantizer) code(ctx context.Context, p *plan, m *Matrix, f func(*coding
 	}
 	start := driver.Now()
 	err := f(c)
-	if err != nil {
+	if err != nil && c.wrote.Load() {
 		undo()
 	}
 	end := driver.Now()
@@ -354,6 +367,9 @@ type Weights struct {
 // policy allows it, all products with them are fallbacks to cpu:0. The memory of m has to stay as it is until the weights are closed, since
 // a fallback and ForceCPU read it.
 func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
+	if err := q.open(); err != nil {
+		return nil, err
+	}
 	w := &Weights{Rows: m.Rows, Cols: m.meant(), q: q, m: m}
 	if q.elsewhere() {
 		if _, _, err := w.onHost(ctx); err != nil {
@@ -418,6 +434,8 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	q := w.q
 	perRow := int64(w.Cols+w.Rows)*4 + int64(w.Cols+kernels.W2A8Group)*5/4 + 8 // bytes, and a scale and a sum for each 32
 	switch {
+	case q.closed.Load():
+		return q.open()
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
 	case rows > len(x)/w.Cols || rows > len(y)/w.Rows:

@@ -1,6 +1,7 @@
 package quant
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -71,7 +72,7 @@ func TestQuantizerPieces(t *testing.T) {
 	}
 }
 
-// A fault in a later piece is told at its place among the caller's numbers, and leaves zeros.
+// A fault in a later piece is told at its place among the caller's numbers, and leaves zeros; one that is found before anything is written leaves all as it was.
 func TestQuantizerFault(t *testing.T) {
 	q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{Budget: 1200})
 	for _, f := range []Format{TQ20, I2SM1, Q6K} {
@@ -88,6 +89,10 @@ func TestQuantizerFault(t *testing.T) {
 		err = q.Encode(t.Context(), m, x)
 		assert.ErrorIs(t, err, driver.ErrNumerical)
 		assert.ErrorContains(t, err, "number 2407 ")
+		if f == I2SM1 { // the scale of all is found first
+			assert.Equal(t, bytes.Repeat([]byte{0x55}, len(m.Data)), m.Data)
+			continue
+		}
 		assert.Equal(t, make([]byte, len(m.Data)), m.Data)
 	}
 	s := q.Stats()
@@ -95,6 +100,25 @@ func TestQuantizerFault(t *testing.T) {
 	assert.Contains(t, s.LastCPUError, "number 2407 ")
 	assert.Empty(t, s.LastGPUError)
 	assert.Error(t, q.Receipt().Validate(), "nothing has run to its end")
+}
+
+// A quantizer that is closed does nothing, and says so.
+func TestQuantizerClosed(t *testing.T) {
+	q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
+	l := Layout{Format: TQ20, Rows: 1, Cols: 256}
+	x := ternaryRows(rand.New(rand.NewPCG(7, 8)), 1, 256)
+	m, err := Pack(l, x)
+	require.NoError(t, err)
+	w, err := q.Prepare(t.Context(), m)
+	require.NoError(t, err)
+	defer w.Close()
+	require.NoError(t, q.Close())
+	require.NoError(t, q.Close())
+	assert.ErrorIs(t, q.Encode(t.Context(), m, x), driver.ErrClosed)
+	assert.ErrorIs(t, q.Decode(t.Context(), x, m), driver.ErrClosed)
+	assert.ErrorIs(t, w.Mul(t.Context(), make([]float32, 1), x, 1), driver.ErrClosed)
+	_, err = q.Prepare(t.Context(), m)
+	assert.ErrorIs(t, err, driver.ErrClosed)
 }
 
 // seen returns the names of the functions and kernels in a recording of which nothing failed.

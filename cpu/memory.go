@@ -17,7 +17,14 @@ import (
 // baseAlign is the alignment of every block: a cache line, and the widest vector
 // register. A block whose size is a multiple of 128 is aligned to 128, as the widest OpenCL
 // vectors require.
-const baseAlign = 64
+const (
+	baseAlign = 64
+	wideAlign = 128
+)
+
+// mostGuarded is how many blocks there are before small ones, of up to smallBlock bytes, are Go's memory, without guard pages of their own. A block with guard
+// pages is two or three mappings, of which a process on Linux can have 65,530 (vm.max_map_count), and without some that are left Go's runtime ends the process.
+const mostGuarded, smallBlock = 8192, 64 << 10
 
 // checkAbove is the size from which an allocation is compared with the memory that the
 // system has available. Systems that overcommit grant every request and kill the
@@ -42,7 +49,14 @@ type memory struct {
 	wraps  uint64 // foreign blocks so far
 }
 
-func (m *memory) alloc(n int64) (driver.Memory, error) {
+// goBlock returns n bytes of zeros of Go's memory, which the table keeps alive, aligned as the widest OpenCL vectors need it.
+func goBlock(n int64) block {
+	raw := make([]byte, n+wideAlign)
+	skip := int64(-address(raw) & (wideAlign - 1))
+	return block{data: raw[skip : skip+n : skip+n]}
+}
+
+func (m *memory) alloc(n int64) (at driver.Memory, err error) {
 	if n <= 0 {
 		return driver.Memory{}, fmt.Errorf("%d bytes: %w", n, driver.ErrInvalidArgument)
 	}
@@ -57,8 +71,13 @@ func (m *memory) alloc(n int64) (driver.Memory, error) {
 			return driver.Memory{}, fmt.Errorf("the machine has %s left: %w", driver.FormatBytes(available), driver.ErrOutOfMemory)
 		}
 	}
-	b, err := mapBlock(n)
-	if err != nil {
+	m.mu.RLock()
+	many := len(m.blocks) >= mostGuarded
+	m.mu.RUnlock()
+	var b block
+	if many && n <= smallBlock {
+		b = goBlock(n)
+	} else if b, err = mapBlock(n); err != nil {
 		return driver.Memory{}, err
 	}
 	handle := address(b.data)
@@ -130,7 +149,7 @@ func (m *memory) free(at driver.Memory) error {
 
 // unmap gives the block back, unless it is the program's.
 func (b block) unmap() error {
-	if b.foreign {
+	if b.foreign || b.mapping == nil {
 		return nil
 	}
 	return unmapBlock(b)

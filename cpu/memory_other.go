@@ -2,14 +2,13 @@
 
 package cpu
 
-// Blocks on systems other than Unix: Go memory, kept alive by the table of blocks. There are no guard
-// pages. Only Go kernels run there, and these have bounds checks.
+// Blocks on systems other than Unix: Go memory. There are no guard pages. Only Go kernels run there, and these have bounds checks.
 
 // maxBlock is far below the size for which the Go runtime ends the process.
 const maxBlock = 1 << 40
 
 func mapBlock(n int64) (b block, err error) {
-	if int64(int(n+baseAlign)) != n+baseAlign {
+	if int64(int(n+wideAlign)) != n+wideAlign {
 		return block{}, errNoRoom
 	}
 	defer func() {
@@ -17,9 +16,7 @@ func mapBlock(n int64) (b block, err error) {
 			err = errNoRoom
 		}
 	}()
-	raw := make([]byte, n+baseAlign)
-	skip := -address(raw) & (baseAlign - 1)
-	return block{data: raw[skip : int64(skip)+n : int64(skip)+n]}, nil
+	return goBlock(n), nil
 }
 
 func unmapBlock(block) error { return nil }

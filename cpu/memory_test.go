@@ -30,6 +30,35 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
+// Many small blocks use few mappings, and are all apart and aligned.
+func TestManySmallBlocks(t *testing.T) {
+	if goruntime.GOOS != "linux" {
+		t.Skip("the mappings of a process are counted on Linux")
+	}
+	mappings := func() int {
+		list, err := os.ReadFile("/proc/self/maps")
+		require.NoError(t, err)
+		return strings.Count(string(list), "\n")
+	}
+	d, before := openDevice(t), mappings()
+	var all []driver.Memory
+	for i := range 20000 {
+		m := allocBytes(t, d, 256)
+		b, err := d.memory.bytes(m)
+		require.NoError(t, err)
+		require.Zero(t, b[0])
+		require.Zero(t, m.Handle%128)
+		b[0], b[255] = byte(i), byte(i)
+		all = append(all, m)
+	}
+	assert.Less(t, mappings()-before, 30000)
+	for i, m := range all {
+		b, err := d.memory.bytes(m)
+		require.NoError(t, err)
+		require.Equal(t, [2]byte{byte(i), byte(i)}, [2]byte{b[0], b[255]})
+	}
+}
+
 func TestHostBytes(t *testing.T) {
 	d := openDevice(t)
 	for _, kind := range []driver.MemoryKind{driver.OnDevice, driver.Pinned, driver.Unified} {

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	goruntime "runtime"
 	"strings"
 	"sync/atomic"
@@ -30,6 +32,7 @@ type searchServer struct {
 	turns   chan struct{} // one for each search that runs
 	answers atomic.Int64
 	metrics *serverMetrics
+	ending  context.Context // done when bodies of requests are no longer waited for
 }
 
 // searchRequest is the body of POST /search: one query or several, and what to find for each.
@@ -42,8 +45,14 @@ type searchRequest struct {
 
 // searchAnswer has the neighbours of each query, the nearest first.
 type searchAnswer struct {
-	Results [][]ann.Result `json:"results"`
-	TookMs  number         `json:"took_ms"`
+	Results [][]neighbor `json:"results"`
+	TookMs  number       `json:"took_ms"`
+}
+
+// neighbor is a vector that was found. Its distance is null if that is no finite number, such as one beyond those of 32 bits.
+type neighbor struct {
+	ID       int64  `json:"id"`
+	Distance number `json:"distance"`
 }
 
 func (a *app) searchServeCommand() *cobra.Command {
@@ -54,11 +63,12 @@ func (a *app) searchServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve INDEX",
 		Short: "Answer searches over HTTP on this machine",
-		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches that have begun
-are finished then. All bodies are JSON, but for those of /metrics and of paths and methods that there are not; an error is {"error": "..."} with a status of 4xx or 5xx.
+		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches whose
+request has arrived are finished then. All bodies are JSON, but for those of /metrics and of paths and methods that there are not; an error is {"error": "..."} with a status of 4xx or 5xx.
 
   POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to find only ids from the first to
-                the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}
+                the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}; a
+                distance that is not finite is null
   GET /info     what the index is made of
   GET /health   {"status": "ok"}
   GET /metrics  for Prometheus: requests by path and status code, requests in flight, queries, how long searches take, what the index is made of,
@@ -116,7 +126,10 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 		return err
 	}
 	s.turns = make(chan struct{}, goruntime.GOMAXPROCS(0))
-	s.metrics = newServerMetrics(s.index)
+	s.metrics = newServerMetrics(s.index, a.session.Fallbacks)
+	var stop context.CancelFunc
+	s.ending, stop = context.WithCancel(context.Background())
+	defer stop()
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
 		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
 	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %s\n", listener.Addr(), quantity(s.index.Info().Len, "vector")); err != nil {
@@ -134,10 +147,14 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 	case <-ctx.Done():
 	case <-end:
 	}
+	stop()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limit+time.Second)
 	defer cancel()
-	if err := server.Shutdown(wait); err != nil {
-		return errors.Join(err, server.Close())
+	if err := server.Shutdown(wait); errors.Is(err, context.DeadlineExceeded) { // a client does not take its answer
+		err = server.Close()
+	}
+	if err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "searches answered: %d\n", s.answers.Load())
 	return err
@@ -179,17 +196,22 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 	q := searchRequest{K: min(10, s.most)}
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
+	hurry := context.AfterFunc(s.ending, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })
 	err := d.Decode(&q)
 	if err == nil && d.More() {
 		err = errors.New("more than one document")
 	}
+	hurry()
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", s.body))
 		return
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuse(w, http.StatusServiceUnavailable, errors.New("the body did not arrive in time, or the server ends"))
+		return
 	case err != nil:
-		refuse(w, http.StatusBadRequest, err)
+		refuse(w, http.StatusBadRequest, malformed(err))
 		return
 	}
 	queries, err := s.queries(&q)
@@ -223,13 +245,29 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 		took := time.Since(start)
 		s.answers.Add(1)
 		s.metrics.answered(len(found), took)
-		for i := range found {
-			if found[i] == nil {
-				found[i] = []ann.Result{} // and not null
+		lists := make([][]neighbor, len(found))
+		for i, list := range found {
+			lists[i] = []neighbor{} // and not null
+			for _, r := range list {
+				lists[i] = append(lists[i], neighbor{r.ID, number(r.Distance)})
 			}
 		}
-		answer(w, http.StatusOK, searchAnswer{found, number(took.Seconds() * 1e3)})
+		answer(w, http.StatusOK, searchAnswer{lists, number(took.Seconds() * 1e3)})
 	}
+}
+
+// malformed says what is wrong with a document in words of JSON rather than of Go.
+func malformed(err error) error {
+	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("a %s does not belong at byte %d, in %q", bad.Value, bad.Offset, bad.Field)
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the body is empty")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the body ends within the document")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // queries returns the queries of a request, one after the other.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,7 +29,7 @@ func numberedServer(t testing.TB) *searchServer {
 	for i := range 10 {
 		require.NoError(t, ix.Add(t.Context(), []int64{int64(i)}, []float32{float32(i), 0}))
 	}
-	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2), metrics: newServerMetrics(ix)}
+	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2), metrics: newServerMetrics(ix, func() int64 { return 3 }), ending: context.Background()}
 }
 
 func post(s *searchServer, body string) *httptest.ResponseRecorder {
@@ -48,11 +49,14 @@ func TestServeAnswers(t *testing.T) {
 	require.Len(t, got.Results, 2)
 	assert.EqualValues(t, 2, got.Results[0][0].ID)
 	assert.EqualValues(t, 3, got.Results[0][1].ID)
-	assert.InDelta(t, 0.2, got.Results[0][0].Distance, 1e-6)
+	assert.InDelta(t, 0.2, float64(got.Results[0][0].Distance), 1e-6)
 	assert.EqualValues(t, 9, got.Results[1][0].ID)
 	assert.Contains(t, post(s, `{"query": [2.2, 0], "k": 1, "ids": [5, 7]}`).Body.String(), `"id":5`)
 	assert.Contains(t, post(s, `{"query": [2.2, 0], "k": 1, "ids": [7, 5]}`).Body.String(), `"results":[[]]`)
 	assert.EqualValues(t, 3, s.answers.Load())
+	w = post(s, `{"query": [3e38, -3e38], "k": 1}`)
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Contains(t, w.Body.String(), `"distance":null}]]`, "no number of 32 bits is so large")
 
 	for body, want := range map[string]int{
 		``: 400, `{`: 400, `[]`: 400, `{"query": [1, 2]} {}`: 400, `{"question": [1, 2]}`: 400, `{"query": [1]}`: 400, `{"query": []}`: 400,
@@ -63,6 +67,7 @@ func TestServeAnswers(t *testing.T) {
 		w := post(s, body)
 		assert.Equal(t, want, w.Code, "%s: %s", body, w.Body)
 		assert.Contains(t, w.Body.String(), `{"error":`)
+		assert.NotRegexp(t, "Go |json:|EOF|float32|searchRequest", w.Body, "words of Go")
 	}
 	for _, c := range []struct {
 		method, url, kind string
@@ -103,7 +108,7 @@ func TestServeMetrics(t *testing.T) {
 	for _, line := range []string{
 		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
 		`concord_search_requests_total{code="200",path="/health"} 1`, "concord_search_requests_in_flight 1", // this one
-		"concord_index_size 10", "concord_dimensions 2", `concord_distance_metric{metric="euclidean"} 1`, "concord_fallbacks_total 0", "concord_queries_total 4",
+		"concord_index_size 10", "concord_dimensions 2", `concord_distance_metric{metric="euclidean"} 1`, "concord_fallbacks_total 3", "concord_queries_total 4",
 		"concord_search_duration_seconds_count 2", `concord_search_duration_seconds_bucket{le="10"} 2`,
 	} {
 		assert.Contains(t, w.Body.String(), line+"\n")
@@ -191,7 +196,26 @@ func TestServe(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Contains(t, string(text), `"results":[[{"id":4,"distance":0}]]`)
+
+	// A request of which a half has arrived holds nothing up.
+	half, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	defer half.Close()
+	_, err = half.Write([]byte("POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{\"query\""))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		response, err := http.Get(url + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return strings.Contains(string(text), "concord_search_requests_in_flight 2\n")
+	}, 10*time.Second, time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	text, err = io.ReadAll(half)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "503 ")
 	require.True(t, lines.Scan())
 	assert.Equal(t, "searches answered: 1", lines.Text())
 	require.NoError(t, cmd.Wait())

@@ -28,7 +28,7 @@ type serverMetrics struct {
 	found    atomic.Int64 // queries of these
 }
 
-func newServerMetrics(ix ann.Index) *serverMetrics {
+func newServerMetrics(ix ann.Index, fallbacks func() int64) *serverMetrics {
 	start := time.Now()
 	m := &serverMetrics{
 		registry: prometheus.NewRegistry(),
@@ -52,12 +52,7 @@ func newServerMetrics(ix ann.Index) *serverMetrics {
 			return float64(m.searched.Load()) / 1e3 / float64(max(m.found.Load(), 1))
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "concord_fallbacks_total", Help: "How often another device stood in for the one that was asked for."},
-			func() float64 {
-				if ix.Info().Fallback != "" {
-					return 1
-				}
-				return 0
-			}),
+			func() float64 { return float64(fallbacks()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "concord_distance_metric", Help: "1, for the metric of the index.",
 			ConstLabels: prometheus.Labels{"metric": ix.Info().Metric}}, func() float64 { return 1 }))
 	return m
@@ -105,6 +100,9 @@ func (c *codeWriter) WriteHeader(code int) {
 	}
 	c.ResponseWriter.WriteHeader(code)
 }
+
+// Unwrap is for http.ResponseController.
+func (c *codeWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (c *codeWriter) Write(b []byte) (int, error) {
 	if c.code == 0 {

@@ -146,7 +146,7 @@ three times more before it counts.`,
 		if cmd.Flags().Changed("rounds") {
 			return usagef("--rounds is for --baseline, --compare and --against")
 		}
-		if err := a.claim(report); err != nil {
+		if err := a.claim(aPage, report); err != nil {
 			return fmt.Errorf("--report %w", err)
 		}
 		s, err := a.open(exactly)

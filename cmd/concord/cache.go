@@ -228,7 +228,7 @@ func (a *app) cacheClear(_ context.Context, s *runtime.Session) error {
 }
 
 func (a *app) cacheExport(ctx context.Context, s *runtime.Session, file string) error {
-	if err := a.claim(file); err != nil {
+	if err := a.claim(aBundle, file); err != nil {
 		return err
 	}
 	var moved kernelcache.Moved

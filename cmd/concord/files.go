@@ -4,13 +4,19 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/nn"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // save replaces the contents of a file by the output of write, as file.Replace does; once ctx is
@@ -79,9 +85,62 @@ func sameFile(a, b string) bool {
 	return err == nil && x == y
 }
 
-// claim gives standard output to the file that names it ("-" does), if there is one: text then goes
-// to standard error. A file in a missing directory is an error.
-func (a *app) claim(files ...string) error {
+// kind is what a command writes to a file. A regular file that has something else is not replaced: most likely another name was meant.
+type kind struct {
+	name string
+	is   func(path string) (bool, error)
+}
+
+// The kinds of files.
+var (
+	anArray   = begins("array of NumPy", "\x93NUMPY")
+	aModel    = begins("file of GGUF", "GGUF")
+	aPage     = begins("page", "<!DOCTYPE html>")
+	aPicture  = begins("picture", "\x89PNG", "<?xml", "<svg")
+	aBundle   = begins("bundle of kernels", "CNCRDbnd")
+	aDocument = begins("document of JSON", "{")
+	anIndex   = kind{"index of vectors", func(path string) (bool, error) {
+		_, err := ann.ReadInfo(path)
+		return !errors.Is(err, runtime.ErrFormat), nil // a damaged one can be made again
+	}}
+	aCheckpoint = kind{"checkpoint of train", func(path string) (bool, error) {
+		_, err := nn.ReadHistory(path)
+		return !errors.Is(err, runtime.ErrFormat) && !errors.Is(err, nn.ErrData), nil
+	}}
+)
+
+// begins returns the kind of files that begin with one of some texts.
+func begins(name string, texts ...string) kind {
+	return kind{name, func(path string) (bool, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return false, err
+		}
+		defer f.Close()
+		start := make([]byte, 16)
+		n, err := io.ReadFull(f, start)
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return false, err
+		}
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(string(start[:n]), text) }), nil
+	}}
+}
+
+// mayReplace returns an error that matches fs.ErrExist if a path names a regular file that is neither empty nor of the kind.
+func (k kind) mayReplace(path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
+		return nil // what cannot be written is found then
+	}
+	if is, err := k.is(path); is || err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is no %s, so that it is not replaced: %w", path, k.name, fs.ErrExist)
+}
+
+// claim prepares to write files of a kind. It gives standard output to the one that names it ("-" does), if there is one: text then goes
+// to standard error. A file in a missing directory, and one that the kind does not replace, is an error.
+func (a *app) claim(kind kind, files ...string) error {
 	for _, name := range files {
 		switch {
 		case !isStdout(name) && a.getsOutput(name):
@@ -93,6 +152,9 @@ func (a *app) claim(files ...string) error {
 			// The error should come before the work, not after it.
 			if _, err := os.Stat(filepath.Dir(name)); err != nil {
 				return fmt.Errorf("%s: %w", name, withoutPath(err))
+			}
+			if err := kind.mayReplace(name); err != nil {
+				return err
 			}
 		case a.json:
 			return usagef("%s: with --json standard output is for the document", name)

@@ -23,6 +23,7 @@ type writing struct {
 	before []string
 	behind []string
 	ending string
+	begins string // what such a file begins with
 }
 
 func writings(t *testing.T) []writing {
@@ -33,12 +34,12 @@ func writings(t *testing.T) []writing {
 	status, _, stderr := concord("trace", "memory", "--record", trace, "--", "doctor")
 	require.Equal(t, exitOK, status, stderr)
 	return []writing{
-		{"run --out", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy"},
-		{"run --out in a child", []string{"run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy"},
-		{"bench --report", []string{"bench", "launch", "--device", "cpu:0", "--report"}, nil, ".html"},
-		{"cache export", []string{"cache", "export"}, nil, ".bundle"},
-		{"trace --picture", []string{"trace", "memory", trace, "--picture"}, nil, ".svg"},
-		{"trace --record", []string{"trace", "memory", "--record"}, []string{"--", "doctor"}, ".trace"},
+		{"run --out", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy", "\x93NUMPY"},
+		{"run --out in a child", []string{"run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy", "\x93NUMPY"},
+		{"bench --report", []string{"bench", "launch", "--device", "cpu:0", "--report"}, nil, ".html", "<!DOCTYPE html>"},
+		{"cache export", []string{"cache", "export"}, nil, ".bundle", "CNCRDbnd"},
+		{"trace --picture", []string{"trace", "memory", trace, "--picture"}, nil, ".svg", "<?xml"},
+		{"trace --record", []string{"trace", "memory", "--record"}, []string{"--", "doctor"}, ".trace", "{"},
 	}
 }
 
@@ -57,7 +58,7 @@ func TestWrites(t *testing.T) {
 			dir := t.TempDir()
 			in := func(name string) string { return filepath.Join(dir, name+w.ending) }
 			old := func(name string, mode os.FileMode) string {
-				require.NoError(t, os.WriteFile(in(name), []byte("old"), 0o600))
+				require.NoError(t, os.WriteFile(in(name), []byte(w.begins+" old"), 0o600))
 				require.NoError(t, os.Chmod(in(name), mode))
 				return in(name)
 			}
@@ -99,13 +100,15 @@ func TestWrites(t *testing.T) {
 			refuses(old("fixed", 0o444), "permission denied")
 			text, err := os.ReadFile(in("fixed"))
 			require.NoError(t, err)
-			assert.Equal(t, "old", string(text))
+			assert.Equal(t, w.begins+" old", string(text))
+			require.NoError(t, os.WriteFile(in("foreign"), []byte("old"), 0o600))
+			refuses(in("foreign"), "so that it is not replaced")
 			require.NoError(t, os.Mkdir(in("dir"), 0o700))
 			refuses(in("dir"), "is a directory")
 			refuses(filepath.Join(dir, "none", "x"+w.ending), "no such file")
 			entries, err := os.ReadDir(dir)
 			require.NoError(t, err)
-			assert.Len(t, entries, 7, "nothing else is left: %v", entries)
+			assert.Len(t, entries, 8, "nothing else is left: %v", entries)
 		})
 	}
 }

@@ -260,6 +260,11 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	if sameFile(in, out) {
 		return usagef("%s: it is the file that is read, too", out)
 	}
+	if to == ".gguf" {
+		if err := aModel.mayReplace(out); err != nil {
+			return err
+		}
+	}
 	m, err := openModel(in, named)
 	if err != nil {
 		return err

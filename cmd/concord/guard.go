@@ -113,7 +113,7 @@ const roundVariable = "_CONCORD_BENCH_ROUND"
 func isRound() bool { return os.Getenv(roundVariable) != "" }
 
 func (g *guard) baseline(ctx context.Context, path string) error {
-	if err := g.a.claim(path); err != nil {
+	if err := g.a.claim(aDocument, path); err != nil {
 		return fmt.Errorf("--baseline %w", err)
 	}
 	measured, err := g.run(ctx, nil)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -104,6 +105,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 		SilenceErrors: true,
 		RunE:          needsCommand,
 	}
+	root.SetFlagErrorFunc(flagError)
 	root.SetUsageTemplate(usageTemplate(root))
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
@@ -169,6 +171,14 @@ func usageTemplate(root *cobra.Command) string {
 		"{{if .Runnable}}\n  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}",
 		"\n  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}",
 		"{{.CommandPath}} [command] --help", "{{.CommandPath}} COMMAND --help").Replace(root.UsageTemplate())
+}
+
+// flagError takes the names of Go's functions out of errors of flags.
+func flagError(_ *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*strconv.NumError](err); ok {
+		return errors.New(strings.Replace(err.Error(), bad.Error(), bad.Err.Error(), 1))
+	}
+	return err
 }
 
 // needsCommand is the error of a command that only groups others.

@@ -53,7 +53,7 @@ of those that are kept for validation.`,
 		if err := checkPicture("--out", out); err != nil {
 			return err
 		}
-		if err := a.claim(out); err != nil {
+		if err := a.claim(aPicture, out); err != nil {
 			return err
 		}
 		h, err := nn.ReadHistory(args[0])
@@ -84,9 +84,10 @@ func (a *app) plotHistory(ctx context.Context, h *nn.History, title, file string
 // tellHistory prints a table.
 func (a *app) tellHistory(h *nn.History) {
 	t := &table{}
-	head, names := []string{"EPOCH", "LOSS", "VALIDATION"}, slices.Sorted(maps.Keys(h.TrainMetrics))
+	head, names := []string{"EPOCH", "LOSS", "VALIDATION LOSS"}, slices.Sorted(maps.Keys(h.TrainMetrics))
 	for _, name := range names {
-		head = append(head, strings.ToUpper(readable(name)), "VALIDATION")
+		name = strings.ToUpper(readable(name))
+		head = append(head, name, "VALIDATION "+name)
 	}
 	t.add(append(head, "RATE", "TIME")...)
 	cell := func(list []float64, i int) string {

@@ -87,7 +87,7 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 				return usagef("--%s is for a text to continue: that of --prompt, or of a file of --data", flag)
 			}
 		}
-		if err := a.claim(p.out); err != nil {
+		if err := a.claim(anArray, p.out); err != nil {
 			return err
 		}
 		if text {
@@ -109,11 +109,11 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	}
 	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, false) })
 	if err != nil {
-		return err
+		return l.perhapsOfTexts(err)
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
 	if err := l.load(ctx, st.model, file); err != nil {
-		return err
+		return l.perhapsOfTexts(err)
 	}
 	n := d.X.Dim(0)
 	list := make([]saying, 0, n)
@@ -155,6 +155,14 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 		fmt.Fprintf(a.stdout, "%d\t%d\t%.6f\n", i, s.Class, s.Probability)
 	}
 	return nil
+}
+
+// perhapsOfTexts adds to an error what is easily forgotten: without --prompt and --data, a network is asked for the classes of images.
+func (l *learning) perhapsOfTexts(err error) error {
+	if l.given("data") || !errors.Is(err, nn.ErrData) && !errors.Is(err, nn.ErrConfig) {
+		return err
+	}
+	return fmt.Errorf("%w; if it has learned from a text, it needs --prompt, the text to continue", err)
 }
 
 // probabilities returns those of the classes of n examples, a row for each. No memory of the device stays in use.

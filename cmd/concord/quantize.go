@@ -56,18 +56,22 @@ such as the optimizer's states, are left out.
 
 ` + strings.Join(formats, "\n") + `
 
-The I2S and MTL formats store numbers that are -s, 0 and s already. --method makes such numbers of others:
-absmean takes the mean magnitude of a tensor for s, as in training, and absmax the largest.
+These are the formats that files of GGUF have; package quant has more, for devices and other files.
+
+Without --method each number becomes the nearest that its format has. Of a ternary format that is -s, 0 or s for the largest magnitude s of a
+block, so that most ordinary weights become 0; the I2S and MTL formats take only tensors that consist of -s, 0 and s already. --method makes
+such numbers of others first: absmean takes the mean magnitude of a tensor for s, as in training, absmax the largest,
+and exact refuses what is not ternary.
 
 --report prints what it cost: the ratio of signal to noise in dB, and the largest error; the time of encoding and
-decoding, and the functions that did it. --histogram draws
+decoding, the memory that the machine uses, and the functions that did it. --histogram draws
 the errors of all quantized numbers, in units of their tensor's root mean square.`,
 		Example: `  concord quantize model.safetensors model.gguf --format Q4_0 --report
   concord quantize model.gguf ternary.gguf --format TQ2_0 --method absmean --only '*.weight' --histogram errors.png`,
 		Args: cobra.ExactArgs(2),
 	}
 	cmd.Flags().StringVar(&f.format, "format", "", "the format")
-	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax")
+	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax (default: the nearest numbers that the format has)")
 	cmd.Flags().StringVar(&f.tile, "tile", "", "rows, columns and rows of sub-blocks of the MTL formats, as in 128,96,32")
 	f.as.flag(cmd)
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
@@ -142,6 +146,9 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	}
 	if sameFile(in, out) {
 		return usagef("%s: it is the file that is read, too", out)
+	}
+	if err := errors.Join(aModel.mayReplace(out), aPicture.mayReplace(f.picture)); err != nil {
+		return err
 	}
 	as, err := f.as.format()
 	if err != nil {
@@ -248,6 +255,9 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 		}); err != nil {
 			return err
 		}
+	}
+	if (layout.Format == quant.TQ10 || layout.Format == quant.TQ20) && method == 0 && all.SNR < 5 { // normally distributed weights keep 1.9 dB, and 5.8 by absmean
+		fmt.Fprintf(a.stderr, "%v has three numbers for a block, and little is left of these weights, which are not ternary: --method absmean usually loses less\n", layout.Format)
 	}
 	return a.tellQuantized(in, out, list, leftOut, all, quantizer, f.report)
 }

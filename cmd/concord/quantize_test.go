@@ -269,7 +269,7 @@ func (c *countdown) Err() error {
 // An interrupt at any moment leaves the file that was there, and nothing beside it.
 func TestQuantizeInterrupted(t *testing.T) {
 	in, _ := smallModel(t)
-	out := textFile(t, "m.gguf", "as it was")
+	out := textFile(t, "m.gguf", "GGUF as it was")
 	for n := int64(0); ; n++ {
 		require.Less(t, n, int64(1000))
 		ctx := &countdown{Context: t.Context()}
@@ -286,7 +286,7 @@ func TestQuantizeInterrupted(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled, n)
 		text, err := os.ReadFile(out)
 		require.NoError(t, err)
-		require.Equal(t, "as it was", string(text))
+		require.Equal(t, "GGUF as it was", string(text))
 		files, err := os.ReadDir(filepath.Dir(out))
 		require.NoError(t, err)
 		require.Len(t, files, 1)

@@ -101,13 +101,13 @@ goes to standard output, and text to standard error.`,
 		if err != nil {
 			return err
 		}
-		if err := a.claim(j.outs()...); err != nil {
-			return err
-		}
 		for _, out := range j.outs() {
 			if sameFile(out, args[0]) {
 				return usagef("--out %s: it is the program's file, too", out)
 			}
+		}
+		if err := a.claim(anArray, j.outs()...); err != nil {
+			return err
 		}
 		switch {
 		case isChild():

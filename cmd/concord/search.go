@@ -51,8 +51,8 @@ func (a *app) searchBuildCommand() *cobra.Command {
 		Use:   "build --vectors FILE --out FILE",
 		Short: "Make an index of vectors, and write it to a file",
 		Long: `Build makes an index of the vectors in a file and writes it to another one, which is replaced as a whole. The id of a
-vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs or .npy file with
-one column.
+vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs file of one column, or
+an .npy file of i64, i32 or u32. A FILE of --out that is there already is replaced only if it is an index.
 
 Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision,
 and flat on the one of --device, or the CPU;

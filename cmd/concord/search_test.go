@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime/driver"
 )
+
+// integers returns the bytes of numbers in a file.
+func integers[T any](list ...T) []byte {
+	data, err := binary.Append(nil, binary.LittleEndian, list)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
 
 // TestSearch builds indexes of files, searches them, and measures them.
 func TestSearch(t *testing.T) {
@@ -47,6 +59,20 @@ func TestSearch(t *testing.T) {
 		map[string]any{"query": 0.0, "ids": []any{30.0, 20.0}, "distances": []any{0.0, 25.0}},
 		map[string]any{"query": 1.0, "ids": []any{20.0, 10.0}, "distances": []any{0.0, 25.0}},
 	}}, run("query", name("base.ann"), "--queries", name("query.npy"), "--k", "2"))
+	for _, a := range []npy.Array{
+		{Type: driver.I64, Shape: []int{4}, Data: integers[int64](1<<40+1, 1<<24+1, 7, 8)},
+		{Type: driver.U32, Shape: []int{4, 1}, Data: integers[uint32](1<<32-1, 1<<24+1, 7, 8)},
+		{Type: driver.I32, Shape: []int{4}, Data: integers[int32](1<<31-1, 1<<24+1, 7, 8)},
+	} {
+		require.NoError(t, npy.WriteFile(name("large.npy"), a))
+		run("build", "--vectors", name("base.fvecs"), "--ids", name("large.npy"), "--out", name("large.ann"))
+		first := run("query", name("large.ann"), "--queries", name("base.fvecs"), "--k", "1")["results"].([]any)
+		for i, want := range []float64{map[driver.Type]float64{driver.I64: 1<<40 + 1, driver.U32: 1<<32 - 1, driver.I32: 1<<31 - 1}[a.Type], 1<<24 + 1} {
+			assert.Equal(t, []any{want}, first[i].(map[string]any)["ids"])
+		}
+	}
+	require.NoError(t, npy.WriteFile(name("halves.npy"), npy.Array{Type: driver.F32, Shape: []int{4}, Data: integers[float32](1, 2, 3.5, 4)}))
+	require.NoError(t, npy.WriteFile(name("bytes.npy"), npy.Array{Type: driver.U8, Shape: []int{4}, Data: integers[uint8](1, 2, 3, 4)}))
 	status, stdout, stderr := concord("search", "query", name("base.ann"), "--queries", name("query.npy"), "--ids", "30:99", "--limit", "1")
 	require.Equal(t, exitOK, status, stderr)
 	assert.Equal(t, "0: 30 (0) 40 (25)\n", stdout)
@@ -83,7 +109,11 @@ func TestSearch(t *testing.T) {
 		"no such file":                         {exitFailed, []string{"info", name("none.ann")}},
 		"data is corrupt":                      {exitFailed, []string{"verify", name("damaged.ann")}},
 		"the mark of an index":                 {exitFailed, []string{"verify", name("base.fvecs")}},
-		"1 columns of 4 ids":                   {exitFailed, []string{"build", "--vectors", name("query.npy"), "--ids", name("ids.npy"), "--out", name("x")}},
+		"ids of shape [4, 1], and 2 vectors":   {exitFailed, []string{"build", "--vectors", name("query.npy"), "--ids", name("ids.npy"), "--out", name("x")}},
+		"1 columns of 2 ids":                   {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("truth.ivecs"), "--out", name("x")}},
+		"3.5 is not an integer":                {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("halves.npy"), "--out", name("x")}},
+		"ids of type u8":                       {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("bytes.npy"), "--out", name("x")}},
+		"is no index of vectors":               {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--out", name("ids.npy")}},
 		"1 neighbours of 2 que":                {exitFailed, []string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "2", "--truth", name("truth.ivecs")}},
 	} {
 		status, _, stderr := concord(append([]string{"search"}, c.args...)...)

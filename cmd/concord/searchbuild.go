@@ -5,14 +5,18 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/internal/mnist"
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // demoImages are the images that mnist stands for as vectors.
@@ -46,6 +50,9 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 		if in != "" && sameFile(in, s.out) {
 			return usagef("--out %s: it is a file that is read, too", s.out)
 		}
+	}
+	if err := anIndex.mayReplace(s.out); err != nil {
+		return err
 	}
 	o, err := s.options()
 	if err != nil {
@@ -150,32 +157,50 @@ func idsOf(path string, n int) ([]int64, error) {
 	if path == "" {
 		return ids, nil
 	}
-	list := ids[:0]
-	var dim int
-	if strings.HasSuffix(strings.ToLower(path), ".ivecs") {
-		places, d, err := ann.ReadPlaces(path)
-		if err != nil {
-			return nil, err
-		}
-		dim = d
-		for _, p := range places {
-			list = append(list, int64(p))
-		}
-	} else {
-		numbers, d, err := ann.ReadVectors(path)
-		if err != nil {
-			return nil, err
-		}
-		dim = d
-		for _, x := range numbers {
-			if x != float32(int64(x)) || x >= 1<<24 {
-				return nil, fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need .ivecs", path, x)
+	if isArray(path) {
+		return ids, arrayOfIDs(path, ids)
+	}
+	places, dim, err := ann.ReadPlaces(path)
+	if err != nil {
+		return nil, err
+	}
+	if dim != 1 || len(places) != n {
+		return nil, fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(places), n)
+	}
+	for i, p := range places {
+		ids[i] = int64(p)
+	}
+	return ids, nil
+}
+
+// arrayOfIDs reads ids from an array of NumPy that has one dimension, or a second one of one column. Floats are ids where they are integers that have no
+// neighbour of the same float.
+func arrayOfIDs(path string, ids []int64) error {
+	a, err := npy.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != len(ids) || a.Len() != len(ids) {
+		return fmt.Errorf("%s: ids of shape %s, and %d vectors need one each: [%d] or [%d, 1]", path, shapeText(a.Shape), len(ids), len(ids), len(ids))
+	}
+	size := a.Type.Size()
+	for i := range ids {
+		id := a.Data[i*size:]
+		switch a.Type {
+		case driver.I64:
+			ids[i] = int64(binary.LittleEndian.Uint64(id))
+		case driver.I32:
+			ids[i] = int64(int32(binary.LittleEndian.Uint32(id)))
+		case driver.U32:
+			ids[i] = int64(binary.LittleEndian.Uint32(id))
+		case driver.F32:
+			x := math.Float32frombits(binary.LittleEndian.Uint32(id))
+			if ids[i] = int64(x); x != float32(ids[i]) || x >= 1<<24 {
+				return fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need integers: i64, i32 or u32", path, x)
 			}
-			list = append(list, int64(x))
+		default:
+			return fmt.Errorf("%s: ids of type %v; they are i64, i32 or u32: %w", path, a.Type, driver.ErrUnsupported)
 		}
 	}
-	if dim != 1 || len(list) != n {
-		return nil, fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(list), n)
-	}
-	return list, nil
+	return nil
 }

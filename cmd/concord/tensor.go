@@ -106,23 +106,30 @@ func (a *app) tensor(ctx context.Context, paths []string, named quant.Format, st
 		}
 	}
 	list := []*tensorFile{}
+	var wrong error // of files that cannot be read, after the others
 	for _, path := range paths {
 		f, err := openTensors(path, named)
 		if err != nil {
-			return err
+			wrong = errors.Join(wrong, err)
+			continue
 		}
 		defer f.close()
 		list = append(list, f)
 	}
 	if stats {
 		if err := a.readTensors(ctx, list); err != nil {
-			return err
+			return errors.Join(wrong, err)
 		}
 	}
 	if a.json {
-		return a.print(struct {
+		d := struct {
 			Files []*tensorFile `json:"files"`
-		}{list})
+			Error string        `json:"error,omitempty"`
+		}{Files: list}
+		if wrong != nil {
+			d.Error = wrong.Error()
+		}
+		return errors.Join(wrong, a.print(d))
 	}
 	for i, f := range list {
 		if i > 0 {
@@ -130,7 +137,7 @@ func (a *app) tensor(ctx context.Context, paths []string, named quant.Format, st
 		}
 		a.tellTensors(f, stats)
 	}
-	return nil
+	return wrong
 }
 
 // formatOf returns the format of a file by its name, or "" for others.

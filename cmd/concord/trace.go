@@ -140,6 +140,9 @@ func canReadAgain(path string) bool {
 // record runs a command of concord, or a program, and keeps the trace that it writes to the file that a variable
 // names, also if the command fails. It reports whether there was one.
 func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string, args []string) (kept bool, err error) {
+	if err := aDocument.mayReplace(file); err != nil {
+		return false, err
+	}
 	dir, err := os.MkdirTemp("", "concord-trace-")
 	if err != nil {
 		return false, err

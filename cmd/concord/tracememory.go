@@ -44,6 +44,9 @@ type replayed struct {
 }
 
 func (a *app) traceMemory(ctx context.Context, file string, f *traceFlags, settings []mempool.Options) error {
+	if err := aPicture.mayReplace(f.picture); err != nil {
+		return err
+	}
 	in, err := os.Open(file)
 	if err != nil {
 		return err

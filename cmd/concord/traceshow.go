@@ -42,6 +42,9 @@ the last moments may be missing. Times of kernels are the device's own where its
 			return fmt.Errorf("trace run --out %s: the trace is read again, from a file", out)
 		}
 		return a.do(func(ctx context.Context, args []string) error {
+			if err := aPage.mayReplace(page); err != nil {
+				return err
+			}
 			file := out
 			if file == "" {
 				dir, err := os.MkdirTemp("", "concord-trace-")
@@ -93,6 +96,9 @@ func (a *app) traceShow(ctx context.Context, file, page string) error {
 	}
 	s := profile.Summarize(t)
 	if page != "" {
+		if err := aPage.mayReplace(page); err != nil {
+			return err
+		}
 		err := a.save(ctx, page, func(w io.Writer) error { return profile.WriteHTML(w, filepath.Base(file), t.Events, s) })
 		if err != nil {
 			return fmt.Errorf("--html %s: %w", page, withoutPath(err))

@@ -270,8 +270,19 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	case l.checkpoint != "" && l.plot != "" && sameFile(l.checkpoint, l.plot):
 		return usagef("--checkpoint and --plot name one file, %s", l.plot)
 	}
-	if err := a.claim(l.plot, l.checkpoint); err != nil {
+	if err := a.claim(aPicture, l.plot); err != nil {
 		return err
+	}
+	if !l.resume { // which reads the file, and says what is wrong with it
+		if err := a.claim(aCheckpoint, l.checkpoint); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.epochs < 1:
+		return usagef("--epochs %d: it has to be 1 or more", l.epochs)
+	case !(l.rate > 0) || math.IsInf(l.rate, 1):
+		return usagef("--rate %v: it has to be positive and finite", l.rate)
 	}
 	mode, err := l.mode()
 	if err != nil {
@@ -311,7 +322,7 @@ func (a *app) train(ctx context.Context, l *learning) error {
 		return errors.Join(err, saved, t.close())
 	}
 	if err != nil {
-		return errors.Join(err, t.close())
+		return errors.Join(l.aboutClasses(t, err), t.close())
 	}
 	loss, accuracy := math.NaN(), math.NaN()
 	last := h.Epochs() - 1
@@ -342,6 +353,14 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	return nil
 }
 
+// aboutClasses adds to the error of labels that are not of the network's classes which flag says how many there are.
+func (l *learning) aboutClasses(t *taught, err error) error {
+	if !errors.Is(err, nn.ErrData) || t.text || l.described() {
+		return err
+	}
+	return fmt.Errorf("%w; --classes says how many classes there are", err)
+}
+
 func (a *app) eval(ctx context.Context, l *learning, file string) error {
 	c := nn.Defaults()
 	c.Loss = nn.CrossEntropy{}
@@ -354,7 +373,7 @@ func (a *app) eval(ctx context.Context, l *learning, file string) error {
 	}
 	loss, metrics, err := t.Evaluate(ctx, t.Data)
 	if err != nil {
-		return errors.Join(err, t.close())
+		return errors.Join(l.aboutClasses(t, err), t.close())
 	}
 	d := t.document(l, loss, metrics["accuracy"])
 	if err := t.close(); err != nil {

@@ -85,7 +85,9 @@ func TestTrain(t *testing.T) {
 		"they belong to --data FILE.npy":                      {"train", "--data", data, "--labels", "y.npy", "--device", "cpu:0"},
 		"--checkpoint -: it has to be a file":                 {"train", "--checkpoint", "-"},
 		"--checkpoint and --plot name one file":               {"train", "--checkpoint", filepath.Join(dir, "a.svg"), "--plot", dir + "/./a.svg"},
-		"Epochs is 0":                                         {"train", "--epochs", "0", "--device", "cpu:0"},
+		"--epochs 0: it has to be":                            {"train", "--epochs", "0"},
+		"--rate -1: it has to be":                             {"train", "--rate", "-1"},
+		`"foo" for "--rate" flag: invalid syntax`:             {"train", "--rate", "foo"},
 		"own.json itself says how many there are":             {"train", "--model", textFile(t, "own.json", `[{"layer":"flatten"}]`), "--classes", "3", "--device", "cpu:0"},
 		"none.json: nn: configuration: layer 1: 0 outputs":    {"train", "--model", textFile(t, "none.json", `[{"layer":"flatten"},{"layer":"dense"}]`), "--device", "cpu:0"},
 		"--classes 10: a text has 256":                        {"train", "--model", "lstm", "--classes", "10", "--device", "cpu:0", "--data", textFile(t, "b.txt", strings.Repeat("ab", 99))},
@@ -103,6 +105,15 @@ func TestTrain(t *testing.T) {
 		require.Equal(t, exitOK, status, stderr)
 		d := document(t, stdout)
 		assert.Equal(t, []any{want, 8.0}, []any{d["precision"], d["batch"]}, "480 images teach")
+	}
+	for says, args := range map[string][]string{
+		"label 1 is 9, of 5 classes; --classes says": {"train", "--classes", "5", "--device", "cpu:0", "--data", data},
+		"it needs --prompt":                          {"predict", one, "--model", "transformer", "--device", "cpu:0"},
+		"two.txt is no checkpoint of train, so that": {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device", "cpu:0"},
+	} {
+		status, _, stderr := concord(args...)
+		assert.Equal(t, exitFailed, status, says)
+		assert.Contains(t, stderr, says)
 	}
 	picture := filepath.Join(dir, "one.svg")
 	status, stdout, stderr = concord("plot", one, "--out", picture)

@@ -87,9 +87,9 @@ demo: left = $(filter $(absent),$(subst $(comma),$(space),$(TAGS)))
 demo: unused = nopicture $(if $(processor),$(if $(avx512),noavx2,noavx512))
 demo: tags = -tags=$(subst $(space),$(comma),$(strip $(filter-out $(absent),$(subst $(comma),$(space),$(TAGS))) $(unused)))
 demo: ## kernels on real data, on every device of this machine; needs Go, and g++ for all of it
-	@echo "Building the concord command: about a minute the first time, seconds later on."
+	@echo "Building the concord command: a minute or more the first time, seconds later on. The packages that are built follow by name; those of C and C++ take most of it."
 	$(if $(left),@echo "Built without $(subst $(space), and ,$(left))$(comma) since this machine has no such device. With all of them: make demo TAGS=$(TAGS)")
-	$(strip $(flags) $(GO) run $(tags) ./cmd/concord demo)
+	$(strip $(flags) $(GO) run -v $(tags) ./cmd/concord demo)
 
 # With a pattern for the devices in subtests, go test also runs every test without such subtests:
 # no-suite leaves out the tests of the conformance suite itself, which have none.

@@ -31,7 +31,7 @@ var examples = []struct {
 	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
 	{"07-tensors", false, "DEVICE: the loss fell: true; the network says [0 1 1 0]\n"},
 	{"08-networks", false, "DEVICE: 162 parameters; more than 90 % are right: true; the network says [1 1 0 0]\n"},
-	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\n"},
+	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\nno picture is written: sheet.png as an argument makes one of them there\n"},
 	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat       436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
 }
 

@@ -85,6 +85,7 @@ func run(ctx context.Context, sheets []string) error {
 	}
 	fmt.Printf("%s: %d of %d neighbours show the digit of their query\n", dev, same, k*len(queries))
 	if len(sheets) == 0 {
+		fmt.Println("no picture is written: sheet.png as an argument makes one of them there")
 		return nil
 	}
 	file, err := os.Create(sheets[0])
@@ -95,6 +96,7 @@ func run(ctx context.Context, sheets []string) error {
 	if err := png.Encode(file, sheet(images, labels, queries, found)); err != nil {
 		return err
 	}
+	fmt.Println("the picture is", sheets[0])
 	return file.Close()
 }
 

@@ -3,6 +3,7 @@ package tensor
 // Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph in planned memory.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,10 +22,10 @@ type Func struct {
 
 // trace is a Func for arguments of certain types and shapes, of which certain ones are donated.
 type trace struct {
-	args     []operand               // of no place
-	donated  []bool                  // none if it is shorter
-	over     []int                   // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
-	held     map[*runtime.Buffer]int // how many arguments and constants of the call under way a buffer has; nil if over is all 0
+	args     []operand // of no place
+	donated  []bool    // none if it is shorter
+	over     []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
+	memories []stretch // the memory of arguments and constants of the call under way; nil if over is all 0
 	plan     *plan
 	once     []task            // of the plan, for the first call: what they compute stays
 	outs     []*Tensor         // of the function, as it was traced
@@ -37,6 +38,13 @@ type trace struct {
 	bindings []runtime.Binding
 	parts    []*runtime.Buffer // views of larger buffers among the arguments of the launch under way
 	bytes    Memory
+}
+
+// stretch is a part of the memory behind a handle of the driver, in bytes.
+type stretch struct {
+	handle     uint64
+	first, end int64
+	donated    int // 1 more than the number of the argument in whose memory a result is stored, or 0
 }
 
 // Memory is what a compiled function needs besides its arguments.
@@ -71,8 +79,8 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may be fewer flags than arguments. A step of
 // training so updates parameters where they are, rather than to write others. A donated argument has an undefined value after the call,
 // unless it is among the results. A result takes the memory of an argument of its type and shape that it is computed from, if the kernel that stores it is the last that
-// reads the argument, and reads no other element of it than the one it stores. An argument that is donated must not be another argument too, nor a
-// constant of the function.
+// reads the argument, and reads no other element of it than the one it stores. The memory of such an argument must not be that of another argument, nor of a
+// constant of the function, not even in part: a call for which it is changes nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
@@ -105,7 +113,7 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 // launch the caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.bindings = t.bindings[:0]
-	if t.held != nil {
+	if t.memories != nil {
 		if err := t.apart(args); err != nil {
 			return err
 		}
@@ -128,18 +136,40 @@ func (t *trace) bind(args []*Tensor) (err error) {
 
 // apart returns an error if an argument in whose memory a result is stored lies in that of another argument or of a constant.
 func (t *trace) apart(args []*Tensor) error {
-	clear(t.held)
+	t.memories = t.memories[:0]
 	for _, v := range t.plan.extern {
 		if v.arg == 0 {
-			t.held[v.data.buf]++
+			m := v.data.buf.Memory()
+			t.memories = append(t.memories, stretch{m.Handle, m.Offset, m.Offset + m.Size, 0})
 		}
 	}
+	constants := len(t.memories)
 	for _, a := range args {
-		t.held[a.data.buf]++
+		m := a.data.buf.Memory()
+		first := m.Offset + int64(a.data.first*size(a.typ))
+		t.memories = append(t.memories, stretch{m.Handle, first, first + int64(count(a.shape)*size(a.typ)), 0})
 	}
 	for _, arg := range t.over {
-		if arg > 0 && t.held[args[arg-1].data.buf] > 1 {
-			return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as another argument or a constant of the function", ErrShape, arg-1)
+		if arg > 0 {
+			t.memories[constants+arg-1].donated = arg
+		}
+	}
+	slices.SortFunc(t.memories, func(a, b stretch) int {
+		return cmp.Or(cmp.Compare(a.handle, b.handle), cmp.Compare(a.first, b.first))
+	})
+	var far, over stretch // of those so far: the one that ends last, and the one that does among those that are donated
+	for _, s := range t.memories {
+		if s.first == s.end {
+			continue
+		}
+		if s.handle == over.handle && s.first < over.end || s.donated > 0 && s.handle == far.handle && s.first < far.end {
+			return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as another argument or a constant of the function", ErrShape, cmp.Or(s.donated, over.donated)-1)
+		}
+		if s.handle != far.handle || s.end > far.end {
+			far = s
+		}
+		if s.donated > 0 && (s.handle != over.handle || s.end > over.end) {
+			over = s
 		}
 	}
 	return nil
@@ -357,7 +387,7 @@ func (t *trace) donate() {
 		for _, at := range order {
 			if j := slices.IndexFunc(may[at], func(w *value) bool { return !taken[w] }); j >= 0 {
 				w := may[at][j]
-				taken[w], t.held = true, map[*runtime.Buffer]int{}
+				taken[w], t.memories = true, []stretch{}
 				for _, r := range results[k.outs[at].t] {
 					t.over[r] = w.arg
 				}

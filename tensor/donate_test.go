@@ -59,6 +59,55 @@ func TestDonate(t *testing.T) {
 	assert.Contains(t, out, m)
 }
 
+// TestDonateParts donates parts of one buffer, which are refused exactly if they overlap, however they are made.
+func TestDonateParts(t *testing.T) {
+	s := scope(t)
+	dev, err := runtime.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer dev.Close()
+	b, err := runtime.Upload(t.Context(), dev, numbers(12))
+	require.NoError(t, err)
+	defer b.Close()
+	f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Add(100), a[1].Add(200)} })
+	whole := Wrap(s, b, F32, 12)
+	require.NoError(t, Eval(t.Context(), whole))
+	for _, c := range []struct {
+		first, second int
+		apart         bool
+	}{{0, 4, true}, {4, 0, true}, {0, 3, false}, {3, 0, false}, {2, 2, false}, {8, 4, true}} {
+		for name, part := range map[string]func(first int) *Tensor{
+			"tensor": func(first int) *Tensor { return whole.Narrow(0, first, 4) },
+			"buffer": func(first int) *Tensor {
+				p, err := b.Slice(first, 4)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = p.Close() })
+				return Wrap(s, p, F32, 4)
+			},
+		} {
+			before := values[float32](t, whole.Copy())
+			x, y := part(c.first), part(c.second)
+			_, err := f.CallDonating(t.Context(), []bool{true, true}, x, y)
+			if !c.apart {
+				require.ErrorIs(t, err, ErrShape, "%s %v", name, c)
+				assert.Equal(t, before, values[float32](t, whole.Copy()))
+				continue
+			}
+			require.NoError(t, err, "%s %v", name, c)
+			for i := range 4 {
+				before[c.first+i] += 100
+				before[c.second+i] += 200
+			}
+			assert.Equal(t, before, values[float32](t, whole.Copy()), "%s %v", name, c)
+			_, err = f.CallDonating(t.Context(), []bool{true}, x, y)
+			require.NoError(t, err, "one is donated")
+			for i := range 4 {
+				before[c.first+i] += 100
+			}
+			assert.Equal(t, before, values[float32](t, whole.Copy()), "%s %v", name, c)
+		}
+	}
+}
+
 // TestNotDonated has functions that read an argument after, or elsewhere than where, they could store a result.
 func TestNotDonated(t *testing.T) {
 	s := scope(t)

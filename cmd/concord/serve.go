@@ -150,7 +150,7 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 	stop()
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.limit+time.Second)
 	defer cancel()
-	if err := server.Shutdown(wait); errors.Is(err, context.DeadlineExceeded) { // a client does not take its answer
+	if err = server.Shutdown(wait); errors.Is(err, context.DeadlineExceeded) { // a client does not take its answer
 		err = server.Close()
 	}
 	if err != nil {

@@ -86,6 +86,7 @@ func (i Info) String() string {
 // KindError is the error of [New] for a kind of index that there is not. It matches [runtime.ErrUnknownBackend].
 type KindError struct{ Kind string }
 
+// Error implements error.
 func (e *KindError) Error() string {
 	return fmt.Sprintf("ann: there is no kind of index %.40q: the kinds are brute, flat, gpu, hnsw, ivf and pq", e.Kind)
 }

@@ -205,7 +205,7 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 		case v == -s:
 			code = 0
 		default:
-			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of Q8_0 and Q4_0, and ternary ones with one scale for a row; others have to be decoded: %w", i, v, s, driver.ErrUnsupported)
+			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of Q8_0, Q4_0, Q4_K and Q6_K, and ternary ones with one scale for a row; others have to be decoded: %w", i, v, s, driver.ErrUnsupported)
 		}
 		group, e := i/kernels.W2A8Group, i%kernels.W2A8Group
 		codes[group*(kernels.W2A8Group/16)+e%64/4] |= code << (8*(e%4) + e/64*2)

@@ -163,7 +163,7 @@ func (x *IVF) probes(a *admitted, k int) int {
 		if a.count < max(10*k, x.nodes.len()/50) {
 			return 0
 		}
-		probes = int(math.Ceil(float64(probes) * float64(x.nodes.len()) / float64(a.count)))
+		probes = int(min(math.Ceil(float64(probes)*float64(x.nodes.len())/float64(a.count)), float64(len(x.lists)))) // a float, as it may be above every int
 	}
 	switch {
 	case probes < len(x.lists):

@@ -495,3 +495,21 @@ func TestIVFOfNaN(t *testing.T) {
 		require.NoError(t, x.Close())
 	}
 }
+
+// TestIVFProbesOfAnyNumber reads all lists where there are fewer than probes, also if a filter makes it more probes than an int counts.
+func TestIVFProbesOfAnyNumber(t *testing.T) {
+	r := rand.New(rand.NewPCG(85, 86))
+	const n, dim = 600, 4
+	vectors, even := clustered(r, n, dim), Predicate(func(id int64) bool { return id%2 == 0 })
+	for _, codes := range []int{0, 2} {
+		x := ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 30, Probes: math.MaxInt, Codes: codes, Refine: n})
+		require.NoError(t, x.Add(t.Context(), counted(n), vectors))
+		for _, filter := range []*Filter{nil, even} {
+			want, err := x.Exact(t.Context(), nil, vectors[:dim], 9, filter)
+			require.NoError(t, err)
+			got, err := x.Search(t.Context(), nil, vectors[:dim], 9, filter)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+}

@@ -217,7 +217,7 @@ func TestChurn(t *testing.T) {
 		n = 1500
 	}
 	for _, codes := range []bool{false, true} {
-		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: codes})
+		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: codes, InitialCapacity: n})
 		vectors, queries, next := clustered(r, n, dim), clustered(r, 200, dim), int64(n)
 		ids := counted(n)
 		require.NoError(t, h.Add(t.Context(), ids, vectors))

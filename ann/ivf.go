@@ -77,8 +77,11 @@ func (o IVFOptions) Check() error {
 	if min(o.Lists, o.Probes) < 0 || o.Lists > mostLists {
 		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes, runtime.ErrInvalidArgument)
 	}
-	if o.Codes < 0 || o.Codes > mostCode || o.Refine < 0 || o.Refine > mostRefine {
-		return fmt.Errorf("ann: codes of %d bytes, at most %d, and %d vectors for each result, at most %d: %w", o.Codes, mostCode, o.Refine, mostRefine, runtime.ErrInvalidArgument)
+	if o.Codes < 0 || o.Codes > mostCode {
+		return fmt.Errorf("ann: codes of %d bytes, not 0 to %d: %w", o.Codes, mostCode, runtime.ErrInvalidArgument)
+	}
+	if o.Refine < 0 || o.Refine > mostRefine {
+		return fmt.Errorf("ann: %d vectors to compare for each result, not 0 to %d: %w", o.Refine, mostRefine, runtime.ErrInvalidArgument)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-// Package quant stores matrices in few bits per number: ternary weights, blocks of 4 and 8 bits, and the formats
+// Package quant stores matrices in few bits per number: ternary weights, blocks of 4, 6 and 8 bits, and the formats
 // of files in which others have such weights.
 //
 // # Basics

@@ -250,6 +250,8 @@ func (p *Prepared) String() string {
 // share memory.
 func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
+	case y == nil || x == nil || y == x:
+		return fmt.Errorf("quant: a product needs activations and other memory for its result: %w", driver.ErrInvalidArgument)
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
 	case rows > x.Len()/p.Cols || rows > y.Len()/p.Rows:

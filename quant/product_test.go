@@ -302,6 +302,9 @@ func TestPreparedRefuses(t *testing.T) {
 		assert.ErrorIs(t, p.Mul(y, x, rows), driver.ErrDimension, rows)
 	}
 	assert.ErrorIs(t, p.Mul(y, x, -1), driver.ErrInvalidArgument)
+	assert.ErrorIs(t, p.Mul(nil, x, 1), driver.ErrInvalidArgument)
+	assert.ErrorIs(t, p.Mul(y, nil, 1), driver.ErrInvalidArgument)
+	assert.ErrorIs(t, p.Mul(x, x, 1), driver.ErrInvalidArgument)
 	require.NoError(t, p.Mul(y, x, 0))
 	require.NoError(t, p.Mul(y, x, 2))
 	got := make([]float32, 4)

@@ -172,7 +172,7 @@ func (a *app) searchBenchCommand() *cobra.Command {
 		Long: `Bench searches for each query alone, one after the other, and then for all of them in one call. It reports the time of
 a single query (median and 99th percentile), queries per second, and recall: the share of the true neighbours that
 were found. These are computed by comparing with all vectors as the index stores them, which says nothing of what halves or
-bytes lose, or are those of --truth, an .ivecs file with the numbers of the true neighbours in each row.`,
+bytes lose, or are those of --truth, an .ivecs file with the ids of the true neighbours in each row: without --ids, their numbers in the file of vectors.`,
 		Example: `  concord search bench digits.ann --queries mnist
   concord search bench base.ann --queries query.fvecs --truth groundtruth.ivecs --k 10 --json`,
 		Args: cobra.ExactArgs(1),

@@ -54,6 +54,8 @@ func TestSearch(t *testing.T) {
 		assert.Positive(t, speed["queries_per_second"])
 		assert.Equal(t, 0.5, run(append([]string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1", "--truth", name("truth.ivecs")}, where...)...)["recall"])
 	}
+	_, stdout, _ := concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--lists", "2", "--out", name("base.ann"))
+	assert.Contains(t, stdout, "fewer than 16 for each of 2 lists")
 	run("build", "--vectors", name("base.fvecs"), "--ids", name("ids.npy"), "--metric", "l2sq", "--out", name("base.ann"))
 	assert.Equal(t, map[string]any{"metric": "l2sq", "k": 2.0, "results": []any{
 		map[string]any{"query": 0.0, "ids": []any{30.0, 20.0}, "distances": []any{0.0, 25.0}},

@@ -108,6 +108,9 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 		}{info, s.out, number(took.Seconds() * 1e3)})
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"), quantity(info.Dim, "component"), took.Round(time.Millisecond))
+	if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
+		fmt.Fprintf(a.stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search compares them all\n", s.ivf.Lists)
+	}
 	return nil
 }
 

@@ -72,8 +72,9 @@ func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 // multipliesBytes reports whether the set's functions for four products of bytes may be called.
 func (s *simdSet) multipliesBytes() bool { return s.four != cpuid.UNKNOWN && cpuid.CPU.Has(s.four) }
 
-// run calls a function of the set on this thread. Addresses among the words must not be of
-// memory of the Go heap.
+// run calls a function of the set on this thread. Addresses among the words are of memory that
+// stays where it is until then: blocks of the device, which its table keeps alive (small ones may
+// be in Go's heap, whose objects do not move), never of a stack.
 func (s *simdSet) run(op simd.Op, words ...uint64) { s.number.Run(op, &words[0]) }
 
 // cacheSizes returns the sizes of the second- and third-level cache in bytes, or usual sizes if the

@@ -232,7 +232,15 @@ IN void i8pair_turn(i8pair_v *x) {
 }
 
 // The words of a product of bytes if the processor has AVX-VNNI: four bytes. The file is not compiled for it, so that the instruction is inline
-// assembly.
+// assembly. Its bytes are written from the numbers of the registers, as assemblers older than binutils 2.36 do not know it.
+__asm__(".macro concord_vpdpbusd b, a, c\n"
+        ".irp number, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15\n"
+        ".ifc \\a, %ymm\\number\n.set .Lconcord_a, \\number\n.endif\n"
+        ".ifc \\b, %ymm\\number\n.set .Lconcord_b, \\number\n.endif\n"
+        ".ifc \\c, %ymm\\number\n.set .Lconcord_c, \\number\n.endif\n"
+        ".endr\n"
+        ".byte 0xc4, 0xe2 - .Lconcord_c / 8 * 128 - .Lconcord_b / 8 * 32, 0x7d - .Lconcord_a * 8, 0x50, 0xc0 + .Lconcord_c % 8 * 8 + .Lconcord_b % 8\n"
+        ".endm");
 typedef __m256i i8four_v;
 typedef __m256i i8four_m;
 enum { i8four_W = 8 };
@@ -244,7 +252,7 @@ enum { i8four_W = 8 };
 #define i8four_first i8pair_first
 #define i8four_mul i8pair_mul
 IN i8four_v i8four_step(i8four_v a, i8four_v b, i8four_v c) {
-  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+  __asm__("concord_vpdpbusd %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
   return c;
 }
 #define i8four_turn i8pair_turn

@@ -115,7 +115,8 @@ const (
 func (s Set) Here() bool { return C.concord_simd_here(C.int32_t(s)) != 0 }
 
 // Run calls a function on the calling thread. The set must be in this build. words points to
-// all the words that the function reads. Addresses among them must not be of memory of the Go heap, unless it is pinned.
+// all the words that the function reads. Addresses among them are not followed by Go's
+// collector: the caller keeps that memory alive, and none of it is on a stack, which may move.
 func (s Set) Run(op Op, words *uint64) {
 	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
 }

@@ -124,7 +124,7 @@ func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tenso
 	if most < 2 {
 		return false
 	}
-	n := count(t.shape)
+	n := max(count(t.shape), 1)
 	move := moveEffort(n * size(t.typ))
 	compute, inputs := p.effort(t, reads)
 	return (most-1)*(compute+inputs*move) > (most+1)*move+launchEffort/n

@@ -230,6 +230,15 @@ const (
 	listRecall                  = 0.95
 )
 
+// listed returns the vectors that lists are made of, with their numbers, and the queries. It writes all of them to a file.
+func listed(path string) (ids []int64, rows, asked []float32, err error) {
+	all := clusters(listVectors+1000, listDim)
+	for i := range listVectors {
+		ids = append(ids, int64(i))
+	}
+	return ids, all[:listVectors*listDim], all[listVectors*listDim:], ann.WriteVectors(path, all, listDim)
+}
+
 // lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the same size, and searching some of them.
 func (b *bench) lists() error {
 	build, search := fmt.Sprintf("%d × %d in clusters, %d lists, build", listVectors, listDim, lists), fmt.Sprintf("%d × %d in clusters, %d lists, search", listVectors, listDim, lists)
@@ -242,13 +251,10 @@ func (b *bench) lists() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all, path := clusters(listVectors+1000, listDim), filepath.Join(dir, "rows.npy")
-	if err := ann.WriteVectors(path, all, listDim); err != nil {
+	path := filepath.Join(dir, "rows.npy")
+	ids, rows, asked, err := listed(path)
+	if err != nil {
 		return err
-	}
-	rows, asked, ids := all[:listVectors*listDim], all[listVectors*listDim:], make([]int64, listVectors)
-	for i := range ids {
-		ids[i] = int64(i)
 	}
 	make := func() (*ann.IVF, error) {
 		ix, err := ann.NewIVF(b.whole, listDim, ann.L2Squared, ann.IVFOptions{Lists: lists})
@@ -304,13 +310,10 @@ func (b *bench) codes() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	all, path := clusters(listVectors+1000, listDim), filepath.Join(dir, "rows.npy")
-	if err := ann.WriteVectors(path, all, listDim); err != nil {
+	path := filepath.Join(dir, "rows.npy")
+	ids, rows, asked, err := listed(path)
+	if err != nil {
 		return err
-	}
-	rows, asked, ids := all[:listVectors*listDim], all[listVectors*listDim:], make([]int64, listVectors)
-	for i := range ids {
-		ids[i] = int64(i)
 	}
 	peers := func(probes int, refine []int, truth [][]int64, call string) (list []contender, err error) {
 		args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "probes": probes, "refine": refine, "truth": truth, "k": l2Nearest}

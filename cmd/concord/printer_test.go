@@ -106,7 +106,10 @@ func TestOutputLost(t *testing.T) {
 		more, ok := args[name]
 		require.True(t, ok, "%s is tried", name)
 		line := append(strings.Fields(name), more...)
-		lines = append(lines, line, append(strings.Fields(name), "--help"))
+		lines = append(lines, line)
+		if !testing.Short() { // all commands print their help in the same way
+			lines = append(lines, append(strings.Fields(name), "--help"))
+		}
 		if cmd.Flags().Lookup("json") != nil && name != "demo" {
 			lines = append(lines, append(line, "--json"))
 		}

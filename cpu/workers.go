@@ -4,12 +4,21 @@ package cpu
 // kernels and large copies, of all streams. A goroutine holds a place while it
 // works, and there are as many places as the device has threads. A place that becomes
 // free goes to the launch that has waited longest for its first place, or, if none waits, to a running
-// launch that can use another one. No goroutine spins or idles: a helper ends when there is no work.
+// launch that can use another one. A helper without work gives its place back and polls for other work
+// for a short time before it ends, because waking a thread takes longer than many launches.
 
 import (
+	goruntime "runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
+
+// lingers is how long a helper polls for work before it ends, and how long a launch polls for the end of its
+// helpers before it sleeps. Waking a thread takes about as long on a virtual machine whose other processor is
+// idle, so polling at most doubles what the pause costs, while launches that follow each other
+// need no waking.
+const lingers = 200 * time.Microsecond
 
 // workers distributes the places of one device.
 type workers struct {
@@ -20,6 +29,10 @@ type workers struct {
 	running int
 	waiting []chan struct{}
 	open    []*share // work that can use more places; first the one that got a place longest ago
+
+	idle   int          // helpers that poll for work, without a place
+	handed []*share     // work with a place for one of them, for each of them at most one
+	calls  atomic.Int32 // len(handed), for polling
 }
 
 // share is work that several goroutines can do together. The launch that owns it holds one
@@ -31,6 +44,7 @@ type share struct {
 	help    func() bool // works until nothing is left (false) or until a launch waits for a place (true)
 	helpers int
 	open    bool
+	inside  atomic.Int32 // helpers that run, for polling
 	out     sync.WaitGroup
 }
 
@@ -109,25 +123,81 @@ func (w *workers) assign() {
 		w.running++
 		needy.helpers++
 		needy.out.Add(1)
-		go needy.start()
+		if len(w.handed) < w.idle {
+			w.handed = append(w.handed, needy)
+			w.calls.Store(int32(len(w.handed)))
+		} else {
+			go needy.start()
+		}
 	}
 }
 
-// assist is the goroutine of a helper. help recovers the panics of kernels, but a kernel may end the
-// goroutine by runtime.Goexit.
+// assist is the goroutine of a helper, which works on s first.
 func (s *share) assist() {
-	defer s.out.Done()
-	w, more := s.workers, false
+	for w := s.workers; s != nil; s = w.linger() {
+		s.assistOnce()
+	}
+}
+
+// assistOnce is the work of one helper on s. help recovers the panics of kernels, but a kernel may end the
+// goroutine by runtime.Goexit. If it does not, the goroutine counts as idle afterwards.
+func (s *share) assistOnce() {
+	w, more, whole := s.workers, false, false
+	s.inside.Add(1)
 	defer func() {
 		w.mu.Lock()
-		defer w.mu.Unlock()
 		s.helpers--
 		if !more {
 			w.drop(s)
 		}
+		if whole {
+			w.idle++
+		}
 		w.pass()
+		w.mu.Unlock()
+		s.out.Done()
+		s.inside.Add(-1) // after Done, so that a launch that polls need not sleep until Done
 	}()
 	more = s.help()
+	whole = true
+}
+
+// linger polls for work that has a place for the caller, which counts as idle. It returns nil if there was none for some time.
+func (w *workers) linger() *share {
+	for start := time.Now(); ; goruntime.Gosched() {
+		over := time.Since(start) > lingers
+		if !over && !becomes(&w.calls, false) {
+			continue
+		}
+		w.mu.Lock()
+		var s *share
+		if len(w.handed) > 0 {
+			s = w.handed[0]
+			w.unhand(0)
+		}
+		if s != nil || over {
+			w.idle--
+			w.mu.Unlock()
+			return s
+		}
+		w.mu.Unlock()
+	}
+}
+
+// becomes polls n for about a microsecond, and reports whether it has become zero, or not zero.
+func becomes(n *atomic.Int32, zero bool) bool {
+	for range 500 {
+		if (n.Load() == 0) == zero {
+			return true
+		}
+	}
+	return false
+}
+
+// unhand removes an entry of handed. The caller holds mu.
+func (w *workers) unhand(i int) {
+	w.handed = append(w.handed[:i], w.handed[i+1:]...)
+	w.calls.Store(int32(len(w.handed)))
 }
 
 // offer lets helpers work on s, on which the caller works itself.
@@ -146,7 +216,19 @@ func (w *workers) offer(s *share) {
 func (w *workers) settle(s *share) {
 	w.mu.Lock()
 	w.drop(s)
+	for i := len(w.handed) - 1; i >= 0; i-- {
+		if w.handed[i] == s { // no helper has taken it yet
+			w.unhand(i)
+			s.helpers--
+			s.out.Done()
+			w.pass()
+		}
+	}
 	w.mu.Unlock()
+	if s.inside.Load() > 0 {
+		for start := time.Now(); time.Since(start) < lingers && !becomes(&s.inside, true); goruntime.Gosched() {
+		}
+	}
 	s.out.Wait()
 }
 

@@ -83,6 +83,53 @@ func TestWorkersModel(t *testing.T) {
 	})
 }
 
+// TestHelpersLinger checks that a helper without work takes what is offered next, and ends if nothing is.
+func TestHelpersLinger(t *testing.T) {
+	w := &workers{limit: 2}
+	served := map[string]int{} // rounds by goroutine
+	for range 200 {
+		var both sync.WaitGroup
+		both.Add(2)
+		meet := func() bool {
+			both.Done()
+			both.Wait()
+			return false
+		}
+		s := &share{most: 1, help: func() bool {
+			served[strings.Fields(string(debug.Stack()))[1]]++
+			return meet()
+		}}
+		w.enter()
+		w.offer(s)
+		meet()
+		w.settle(s)
+		w.leave()
+	}
+	assert.Less(t, len(served), 200, "no helper worked twice")
+	assert.Eventually(t, func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.idle == 0
+	}, 5*time.Second, time.Millisecond)
+	require.Zero(t, w.running)
+	require.Empty(t, w.handed)
+}
+
+// TestSettleTakesBack checks that a launch does not wait for a helper that has not begun.
+func TestSettleTakesBack(t *testing.T) {
+	w := &workers{limit: 2, idle: 1}
+	s := &share{most: 1, help: func() bool { return false }}
+	w.enter()
+	w.offer(s)
+	require.Len(t, w.handed, 1)
+	w.settle(s)
+	w.leave()
+	require.Empty(t, w.handed)
+	require.Zero(t, w.calls.Load())
+	require.Zero(t, w.running)
+	require.Zero(t, s.helpers)
+}
+
 const gaugeText = `
 // Each item is a group: it comes in, stays a while and leaves.
 kernel void stay(global int *g, int rounds) {

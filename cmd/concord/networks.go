@@ -55,6 +55,9 @@ func (l *learning) network(in nn.Spec, text bool) ([]nn.Layer, error) {
 		}
 		classes = 256
 	}
+	if classes < 1 {
+		return nil, usagef("--classes %d: it has to be 1 or more", classes)
+	}
 	layers := make(in, classes, text)
 	if layers == nil {
 		if text {

@@ -75,6 +75,8 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 			return usagef("--length %d: it has to be 1 or more", p.length)
 		case !(p.temperature >= 0) || math.IsInf(p.temperature, 1):
 			return usagef("--temperature %v: it has to be finite and not negative", p.temperature)
+		case l.given("prompt") && p.prompt == "":
+			return usagef("--prompt is empty, so that there is nothing to continue")
 		case p.out != "" && text:
 			return usagef("--out takes the probabilities of classes; a text goes to standard output")
 		case p.out != "" && !isStdout(p.out) && !isArray(p.out):

@@ -91,6 +91,8 @@ func TestTrain(t *testing.T) {
 		"own.json itself says how many there are":             {"train", "--model", textFile(t, "own.json", `[{"layer":"flatten"}]`), "--classes", "3", "--device", "cpu:0"},
 		"none.json: nn: configuration: layer 1: 0 outputs":    {"train", "--model", textFile(t, "none.json", `[{"layer":"flatten"},{"layer":"dense"}]`), "--device", "cpu:0"},
 		"--classes 10: a text has 256":                        {"train", "--model", "lstm", "--classes", "10", "--device", "cpu:0", "--data", textFile(t, "b.txt", strings.Repeat("ab", 99))},
+		"--classes 0: it has to be":                           {"train", "--classes", "0", "--device", "cpu:0", "--data", data},
+		"--prompt is empty":                                   {"predict", one, "--prompt", ""},
 		"--length is for a text":                              {"predict", one, "--length", "3"},
 		"--temperature is for a text":                         {"predict", one, "--temperature", "0.7"},
 		"--seed is for a text":                                {"predict", one, "--data", "x.npy", "--seed", "2"},

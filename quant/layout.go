@@ -186,7 +186,11 @@ func (m *Matrix) plan(numbers int, short error) (plan, error) {
 		return plan{}, err
 	}
 	fail := func(err error, format string, args ...any) (plan, error) {
-		return plan{}, fmt.Errorf("quant: %s of %d × %d: %s: %w", p.name, m.Rows, m.Cols, fmt.Sprintf(format, args...), err)
+		shape := fmt.Sprintf("%d × %d", m.Rows, m.Cols)
+		if 0 < m.K && m.K < m.Cols {
+			shape = fmt.Sprintf("%d × %d, padded to %d columns", m.Rows, m.K, m.Cols)
+		}
+		return plan{}, fmt.Errorf("quant: %s of %s: %s: %w", p.name, shape, fmt.Sprintf(format, args...), err)
 	}
 	switch want := p.groups * p.scales; {
 	case m.K < 0 || m.K > m.Cols:

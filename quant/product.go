@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
@@ -26,6 +27,7 @@ type Prepared struct {
 	parts      int             // scales of a row of activations
 	sums       int             // and its sums
 	codes, by  *runtime.Buffer
+	closed     atomic.Bool
 	program    *runtime.Program
 	quantize   *runtime.Kernel // quantize_rows or quantize_blocks
 	multiply   *runtime.Kernel // w2a8 or gemm_q
@@ -247,9 +249,11 @@ func (p *Prepared) String() string {
 // rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with blocks of weights each block of 32 in the same
 // way. The sums of products of a row, or of a block, are exact; cpu:0 adds those of blocks as floats in their order, and rounds each
 // operation, with the same bits in all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not
-// share memory.
+// share memory. After Close it is driver.ErrClosed.
 func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
+	case p.closed.Load():
+		return errOfClosed(p.Rows, p.Cols)
 	case y == nil || x == nil || y == x:
 		return fmt.Errorf("quant: a product needs activations and other memory for its result: %w", driver.ErrInvalidArgument)
 	case rows < 0:
@@ -293,8 +297,13 @@ func (p *Prepared) launch(k *runtime.Kernel, sizes []int, args ...any) error {
 	return p.stream.Launch(k, runtime.Grid{Items: items, Group: group}, args...)
 }
 
+func errOfClosed(rows, cols int) error {
+	return fmt.Errorf("quant: product with weights of %d × %d: %w", rows, cols, driver.ErrClosed)
+}
+
 // Close gives the memory back, once queued products are done; it does not wait. Closing twice does nothing.
 func (p *Prepared) Close() error {
+	p.closed.Store(true)
 	for _, b := range []*runtime.Buffer{p.codes, p.by} {
 		if b != nil {
 			_ = b.Close()

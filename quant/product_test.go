@@ -315,6 +315,9 @@ func TestPreparedRefuses(t *testing.T) {
 	holders := len(dev.Memory().Holders())
 	require.NoError(t, p.Close())
 	assert.Len(t, dev.Memory().Holders(), holders-2)
+	err = p.Mul(y, x, 2)
+	assert.ErrorIs(t, err, driver.ErrClosed)
+	assert.ErrorContains(t, err, "weights of 2 × 3")
 }
 
 // BenchmarkProducts has the rates of products on cpu:0, and the bytes of weights that are read for one row of activations.

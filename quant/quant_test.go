@@ -495,6 +495,9 @@ func TestPack(t *testing.T) {
 	x[2*5+4] = float32(math.NaN())
 	_, err := Pack(Layout{Format: TQ20, Rows: 3, Cols: 5}, x)
 	assert.ErrorContains(t, err, "number 14 is NaN")
+	_, err = Pack(Layout{Format: TQ20, Rows: 3, Cols: 5}, x[:14])
+	assert.ErrorIs(t, err, driver.ErrDimension)
+	assert.ErrorContains(t, err, "TQ2_0 of 3 × 5, padded to 256 columns: 15 numbers needed, 14 given")
 }
 
 // Many numbers are encoded by several goroutines, with the same bytes and the error that comes first.

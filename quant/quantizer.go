@@ -359,8 +359,9 @@ type Weights struct {
 	main       *Prepared // nil: why says what failed
 	why        error
 
-	mu   sync.Mutex
-	host *Prepared // on the stand-in; nil before the first use
+	mu     sync.Mutex
+	host   *Prepared // on the stand-in; nil before the first use
+	closed atomic.Bool
 }
 
 // Prepare copies weights to the device, as the function of that name does. If that fails for a reason of the device, and the
@@ -417,8 +418,9 @@ func (w *Weights) onHost(ctx context.Context) (*side, *Prepared, error) {
 	return host, w.host, err
 }
 
-// Close gives the memory back. Closing twice does nothing.
+// Close gives the memory back. Closing twice does nothing; a product after it is driver.ErrClosed.
 func (w *Weights) Close() error {
+	w.closed.Store(true)
 	var errs []error
 	for _, p := range []*Prepared{w.main, w.host} {
 		if p != nil {
@@ -436,6 +438,8 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	switch {
 	case q.closed.Load():
 		return q.open()
+	case w.closed.Load():
+		return errOfClosed(w.Rows, w.Cols)
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
 	case rows > len(x)/w.Cols || rows > len(y)/w.Rows:

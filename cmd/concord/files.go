@@ -15,6 +15,7 @@ import (
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/internal/safetensors"
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
 )
@@ -102,6 +103,13 @@ var (
 	anIndex   = kind{"index of vectors", func(path string) (bool, error) {
 		_, err := ann.ReadInfo(path)
 		return !errors.Is(err, runtime.ErrFormat), nil // a damaged one can be made again
+	}}
+	tensors = kind{"file of safetensors", func(path string) (bool, error) {
+		f, err := safetensors.Open(path)
+		if err != nil {
+			return false, nil
+		}
+		return true, f.Close()
 	}}
 	aCheckpoint = kind{"checkpoint of train", func(path string) (bool, error) {
 		_, err := nn.ReadHistory(path)

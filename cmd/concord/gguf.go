@@ -86,8 +86,10 @@ func (n named) format() (quant.Format, error) {
 		return 0, nil
 	}
 	f, err := quant.ParseFormat(string(n))
-	if err != nil {
+	if t, _ := gguf.TypeOf(f); err != nil && !errors.Is(err, driver.ErrInvalidArgument) {
 		return 0, usagef("--as: %w", err)
+	} else if err != nil || !t.Several() {
+		return 0, usagef("--as: %.40q is not one of %s", string(n), formatsOf(func(f quant.Format, t gguf.Type) bool { return t.Several() }))
 	}
 	return f, nil
 }
@@ -260,10 +262,12 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	if sameFile(in, out) {
 		return usagef("%s: it is the file that is read, too", out)
 	}
-	if to == ".gguf" {
-		if err := aModel.mayReplace(out); err != nil {
-			return err
-		}
+	kind := aModel
+	if to == ".safetensors" {
+		kind = tensors
+	}
+	if err := kind.mayReplace(out); err != nil {
+		return err
 	}
 	m, err := openModel(in, named)
 	if err != nil {

@@ -40,11 +40,9 @@ var methods = map[string]quant.Method{"exact": quant.Exact, "absmean": quant.Abs
 
 func (a *app) quantizeCommand() *cobra.Command {
 	f := &quantizeFlags{}
-	var formats []string
-	for _, q := range quant.Formats() {
-		if _, ok := gguf.TypeOf(q); ok && !q.ReadOnly() {
-			formats = append(formats, fmt.Sprintf("  %-7v %s", q, q.About()))
-		}
+	var lines []string
+	for _, q := range writable() {
+		lines = append(lines, fmt.Sprintf("  %-7v %s", q, q.About()))
 	}
 	cmd := &cobra.Command{
 		Use:   "quantize IN OUT --format F",
@@ -54,7 +52,7 @@ two or more dimensions have the format F. Rows are padded with zeros to whole gr
 their length. Other tensors stay as they are, 16-bit floats as 32-bit ones; those of the training in a checkpoint,
 such as the optimizer's states, are left out.
 
-` + strings.Join(formats, "\n") + `
+` + strings.Join(lines, "\n") + `
 
 These are the formats that files of GGUF have; package quant has more, for devices and other files.
 
@@ -82,16 +80,38 @@ the errors of all quantized numbers, in units of their tensor's root mean square
 	return cmd
 }
 
+// formats are some of the formats that files of GGUF have.
+type formats []quant.Format
+
+func formatsOf(keep func(quant.Format, gguf.Type) bool) (list formats) {
+	for _, f := range quant.Formats() {
+		if t, ok := gguf.TypeOf(f); ok && keep(f, t) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+func (f formats) String() string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint([]quant.Format(f)), "[]"), " ", ", ")
+}
+
+// writable are those that files are written with.
+func writable() formats {
+	return formatsOf(func(f quant.Format, _ gguf.Type) bool { return !f.ReadOnly() })
+}
+
 // settings returns the layout of the flags, without a shape.
 func (f *quantizeFlags) settings() (l quant.Layout, method quant.Method, err error) {
 	if f.format == "" {
 		return l, 0, usagef("--format is missing; concord quantize --help lists the formats")
 	}
-	if l.Format, err = quant.ParseFormat(f.format); err != nil {
+	l.Format, err = quant.ParseFormat(f.format)
+	if err != nil && !errors.Is(err, driver.ErrInvalidArgument) { // it says what the name could mean
 		return l, 0, usagef("--format: %w", err)
 	}
-	if _, ok := gguf.TypeOf(l.Format); !ok || l.Format.ReadOnly() {
-		return l, 0, usagef("--format: no .gguf file is written with %v; concord quantize --help lists the formats", l.Format)
+	if list := writable(); !slices.Contains(list, l.Format) {
+		return l, 0, usagef("--format: no .gguf file is written with %.40q, but with %s", f.format, list)
 	}
 	if f.method != "" {
 		if method = methods[f.method]; method == 0 {
@@ -430,6 +450,9 @@ func openModel(name string, named quant.Format) (*model, error) {
 	case ".gguf":
 		err = survive(name, func() (err error) { m, err = openGGUF(name, named); return err })
 	case ".safetensors":
+		if named != 0 {
+			return nil, usagef("--as %v: it is for types of .gguf files, and those of %s have one meaning", named, name)
+		}
 		err = survive(name, func() (err error) { m, err = openSafetensors(name); return err })
 	default:
 		return nil, usagef("%s: the name of a model ends in .gguf or .safetensors", name)

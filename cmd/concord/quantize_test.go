@@ -337,6 +337,38 @@ func TestQuantizeRefuses(t *testing.T) {
 		_, err := os.Stat(out)
 		assert.ErrorIs(t, err, os.ErrNotExist)
 	}
+	// Errors name the formats that would have been right, and those alone.
+	status, _, stderr := concord("quantize", in, out, "--format", "Q9")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, `"Q9", but with I2S_M1, I2S_M2, TQ1_0, TQ2_0, Q4_0, Q8_0, Q4_K, Q6_K, MTL1, MTL2`)
+	status, _, stderr = concord("gguf", "check", in, "--as", "Q4_0")
+	assert.Equal(t, exitUsage, status)
+	assert.Contains(t, stderr, `"Q4_0" is not one of I2S_M1, I2S_M2, I2S_M3, MTL1, MTL2`)
+
+	// Files of safetensors have no types with several meanings.
+	for _, args := range [][]string{{"quantize", in, out, "--format", "Q4_0"}, {"gguf", "convert", in, out}} {
+		status, _, stderr = concord(append(args, "--as", "I2S_M1")...)
+		assert.Equal(t, exitUsage, status)
+		assert.Contains(t, stderr, "--as I2S_M1")
+	}
+
+	// A file that is something else is not replaced.
+	whole := filepath.Join(t.TempDir(), "whole.gguf")
+	status, _, stderr = concord("gguf", "convert", in, whole)
+	require.Equal(t, exitOK, status, stderr)
+	foreign := filepath.Join(t.TempDir(), "letter.safetensors")
+	require.NoError(t, os.WriteFile(foreign, []byte("Dear reader,\n"), 0o600))
+	status, _, stderr = concord("gguf", "convert", whole, foreign)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "is no file of safetensors")
+	text, err := os.ReadFile(foreign)
+	require.NoError(t, err)
+	assert.Equal(t, "Dear reader,\n", string(text))
+	again := filepath.Join(t.TempDir(), "again.safetensors")
+	for range 2 { // one that is of the kind is
+		status, _, stderr = concord("gguf", "convert", whole, again)
+		assert.Equal(t, exitOK, status, stderr)
+	}
 	for _, args := range [][]string{{"convert", in, "x.bin"}, {"convert", in, in}, {"check", "--as", "Q9", in}, {"ls"}, {}} {
 		status, _, _ := concord(append([]string{"gguf"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)

@@ -56,6 +56,8 @@ func TestSearch(t *testing.T) {
 	}
 	_, stdout, _ := concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--lists", "2", "--out", name("base.ann"))
 	assert.Contains(t, stdout, "fewer than 16 for each of 2 lists")
+	_, stdout, _ = concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "flat", "--precision", "int8", "--out", name("base.ann"))
+	assert.Contains(t, stdout, "6 of 8 components are beyond -1 and 1")
 	run("build", "--vectors", name("base.fvecs"), "--ids", name("ids.npy"), "--metric", "l2sq", "--out", name("base.ann"))
 	assert.Equal(t, map[string]any{"metric": "l2sq", "k": 2.0, "results": []any{
 		map[string]any{"query": 0.0, "ids": []any{30.0, 20.0}, "distances": []any{0.0, 25.0}},

@@ -100,14 +100,24 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 	if err = errors.Join(err, ix.Close()); err != nil {
 		return err
 	}
+	cut := 0 // components that bytes of a fixed range do not reach
+	for _, x := range vectors {
+		if o.Precision == ann.INT8 && (x > 1 || x < -128./127) {
+			cut++
+		}
+	}
 	if a.json {
 		return a.print(struct {
 			ann.Info
 			File    string `json:"file"`
 			BuildMs number `json:"build_ms"`
-		}{info, s.out, number(took.Seconds() * 1e3)})
+			Cut     int    `json:"cut_components,omitempty"`
+		}{info, s.out, number(took.Seconds() * 1e3), cut})
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"), quantity(info.Dim, "component"), took.Round(time.Millisecond))
+	if cut > 0 {
+		fmt.Fprintf(a.stdout, "%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled keeps them\n", cut, len(vectors))
+	}
 	if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
 		fmt.Fprintf(a.stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search compares them all\n", s.ivf.Lists)
 	}

@@ -106,6 +106,9 @@ func TypeOf(f quant.Format) (Type, bool) {
 	return 0, false
 }
 
+// Several reports whether forks give the number different meanings, so that a format has to be named for it.
+func (t Type) Several() bool { _, ok := meanings[t]; return ok }
+
 // Pair is one entry of the metadata. Value is a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
 // bool or string, a slice of these, or a []any of slices.
 type Pair struct {

@@ -140,7 +140,7 @@ func (c Counts) AverageQuantizationTimeMs() float64 {
 	return ratio(c.QuantizationTimeMs, float64(c.QuantizationOperations))
 }
 
-// Summary returns the counts as one readable line.
+// Summary returns the counts as one readable line. "+fallback" after the device says that the CPU may stand in for it, before that has ever happened; Fallbacks is how often it did.
 func (c Counts) Summary() string {
 	const mb = 1 << 20
 	used, total := float64(c.MemoryUsedBytes)/mb, float64(c.MemoryTotalBytes)/mb

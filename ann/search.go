@@ -34,15 +34,15 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 }
 
 // find appends what it finds for one query or several to dst, and returns how many results each has. If a device has no room for the search, its
-// rows make room.
+// rows make room: as often as that happens, since a call of Compact may bring them back before the search begins again.
 func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, err error) {
-	for range 1 + len(f.stores) {
+	for {
 		var in *store
-		if all, each, in, err = f.try(ctx, dst, queries, k, filter, one); !short(err) || errors.Is(err, runtime.ErrTooLarge) || in == nil || f.makeRoom(ctx, in) != nil {
-			break
+		all, each, in, err = f.try(ctx, dst, queries, k, filter, one)
+		if !short(err) || errors.Is(err, runtime.ErrTooLarge) || in == nil || ctx.Err() != nil || f.makeRoom(ctx, in) != nil {
+			return all, each, err
 		}
 	}
-	return all, each, err
 }
 
 func (f *Flat) makeRoom(ctx context.Context, in *store) error {
@@ -54,7 +54,7 @@ func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 	return in.spill(ctx, f.place[slices.Index(f.stores, in)].Count)
 }
 
-// try is find, with the store in which the search failed.
+// try is find, with the store in which the search failed if its rows could make room for it.
 func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, in *store, err error) {
 	s, err := f.begin(ctx, len(queries), k, filter)
 	if err != nil {
@@ -73,18 +73,18 @@ func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, 
 	case len(f.stores) > 1:
 		found, in, err := f.everywhere(ctx, queries, n, s)
 		if err != nil {
-			return dst, 0, in, err
+			return dst, 0, in.ifOnDevice(), err
 		}
 		return f.results(dst, found), s.k, nil, nil
 	}
 	w, err := f.stores[0].enter(ctx)
 	if err != nil {
-		return dst, 0, f.stores[0], err
+		return dst, 0, f.stores[0].ifOnDevice(), err
 	}
 	defer f.stores[0].leave(w)
 	found, err := f.stores[0].search(ctx, w, f.ids, queries, s)
 	if err != nil {
-		return dst, 0, f.stores[0], err
+		return dst, 0, f.stores[0].ifOnDevice(), err
 	}
 	return f.results(dst, found), s.k, nil, nil
 }

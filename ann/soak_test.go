@@ -1,7 +1,9 @@
 package ann
 
 import (
+	"bytes"
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -31,8 +33,8 @@ func soak(t *testing.T, name string, little int) int {
 	return n
 }
 
-// TestMixed has four goroutines add, remove, update, search, read, write and compact at once. Each changes vectors of its own, so that it knows what has to be
-// found of them at any time, and that nothing else is.
+// TestMixed has four goroutines add, remove, update, search, read, write, train and compact at once. Each changes vectors of its own, so that it knows what has to be
+// found of them at any time, and that nothing else is. From time to time all wait, and the index is compared with what they know together.
 func TestMixed(t *testing.T) {
 	const dim, goroutines = 8, 4
 	indexes := map[string]Index{
@@ -40,24 +42,80 @@ func TestMixed(t *testing.T) {
 		"streams": flat(t, narrow(t, "cpu:0", 6_000), dim, L2Squared, FlatOptions{}),
 		"shards":  flat(t, open(t, "cpu:0"), dim, L2Squared, FlatOptions{Devices: several(t, "cpu:0")}),
 		"hnsw":    hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{M: 6, EfConstruction: 20}),
+		"ivf":     ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 4, Probes: 4}),
 		"pq":      ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 4, Probes: 4, Codes: 4, Refine: 2}),
 	}
-	operations := soak(t, "ANN_OPERATIONS", 2000)
+	operations := soak(t, "ANN_OPERATIONS", 2400)
 	for name, ix := range indexes {
 		t.Run(name, func(t *testing.T) {
-			var left atomic.Int64
-			left.Store(int64(operations / len(indexes)))
-			var wg sync.WaitGroup
-			for g := range int64(goroutines) {
-				wg.Go(func() {
-					m := mixer{t: t, ix: ix, r: rand.New(rand.NewPCG(13, uint64(g))), g: g, vectors: map[int64][]float32{}}
-					for left.Add(-1) >= 0 && !t.Failed() {
-						m.one()
-					}
-				})
+			mixers := make([]mixer, goroutines)
+			for g := range mixers {
+				mixers[g] = mixer{t: t, ix: ix, r: rand.New(rand.NewPCG(13, uint64(g))), g: int64(g), vectors: map[int64][]float32{}}
 			}
-			wg.Wait()
+			var done atomic.Int64
+			for rest := int64(operations / len(indexes)); rest > 0 && !t.Failed(); rest -= 100 {
+				var left atomic.Int64
+				left.Store(min(rest, 100))
+				var wg sync.WaitGroup
+				for g := range mixers {
+					wg.Go(func() {
+						for left.Add(-1) >= 0 && !t.Failed() {
+							mixers[g].one()
+							done.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				atRest(t, ix, mixers)
+			}
+			t.Logf("%d operations", done.Load())
 		})
+	}
+}
+
+// atRest compares an index with all vectors of the goroutines, which do not change it meanwhile.
+func atRest(t *testing.T, ix Index, mixers []mixer) {
+	all := mixer{t: t, ix: ix, vectors: map[int64][]float32{}}
+	for _, m := range mixers {
+		maps.Copy(all.vectors, m.vectors)
+	}
+	ids := slices.Sorted(maps.Keys(all.vectors))
+	assert.Equal(t, len(ids), ix.Info().Len)
+	for _, id := range ids {
+		v, err := ix.(interface {
+			Get(ctx context.Context, id int64) ([]float32, error)
+		}).Get(t.Context(), id)
+		assert.NoError(t, err)
+		assert.Equal(t, all.vectors[id], v)
+	}
+	indexes := []Index{ix}
+	if mixers[0].r.IntN(20) == 0 {
+		var b bytes.Buffer
+		_, err := ix.WriteTo(&b)
+		require.NoError(t, err)
+		again, err := Load(t.Context(), &b, Options{})
+		require.NoError(t, err)
+		defer again.Close()
+		indexes = append(indexes, again)
+	}
+	for _, ix := range indexes {
+		query := mixers[0].vector()
+		want := all.nearest(query, ids)
+		found, err := Exact(t.Context(), ix, query, len(ids)+1, nil)
+		assert.NoError(t, err)
+		assert.Equal(t, want, found)
+		few := min(10, len(ids))
+		found, err = ix.Search(t.Context(), nil, query, few, nil)
+		assert.NoError(t, err)
+		switch i := ix.Info(); {
+		case i.HNSW != nil || i.Kind == "pq": // which need not find all
+			assert.Len(t, found, few)
+			for _, r := range found {
+				assert.Contains(t, want, r)
+			}
+		default:
+			assert.Equal(t, want[:few], found)
+		}
 	}
 }
 
@@ -71,19 +129,8 @@ type mixer struct {
 }
 
 func (m *mixer) one() {
-	ctx, dim := m.t.Context(), m.ix.Info().Dim
-	vector := func() []float32 {
-		x := make([]float32, dim)
-		for i := range x {
-			x[i] = float32(m.r.IntN(9) - 4) // whole, so that distances are exact
-		}
-		return x
-	}
-	var ids []int64
-	for id := range m.vectors {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
+	ctx := m.t.Context()
+	ids := slices.Sorted(maps.Keys(m.vectors))
 	switch what := m.r.IntN(20); {
 	case what < 5 && len(ids) < 60 || len(ids) < 5:
 		var some []int64
@@ -91,7 +138,7 @@ func (m *mixer) one() {
 		for range 1 + m.r.IntN(6) {
 			some = append(some, 4*m.next+m.g)
 			m.next++
-			m.vectors[some[len(some)-1]] = vector()
+			m.vectors[some[len(some)-1]] = m.vector()
 		}
 		m.r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 		for _, id := range some {
@@ -107,11 +154,16 @@ func (m *mixer) one() {
 		}
 	case what < 10:
 		id := ids[m.r.IntN(len(ids))]
-		m.vectors[id] = vector()
+		m.vectors[id] = m.vector()
 		assert.NoError(m.t, Update(ctx, m.ix, id, m.vectors[id]))
 	case what == 10:
-		if c, ok := m.ix.(interface{ Compact(context.Context) error }); ok && m.r.IntN(10) == 0 {
-			assert.NoError(m.t, c.Compact(ctx))
+		switch c, ok := m.ix.(interface{ Train(context.Context) error }); m.r.IntN(20) {
+		case 0, 1:
+			assert.NoError(m.t, m.ix.(interface{ Compact(context.Context) error }).Compact(ctx))
+		case 2:
+			if ok {
+				assert.NoError(m.t, c.Train(ctx))
+			}
 		}
 	case what == 11:
 		if m.r.IntN(10) == 0 {
@@ -121,19 +173,15 @@ func (m *mixer) one() {
 	case what == 12:
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
-		assert.ErrorIs(m.t, m.ix.Add(gone, []int64{4*m.next + m.g}, vector()), context.Canceled)
+		assert.ErrorIs(m.t, m.ix.Add(gone, []int64{4*m.next + m.g}, m.vector()), context.Canceled)
 	case what < 16: // its own vectors, exactly
-		query, k := vector(), 1+m.r.IntN(12)
-		var want []Result
-		for _, id := range ids {
-			want = append(want, Result{id, m.distance(query, id)})
-		}
-		slices.SortFunc(want, Result.compare)
+		query, k := m.vector(), 1+m.r.IntN(12)
+		want := m.nearest(query, ids)
 		found, err := Exact(ctx, m.ix, query, k, IDSet(ids))
 		assert.NoError(m.t, err)
 		assert.Equal(m.t, want[:min(k, len(want))], found)
 	default: // anybody's: those of its own that are found are there, and the results are in order
-		query := vector()
+		query := m.vector()
 		lists, err := m.ix.SearchBatch(ctx, append(query, query...), 9, nil)
 		if !assert.NoError(m.t, err) {
 			return
@@ -148,6 +196,25 @@ func (m *mixer) one() {
 			}
 		}
 	}
+}
+
+// vector returns a vector of whole numbers, so that distances are exact.
+func (m *mixer) vector() []float32 {
+	x := make([]float32, m.ix.Info().Dim)
+	for i := range x {
+		x[i] = float32(m.r.IntN(9) - 4)
+	}
+	return x
+}
+
+// nearest returns the vectors of ids in the order of their distances.
+func (m *mixer) nearest(query []float32, ids []int64) []Result {
+	var list []Result
+	for _, id := range ids {
+		list = append(list, Result{id, m.distance(query, id)})
+	}
+	slices.SortFunc(list, Result.compare)
+	return list
 }
 
 func (m *mixer) distance(query []float32, id int64) float64 {

@@ -169,6 +169,14 @@ func copyRows(ctx context.Context, s *runtime.Stream, to, from *runtime.Buffer, 
 	return s.Sync(ctx)
 }
 
+// ifOnDevice returns the store if its rows are on the device, and else nil.
+func (s *store) ifOnDevice() *store {
+	if s == nil || s.streams {
+		return nil
+	}
+	return s
+}
+
 // spill brings the used rows to the host's memory, if they are not there.
 func (s *store) spill(ctx context.Context, used int) error {
 	if s.streams {
@@ -374,6 +382,12 @@ func (s *store) compact(ctx context.Context, used int) error {
 		return nil
 	}
 	base, err := s.alloc(used)
+	if short(err) { // for both copies; the rows go by way of the host's memory
+		if err := s.spill(ctx, used); err != nil {
+			return err
+		}
+		return s.compact(ctx, used)
+	}
 	if err != nil {
 		return err
 	}

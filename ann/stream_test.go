@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -198,4 +199,34 @@ func TestStreamsCanceled(t *testing.T) {
 			sameAnswers(t, here, there, counted(n), vectors[:3*dim], "after the canceled changes")
 		})
 	}
+}
+
+// TestMakesRoom searches an index whose rows leave the device no room for a search, while calls of Compact bring the rows back to the device again and again.
+func TestMakesRoom(t *testing.T) {
+	const dim, n = 8, 200
+	f := flat(t, narrow(t, "cpu:0", 4*dim*n), dim, L2Squared, FlatOptions{})
+	vectors := random(rand.New(rand.NewPCG(37, 37)), n, dim)
+	require.NoError(t, f.Add(t.Context(), counted(n), vectors))
+	require.False(t, f.Info().Streams)
+	var searches, compacts sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for range 4 {
+		compacts.Go(func() {
+			for ctx.Err() == nil {
+				assert.NoError(t, f.Compact(t.Context()))
+			}
+		})
+		searches.Go(func() {
+			for q := range 15 {
+				query := vectors[q%n*dim:][:dim]
+				found, err := f.Search(t.Context(), nil, query, 9, nil)
+				if assert.NoError(t, err) {
+					judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, counted(n), vectors, nil), found, "while the rows come and go")
+				}
+			}
+		})
+	}
+	searches.Wait()
+	cancel()
+	compacts.Wait()
 }

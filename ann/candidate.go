@@ -117,16 +117,3 @@ func lastOf(c []candidate, n int) candidate {
 	slices.Sort(c) // also if the choice of pivots was bad so often
 	return c[n-1]
 }
-
-// firstOf leaves the n first of candidates, which are all different, in the order that they have. It uses spare memory, and returns that and the last of the n.
-func firstOf(c, spare []candidate, n int) (left, memory []candidate, last candidate) {
-	memory = append(spare[:0], c...)
-	last = lastOf(memory, n)
-	left = c[:0]
-	for _, x := range c {
-		if x <= last {
-			left = append(left, x)
-		}
-	}
-	return left, memory, last
-}

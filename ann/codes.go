@@ -364,7 +364,10 @@ func (x *IVF) makeCodes(ctx context.Context, r *rand.Rand, c centres, sample []f
 			lo, width := b.Part(p), b.Part(p+1)-b.Part(p)
 			for v := range 16 {
 				for j := range width {
-					b.Values[16*(lo+j)+v] = m[v*width+j]
+					x := &b.Values[16*(lo+j)+v]
+					if *x = m[v*width+j]; *x-*x != 0 { // of differences too large for a float, which nothing is compared by
+						*x = 0
+					}
 				}
 			}
 		}
@@ -397,7 +400,7 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 		return rows, false, err
 	}
 	defer k.scans.give(s)
-	asked, last, bound := x.compared(s.asked, query), candidate(math.MaxUint64), false
+	asked, last, bound := x.compared(s.asked, query), near{math.MaxUint64, math.MaxInt64}, false
 	s.best = s.best[:0]
 	for _, l := range lists {
 		if err := ctx.Err(); err != nil {
@@ -415,7 +418,7 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 		for b, each := 0, 0; b < len(blocks); b += each {
 			limit, run := mostSum, scannedNew
 			if len(s.best) >= most+max(most, perBlock*scannedNew) || !bound && len(s.best) > most {
-				s.best, s.spare, last = firstOf(s.best, s.spare, most)
+				last = s.cut(most, x.ids)
 				bound = true
 			}
 			if bound {
@@ -430,17 +433,34 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 			found := k.ranker.RankCodes(&k.book, s.table, k.blocks[int(blocks[b])*k.blockSize():][:each*k.blockSize()], min(each*perBlock, len(list)-b*perBlock), limit, s.found)
 			for _, f := range found {
 				row := list[b*perBlock+int(f>>16)]
-				if c := candidateOf(base+float32(float32(f&0xffff)*step), row); c < last && (a == nil || a.bits.has(int(row))) {
+				if c := candidateOf(base+float32(float32(f&0xffff)*step), row); last.follows(c, x.ids) && (a == nil || a.bits.has(int(row))) {
 					s.best = append(s.best, c)
 				}
 			}
 		}
 	}
 	if len(s.best) > most {
-		s.best, s.spare, _ = firstOf(s.best, s.spare, most)
+		s.cut(most, x.ids)
 	}
 	for _, c := range s.best {
 		rows = append(rows, c.row())
 	}
 	return rows, true, nil
+}
+
+// cut leaves the n first of the best, in the order that they have, and returns the last of these. Of those at equal distances the ones with the smallest ids, which ids has by row, come first.
+func (s *codeScan) cut(n int, ids []int64) near {
+	s.spare = append(s.spare[:0], s.best...)
+	far := lastOf(s.spare, n) >> 32
+	s.spare = s.spare[:0] // the ids of those at the distance of the last one
+	for _, c := range s.best {
+		if c>>32 < far {
+			n--
+		} else if c>>32 == far {
+			s.spare = append(s.spare, candidate(ids[c.row()]))
+		}
+	}
+	last := near{far << 32, int64(lastOf(s.spare, n))}
+	s.best = slices.DeleteFunc(s.best, func(c candidate) bool { return c>>32 >= far && !last.follows(c, ids) && ids[c.row()] != last.id })
+	return last
 }

@@ -1,6 +1,7 @@
 package ann
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -116,7 +117,7 @@ func nearestCodes(t *testing.T, x *IVF, query []float32, lists []uint32, most in
 	s, err := k.take(x.e.dim)
 	require.NoError(t, err)
 	defer k.scans.give(s)
-	var all []candidate
+	var all []near
 	code := make([]byte, k.bytes)
 	for _, l := range lists {
 		x.centres.rest(s.points, x.compared(s.asked, query), l)
@@ -130,10 +131,10 @@ func nearestCodes(t *testing.T, x *IVF, query []float32, lists []uint32, most in
 			for j, c := range code {
 				sum += int(s.table[32*j+int(c&15)]) + int(s.table[32*j+16+int(c>>4)])
 			}
-			all = append(all, candidateOf(base+float32(float32(sum)*step), row))
+			all = append(all, near{candidateOf(base+float32(float32(sum)*step), row), x.ids[row]})
 		}
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, near.compare)
 	for _, c := range all[:min(most, len(all))] {
 		rows = append(rows, c.row())
 	}
@@ -189,6 +190,46 @@ func TestCodesOfAnything(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCodeTies has far more equal vectors than are compared after codes: those of the smallest ids are found, in whatever order they were added.
+func TestCodeTies(t *testing.T) {
+	r := rand.New(rand.NewPCG(85, 86))
+	const n, dim, k = 2000, 8, 10
+	x := ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 8, Probes: 8, Codes: 4, Refine: 2})
+	vectors, ids := random(r, n, dim), numbers(r, n)
+	for i := range n / 2 {
+		copy(vectors[2*i*dim:][:dim], vectors[:dim])
+	}
+	require.NoError(t, x.Add(t.Context(), ids, vectors))
+	want, err := x.Exact(t.Context(), nil, vectors[:dim], k, nil)
+	require.NoError(t, err)
+	got, err := x.Search(t.Context(), nil, vectors[:dim], k, nil)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+	few := IDSet(slices.Concat(ids[:n/4], ids[n/2:]))
+	want, err = x.Exact(t.Context(), nil, vectors[:dim], k, few)
+	require.NoError(t, err)
+	got, err = x.Search(t.Context(), nil, vectors[:dim], k, few)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+// TestCodesOfHuge has differences that are too large for a float: the values of codes are finite, and the file is read again.
+func TestCodesOfHuge(t *testing.T) {
+	const n, dim = 64, 4
+	x := ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 2, Probes: 2, Codes: 2, Refine: 2})
+	vectors := make([]float32, n*dim)
+	for i := range vectors {
+		vectors[i] = float32(1-i/dim%2*2) * 3e38
+	}
+	require.NoError(t, x.Add(t.Context(), counted(n), vectors))
+	var b bytes.Buffer
+	_, err := x.WriteTo(&b)
+	require.NoError(t, err)
+	again, err := Load(t.Context(), &b, Options{})
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
 }
 
 // TestCodesByName makes the kind pq, with as many bits as components, and what it cannot make.

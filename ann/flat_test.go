@@ -458,6 +458,7 @@ func TestNew(t *testing.T) {
 		{"gpu", 3, "l2sq", Options{Precision: 9}, runtime.ErrUnsupportedPrecision},
 		{"gpu", 3, "l2sq", Options{Device: "cpu:7"}, runtime.ErrDeviceIndex},
 		{"brute", 3, "l2sq", Options{MaxRows: -1}, runtime.ErrInvalidArgument},
+		{"pq", 16, "l2sq", Options{Device: "cpu:0, cpu:0"}, runtime.ErrUnsupported},
 	} {
 		ix, err := New(ctx, c.kind, c.dim, c.metric, c.o)
 		if c.want != nil {

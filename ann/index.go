@@ -109,7 +109,7 @@ const mostDim = 4096
 
 // New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
 // CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set, and hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a device with brute or
-// hnsw [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
+// hnsw, or several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	kind = strings.ToLower(strings.TrimSpace(kind))
@@ -211,6 +211,9 @@ func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, wh
 	if kind != "gpu" && (kind != "flat" && kind != "ivf" && kind != "pq" || o.Device == "") {
 		dev, err = s.Open(ctx, "cpu:0")
 		return dev, "", err
+	}
+	if (kind == "ivf" || kind == "pq") && strings.Contains(o.Device, ",") {
+		return nil, "", fmt.Errorf("ann: devices %q for an index of kind %s, which is on one: %w", o.Device, kind, runtime.ErrUnsupported)
 	}
 	if dev, err = s.Open(ctx, cmp.Or(o.Device, "auto")); err != nil {
 		return nil, "", err

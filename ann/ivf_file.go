@@ -80,6 +80,16 @@ func (m *image) readLists(parts map[string][]byte) error {
 	} else { // a file of before there was this section
 		m.byID = byID(m.ids)
 	}
+	for _, x := range elements[float32](m.book) {
+		if x-x != 0 {
+			return corrupt("%v as a value of codes", x)
+		}
+	}
+	for _, x := range elements[float32](m.middle) {
+		if x != x {
+			return corrupt("%v in a centre", x)
+		}
+	}
 	last := int64(-1) // ascending ids are all different, and so are their rows
 	for _, row := range m.byID {
 		if int(row) >= m.Rows || m.ids[row] <= last {

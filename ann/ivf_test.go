@@ -306,6 +306,27 @@ func TestListDamage(t *testing.T) {
 	assert.Zero(t, refused["codes"])
 }
 
+// TestListNaN has NaN in the values of codes and in a centre of a file whose checksums are right.
+func TestListNaN(t *testing.T) {
+	x := ivf(t, open(t, "cpu:0"), 2, Euclidean, IVFOptions{Lists: 3, Probes: 2, Codes: 1, Refine: 1})
+	require.NoError(t, x.Add(t.Context(), counted(50), random(rand.New(rand.NewPCG(71, 72)), 50, 2)))
+	var b bytes.Buffer
+	_, err := x.WriteTo(&b)
+	require.NoError(t, err)
+	list, err := readSections(b.Bytes())
+	require.NoError(t, err)
+	for _, s := range list {
+		if s.name != "book" && s.name != "centres" {
+			continue
+		}
+		bad := bytes.Clone(b.Bytes())
+		copy(bad[bytes.Index(bad, s.data)+4:], bytesOf([]float32{float32(math.NaN())}))
+		_, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
+		assert.ErrorIs(t, err, runtime.ErrCorrupt)
+		assert.ErrorContains(t, err, "NaN")
+	}
+}
+
 // TestListErrors makes every mistake of a call, and finds the index unchanged.
 func TestListErrors(t *testing.T) {
 	dev, ctx := open(t, "cpu:0"), t.Context()

@@ -52,6 +52,11 @@ func (a near) compare(b near) int {
 	return cmp.Compare(a.id, b.id)
 }
 
+// follows reports whether a comes after a candidate, whose id ids has by row.
+func (a near) follows(c candidate, ids []int64) bool {
+	return c>>32 < a.candidate>>32 || c>>32 == a.candidate>>32 && ids[c.row()] < a.id
+}
+
 // offerNear puts x into a heap of the k first, whose first element is the last of them.
 func offerNear(heap []near, x near, k int) []near {
 	i := len(heap)

@@ -17,10 +17,10 @@ import (
 )
 
 // ReadVectors reads vectors, row after row, and their dimension. The end of the name tells the format: .fvecs, .bvecs and .ivecs have for each vector its
-// dimension and then floats, bytes or integers, .npy is NumPy's, a matrix of real numbers. Numbers are rounded to float.
+// dimension and then floats, bytes or integers, .npy is NumPy's, a matrix of real numbers. Those of float64 are rounded to float.
 //
-// Another name is [runtime.ErrUnsupported], a file that is not what its name says [runtime.ErrCorrupt] or [runtime.ErrFormat], and
-// a matrix of other than two dimensions [runtime.ErrDimension].
+// Integers beyond ±2^24, of which floats have only some, and finite numbers that are too large for a float are [runtime.ErrUnsupported], as is another name. A
+// file that is not what its name says is [runtime.ErrCorrupt] or [runtime.ErrFormat], and a matrix of other than two dimensions [runtime.ErrDimension].
 func ReadVectors(path string) (vectors []float32, dim int, err error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".fvecs":
@@ -28,7 +28,12 @@ func ReadVectors(path string) (vectors []float32, dim int, err error) {
 	case ".bvecs":
 		return readVecs(path, 1, func(b []byte) float32 { return float32(b[0]) })
 	case ".ivecs":
-		return readVecs(path, 4, func(b []byte) float32 { return float32(int32(binary.LittleEndian.Uint32(b))) })
+		places, dim, err := ReadPlaces(path)
+		if err != nil {
+			return nil, 0, err
+		}
+		vectors, err = floats(path, dim, len(places), func(i int) float64 { return float64(places[i]) }, true)
+		return vectors, dim, err
 	case ".npy":
 		return readMatrix(path)
 	default:
@@ -38,7 +43,7 @@ func ReadVectors(path string) (vectors []float32, dim int, err error) {
 
 // ReadPlaces reads the integers of an .ivecs file, such as the true neighbours of queries, with the errors of [ReadVectors].
 func ReadPlaces(path string) (places []int32, dim int, err error) {
-	if filepath.Ext(path) != ".ivecs" { // whose bytes cannot tell floats from integers
+	if !strings.EqualFold(filepath.Ext(path), ".ivecs") { // whose bytes cannot tell floats from integers
 		return nil, 0, fmt.Errorf("ann: %s: files of integers end in .ivecs: %w", path, runtime.ErrUnsupported)
 	}
 	return readVecs(path, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
@@ -90,11 +95,28 @@ func readMatrix(path string) (vectors []float32, dim int, err error) {
 	case runtime.F16:
 		coding{Precision: FP16}.decode(vectors, a.Data)
 	default:
-		for i, x := range kernels.Decode(a.Type.String(), a.Data) {
-			vectors[i] = float32(x)
+		all := kernels.Decode(a.Type.String(), a.Data)
+		vectors, err = floats(path, a.Shape[1], len(all), func(i int) float64 { return all[i] }, a.Type != runtime.F64 && a.Type != runtime.BF16)
+	}
+	return vectors, a.Shape[1], err
+}
+
+// mostWhole is the integer up to which floats have all.
+const mostWhole = 1 << 24
+
+// floats converts n components of vectors, which are integers or not.
+func floats(path string, dim, n int, component func(i int) float64, integers bool) ([]float32, error) {
+	all := make([]float32, n)
+	for i := range all {
+		x := component(i)
+		switch all[i] = float32(x); {
+		case integers && math.Abs(x) > mostWhole:
+			return nil, fmt.Errorf("ann: %s: component %d of vector %d is %.0f, and floats do not have all integers beyond 2^24: %w", path, i%dim, i/dim, x, runtime.ErrUnsupported)
+		case math.IsInf(float64(all[i]), 0) && !math.IsInf(x, 0):
+			return nil, fmt.Errorf("ann: %s: component %d of vector %d is %v, which is too large for a float: %w", path, i%dim, i/dim, x, runtime.ErrUnsupported)
 		}
 	}
-	return vectors, a.Shape[1], nil
+	return all, nil
 }
 
 // WriteVectors writes vectors to a file that is replaced as a whole: .fvecs or .npy, as its name says; others are [runtime.ErrUnsupported]. A length that is no

@@ -43,6 +43,8 @@ func TestVectors(t *testing.T) {
 	places, _, err := ReadPlaces(filepath.Join(dir, "c.ivecs"))
 	require.NoError(t, err)
 	assert.Equal(t, []int32{-2}, places)
+	_, _, err = read("c.ivecs", 1, 0, 0, 0, 1, 0, 0, 1)
+	assert.ErrorIs(t, err, runtime.ErrUnsupported, "2^24 + 1")
 	for what, c := range map[string]struct {
 		data []byte
 		want error
@@ -69,6 +71,15 @@ func TestVectors(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 2, dim)
 		assert.Equal(t, []float32{3, -4}, got, a.Type)
+		for _, wide := range []npy.Array{
+			{Type: runtime.I64, Data: bytesOf([]int64{1, -1<<24 - 1})}, {Type: runtime.U32, Data: bytesOf([]uint32{1, 1<<24 + 1})}, {Type: runtime.F64, Data: bytesOf([]float64{1, -1e39})},
+		} {
+			wide.Shape = []int{1, 2}
+			require.NoError(t, npy.WriteFile(path, wide))
+			_, _, err := ReadVectors(path)
+			assert.ErrorIs(t, err, runtime.ErrUnsupported, wide.Type)
+			assert.ErrorContains(t, err, "component 1 of vector 0")
+		}
 		a.Shape = []int{2}
 		require.NoError(t, npy.WriteFile(path, a))
 		_, _, err = ReadVectors(path)

@@ -32,7 +32,7 @@ func (a *app) searchCommand() *cobra.Command {
 		Long: `Search makes files with an index of vectors, and finds the nearest neighbours of queries in them.
 
 Vectors and queries are files in .fvecs, .bvecs or .ivecs, as the TEXMEX corpora are published, or .npy, a matrix
-of numbers with a row for each vector. mnist stands for images of handwritten digits in this program: as vectors
+of numbers with a row for each vector; components are rounded to float, and integers beyond 2^24 refused. mnist stands for images of handwritten digits in this program: as vectors
 the first 9,000, as queries the other 1,000.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
   concord search query digits.ann --queries mnist --k 5
@@ -171,8 +171,9 @@ func (a *app) searchBenchCommand() *cobra.Command {
 		Short: "Measure how fast an index answers, and how much it finds",
 		Long: `Bench searches for each query alone, one after the other, and then for all of them in one call. It reports the time of
 a single query (median and 99th percentile), queries per second, and recall: the share of the true neighbours that
-were found. These are computed by comparing with all vectors as the index stores them, which says nothing of what halves or
-bytes lose, or are those of --truth, an .ivecs file with the ids of the true neighbours in each row: without --ids, their numbers in the file of vectors.`,
+were found, or of others at the distance of the last of these. They are computed by comparing with all vectors as the index stores them,
+which says nothing of what halves or bytes lose, or are those of --truth, an .ivecs file, or an .npy file of i64, i32 or u32, with the ids of the
+true neighbours in each row: without --ids, their numbers in the file of vectors. With --truth, an index of halves or bytes has to find these themselves.`,
 		Example: `  concord search bench digits.ann --queries mnist
   concord search bench base.ann --queries query.fvecs --truth groundtruth.ivecs --k 10 --json`,
 		Args: cobra.ExactArgs(1),
@@ -197,6 +198,8 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 		s.device = cmp.Or(s.device, "auto")
 	case info.Kind != "flat" && info.IVF == nil && s.device != "":
 		return usagef("--device is for an index of kind gpu, flat, ivf or pq, and %s is of kind %s", path, info.Kind)
+	case info.IVF != nil && strings.Contains(s.device, ","):
+		return usagef("--device %s: an index of kind %s, such as %s, is on one device", s.device, info.Kind, path)
 	}
 	ix, err := ann.Open(ctx, path, ann.Options{Device: s.device, Session: session})
 	if err != nil {

@@ -54,6 +54,21 @@ func TestSearch(t *testing.T) {
 		assert.Positive(t, speed["queries_per_second"])
 		assert.Equal(t, 0.5, run(append([]string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1", "--truth", name("truth.ivecs")}, where...)...)["recall"])
 	}
+	require.NoError(t, npy.WriteFile(name("truth.npy"), npy.Array{Type: driver.I64, Shape: []int{2, 2}, Data: integers[int64](1, 9, 0, 9)}))
+	require.NoError(t, npy.WriteFile(name("cube.npy"), npy.Array{Type: driver.I64, Shape: []int{1, 2, 2}, Data: integers[int64](1, 9, 0, 9)}))
+	require.NoError(t, npy.WriteFile(name("none.npy"), npy.Array{Type: driver.F32, Shape: []int{0, 2}}))
+	run("build", "--vectors", name("none.npy"), "--out", name("empty.ann"))
+	run("build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--out", name("lists.ann"))
+	bench := func(args ...string) any {
+		return run(append([]string{"bench", name("tied.ann"), "--queries", name("query.npy"), "--k", "1"}, args...)...)["recall"]
+	}
+	run("build", "--vectors", name("base.fvecs"), "--out", name("tied.ann"))
+	assert.Equal(t, 0.5, bench("--truth", name("truth.npy")))
+	run("build", "--vectors", name("base.fvecs"), "--metric", "hamming", "--out", name("tied.ann"))
+	require.NoError(t, npy.WriteFile(name("ties.npy"), npy.Array{Type: driver.U32, Shape: []int{2}, Data: integers[uint32](0, 3)}))
+	require.NoError(t, ann.WriteVectors(name("query.npy"), []float32{-1, -1, -2, -2}, 2))
+	assert.Equal(t, 1.0, bench("--truth", name("ties.npy")), "all vectors are at the same distance")
+	require.NoError(t, ann.WriteVectors(name("query.npy"), vectors[2:6], 2))
 	_, stdout, _ := concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--lists", "2", "--out", name("base.ann"))
 	assert.Contains(t, stdout, "fewer than 16 for each of 2 lists")
 	_, stdout, _ = concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "flat", "--precision", "int8", "--out", name("base.ann"))
@@ -113,11 +128,15 @@ func TestSearch(t *testing.T) {
 		"no such file":                         {exitFailed, []string{"info", name("none.ann")}},
 		"data is corrupt":                      {exitFailed, []string{"verify", name("damaged.ann")}},
 		"the mark of an index":                 {exitFailed, []string{"verify", name("base.fvecs")}},
-		"ids of shape [4, 1], and 2 vectors":   {exitFailed, []string{"build", "--vectors", name("query.npy"), "--ids", name("ids.npy"), "--out", name("x")}},
+		"1 columns of 4 ids in all, and 2":     {exitFailed, []string{"build", "--vectors", name("query.npy"), "--ids", name("ids.npy"), "--out", name("x")}},
 		"1 columns of 2 ids":                   {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("truth.ivecs"), "--out", name("x")}},
 		"3.5 is not an integer":                {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("halves.npy"), "--out", name("x")}},
 		"ids of type u8":                       {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("bytes.npy"), "--out", name("x")}},
 		"is no index of vectors":               {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--out", name("ids.npy")}},
+		"an index without vectors":             {exitFailed, []string{"bench", name("empty.ann"), "--queries", name("query.npy")}},
+		"of kind ivf is on one device":         {exitUsage, []string{"build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--device", "cpu:0,cpu:0", "--out", name("x")}},
+		"such as " + name("lists.ann"):         {exitUsage, []string{"query", name("lists.ann"), "--queries", name("query.npy"), "--device", "cpu:0,cpu:0"}},
+		"shape [1, 2, 2] is no list of ids":    {exitFailed, []string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "1", "--truth", name("cube.npy")}},
 		"1 neighbours of 2 que":                {exitFailed, []string{"bench", name("base.ann"), "--queries", name("query.npy"), "--k", "2", "--truth", name("truth.ivecs")}},
 	} {
 		status, _, stderr := concord(append([]string{"search"}, c.args...)...)

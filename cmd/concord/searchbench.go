@@ -3,12 +3,15 @@ package main
 // concord search bench: how fast an index answers, and how much it finds.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // searchSpeed is the document of search bench.
@@ -31,6 +34,9 @@ func (a *app) searchBench(ctx context.Context, path string, s searching) error {
 		queries, err := s.asked(ix)
 		if err != nil {
 			return err
+		}
+		if ix.Info().Len == 0 {
+			return fmt.Errorf("%s: an index without vectors, which finds nothing: %w", path, driver.ErrInvalidArgument)
 		}
 		m, lists, err := a.timed(ctx, ix, queries, s.k)
 		if err != nil {
@@ -82,44 +88,52 @@ func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32, k int)
 	return m, lists, err
 }
 
-// recall returns the share of true neighbours in the lists.
+// recall returns the share of true neighbours in the lists. A vector that is as far from the query as the last of these counts as one.
 func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (number, error) {
 	if len(lists) == 0 {
 		return unknown, nil
 	}
-	var places []int32
-	var dim int
+	var ids []int64
+	var columns int
 	var err error
 	if s.truth != "" {
-		if places, dim, err = ann.ReadPlaces(s.truth); err != nil {
+		if ids, columns, err = rowsOfIDs(s.truth); err != nil {
 			return 0, err
 		}
-		if dim < s.k || len(places)/dim < len(lists) {
-			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, dim, len(places)/dim, s.k, len(lists))
+		if columns < s.k || len(ids)/columns < len(lists) {
+			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, columns, len(ids)/columns, s.k, len(lists))
 		}
 	}
-	right, all := 0, 0
+	right, all, info := 0, 0, ix.Info()
 	for q, list := range lists {
+		var filter *ann.Filter
 		truth := map[int64]bool{}
 		if s.truth != "" {
-			for _, p := range places[q*dim : q*dim+s.k] {
-				truth[int64(p)] = true
+			some := ids[q*columns : q*columns+s.k]
+			filter = ann.IDSet(some)
+			for _, id := range some {
+				truth[id] = true
 			}
-		} else {
-			exact, err := ann.Exact(ctx, ix, queries[q*ix.Info().Dim:(q+1)*ix.Info().Dim], s.k, nil)
-			if err != nil {
-				return 0, err
-			}
-			for _, r := range exact {
-				truth[r.ID] = true
+		}
+		exact, err := ann.Exact(ctx, ix, queries[q*info.Dim:(q+1)*info.Dim], s.k, filter)
+		if err != nil {
+			return 0, err
+		}
+		last := math.Inf(-1)
+		for _, r := range exact {
+			truth[r.ID] = true
+			if filter == nil || info.Precision == ann.FP32.String() { // in others, vectors at different distances may be equal
+				last = r.Distance
 			}
 		}
 		all += len(truth)
+		found := 0
 		for _, r := range list {
-			if truth[r.ID] {
-				right++
+			if truth[r.ID] || cmp.Compare(r.Distance, last) == 0 {
+				found++
 			}
 		}
+		right += min(found, len(truth))
 	}
 	return number(float64(right) / float64(max(all, 1))), nil
 }

@@ -140,6 +140,9 @@ func (s searching) options() (o ann.Options, err error) {
 		if kind != "gpu" && kind != "flat" && !lists && (o.Precision != ann.FP32 || o.Device != "") {
 			return o, usagef("--precision and --device are for --kind gpu, flat, ivf and pq")
 		}
+		if lists && strings.Contains(o.Device, ",") {
+			return o, usagef("--device %s: an index of kind %s is on one device", o.Device, kind)
+		}
 		if kind != "hnsw" && s.hnsw != (ann.HNSWOptions{}) {
 			return o, usagef("--m, --ef-construction, --ef-search and --codes are for --kind hnsw")
 		}
@@ -163,39 +166,41 @@ func (s searching) options() (o ann.Options, err error) {
 
 // idsOf reads the ids of n vectors, or returns their numbers.
 func idsOf(path string, n int) ([]int64, error) {
-	ids := make([]int64, n)
-	for i := range ids {
-		ids[i] = int64(i)
-	}
 	if path == "" {
+		ids := make([]int64, n)
+		for i := range ids {
+			ids[i] = int64(i)
+		}
 		return ids, nil
 	}
-	if isArray(path) {
-		return ids, arrayOfIDs(path, ids)
+	ids, dim, err := rowsOfIDs(path)
+	if err == nil && (dim != 1 || len(ids) != n) {
+		err = fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(ids), n)
 	}
-	places, dim, err := ann.ReadPlaces(path)
-	if err != nil {
-		return nil, err
-	}
-	if dim != 1 || len(places) != n {
-		return nil, fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(places), n)
-	}
-	for i, p := range places {
-		ids[i] = int64(p)
-	}
-	return ids, nil
+	return ids, err
 }
 
-// arrayOfIDs reads ids from an array of NumPy that has one dimension, or a second one of one column. Floats are ids where they are integers that have no
-// neighbour of the same float.
-func arrayOfIDs(path string, ids []int64) error {
+// rowsOfIDs reads rows of so many ids: the integers of an .ivecs file, or an array of NumPy of one dimension, which is one column, or of two. Floats are ids where
+// they are integers that have no neighbour of the same float.
+func rowsOfIDs(path string) (ids []int64, dim int, err error) {
+	if !isArray(path) {
+		places, dim, err := ann.ReadPlaces(path)
+		for _, p := range places {
+			ids = append(ids, int64(p))
+		}
+		return ids, dim, err
+	}
 	a, err := npy.ReadFile(path)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	if len(a.Shape) == 0 || len(a.Shape) > 2 || a.Shape[0] != len(ids) || a.Len() != len(ids) {
-		return fmt.Errorf("%s: ids of shape %s, and %d vectors need one each: [%d] or [%d, 1]", path, shapeText(a.Shape), len(ids), len(ids), len(ids))
+	if dim = 1; len(a.Shape) == 2 {
+		dim = a.Shape[1]
 	}
+	if len(a.Shape) == 0 || len(a.Shape) > 2 || dim < 1 {
+		return nil, 0, fmt.Errorf("%s: an array of shape %s is no list of ids", path, shapeText(a.Shape))
+	}
+	ids = make([]int64, a.Len())
 	size := a.Type.Size()
 	for i := range ids {
 		id := a.Data[i*size:]
@@ -209,11 +214,11 @@ func arrayOfIDs(path string, ids []int64) error {
 		case driver.F32:
 			x := math.Float32frombits(binary.LittleEndian.Uint32(id))
 			if ids[i] = int64(x); x != float32(ids[i]) || x >= 1<<24 {
-				return fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need integers: i64, i32 or u32", path, x)
+				return nil, 0, fmt.Errorf("%s: %v is not an integer below 2^24; larger ids need integers: i64, i32 or u32", path, x)
 			}
 		default:
-			return fmt.Errorf("%s: ids of type %v; they are i64, i32 or u32: %w", path, a.Type, driver.ErrUnsupported)
+			return nil, 0, fmt.Errorf("%s: ids of type %v; they are i64, i32 or u32: %w", path, a.Type, driver.ErrUnsupported)
 		}
 	}
-	return nil
+	return ids, dim, nil
 }

@@ -15,11 +15,8 @@ func BenchmarkCodec(b *testing.B) {
 	for i := range x {
 		x[i] = float32(rand.IntN(3)-1) * 0.5
 	}
-	for _, f := range []Format{I2SM1, I2SM2, TQ10, TQ20, Q40, Q80, I2SB, RB, Q4K, Q6K} {
+	for _, f := range []Format{I2SM1, I2SM2, TQ10, TQ20, Q40, Q80, I2SB, RA, RB, RTL1K, RTL1Q, I8Rows, Q4K, Q6K} {
 		for _, v := range providers() {
-			if _, ok := vectors[f]; !ok && v != plain {
-				continue
-			}
 			m, err := New(Layout{Format: f, Rows: 1, Cols: n})
 			require.NoError(b, err)
 			rate := func(b *testing.B) { b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gvalues/s") }

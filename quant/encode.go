@@ -145,7 +145,7 @@ func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 				to := p.part(&m, lo+a, lo+b)
 				to.scale = scale
 				c.wrote.Store(true)
-				if c.provider.encode(p.Format, to, part) {
+				if c.provider.encode(p, to, part) {
 					c.note("encode", p.Format, c.name)
 					return nil
 				}
@@ -226,7 +226,7 @@ func (c *coding) decode(p *plan, x []float32, m Matrix) error {
 			}
 			from, on := p.part(&m, lo+a, lo+b), c.name
 			c.wrote.Store(true)
-			if !c.provider.decode(p.Format, part, from) {
+			if !c.provider.decode(p, part, from) {
 				on = plain.name
 				p.codec.decode(p.Layout, part, from)
 			}

@@ -54,6 +54,8 @@ type codec struct {
 	decode func(l Layout, x []float32, from codes)      // likewise
 	bad    func(l Layout, from codes) (at int, ok bool) // the byte that is no code; nil: all are
 
+	quarter *quarter // of such formats
+
 }
 
 // codes are the bytes and scales of some groups.
@@ -74,7 +76,7 @@ var codecs = [...]codec{
 	I2SM2: {name: "I2S_M2", about: "ternary, ARM: 64 in 16 bytes, one scale at the end", group: fixed(64, 16, 0), cross: true, tail: true,
 		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved},
 	I2SM3: {name: "I2S_M3", about: "ternary: four rows in a byte, one scale at the end; read only", group: groupFourRows, check: checkFourRows, cross: true, tail: true,
-		decode: decodeFourRows, bad: badInterleaved},
+		decode: decodeInterleaved, bad: badInterleaved},
 	W2A8M4: {name: "W2A8_M4", about: "ternary, GPU: tiles of 16 × 32, scales apart", group: groupTiles, check: checkTiles, cross: true,
 		encode: encodeTiles, decode: decodeTiles, bad: badTiles},
 	TQ10: {name: "TQ1_0", about: "ternary: 256 in 54 bytes with a scale", group: fixed(256, 54, 0), encode: encodeTQ1, decode: decodeTQ1, bad: badTQ1},
@@ -84,23 +86,23 @@ var codecs = [...]codec{
 	Q4K:  {name: "Q4_K", about: "4 bits: 256 in 144 bytes, eight scales and minima", group: fixed(256, q4kBytes, 0), encode: encodeQ4K, decode: decodeQ4K, bad: badQ4K},
 	Q6K:  {name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", group: fixed(256, q6kBytes, 0), encode: encodeQ6K, decode: decodeQ6K, bad: badQ6K},
 	I2SB: quarter{name: "I2S_B", about: "ternary: blocks of 128 or 32, scales apart", blocks: []int{128, 32},
-		levels: [4]float32{-1, 0, 1, 0}, invalid: 3, scale: absmax, code: nearestTrit}.codec(),
+		levels: [4]float32{-1, 0, 1, 0}, invalid: 3, scale: absmax, code: nearestTrit, kind: kindTrits}.codec(),
 	RA: quarter{name: "R_A", about: "BitNet.rs: blocks of 32, codes -2 to 1, scales apart", blocks: []int{32},
-		levels: [4]float32{-2, -1, 0, 1}, invalid: none, scale: absmax, code: nearestFromTwo}.codec(),
+		levels: [4]float32{-2, -1, 0, 1}, invalid: none, scale: absmax, code: nearestFromTwo, kind: kindFromTwo}.codec(),
 	RB: quarter{name: "R_B", about: "BitNet.rs: blocks of 32, codes -1 to 1, scales apart", blocks: []int{32},
-		levels: [4]float32{0, 1, 0, -1}, invalid: 2, scale: absmaxOfOneAndAHalf, code: aboveHalf}.codec(),
+		levels: [4]float32{0, 1, 0, -1}, invalid: 2, scale: absmaxOfOneAndAHalf, code: aboveHalf, kind: kindHalves}.codec(),
 	MTL1: {name: "MTL1", about: "ternary, ARM: tables of pairs, one scale at the end; needs a tile", group: groupMTL1, check: checkMTL1, cross: true, tail: true,
 		encode: encodeMTL1, decode: decodeMTL1, bad: badMTL1},
 	MTL2: {name: "MTL2", about: "ternary, x86: tables of triples and pairs, one scale at the end; needs a tile", group: groupMTL2, check: checkMTL2, cross: true, tail: true,
 		encode: encodeMTL2, decode: decodeMTL2, bad: badMTL2},
 	RTL1K: quarter{name: "R_TL1K", about: "BitNet.rs: blocks of 64, levels 0.33 and 1", blocks: []int{64},
-		levels: [4]float32{-1, -0.33, 0.33, 1}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel}.codec(),
+		levels: [4]float32{-1, -0.33, 0.33, 1}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel, kind: kindLevels}.codec(),
 	RTL2K: quarter{name: "R_TL2K", about: "BitNet.rs: blocks of 128, levels 0.4 and 1.2", blocks: []int{128},
-		levels: [4]float32{-1.2, -0.4, 0.4, 1.2}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel}.codec(),
+		levels: [4]float32{-1.2, -0.4, 0.4, 1.2}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel, kind: kindLevels}.codec(),
 	RTL1Q: quarter{name: "R_TL1Q", about: "BitNet.rs: blocks of 64, even levels, from zero or not", blocks: []int{64},
-		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven}.codec(),
+		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven, kind: kindEven}.codec(),
 	RTL2Q: quarter{name: "R_TL2Q", about: "BitNet.rs: blocks of 64, 128 or 256 (to be said), even levels", blocks: []int{0, 64, 128, 256},
-		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven}.codec(),
+		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven, kind: kindEven}.codec(),
 	I8Rows: {name: "I8_ROWS", about: "bytes, a scale per row apart", group: func(l Layout) (int, int, int) { return l.Cols, l.Cols, 1 },
 		encode: encodeBytes, decode: decodeBytes},
 	I8All: {name: "I8_TENSOR", about: "bytes, one scale apart", group: func(l Layout) (int, int, int) { return l.Rows * l.Cols, l.Rows * l.Cols, 1 }, cross: true,

@@ -1,6 +1,6 @@
 package quant
 
-// The implementations on this machine: vector instructions for the formats that are used most, and Go.
+// The implementations on this machine: vector instructions for most formats, and Go.
 
 import (
 	"math"
@@ -31,7 +31,7 @@ var providers = sync.OnceValue(func() (list []*provider) {
 
 func fastest() *provider { return providers()[0] }
 
-// vectors are the vector functions of formats.
+// vectors are the vector functions of formats; 0 where Go does it.
 var vectors = map[Format]struct{ encode, decode simd.Op }{
 	I2SM1: {simd.QuantInterleavedEncode, simd.QuantInterleavedDecode},
 	I2SM2: {simd.QuantInterleavedEncode, simd.QuantInterleavedDecode},
@@ -39,6 +39,19 @@ var vectors = map[Format]struct{ encode, decode simd.Op }{
 	TQ20:  {simd.QuantTQ2Encode, simd.QuantTQ2Decode},
 	Q40:   {simd.QuantQ4Encode, simd.QuantQ4Decode},
 	Q80:   {simd.QuantQ8Encode, simd.QuantQ8Decode},
+
+	I2SM3:  {0, simd.QuantInterleavedDecode},
+	I8Rows: {simd.QuantBytesEncode, simd.QuantBytesDecode},
+	I8All:  {simd.QuantBytesEncode, simd.QuantBytesDecode},
+	Q4K:    {0, simd.QuantQ4KDecode},
+	Q6K:    {0, simd.QuantQ6KDecode},
+	I2SB:   {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RA:     {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RB:     {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RTL1K:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RTL2K:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RTL1Q:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
+	RTL2Q:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
 }
 
 // words are the arguments of a vector function, and its results.
@@ -49,17 +62,21 @@ type words struct {
 
 var spare = sync.Pool{New: func() any { return new(words) }}
 
-// run calls a vector function with numbers, bytes, the number of groups and further words, and returns its results.
-func (v *provider) run(op simd.Op, x []float32, bytes []byte, groups int, more ...uint64) [2]float64 {
+// run calls a vector function with numbers, codes, the number of groups and further words, and returns its results. A word of the address of
+// scales is that of c.scales.
+func (v *provider) run(op simd.Op, x []float32, c codes, groups int, more ...uint64) [2]float64 {
 	w := spare.Get().(*words)
 	defer spare.Put(w)
 	var pins goruntime.Pinner
 	defer pins.Unpin()
-	first, data := unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(bytes))
+	first, data := unsafe.Pointer(unsafe.SliceData(x)), unsafe.Pointer(unsafe.SliceData(c.data))
 	pins.Pin(first)
 	pins.Pin(w)
 	if data != nil {
 		pins.Pin(data)
+	}
+	if c.scales != nil {
+		pins.Pin(unsafe.SliceData(c.scales))
 	}
 	w.in = [8]uint64{uint64(uintptr(first)), uint64(uintptr(data)), uint64(groups), uint64(uintptr(unsafe.Pointer(&w.out)))}
 	copy(w.in[4:], more)
@@ -76,7 +93,7 @@ func (v *provider) largest(x []float32) (float32, error) {
 	most := make([]float32, pieces)
 	err := spread(pieces, pieceNumbers, func(lo, hi int) error {
 		part := x[lo*pieceNumbers : min(hi*pieceNumbers, len(x))]
-		out := v.run(simd.QuantLargest, part, nil, len(part))
+		out := v.run(simd.QuantLargest, part, codes{}, len(part))
 		if out[1] != 0 {
 			_, err := largest(part)
 			return at(err, lo*pieceNumbers)
@@ -93,32 +110,58 @@ func (v *provider) largest(x []float32) (float32, error) {
 	return most[0], nil
 }
 
-// encode encodes whole groups by a vector function. It is false if there is none, and if something is odd about the
+// encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no such function, and if something is odd about the
 // numbers, which Go then finds.
-func (v *provider) encode(f Format, to codes, x []float32) bool {
-	op, ok := vectors[f]
-	if !ok || v == plain {
+func (v *provider) encode(p *plan, to codes, x []float32) bool {
+	op := vectors[p.Format].encode
+	if op == 0 || v == plain {
 		return false
 	}
-	n, one := 0, float32(0)
-	switch f {
-	case I2SM1, I2SM2:
-		n, one = interleaved(Layout{Format: f}), exactOne(to.scale)
+	groups := len(x) / p.numbers
+	if groups > 0 && v.run(op, x, to, groups, p.words(to)...)[0] != 0 {
+		return false
 	}
-	group, _, _ := f.codec().group(Layout{})
-	out := v.run(op.encode, x, to.data, len(x)/group, uint64(n), word(to.scale), word(exactZero), word(one))
-	return out[0] == 0
+	rest, x := p.after(groups, to, x)
+	return len(x) == 0 || p.codec.encode(p.Layout, rest, x) == nil
 }
 
 // decode is the reverse of encode. It is false if there is no such function.
-func (v *provider) decode(f Format, x []float32, from codes) bool {
-	op, ok := vectors[f]
-	if !ok || v == plain {
+func (v *provider) decode(p *plan, x []float32, from codes) bool {
+	op := vectors[p.Format].decode
+	if op == 0 || v == plain {
 		return false
 	}
-	group, _, _ := f.codec().group(Layout{})
-	v.run(op.decode, x, from.data, len(x)/group, uint64(interleaved(Layout{Format: f})), word(from.scale))
+	groups := len(x) / p.numbers
+	if groups > 0 {
+		v.run(op, x, from, groups, p.words(from)...)
+	}
+	if rest, x := p.after(groups, from, x); len(x) > 0 {
+		p.codec.decode(p.Layout, x, rest)
+	}
 	return true
+}
+
+// words are the further words of vector functions for codes.
+func (p *plan) words(c codes) []uint64 {
+	scales := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(c.scales))))
+	switch {
+	case p.quarter != nil:
+		return []uint64{uint64(p.numbers), scales, uint64(uintptr(unsafe.Pointer(&p.quarter.levels))), uint64(p.quarter.kind) | uint64(p.scales-1)<<8}
+	case p.scales > 0:
+		return []uint64{uint64(p.numbers), scales}
+	case p.tail:
+		return []uint64{uint64(p.bytes), word(c.scale), word(exactZero), word(exactOne(c.scale))}
+	}
+	return nil
+}
+
+// after returns what is behind some groups.
+func (p *plan) after(groups int, c codes, x []float32) (codes, []float32) {
+	c.data, x = c.data[groups*p.bytes:], x[groups*p.numbers:]
+	if p.scales > 0 {
+		c.scales = c.scales[groups*p.scales:]
+	}
+	return c, x
 }
 
 // word is a float as an argument: the bits of a double.

@@ -500,6 +500,70 @@ func TestPack(t *testing.T) {
 	assert.ErrorContains(t, err, "TQ2_0 of 3 × 5, padded to 256 columns: 15 numbers needed, 14 given")
 }
 
+// Vector instructions write the bytes of Go and decode any bytes, also codes that do not exist, to its bits, for rows of any length and with ties, zeros of both signs and
+// blocks far from zero.
+func TestLikeGo(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	values := []func(i int) float32{
+		func(int) float32 { return float32(r.NormFloat64()) },
+		func(int) float32 { return float32(r.IntN(17)-8) / 4 },
+		func(i int) float32 { return float32(math.Copysign(max(0, r.NormFloat64()), float64(i%3-1))) },
+		func(i int) float32 { return float32(1000*(i/64%5)) + float32(r.IntN(4)) },
+		func(i int) float32 { return 1e9 + float32(i%7)*64 },
+		func(int) float32 { return float32(math.Ldexp(r.NormFloat64(), r.IntN(200)-140)) },
+	}
+	everyProvider(t, func(t *testing.T, v *provider) {
+		for _, l := range append(slices.Clone(layouts), Layout{Format: I2SM3, Rows: 8, Cols: 1}) {
+			for _, cols := range []int{1, 15, 16, 17, 31, 63, 64, 127, 300, 1000} {
+				l.Cols = cols
+				l, err := l.Padded()
+				require.NoError(t, err)
+				for i, value := range values {
+					x := make([]float32, l.Rows*l.Cols)
+					for i := range x {
+						if x[i] = value(i); ternaryOnly(l.Format) {
+							x[i] = float32(r.IntN(3)-1) / 2
+						}
+					}
+					got, check := guardedMatrix(t, l)
+					want, err := New(l)
+					require.NoError(t, err)
+					if !l.Format.ReadOnly() {
+						if (l.Format == Q4K || l.Format == Q6K) && cols > 300 {
+							continue // Go encodes them
+						}
+						was, is := encodeBy(plain, want, x), encodeBy(v, got, x)
+						check()
+						require.Equal(t, was, is, "%s %d", l.test(), i)
+						if was == nil {
+							require.Equal(t, want.Data, got.Data, "%s %d", l.test(), i)
+							require.Equal(t, bitsOf(want.Scales), bitsOf(got.Scales), "%s %d", l.test(), i)
+						}
+					}
+					for i := range got.Data {
+						got.Data[i] = byte(r.Uint32())
+					}
+					for i := range got.Scales {
+						got.Scales[i] = float32(r.NormFloat64())
+					}
+					if l.Format.codec().tail {
+						copy(got.Data[len(got.Data)-tailBytes:], tailOf(-0.75))
+					}
+					y, z := make([]float32, len(x)), make([]float32, len(x))
+					require.NoError(t, decodeBy(v, y, got))
+					require.NoError(t, decodeBy(plain, z, got))
+					for i := range y {
+						if y[i] != y[i] && z[i] != z[i] { // a scale of 16 random bits; which NaN is the processor's choice
+							y[i], z[i] = 0, 0
+						}
+					}
+					require.Equal(t, bitsOf(z), bitsOf(y), "%s", l.test())
+				}
+			}
+		}
+	})
+}
+
 // Many numbers are encoded by several goroutines, with the same bytes and the error that comes first.
 func TestManyPieces(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 8))
@@ -509,7 +573,7 @@ func TestManyPieces(t *testing.T) {
 		x[i] = float32(rnd.NormFloat64())
 	}
 	everyProvider(t, func(t *testing.T, v *provider) {
-		for _, f := range []Format{TQ10, TQ20, Q40, Q80, I2SB, RB} {
+		for _, f := range []Format{TQ10, TQ20, Q40, Q80, I2SB, RB, RTL1Q, I8All} {
 			l := Layout{Format: f, Rows: 1, Cols: n}
 			m, err := New(l)
 			require.NoError(t, err)

@@ -205,7 +205,8 @@ func (q *Quantizer) Close() error {
 	return err
 }
 
-// CodecProvider returns what encodes and decodes a format: "fallback" where there are no vector instructions for it.
+// CodecProvider returns what encodes and decodes a format: "fallback" where there are no vector instructions for it. Of Q4K and Q6K it is what decodes; Go
+// encodes them.
 func (q *Quantizer) CodecProvider(f Format) Provider {
 	if _, ok := vectors[f]; !ok {
 		return plain.id()

@@ -22,10 +22,20 @@ type quarter struct {
 	// scale returns the scale of a block, and the code of zero. most is its largest magnitude.
 	scale func(x []float32, most float32, asymmetric bool) (scale, zero float32)
 	code  func(q *quarter, x, scale, zero float32) byte
+	kind  uint8 // scale and code as the vector functions know them
 }
 
+// The kinds of csrc/cpu/quant.h.
+const (
+	kindTrits = iota
+	kindFromTwo
+	kindHalves
+	kindLevels
+	kindEven
+)
+
 func (q quarter) codec() codec {
-	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode, decode: q.decode, bad: q.bad}
+	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode, decode: q.decode, bad: q.bad, quarter: &q}
 }
 
 func (q *quarter) block(l Layout) int {

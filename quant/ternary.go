@@ -131,10 +131,14 @@ func values(scale float32) [4]float32 {
 	return [4]float32{-1 * scale, zero, scale, zero}
 }
 
-// interleaved returns the bytes of a group: byte b has numbers b, b+bytes, b+2·bytes and b+3·bytes, the first in the top bits.
+// interleaved returns the bytes of a group: byte b has numbers b, b+bytes, b+2·bytes and b+3·bytes, the first in the top bits. Of I2SM3 these are
+// the columns of four rows.
 func interleaved(l Layout) int {
-	if l.Format == I2SM2 {
+	switch l.Format {
+	case I2SM2:
 		return 16
+	case I2SM3:
+		return l.Cols
 	}
 	return 32
 }
@@ -175,7 +179,7 @@ func findThree(data []byte) (int, bool) {
 
 // Four rows in a byte.
 
-func groupFourRows(l Layout) (int, int, int) { return l.Rows * l.Cols, l.Rows * l.Cols / 4, 0 }
+func groupFourRows(l Layout) (int, int, int) { return 4 * l.Cols, l.Cols, 0 }
 
 func checkFourRows(l Layout) error {
 	switch {
@@ -185,13 +189,4 @@ func checkFourRows(l Layout) error {
 		return fmt.Errorf("the number of rows is not a multiple of 4: %w", driver.ErrDimension)
 	}
 	return nil
-}
-
-func decodeFourRows(l Layout, x []float32, from codes) {
-	value := values(from.scale)
-	for r := range l.Rows {
-		for c := range l.Cols {
-			x[r*l.Cols+c] = value[from.data[r/4*l.Cols+c]>>(6-2*(r%4))&3]
-		}
-	}
 }

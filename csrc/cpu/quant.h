@@ -7,6 +7,11 @@
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")
 #endif
 
+#if defined(__clang__)
+#define quant_UNROLL
+#else
+#define quant_UNROLL _Pragma("GCC unroll 8")
+#endif
 #define W f32_W
 #define V f32_v
 
@@ -40,11 +45,11 @@ IN float quant_look(const float *x, int64_t n, int *odd) {
   return quant_most(&s);
 }
 
-// Returns the largest magnitude of a block of 32. Whether a number is not finite stays in s.
-IN float quant_block(const float *x, quant_seen *s) {
+// Returns the largest magnitude of a block of n numbers, a multiple of W. Whether a number is not finite stays in s.
+IN float quant_block(const float *x, int64_t n, quant_seen *s) {
   for (int k = 0; k < 4; k++)
     s->most[k] = f32_zero();
-  for (int i = 0; i < 32; i += W)
+  for (int64_t i = 0; i < n; i += W)
     quant_see(s, i / W % 4, f32_load(x + i));
   return quant_most(s);
 }
@@ -89,6 +94,18 @@ IN quant_u8 quant_field(quant_u8 v, int shift) {
   return v - ((v & v >> 1) << 1) - 1;
 }
 
+// Returns the largest magnitude of n numbers.
+IN float quant_any(const float *x, int64_t n, int *odd) {
+  int64_t i = n / (4 * W) * (4 * W);
+  float most = quant_look(x, i, odd);
+  for (; i < n; i++) {
+    float a = x[i] < 0 ? -x[i] : x[i];
+    *odd |= !(a - a == 0);
+    most = a > most ? a : most;
+  }
+  return most;
+}
+
 // Stores sixteen signed bytes times d.
 IN void quant_scaled(quant_u8 v, V d, float *x) {
   int8_t q[16];
@@ -103,19 +120,12 @@ IN void quant_scaled(quant_u8 v, V d, float *x) {
 // The largest magnitude of single numbers, and 1 if one is not finite.
 EXPORT(quant_largest) {
   const float *x = w[0].p;
-  int64_t n = w[2].i, i = n / (4 * W) * (4 * W);
   double *to = w[3].p;
   int odd = 0;
-  float most = quant_look(x, i, &odd);
-  for (; i < n; i++) {
-    float a = x[i] < 0 ? -x[i] : x[i];
-    odd |= !(a - a == 0);
-    most = a > most ? a : most;
-  }
-  to[0] = most, to[1] = odd;
+  to[0] = quant_any(x, w[2].i, &odd), to[1] = odd;
 }
 
-// Groups of 4n numbers in n bytes, the first n in the top bits. More words: the bytes of a group, the scale, the magnitudes from
+// Groups of 4n numbers in n bytes, the first n in the top bits. More words: the bytes of a group, which the encoder needs as a multiple of 16, the scale, the magnitudes from
 // which a number is not zero and up to which it is odd.
 EXPORT(quant_interleaved_encode) {
   const float *x = w[0].p;
@@ -139,11 +149,19 @@ EXPORT(quant_interleaved_decode) {
   float *x = w[0].p;
   const uint8_t *data = w[1].p;
   int64_t n = w[4].i;
-  V d = f32_set((float)w[5].f);
-  for (int64_t g = 0; g < w[2].i; g++, x += 4 * n, data += n)
-    for (int64_t b = 0; b < n; b += 16)
+  float scale = (float)w[5].f;
+  V d = f32_set(scale);
+  for (int64_t g = 0; g < w[2].i; g++, x += 4 * n, data += n) {
+    int64_t b = 0;
+    for (; b + 16 <= n; b += 16)
       for (int k = 0; k < 4; k++)
         quant_scaled(quant_field(quant_bytes(data + b), 6 - 2 * k), d, x + k * n + b);
+    for (; b < n; b++)
+      for (int k = 0; k < 4; k++) {
+        int c = data[b] >> (6 - 2 * k) & 3;
+        x[k * n + b] = (float)(c == 3 ? 0 : c - 1) * scale;
+      }
+  }
 }
 
 // TQ2_0.
@@ -237,7 +255,7 @@ EXPORT(quant_tq1_decode) {
   }
 }
 
-// Q4_0: the first number of the largest magnitude becomes -8.
+// Q4_0: the first number of the largest magnitude becomes -8. It is the largest or the least number; only where both have that magnitude, the first is searched.
 EXPORT(quant_q4_encode) {
   const float *x = w[0].p;
   uint8_t *data = w[1].p, q[32];
@@ -245,13 +263,24 @@ EXPORT(quant_q4_encode) {
   int odd = 0;
   quant_seen s = quant_start();
   for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
-    float most = quant_block(x, &s), top = 0;
-    odd |= !(most < 65520.0f * 8);
-    uint32_t below = 0;
-    for (int i = 0; i < 32; i += W)
-      below |= (uint32_t)f32_lessbits(quant_size(f32_load(x + i)), f32_set(most)) << i;
-    if (most > 0 && ~below)
-      top = x[__builtin_ctz(~below)];
+    V high = f32_load(x), low = f32_sub(f32_zero(), high);
+    s.odd[0] = f32_fma(high, f32_zero(), s.odd[0]);
+    for (int i = W; i < 32; i += W) {
+      V v = f32_load(x + i);
+      high = f32_max(high, v);
+      low = f32_max(low, f32_sub(f32_zero(), v));
+      s.odd[i / W % 4] = f32_fma(v, f32_zero(), s.odd[i / W % 4]);
+    }
+    float most = f32_largest(high), least = -f32_largest(low), top = most > -least ? most : least;
+    odd |= !(-65520.0f * 8 < top && top < 65520.0f * 8);
+    if (most == -least)
+      for (int i = 0; i < 32; i += W) {
+        unsigned below = f32_lessbits(quant_size(f32_load(x + i)), f32_set(most)), all = (1u << W) - 1;
+        if (most == 0 || below != all) {
+          top = most == 0 ? 0 : x[i + __builtin_ctz(~below)];
+          break;
+        }
+      }
     float d = top / -8;
     V r = f32_set(quant_reciprocal(d));
     for (int i = 0; i < 32; i += W)
@@ -287,7 +316,7 @@ EXPORT(quant_q8_encode) {
   int odd = 0;
   quant_seen s = quant_start();
   for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 34) {
-    float d = quant_block(x, &s) / 127;
+    float d = quant_block(x, 32, &s) / 127;
     odd |= !(d < 65520);
     V r = f32_set(quant_reciprocal(d));
     for (int i = 0; i < 32; i += W) {
@@ -309,6 +338,220 @@ EXPORT(quant_q8_decode) {
   }
 }
 
+// Bytes: groups of n numbers, and a scale for each. More words: n, the scales.
+EXPORT(quant_bytes_encode) {
+  const float *x = w[0].p;
+  uint8_t *data = w[1].p;
+  int64_t n = w[4].i;
+  float *scales = w[5].p;
+  V up = f32_set(0x1.fffffep-2f), down = f32_set(-0x1.fffffep-2f);
+  int odd = 0;
+  for (int64_t g = 0; g < w[2].i; g++, x += n, data += n) {
+    float d = quant_any(x, n, &odd) / 127, one = quant_reciprocal(d);
+    V r = f32_set(one);
+    int64_t i = 0;
+    for (; i + W <= n; i += W) {
+      V y = f32_mul(f32_load(x + i), r);
+      f32_put8(data + i, f32_add(y, f32_less(y, f32_zero(), down, up)));
+    }
+    for (; i < n; i++) {
+      float y = x[i] * one;
+      data[i] = (uint8_t)(int8_t)(y + (y < 0 ? -0x1.fffffep-2f : 0x1.fffffep-2f));
+    }
+    scales[g] = d;
+  }
+  *(double *)w[3].p = odd;
+}
+
+EXPORT(quant_bytes_decode) {
+  float *x = w[0].p;
+  const int8_t *data = w[1].p;
+  int64_t n = w[4].i;
+  const float *scales = w[5].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += n, data += n) {
+    V d = f32_set(scales[g]);
+    int64_t i = 0;
+    for (; i + W <= n; i += W)
+      f32_store(x + i, f32_mul(f32_from_i8(data + i), d));
+    for (; i < n; i++)
+      x[i] = (float)data[i] * scales[g];
+  }
+}
+
+// Q4_K: codes times a scale, less a minimum; both have factors of 6 bits.
+EXPORT(quant_q4k_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, data += 144) {
+    float scale = quant_half(data), least = quant_half(data + 2);
+    const uint8_t *f = data + 4;
+    quant_UNROLL for (int j = 0; j < 8; j++) {
+      int by = j < 4 ? f[j] & 63 : (f[j + 4] & 15) | f[j - 4] >> 6 << 4, down = j < 4 ? f[j + 4] & 63 : f[j + 4] >> 4 | f[j] >> 6 << 4;
+      V d = f32_set(scale * (float)by), m = f32_set(least * (float)down);
+      for (int i = 0; i < 32; i += 16, x += 16) {
+        quant_u8 v = quant_bytes(data + 16 + j / 2 * 32 + i);
+        int8_t q[16];
+        v = j % 2 ? v >> 4 : v & 15;
+        memcpy(q, &v, 16);
+        for (int k = 0; k < 16; k += W)
+          f32_store(x + k, f32_sub(f32_mul(f32_from_i8(q + k), d), m));
+      }
+    }
+  }
+}
+
+// Q6_K: a scale with a factor of 8 bits for 16 numbers.
+EXPORT(quant_q6k_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, data += 210) {
+    float scale = quant_half(data + 208);
+    const int8_t *factor = (const int8_t *)data + 192;
+    for (int half = 0; half < 2; half++)
+      quant_UNROLL for (int k = 0; k < 4; k++)
+        quant_UNROLL for (int i = 0; i < 32; i += 16, x += 16) {
+          quant_u8 low = quant_bytes(data + 64 * half + k % 2 * 32 + i), high = quant_bytes(data + 128 + 32 * half + i);
+          low = k / 2 ? low >> 4 : low & 15;
+          quant_scaled((low | (high >> 2 * k & 3) << 4) - 32, f32_set(scale * (float)*factor++), x);
+        }
+  }
+}
+
+// Blocks of n numbers with two bits each, four in a byte, the first in the low bits, and scales apart. More words: n, the scales, the four levels, the
+// kind, 1 if a block has the code of zero behind its scale, too.
+enum { quant_TRITS, quant_FROM_TWO, quant_HALVES, quant_LEVELS, quant_EVEN };
+
+// The code of zero for levels that are whole numbers, and a size of codes up to which sums of them are exact.
+enum { quant_ZERO = 2, quant_LARGE = 1 << 20 };
+
+// The nearest whole number, halves away from zero. far has the largest magnitude so far.
+IN V quant_away(V x, V *far) {
+  V a = quant_size(x), r = f32_near(a);
+  *far = f32_max(*far, a);
+  r = f32_add(r, f32_less(f32_sub(a, r), f32_set(0.5f), f32_zero(), f32_set(1)));
+  return f32_less(x, f32_zero(), f32_sub(f32_zero(), r), r);
+}
+
+// The codes of W numbers.
+IN V quant_quarters(V x, int kind, float scale, float zero, const float *level, V *far) {
+  V one = f32_set(1), half = f32_set(0.5f);
+  if (kind <= quant_FROM_TWO) {
+    V q = quant_trits(f32_add(x, x), f32_set(scale), f32_set(-scale));
+    return kind == quant_TRITS ? q : f32_add(q, one);
+  }
+  V y = f32_div(x, f32_set(scale)), q = f32_zero();
+  if (kind == quant_HALVES)
+    return f32_less(half, y, one, f32_less(y, f32_set(-0.5f), f32_set(3), q));
+  if (kind == quant_EVEN)
+    return f32_min(f32_max(f32_add(quant_away(y, far), f32_set(zero)), f32_zero()), f32_set(3));
+  V best = quant_size(f32_sub(y, f32_set(level[0])));
+  for (int c = 1; c < 4; c++) {
+    V d = quant_size(f32_sub(y, f32_set(level[c])));
+    q = f32_less(d, best, f32_set((float)c), q);
+    best = f32_min(d, best);
+  }
+  return q;
+}
+
+IN void quant_quarter(const simd_word *w, int kind, int64_t n, int64_t range) {
+  const float *x = w[0].p, *level = w[6].p;
+  uint8_t *data = w[1].p;
+  float *scales = w[5].p;
+  V far = f32_zero();
+  quant_seen s = quant_start();
+  int odd = 0;
+  for (int64_t g = 0; g < w[2].i; g++, x += n, data += n / 4, scales += 1 + range) {
+    float most = quant_block(x, n, &s), scale = most == 0 ? 1 : most, zero = quant_ZERO;
+    if (kind == quant_HALVES || kind == quant_LEVELS)
+      scale = most <= 1e-8f ? 1 : most / 1.5f;
+    if (range) {
+      V high = f32_load(x), low = f32_sub(f32_zero(), high);
+      for (int64_t i = W; i < n; i += W) {
+        high = f32_max(high, f32_load(x + i));
+        low = f32_max(low, f32_sub(f32_zero(), f32_load(x + i)));
+      }
+      float least = -f32_largest(low);
+      if (least == 0) { // which zero it is matters
+        least = 0;
+        for (int64_t i = 0; i < n; i++)
+          least = x[i] == 0 && __builtin_signbit(x[i]) ? x[i] : least;
+      }
+      scale = (f32_largest(high) - least) / 3;
+      scale = scale == 0 ? 1 : scale;
+      zero = -least / scale;
+      int exact = -quant_LARGE < zero && zero < quant_LARGE;
+      float whole = (float)(int32_t)(exact ? zero : 0), rest = zero - whole; // halves away from zero, with its sign
+      odd |= !exact;
+      scales[1] = zero = __builtin_copysignf(whole + (float)((rest >= 0.5f) - (rest <= -0.5f)), zero);
+    }
+    odd |= !(scale - scale == 0);
+    scales[0] = scale;
+    for (int64_t i = 0; i < n; i += 4 * W) {
+      V q[4];
+      for (int k = 0; k < 4; k++)
+        q[k] = i + k * W < n ? quant_quarters(f32_load(x + i + k * W), kind, scale, zero, level, &far) : f32_zero();
+      for (int k = 0; k < 4; k += 2)
+        q[k] = f32_fma(f32_odds(q[k], q[k + 1]), f32_set(4), f32_evens(q[k], q[k + 1]));
+      q[0] = f32_fma(f32_odds(q[0], q[2]), f32_set(16), f32_evens(q[0], q[2]));
+      if (i + 4 * W <= n) {
+        f32_put8(data + i / 4, q[0]);
+      } else { // a half
+        uint8_t last[W];
+        f32_put8(last, q[0]);
+        memcpy(data + i / 4, last, W / 2);
+      }
+    }
+  }
+  *(double *)w[3].p = odd | quant_odd(&s) | !(f32_largest(far) < quant_LARGE);
+}
+
+EXPORT(quant_quarter_encode) {
+  int64_t n = w[4].i;
+  switch (w[7].i & 255) {
+  case quant_TRITS: return n == 128 ? quant_quarter(w, quant_TRITS, 128, 0) : quant_quarter(w, quant_TRITS, 32, 0);
+  case quant_FROM_TWO: return quant_quarter(w, quant_FROM_TWO, 32, 0);
+  case quant_HALVES: return quant_quarter(w, quant_HALVES, 32, 0);
+  case quant_LEVELS: return n == 128 ? quant_quarter(w, quant_LEVELS, 128, 0) : quant_quarter(w, quant_LEVELS, 64, 0);
+  default: return quant_quarter(w, quant_EVEN, n, w[7].i >> 8);
+  }
+}
+
+typedef uint32_t quant_u32 __attribute__((vector_size(4 * W)));
+typedef int32_t quant_i32 __attribute__((vector_size(4 * W)));
+
+EXPORT(quant_quarter_decode) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  const float *scales = w[5].p, *level = w[6].p;
+  int64_t n = w[4].i, range = w[7].i >> 8, even = (w[7].i & 255) == quant_EVEN;
+  uint32_t left[16];
+  for (uint32_t i = 0; i < 16; i++)
+    left[i] = 30 - 2 * i;
+  for (int64_t g = 0; g < w[2].i; g++, scales += 1 + range) {
+    float zero = range ? scales[1] : even ? quant_ZERO : 0;
+    quant_u32 value[4]; // of the codes, and how those differ that a bit tells apart
+    for (int c = 0; c < 4; c++) {
+      V v = f32_set((level[c] - zero) * scales[0]);
+      memcpy(value + c, &v, sizeof v);
+    }
+    value[1] ^= value[0], value[3] ^= value[2];
+    for (int64_t i = 0; i < n; i += 16, data += 4, x += 16) {
+      uint32_t word;
+      memcpy(&word, data, 4);
+      for (int k = 0; k < 16; k += W) {
+        quant_u32 at;
+        memcpy(&at, left + k, sizeof at);
+        quant_u32 code = ((quant_u32){0} + word) << at; // in the top bits
+        quant_u32 first = (quant_u32)((quant_i32)(code << 1) >> 31), second = (quant_u32)((quant_i32)code >> 31);
+        quant_u32 low = value[0] ^ (first & value[1]), high = value[2] ^ (first & value[3]);
+        low ^= second & (low ^ high);
+        memcpy(x + k, &low, sizeof low);
+      }
+    }
+  }
+}
+
+#undef quant_UNROLL
 #undef W
 #undef V
 #if !defined(__clang__)

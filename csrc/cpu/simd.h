@@ -85,6 +85,12 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_QUANT_Q4_DECODE, quant_q4_decode) \
   F(SIMD_QUANT_Q8_ENCODE, quant_q8_encode) \
   F(SIMD_QUANT_Q8_DECODE, quant_q8_decode) \
+  F(SIMD_QUANT_BYTES_ENCODE, quant_bytes_encode) \
+  F(SIMD_QUANT_BYTES_DECODE, quant_bytes_decode) \
+  F(SIMD_QUANT_Q4K_DECODE, quant_q4k_decode) \
+  F(SIMD_QUANT_Q6K_DECODE, quant_q6k_decode) \
+  F(SIMD_QUANT_QUARTER_ENCODE, quant_quarter_encode) \
+  F(SIMD_QUANT_QUARTER_DECODE, quant_quarter_decode) \
   F(SIMD_W2A8, w2a8) \
   F(SIMD_W2A8_FOUR, w2a8_four) \
   F(SIMD_W2A8_ROWS, w2a8_rows) \

@@ -85,6 +85,12 @@ const (
 	QuantQ4Decode
 	QuantQ8Encode
 	QuantQ8Decode
+	QuantBytesEncode
+	QuantBytesDecode
+	QuantQ4KDecode
+	QuantQ6KDecode
+	QuantQuarterEncode
+	QuantQuarterDecode
 )
 
 // Here reports whether this build contains the functions of the set.

@@ -109,6 +109,12 @@ const (
 	QuantQ4Decode          Op = C.SIMD_QUANT_Q4_DECODE
 	QuantQ8Encode          Op = C.SIMD_QUANT_Q8_ENCODE
 	QuantQ8Decode          Op = C.SIMD_QUANT_Q8_DECODE
+	QuantBytesEncode       Op = C.SIMD_QUANT_BYTES_ENCODE
+	QuantBytesDecode       Op = C.SIMD_QUANT_BYTES_DECODE
+	QuantQ4KDecode         Op = C.SIMD_QUANT_Q4K_DECODE
+	QuantQ6KDecode         Op = C.SIMD_QUANT_Q6K_DECODE
+	QuantQuarterEncode     Op = C.SIMD_QUANT_QUARTER_ENCODE
+	QuantQuarterDecode     Op = C.SIMD_QUANT_QUARTER_DECODE
 )
 
 // Here reports whether this build contains the functions of the set.

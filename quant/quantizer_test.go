@@ -422,3 +422,80 @@ func TestQuantizerNames(t *testing.T) {
 	_, err := NewQuantizer(dev, QuantizerOptions{Codecs: "CudaKernel"})
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 }
+
+// The self-validation of the specification: products of a_i = (i mod 3) - 1 and b_i = i mod 2, on every device, with an error of at most a millionth of the magnitudes that are added.
+func TestSelfValidation(t *testing.T) {
+	devices(t, func(t *testing.T, dev *runtime.Device) {
+		q, err := NewQuantizer(dev, QuantizerOptions{})
+		require.NoError(t, err)
+		defer q.Close()
+		for _, s := range [][3]int{{64, 64, 64}, {256, 256, 256}, {1024, 1024, 1024}, {2048, 1024, 512}} {
+			rows, n, k := s[0], s[1], s[2]
+			if slow := dev.Info().ID != hostName || dev.Session().Config().CPUKernels == "go"; k > 256 && (slow || testing.Short()) {
+				continue // the same sizes take seconds there
+			}
+			a, b := make([]float32, n*k), make([]float32, rows*k)
+			for i := range a {
+				a[i] = float32(i%3 - 1)
+			}
+			for i := range b {
+				b[i] = float32(i % 2)
+			}
+			m, err := Pack(Layout{Format: I2SB, Rows: n, Cols: k}, a)
+			require.NoError(t, err)
+			w, err := q.Prepare(t.Context(), m)
+			require.NoError(t, err)
+			y := make([]float32, rows*n)
+			require.NoError(t, w.Mul(t.Context(), y, b, rows))
+			require.NoError(t, w.Close())
+			for i, v := range y { // k is even, so that all rows of b are 0, 1, 0, 1 and so on
+				want, size := 0, 0
+				if i >= n {
+					if v != y[i%n] {
+						t.Fatalf("%v: result %d is %v, not %v", s, i, v, y[i%n])
+					}
+					continue
+				}
+				for j := 1; j < k; j += 2 {
+					c := (i*k+j)%3 - 1
+					want, size = want+c, size+c*c
+				}
+				require.InDelta(t, want, v, 1e-6*float64(size), "%v: result %d", s, i)
+			}
+		}
+	})
+}
+
+// Five matrices of 10 MB, encoded, decoded and multiplied, leave nothing on the device and less than a megabyte on the host.
+func TestNothingLeft(t *testing.T) {
+	q, dev := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
+	const n, k = 2500, 1024
+	x, y, z := ternaryRows(rand.New(rand.NewPCG(19, 20)), 1, n*k), make([]float32, n*k), make([]float32, n)
+	require.NoError(t, Ternary(x, x, 0.5)) // which 16 bits have
+	heap := func() int64 {
+		var s goruntime.MemStats
+		goruntime.GC()
+		goruntime.GC() // also what a sync.Pool had
+		goruntime.ReadMemStats(&s)
+		return int64(s.HeapAlloc)
+	}
+	round := func() {
+		m, err := New(Layout{Format: TQ20, Rows: n, Cols: k})
+		require.NoError(t, err)
+		require.NoError(t, q.Encode(t.Context(), m, x))
+		require.NoError(t, q.Decode(t.Context(), y, m))
+		w, err := q.Prepare(t.Context(), m)
+		require.NoError(t, err)
+		require.NoError(t, w.Mul(t.Context(), z, x[:k], 1))
+		require.NoError(t, w.Close())
+		require.NoError(t, dev.Sync(t.Context()))
+	}
+	round() // what is made once
+	live, before := dev.Stats().Live, heap()
+	for range 5 {
+		round()
+	}
+	assert.Equal(t, live, dev.Stats().Live)
+	assert.LessOrEqual(t, heap()-before, int64(1<<20))
+	assert.True(t, slices.Equal(x, y))
+}

@@ -514,7 +514,7 @@ func TestLikeGo(t *testing.T) {
 	}
 	everyProvider(t, func(t *testing.T, v *provider) {
 		for _, l := range append(slices.Clone(layouts), Layout{Format: I2SM3, Rows: 8, Cols: 1}) {
-			for _, cols := range []int{1, 15, 16, 17, 31, 63, 64, 127, 300, 1000} {
+			for _, cols := range []int{1, 17, 64, 127, 300} {
 				l.Cols = cols
 				l, err := l.Padded()
 				require.NoError(t, err)
@@ -529,7 +529,7 @@ func TestLikeGo(t *testing.T) {
 					want, err := New(l)
 					require.NoError(t, err)
 					if !l.Format.ReadOnly() {
-						if (l.Format == Q4K || l.Format == Q6K) && cols > 300 {
+						if (l.Format == Q4K || l.Format == Q6K) && cols > 1 {
 							continue // Go encodes them
 						}
 						was, is := encodeBy(plain, want, x), encodeBy(v, got, x)

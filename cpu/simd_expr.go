@@ -22,7 +22,7 @@ func init() {
 const exprWords, instructionWords = 9, 4
 
 // exprLinks is how many operations a chain of csrc/cpu/expr.h has at most.
-const exprLinks = 64
+const exprLinks = 128
 
 // A program that needs more than exprStack bytes gets memory of the device: threads of programs may have small stacks.
 const exprStack = 96 << 10

@@ -124,16 +124,25 @@ func TestChainsOfExpressions(t *testing.T) {
 			}
 			values := []*expr.Expr{expr.Input(0, typ), expr.Input(1, typ)}
 			last := expr.Apply(expr.Add, values...)
-			for range 1 + r.IntN(5) {
-				e, op := values[r.IntN(2)], ops[r.IntN(len(ops))]
+			several, before := r.IntN(2) == 0, values // chains that read the results of others
+			for range 1 + r.IntN(9) {
+				e, op := before[r.IntN(len(before))], ops[r.IntN(len(ops))]
 				for _, x := range []*expr.Expr{expr.Apply(op, last, e), expr.Apply(op, e, last), expr.Apply(op, last)} {
 					if x.Err() == nil {
 						last = x
 						break
 					}
 				}
+				if several {
+					before = append(slices.Clip(before), last)
+				}
 			}
 			outs := []*expr.Expr{last}
+			if several {
+				for range r.IntN(3) {
+					outs = append(outs, before[2+r.IntN(len(before)-2)])
+				}
+			}
 			if r.IntN(2) == 0 { // also an input as it is, behind or in front
 				outs = slices.Insert(outs, r.IntN(2), values[r.IntN(2)])
 			}

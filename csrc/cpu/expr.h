@@ -195,17 +195,18 @@ static int expr_chains(const expr_instruction *in) {
   return 0;
 }
 
-typedef void expr_chain(const void *a, int64_t advance, const expr_link *links, int64_t count, void *to, int64_t n, int past);
+typedef void expr_chain(const expr_strip *strips, int64_t count, const expr_next *ahead, int64_t n);
 static expr_chain *const expr_chains_of[] = {
     [CLASS_F32] = f32_expr_chain, [CLASS_F64] = f64_expr_chain, [CLASS_I32] = u32_expr_chain,   [CLASS_I64] = u64_expr_chain, [CLASS_U32] = u32_expr_chain,
     [CLASS_U64] = u64_expr_chain, [CLASS_F16] = f16_expr_chain, [CLASS_BF16] = bf16_expr_chain, [CLASS_U8] = u8_expr_chain,   [CLASS_U16] = u16_expr_chain,
 };
 
-enum { EXPR_LINKS = 64 };
+// How many operations a chain has at most, or several together; how many chains and stores are computed together, and for how many operands they fetch.
+enum { EXPR_LINKS = 128, EXPR_STRIPS = 32, EXPR_STREAMS = 15, EXPR_NEAR = 2 << 20 };
 
-// expr_link_up makes the links of the chain that begins with in. Registers below fixed have the same number in all
-// of their elements.
-static void expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant) {
+// expr_link_up returns the strip of the chain that begins with in, and makes its links. Registers that are constant have the same eight
+// vectors for all elements.
+static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant) {
   for (int64_t k = 0; k < in->links; k++) {
     const expr_instruction *x = in + k;
     int second = k > 0 && x->a != x[-1].dst;
@@ -213,6 +214,7 @@ static void expr_link_up(const expr_instruction *in, expr_link *links, char *con
     int64_t code = k > 0 && x->code == EXPR_MUL && x->a == x->b ? CHAIN_SQUARE : x->code | (second && ordered ? CHAIN_SECOND : 0);
     links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1};
   }
+  return (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .links = links, .count = in->links};
 }
 
 static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n, const expr_ahead *ahead) {
@@ -297,6 +299,8 @@ EXPORT(expr) {
   expr_next *ahead = (expr_next *)end;
   int64_t stores = 0;
   expr_link links[EXPR_LINKS];
+  expr_strip strips[EXPR_STRIPS];
+  expr_next streams[EXPR_STREAMS + 1];
   char constant[EXPR_REGISTERS] = {0};
   l.dense = dense;
   for (int64_t slot = 0; slot < l.operands; slot++)
@@ -326,14 +330,30 @@ EXPORT(expr) {
   if (result == end[-1].a && (last->links || !w[7].i) && last->code != EXPR_LOAD && last->code != EXPR_STORE && last->code != EXPR_CAST &&
       expr_as_is(end - 1) && class_size(last->to) == class_size(end[-1].type))
     direct = last;
-  // A program that is loads, at most a chain, and one store does many tiles at a time.
-  int64_t tile = stores == 1 && expr_as_is(end - 1) ? EXPR_TILE * 256 : EXPR_TILE;
-  for (const expr_instruction *in = list + once; in < end - 1; in++)
-    if (in == direct && in->links)
-      break;
-    else if (in->code != EXPR_LOAD || !expr_as_is(in) || (l.operand[in->bits.i * (2 + l.rank) + 1 + l.rank].i == 0 && (in->dst == end[-1].a || expr_short(in))))
-      tile = EXPR_TILE; // also where an element that is repeated is stored or widened
-  if (constant[end[-1].a])
+  // A program that is loads, chains of one class, and stores of what they compute does many tiles at a time, and so does one that is a load and a store.
+  int64_t tile = EXPR_TILE * 256, chains = 0, operations = 0;
+  const expr_instruction *chain = NULL;
+  char loaded[EXPR_REGISTERS] = {0};
+  for (const expr_instruction *in = list + once; in < end; in++)
+    if (in->links) {
+      chain = chain ? chain : in;
+      chains++, operations += in->links;
+      in += in->links - 1;
+      loaded[in->dst] = 0;
+      if (expr_chains_of[in->type] != expr_chains_of[chain->type])
+        tile = EXPR_TILE;
+    } else if (in->code == EXPR_LOAD) {
+      int repeated = l.operand[in->bits.i * (2 + l.rank) + 1 + l.rank].i == 0;
+      loaded[in->dst] = repeated ? 2 : 1;
+      if (!expr_as_is(in) || (repeated && expr_short(in)))
+        tile = EXPR_TILE;
+    } else if (in->code != EXPR_STORE || !expr_as_is(in) || constant[in->a] || (loaded[in->a] && (chains || stores > 1 || loaded[in->a] == 2)))
+      tile = EXPR_TILE;
+  int64_t bytes = 8 * l.operands; // of the operands, as if all were of 8 bytes
+  for (int64_t j = 0; j < l.rank; j++)
+    bytes *= l.dims[j].i;
+  int far = bytes > EXPR_NEAR; // they do not lie in the second-level cache
+  if (operations > EXPR_LINKS || chains + stores > EXPR_STRIPS)
     tile = EXPR_TILE;
   // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
   for (int64_t j = count - stores, k; stores > 1 && j < count; j++) {
@@ -367,28 +387,63 @@ EXPORT(expr) {
       if (!expr_side(&l, slot, 1, &place, lo, whole) && !expr_repeats(&l, slot, &place, whole))
         whole = EXPR_TILE;
     n = n < EXPR_TILE ? n : whole < EXPR_TILE ? EXPR_TILE : whole;
+    if (n > EXPR_TILE && chains) {
+      expr_link *link = links;
+      expr_strip *strip = strips;
+      expr_next *fetch = streams;
+      for (const expr_instruction *in = list + once; in < end; in++) {
+        int64_t size = type_size[in->elem], slot = in->bits.i;
+        if (in->links) {
+          const expr_instruction *store = NULL;
+          *strip = expr_link_up(in, link, reg, constant);
+          link += in->links, in += in->links - 1;
+          for (const expr_instruction *x = end - 1; in + 1 == end - stores && x > in; x--) // the last chain writes directly to an output
+            store = x->a == in->dst ? x : store;
+          strip->to = store ? expr_side(&l, store->bits.i, type_size[store->elem], &place, lo, n) : home[in->dst];
+          strip->step = store ? -1 : 0;
+          strip->past = store && w[7].i && ((uintptr_t)strip->to & 63) == 0;
+          reg[in->dst] = strip->to, constant[in->dst] = !store;
+          strip++;
+        } else if (in->code == EXPR_LOAD) {
+          char *p = expr_side(&l, slot, size, &place, lo, n);
+          constant[in->dst] = !p;
+          if (!p) { // an element that is repeated, beside the place of a chain's result
+            p = home[in->dst] + 512;
+            expr_fill(size, p, expr_bits(expr_at(&l, slot, size, &place), size), 512 / size);
+          } else if (chains > 1 && far && fetch < streams + EXPR_STREAMS)
+            *fetch++ = (expr_next){p + CHAIN_AHEAD, size};
+          reg[in->dst] = p;
+        } else {
+          char *p = expr_side(&l, slot, size, &place, lo, n);
+          if (p != reg[in->a])
+            *strip++ = (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .to = p, .step = -1, .past = w[7].i && ((uintptr_t)p & 63) == 0};
+        }
+      }
+      fetch->at = NULL;
+      expr_chains_of[chain->type](strips, strip - strips, streams, n);
+      continue;
+    }
     for (const expr_instruction *in = list + once; in < end; in++) {
       int64_t size = type_size[in->elem], slot = in->bits.i;
       if (in->links) {
         const expr_instruction *to = in + in->links - 1;
         char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
-        int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
-        p = p ? p : home[to->dst];
         int64_t eight = 512 / class_size(in->type), padded = (n + eight - 1) / eight * eight; // as many numbers as eight registers have, or twice as many
-        expr_link_up(in, links, reg, constant);
-        expr_chains_of[in->type](reg[in->a], constant[in->a] ? 0 : -1, links, in->links, p, padded, past);
-        reg[to->dst] = p;
+        *strips = expr_link_up(in, links, reg, constant);
+        strips->past = p && w[7].i && ((uintptr_t)p & 63) == 0;
+        strips->to = p = p ? p : home[to->dst];
+        strips->step = -1;
+        expr_chains_of[in->type](strips, 1, &(expr_next){.at = NULL}, padded);
+        reg[to->dst] = p, constant[to->dst] = 0;
         in = to;
       } else if (in->code == EXPR_LOAD) {
         char *p = expr_side(&l, slot, size, &place, lo, n);
         int as_is = expr_as_is(in);
         ahead[in - list] = (expr_next){p ? p + EXPR_TILE * size : NULL, size};
-        int repeats = !p && expr_repeats(&l, slot, &place, n);
-        constant[in->dst] = repeats && n > EXPR_TILE; // otherwise a chain may store its results there
-        if (repeats) {
-          uint64_t bits = expr_bits(expr_at(&l, slot, size, &place), size);
+        constant[in->dst] = 0;
+        if (!p && expr_repeats(&l, slot, &place, n)) {
           p = as_is ? home[in->dst] : raw;
-          expr_fill(size, p, bits, n > EXPR_TILE ? 512 / size : EXPR_TILE); // chains read the same eight registers again and again
+          expr_fill(size, p, expr_bits(expr_at(&l, slot, size, &place), size), EXPR_TILE);
         } else if (!p || in->copied) {
           p = as_is ? home[in->dst] : raw;
           expr_move(&l, slot, size, place, n, p, 0);

@@ -46,13 +46,25 @@ IN void f32_gelus_of(f32_v *x, int n) {
 IN void f64_gelus_of(f64_v *x, int n) { TOGETHER(n) x[k] = f64_gelu(x[k]); }
 
 // Operations in chains, each of which takes the result of the one before it. The numbers of eight registers go
-// through the whole chain before the next eight, so that results of single operations are never stored. A chain of one operation
+// through the whole chain before the next eight, so that results of single operations are never stored. Several chains, of which later ones read the
+// results of earlier ones, do so too: the eight registers of a result wait in the first-level cache for these. A chain of one operation
 // has a loop of its own: it does not decode, and reads and writes memory in order rather than in bursts of eight registers.
 typedef struct {
   int64_t code;      // an operation; with CHAIN_SECOND the result of the one before it is its second operand
   const void *other; // its other operand
   int64_t advance;   // all bits set, or 0 if the other operand is the same in each tile
 } expr_link;
+typedef struct {
+  const void *from; // the first operand of the first operation
+  int64_t advance;  // as in a link
+  const expr_link *links;
+  int64_t count; // of operations; without one, from is copied
+  void *to;
+  int64_t step; // all bits set, or 0 if the next eight registers are written over these
+  int past;
+} expr_strip;
+// How many bytes before it is read memory is fetched for several chains, whose reads processors foresee badly: one instruction reads several operands.
+enum { CHAIN_AHEAD = 1024 };
 enum { CHAIN_SECOND = 256, CHAIN_SQUARE = EXPR_END }; // the result of the one before it times itself
 
 // The result is that of the second operand for zeros of both signs, and a NaN if an operand is.
@@ -187,21 +199,27 @@ OPERAND(bf16)
   UNSWITCHED static void S##_expr_alone(int64_t code, const E *a, const E *b, A##_v number, E *q, int64_t n, int past) { \
     switch (code) { OPERATIONS(S, A, ALONE, ALONE_SECOND, ALONE_FUNCTION, ALONE_OTHER) }           \
   }                                                                                                \
-  static void S##_expr_chain(const void *a, int64_t advance, const expr_link *l, int64_t count, void *to, int64_t n, int past) { \
-    E *q = to;                                                                                     \
-    if (count == 1 && advance) {                                                                   \
-      S##_expr_alone(l->code, a, l->advance ? l->other : NULL, S##_operand(l->other, 0, 0, 0), q, n, past); \
+  static void S##_expr_chain(const expr_strip *strips, int64_t count, const expr_next *ahead, int64_t n) { \
+    const expr_link *l = strips->links;                                                            \
+    if (count == 1 && strips->count == 1 && strips->advance) {                                     \
+      S##_expr_alone(l->code, strips->from, l->advance ? l->other : NULL, S##_operand(l->other, 0, 0, 0), strips->to, n, strips->past); \
       return;                                                                                      \
     }                                                                                              \
     for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
-      A##_v r[8];                                                                                  \
-      EIGHT r[k] = S##_operand(a, advance, i, k);                                                  \
-      for (const expr_link *x = l; x < l + count; x++) {                                           \
-        const void *b = x->other;                                                                  \
-        int64_t other = x->advance;                                                                \
-        switch (x->code) { OPERATIONS(S, A, LINK, LINK_SECOND, LINK_FUNCTION, LINK_OTHER) }        \
+      for (const expr_next *x = ahead; x->at; x++)                                                 \
+        for (int64_t at = i * x->size; at < (i + 8 * A##_W) * x->size; at += 64)                   \
+          __builtin_prefetch(x->at + at);                                                          \
+      for (const expr_strip *s = strips; s < strips + count; s++) {                                \
+        E *q = (E *)s->to + (i & s->step);                                                         \
+        A##_v r[8];                                                                                \
+        EIGHT r[k] = S##_operand(s->from, s->advance, i, k);                                       \
+        for (const expr_link *x = s->links; x < s->links + s->count; x++) {                        \
+          const void *b = x->other;                                                                \
+          int64_t other = x->advance;                                                              \
+          switch (x->code) { OPERATIONS(S, A, LINK, LINK_SECOND, LINK_FUNCTION, LINK_OTHER) }      \
+        }                                                                                          \
+        EIGHT S##_send(q + k * A##_W, r[k], s->past);                                              \
       }                                                                                            \
-      EIGHT S##_send(q + i + k * A##_W, r[k], past);                                               \
     }                                                                                              \
   }
 CHAIN(f32, f32, float, ON_FLOATS)

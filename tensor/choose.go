@@ -121,13 +121,15 @@ func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tenso
 	for _, v := range users {
 		most = max(most, bits.OnesCount64(uint64(v)))
 	}
-	if most < 2 {
-		return false
-	}
+	return most > 1 && p.dearer(t, most, reads)
+}
+
+// dearer reports whether it takes longer to compute t at each of so many visits than to store it and to read it.
+func (p *planner) dearer(t *Tensor, visits int, reads map[*Tensor]int) bool {
 	n := max(count(t.shape), 1)
 	move := moveEffort(n * size(t.typ))
 	compute, inputs := p.effort(t, reads)
-	return (most-1)*(compute+inputs*move) > (most+1)*move+launchEffort/n
+	return (visits-1)*(compute+inputs*move) > (visits+1)*move+launchEffort/n
 }
 
 // Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of 4 KiB to 64 MiB. launchEffort is that of another task.
@@ -151,32 +153,52 @@ var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp
 	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40,
 	expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
 
-// effort returns that of computing an element of t from what is stored and from what several operations read, which is decided for itself, and how many of these
-// are read for each element.
+// effort returns that of computing an element of t from what is stored, and how many stored elements are read for it. What several operations read is decided
+// for itself: it counts as stored if two visits would be enough to store it.
 func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int) {
-	switch o := t.op.(type) {
-	case *mapOp:
-		for op, n := range o.e.Operations() {
-			compute += n * max(1, efforts[op])
-		}
-	case *viewOp:
-		if o.expand { // an element of the caches
-			return 0, 0
-		}
-	default:
-		return 0, 1
-	}
-	for _, a := range t.sources() {
-		if _, placed := p.place(a); placed || readers[a] > 1 {
-			if count(a.shape) > 1 {
-				reads++
+	const enough = 1000 // to store anything
+	seen := map[*Tensor]bool{}
+	var visit func(t *Tensor)
+	visit = func(t *Tensor) {
+		switch o := t.op.(type) {
+		case *mapOp:
+			for op, n := range o.e.Operations() {
+				compute += n * max(1, efforts[op])
 			}
-			continue
+		case *viewOp:
+			if o.expand { // an element of the caches
+				return
+			}
+		default:
+			reads++
+			return
 		}
-		c, r := p.effort(a, readers)
-		compute, reads = compute+c, reads+r
+		for _, a := range t.sources() {
+			if seen[a] || compute > enough {
+				continue
+			}
+			seen[a] = true
+			if _, placed := p.place(a); placed || readers[a] > 1 && p.stores(a, readers) {
+				if count(a.shape) > 1 {
+					reads++
+				}
+				continue
+			}
+			visit(a)
+		}
 	}
+	visit(t)
 	return compute, reads
+}
+
+// stores reports whether two visits are enough to store t.
+func (p *planner) stores(t *Tensor, readers map[*Tensor]int) bool {
+	yes, known := p.twice[t]
+	if !known {
+		yes = p.dearer(t, 2, readers)
+		p.twice[t] = yes
+	}
+	return yes
 }
 
 // function reports whether an operation on floating numbers is computed by a series of others.

@@ -61,6 +61,7 @@ type planner struct {
 	tasks  []task
 	made   map[*Tensor]*kernel // the kernel that stores a tensor
 	once   map[*Tensor]bool    // what is stored so that reductions do not compute it at each of their visits
+	twice  map[*Tensor]bool    // whether two visits are enough to store a tensor
 	kept   map[*Tensor]bool    // what was asked for
 	state  map[*Tensor]bool    // whether a stored tensor's task has been made
 	extern map[*array]*value
@@ -70,7 +71,7 @@ type planner struct {
 
 // newPlan plans the computation of tensors that have no mistakes.
 func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
-	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{}, once: map[*Tensor]bool{},
+	p := &planner{fuse: fuse, places: map[*Tensor]*place{}, copies: map[*Tensor]*Tensor{}, made: map[*Tensor]*kernel{}, once: map[*Tensor]bool{}, twice: map[*Tensor]bool{},
 		kept: map[*Tensor]bool{}, state: map[*Tensor]bool{}, extern: map[*array]*value{}, fills: map[*value]task{}, steps: map[*Tensor][]int{}}
 	if err := p.visit(ts); err != nil {
 		return nil, err

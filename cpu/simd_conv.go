@@ -76,7 +76,8 @@ type convPlan struct {
 	deep        int      // channels that are copied to planes at a time; 0 if the planes are the image itself
 	plane       int      // elements of a plane
 	together    int      // filters that are multiplied with a strip of the planes before the next strip
-	strips      int      // of Winograd's method: strips of tiles that are computed together
+	portions    int      // of Winograd's method: parts into which the strips of the tiles of a group are divided
+	strips      int      // of Winograd's method: the most strips of such a part, which are computed together
 	sums        int      // elements of a filter's sums if they are not in the output itself, else 0
 }
 

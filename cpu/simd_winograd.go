@@ -32,41 +32,35 @@ func (p *convPlan) tile() int {
 	return 0
 }
 
-// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements. If the transformed filters are
-// too many for half of the second-level cache, a task computes several strips of tiles with each filter that it reads, those
-// of several images if need be.
+// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements, those of all images, which are computed in strips. A task computes
+// some strips with some of the filters. If the transformed filters are too many for half of the second-level cache, it computes
+// several strips with each filter that it reads.
 func (p *convPlan) planWinograd() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
-	n, step := p.tile(), 2*p.strideH // rows of the input of a tile, and from one tile to the next
+	n := p.tile()
 	p.down = convAxis{size: p.h, out: (p.outH + 1) / 2, stride: 1, pad: p.padH, planes: 1}
 	p.along = convAxis{size: p.w, out: (p.outW + 1) / 2, stride: 1, pad: p.padW, planes: 1}
-	p.deep, p.packed, p.sums = p.channels, true, 0
 	l2, _ := cacheSizes()
-	threads, pitch := p.call.device.threads, step*p.along.out+n-step
-	row := p.channels * pitch * p.size // of the copies of all channels
-	// Parts of an image have so many strips that the last one hardly matters, if there are enough of them for the threads.
-	few := max(p.down.out*p.along.out/(8*p.strip()), (threads+p.n*p.groups-1)/(p.n*p.groups))
-	parts, room, strips, together := min(4*threads/(p.n*p.groups)+1, few), l2, 1, 8
+	threads, total := p.call.device.threads, p.allStrips()
+	p.strips = 1
 	if n*n*p.filters*p.channels*p.size > l2/2 {
-		strips = min(max(l2/8/(p.channels*p.strip()*p.size), 1), 16)
-		parts, room, together = 1, 4*l2, strips
+		p.strips = min(max(l2/8/(p.channels*p.strip()*p.size), 1), 16)
 	}
-	p.lines = max(min((p.down.out+parts-1)/parts, (room/row-n)/step+1), 1)
-	p.lines, p.batch = even(p.down.out, p.lines, 1), 1
-	tiles, lines := p.lines*p.along.out, step*p.lines+n-step
-	if p.lines == p.down.out {
-		p.batch = even(p.n, max(min(4*l2/(row*lines), together*p.strip()/max(tiles, 1)), 1), 1)
+	p.portions = (total + p.strips - 1) / p.strips
+	blocks := threads / gcd(p.portions*p.groups, threads) // of filters, so that all threads get the same number of tasks
+	if total >= 4*threads {
+		p.portions, blocks = roundUpInt(p.portions, threads), 1
 	}
-	p.strips = even((p.batch*tiles+p.strip()-1)/p.strip(), strips, 1)
+	p.strips = (total + p.portions - 1) / p.portions
 	p.together = p.set.rows
-	if strips > 1 {
+	if p.strips > 1 {
 		p.together *= max(l2/2/(n*n*p.strips*p.set.rows*p.strip()*p.size), 1)
 	}
-	p.down.longer, p.along.longer = lines-p.lines, pitch-p.along.out
-	p.plane = p.oddLines(p.batch * lines * pitch)
-	blocks := threads / gcd(p.parts(), threads) // of filters, so that all threads get the same number of tasks
 	p.some = min(even(p.filters, (p.filters+blocks-1)/blocks, p.set.rows), p.filters)
 }
+
+// allStrips returns the number of strips of a group.
+func (p *convPlan) allStrips() int { return (p.n*p.down.out*p.along.out + p.strip() - 1) / p.strip() }
 
 // strip returns the number of tiles that are computed at a time.
 func (p *convPlan) strip() int { return 2 * p.set.bytes / p.size }
@@ -94,8 +88,8 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 		add = address(bias)
 	}
 	words := q.words(q.rows*q.cols, address(x), address(filters.data), add, 0, address(y))
-	room := q.size * (16 + roundUpInt(q.channels*q.plane+2*q.strip()+4, 16) + n*n*(q.strips*(q.strip()*(q.channels+q.together)+16)+16))
-	tasks := q.parts() * ((q.filters + q.some - 1) / q.some)
+	room := q.size * (16 + n*n*(q.strips*(q.strip()*(q.channels+q.together)+16)+16))
+	tasks := q.groups * q.portions * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads
 	var odd atomic.Bool
 	err = q.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
@@ -104,7 +98,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 			panic(err)
 		}
 		defer q.call.device.scratch.give(own)
-		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(q.strips), uint64(lo), uint64(hi))...)
+		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {
 			odd.Store(true)
 		}

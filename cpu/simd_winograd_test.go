@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// winogradTrial is a random convolution that the method is used for.
-func (f *fence) winogradTrial(typ string, rows, side int) convTrial {
+// winogradTrial is a random convolution that the method is used for, with so many filters that they do not fit in half of the second-level cache if many is set.
+func (f *fence) winogradTrial(typ string, rows, side int, many bool) convTrial {
 	r, size, stride := f.r, 3+2*f.r.IntN(2), 1
 	if size == 3 {
 		stride += f.r.IntN(2)
@@ -20,6 +20,9 @@ func (f *fence) winogradTrial(typ string, rows, side int) convTrial {
 	g := 1 + r.IntN(2)
 	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(stride*side), w: size + r.IntN(stride*side), groups: g, k: g * (4*rows + r.IntN(15)),
 		rows: size, cols: size, strideH: stride, strideW: stride, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
+	if l2, _ := cacheSizes(); many {
+		s.k = g * (1 + l2/8/16/(s.c/g))
+	}
 	s.outH, s.outW = kernels.ConvOut(s.h, size, stride, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, stride, s.padW, s.padW, 1)
 	s.n = (255+s.outs())/s.outs() + r.IntN(3)
 	return convTrial{s, typ, r.IntN(2) == 0, false}
@@ -30,20 +33,20 @@ func TestConvWinograd(t *testing.T) {
 		if d.simd == nil {
 			t.Skip("the Go kernel computes by definition")
 		}
-		f, count, batches, cuts := newFence(t, 21), 24, 0, 0
+		f, count, several, fewer := newFence(t, 21), 24, 0, 0
 		if brief() {
 			count = 12
 		}
 		for i := range count {
-			s := f.winogradTrial([]string{"f32", "f32", "f16", "bf16"}[i%4], d.simd.rows, []int{4, 9, 24}[i%3])
+			s := f.winogradTrial([]string{"f32", "f32", "f16", "bf16"}[i%4], d.simd.rows, []int{4, 9, 24}[i%3], i%6 == 3)
 			p := convPlan{convolution: s.convolution, call: &call{device: d}, set: d.simd, size: 4}
 			require.True(t, p.winograd(), "%+v", s)
 			p.planWinograd()
-			batches, cuts = batches+int(flag(p.batch > 1)), cuts+int(flag(p.lines < p.down.out))
+			several, fewer = several+int(flag(p.strips > 1)), fewer+int(flag(p.some < p.filters))
 			s.run(t, d, f)
 		}
-		assert.Positive(t, batches, "tasks of several images")
-		assert.Positive(t, cuts, "tasks of a part of an image")
+		assert.Positive(t, several, "tasks of several strips")
+		assert.True(t, fewer > 0 || d.threads == 1, "tasks of some filters")
 	})
 }
 

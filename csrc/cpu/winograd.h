@@ -7,7 +7,7 @@
 //
 // A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2016.
 //
-// A register has the same element of adjacent tiles, which are picked from padded copies of the channels.
+// A register has the same element of adjacent tiles, which are picked from padded copies of rows of a channel.
 #define V f32_v
 #define W f32_W
 
@@ -205,79 +205,95 @@ EXPORT(winograd_filters) {
   }
 }
 
-// A run of tiles of a strip that are side by side.
+// A run of tiles of a strip that are side by side in an image.
 typedef struct {
-  int64_t tile, tiles, from; // the first tile, the number of tiles, and the place of the first one in the copy of a channel
-  int64_t rows, cols, at;    // rows and columns of their output, and its place in the output
+  int64_t tile, tiles;           // the first tile and the number of tiles
+  int64_t image, row, col;       // where their input begins
+  int64_t out_rows, out_cols, at; // rows and columns of their output, and its place in the output
 } winograd_run;
 
-// Finds the runs among count tiles of a task from tile j on, and returns their number.
-static int64_t winograd_runs(const conv_shape *s, const conv_task *t, int64_t step, int64_t out_h, int64_t out_w, int64_t j, int64_t count,
-                             winograd_run *runs) {
+// The tiles of all images of a group follow each other. Finds the runs among count tiles from tile j on, and returns their number.
+static int64_t winograd_runs(const conv_shape *s, int64_t step, int64_t out_h, int64_t out_w, int64_t j, int64_t count, winograd_run *runs) {
   int64_t found = 0;
   for (int64_t i = 0, some; i < count; i += some) {
-    int64_t line = (j + i) / s->out_cols, col = (j + i) % s->out_cols, image = line / t->rows, row = line % t->rows;
+    int64_t line = (j + i) / s->out_cols, col = (j + i) % s->out_cols, image = line / s->out_rows, row = line % s->out_rows;
     some = conv_less(s->out_cols - col, count - i);
-    runs[found++] = (winograd_run){i, some, (image * s->lines + step * row) * s->pitch + step * col, conv_less(2, out_h - 2 * (t->row + row)),
-                                   conv_less(2 * some, out_w - 2 * col),
-                                   image * s->groups * s->filters * out_h * out_w + 2 * (t->row + row) * out_w + 2 * col};
+    runs[found++] = (winograd_run){i, some, image, step * row - s->down.pad, step * col - s->along.pad, conv_less(2, out_h - 2 * row),
+                                   conv_less(2 * some, out_w - 2 * col), image * s->groups * s->filters * out_h * out_w + 2 * row * out_w + 2 * col};
   }
   return found;
 }
 
-// Copies what a task needs of its images, channel by channel, with zeros for the padding, and zeros after the last channel, where registers reach.
-static void winograd_copy(const conv_shape *s, const conv_task *t, const winograd_form *f, float *to) {
-  int64_t lines = f->step * t->rows + f->n - f->step, size = s->down.size * s->along.size;
-  int64_t row = f->step * t->row - s->down.pad, begin = row > 0 ? row : 0, ahead = conv_less(lines, s->down.size - begin) * s->along.size;
-  for (int64_t c = 0; c < s->channels; c++) // in the order of the copies, as one may write a register past its end
-    for (int64_t i = 0; i < t->images; i++) {
-      const float *image = (const float *)s->x + (((t->image + i) * s->groups + t->group) * s->channels + c) * size;
-      for (int64_t j = 0; j < ahead; j += 16) // the next channel
-        __builtin_prefetch(image + size + begin * s->along.size + j);
-      f32_conv_plane(s, image, lines, row, -s->along.pad, to + c * s->plane + i * s->lines * s->pitch);
-    }
-  int64_t used = ((t->images - 1) * s->lines + lines) * s->pitch;
-  for (int64_t c = 1; c <= s->channels; c++)
-    __builtin_memset(to + c * s->plane - (s->plane - used), 0, (size_t)(s->plane - used) * sizeof *to);
-  __builtin_memset(to + s->channels * s->plane, 0, WINOGRAD_PAST * sizeof *to);
+// Elements of the copies of a channel's runs at most: the rows of runs of one tile each, and where registers reach past the last one.
+enum { WINOGRAD_COPY = 6 * (2 * W * 6) + WINOGRAD_PAST };
+
+// Copies what the runs of a strip meet of a channel, with zeros for the padding, and prefetches the same of the next channel.
+IN void winograd_copy(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *channel, float *to) {
+  int64_t size = s->down.size * s->along.size;
+  conv_shape part = *s; // rows of the runs as planes
+  for (const winograd_run *r = runs; r < runs + count; r++) {
+    const float *image = channel + r->image * s->groups * s->channels * size;
+    int64_t first = r->row > 0 ? r->row : 0, ahead = conv_less(r->row + n, s->down.size) - first;
+    for (int64_t i = 0; i < ahead * s->along.size; i += 16)
+      __builtin_prefetch(image + size + first * s->along.size + i);
+    part.pitch = step * r->tiles + n - step;
+    f32_conv_plane(&part, image, n, r->row, r->col, to);
+    to += n * part.pitch;
+  }
 }
 
-// Transforms the input of the runs of a strip of one channel. A register may reach past its run, where the next run writes, or past the strip.
-IN void winograd_channel(const conv_shape *s, const winograd_form *f, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
-  for (const winograd_run *r = runs; r < runs + count; r++)
+// Transforms the input of the runs of one channel. A register may reach past its run, where the next run writes, or past the strip.
+IN void winograd_channel(const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
+  for (const winograd_run *r = runs; r < runs + count; r++) {
+    int64_t pitch = step * r->tiles + n - step;
     for (int64_t v = 0; v < r->tiles; v += W) {
-      const float *tile = from + r->from + f->step * v;
+      const float *tile = from + step * v;
       float *tiles = to + r->tile + v;
-      if (f->n == 4)
-        winograd_in_4(tile, s->pitch, tiles, at);
-      else if (f->n == 5)
-        winograd_in_5(tile, s->pitch, tiles, at);
+      if (n == 4)
+        winograd_in_4(tile, pitch, tiles, at);
+      else if (n == 5)
+        winograd_in_5(tile, pitch, tiles, at);
       else
-        winograd_in_6(tile, s->pitch, tiles, at);
+        winograd_in_6(tile, pitch, tiles, at);
     }
+    from += n * pitch;
+  }
 }
 
-// Transforms the input of the runs of a strip: element i of the first channel is at at[i] of to, and those of the other channels follow. What is
-// written past the strip is overwritten by the next channel, but the last channel may not write over the first one of the next element.
-static void winograd_strip(const conv_shape *s, const winograd_form *f, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
-  float last[36 * 3 * W];
-  int64_t apart[36];
-  for (int64_t c = 0; c < s->channels - 1; c++)
-    winograd_channel(s, f, runs, count, from + c * s->plane, to + c * 2 * W, at);
-  for (int64_t i = 0; i < f->n * f->n; i++)
+// Transforms the input of the runs of a strip, whose first channel is at x: element i of the first channel is at at[i] of to, and those of the other channels follow.
+// What is written past the strip is overwritten by the next channel, but the last channel may not write over the first one of the next element. A channel is copied
+// before the one before it is transformed, as a load that meets several stores waits until these are in the cache.
+IN void winograd_strip_of(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *x, float *to, const int64_t *at) {
+  float copies[2][WINOGRAD_COPY], last[36 * 3 * W];
+  int64_t apart[36], size = s->down.size * s->along.size, end = s->channels - 1;
+  __builtin_memset(copies, 0, sizeof copies);
+  winograd_copy(s, n, step, runs, count, x, copies[0]);
+  for (int64_t c = 0; c < end; c++) {
+    winograd_copy(s, n, step, runs, count, x + (c + 1) * size, copies[(c + 1) % 2]);
+    winograd_channel(n, step, runs, count, copies[c % 2], to + c * 2 * W, at);
+  }
+  for (int64_t i = 0; i < n * n; i++)
     apart[i] = i * 3 * W;
-  __builtin_memset(last, 0, sizeof last);
-  winograd_channel(s, f, runs, count, from + (s->channels - 1) * s->plane, last, apart);
-  for (int64_t i = 0; i < f->n * f->n; i++)
-    __builtin_memcpy(to + at[i] + (s->channels - 1) * 2 * W, last + apart[i], 2 * W * sizeof *to);
+  winograd_channel(n, step, runs, count, copies[end % 2], last, apart);
+  for (int64_t i = 0; i < n * n; i++)
+    for (int64_t v = 0; v < 2; v++)
+      f32_store(to + at[i] + end * 2 * W + v * W, f32_load(last + apart[i] + v * W));
 }
 
-// Transforms the sums of a filter for a strip of 2·W tiles, rows apart for the elements of a tile, and stores the runs of the strip.
+static void winograd_strip(const conv_shape *s, int64_t n, const winograd_run *runs, int64_t count, const float *x, float *to, const int64_t *at) {
+  if (n == 4)
+    winograd_strip_of(s, 4, 2, runs, count, x, to, at);
+  else if (n == 5)
+    winograd_strip_of(s, 5, 4, runs, count, x, to, at);
+  else
+    winograd_strip_of(s, 6, 2, runs, count, x, to, at);
+}
+
+// Transforms the sums of a filter for a strip of 2·W tiles, rows apart for the elements of a tile, to the rows of its tiles.
 // Returns a register whose elements are 0 unless a result is not finite.
-IN V winograd_filter_out(int64_t n, const float *sums, int64_t next, float bias, const winograd_run *runs, int64_t count, float *y, int64_t out_w) {
-  float lines[2][2][2 * W], both[2][4 * W + W];
+IN V winograd_filter_out(const int64_t n, const float *sums, int64_t next, float bias, float (*rows)[5 * W]) {
   V odd = f32_zero(), add = f32_set(bias);
-  for (int64_t v = 0; v < 2; v++) {
+  for (int v = 0; v < 2; v++) {
     V out[2][2];
     if (n == 4)
       winograd_out_4(sums + v * W, next, out);
@@ -285,39 +301,60 @@ IN V winograd_filter_out(int64_t n, const float *sums, int64_t next, float bias,
       winograd_out_5(sums + v * W, next, out);
     else
       winograd_out_6(sums + v * W, next, out);
-    for (int a = 0; a < 2; a++)
-      for (int b = 0; b < 2; b++) {
-        V x = f32_add(out[a][b], add);
-        odd = f32_add(odd, f32_sub(x, x));
-        f32_store(lines[a][b] + v * W, x);
-      }
+    for (int a = 0; a < 2; a++) {
+      V x = f32_add(out[a][0], add), y = f32_add(out[a][1], add);
+      odd = f32_add(odd, f32_add(f32_sub(x, x), f32_sub(y, y)));
+      f32_store(rows[a] + 2 * v * W, f32_zip0(x, y));
+      f32_store(rows[a] + 2 * v * W + W, f32_zip1(x, y));
+    }
   }
-  for (int a = 0; a < 2; a++)
-    for (int i = 0; i < 2 * W; i++)
-      both[a][2 * i] = lines[a][0][i], both[a][2 * i + 1] = lines[a][1][i];
-  for (const winograd_run *r = runs; r < runs + count; r++)
-    for (int64_t a = 0; a < r->rows; a++)
-      f32_conv_out(both[a] + 2 * r->tile, r->cols, y + r->at + a * out_w);
   return odd;
 }
 
-// Words: those of conv_shape, then n, the height and the width of the output, the number of strips that are computed
-// together, and the first task and the one after the last. The output of the shape are the tiles, its strides are 1, its planes are the copies of
-// the channels, and its weights are those of winograd_filters. A strip has 2·W tiles. For each element of the
-// transforms, the strips are multiplied with `together` filters, before the next element: that many filters of one
-// element and the strips should fit in the second-level cache. Room has memory for the copies, then,
-// each at a multiple of 64 bytes, for the strips of transformed input and for the sums; its first element becomes other than 0 if
-// a result is not finite, as transforms spread what is not.
+// Transforms the sums of filters for a strip, and stores the runs of the strip: those of a few filters at a time, as a load that meets several stores waits
+// until these are in the cache.
+IN V winograd_out_of(const int64_t n, const float *sums, int64_t next, int64_t filters, const float *bias, const winograd_run *runs, int64_t count, float *y, int64_t out_w,
+                     int64_t outs) {
+  enum { most = 4 };
+  float rows[most][2][5 * W];
+  V odd = f32_zero();
+  for (int64_t f = 0; f < filters; f += most) {
+    int64_t some = conv_less(most, filters - f);
+    for (int64_t i = f; i < f + some; i++)
+      odd = f32_add(odd, winograd_filter_out(n, sums + i * 2 * W, next, bias ? bias[i] : 0, rows[i - f]));
+    for (int64_t i = 0; i < some; i++)
+      for (const winograd_run *r = runs; r < runs + count; r++)
+        for (int64_t a = 0; a < r->out_rows; a++)
+          f32_conv_out(rows[i][a] + 2 * r->tile, r->out_cols, y + (f + i) * outs + r->at + a * out_w);
+  }
+  return odd;
+}
+
+static V winograd_out(int64_t n, const float *sums, int64_t next, int64_t filters, const float *bias, const winograd_run *runs, int64_t count, float *y, int64_t out_w,
+                      int64_t outs) {
+  if (n == 4)
+    return winograd_out_of(4, sums, next, filters, bias, runs, count, y, out_w, outs);
+  if (n == 5)
+    return winograd_out_of(5, sums, next, filters, bias, runs, count, y, out_w, outs);
+  return winograd_out_of(6, sums, next, filters, bias, runs, count, y, out_w, outs);
+}
+
+// Words: those of conv_shape, then n, the height and the width of the output, the parts into which the strips of all tiles of a group are divided, the most strips of
+// a part, and the first task and the one after the last: a part and some filters. The output of the shape are the tiles, and its weights are those of
+// winograd_filters. A strip has 2·W tiles. For each element of the transforms, the strips of a part are multiplied with `together` filters, before the next
+// element: that many filters of one element and the strips should fit in the second-level cache. Room has memory, each at a multiple of 64 bytes, for the strips of
+// transformed input and for the sums; its first element becomes other than 0 if a result is not finite, as transforms spread what is not.
 EXPORT(winograd) {
   conv_shape s;
   __builtin_memcpy(&s, w, sizeof s);
   const simd_word *rest = w + sizeof s / sizeof *w;
   const winograd_form *form = winograd_forms + rest[0].i;
-  int64_t n = form->n, kinds = form->sums * form->sums, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels, strips = rest[3].i;
-  int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS, area = channels * s.plane + WINOGRAD_PAST;
+  int64_t n = form->n, kinds = form->sums * form->sums, out_h = rest[1].i, out_w = rest[2].i, outs = out_h * out_w, channels = s.channels, parts = rest[3].i;
+  int64_t tiles = s.images * s.out_rows * s.out_cols, strips = (tiles + 2 * W - 1) / (2 * W), blocks = (s.filters + s.some - 1) / s.some;
+  int64_t panels = (s.filters + GEMM_ROWS - 1) / GEMM_ROWS;
   int64_t place[36], begin[37], at[36], element = channels * 2 * W, strip = n * n * element + kinds * 16;
-  int64_t tile = GEMM_ROWS * 2 * W, block = s.together / GEMM_ROWS * tile, all = block * strips + 16; // sums of a panel and a strip, of a strip, of an element
-  float *room = s.room, *copies = room + 16, *right = copies + (area + 15) / 16 * 16, *sums = right + strips * strip;
+  int64_t tile = GEMM_ROWS * 2 * W, block = s.together / GEMM_ROWS * tile, all = block * rest[4].i + 16; // sums of a panel and a strip, of a strip, of an element
+  float *room = s.room, *right = room + 16, *sums = right + rest[4].i * strip;
   winograd_run runs[2 * W];
   winograd_places(form, place, begin);
   for (int64_t sum = 0; sum < kinds; sum++) // sums begin at different offsets in a page
@@ -325,42 +362,42 @@ EXPORT(winograd) {
       if (place[i] >= begin[sum] && place[i] < begin[sum + 1])
         at[i] = place[i] * element + sum * 16;
   *room = 0;
-  for (int64_t task = rest[4].i; task < rest[5].i; task++) {
-    conv_task t = conv_task_of(&s, task);
-    int64_t first = t.group * s.filters + t.filter, tiles = t.images * t.rows * s.out_cols;
-    float *y = (float *)s.y + (t.image * s.groups * s.filters + first) * outs;
-    winograd_copy(&s, &t, form, copies);
-    for (int64_t from = 0; from < tiles; from += strips * 2 * W) {
-      int64_t some = conv_less(strips, (tiles - from + 2 * W - 1) / (2 * W));
+  for (int64_t task = rest[5].i; task < rest[6].i; task++) {
+    int64_t part = task / blocks % parts, group = task / blocks / parts, first = task % blocks * s.some, count = conv_less(s.some, s.filters - first);
+    int64_t from = strips * part / parts * 2 * W, some = strips * (part + 1) / parts - strips * part / parts;
+    const float *x = (const float *)s.x + group * channels * s.down.size * s.along.size;
+    for (int64_t j = 0; j < some; j++) {
+      int64_t one = from + j * 2 * W, left = conv_less(tiles - one, 2 * W), found = winograd_runs(&s, form->step, out_h, out_w, one, left, runs);
+      if (left < 2 * W)
+        __builtin_memset(right + j * strip, 0, (size_t)strip * sizeof *right);
+      winograd_strip(&s, n, runs, found, x, right + j * strip, at);
+    }
+    const float *bias = s.bias ? (const float *)s.bias + group * s.filters + first : NULL;
+    float *y = (float *)s.y + (group * s.filters + first) * outs;
+    for (int64_t f = 0; f < count; f += s.together) {
+      int64_t filters = conv_less(s.together, count - f);
+      const float *left = (const float *)s.weights + (group * panels + (first + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
+      for (int64_t sum = 0; sum < kinds; sum++)
+        for (int64_t j = 0; j < some; j++)
+          for (int64_t p = 0, depth = (begin[sum + 1] - begin[sum]) * channels, nv = tiles - (from + j * 2 * W) > W ? 2 : 1; p * GEMM_ROWS < filters; p++) {
+            const float *a = left + (p * n * n + begin[sum]) * channels * GEMM_ROWS, *b = right + j * strip + begin[sum] * element + sum * 16;
+            float *to = sums + sum * all + j * block + p * tile;
+            if (filters >= (p + 1) * GEMM_ROWS && nv == 2)
+              f32_gemm_whole(depth, a, b, to, 2 * W, 1, 0);
+            else
+              f32_gemm_kernels[conv_less(filters - p * GEMM_ROWS, GEMM_ROWS)][nv](depth, a, 1, GEMM_ROWS, b, 2 * W, to, 2 * W, 1, 0, W);
+          }
+      V odd = f32_zero();
       for (int64_t j = 0; j < some; j++) {
-        int64_t one = from + j * 2 * W, left = conv_less(tiles - one, 2 * W), count = winograd_runs(&s, &t, form->step, out_h, out_w, one, left, runs);
-        if (left < 2 * W)
-          __builtin_memset(right + j * strip, 0, (size_t)strip * sizeof *right);
-        winograd_strip(&s, form, runs, count, copies, right + j * strip, at);
+        int64_t one = from + j * 2 * W, found = winograd_runs(&s, form->step, out_h, out_w, one, conv_less(tiles - one, 2 * W), runs);
+        if (tiles - one <= W) // the second register has no tiles
+          for (int64_t sum = 0; sum < kinds; sum++)
+            for (int64_t i = 0; i < filters; i++)
+              f32_store(sums + sum * all + j * block + i * 2 * W + W, f32_zero());
+        odd = f32_add(odd, winograd_out(n, sums + j * block, all, filters, bias ? bias + f : NULL, runs, found, y + f * outs, out_w, outs));
       }
-      for (int64_t f = 0; f < t.filters; f += s.together) {
-        int64_t filters = conv_less(s.together, t.filters - f);
-        const float *left = (const float *)s.weights + (t.group * panels + (t.filter + f) / GEMM_ROWS) * n * n * channels * GEMM_ROWS;
-        for (int64_t sum = 0; sum < kinds; sum++)
-          for (int64_t j = 0; j < some; j++)
-            for (int64_t p = 0, depth = (begin[sum + 1] - begin[sum]) * channels; p * GEMM_ROWS < filters; p++) {
-              const float *a = left + (p * n * n + begin[sum]) * channels * GEMM_ROWS, *b = right + j * strip + begin[sum] * element + sum * 16;
-              float *to = sums + sum * all + j * block + p * tile;
-              if (filters >= (p + 1) * GEMM_ROWS)
-                f32_gemm_whole(depth, a, b, to, 2 * W, 1, 0);
-              else
-                f32_gemm_kernels[filters - p * GEMM_ROWS][2](depth, a, 1, GEMM_ROWS, b, 2 * W, to, 2 * W, 1, 0, W);
-            }
-        V odd = f32_zero();
-        for (int64_t j = 0; j < some; j++) {
-          int64_t one = from + j * 2 * W, count = winograd_runs(&s, &t, form->step, out_h, out_w, one, conv_less(tiles - one, 2 * W), runs);
-          for (int64_t i = 0; i < filters; i++)
-            odd = f32_add(odd, winograd_filter_out(n, sums + j * block + i * 2 * W, all, s.bias ? ((const float *)s.bias)[first + f + i] : 0,
-                                                   runs, count, y + (f + i) * outs, out_w));
-        }
-        if (f32_sum(odd) != 0)
-          *room = 1;
-      }
+      if (f32_sum(odd) != 0)
+        *room = 1;
     }
   }
 }

@@ -39,14 +39,14 @@ func (p *convPlan) planLong() {
 	p.down, p.along = p.longDown(), p.longAlong()
 	l2, l3 := cacheSizes()
 	threads := p.call.device.threads
-	// A thread copies all filters of its tasks, so that images are divided first.
-	want := (2*threads + p.groups - 1) / p.groups
+	// Each task copies all its filters, so that there is one for each thread, and images are divided first.
+	want := (threads + p.groups - 1) / p.groups
 	p.batch = even(p.n, (p.n+want-1)/want, 1)
 	want = (want + p.n - 1) / p.n
 	p.some = min(even(p.filters, (p.filters+want-1)/want, 6), p.filters)
 	p.some = max(min(p.some, 8*l2/(p.size*p.pitch())), 1)
 	// The filters stay in the third-level cache, if they need not be cut so short for it that the sums of lanes cost more.
-	elements := max(min(l3/4/p.size/p.some, 8192), 1024)
+	elements := max(min(l3/4/p.size/p.some, 4096), 1024)
 	p.lines = even(p.rows, max(elements/p.pitch(), 1), 1)
 	p.deep = 1
 	if all := (p.rows + p.down.longer) * p.pitch(); p.lines == p.rows {

@@ -32,3 +32,25 @@ func TestStoredAsItIsRead(t *testing.T) {
 		assert.InDeltaSlice(t, want[0], values[float32](t, r), 1e-3)
 	}
 }
+
+// What a function computes from several operations that are not stored is stored itself if columns are reduced of it, since all of them would be computed twice.
+func TestSharedWorkIsNotComputedTwice(t *testing.T) {
+	s := scope(t)
+	x := gaussian(s, 1, 1, 1024, 1024)
+	require.NoError(t, Eval(t.Context(), x))
+	y := x.Div(x.Square().Sum(0).Add(1)).LayerNorm(nil, nil, 1e-5).LayerNorm(nil, nil, 1e-5)
+	p, err := newPlan([]*Tensor{y.Div(y.Square().Sum(0).Add(1))}, true)
+	require.NoError(t, err)
+	require.Len(t, p.tasks, 3)
+	var names []string
+	for _, task := range p.tasks {
+		names = append(names, task.(*kernel).names...)
+	}
+	n := 0
+	for _, name := range names {
+		if name == "rsqrt" {
+			n++
+		}
+	}
+	assert.Equal(t, 2, n, "%v", names)
+}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -151,21 +152,34 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 	for i := range ids {
 		ids[i] = int64(i)
 	}
-	args := map[string]any{"path": path, "n": n, "recall": graphRecall, "k": l2Nearest}
-	for _, kind := range []string{"", ", codes"} {
-		build := func() (ix *ann.HNSW, err error) {
-			if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: b.threads, Codes: kind != ""}); err == nil {
-				err = ix.Add(b.ctx, ids, rows)
-			}
-			return ix, err
+	build := func(threads int, codes bool) (ix *ann.HNSW, err error) {
+		if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: threads, Codes: codes}); err == nil {
+			err = ix.Add(b.ctx, ids, rows)
 		}
-		if what := name + ", build" + kind; builds && b.wanted(what) {
-			peer, err := b.peer("hnswlib", args, "hnsw_build")
+		return ix, err
+	}
+	args := func(threads int) map[string]any {
+		return map[string]any{"path": path, "n": n, "recall": graphRecall, "k": l2Nearest, "threads": threads}
+	}
+	if what := name + ", memory"; b.wanted(what) {
+		if err := b.graphMemory(what, n, func() (*ann.HNSW, error) { return build(b.threads, false) }, args(b.threads)); err != nil {
+			return err
+		}
+	}
+	for _, codes := range []bool{false, true} {
+		kind := map[bool]string{true: ", codes"}[codes]
+		for _, threads := range []int{b.threads, 1} {
+			few := map[bool]string{true: ", one thread"}[threads == 1]
+			what := name + ", build" + kind + few
+			if !builds || !b.wanted(what) || threads == 1 && codes {
+				continue
+			}
+			peer, err := b.peer("hnswlib", args(threads), "hnsw_build")
 			if err != nil {
 				return err
 			}
 			if err := b.compare(subject{what: what, work: 1e9 * float64(n), unit: "vectors/s", name: "HNSW", run: func() error {
-				ix, err := build()
+				ix, err := build(threads, codes)
 				if err == nil {
 					err = ix.Close()
 				}
@@ -174,17 +188,59 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 				return err
 			}
 		}
-		if what := name + ", search" + kind; b.wanted(what) {
-			ix, err := build()
-			if err == nil {
-				err = errors.Join(b.reach(ix, what, asked, dim, false, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args), ix.Close())
-			}
-			if err != nil {
-				return err
-			}
+		what := name + ", search" + kind
+		alone := what + ", one thread" // a call for each query
+		if !b.wanted(what) && !b.wanted(alone) {
+			continue
+		}
+		ix, err := build(b.threads, codes)
+		if err == nil && b.wanted(what) {
+			err = b.reach(ix, what, asked, dim, false, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args(b.threads))
+		}
+		if err == nil && b.wanted(alone) {
+			err = b.reach(ix, alone, asked, dim, true, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args(1))
+		}
+		if err = errors.Join(err, ix.Close()); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// graphMemory says by how much building an index lets the memory of a process grow, beside the same of hnswlib, for each vector.
+func (b *bench) graphMemory(what string, n int, build func() (*ann.HNSW, error), args map[string]any) error {
+	if _, err := b.whole.Memory().Trim(0); err != nil {
+		return err
+	}
+	before, err := resident()
+	if err != nil {
+		return err
+	}
+	ix, err := build()
+	if err != nil {
+		return err
+	}
+	after, err := resident()
+	if err = errors.Join(err, ix.Close()); err != nil {
+		return err
+	}
+	note, _, err := b.try(b.features.peerSettings("hnswlib")[0], "hnsw_memory", args)
+	if err != nil {
+		note = err.Error()
+	}
+	b.say("%-7s %s: HNSW %d bytes for each vector, %s", b.suite, what, (after-before)/n, note)
+	return nil
+}
+
+// resident returns the bytes of memory that this process uses.
+func resident() (int, error) {
+	debug.FreeOSMemory()
+	text, err := os.ReadFile("/proc/self/statm")
+	var all, pages int
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &all, &pages)
+	}
+	return pages * os.Getpagesize(), err
 }
 
 // reach measures the search of an index, in one call or with a call for each query, with the least effort that reaches a recall, in steps below a limit, beside a peer that does the same.

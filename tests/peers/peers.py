@@ -265,7 +265,7 @@ def knn(vectors, dim, queries, k):
     return "FAISS %s, %s" % (faiss.__version__, faiss.get_compile_options().strip()), lambda: index.search(q, k)
 
 
-def hnsw_index(path, n):
+def hnsw_index(path, n, threads):
     """An index of the first n rows of a file, with 16 links and 200 vectors in view, and the other rows."""
     import hnswlib, numpy
     rows = numpy.load(path)
@@ -273,21 +273,35 @@ def hnsw_index(path, n):
     def build():
         index = hnswlib.Index(space="l2", dim=rows.shape[1])
         index.init_index(max_elements=n, M=16, ef_construction=200)
-        index.set_num_threads(THREADS)
+        index.set_num_threads(threads)
         index.add_items(rows[:n])
         return index
     return build, rows
 
 
-def hnsw_build(path, n, recall, k):
-    return "hnswlib", hnsw_index(path, n)[0]
+def hnsw_build(path, n, recall, k, threads):
+    return "hnswlib", hnsw_index(path, n, threads)[0]
 
 
-def hnsw_search(path, n, recall, k):
+def hnsw_memory(path, n, recall, k, threads):
+    build, rows = hnsw_index(path, n, threads)
+    first = resident()
+    index = build()
+    return "hnswlib %d" % ((resident() - first) // n), lambda: index
+
+
+def resident():
+    """The bytes of memory that this process uses."""
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def hnsw_search(path, n, recall, k, threads):
     """Searches with the fewest vectors in view that find this share of the k nearest."""
     import faiss
-    build, rows = hnsw_index(path, n)
+    build, rows = hnsw_index(path, n, THREADS)
     flat, index, queries = faiss.IndexFlatL2(rows.shape[1]), build(), rows[n:]
+    index.set_num_threads(threads)
     flat.add(rows[:n])
     truth = flat.search(queries, k)[1]
     for ef in range(k, 500, 5):
@@ -297,7 +311,6 @@ def hnsw_search(path, n, recall, k):
         if share >= recall:
             return "hnswlib, ef %d, recall %.4f" % (ef, share), lambda: index.knn_query(queries, k)
     raise ValueError("no ef reaches the recall")
-
 
 
 def ivf_index(path, n, lists):

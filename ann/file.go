@@ -131,7 +131,7 @@ func parts(size int, read func(at int64, data []byte) error) func() ([]byte, err
 	}
 }
 
-// readImage reads a file and checks all of it but the checksums of vectors and codes.
+// readImage reads a file and checks all of it but what only whole checks.
 func readImage(data []byte) (*image, []section, error) {
 	list, err := readSections(data)
 	if err != nil {
@@ -145,7 +145,7 @@ func readImage(data []byte) (*image, []section, error) {
 		if _, twice := parts[s.name]; twice {
 			return corrupt("there are two sections %q", s.name)
 		}
-		if s.name != "vectors" && s.name != "codes" {
+		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
 			if err := s.verify(); err != nil {
 				return nil, nil, err
 			}
@@ -222,11 +222,25 @@ func readImage(data []byte) (*image, []section, error) {
 	return m, list, nil
 }
 
+// whole checks what readImage does not: the checksums of large sections, and links.
+func (m *image) whole(list []section) error {
+	for _, s := range list {
+		if err := s.verify(); err != nil {
+			return err
+		}
+	}
+	if m.graph != nil {
+		return m.graph.checkLinks(0, 0)
+	}
+	return nil
+}
+
 // Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in the file, which is mapped and must not be
 // changed while the index is open, except by replacing it as a whole, as [Save] does; to others they are copied. The first change of the index copies
 // them, and never changes the file.
 //
-// Everything is checked but the vectors themselves and their codes, which [Verify] checks too. A damaged file is [runtime.ErrCorrupt], any
+// Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
+// the first change of the index checks them. A damaged file is [runtime.ErrCorrupt], any
 // other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported].
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
@@ -249,14 +263,12 @@ func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, list, err := readImage(data)
+	m, list, err := readImage(data)
+	if err == nil {
+		err = m.whole(list)
+	}
 	if err != nil {
 		return nil, err
-	}
-	for _, s := range list {
-		if err := s.verify(); err != nil {
-			return nil, err
-		}
 	}
 	return load(ctx, data, o, nil)
 }
@@ -380,10 +392,8 @@ func describe(path string, whole bool) (Info, error) {
 	}
 	defer m.Close()
 	im, list, err := readImage(m.Data)
-	for _, s := range list {
-		if whole && err == nil {
-			err = s.verify()
-		}
+	if whole && err == nil {
+		err = im.whole(list)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)

@@ -7,6 +7,7 @@ package ann
 // are nodes of the graph.
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -23,6 +24,7 @@ type graph struct {
 	seed   uint64
 	factor float64  // of levels
 	first  []uint32 // the links in the first layer: for each node their number and 2·m places
+	mapped bool     // these are the memory of a file, which is not to be changed, and were not checked
 	level  []uint8  // the highest layer of each node
 	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
 	upper  []uint32
@@ -41,7 +43,7 @@ func newGraph(o HNSWOptions) graph {
 
 // become takes the contents of another graph, which no one else uses.
 func (g *graph) become(x *graph) {
-	g.first, g.level, g.at, g.upper, g.hides = x.first, x.level, x.at, x.upper, x.hides
+	g.first, g.mapped, g.level, g.at, g.upper, g.hides = x.first, x.mapped, x.level, x.at, x.upper, x.hides
 	g.entry.Store(x.entry.Load())
 }
 
@@ -98,6 +100,24 @@ func set(links []uint32, nodes []candidate) {
 		atomic.StoreUint32(&links[1+i], c.row())
 	}
 	atomic.StoreUint32(&links[0], uint32(len(nodes)))
+}
+
+// checkLinks checks the links in some layers: a search of them comes only to nodes of the layer.
+func (g *graph) checkLinks(low, high int) error {
+	for node, level := range g.level {
+		for layer := low; layer <= min(high, int(level)); layer++ {
+			links := g.links(uint32(node), layer)
+			if int(links[0]) >= len(links) {
+				return fmt.Errorf("ann: %d links of vector %d: %w", links[0], node, runtime.ErrCorrupt)
+			}
+			for _, to := range links[1 : 1+links[0]] {
+				if int(to) >= len(g.level) || int(g.level[to]) < layer {
+					return fmt.Errorf("ann: a link from vector %d to %d in layer %d: %w", node, to, layer, runtime.ErrCorrupt)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // begin returns the node where searches begin and its level, or ok false if the graph is empty.
@@ -244,7 +264,7 @@ func (h *HNSW) explore(s *searcher, query []byte, from candidate, layer, ef int,
 		clear(s.visited)
 		s.round = 1
 	}
-	visited, round, list := s.visited, s.round, elements[uint32](s.rows.host)
+	visited, round, list := s.visited[:len(h.level)], s.round, elements[uint32](s.rows.host)
 	next, best := append(s.next[:0], ^from), s.best[:0]
 	visited[from.row()] = round
 	plain := !seen && admits == nil
@@ -259,8 +279,8 @@ func (h *HNSW) explore(s *searcher, query []byte, from candidate, layer, ef int,
 		}
 		links := h.links(c.row(), layer)
 		n := 0
-		for i := range links[1 : 1+atomic.LoadUint32(&links[0])] {
-			if node := atomic.LoadUint32(&links[1+i]); visited[node] != round {
+		for i := range links[1 : 1+min(int(atomic.LoadUint32(&links[0])), len(links)-1)] {
+			if node := atomic.LoadUint32(&links[1+i]); int(node) < len(visited) && visited[node] != round { // those of a damaged file may be any
 				visited[node] = round
 				list[n] = node
 				n++

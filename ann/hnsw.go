@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,7 +41,7 @@ type HNSW struct {
 	codes  []byte          // its memory
 	code   coding
 	ids    []int64
-	nodes  map[int64]uint32
+	nodes  places
 	gone   int // removed vectors
 	graph
 }
@@ -117,7 +118,7 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	return &HNSW{e: e, o: o, kind: "hnsw", all: And(), nodes: map[int64]uint32{}, graph: newGraph(o)}, nil
+	return &HNSW{e: e, o: o, kind: "hnsw", all: And(), graph: newGraph(o)}, nil
 }
 
 func (h *HNSW) check() error {
@@ -158,7 +159,7 @@ func (h *HNSW) Info() Info {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	o := h.o
-	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: len(h.nodes), Precision: h.e.code.String(), Device: h.e.dev.String(),
+	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: h.nodes.len(), Precision: h.e.code.String(), Device: h.e.dev.String(),
 		DeviceMemory: -1, HNSW: &o}
 }
 
@@ -183,7 +184,7 @@ func (h *HNSW) SetEfSearch(ef int) error {
 func (h *HNSW) Len() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return len(h.nodes)
+	return h.nodes.len()
 }
 
 // Get returns a vector. An id that the index does not have is [runtime.ErrInvalidArgument].
@@ -193,7 +194,7 @@ func (h *HNSW) Get(_ context.Context, id int64) ([]float32, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
-	node, ok := h.nodes[id]
+	node, ok := h.nodes.row(id)
 	if !ok {
 		return nil, unknown(id)
 	}
@@ -216,11 +217,11 @@ func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := checkRows(len(ids), len(vectors), h.e.dim); err != nil || len(ids) == 0 {
 		return err
 	}
-	has := func(id int64) bool { _, ok := h.nodes[id]; return ok }
+	has := func(id int64) bool { _, ok := h.nodes.row(id); return ok }
 	if _, err := inOrder(ids, has); err != nil {
 		return err
 	}
-	if total := len(h.nodes) + len(ids); h.o.MaxRows > 0 && total > h.o.MaxRows {
+	if total := h.nodes.len() + len(ids); h.o.MaxRows > 0 && total > h.o.MaxRows {
 		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, h.o.MaxRows, runtime.ErrBudget)
 	}
 	return h.add(ctx, ids, vectors)
@@ -228,10 +229,13 @@ func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 
 // add adds vectors that were checked, and hides those that have had their ids. The caller holds writing.
 func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
-	if h.gone > len(h.nodes) {
+	if h.gone > h.nodes.len() {
 		if err := h.compact(ctx); err != nil {
 			return err
 		}
+	}
+	if err := h.own(); err != nil {
+		return err
 	}
 	first := len(h.ids)
 	if n := first + len(ids); n > math.MaxInt32 || n > math.MaxInt/8/h.e.dim {
@@ -250,15 +254,31 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 		h.gone += len(ids)
 		return err
 	}
+	nodes := h.nodes.changed()
 	for i, id := range ids {
-		if old, ok := h.nodes[id]; ok {
+		if old, ok := nodes[id]; ok {
 			h.hide(int(old), true)
 			h.gone++
 		}
 		h.hide(first+i, false)
-		h.nodes[id] = uint32(first + i)
+		nodes[id] = uint32(first + i)
 	}
 	h.state++
+	return nil
+}
+
+// own copies links that are the memory of a file, before they change or it is released, and checks them. The caller holds writing, or nobody else uses h.
+func (h *HNSW) own() error {
+	if !h.mapped {
+		return nil
+	}
+	if err := h.checkLinks(0, 0); err != nil {
+		return err
+	}
+	first := slices.Clone(h.first)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.first, h.mapped = first, false
 	return nil
 }
 
@@ -377,7 +397,7 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 	}
 	seen := make(map[int64]bool, len(ids))
 	for _, id := range ids {
-		if _, ok := h.nodes[id]; !ok {
+		if _, ok := h.nodes.row(id); !ok {
 			return unknown(id)
 		}
 		if seen[id] {
@@ -387,9 +407,10 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	nodes := h.nodes.changed()
 	for _, id := range ids {
-		h.hide(int(h.nodes[id]), true)
-		delete(h.nodes, id)
+		h.hide(int(nodes[id]), true)
+		delete(nodes, id)
 	}
 	h.gone += len(ids)
 	h.state++
@@ -406,7 +427,7 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	if err := checkRows(1, len(vector), h.e.dim); err != nil {
 		return err
 	}
-	if _, ok := h.nodes[id]; !ok {
+	if _, ok := h.nodes.row(id); !ok {
 		return unknown(id)
 	}
 	return h.add(ctx, []int64{id}, vector)
@@ -427,8 +448,8 @@ func (h *HNSW) compact(ctx context.Context) error {
 		return nil
 	}
 	o := h.o
-	o.InitialCapacity = len(h.nodes)
-	anew := &HNSW{e: h.e, o: o, nodes: map[int64]uint32{}, graph: newGraph(o)}
+	o.InitialCapacity = h.nodes.len()
+	anew := &HNSW{e: h.e, o: o, graph: newGraph(o)}
 	var ids []int64
 	var vectors []float32
 	for i, id := range h.ids {

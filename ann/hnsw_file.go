@@ -3,6 +3,7 @@ package ann
 // An HNSW index in a file.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 		part := vectors[:min(len(vectors), 4<<20)]
 		vectors = vectors[len(part):]
 		return part, nil
-	}, section{name: "ids", data: bytesOf(h.ids)}, section{name: "order"}, section{name: "level", data: h.level}, section{name: "hides", data: bytesOf(h.hides)},
+	}, section{name: "ids", data: bytesOf(h.ids)}, section{name: "byid", data: bytesOf(h.byID(h.ids))}, section{name: "order"}, section{name: "level", data: h.level}, section{name: "hides", data: bytesOf(h.hides)},
 		section{name: "first", data: bytesOf(h.first)}, section{name: "upper", data: bytesOf(h.upper)})
 }
 
@@ -51,7 +52,8 @@ func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
 		return corrupt("the links of %d vectors are %d bytes", n, len(parts["first"]))
 	}
 	g.level, g.hides = slices.Clone(parts["level"]), slices.Clone(elements[uint64](parts["hides"]))
-	g.first, g.upper = slices.Clone(elements[uint32](parts["first"])), slices.Clone(elements[uint32](parts["upper"]))
+	g.first, g.mapped, g.upper = elements[uint32](parts["first"]), true, slices.Clone(elements[uint32](parts["upper"]))
+	g.at = make([]uint32, 0, n)
 	at := 0
 	for _, level := range g.level {
 		if level > topLevel {
@@ -63,18 +65,8 @@ func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
 	if len(parts["upper"]) != 4*at*(g.m+1) {
 		return corrupt("the links of the upper layers are %d bytes", len(parts["upper"]))
 	}
-	for node := range n {
-		for layer := range int(g.level[node]) + 1 {
-			links := g.links(uint32(node), layer)
-			if int(links[0]) >= len(links) {
-				return corrupt("%d links of vector %d", links[0], node)
-			}
-			for _, to := range links[1 : 1+links[0]] {
-				if int(to) >= n || int(g.level[to]) < layer {
-					return corrupt("a link from vector %d to %d in layer %d", node, to, layer)
-				}
-			}
-		}
+	if err := g.checkLinks(1, topLevel); err != nil {
+		return nil, err
 	}
 	for i := n; i < 64*len(g.hides); i++ {
 		if g.hides[i/64]>>(i%64)&1 != 0 {
@@ -86,14 +78,39 @@ func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
 	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n { // after an Add that was given up all may be hidden
 		return corrupt("the first vector of searches is %d in layer %d", node, level)
 	}
-	seen := make(map[int64]bool, n)
 	for i, id := range m.ids {
-		if id < 0 || !g.hidden(uint32(i)) && seen[id] {
+		if id < 0 {
 			return corrupt("the id %d of vector %d", id, i)
 		}
-		seen[id] = seen[id] || !g.hidden(uint32(i))
+	}
+	if there, ok := parts["byid"]; ok {
+		m.byID = elements[uint32](there)
+	} else { // a file of before there was this section
+		m.byID = g.byID(m.ids)
+	}
+	last := int64(-1) // ascending ids are all different, and so are their vectors
+	for _, node := range m.byID {
+		if int(node) >= n || g.hidden(node) || m.ids[node] <= last {
+			return corrupt("vector %d is not that of the id after %d", node, last)
+		}
+		last = m.ids[node]
+	}
+	if len(m.byID) != n-g.count() {
+		return corrupt("%d vectors in the order of their ids, of %d", len(m.byID), n-g.count())
 	}
 	return &g, nil
+}
+
+// byID returns the nodes that are not hidden in the order of their ids.
+func (g *graph) byID(ids []int64) []uint32 {
+	var nodes []uint32
+	for i := range ids {
+		if !g.hidden(uint32(i)) {
+			nodes = append(nodes, uint32(i))
+		}
+	}
+	slices.SortFunc(nodes, func(a, b uint32) int { return cmp.Compare(ids[a], ids[b]) })
+	return nodes
 }
 
 // hnsw makes an HNSW index of a file. inPlace says that it has the file's memory, and calls release.
@@ -129,11 +146,11 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 	}
 	h.ids = slices.Clone(m.ids)
 	h.graph.become(m.graph)
-	for i, id := range h.ids {
-		if h.hidden(uint32(i)) {
-			h.gone++
-		} else {
-			h.nodes[id] = uint32(i)
+	h.nodes = places{ids: h.ids, order: slices.Clone(m.byID)}
+	h.gone = len(h.ids) - len(m.byID)
+	if !inPlace && release != nil { // then the file is released now
+		if err := h.own(); err != nil {
+			return nil, false, errors.Join(err, h.Close())
 		}
 	}
 	return h, inPlace, nil

@@ -92,7 +92,7 @@ func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a
 	case ctx.Err() != nil:
 		return nil, 0, ctx.Err()
 	case filter == nil:
-		return nil, min(k, len(h.nodes)), nil
+		return nil, min(k, h.nodes.len()), nil
 	}
 	if a, err = h.admits(filter); err != nil {
 		return nil, 0, err
@@ -110,18 +110,18 @@ func (h *HNSW) admits(filter *Filter) (*admitted, error) {
 
 // seen returns the vectors as a filter sees them.
 func (h *HNSW) seen() *rows {
-	s := &rows{ids: h.ids, count: len(h.nodes), place: func(id int64) (int, bool) {
-		node, ok := h.nodes[id]
+	s := &rows{ids: h.ids, count: h.nodes.len(), place: func(id int64) (int, bool) {
+		node, ok := h.nodes.row(id)
 		return int(node), ok
 	}, rank: func() []uint32 { return nil }}
-	if len(h.nodes) == len(h.ids) {
+	if h.nodes.len() == len(h.ids) {
 		return s
 	}
 	s.live = newBitset(len(h.ids))
 	rank := make([]uint32, len(h.ids))
 	n := uint32(0)
-	for i, id := range h.ids {
-		if node, ok := h.nodes[id]; ok && int(node) == i {
+	for i := range h.ids {
+		if !h.hidden(uint32(i)) {
 			s.live.put(i, true)
 			rank[i] = n
 			n++
@@ -136,7 +136,7 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	if k == 0 || !ok {
 		return dst, nil
 	}
-	if a != nil && a.count < max(10*k, len(h.nodes)/50) {
+	if a != nil && a.count < max(10*k, h.nodes.len()/50) {
 		return h.exact(ctx, dst, query, k, a)
 	}
 	s, err := h.searches.take(h)
@@ -156,7 +156,7 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	s.best = s.best[:0]
 	if atomic.LoadUint32(&h.links(begin, 0)[0]) > 0 { // it is not alone, nor a stray
 		at := h.descend(s, point, s.one(point, begin), top, 0)
-		h.explore(s, point, at, 0, ef, len(h.nodes) < len(h.ids), admits)
+		h.explore(s, point, at, 0, ef, h.nodes.len() < len(h.ids), admits)
 	}
 	if len(s.best) < k {
 		if a == nil {

@@ -407,8 +407,53 @@ func TestGraphDamage(t *testing.T) {
 			require.NoError(t, ix.Close())
 		}
 	}
-	for _, name := range []string{"config", "ids", "level", "hides", "first", "upper"} {
+	for _, name := range []string{"config", "ids", "byid", "level", "hides", "first", "upper"} {
 		assert.Positive(t, refused[name], name)
+	}
+
+	// Open does not read all links, so that a search may meet damaged ones.
+	path, found := filepath.Join(t.TempDir(), "graph"), 0
+	for _, s := range list {
+		if s.name != "first" {
+			continue
+		}
+		first := bytes.Index(b.Bytes(), s.data)
+		for i := range s.data {
+			bad := bytes.Clone(b.Bytes())
+			bad[first+i] ^= 0x80
+			require.NoError(t, os.WriteFile(path, bad, 0o600))
+			_, err := Verify(path)
+			assert.ErrorIs(t, err, runtime.ErrCorrupt)
+			ix, err := Open(t.Context(), path, Options{})
+			require.NoError(t, err)
+			_, err = ix.Search(t.Context(), nil, []float32{0, 0}, 9, nil)
+			assert.NoError(t, err)
+			if err = ix.Add(t.Context(), []int64{99}, []float32{1, 2}); err != nil {
+				assert.ErrorIs(t, err, runtime.ErrCorrupt)
+				assert.Equal(t, 39, ix.Info().Len)
+				found++
+			}
+			require.NoError(t, ix.Close())
+		}
+	}
+	assert.Positive(t, found)
+}
+
+// BenchmarkOpenGraph opens a graph of 512 MB in the page cache.
+func BenchmarkOpenGraph(b *testing.B) {
+	const n, dim = 1_000_000, 128
+	h := hnsw(b, open(b, "cpu:0"), dim, L2Squared, HNSWOptions{M: 4, EfConstruction: 4})
+	r, x := rand.New(rand.NewPCG(53, 54)), make([]float32, n*dim)
+	for i := range x {
+		x[i] = r.Float32()
+	}
+	require.NoError(b, h.Add(b.Context(), counted(n), x))
+	path := filepath.Join(b.TempDir(), "graph")
+	require.NoError(b, Save(h, path))
+	for b.Loop() {
+		ix, err := Open(b.Context(), path, Options{})
+		require.NoError(b, err)
+		require.NoError(b, ix.Close())
 	}
 }
 

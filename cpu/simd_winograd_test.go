@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"bytes"
 	"math"
+	goruntime "runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -128,5 +130,66 @@ func TestConvWinogradNotFinite(t *testing.T) {
 			}
 			f.free()
 		}
+	})
+}
+
+// TestWinogradStack checks that what an earlier launch has left on the stack makes no difference: here NaN, which a strip with fewer tiles than
+// two registers must not take for its own.
+func TestWinogradStack(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go functions have no strips")
+		}
+		goruntime.LockOSThread()
+		defer goruntime.UnlockOSThread()
+		strip := 2 * d.simd.bytes / 4
+		cols := strip/4 + 2 // tiles in a row
+		rows := 0
+		for rows = 8; ; rows++ {
+			left := rows * cols % strip
+			if left > strip/2 && left < strip-2 && rows*cols*4 >= 256 && (rows*cols/strip*strip)%cols == 0 {
+				break
+			}
+			if rows > 500 {
+				t.Skip("no shape")
+			}
+		}
+		s := convolution{n: 1, c: 16, h: 2 * rows, w: 2 * cols, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, padH: 1, padW: 1,
+			outH: 2 * rows, outW: 2 * cols}
+		f := newFence(t, 22)
+		defer f.free()
+		image, filters := make([]float64, s.c*s.h*s.w), make([]float64, s.k*s.depth())
+		for i := range image {
+			image[i] = math.Sin(float64(i))
+		}
+		for i := range filters {
+			filters[i] = math.Cos(float64(i))
+		}
+		x, bad, weight, y := f.bytes(4*len(image)), f.bytes(4*len(image)), f.bytes(4*len(filters)), f.bytes(4*s.k*s.outs())
+		copy(x, kernels.Encode("f32", image))
+		for i := range image {
+			image[i] = math.NaN()
+		}
+		copy(bad, kernels.Encode("f32", image))
+		copy(weight, kernels.Encode("f32", filters))
+		p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: 4}
+		require.True(t, p.winograd())
+		n, not := 1500, 0
+		if testing.Short() {
+			n = 150
+		}
+		trial := convTrial{s, "f32", false, false}
+		require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+		base := bytes.Clone(y)
+		for range n {
+			require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(bad, weight, f.bytes(4), y)...))
+			require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+			got := bytes.Clone(y)
+			require.NoError(t, invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+			if !bytes.Equal(got, base) || !bytes.Equal(y, base) {
+				not++
+			}
+		}
+		require.Zero(t, not, "of %d have other bits after a launch with NaN", n)
 	})
 }

@@ -261,12 +261,14 @@ IN void winograd_channel(const int64_t n, const int64_t step, const winograd_run
 }
 
 // Transforms the input of the runs of a strip, whose first channel is at x: element i of the first channel is at at[i] of to, and those of the other channels follow.
-// What is written past the strip is overwritten by the next channel, but the last channel may not write over the first one of the next element. A channel is copied
+// A register may reach past the strip. Then it writes where the next channel writes later; the last channel is therefore computed apart, as behind it lies the first
+// channel of the next element, which is there already. A channel is copied
 // before the one before it is transformed, as a load that meets several stores waits until these are in the cache.
 IN void winograd_strip_of(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *x, float *to, const int64_t *at) {
   float copies[2][WINOGRAD_COPY], last[36 * 3 * W];
   int64_t apart[36], size = s->down.size * s->along.size, end = s->channels - 1;
   __builtin_memset(copies, 0, sizeof copies);
+  __builtin_memset(last, 0, sizeof last); // tiles of a short strip that no run has stay zeros, which are finite
   winograd_copy(s, n, step, runs, count, x, copies[0]);
   for (int64_t c = 0; c < end; c++) {
     winograd_copy(s, n, step, runs, count, x + (c + 1) * size, copies[(c + 1) % 2]);

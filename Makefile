@@ -295,7 +295,7 @@ bench-tensors: ## 200 random chains of operations on tensors, fused and operatio
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest
 
-soak: deps ## 10⁶ mixed operations on indexes of vectors under the race detector, some ten minutes, and 200 processes that are killed while they save
+soak: deps ## 10⁶ mixed operations on indexes of vectors under the race detector, half an hour or more, and 200 processes that are killed while they save
 	ANN_OPERATIONS=1000000 ANN_KILLS=200 $(flags) $(GO) test $(tags) -race -count=1 -timeout 6h -run 'TestMixed|TestKilledSave' ./ann
 
 bench-profile: ## what observing costs, for launches of 50 µs to 5 ms, off and on in turn; and a trace of a million events

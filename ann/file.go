@@ -197,6 +197,11 @@ func readImage(data []byte) (*image, []section, error) {
 		if m.graph, err = m.readGraph(parts); err != nil {
 			return nil, nil, err
 		}
+		for i := range list {
+			if list[i].name == "first" {
+				m.graph.mapped = &list[i]
+			}
+		}
 		return m, list, nil
 	}
 	if (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind() {
@@ -240,7 +245,7 @@ func (m *image) whole(list []section) error {
 // them, and never changes the file.
 //
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
-// the first change of the index checks them. A damaged file is [runtime.ErrCorrupt], any
+// adding to the index and saving it check them. A damaged file is [runtime.ErrCorrupt], any
 // other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported].
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index

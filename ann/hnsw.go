@@ -267,18 +267,29 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	return nil
 }
 
-// own copies links that are the memory of a file, before they change or it is released, and checks them. The caller holds writing, or nobody else uses h.
-func (h *HNSW) own() error {
-	if !h.mapped {
+// sound checks links that are the memory of a file. The caller holds writing, or nobody else uses h.
+func (h *HNSW) sound() error {
+	if h.mapped == nil {
 		return nil
 	}
-	if err := h.checkLinks(0, 0); err != nil {
+	if err := h.mapped.verify(); err != nil {
+		return err
+	}
+	return h.checkLinks(0, 0)
+}
+
+// own checks links that are the memory of a file, and copies them, before they change or it is released. The caller holds writing, or nobody else uses h.
+func (h *HNSW) own() error {
+	if h.mapped == nil {
+		return nil
+	}
+	if err := h.sound(); err != nil {
 		return err
 	}
 	first := slices.Clone(h.first)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.first, h.mapped = first, false
+	h.first, h.mapped = first, nil
 	return nil
 }
 

@@ -22,6 +22,9 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	if err := h.check(); err != nil {
 		return 0, err
 	}
+	if err := h.sound(); err != nil { // damaged links would get a right checksum
+		return 0, err
+	}
 	o := h.o
 	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(), MaxRows: h.o.MaxRows,
 		Scale: h.code.scale, HNSW: &o, Entry: h.entry.Load()}
@@ -52,7 +55,7 @@ func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
 		return corrupt("the links of %d vectors are %d bytes", n, len(parts["first"]))
 	}
 	g.level, g.hides = slices.Clone(parts["level"]), slices.Clone(elements[uint64](parts["hides"]))
-	g.first, g.mapped, g.upper = elements[uint32](parts["first"]), true, slices.Clone(elements[uint32](parts["upper"]))
+	g.first, g.upper = elements[uint32](parts["first"]), slices.Clone(elements[uint32](parts["upper"]))
 	g.at = make([]uint32, 0, n)
 	at := 0
 	for _, level := range g.level {
@@ -148,7 +151,7 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 	h.graph.become(m.graph)
 	h.nodes = places{ids: h.ids, order: slices.Clone(m.byID)}
 	h.gone = len(h.ids) - len(m.byID)
-	if !inPlace && release != nil { // then the file is released now
+	if !inPlace { // then nothing has to keep the file
 		if err := h.own(); err != nil {
 			return nil, false, errors.Join(err, h.Close())
 		}

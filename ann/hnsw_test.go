@@ -648,3 +648,31 @@ func BenchmarkHNSW(b *testing.B) {
 		})
 	}
 }
+
+// TestGraphDamagedLinks checks that damaged links of a file that is open do not get into another file, and that an index that was read needs no memory of the file.
+func TestGraphDamagedLinks(t *testing.T) {
+	h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 10})
+	require.NoError(t, h.Add(t.Context(), counted(50), random(rand.New(rand.NewPCG(71, 72)), 50, 2)))
+	var b bytes.Buffer
+	_, err := h.WriteTo(&b)
+	require.NoError(t, err)
+	read, err := Load(t.Context(), bytes.NewReader(b.Bytes()), Options{})
+	require.NoError(t, err)
+	assert.Nil(t, read.(*HNSW).mapped)
+	list, err := readSections(b.Bytes())
+	require.NoError(t, err)
+	i := slices.IndexFunc(list, func(s section) bool { return s.name == "first" })
+	for place, bit := range map[int]byte{4: 1, 7: 0x80} { // another vector, and one that is not there
+		bad := bytes.Clone(b.Bytes())
+		bad[bytes.Index(bad, list[i].data)+place] ^= bit
+		path := filepath.Join(t.TempDir(), "bad")
+		require.NoError(t, os.WriteFile(path, bad, 0o600))
+		ix, err := Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		require.NoError(t, ix.Remove(t.Context(), []int64{3}))
+		assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt)
+		assert.NoFileExists(t, path+"2")
+		assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt)
+		require.NoError(t, ix.Close())
+	}
+}

@@ -110,31 +110,32 @@ func (v *provider) largest(x []float32) (float32, error) {
 	return most[0], nil
 }
 
-// encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no such function, and if something is odd about the
-// numbers, which Go then finds.
+// encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no such function or no whole group, and if something is odd
+// about the numbers, which Go then finds.
 func (v *provider) encode(p *plan, to codes, x []float32) bool {
 	op := vectors[p.Format].encode
 	if op == 0 || v == plain {
 		return false
 	}
 	groups := len(x) / p.numbers
-	if groups > 0 && v.run(op, x, to, groups, p.words(to)...)[0] != 0 {
+	if groups == 0 || v.run(op, x, to, groups, p.words(to)...)[0] != 0 {
 		return false
 	}
 	rest, x := p.after(groups, to, x)
 	return len(x) == 0 || p.codec.encode(p.Layout, rest, x) == nil
 }
 
-// decode is the reverse of encode. It is false if there is no such function.
+// decode is the reverse of encode. It is false if there is no such function or no whole group.
 func (v *provider) decode(p *plan, x []float32, from codes) bool {
 	op := vectors[p.Format].decode
 	if op == 0 || v == plain {
 		return false
 	}
 	groups := len(x) / p.numbers
-	if groups > 0 {
-		v.run(op, x, from, groups, p.words(from)...)
+	if groups == 0 {
+		return false
 	}
+	v.run(op, x, from, groups, p.words(from)...)
 	if rest, x := p.after(groups, from, x); len(x) > 0 {
 		p.codec.decode(p.Layout, x, rest)
 	}

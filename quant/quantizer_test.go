@@ -499,3 +499,14 @@ func TestNothingLeft(t *testing.T) {
 	assert.LessOrEqual(t, heap()-before, int64(1<<20))
 	assert.True(t, slices.Equal(x, y))
 }
+
+// TestReceiptOfFewNumbers checks that a receipt does not name vector instructions where there is no whole group for them.
+func TestReceiptOfFewNumbers(t *testing.T) {
+	q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
+	x := []float32{1, -1, 0, 1, 1}
+	m, err := New(Layout{Format: I2SB, Rows: 1, Cols: 5})
+	require.NoError(t, err)
+	require.NoError(t, q.Encode(t.Context(), m, x))
+	require.NoError(t, q.Decode(t.Context(), x, m))
+	assert.Equal(t, []string{"decode I2S_B go", "encode I2S_B go"}, slices.Sorted(slices.Values(q.Receipt().Kernels)))
+}

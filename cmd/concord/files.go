@@ -106,10 +106,15 @@ var (
 	}}
 	tensors = kind{"file of safetensors", func(path string) (bool, error) {
 		f, err := safetensors.Open(path)
-		if err != nil {
+		switch {
+		case err == nil:
+			return true, f.Close()
+		case errors.Is(err, runtime.ErrFormat):
 			return false, nil
+		case errors.Is(err, runtime.ErrCorrupt): // which may be made again
+			return true, nil
 		}
-		return true, f.Close()
+		return false, err
 	}}
 	aCheckpoint = kind{"checkpoint of train", func(path string) (bool, error) {
 		_, err := nn.ReadHistory(path)

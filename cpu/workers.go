@@ -9,6 +9,7 @@ package cpu
 
 import (
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,7 @@ type workers struct {
 	open    []*share // work that can use more places; first the one that got a place longest ago
 
 	idle   int          // helpers that poll for work, without a place
-	handed []*share     // work with a place for one of them, for each of them at most one
+	handed []*share     // work with a place, which these are to take; no more than there are helpers that poll
 	calls  atomic.Int32 // len(handed), for polling
 }
 
@@ -196,7 +197,7 @@ func becomes(n *atomic.Int32, zero bool) bool {
 
 // unhand removes an entry of handed. The caller holds mu.
 func (w *workers) unhand(i int) {
-	w.handed = append(w.handed[:i], w.handed[i+1:]...)
+	w.handed = slices.Delete(w.handed, i, i+1)
 	w.calls.Store(int32(len(w.handed)))
 }
 

@@ -156,7 +156,7 @@ var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp
 // effort returns that of computing an element of t from what is stored, and how many stored elements are read for it. What several operations read is decided
 // for itself: it counts as stored if two visits would be enough to store it.
 func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int) {
-	const enough = 1000 // to store anything
+	const enough = 1000 // to store anything but tensors of few elements, for which the estimate does not matter
 	seen := map[*Tensor]bool{}
 	var visit func(t *Tensor)
 	visit = func(t *Tensor) {

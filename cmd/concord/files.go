@@ -152,7 +152,7 @@ func (k kind) mayReplace(path string) error {
 }
 
 // claim prepares to write files of a kind. It gives standard output to the one that names it ("-" does), if there is one: text then goes
-// to standard error. A file in a missing directory, and one that the kind does not replace, is an error.
+// to standard error. A file in a missing directory, one that cannot be written, and one that the kind does not replace, is an error.
 func (a *app) claim(kind kind, files ...string) error {
 	for _, name := range files {
 		switch {
@@ -167,6 +167,16 @@ func (a *app) claim(kind kind, files ...string) error {
 				return fmt.Errorf("%s: %w", name, withoutPath(err))
 			}
 			if err := kind.mayReplace(name); err != nil {
+				return err
+			}
+			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+				continue // it is written to directly
+			}
+			out, err := file.Create(name)
+			if err != nil {
+				return err
+			}
+			if err := out.Close(); err != nil {
 				return err
 			}
 		case a.json:

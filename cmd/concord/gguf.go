@@ -266,7 +266,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	if to == ".safetensors" {
 		kind = tensors
 	}
-	if err := kind.mayReplace(out); err != nil {
+	if err := a.claim(kind, out); err != nil {
 		return err
 	}
 	m, err := openModel(in, named)

@@ -167,7 +167,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	if sameFile(in, out) {
 		return usagef("%s: it is the file that is read, too", out)
 	}
-	if err := errors.Join(aModel.mayReplace(out), aPicture.mayReplace(f.picture)); err != nil {
+	if err := errors.Join(a.claim(aModel, out), a.claim(aPicture, f.picture)); err != nil {
 		return err
 	}
 	as, err := f.as.format()

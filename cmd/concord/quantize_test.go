@@ -364,6 +364,12 @@ func TestQuantizeRefuses(t *testing.T) {
 	text, err := os.ReadFile(foreign)
 	require.NoError(t, err)
 	assert.Equal(t, "Dear reader,\n", string(text))
+	// A picture that cannot be written is found before the model is.
+	model := filepath.Join(t.TempDir(), "whole.gguf")
+	status, _, stderr = concord("quantize", whole, model, "--format", "Q4_0", "--histogram", filepath.Join(t.TempDir(), "none", "h.png"))
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "no such file")
+	assert.NoFileExists(t, model)
 	again := filepath.Join(t.TempDir(), "again.safetensors")
 	for range 2 { // one that is of the kind is
 		status, _, stderr = concord("gguf", "convert", whole, again)

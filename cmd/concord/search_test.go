@@ -133,6 +133,7 @@ func TestSearch(t *testing.T) {
 		"3.5 is not an integer":                {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("halves.npy"), "--out", name("x")}},
 		"ids of type u8":                       {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--ids", name("bytes.npy"), "--out", name("x")}},
 		"is no index of vectors":               {exitFailed, []string{"build", "--vectors", name("base.fvecs"), "--out", name("ids.npy")}},
+		"there are no queries in it":           {exitFailed, []string{"bench", name("base.ann"), "--queries", name("none.npy")}},
 		"an index without vectors":             {exitFailed, []string{"bench", name("empty.ann"), "--queries", name("query.npy")}},
 		"of kind ivf is on one device":         {exitUsage, []string{"build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--device", "cpu:0,cpu:0", "--out", name("x")}},
 		"such as " + name("lists.ann"):         {exitUsage, []string{"query", name("lists.ann"), "--queries", name("query.npy"), "--device", "cpu:0,cpu:0"}},

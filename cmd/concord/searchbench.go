@@ -38,6 +38,9 @@ func (a *app) searchBench(ctx context.Context, path string, s searching) error {
 		if ix.Info().Len == 0 {
 			return fmt.Errorf("%s: an index without vectors, which finds nothing: %w", path, driver.ErrInvalidArgument)
 		}
+		if len(queries) == 0 {
+			return fmt.Errorf("%s: there are no queries in it: %w", s.queries, driver.ErrInvalidArgument)
+		}
 		m, lists, err := a.timed(ctx, ix, queries, s.k)
 		if err != nil {
 			return err

@@ -117,6 +117,12 @@ func TestTrain(t *testing.T) {
 		assert.Equal(t, exitFailed, status, says)
 		assert.Contains(t, stderr, says)
 	}
+	fixed := textFile(t, "fixed.svg", "<svg/>")
+	require.NoError(t, os.Chmod(fixed, 0o444))
+	status, stdout, stderr = concord("train", "--device", "cpu:0", "--data", data, "--epochs", "1", "--plot", fixed)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "permission denied")
+	assert.Empty(t, stdout, "this is found before the work")
 	picture := filepath.Join(dir, "one.svg")
 	status, stdout, stderr = concord("plot", one, "--out", picture)
 	require.Equal(t, exitOK, status, stderr)

@@ -59,8 +59,9 @@ func (v *provider) id() Provider {
 
 // QuantizerOptions are the settings of a Quantizer. The zero value has the defaults.
 type QuantizerOptions struct {
-	// Budget is the most memory that one call takes beside its arguments, in bytes; 0 means 64 MiB. It is the host's for the padding of
-	// rows in Encode and Decode, and the device's in Mul. What does not fit is done in pieces of whole groups or rows, with the same result.
+	// Budget is the most memory that one call takes beside its arguments and its result, in bytes; 0 means 64 MiB. It is the host's for the
+	// padding of rows in Encode and Decode and for the conversion of weights in Prepare, and the device's in Mul. What does not fit is done in pieces of whole
+	// groups or rows, with the same result. If one of these alone does not fit, the call is driver.ErrBudget.
 	Budget int64
 	// Codecs is the provider that encodes and decodes; "" means the fastest that this processor has.
 	Codecs Provider
@@ -365,7 +366,7 @@ type Weights struct {
 	closed atomic.Bool
 }
 
-// Prepare copies weights to the device, as the function of that name does. If that fails for a reason of the device, and the
+// Prepare copies weights to the device, as the function of that name does, in pieces under the budget. If that fails for a reason of the device, and the
 // policy allows it, all products with them are fallbacks to cpu:0. The memory of m has to stay as it is until the weights are closed, since
 // a fallback and ForceCPU read it.
 func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
@@ -380,7 +381,7 @@ func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
 		}
 		return w, nil
 	}
-	main, err := q.main.prepare(ctx, m)
+	main, err := prepare(ctx, q.main.dev, q.main.stream, m, q.budget)
 	if err == nil {
 		w.main = main
 		return w, nil
@@ -397,14 +398,6 @@ func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
 	return nil, err
 }
 
-func (s *side) prepare(ctx context.Context, m Matrix) (*Prepared, error) {
-	p, err := Prepare(ctx, s.dev, m)
-	if err == nil {
-		p.stream = s.stream
-	}
-	return p, err
-}
-
 // onHost returns the weights on the stand-in, which gets them the first time.
 func (w *Weights) onHost(ctx context.Context) (*side, *Prepared, error) {
 	host, err := w.q.standIn(ctx)
@@ -414,7 +407,7 @@ func (w *Weights) onHost(ctx context.Context) (*side, *Prepared, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.host == nil {
-		w.host, err = host.prepare(ctx, w.m)
+		w.host, err = prepare(ctx, host.dev, host.stream, w.m, w.q.budget)
 	}
 	return host, w.host, err
 }
@@ -541,6 +534,6 @@ func (s *side) multiply(ctx context.Context, p *Prepared, j *product) error {
 }
 
 // bytesOf returns the memory of numbers.
-func bytesOf(x []float32) []byte {
+func bytesOf[T float32 | uint32](x []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }

@@ -323,12 +323,138 @@ func TestQuantizerBudget(t *testing.T) {
 	packed.Data[0] = 0xaa
 	assert.ErrorIs(t, tiny.Encode(t.Context(), packed, big), driver.ErrBudget)
 	assert.Equal(t, byte(0xaa), packed.Data[0])
-	small, err := tiny.Prepare(t.Context(), m)
+	_, err = tiny.Prepare(t.Context(), m)
+	assert.ErrorIs(t, err, driver.ErrBudget)
+	assert.ErrorContains(t, err, "TQ2_0 of 64 × 300")
+	assert.Zero(t, tiny.Stats().FallbackCount, "a budget is no reason of the device")
+	little, err := NewQuantizer(dev, QuantizerOptions{Budget: 512*4 + 128 + 4}) // of a row
+	require.NoError(t, err)
+	defer little.Close()
+	tall, err := Pack(Layout{Format: TQ20, Rows: 4 * n, Cols: k}, make([]float32, 4*n*k))
+	require.NoError(t, err)
+	small, err := little.Prepare(t.Context(), tall)
 	require.NoError(t, err)
 	defer small.Close()
 	y[0] = 5
 	assert.ErrorIs(t, small.Mul(t.Context(), y, x, 1), driver.ErrBudget)
 	assert.Equal(t, float32(5), y[0])
+}
+
+// Weights that are prepared in pieces of any size are the bytes that one piece makes, in every format.
+func TestPreparePieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	for _, l := range []Layout{{Format: I2SM1, Cols: 96}, {Format: I2SM2, Cols: 80}, {Format: I2SB, Cols: 300}, {Format: I2SB, Block: 32, Cols: 300}, {Format: TQ10, Cols: 300},
+		{Format: TQ20, Cols: 256}, {Format: RA, Cols: 33}, {Format: RB, Cols: 40}, {Format: MTL1, Cols: 128, Tile: Tile{32, 64, 32}}, {Format: MTL2, Cols: 224, Tile: Tile{32, 96, 32}},
+		{Format: MTL2, Cols: 192, Tile: Tile{64, 96, 32}}, {Format: W2A8M4, Cols: 64}, {Format: W2A8M4, Cols: 64, Block: 24}, {Format: W2A8M4, Cols: 64, Block: 5}, {Format: I8Rows, Cols: 77},
+		{Format: I8All, Cols: 77}, {Format: Q80, Cols: 300}, {Format: Q40, Cols: 64}, {Format: Q4K, Cols: 300}, {Format: Q6K, Cols: 512}, {Format: I2SM3, Cols: 37}} {
+		l.Rows = 192
+		if l.Format == Q80 || l.Format == Q6K || l.Format == TQ10 {
+			l.Rows = 101
+		}
+		var m Matrix
+		if l.Format == I2SM3 {
+			var err error
+			m, err = New(l)
+			require.NoError(t, err)
+			for i := range m.Data {
+				m.Data[i] = byte(r.IntN(3) | r.IntN(3)<<2 | r.IntN(3)<<4 | r.IntN(3)<<6)
+			}
+			copy(m.Data[len(m.Data)-tailBytes:], tailOf(1.5))
+		} else {
+			one := l.Format != I2SB && l.Format != I8Rows
+			x := ternaryRows(r, 1, l.Rows*l.Cols)
+			if !one {
+				x = ternaryRows(r, l.Rows, l.Cols)
+			}
+			if l.Block == 24 { // scales of 24 rows each
+				for i := range x[:l.Cols*24] {
+					x[i] *= 2
+				}
+			}
+			var err error
+			m, err = Pack(l, x)
+			require.NoError(t, err, l)
+		}
+		q, dev := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
+		whole, err := q.Prepare(t.Context(), m)
+		require.NoError(t, err, l)
+		layout, err := checkWeights(&m)
+		require.NoError(t, err)
+		f := ternaryForm(&m, &layout)
+		if b, ok := l.Format.blockForm(); ok {
+			f = b.form(&m)
+		} else { // by the definition
+			x := make([]float32, m.Rows*m.meant())
+			require.NoError(t, Decode(x, m))
+			codes, factors := make([]uint32, m.Rows*f.words), make([]float32, m.Rows)
+			for i := range m.Rows {
+				factors[i], err = prepareRow(codes[i*f.words:(i+1)*f.words], x[i*m.meant():(i+1)*m.meant()])
+				require.NoError(t, err)
+			}
+			require.Equal(t, codes, contents[uint32](t, whole.main.codes), l)
+			require.Equal(t, factors, contents[float32](t, whole.main.by), l)
+		}
+		require.Less(t, f.band, m.Rows, "%v has pieces", l)
+		least := int64(f.band) * int64(4*f.words+f.bytes+4*f.numbers)
+		for _, budget := range []int64{least, 2*least + 1, 3 * least} {
+			pieces, err := NewQuantizer(dev, QuantizerOptions{Budget: budget})
+			require.NoError(t, err)
+			w, err := pieces.Prepare(t.Context(), m)
+			require.NoError(t, err, "%v %d", l, budget)
+			require.Equal(t, contents[uint32](t, whole.main.codes), contents[uint32](t, w.main.codes), "%v %d", l, budget)
+			a, err := whole.main.by.As(runtime.U8)
+			require.NoError(t, err)
+			b, err := w.main.by.As(runtime.U8)
+			require.NoError(t, err)
+			require.Equal(t, contents[uint8](t, a), contents[uint8](t, b), "%v %d", l, budget)
+			require.NoError(t, errors.Join(a.Close(), b.Close(), w.Close(), pieces.Close()))
+		}
+		none, err := NewQuantizer(dev, QuantizerOptions{Budget: least - 1})
+		require.NoError(t, err)
+		live := dev.Stats().Live
+		_, err = none.Prepare(t.Context(), m)
+		assert.ErrorIs(t, err, driver.ErrBudget, l)
+		assert.Equal(t, live, dev.Stats().Live)
+		require.NoError(t, errors.Join(none.Close(), whole.Close()))
+	}
+}
+
+// contents returns what a buffer has.
+func contents[T runtime.Element](t *testing.T, b *runtime.Buffer) []T {
+	x := make([]T, b.Len())
+	require.NoError(t, runtime.Read(t.Context(), b, x))
+	return x
+}
+
+// Preparing takes the budget beside the weights, on the host and on the device, however large they are.
+func TestPrepareBudget(t *testing.T) {
+	const budget, rows, cols = 512 << 10, 2048, 2048
+	q, dev := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{Budget: budget})
+	for _, l := range []Layout{{Format: TQ20}, {Format: I2SM1}, {Format: Q40}, {Format: Q6K}} {
+		l.Rows, l.Cols = rows, cols
+		m, err := New(l)
+		require.NoError(t, err)
+		first, err := q.Prepare(t.Context(), m) // compiles
+		require.NoError(t, err)
+		require.NoError(t, first.Close())
+		live := dev.Stats().Live
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		w, err := q.Prepare(t.Context(), m)
+		require.NoError(t, err)
+		goruntime.ReadMemStats(&after)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(budget+budget/2), "%v: all that was allocated is more than its peak", l.Format)
+		assert.LessOrEqual(t, dev.Stats().Live-live, w.main.Bytes()+8<<10)
+		require.NoError(t, w.Close())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	m, err := New(Layout{Format: TQ20, Rows: rows, Cols: cols})
+	require.NoError(t, err)
+	live := dev.Stats().Live
+	_, err = q.Prepare(ctx, m)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, live, dev.Stats().Live)
 }
 
 // A context that ends between two pieces leaves nothing that looks like a result.

@@ -41,6 +41,8 @@ type saved struct {
 // image is an index as it is in a file. The slices are the file's memory, or that of an index.
 type image struct {
 	saved
+	list    []section
+	parts   map[string][]byte // their contents
 	metric  Metric
 	code    coding
 	ids     []int64
@@ -131,23 +133,23 @@ func parts(size int, read func(at int64, data []byte) error) func() ([]byte, err
 	}
 }
 
-// readImage reads a file and checks all of it but what only whole checks.
-func readImage(data []byte) (*image, []section, error) {
+// readImage reads the configuration of a file, and the sizes of its other sections, whose contents check and whole check.
+func readImage(data []byte) (*image, error) {
 	list, err := readSections(data)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	corrupt := func(format string, args ...any) (*image, []section, error) {
-		return nil, nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	corrupt := func(format string, args ...any) (*image, error) {
+		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
 	}
 	parts := map[string][]byte{}
 	for _, s := range list {
 		if _, twice := parts[s.name]; twice {
 			return corrupt("there are two sections %q", s.name)
 		}
-		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
+		if s.name == "config" {
 			if err := s.verify(); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 		}
 		parts[s.name] = s.data
@@ -157,18 +159,18 @@ func readImage(data []byte) (*image, []section, error) {
 			return corrupt("there is no section %q", name)
 		}
 	}
-	m := &image{vectors: parts["vectors"]}
+	m := &image{list: list, parts: parts, vectors: parts["vectors"]}
 	d := json.NewDecoder(bytes.NewReader(parts["config"]))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m.saved); err != nil {
 		return corrupt("the configuration: %v", err)
 	}
 	if m.metric, err = ParseMetric(m.Metric); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	p, err := ParsePrecision(m.Precision)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m.code = p.scaleOf(nil)
 	if m.Scale != 0 && p == INT8Scaled {
@@ -194,22 +196,32 @@ func readImage(data []byte) (*image, []section, error) {
 		return corrupt("a configuration of hnsw for kind %q, %v", m.Kind, p)
 	}
 	if m.HNSW != nil {
-		if m.graph, err = m.readGraph(parts); err != nil {
-			return nil, nil, err
-		}
-		for i := range list {
-			if list[i].name == "first" {
-				m.graph.mapped = &list[i]
-			}
-		}
-		return m, list, nil
+		return m, m.readGraph()
 	}
 	if (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind() {
 		return corrupt("a configuration of ivf for kind %q", m.Kind)
 	}
-	if m.IVF != nil {
-		if err := m.readLists(parts); err != nil {
-			return nil, nil, err
+	return m, nil
+}
+
+// check checks what an index relies on: everything but the sections that only whole checks.
+func (m *image) check() error {
+	corrupt := func(format string, args ...any) error {
+		return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+	}
+	for _, s := range m.list {
+		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
+			if err := s.verify(); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case m.graph != nil:
+		return m.checkGraph()
+	case m.IVF != nil:
+		if err := m.readLists(m.parts); err != nil {
+			return err
 		}
 	}
 	for i, id := range m.ids {
@@ -224,14 +236,19 @@ func readImage(data []byte) (*image, []section, error) {
 		}
 		seen.put(int(rank), true)
 	}
-	return m, list, nil
+	return nil
 }
 
-// whole checks what readImage does not: the checksums of large sections, and links.
-func (m *image) whole(list []section) error {
-	for _, s := range list {
-		if err := s.verify(); err != nil {
-			return err
+// whole checks all of a file.
+func (m *image) whole() error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	for _, s := range m.list {
+		if s.name == "vectors" || s.name == "codes" || s.name == "first" {
+			if err := s.verify(); err != nil {
+				return err
+			}
 		}
 	}
 	if m.graph != nil {
@@ -246,7 +263,8 @@ func (m *image) whole(list []section) error {
 //
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
 // adding to the index and saving it check them. A damaged file is [runtime.ErrCorrupt], any
-// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported].
+// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Of a graph, Open itself checks the list of sections, the configuration and all sizes, and takes as long
+// however many vectors there are; ids and the links of the upper layers are checked by the first call that needs them, which then returns the error, as does every call after it.
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
 // of kind gpu the active device.
@@ -255,7 +273,13 @@ func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	ix, err := load(ctx, m.Data, o, func() { m.Close() })
+	var ix Index
+	im, err := readImage(m.Data)
+	if err == nil {
+		ix, err = im.index(ctx, o, func() { m.Close() })
+	} else {
+		m.Close()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -268,30 +292,33 @@ func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, list, err := readImage(data)
+	m, err := readImage(data)
 	if err == nil {
-		err = m.whole(list)
+		err = m.whole()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return load(ctx, data, o, nil)
+	return m.index(ctx, o, nil)
 }
 
-// load makes the index of a file's contents. release is called once when these are not needed any more, also after an error; if it is nil,
-// they are copied.
-func load(ctx context.Context, data []byte, o Options, release func()) (Index, error) {
-	m, _, err := readImage(data)
-	var ix Index
+// index makes the index of a file. release is called once when the file's contents are not needed any more, also after an error; if it is nil,
+// they were checked, and are copied.
+func (m *image) index(ctx context.Context, o Options, release func()) (ix Index, err error) {
 	inPlace := false
-	switch {
-	case err != nil:
-	case m.graph != nil:
+	if m.graph != nil {
 		ix, inPlace, err = m.hnsw(ctx, o, release)
-	case m.IVF != nil:
-		ix, inPlace, err = m.ivf(ctx, o, release)
-	default:
-		ix, inPlace, err = m.flat(ctx, o, release)
+	} else {
+		if release != nil {
+			err = m.check()
+		}
+		switch {
+		case err != nil:
+		case m.IVF != nil:
+			ix, inPlace, err = m.ivf(ctx, o, release)
+		default:
+			ix, inPlace, err = m.flat(ctx, o, release)
+		}
 	}
 	if release != nil && !inPlace {
 		release()
@@ -384,7 +411,7 @@ func Save(ix Index, path string) error {
 	})
 }
 
-// ReadInfo describes the index in a file without opening a device. It checks what [Open] checks.
+// ReadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
 func ReadInfo(path string) (Info, error) { return describe(path, false) }
 
 // Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open].
@@ -396,9 +423,13 @@ func describe(path string, whole bool) (Info, error) {
 		return Info{}, err
 	}
 	defer m.Close()
-	im, list, err := readImage(m.Data)
-	if whole && err == nil {
-		err = im.whole(list)
+	im, err := readImage(m.Data)
+	switch {
+	case err != nil:
+	case whole:
+		err = im.whole()
+	default:
+		err = im.check()
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)

@@ -34,6 +34,7 @@ type HNSW struct {
 
 	mu     sync.RWMutex // its writer replaces what follows; searches, and Add while it links, are readers
 	closed bool
+	late   func() error // checks the graph of a file when it is first needed; nil if it is of none
 	state  uint64
 	base   *runtime.Buffer
 	rows   []byte          // base's memory
@@ -124,6 +125,9 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 func (h *HNSW) check() error {
 	if h.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
+	}
+	if h.late != nil {
+		return h.late()
 	}
 	return nil
 }
@@ -241,7 +245,9 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	if n := first + len(ids); n > math.MaxInt32 || n > math.MaxInt/8/h.e.dim {
 		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
 	}
+	nodes := h.nodes.withMap()
 	h.mu.Lock()
+	h.nodes = nodes
 	err := h.extend(ids, vectors)
 	h.mu.Unlock()
 	if err != nil {
@@ -254,14 +260,13 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 		h.gone += len(ids)
 		return err
 	}
-	nodes := h.nodes.changed()
 	for i, id := range ids {
-		if old, ok := nodes[id]; ok {
+		if old, ok := nodes.rows[id]; ok {
 			h.hide(int(old), true)
 			h.gone++
 		}
 		h.hide(first+i, false)
-		nodes[id] = uint32(first + i)
+		nodes.rows[id] = uint32(first + i)
 	}
 	h.state++
 	return nil
@@ -278,7 +283,7 @@ func (h *HNSW) sound() error {
 	return h.checkLinks(0, 0)
 }
 
-// own checks links that are the memory of a file, and copies them, before they change or it is released. The caller holds writing, or nobody else uses h.
+// own copies what is the memory of a file, whose links it checks, before that changes or is released. The caller holds writing, or nobody else uses h.
 func (h *HNSW) own() error {
 	if h.mapped == nil {
 		return nil
@@ -286,10 +291,13 @@ func (h *HNSW) own() error {
 	if err := h.sound(); err != nil {
 		return err
 	}
-	first := slices.Clone(h.first)
+	first, level, upper, ids, nodes := slices.Clone(h.first), slices.Clone(h.level), slices.Clone(h.upper), slices.Clone(h.ids), h.nodes
+	if nodes.rows == nil {
+		nodes.ids, nodes.order = ids, slices.Clone(nodes.order)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.first, h.mapped = first, nil
+	h.first, h.level, h.upper, h.ids, h.nodes, h.mapped = first, level, upper, ids, nodes, nil
 	return nil
 }
 
@@ -416,13 +424,14 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 		}
 		seen[id] = true
 	}
+	nodes := h.nodes.withMap()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	nodes := h.nodes.changed()
 	for _, id := range ids {
-		h.hide(int(nodes[id]), true)
-		delete(nodes, id)
+		h.hide(int(nodes.rows[id]), true)
+		delete(nodes.rows, id)
 	}
+	h.nodes = nodes
 	h.gone += len(ids)
 	h.state++
 	return nil

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -37,71 +38,87 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 		section{name: "first", data: bytesOf(h.first)}, section{name: "upper", data: bytesOf(h.upper)})
 }
 
-// readGraph reads and checks the graph of a file: no search of it leaves its memory.
-func (m *image) readGraph(parts map[string][]byte) (*graph, error) {
-	corrupt := func(format string, args ...any) (*graph, error) {
-		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
-	}
+// readGraph reads what a file of kind hnsw has besides vectors. It checks the sizes, and checkGraph the contents.
+func (m *image) readGraph() error {
 	o := *m.HNSW
 	o.MaxRows = m.MaxRows
 	o, err := o.withDefaults()
 	if err != nil || o.M != m.HNSW.M || o.EfConstruction != m.HNSW.EfConstruction {
-		return corrupt("options of the graph: %+v", *m.HNSW)
+		return corruptGraph("options of the graph: %+v", *m.HNSW)
 	}
 	m.HNSW = &o
-	g := newGraph(o)
-	n := m.Rows
-	if len(parts["level"]) != n || len(parts["hides"]) != (n+63)/64*8 || len(parts["first"]) != 4*n*(2*g.m+1) {
-		return corrupt("the links of %d vectors are %d bytes", n, len(parts["first"]))
+	g, n := newGraph(o), m.Rows
+	there, ok := m.parts["byid"]
+	if len(m.parts["level"]) != n || len(m.parts["hides"]) != (n+63)/64*8 || len(m.parts["first"]) != 4*n*(2*g.m+1) || len(m.parts["upper"])%(4*(g.m+1)) != 0 ||
+		len(there)%4 != 0 || len(there) > 4*n {
+		return corruptGraph("the links of %d vectors are %d bytes", n, len(m.parts["first"]))
 	}
-	g.level, g.hides = slices.Clone(parts["level"]), slices.Clone(elements[uint64](parts["hides"]))
-	g.first, g.upper = elements[uint32](parts["first"]), slices.Clone(elements[uint32](parts["upper"]))
-	g.at = make([]uint32, 0, n)
-	at := 0
-	for _, level := range g.level {
-		if level > topLevel {
-			return corrupt("a vector in layer %d", level)
+	g.level, g.first, g.upper = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"])
+	for i := range m.list {
+		if m.list[i].name == "first" {
+			g.mapped = &m.list[i]
 		}
-		g.at = append(g.at, uint32(at))
+	}
+	m.graph = &g
+	if ok {
+		m.byID = elements[uint32](there)
+		return nil
+	}
+	return m.check() // a file of before there was this section
+}
+
+func corruptGraph(format string, args ...any) error {
+	return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+}
+
+// checkGraph checks the graph of a file: no search of it leaves its memory.
+func (m *image) checkGraph() error {
+	g, n := m.graph, m.Rows
+	g.hides = slices.Clone(elements[uint64](m.parts["hides"]))
+	g.at = make([]uint32, n)
+	at := 0
+	for i, level := range g.level {
+		if level > topLevel {
+			return corruptGraph("a vector in layer %d", level)
+		}
+		g.at[i] = uint32(at)
 		at += int(level)
 	}
-	if len(parts["upper"]) != 4*at*(g.m+1) {
-		return corrupt("the links of the upper layers are %d bytes", len(parts["upper"]))
+	if len(g.upper) != at*(g.m+1) {
+		return corruptGraph("the links of the upper layers are %d bytes", 4*len(g.upper))
 	}
 	if err := g.checkLinks(1, topLevel); err != nil {
-		return nil, err
+		return err
 	}
 	for i := n; i < 64*len(g.hides); i++ {
 		if g.hides[i/64]>>(i%64)&1 != 0 {
-			return corrupt("vector %d of %d is hidden", i, n)
+			return corruptGraph("vector %d of %d is hidden", i, n)
 		}
 	}
 	g.entry.Store(m.Entry)
 	node, level, ok := g.begin()
 	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n { // after an Add that was given up all may be hidden
-		return corrupt("the first vector of searches is %d in layer %d", node, level)
+		return corruptGraph("the first vector of searches is %d in layer %d", node, level)
 	}
 	for i, id := range m.ids {
 		if id < 0 {
-			return corrupt("the id %d of vector %d", id, i)
+			return corruptGraph("the id %d of vector %d", id, i)
 		}
 	}
-	if there, ok := parts["byid"]; ok {
-		m.byID = elements[uint32](there)
-	} else { // a file of before there was this section
+	if _, ok := m.parts["byid"]; !ok {
 		m.byID = g.byID(m.ids)
 	}
 	last := int64(-1) // ascending ids are all different, and so are their vectors
 	for _, node := range m.byID {
 		if int(node) >= n || g.hidden(node) || m.ids[node] <= last {
-			return corrupt("vector %d is not that of the id after %d", node, last)
+			return corruptGraph("vector %d is not that of the id after %d", node, last)
 		}
 		last = m.ids[node]
 	}
 	if len(m.byID) != n-g.count() {
-		return corrupt("%d vectors in the order of their ids, of %d", len(m.byID), n-g.count())
+		return corruptGraph("%d vectors in the order of their ids, of %d", len(m.byID), n-g.count())
 	}
-	return &g, nil
+	return nil
 }
 
 // byID returns the nodes that are not hidden in the order of their ids.
@@ -147,12 +164,19 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 			return nil, inPlace, errors.Join(err, h.Close())
 		}
 	}
-	h.ids = slices.Clone(m.ids)
-	h.graph.become(m.graph)
-	h.nodes = places{ids: h.ids, order: slices.Clone(m.byID)}
-	h.gone = len(h.ids) - len(m.byID)
+	h.ids, h.nodes, h.gone, h.mapped = m.ids, places{ids: m.ids, order: m.byID}, len(m.ids)-len(m.byID), m.graph.mapped
+	h.late = sync.OnceValue(func() error {
+		err := m.check()
+		if err == nil {
+			h.graph.become(m.graph)
+		}
+		return err
+	})
 	if !inPlace { // then nothing has to keep the file
-		if err := h.own(); err != nil {
+		if err = h.check(); err == nil {
+			err = h.own()
+		}
+		if err != nil {
 			return nil, false, errors.Join(err, h.Close())
 		}
 	}

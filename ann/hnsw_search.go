@@ -82,9 +82,10 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 
 // begins checks the arguments of a search. It returns what the filter admits and how many results there are.
 func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
+	err = h.check()
 	switch {
-	case h.closed:
-		return nil, 0, h.check()
+	case err != nil:
+		return nil, 0, err
 	case k < 1:
 		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%h.e.dim != 0:

@@ -411,13 +411,35 @@ func TestGraphDamage(t *testing.T) {
 		assert.Positive(t, refused[name], name)
 	}
 
-	// Open does not read all links, so that a search may meet damaged ones.
+	// Open reads no more than the configuration and sizes, and a search not all links, so that it may meet damaged ones.
 	path, found := filepath.Join(t.TempDir(), "graph"), 0
 	for _, s := range list {
+		first := bytes.Index(b.Bytes(), s.data)
+		if s.name != "first" && s.name != "vectors" && s.name != "config" {
+			for i := range s.data {
+				bad := bytes.Clone(b.Bytes())
+				bad[first+i] ^= 0x80
+				require.NoError(t, os.WriteFile(path, bad, 0o600))
+				ix, err := Open(t.Context(), path, Options{})
+				require.NoError(t, err, s.name)
+				assert.Equal(t, 39, ix.Info().Len)
+				for range 2 {
+					_, err = ix.Search(t.Context(), nil, []float32{0, 0}, 9, nil)
+					assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+				}
+				_, err = ix.(*HNSW).Get(t.Context(), 3)
+				assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, ix.Remove(t.Context(), []int64{3}), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+				require.NoError(t, ix.Close())
+				_, err = ReadInfo(path)
+				assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+			}
+		}
 		if s.name != "first" {
 			continue
 		}
-		first := bytes.Index(b.Bytes(), s.data)
 		for i := range s.data {
 			bad := bytes.Clone(b.Bytes())
 			bad[first+i] ^= 0x80

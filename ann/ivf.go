@@ -273,8 +273,10 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 		coded, err = x.encode(ctx, c, vectors, of)
 	}
 	if err == nil {
+		nodes := x.nodes.withMap()
 		x.mu.Lock()
 		defer x.mu.Unlock()
+		x.nodes = nodes
 		_, order := byList(of, max(c.n, 1))
 		if err = x.store.reserve(ctx, first, first+len(ids)); err == nil && c.codes != nil {
 			err = c.codes.reserve((len(ids)+len(old.codes)/x.o.Codes)/perBlock + c.n)
@@ -324,11 +326,10 @@ type placed struct {
 func (x *IVF) take(ids []int64, of []uint32, order []int, coded []byte, listed bool) {
 	first := len(x.ids)
 	x.ids, x.of, x.added = slices.Grow(x.ids, len(ids)), slices.Grow(x.of, len(ids)), slices.Grow(x.added, len(ids))
-	nodes := x.nodes.changed()
 	for i, v := range order {
 		row := uint32(first + i)
 		x.ids, x.of, x.added = append(x.ids, ids[v]), append(x.of, of[v]), append(x.added, x.next+uint64(v))
-		nodes[ids[v]] = row
+		x.nodes.rows[ids[v]] = row
 		if listed {
 			x.enlist(of[v], row, coded, v)
 		}
@@ -434,11 +435,12 @@ func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
+	touched, nodes := map[uint32]bool{}, x.nodes.withMap()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	touched, nodes := map[uint32]bool{}, x.nodes.changed()
+	x.nodes = nodes
 	for i, row := range rows {
-		delete(nodes, ids[i])
+		delete(nodes.rows, ids[i])
 		x.ids[row] = -1
 		touched[x.of[row]] = true
 	}
@@ -515,7 +517,7 @@ func (x *IVF) compact(ctx context.Context) error {
 	if x.grouped || len(x.ids) == 0 {
 		return ctx.Err()
 	}
-	rows := slices.Concat(x.lists...)
+	rows, nodes := slices.Concat(x.lists...), x.nodes.withMap()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c, err := x.store.choose(ctx, len(x.ids), rows)
@@ -524,11 +526,11 @@ func (x *IVF) compact(ctx context.Context) error {
 	}
 	x.store.commit(ctx, c, len(rows))
 	ids, to, added := make([]int64, len(rows)), placed{of: make([]uint32, len(rows))}, make([]uint64, len(rows))
-	nodes := x.nodes.changed()
+	x.nodes = nodes
 	coded, size := x.centres.codes.byRow(x.lists, len(x.ids)), x.o.Codes
 	for i, row := range rows {
 		ids[i], to.of[i], added[i] = x.ids[row], x.of[row], x.added[row]
-		nodes[ids[i]] = uint32(i)
+		nodes.rows[ids[i]] = uint32(i)
 		if coded != nil {
 			to.codes = append(to.codes, coded[int(row)*size:][:size]...)
 		}

@@ -82,7 +82,7 @@ func (m *image) readLists(parts map[string][]byte) error {
 	}
 	for _, x := range elements[float32](m.book) {
 		if x-x != 0 {
-			return corrupt("%v as a value of codes", x)
+			return corrupt("%v as a value of codes, as earlier versions wrote for vectors that are not finite: such an index has to be built again", x)
 		}
 	}
 	for _, x := range elements[float32](m.middle) {
@@ -202,8 +202,8 @@ func (p *places) row(id int64) (uint32, bool) {
 	return p.order[i], true
 }
 
-// changed returns the map, for a change.
-func (p *places) changed() map[int64]uint32 {
+// withMap returns the same places with a map, which changes need: it is made before the change excludes searches.
+func (p places) withMap() places {
 	if p.rows == nil {
 		p.rows = make(map[int64]uint32, len(p.order))
 		for _, row := range p.order {
@@ -211,5 +211,5 @@ func (p *places) changed() map[int64]uint32 {
 		}
 		p.ids, p.order = nil, nil
 	}
-	return p.rows
+	return p
 }

@@ -143,6 +143,9 @@ type searcher struct {
 	links   []candidate
 }
 
+// together is the number of vectors whose links are followed at a time: their links and the vectors that these lead to come from memory side by side.
+const together = 4
+
 // noCandidate is no node: there are fewer.
 const noCandidate = candidate(math.MaxUint64)
 
@@ -154,8 +157,8 @@ func (ss *searchers) take(h *HNSW) (*searcher, error) {
 	if !ok {
 		s = &searcher{h: h}
 		w := work{e: h.e}
-		for _, err := range []error{w.grow(&s.query, runtime.F32, h.e.dim), w.grow(&s.code, runtime.I8, h.e.dim), w.grow(&s.rows, runtime.U32, 2*h.o.M+1),
-			w.grow(&s.dist, runtime.F32, 2*h.o.M+1)} {
+		for _, err := range []error{w.grow(&s.query, runtime.F32, h.e.dim), w.grow(&s.code, runtime.I8, h.e.dim), w.grow(&s.rows, runtime.U32, together*2*h.o.M),
+			w.grow(&s.dist, runtime.F32, together*2*h.o.M)} {
 			if err != nil {
 				s.close()
 				return nil, err
@@ -271,19 +274,36 @@ func (h *HNSW) explore(s *searcher, query []byte, from candidate, layer, ef int,
 	if plain || (!seen || !h.hidden(from.row())) && admits.has(int(from.row())) {
 		best = append(best, from)
 	}
-	for len(next) > 0 {
-		var c candidate
-		c, next = pop(next)
-		if c = ^c; len(best) == ef && c > best[0] {
+	var lists [together][]uint32
+	for {
+		m := 0
+		for m < together && len(next) > 0 && (len(best) < ef || ^next[0] <= best[0]) {
+			var c candidate
+			c, next = pop(next)
+			links := h.links((^c).row(), layer)
+			for i := 0; i < len(links); i += 16 { // fetches all of them, while others are looked for
+				atomic.LoadUint32(&links[i])
+			}
+			lists[m] = links
+			m++
+		}
+		if m == 0 {
 			break
 		}
-		links := h.links(c.row(), layer)
 		n := 0
-		for i := range links[1 : 1+min(int(atomic.LoadUint32(&links[0])), len(links)-1)] {
-			if node := atomic.LoadUint32(&links[1+i]); int(node) < len(visited) && visited[node] != round { // those of a damaged file may be any
-				visited[node] = round
+		for _, links := range lists[:m] {
+			for i := range links[1 : 1+min(int(atomic.LoadUint32(&links[0])), len(links)-1)] {
+				node := atomic.LoadUint32(&links[1+i])
+				if int(node) >= len(visited) { // those of a damaged file may be any
+					continue
+				}
 				list[n] = node
-				n++
+				unseen := 0 // added without a branch, which would often go the other way than expected
+				if visited[node] != round {
+					unseen = 1
+				}
+				visited[node] = round
+				n += unseen
 			}
 		}
 		if n == 0 {

@@ -3,6 +3,7 @@ package ann
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -268,6 +269,16 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = readSections(data)
+		if m, err := readImage(sealed(data)); err == nil && m.Dim <= mostDim { // as Open does it
+			ix, err := m.index(t.Context(), Options{}, func() {})
+			if err == nil {
+				_, err = ix.Search(t.Context(), nil, make([]float32, m.Dim), 3, nil)
+				if err != nil && !errors.Is(err, runtime.ErrCorrupt) {
+					t.Error(err)
+				}
+				ix.Close()
+			}
+		}
 		ix, err := Load(t.Context(), bytes.NewReader(sealed(data)), Options{})
 		if err != nil {
 			return

@@ -265,7 +265,7 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	made := x.due(total)
 	if made > 0 {
 		if c, old, err = x.divide(ctx, made, vectors); err != nil {
-			return err
+			return crowded(err)
 		}
 	}
 	var coded []byte
@@ -300,7 +300,15 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if made > 0 {
 		c.close()
 	}
-	return err
+	return crowded(err)
+}
+
+// crowded says more of an error that is that the device has no room.
+func crowded(err error) error {
+	if !short(err) {
+		return err
+	}
+	return fmt.Errorf("ann: vectors may stay in the host's memory, but centres and codes of lists have to be on the device, with some vectors at a time; fewer lists or a higher limit help: %w", err)
 }
 
 // due returns how many lists have to be made for so many vectors, 0 if none.
@@ -551,7 +559,7 @@ func (x *IVF) Train(ctx context.Context) error {
 	}
 	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(x.nodes.len())), nil)
 	if err != nil {
-		return err
+		return crowded(err)
 	}
 	if c.codes != nil {
 		if err := c.codes.reserve(x.nodes.len()/perBlock + c.n); err != nil {

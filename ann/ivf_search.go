@@ -5,6 +5,7 @@ package ann
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	goruntime "runtime"
@@ -26,9 +27,43 @@ func (x *IVF) Exact(ctx context.Context, dst []Result, query []float32, k int, f
 	return x.single(ctx, dst, query, k, filter, true)
 }
 
-func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) ([]Result, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) (all []Result, err error) {
+	err = x.withRoom(ctx, func() (err error) {
+		all, err = x.one(ctx, dst, query, k, filter, exact)
+		return err
+	})
+	return all, err
+}
+
+// withRoom searches. If the device has no room for that beside the vectors, these go to the host's memory and the search begins again: as often as that happens, since
+// a change may bring them back before.
+func (x *IVF) withRoom(ctx context.Context, search func() error) error {
+	try := func() (onDevice bool, err error) {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
+		err = search()
+		return x.store.ifOnDevice() != nil, err
+	}
+	for {
+		onDevice, err := try()
+		if !onDevice || !short(err) || errors.Is(err, runtime.ErrTooLarge) || ctx.Err() != nil || x.makeRoom(ctx) != nil {
+			return err
+		}
+	}
+}
+
+func (x *IVF) makeRoom(ctx context.Context) error {
+	x.writing.Lock() // as a change may read the vectors
+	defer x.writing.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.check(); err != nil {
+		return err
+	}
+	return x.store.spill(ctx, len(x.ids))
+}
+
+func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) ([]Result, error) {
 	a, k, err := x.begin(ctx, len(query), k, filter)
 	switch {
 	case err != nil:
@@ -54,9 +89,15 @@ func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, 
 }
 
 // SearchBatch implements [Index]. Several threads divide the queries among them, where the host sees the vectors.
-func (x *IVF) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
+func (x *IVF) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) (lists [][]Result, err error) {
+	err = x.withRoom(ctx, func() (err error) {
+		lists, err = x.many(ctx, queries, k, filter)
+		return err
+	})
+	return lists, err
+}
+
+func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
 	a, k, err := x.begin(ctx, len(queries), k, filter)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,8 @@ func (f *Flat) results(dst []Result, found []candidate) []Result {
 // ErrSync is that one of several devices failed in a search, which therefore found nothing. The error names the device, and wraps its own.
 var ErrSync = errors.New("ann: a device failed in a search of several")
 
-// everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did.
+// everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did, or one whose rows may have
+// taken its room.
 func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sought) (found []candidate, in *store, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -148,6 +149,11 @@ func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sou
 	}
 	wg.Wait()
 	if err != nil {
+		for _, s := range f.stores { // the rows of another may be in the same device's memory
+			if in.streams && s.ifOnDevice() != nil && s.e.dev.Session() == in.e.dev.Session() && s.e.dev.String() == in.e.dev.String() {
+				in = s
+			}
+		}
 		return nil, in, err
 	}
 	slices.SortFunc(hits, hit.compare)

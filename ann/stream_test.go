@@ -230,3 +230,83 @@ func TestMakesRoom(t *testing.T) {
 	cancel()
 	compacts.Wait()
 }
+
+// TestListsMakeRoom searches lists whose vectors leave the device no room for a search.
+func TestListsMakeRoom(t *testing.T) {
+	const dim, n = 8, 200
+	vectors := random(rand.New(rand.NewPCG(38, 38)), n, dim)
+	for _, o := range []IVFOptions{{}, {Lists: 4, Probes: 4}} {
+		for _, batch := range []bool{false, true} {
+			full := ivf(t, narrow(t, "cpu:0", 1<<30), dim, L2Squared, o)
+			require.NoError(t, full.Add(t.Context(), counted(n), vectors))
+			limit := full.e.dev.Stats().Live
+			require.NoError(t, full.Close())
+			x := ivf(t, narrow(t, "cpu:0", limit), dim, L2Squared, o)
+			require.NoError(t, x.Add(t.Context(), counted(n), vectors))
+			assert.False(t, x.Info().Streams)
+			if batch {
+				_, err := x.SearchBatch(t.Context(), vectors[:5*dim], 9, nil)
+				require.NoError(t, err)
+			}
+			for q := range 5 {
+				query := vectors[q*dim:][:dim]
+				found, err := x.Search(t.Context(), nil, query, 9, nil)
+				require.NoError(t, err)
+				judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, counted(n), vectors, nil), found, "streams")
+			}
+			assert.True(t, x.Info().Streams)
+		}
+	}
+}
+
+// TestShardsMakeRoom has two parts of an index on one device, which has room for one of them and no search.
+func TestShardsMakeRoom(t *testing.T) {
+	const dim, n = 8, 64
+	for limit := int64(4 * dim * n / 2); limit < 4*dim*n; limit += 128 {
+		dev := narrow(t, "cpu:0", limit)
+		f := flat(t, dev, dim, L2Squared, FlatOptions{Devices: []*runtime.Device{dev}})
+		vectors := random(rand.New(rand.NewPCG(39, 39)), n, dim)
+		require.NoError(t, f.Add(t.Context(), counted(n), vectors))
+		found, err := f.Search(t.Context(), nil, vectors[:dim], 9, nil)
+		if !assert.NoError(t, err, limit) {
+			continue
+		}
+		judge(t, L2Squared, dim, 9, scan(L2Squared, dim, vectors[:dim], counted(n), vectors, nil), found, "one device twice")
+	}
+}
+
+// TestNoRoom has what does not stream fail without a trace where the device has no room: a graph, the centres of lists, and distances of all pairs.
+func TestNoRoom(t *testing.T) {
+	const dim, n = 8, 200
+	vectors := random(rand.New(rand.NewPCG(40, 40)), 2*n, dim)
+	h := hnsw(t, narrow(t, "cpu:0", 4*dim*n+4096), dim, L2Squared, HNSWOptions{InitialCapacity: n, Threads: 1})
+	require.NoError(t, h.Add(t.Context(), counted(n), vectors[:n*dim]))
+	before := find(t, h, vectors[:dim], nil)
+	assert.ErrorIs(t, h.Add(t.Context(), []int64{n + 1}, vectors[n*dim:][:dim]), runtime.ErrBudget)
+	assert.Equal(t, n, h.Len())
+	assert.Equal(t, before, find(t, h, vectors[:dim], nil))
+	assert.ErrorIs(t, Update(t.Context(), h, 3, vectors[:dim]), runtime.ErrBudget, "which adds the new vector")
+	require.NoError(t, h.Remove(t.Context(), []int64{3}))
+	assert.NotContains(t, find(t, h, vectors[3*dim:4*dim], nil), Result{3, 0})
+
+	x := ivf(t, narrow(t, "cpu:0", 1000), dim, L2Squared, IVFOptions{Lists: 4})
+	err := x.Add(t.Context(), counted(n), vectors[:n*dim])
+	assert.ErrorIs(t, err, runtime.ErrBudget)
+	assert.ErrorContains(t, err, "fewer lists")
+	assert.Zero(t, x.Info().Len)
+
+	dev := narrow(t, "cpu:0", 4*dim*n)
+	_, err = UploadCorpus(t.Context(), dev, vectors, dim, FP32)
+	assert.ErrorIs(t, err, runtime.ErrBudget)
+	assert.Zero(t, dev.Stats().Live)
+	c, err := UploadCorpus(t.Context(), dev, vectors[:n/2*dim], dim, FP32)
+	require.NoError(t, err)
+	defer c.Close()
+	live := dev.Stats().Live
+	_, err = c.L2Batch(t.Context(), vectors)
+	assert.ErrorIs(t, err, runtime.ErrBudget)
+	assert.Equal(t, live, dev.Stats().Live)
+	out, err := c.L2Batch(t.Context(), vectors[:dim])
+	require.NoError(t, err)
+	assert.Zero(t, out[0])
+}

@@ -50,7 +50,7 @@ A bundle is code that will run: import only what you would run.`, a.cacheImport)
 
 func (a *app) cachePart(name, short string, work func(context.Context, *runtime.Session) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: name, Short: short, Args: cobra.NoArgs,
+		Use: name, Short: short, Args: cobra.ExactArgs(0),
 		Example: "  concord cache " + name + "\n  concord cache " + name + " --json",
 	}
 	a.jsonFlag(cmd)

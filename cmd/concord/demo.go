@@ -62,7 +62,7 @@ cpu:0 runs its own kernels of the catalog (vector instructions, or Go in a build
 cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept: a second run takes them from disk.`,
 		Example: `  concord demo
   concord demo --device opencl:0 --json`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to run on besides the reference (repeat); all when absent")
 	a.jsonFlag(cmd)

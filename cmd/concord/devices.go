@@ -23,7 +23,7 @@ func (a *app) devicesCommand() *cobra.Command {
 readings of their sensors; concord top shows them live.`,
 		Example: `  concord devices
   concord devices --json`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {

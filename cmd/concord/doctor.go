@@ -61,7 +61,7 @@ every device. It succeeds if every available device passes; a missing backend is
 failure, but a CONCORD_DEVICE that does not open is one.`,
 		Example: `  concord doctor
   concord doctor --json`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {

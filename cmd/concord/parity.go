@@ -58,7 +58,7 @@ hundred programs, which takes about a minute; afterwards they come from the kern
 in seconds. --kernel and --device narrow it.`,
 		Example: `  concord parity --device cpu:0 --kernel saxpy
   concord parity --kernel gemm --kernel softmax --json`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to check (repeat); all when absent")
 	cmd.Flags().StringArrayVar(&names, "kernel", nil, "`kernel` or family to check (repeat); all when absent")

@@ -52,7 +52,7 @@ func (a *app) searchBuildCommand() *cobra.Command {
 		Short: "Make an index of vectors, and write it to a file",
 		Long: `Build makes an index of the vectors in a file and writes it to another one, which is replaced as a whole. The id of a
 vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs file of one column, or
-an .npy file of i64, i32 or u32. A FILE of --out that is there already is replaced only if it is an index.
+an .npy file of i64, i32 or u32. A FILE of --out that is there already is replaced only if it is an index or empty.
 
 Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision,
 and flat on the one of --device, or the CPU;
@@ -67,7 +67,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
   concord search build --vectors base.fvecs --kind ivf --lists 1024 --probes 16 --out base.ann
   concord search build --vectors base.fvecs --kind pq --code-bytes 16 --refine 50 --out base.ann
   concord search build --vectors base.npy --kind gpu --device cpu:0 --precision int8scaled --out base.ann`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.vectors, "vectors", "", "the file of vectors, or mnist")

@@ -43,7 +43,7 @@ With --json it takes one sample unless --count asks for more.`,
 		Example: `  concord top
   concord top --interval 200ms --device cuda:0
   concord top --json --count 10`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`time` between samples")
 	cmd.Flags().IntVar(&o.count, "count", 0, "`number` of samples; 0: until Ctrl-C, or one with --json")

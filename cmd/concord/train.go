@@ -90,7 +90,7 @@ the first dimension, and --labels names the integers that belong to them. Any ot
   concord train --device cuda:0 --precision auto --batch auto
   concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
   concord train --model network.json --data x.npy --labels y.npy`,
-		Args: cobra.NoArgs,
+		Args: cobra.ExactArgs(0),
 	}
 	a.lessonFlags(cmd, &l)
 	a.labelsFlag(cmd, &l)

@@ -66,7 +66,7 @@ kernel void quantize_blocks(global const float *x, global char *q, global float 
 #define PANEL 16
 #define LANES (GROUP / PANEL)
 #define DOWN 4
-#define LESS (K ? 0 : 1 << (BITS - 1))
+#define LESS (BITS == 4 && !K ? 8 : 0) // for 8 bits, codes less 128 are bytes
 #define ACTIVATIONS(r) (min(i0 + r, (size_t)m - 1) * blocks + b) // beyond the last row it is read again
 
 ROW_KERNEL void gemm_q(global const uint *q, global const float *scales, global const int *sums, global const uint *w, global const ushort *by,
@@ -97,15 +97,17 @@ ROW_KERNEL void gemm_q(global const uint *q, global const float *scales, global 
       codes = (codes & 0x0f0f0f0f) | (from[4 * PANEL] >> 2 * e & 0x03030303) << 4;
 #elif BITS == 4
       codes &= 0x0f0f0f0f;
+#else
+      codes ^= 0x80808080;
 #endif
 #pragma unroll
       for (uint r = 0; r < DOWN; r++) {
         global const uint *x = q + ACTIVATIONS(r) * 8 + e;
-        s[r] += dot_4x8packed_us_int(codes, x[0]);
+        s[r] += dot_4x8packed_ss_int(codes, x[0]);
 #if BITS == 6
-        high[r] += dot_4x8packed_us_int(far, x[4]);
+        high[r] += dot_4x8packed_ss_int(far, x[4]);
 #elif BITS == 4
-        s[r] += dot_4x8packed_us_int(far, x[4]);
+        s[r] += dot_4x8packed_ss_int(far, x[4]);
 #endif
       }
     }

@@ -70,8 +70,10 @@ ROW_KERNEL void w2a8(global const uint *q, global const float *scales, global co
 #pragma unroll
       for (uint r = 0; r < DOWN; r++) {
         uint4 x = vload4(0, q + min(i0 + r, (size_t)m - 1) * (k / 4) + from);
-        sum[r] += dot_4x8packed_us_int(codes.x, x.x) + dot_4x8packed_us_int(codes.y, x.y) + dot_4x8packed_us_int(codes.z, x.z) +
-                  dot_4x8packed_us_int(codes.w, x.w);
+        sum[r] += dot_4x8packed_ss_int(codes.x, x.x); // one by one: devices have an instruction for that
+        sum[r] += dot_4x8packed_ss_int(codes.y, x.y);
+        sum[r] += dot_4x8packed_ss_int(codes.z, x.z);
+        sum[r] += dot_4x8packed_ss_int(codes.w, x.w);
       }
     }
   }

@@ -20,7 +20,7 @@
 //
 // The dot products of bytes of cl_khr_integer_dot_product are always there (dot_4x8packed_ss_int and its
 // like, dot and dot_acc_sat of char4 and uchar4): instructions where CUDA and HIP devices have them, else plain
-// code.
+// code. An int or a uint plus such a product is one instruction there, too. Of AMD's before gfx11, those of bytes with and without a sign take two.
 //
 // A program may have texts in vendors' languages beside the portable one (Options.Native), for a kernel that
 // uses what OpenCL C does not have: their kernels are declared in the portable text, so that arguments are checked

@@ -3,6 +3,9 @@
 package compilers
 
 import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -270,5 +273,56 @@ func TestByteDots(t *testing.T) {
 		out, err := c.CompileFor(t.Context(), cfg, u.target, unit, nil)
 		require.NoError(t, err)
 		assert.NotEmpty(t, out.Code)
+	})
+}
+
+// dotWords have, of an architecture, the length of an instruction in bytes and a mask and the value of the first word of one that adds a dot product of
+// bytes with signs: IDP, V_DOT4_I32_I8, or V_DOT4C_I32_I8.
+var dotWords = map[string]struct {
+	length      int
+	mask, value uint32
+}{
+	"sm_70": {16, 0xfff, 0x226}, "sm_75": {16, 0xfff, 0x226}, "sm_80": {16, 0xfff, 0x226}, "sm_86": {16, 0xfff, 0x226}, "sm_89": {16, 0xfff, 0x226}, "sm_90": {16, 0xfff, 0x226},
+	"gfx906": {4, 0xffff << 16, 0xd3a8 << 16}, "gfx90a": {4, 0x7f << 25, 0x39 << 25}, "gfx1030": {4, 0x7f << 25, 0x0d << 25},
+}
+
+// TestQuantizedProducts counts the instructions for dot products of bytes in the machine code of products with quantized weights: each that the kernels have.
+func TestQuantizedProducts(t *testing.T) {
+	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
+		words, ok := dotWords[u.target]
+		if !ok {
+			t.Skip("no instruction of this architecture is listed")
+		}
+		features := c.TargetFeatures(u.target)
+		for _, p := range []struct {
+			family, bits string
+			dots         int
+		}{{"w2a8", "", 64}, {"gemm_q", "8", 32}, {"gemm_q", "4", 32}, {"gemm_q", "6", 32}} {
+			var defines []source.Define
+			if p.bits != "" {
+				defines = []source.Define{{Name: "BITS", Value: p.bits}}
+			}
+			unit, err := kernels.Unit(p.family, &features, defines...)
+			require.NoError(t, err)
+			out, err := c.CompileFor(t.Context(), cfg, u.target, unit, nil)
+			require.NoError(t, err)
+			binary.LittleEndian.PutUint32(out.Code[20:], uint32(elf.EV_CURRENT)) // NVIDIA's is another
+			program, err := elf.NewFile(bytes.NewReader(out.Code))
+			require.NoError(t, err)
+			n := 0
+			for _, s := range program.Sections {
+				if s.Flags&elf.SHF_EXECINSTR == 0 {
+					continue
+				}
+				code, err := s.Data()
+				require.NoError(t, err)
+				for ; len(code) >= words.length; code = code[words.length:] {
+					if binary.LittleEndian.Uint32(code)&words.mask == words.value {
+						n++
+					}
+				}
+			}
+			assert.GreaterOrEqual(t, n, p.dots, "%s %s", p.family, p.bits)
+		}
 	})
 }

@@ -22,7 +22,7 @@ kernel void dots(global const uint *a, global const uint *b, global const uint *
   uint i = get_global_id(0);
   if (i >= n)
     return;
-  global uint *o = out + 17 * (size_t)i;
+  global uint *o = out + 23 * (size_t)i;
   int acc = as_int(c[i]);
   o[0] = dot_4x8packed_uu_uint(a[i], b[i]);
   o[1] = as_uint(dot_4x8packed_ss_int(a[i], b[i]));
@@ -43,10 +43,32 @@ kernel void dots(global const uint *a, global const uint *b, global const uint *
   o[14] = as_uint(dot_acc_sat(sa, ub, acc));
   o[15] = as_uint(dot_acc_sat(ua, sb, acc));
   o[16] = as_uint(twice(a[i], b[i]) + (int)dot((float2)(1, 2), (float2)(3, 4)));
+  // Sums, which are one instruction where devices have it.
+  int s = acc;
+  s += dot_4x8packed_ss_int(a[i], b[i]);
+  s += (dot_4x8packed_su_int(a[i], b[i]));
+  s = dot_4x8packed_us_int(a[i], b[i]) + s;
+  o[17] = as_uint(s);
+  uint u = c[i];
+  u += dot_4x8packed_uu_uint(a[i], b[i]);
+  o[18] = u + dot_4x8packed_uu_uint(b[i], a[i]);
+  int v[2] = {acc, acc}, j = 0;
+  v[j++] += dot_4x8packed_ss_int(a[i], b[i]);
+  v[1] += dot_4x8packed_ss_int(a[i], b[i]) + j++;
+  o[19] = as_uint(v[0] ^ v[1]) + j;
+  int4 w = (int4)(acc);
+  w.y += dot_4x8packed_su_int(a[i], b[i]);
+  o[20] = as_uint(w.y - w.x);
+  volatile int z = acc;
+  z += dot_4x8packed_us_int(a[i], b[i]);
+  char e = 1;
+  e += dot_4x8packed_ss_int(a[i], b[i]);
+  o[21] = as_uint(z) + (uint)e;
+  o[22] = as_uint(dot_4x8packed_ss_int(a[i], b[i]) + dot_4x8packed_us_int(a[i], b[i]) + dot_4x8packed_su_int(a[i], b[i])) + (s > dot_4x8packed_ss_int(a[i], b[i]));
 }`
 
 // dotReference returns what the kernel computes.
-func dotReference(a, b, c uint32) (out [17]uint32) {
+func dotReference(a, b, c uint32) (out [23]uint32) {
 	var uu, ss, su, us int64
 	for k := 0; k < 32; k += 8 {
 		ua, ub := int64(uint8(a>>k)), int64(uint8(b>>k))
@@ -59,6 +81,16 @@ func dotReference(a, b, c uint32) (out [17]uint32) {
 	copy(out[:], both[:])
 	copy(out[8:], both[:])
 	out[16] = uint32(int32(2*ss + 11))
+	s := int32(acc + ss + su + us)
+	out[17] = uint32(s)
+	out[18] = uint32(int64(c) + 2*uu)
+	out[19] = uint32(int32(acc+ss)^int32(acc+ss+1)) + 2
+	out[20] = uint32(su)
+	out[21] = uint32(acc+us) + uint32(int8(1+ss))
+	out[22] = uint32(ss + us + su)
+	if int64(s) > ss {
+		out[22]++
+	}
 	return out
 }
 
@@ -89,13 +121,13 @@ func TestByteDots(t *testing.T) {
 			t.Cleanup(func() { _ = buf.Close() })
 			return buf
 		}
-		got := make([]uint32, 17*len(a))
+		got := make([]uint32, 23*len(a))
 		out := upload(got)
 		require.NoError(t, d.Stream().Launch(k, runtime.Items(len(a)), upload(a), upload(b), upload(c), out, uint32(len(a))))
 		require.NoError(t, runtime.Read(t.Context(), out, got))
 		for i := range a {
 			want := dotReference(a[i], b[i], c[i])
-			require.Equal(t, want[:], got[17*i:17*i+17], "%#x %#x %#x", a[i], b[i], c[i])
+			require.Equal(t, want[:], got[23*i:23*i+23], "%#x %#x %#x", a[i], b[i], c[i])
 		}
 	})
 	_, err := source.Parse("kernel void k(global int *x) { x[0] = dot_4x8packed_ss_int(x[0], x[1], x[2]); }", source.Options{})

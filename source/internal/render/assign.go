@@ -143,6 +143,9 @@ func (r *renderer) object(e *tree.Expr) {
 }
 
 func (r *renderer) assign(e *tree.Expr) {
+	if e.Text == "+=" && r.addsDot(e) {
+		return
+	}
 	f := r.assignCall(e)
 	swizzle := tree.Unparen(e.A).Op == tree.OpSwizzle && e.A.Type.IsVector()
 	if (f != "" || swizzle || e.Text != "=" && e.A.Type.IsVector()) && inPacked(e.A) {

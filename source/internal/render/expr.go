@@ -55,7 +55,7 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpPreInc, tree.OpPostInc:
 		r.increment(e)
 	case tree.OpBinary:
-		if !r.fusedCall(e) {
+		if !r.fusedCall(e) && (e.Text != "+" || !r.addsDot(e)) {
 			r.sides(e)
 		}
 	case tree.OpShift:

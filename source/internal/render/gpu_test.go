@@ -41,6 +41,18 @@ var gpuSays = []struct {
 }{
 	{"vector literal", "kernel void k(global float4 *o) { o[0] = (float4)(1, 2, 3, 4); }",
 		[]string{"= cc_make<cc_float4>(1.0f, 2.0f, 3.0f, 4.0f)"}, nil},
+	{"sums with dot products of bytes", `kernel void k(global int *o, int n, uint u, volatile global int *v) {
+  n += dot_4x8packed_ss_int(u, 1);
+  o[n] += (dot_4x8packed_us_int(u, 2));
+  o[1] = dot_4x8packed_su_int(u, 3) + n;
+  u += dot_4x8packed_uu_uint(u, 4) + dot_4x8packed_uu_uint(u, 5);
+  u += dot_4x8packed_ss_int(u, 6);
+  o[n++] += dot_4x8packed_ss_int(u, 7);
+  v[0] += dot_4x8packed_ss_int(u, 8);
+  o[2] -= dot_4x8packed_ss_int(u, 9) - n; }`,
+		[]string{"u_n = cc_dot_add_4x8packed_ss_int(u_u, 1u, u_n);", "u_o[u_n] = cc_dot_add_4x8packed_us_int(u_u, 2u, u_o[u_n]);",
+			"u_o[1] = cc_dot_add_4x8packed_su_int(u_u, 3u, u_n);", "u_u += cc_dot_add_4x8packed_uu_uint(u_u, 5u, cc_dot_4x8packed_uu_uint(u_u, 4u));"},
+		[]string{"add_4x8packed_ss_int(u_u, 6u", "add_4x8packed_ss_int(u_u, 7u", "add_4x8packed_ss_int(u_u, 8u", "add_4x8packed_ss_int(u_u, 9u"}},
 	{"shift by a variable", "kernel void k(global int *o, int n) { o[0] = o[1] << n; o[2] = o[3] << 4; }",
 		[]string{"cc_shl(u_o[1], u_n)", "u_o[3] << 4"}, []string{"<< u_n"}},
 	{"float3", "kernel void k(global float3 *o, float3 v) { o[0] = v; }",

@@ -44,9 +44,9 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 610
 // __dp4a has no form for bytes of different signs, the instruction has.
 #define CC_DOT4(f, T, instruction) \
-  CC_FN T cc_m_dot4_##f(unsigned a, unsigned b) { \
+  CC_FN T cc_m_dot4_##f(unsigned a, unsigned b, T c) { \
     T d; \
-    asm(instruction : "=r"(d) : "r"(a), "r"(b), "r"(0)); \
+    asm(instruction : "=r"(d) : "r"(a), "r"(b), "r"(c)); \
     return d; \
   }
 CC_DOT4(uu, unsigned, "dp4a.u32.u32 %0, %1, %2, %3;")

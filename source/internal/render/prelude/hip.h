@@ -38,8 +38,15 @@ CC_FN unsigned short cc_m_float_to_half(float f) {
 #if defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx940__) || defined(__gfx942__) || \
     defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__) || defined(__gfx1031__) || defined(__gfx1032__) || \
     defined(__gfx1033__) || defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
-#define CC_DOT4_UU(a, b) __builtin_amdgcn_udot4(a, b, 0u, false)
-#define CC_DOT4_SS(a, b) __builtin_amdgcn_sdot4(int(a), int(b), 0, false)
+#define CC_DOT4_UU(a, b, c) __builtin_amdgcn_udot4(a, b, c, false)
+#define CC_DOT4_SS(a, b, c) __builtin_amdgcn_sdot4(int(a), int(b), c, false)
+// b - 128 has a sign, and 128 times the sum of a is a product with -128, subtracted.
+#define CC_DOT4_SU(a, b, c) CC_DOT4_SS(a, b ^ 0x80808080u, c - CC_DOT4_SS(a, 0x80808080u, 0))
+#elif defined(__gfx1100__) || defined(__gfx1101__) || defined(__gfx1102__) || defined(__gfx1103__) || defined(__gfx1150__) || \
+    defined(__gfx1151__) || defined(__gfx1200__) || defined(__gfx1201__)
+#define CC_DOT4_UU(a, b, c) __builtin_amdgcn_udot4(a, b, c, false)
+#define CC_DOT4_SS(a, b, c) __builtin_amdgcn_sudot4(true, int(a), true, int(b), c, false)
+#define CC_DOT4_SU(a, b, c) __builtin_amdgcn_sudot4(true, int(a), false, int(b), c, false)
 #endif
 //@
 

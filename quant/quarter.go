@@ -5,6 +5,7 @@ package quant
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -17,6 +18,7 @@ type quarter struct {
 	name, about string
 	blocks      []int      // numbers of a block that are allowed, first the default, or 0 if there is none
 	levels      [4]float32 // the value of each code, in units of the scale
+	between     [3]float64 // of kindLevels, for the vector functions, which find them behind levels: quotients above them have the codes 1, 2 and 3
 	invalid     byte       // the code that does not exist and reads as zero
 	zeros       bool       // asymmetric blocks exist, and the code of zero is subtracted from levels
 	// scale returns the scale of a block, and the code of zero. most is its largest magnitude.
@@ -35,7 +37,25 @@ const (
 )
 
 func (q quarter) codec() codec {
+	for c := range q.between {
+		if q.kind == kindLevels {
+			q.between[c] = q.edge(byte(c))
+		}
+	}
 	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode, decode: q.decode, bad: q.bad, quarter: &q}
+}
+
+// edge returns what is between the largest quotient with a code and the least one with the next code, to which quotients are rounded from there on.
+func (q *quarter) edge(c byte) float64 {
+	number := func(i int) float32 { // in the order of numbers
+		if i < 0 {
+			return -math.Float32frombits(uint32(-i))
+		}
+		return math.Float32frombits(uint32(i))
+	}
+	low, high := -int(math.Float32bits(2)), int(math.Float32bits(2))
+	least := low + sort.Search(high-low, func(i int) bool { return nearestLevel(q, number(low+i), 1, 0) > c })
+	return (float64(number(least-1)) + float64(number(least))) / 2
 }
 
 func (q *quarter) block(l Layout) int {
@@ -86,7 +106,7 @@ func (q quarter) encode(l Layout, to codes, x []float32) error {
 		}
 		scale, zero := q.scale(x, most, l.Asymmetric)
 		if scale-scale != 0 {
-			return &fault{0, "and others need a scale that is too large", driver.ErrNumerical}
+			return tooLarge(x, "")
 		}
 		to.scales[0] = scale
 		if l.Asymmetric {

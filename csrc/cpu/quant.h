@@ -417,8 +417,8 @@ EXPORT(quant_q6k_decode) {
   }
 }
 
-// Blocks of n numbers with two bits each, four in a byte, the first in the low bits, and scales apart. More words: n, the scales, the four levels, the
-// kind, 1 if a block has the code of zero behind its scale, too.
+// Blocks of n numbers with two bits each, four in a byte, the first in the low bits, and scales apart. More words: n, the scales, the four levels and the
+// edges between them, the kind, 1 if a block has the code of zero behind its scale, too.
 enum { quant_TRITS, quant_FROM_TWO, quant_HALVES, quant_LEVELS, quant_EVEN };
 
 // The code of zero for levels that are whole numbers, and a size of codes up to which sums of them are exact.
@@ -432,31 +432,36 @@ IN V quant_away(V x, V *far) {
   return f32_less(x, f32_zero(), f32_sub(f32_zero(), r), r);
 }
 
-// The codes of W numbers.
-IN V quant_quarters(V x, int kind, float scale, float zero, const float *level, V *far) {
+// The least number that is not below x, which is not near zero.
+IN float quant_least(double x) {
+  float f = (float)x;
+  int32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  bits += f >= x ? 0 : f > 0 ? 1 : -1;
+  memcpy(&f, &bits, sizeof bits);
+  return f;
+}
+
+// The codes of W numbers. Of kind quant_LEVELS, edge has the least numbers with the codes 1 to 3.
+IN V quant_quarters(V x, int kind, float scale, float zero, const float *edge, V *far) {
   V one = f32_set(1), half = f32_set(0.5f);
   if (kind <= quant_FROM_TWO) {
     V q = quant_trits(f32_add(x, x), f32_set(scale), f32_set(-scale));
     return kind == quant_TRITS ? q : f32_add(q, one);
   }
-  V y = f32_div(x, f32_set(scale)), q = f32_zero();
+  if (kind == quant_LEVELS)
+    return f32_less(x, f32_set(edge[1]), f32_less(x, f32_set(edge[0]), f32_zero(), one), f32_less(x, f32_set(edge[2]), f32_set(2), f32_set(3)));
+  V y = f32_div(x, f32_set(scale));
   if (kind == quant_HALVES)
-    return f32_less(half, y, one, f32_less(y, f32_set(-0.5f), f32_set(3), q));
-  if (kind == quant_EVEN)
-    return f32_min(f32_max(f32_add(quant_away(y, far), f32_set(zero)), f32_zero()), f32_set(3));
-  V best = quant_size(f32_sub(y, f32_set(level[0])));
-  for (int c = 1; c < 4; c++) {
-    V d = quant_size(f32_sub(y, f32_set(level[c])));
-    q = f32_less(d, best, f32_set((float)c), q);
-    best = f32_min(d, best);
-  }
-  return q;
+    return f32_less(half, y, one, f32_less(y, f32_set(-0.5f), f32_set(3), f32_zero()));
+  return f32_min(f32_max(f32_add(quant_away(y, far), f32_set(zero)), f32_zero()), f32_set(3));
 }
 
 IN void quant_quarter(const simd_word *w, int kind, int64_t n, int64_t range) {
-  const float *x = w[0].p, *level = w[6].p;
+  const float *x = w[0].p;
+  const double *between = (const double *)((const float *)w[6].p + 4);
   uint8_t *data = w[1].p;
-  float *scales = w[5].p;
+  float *scales = w[5].p, edge[3] = {0};
   V far = f32_zero();
   quant_seen s = quant_start();
   int odd = 0;
@@ -486,10 +491,13 @@ IN void quant_quarter(const simd_word *w, int kind, int64_t n, int64_t range) {
     }
     odd |= !(scale - scale == 0);
     scales[0] = scale;
+    if (kind == quant_LEVELS) // a product has 25 bits and 24 and is exact, and no float is equal to it
+      for (int c = 0; c < 3; c++)
+        edge[c] = quant_least(between[c] * scale);
     for (int64_t i = 0; i < n; i += 4 * W) {
       V q[4];
       for (int k = 0; k < 4; k++)
-        q[k] = i + k * W < n ? quant_quarters(f32_load(x + i + k * W), kind, scale, zero, level, &far) : f32_zero();
+        q[k] = i + k * W < n ? quant_quarters(f32_load(x + i + k * W), kind, scale, zero, edge, &far) : f32_zero();
       for (int k = 0; k < 4; k += 2)
         q[k] = f32_fma(f32_odds(q[k], q[k + 1]), f32_set(4), f32_evens(q[k], q[k + 1]));
       q[0] = f32_fma(f32_odds(q[0], q[2]), f32_set(16), f32_evens(q[0], q[2]));
@@ -512,7 +520,10 @@ EXPORT(quant_quarter_encode) {
   case quant_FROM_TWO: return quant_quarter(w, quant_FROM_TWO, 32, 0);
   case quant_HALVES: return quant_quarter(w, quant_HALVES, 32, 0);
   case quant_LEVELS: return n == 128 ? quant_quarter(w, quant_LEVELS, 128, 0) : quant_quarter(w, quant_LEVELS, 64, 0);
-  default: return quant_quarter(w, quant_EVEN, n, w[7].i >> 8);
+  default: // around zero no quotient exceeds 1, and one is at least a half if the number is at least half of the scale
+    if (w[7].i >> 8)
+      return quant_quarter(w, quant_EVEN, n, 1);
+    return n == 64 ? quant_quarter(w, quant_FROM_TWO, 64, 0) : quant_quarter(w, quant_FROM_TWO, n, 0);
   }
 }
 

@@ -4,17 +4,29 @@ package quant
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/half"
 )
 
-// putHalf stores a scale.
-func putHalf(to []byte, d float32) error {
+// tooLarge returns the fault of the number of largest magnitude, whose scale is too large, or too large for something.
+func tooLarge(x []float32, something string) error {
+	at := 0
+	for i, v := range x {
+		if math.Abs(float64(v)) > math.Abs(float64(x[at])) {
+			at = i
+		}
+	}
+	return &fault{at, fmt.Sprintf("is %v, which needs a scale that is too large%s", x[at], something), driver.ErrNumerical}
+}
+
+// putHalf stores a scale of numbers.
+func putHalf(to []byte, d float32, x []float32) error {
 	h := half.ToFloat16(float64(d))
 	if h&0x7c00 == 0x7c00 {
-		return &fault{0, "and others need a scale that is too large for a float16", driver.ErrNumerical}
+		return tooLarge(x, " for a float16")
 	}
 	binary.LittleEndian.PutUint16(to, uint16(h))
 	return nil
@@ -54,7 +66,7 @@ func eachBad(from codes, bytes int, bad func(data []byte) (int, bool)) (int, boo
 
 func encodeTQ2(_ Layout, to codes, x []float32) error {
 	return eachBlock(to, x, 66, 256, func(data []byte, x []float32, most float32) error {
-		if err := putHalf(data[64:], most); err != nil {
+		if err := putHalf(data[64:], most, x); err != nil {
 			return err
 		}
 		r := reciprocal(most)
@@ -104,7 +116,7 @@ var tq1Runs = [3]struct{ b, first, n, digits int }{{0, 0, 32, 5}, {32, 160, 16, 
 
 func encodeTQ1(_ Layout, to codes, x []float32) error {
 	return eachBlock(to, x, 54, 256, func(data []byte, x []float32, most float32) error {
-		if err := putHalf(data[52:], most); err != nil {
+		if err := putHalf(data[52:], most, x); err != nil {
 			return err
 		}
 		r := reciprocal(most)
@@ -171,7 +183,7 @@ func encodeQ4(_ Layout, to codes, x []float32) error {
 			}
 		}
 		d := top / -8
-		if err := putHalf(data, d); err != nil {
+		if err := putHalf(data, d, x); err != nil {
 			return err
 		}
 		r := reciprocal(d)
@@ -202,7 +214,7 @@ func badQ4(_ Layout, from codes) (int, bool) {
 func encodeQ8(_ Layout, to codes, x []float32) error {
 	return eachBlock(to, x, 34, 32, func(data []byte, x []float32, most float32) error {
 		d := most / 127
-		if err := putHalf(data, d); err != nil {
+		if err := putHalf(data, d, x); err != nil {
 			return err
 		}
 		putBytes(data[2:], x, reciprocal(d))

@@ -5,8 +5,6 @@ package quant
 
 import (
 	"math"
-
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Bytes of blocks of 256: Q4_K has two scales of 16 bits, eight scales and eight minima of 6 bits in 12 bytes, and
@@ -171,12 +169,12 @@ func encodeQ4K(_ Layout, to codes, x []float32) error {
 			most.scale, most.least = max(most.scale, fits[j].scale), max(most.least, fits[j].least)
 		}
 		if most.scale-most.scale != 0 || most.least-most.least != 0 { // squares overflowed
-			return &fault{0, "and others are too large for the search of scales", driver.ErrNumerical}
+			return tooLarge(x, " to be searched for")
 		}
-		if err := putHalf(data, most.scale/63); err != nil {
+		if err := putHalf(data, most.scale/63, x); err != nil {
 			return err
 		}
-		if err := putHalf(data[2:], most.least/63); err != nil {
+		if err := putHalf(data[2:], most.least/63, x); err != nil {
 			return err
 		}
 		var step line
@@ -255,14 +253,14 @@ func encodeQ6K(_ Layout, to codes, x []float32) error {
 			}
 		}
 		if top-top != 0 {
-			return &fault{0, "and others are too large for the search of scales", driver.ErrNumerical}
+			return tooLarge(x, " to be searched for")
 		}
 		clear(data)
 		if math.Abs(float64(top)) < tiny {
 			return nil
 		}
 		step := -128 / top
-		if err := putHalf(data[208:], 1/step); err != nil {
+		if err := putHalf(data[208:], 1/step, x); err != nil {
 			return err
 		}
 		for j, s := range scales {

@@ -365,7 +365,7 @@ func TestScaleTooLarge(t *testing.T) {
 				require.NoError(t, err)
 				err = encodeBy(v, m, x)
 				assert.ErrorIs(t, err, driver.ErrNumerical, f)
-				assert.ErrorContains(t, err, fmt.Sprintf("number %d and others", 3*n), "the block's first number")
+				assert.ErrorContains(t, err, fmt.Sprintf("number %d is %v, which needs a scale that is too large for a float16", 3*n+1, size))
 				x[3*n+1] = math.Nextafter32(limit, 0)
 				assert.NoError(t, encodeBy(v, m, x), f)
 			}
@@ -504,6 +504,7 @@ func TestPack(t *testing.T) {
 // blocks far from zero.
 func TestLikeGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
+	most := float32(1)
 	values := []func(i int) float32{
 		func(int) float32 { return float32(r.NormFloat64()) },
 		func(int) float32 { return float32(r.IntN(17)-8) / 4 },
@@ -511,6 +512,20 @@ func TestLikeGo(t *testing.T) {
 		func(i int) float32 { return float32(1000*(i/64%5)) + float32(r.IntN(4)) },
 		func(i int) float32 { return 1e9 + float32(i%7)*64 },
 		func(int) float32 { return float32(math.Ldexp(r.NormFloat64(), r.IntN(200)-140)) },
+		func(i int) float32 { // beside what is between two codes, in units of a scale
+			if i%64 == 0 {
+				most = float32(math.Exp(10 * r.NormFloat64()))
+				return most
+			}
+			x := most * []float32{0.5, 0.665, 0.8, 1.0 / (1 << 26), 1.0 / (1 << 27), 1.0 / (1 << 28), 0.1}[r.IntN(7)]
+			if r.IntN(2) > 0 {
+				x /= 1.5
+			}
+			for range r.IntN(4) {
+				x = math.Nextafter32(x, most*float32(r.IntN(2)))
+			}
+			return x * float32(2*r.IntN(2)-1)
+		},
 	}
 	everyProvider(t, func(t *testing.T, v *provider) {
 		for _, l := range append(slices.Clone(layouts), Layout{Format: I2SM3, Rows: 8, Cols: 1}) {

@@ -66,7 +66,7 @@ func encodeTiles(l Layout, to codes, x []float32) error {
 		return err
 	}
 	if bf := half.ToBFloat16(float64(most)).Float32(); bf-bf != 0 {
-		return &fault{0, "and others need a scale that is too large for a bfloat16", driver.ErrNumerical}
+		return tooLarge(x, " for a bfloat16")
 	}
 	for i := range to.scales {
 		lo := i * segment(l) * l.Cols

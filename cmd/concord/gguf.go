@@ -139,7 +139,7 @@ func (a *app) listGGUF(paths []string) error {
 		if i > 0 {
 			fmt.Fprintln(a.stdout)
 		}
-		fmt.Fprintf(a.stdout, "%s: version %d, %d tensors, %s\n", a.paint(bold, readable(path)), f.Version, len(doc.Tensors), driver.FormatBytes(int64(bytes)))
+		fmt.Fprintf(a.stdout, "%s: version %d, %s, %s\n", a.paint(bold, readable(path)), f.Version, quantity(len(doc.Tensors), "tensor"), driver.FormatBytes(int64(bytes)))
 		for _, p := range f.Metadata() {
 			fmt.Fprintf(a.stdout, "  %s: %s\n", readable(p.Key), readable(shortened(valueText(p.Value))))
 		}
@@ -226,11 +226,11 @@ func (a *app) checkGGUF(ctx context.Context, paths []string, named quant.Format)
 			defer bar.end()
 			good, left := 0, 0
 			for _, t := range f.Tensors() {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
 				bar.doing(readable(t.Name))
-				switch err := f.Validate(inMemory(t), named); {
+				_, err := apart(ctx, func() (none struct{}, err error) { return none, f.Validate(inMemory(t), named) })
+				switch {
+				case ctx.Err() != nil:
+					return ctx.Err()
 				case err == nil:
 					good++
 				case errors.Is(err, driver.ErrUnsupported):
@@ -278,10 +278,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	defer bar.end()
 	var entries []gguf.Entry
 	for _, w := range m.weights {
-		e, err := w.entry()
-		if err != nil {
-			return err
-		}
+		e := w.entry(ctx)
 		e.Data = watched(ctx, bar, in, e)
 		entries = append(entries, e)
 	}
@@ -291,9 +288,9 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 		err = writeSafetensors(out, m.metadata, entries)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", out, err)
+		return notWritten(out, err)
 	}
-	fmt.Fprintf(a.stdout, "%s: %d tensors\n", readable(out), len(entries))
+	fmt.Fprintf(a.stdout, "%s: %s\n", readable(out), quantity(len(entries), "tensor"))
 	return nil
 }
 

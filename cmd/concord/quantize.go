@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path"
 	"path/filepath"
@@ -217,10 +218,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	defer quantizer.Close()
 	many := 0
 	for _, w := range m.weights {
-		e, err := w.entry()
-		if err != nil {
-			return err
-		}
+		e := w.entry(ctx)
 		q := &quantized{Name: w.name, Shape: w.shape, From: w.typ, Format: e.Type.String(), Before: w.bytes}
 		if w.floats != nil && len(w.shape) >= 2 && w.len() > 0 && matches(f.only, w.name) {
 			l := layout
@@ -242,7 +240,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			many++
 			q.Format = layout.Format.String()
 			e.Data = func() ([]byte, error) {
-				x, err := w.floats()
+				x, err := apart(ctx, w.floats)
 				if err != nil {
 					return nil, err
 				}
@@ -267,7 +265,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w", in, driver.ErrInvalidArgument)
 	}
 	if err := gguf.Write(out, metadata, entries); err != nil {
-		return fmt.Errorf("%s: %w", out, err)
+		return notWritten(out, err)
 	}
 	if f.picture != "" {
 		if err := a.save(ctx, f.picture, func(w io.Writer) error {
@@ -282,17 +280,38 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	return a.tellQuantized(in, out, list, leftOut, all, quantizer, f.report)
 }
 
-// watched returns the function for the data of an entry, made of the mapped file in, with progress. It ends with the context.
+// watched returns the function for the data of an entry, made of the file in, with progress. It ends with the context.
 func watched(ctx context.Context, bar *progress, in string, e gguf.Entry) func() ([]byte, error) {
-	return func() (b []byte, err error) {
+	return func() ([]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		bar.doing(readable(e.Name))
 		defer bar.step()
-		err = survive(in, func() error { b, err = e.Data(); return err })
+		b, err := e.Data()
+		if err != nil && ctx.Err() == nil {
+			err = &badInput{in, err}
+		}
 		return b, err
 	}
+}
+
+// badInput is an error of a file that is read, found while another one is written.
+type badInput struct {
+	in string
+	error
+}
+
+func (m *badInput) Unwrap() error { return m.error }
+
+// notWritten says which file an error is of that ended the writing of out. Those of the file system name theirs.
+func notWritten(out string, err error) error {
+	if m, ok := errors.AsType[*badInput](err); ok {
+		out = m.in
+	} else if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", out, err)
 }
 
 // adviceFor returns a remedy for numbers that are not ternary.
@@ -390,7 +409,7 @@ func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string,
 		fmt.Fprintf(a.stdout, "%s\nRan: %s\n", q.Stats().Summary(), strings.Join(q.Receipt().Kernels, ", "))
 	}
 	if len(leftOut) > 0 {
-		fmt.Fprintf(a.stdout, "%s is a checkpoint: %d tensors of its training, such as the optimizer's states, were left out\n", readable(in), len(leftOut))
+		fmt.Fprintf(a.stdout, "%s is a checkpoint: %s of its training, such as the optimizer's states, left out\n", readable(in), quantity(len(leftOut), "tensor"))
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n",
 		readable(out), driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR), all.MaxError)
@@ -428,18 +447,21 @@ func (w *weight) len() int {
 	return n
 }
 
-// entry is the tensor in a file without further quantization.
-func (w *weight) entry() (gguf.Entry, error) {
-	if w.floats == nil {
-		return w.plain, nil
-	}
-	return gguf.Entry{Name: w.name, Type: gguf.F32, Shape: w.shape, Size: 4 * w.len(), Data: func() ([]byte, error) {
-		x, err := w.floats()
-		if err != nil {
-			return nil, err
+// entry is the tensor in a file without further quantization. Its data is not waited for when ctx is done.
+func (w *weight) entry(ctx context.Context) gguf.Entry {
+	e, data := w.plain, w.plain.Data
+	if w.floats != nil {
+		e = gguf.Entry{Name: w.name, Type: gguf.F32, Shape: w.shape, Size: 4 * w.len()}
+		data = func() ([]byte, error) {
+			x, err := w.floats()
+			if err != nil {
+				return nil, err
+			}
+			return binary.Append(nil, binary.LittleEndian, x)
 		}
-		return binary.Append(nil, binary.LittleEndian, x)
-	}}, nil
+	}
+	e.Data = func() ([]byte, error) { return apart(ctx, data) }
+	return e
 }
 
 // openModel opens a file. named says what ambiguous types of a GGUF file are.

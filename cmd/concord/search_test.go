@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,12 @@ func TestSearch(t *testing.T) {
 	assert.Contains(t, stdout, "fewer than 16 for each of 2 lists")
 	_, stdout, _ = concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "flat", "--precision", "int8", "--out", name("base.ann"))
 	assert.Contains(t, stdout, "6 of 8 components are beyond -1 and 1")
+	require.NoError(t, ann.WriteVectors(name("odd.npy"), []float32{1, 2, -3, 3e38, float32(math.NaN()), 0}, 2))
+	for precision, want := range map[string]string{"fp32": "1 of 6 components are NaN or infinite: a vector with a NaN comes last", "int8": "1 of 6 components are NaN or infinite: bytes store them as 0",
+		"int8scaled": "3 of 6 components are stored as 0, since the largest, 3e+38, is more than 254 times as large"} {
+		_, stdout, _ = concord("search", "build", "--vectors", name("odd.npy"), "--kind", "flat", "--precision", precision, "--out", name("odd.ann"))
+		assert.Contains(t, stdout, want)
+	}
 	run("build", "--vectors", name("base.fvecs"), "--ids", name("ids.npy"), "--metric", "l2sq", "--out", name("base.ann"))
 	assert.Equal(t, map[string]any{"metric": "l2sq", "k": 2.0, "results": []any{
 		map[string]any{"query": 0.0, "ids": []any{30.0, 20.0}, "distances": []any{0.0, 25.0}},

@@ -100,11 +100,25 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 	if err = errors.Join(err, ix.Close()); err != nil {
 		return err
 	}
-	cut := 0 // components that bytes of a fixed range do not reach
+	most := float32(0)
 	for _, x := range vectors {
-		if o.Precision == ann.INT8 && (x > 1 || x < -128./127) {
-			cut++
+		if a := max(x, -x); a <= math.MaxFloat32 {
+			most = max(most, a)
 		}
+	}
+	cut, lost, odd := 0, 0, 0 // components that bytes of a fixed range do not reach, that bytes of any range make 0, and that are not finite
+	for _, x := range vectors {
+		switch {
+		case x-x != 0:
+			odd++
+		case o.Precision == ann.INT8 && (x > 1 || x < -128./127):
+			cut++
+		case o.Precision == ann.INT8Scaled && x != 0 && max(x, -x) < most/254:
+			lost++
+		}
+	}
+	if 2*lost < len(vectors) { // some are always near zero
+		lost = 0
 	}
 	if a.json {
 		return a.print(struct {
@@ -112,11 +126,23 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 			File    string `json:"file"`
 			BuildMs number `json:"build_ms"`
 			Cut     int    `json:"cut_components,omitempty"`
-		}{info, s.out, number(took.Seconds() * 1e3), cut})
+			Lost    int    `json:"lost_components,omitempty"`
+			Odd     int    `json:"components_not_finite,omitempty"`
+		}{info, s.out, number(took.Seconds() * 1e3), cut, lost, odd})
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"), quantity(info.Dim, "component"), took.Round(time.Millisecond))
 	if cut > 0 {
 		fmt.Fprintf(a.stdout, "%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled keeps them\n", cut, len(vectors))
+	}
+	if lost > 0 {
+		fmt.Fprintf(a.stdout, "%d of %d components are stored as 0, since the largest, %.3g, is more than 254 times as large; --precision fp32 keeps them\n", lost, len(vectors), most)
+	}
+	if odd > 0 {
+		becomes := "a vector with a NaN comes last in results"
+		if o.Precision == ann.INT8 || o.Precision == ann.INT8Scaled {
+			becomes = "bytes store them as 0"
+		}
+		fmt.Fprintf(a.stdout, "%d of %d components are NaN or infinite: %s\n", odd, len(vectors), becomes)
 	}
 	if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
 		fmt.Fprintf(a.stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search compares them all\n", s.ivf.Lists)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/internal/safetensors"
 	"github.com/concord-compute/concord/quant"
@@ -292,13 +293,31 @@ func (a *app) readTensors(ctx context.Context, list []*tensorFile) error {
 }
 
 // survive calls work, which reads a mapped file. A page that is not there any more is an error.
-func survive(path string, work func() error) (err error) {
+func survive(path string, work func() error) error {
+	err := unlessGone(work)
+	if err == errGone {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return err
+}
+
+var errGone = fmt.Errorf("it became shorter, or cannot be read, at some place: %w", driver.ErrCorrupt)
+
+// apart calls work, which reads a mapped file, on a goroutine that it leaves alone when ctx is done: of pages that are not there any more, its result is an error.
+func apart[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	return blocking.Call(ctx, func() (result T, err error) {
+		err = unlessGone(func() (err error) { result, err = work(); return err })
+		return result, err
+	}, func(T) {})
+}
+
+func unlessGone(work func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
 		case interface{ Addr() uintptr }:
-			err = fmt.Errorf("%s: it became shorter, or cannot be read, at some place: %w", path, driver.ErrCorrupt)
+			err = errGone
 		default:
 			panic(r)
 		}
@@ -308,11 +327,7 @@ func survive(path string, work func() error) (err error) {
 
 // tellTensors prints a file as a table.
 func (a *app) tellTensors(f *tensorFile, stats bool) {
-	tensors := "1 tensor"
-	if n := len(f.Tensors); n != 1 {
-		tensors = fmt.Sprintf("%d tensors", n)
-	}
-	fmt.Fprintf(a.stdout, "%s: %s, %d elements, %s\n", a.paint(bold, readable(f.File)), tensors, f.Elements, driver.FormatBytes(f.Bytes))
+	fmt.Fprintf(a.stdout, "%s: %s, %d elements, %s\n", a.paint(bold, readable(f.File)), quantity(len(f.Tensors), "tensor"), f.Elements, driver.FormatBytes(f.Bytes))
 	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
 		fmt.Fprintf(a.stdout, "  %s: %s\n", readable(name), readable(shortened(f.Metadata[name])))
 	}

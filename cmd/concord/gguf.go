@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -282,11 +283,12 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 		e.Data = watched(ctx, bar, in, e)
 		entries = append(entries, e)
 	}
-	if to == ".gguf" {
-		err = gguf.Write(out, m.metadata, entries)
-	} else {
-		err = writeSafetensors(out, m.metadata, entries)
-	}
+	err = a.save(ctx, out, func(w io.Writer) error {
+		if to == ".gguf" {
+			return gguf.Encode(w, m.metadata, entries)
+		}
+		return writeSafetensors(w, m.metadata, entries)
+	})
 	if err != nil {
 		return notWritten(out, err)
 	}
@@ -295,7 +297,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 }
 
 // writeSafetensors writes entries whose types that format has. It keeps the metadata as texts, of long lists the beginning.
-func writeSafetensors(path string, metadata []gguf.Pair, entries []gguf.Entry) error {
+func writeSafetensors(w io.Writer, metadata []gguf.Pair, entries []gguf.Entry) error {
 	texts := map[string]string{}
 	for _, p := range metadata {
 		texts[strings.ToValidUTF8(p.Key, "\ufffd")] = strings.ToValidUTF8(valueText(p.Value), "\ufffd")
@@ -312,5 +314,5 @@ func writeSafetensors(path string, metadata []gguf.Pair, entries []gguf.Entry) e
 		}
 		list = append(list, safetensors.Entry{Name: e.Name, Type: t, Shape: e.Shape, Data: data})
 	}
-	return safetensors.Write(path, list, texts)
+	return safetensors.Encode(w, list, texts)
 }

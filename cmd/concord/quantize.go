@@ -3,7 +3,6 @@ package main
 // concord quantize: the weights of a model in few bits.
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -264,7 +263,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	if many == 0 {
 		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w", in, driver.ErrInvalidArgument)
 	}
-	if err := gguf.Write(out, metadata, entries); err != nil {
+	if err := a.save(ctx, out, func(w io.Writer) error { return gguf.Encode(w, metadata, entries) }); err != nil {
 		return notWritten(out, err)
 	}
 	if f.picture != "" {
@@ -457,7 +456,11 @@ func (w *weight) entry(ctx context.Context) gguf.Entry {
 			if err != nil {
 				return nil, err
 			}
-			return binary.Append(nil, binary.LittleEndian, x)
+			b := make([]byte, 4*len(x)) // binary.Append clears it at once, while all goroutines may have to wait
+			for i, v := range x {
+				binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(v))
+			}
+			return b, nil
 		}
 	}
 	e.Data = func() ([]byte, error) { return apart(ctx, data) }
@@ -527,8 +530,17 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 
 // inMemory returns a tensor with a copy of its mapped data: survive protects only its own goroutine, and package quant has more.
 func inMemory(t gguf.Tensor) gguf.Tensor {
-	t.Data = bytes.Clone(t.Data)
+	t.Data = copied(t.Data)
 	return t
+}
+
+// copied returns a copy of mapped data, made in pieces: one that reads from a disk for seconds would stop all goroutines when memory is collected.
+func copied(from []byte) []byte {
+	data := make([]byte, len(from))
+	for at := 0; at < len(data); {
+		at += copy(data[at:], from[at:min(len(from), at+1<<20)])
+	}
+	return data
 }
 
 // plainTypes are types of safetensors that GGUF has, too.
@@ -558,7 +570,7 @@ func openSafetensors(name string) (*model, error) {
 			return nil, fmt.Errorf("tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", readable(name), len(e.Shape), driver.ErrUnsupported)
 		}
 		w := &weight{name: name, typ: t.String(), shape: e.Shape, bytes: len(e.Data)}
-		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return bytes.Clone(e.Data), nil }}
+		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return copied(e.Data), nil }}
 		if strings.Contains(string(e.Type), "f") {
 			w.floats = func() ([]float32, error) {
 				x := make([]float32, e.Len())

@@ -153,7 +153,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		require.LessOrEqual(t, bytesOfData, len(contents))
 		var buf bytes.Buffer
-		require.NoError(t, write(&buf, known, file.Metadata()))
+		require.NoError(t, Encode(&buf, known, file.Metadata()))
 		again, err := parse(buf.Bytes())
 		require.NoError(t, err)
 		require.Len(t, again.list, len(known))

@@ -221,7 +221,7 @@ func TestRoundTrip(t *testing.T) {
 		first, err := os.ReadFile(path)
 		require.NoError(t, err)
 		var again bytes.Buffer
-		require.NoError(t, write(&again, rapid.Permutation(list).Draw(t, "order"), metadata))
+		require.NoError(t, Encode(&again, rapid.Permutation(list).Draw(t, "order"), metadata))
 		require.True(t, bytes.Equal(first, again.Bytes()))
 	})
 }

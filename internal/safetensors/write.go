@@ -32,10 +32,11 @@ const align = 64
 // driver.ErrInvalidArgument; data whose length is not that of type and shape is
 // driver.ErrDimension; more names than a header may have is driver.ErrTooLarge.
 func Write(path string, entries []Entry, metadata map[string]string) error {
-	return file.Replace(path, func(w io.Writer) error { return write(w, entries, metadata) })
+	return file.Replace(path, func(w io.Writer) error { return Encode(w, entries, metadata) })
 }
 
-func write(w io.Writer, entries []Entry, metadata map[string]string) error {
+// Encode writes what the file of Write has.
+func Encode(w io.Writer, entries []Entry, metadata map[string]string) error {
 	entries = slices.Clone(entries)
 	slices.SortFunc(entries, func(x, y Entry) int {
 		return cmp.Or(cmp.Compare(y.Type.rank(), x.Type.rank()), cmp.Compare(x.Name, y.Name))

@@ -62,7 +62,12 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 // Two tensors or different values of one name, and values of other types than those of Pair, are driver.ErrInvalidArgument;
 // data whose length is not that of type and shape is driver.ErrDimension.
 func Write(path string, metadata []Pair, entries []Entry) error {
-	return file.Replace(path, func(w io.Writer) error { return write(w, 3, metadata, entries) })
+	return file.Replace(path, func(w io.Writer) error { return Encode(w, metadata, entries) })
+}
+
+// Encode writes what the file of Write has.
+func Encode(w io.Writer, metadata []Pair, entries []Entry) error {
+	return write(w, 3, metadata, entries)
 }
 
 func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error {

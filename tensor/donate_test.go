@@ -189,3 +189,51 @@ func TestDonateOwned(t *testing.T) {
 	assert.NotSame(t, b, out[0])
 	require.NoError(t, out[0].Close())
 }
+
+// Kernels that reduce rows or columns store their elements over what they read, and the results are those of single operations.
+func TestReducedInPlace(t *testing.T) {
+	for name, f := range map[string]func(x *Tensor) []*Tensor{
+		"softmax":             func(x *Tensor) []*Tensor { return []*Tensor{x.Exp().Softmax(0).Softmax(-1).Softmax(0)} },
+		"norm":                func(x *Tensor) []*Tensor { return []*Tensor{x.Softmax(0).LayerNorm(nil, nil, 1e-5).Softmax(0)} },
+		"sum beside elements": func(x *Tensor) []*Tensor { y := x.Softmax(0); return []*Tensor{y.Exp().Softmax(0), y.Sum(-1)} },
+		"elements of two sums": func(x *Tensor) []*Tensor {
+			y := x.Softmax(0)
+			return []*Tensor{y.Sub(y.Mean(-1).Unsqueeze(-1)).Softmax(0)}
+		},
+		"numbers of rows": func(x *Tensor) []*Tensor {
+			y := x.Softmax(0)
+			r := y.Sum(-1)
+			return []*Tensor{y.Mul(r.Unsqueeze(-1)).Sum(-1).Sub(r), r.Exp()}
+		},
+		"other rows and itself": func(x *Tensor) []*Tensor { y := x.Softmax(0); return []*Tensor{y.Add(y.Flip(0)).Softmax(0)} },
+	} {
+		for _, shape := range [][]int{{37, 130}, {5, 40000}, {300, 256}} {
+			var got [2][]*Tensor
+			for i := range got {
+				session, err := runtime.New(runtime.Config{NoFusion: i == 1})
+				require.NoError(t, err)
+				dev, err := session.Open(t.Context(), "cpu:0")
+				require.NoError(t, err)
+				s := NewScope(dev)
+				t.Cleanup(func() {
+					require.NoError(t, s.Close())
+					require.NoError(t, dev.Close())
+					require.NoError(t, session.Close())
+				})
+				x := gaussian(s, 1, 1, shape...)
+				require.NoError(t, Eval(t.Context(), x))
+				c := Compile(s, func(a ...*Tensor) []*Tensor { return f(a[0]) })
+				got[i], err = c.Call(t.Context(), x)
+				require.NoError(t, err)
+				if i == 0 && name == "softmax" {
+					plan, err := c.Plan(t.Context(), x)
+					require.NoError(t, err)
+					assert.Less(t, plan.Memory.Planned, int64(4*shape[0]*shape[1]*5/4+4096), "one tensor lies between the tasks")
+				}
+			}
+			for k := range got[0] {
+				assert.InDeltaSlice(t, values[float32](t, got[1][k]), values[float32](t, got[0][k]), 2e-5, "%s of %v", name, shape)
+			}
+		}
+	}
+}

@@ -39,9 +39,10 @@ func inPlace(t task, i int, v *value, last map[*value]int) *value {
 }
 
 // over returns an input in whose memory the kernel may store output number out, or nil. May reports whether an input's memory is free for that. The elements of the
-// input have the same size as those of the output, and the kernel reads only that element of the input in whose place it stores the result.
+// input have the same size as those of the output, and once a kernel stores elements it reads only that element of the input in whose place it stores
+// the result: kernels that reduce store them in their last visit of a row. Results of rows are stored before it.
 func (k *kernel) over(out int, may func(w *value) bool) *value {
-	if k.m.Reduces() {
+	if k.m.OncePerRow(out) {
 		return nil
 	}
 	to, v := k.layout.Operands[len(k.inputs)+out], k.outs[out].to.v

@@ -121,18 +121,26 @@ static uint64_t expr_bits(const void *p, int64_t size) {
   }
 }
 
-// expr_side returns the address of a tile of an operand if the tile is whole and adjacent in memory, and otherwise NULL. lo is the number
-// of the element at the place.
+// expr_side returns the address of n elements of an operand if they are adjacent in memory, and otherwise NULL. lo is the number of the element at
+// the place.
 static char *expr_side(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t lo, int64_t n) {
   const simd_word *o = l->operand + slot * (2 + l->rank);
   int64_t last = l->rank - 1;
-  if (n < EXPR_TILE)
-    return NULL;
   if (l->dense[slot])
     return (char *)o[0].p + (o[1].i + lo) * size;
   if (o[2 + last].i != 1 || l->dims[last].i - place->at[last] < n)
     return NULL;
   return expr_at(l, slot, size, place);
+}
+
+// expr_tile_of is expr_side for instructions that compute whole tiles: it is NULL for fewer elements.
+static char *expr_tile_of(const expr_layout *l, int64_t slot, int64_t size, const expr_place *place, int64_t lo, int64_t n) {
+  return n < EXPR_TILE ? NULL : expr_side(l, slot, size, place, lo, n);
+}
+
+// expr_down returns the bytes from an element of an operand to the one below it, in the next row.
+static int64_t expr_down(const expr_layout *l, int64_t slot, int64_t size) {
+  return l->rank < 2 ? 0 : l->operand[slot * (2 + l->rank) + l->rank].i * size;
 }
 
 static int expr_dense(const expr_layout *l, int64_t slot) {
@@ -204,17 +212,31 @@ static expr_chain *const expr_chains_of[] = {
 // How many operations a chain has at most, or several together; how many chains and stores are computed together, and for how many operands they fetch.
 enum { EXPR_LINKS = 128, EXPR_STRIPS = 32, EXPR_STREAMS = 15, EXPR_NEAR = 2 << 20 };
 
+// A repeated element of an operand, in eight vectors, and the bytes to that of the next row.
+typedef struct {
+  char *to;
+  const char *from;
+  int64_t size, down;
+} expr_refill;
+
 // expr_link_up returns the strip of the chain that begins with in, and makes its links. Registers that are constant have the same eight
-// vectors for all elements.
-static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant) {
+// vectors for all elements of a row, and down has the bytes to those of the next row.
+static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant, const int64_t *down) {
   for (int64_t k = 0; k < in->links; k++) {
     const expr_instruction *x = in + k;
     int second = k > 0 && x->a != x[-1].dst;
     int64_t other = second ? x->a : x->b, ordered = x->code == EXPR_SUB || x->code == EXPR_DIV || x->code == EXPR_MIN || x->code == EXPR_MAX;
     int64_t code = k > 0 && x->code == EXPR_MUL && x->a == x->b ? CHAIN_SQUARE : x->code | (second && ordered ? CHAIN_SECOND : 0);
-    links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1};
+    links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1, .down = down[other]};
   }
-  return (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .links = links, .count = in->links};
+  return (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .from_down = down[in->a], .links = links, .count = in->links};
+}
+
+// expr_output makes a strip write n elements to the output of a store, past the caches if that is wanted and every row begins with a line of them.
+static void expr_output(const expr_layout *l, const expr_instruction *store, const expr_place *place, int64_t lo, int64_t n, int64_t past, expr_strip *s) {
+  int64_t size = type_size[store->elem], slot = store->bits.i;
+  s->to = expr_side(l, slot, size, place, lo, n), s->to_down = expr_down(l, slot, size), s->step = -1;
+  s->past = past && (((int64_t)(uintptr_t)s->to | s->to_down) & 63) == 0;
 }
 
 static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n, const expr_ahead *ahead) {
@@ -301,6 +323,8 @@ EXPORT(expr) {
   expr_link links[EXPR_LINKS];
   expr_strip strips[EXPR_STRIPS];
   expr_next streams[EXPR_STREAMS + 1];
+  expr_refill refills[EXPR_REGISTERS];
+  int64_t down[EXPR_REGISTERS] = {0};
   char constant[EXPR_REGISTERS] = {0};
   l.dense = dense;
   for (int64_t slot = 0; slot < l.operands; slot++)
@@ -331,7 +355,7 @@ EXPORT(expr) {
       expr_as_is(end - 1) && class_size(last->to) == class_size(end[-1].type))
     direct = last;
   // A program that is loads, chains of one class, and stores of what they compute does many tiles at a time, and so does one that is a load and a store.
-  int64_t tile = EXPR_TILE * 256, chains = 0, operations = 0;
+  int64_t most = EXPR_TILE * 256, chains = 0, operations = 0;
   const expr_instruction *chain = NULL;
   char loaded[EXPR_REGISTERS] = {0};
   for (const expr_instruction *in = list + once; in < end; in++)
@@ -341,20 +365,21 @@ EXPORT(expr) {
       in += in->links - 1;
       loaded[in->dst] = 0;
       if (expr_chains_of[in->type] != expr_chains_of[chain->type])
-        tile = EXPR_TILE;
+        most = 0;
     } else if (in->code == EXPR_LOAD) {
       int repeated = l.operand[in->bits.i * (2 + l.rank) + 1 + l.rank].i == 0;
       loaded[in->dst] = repeated ? 2 : 1;
       if (!expr_as_is(in) || (repeated && expr_short(in)))
-        tile = EXPR_TILE;
+        most = 0;
     } else if (in->code != EXPR_STORE || !expr_as_is(in) || constant[in->a] || (loaded[in->a] && (chains || stores > 1 || loaded[in->a] == 2)))
-      tile = EXPR_TILE;
+      most = 0;
   int64_t bytes = 8 * l.operands; // of the operands, as if all were of 8 bytes
   for (int64_t j = 0; j < l.rank; j++)
     bytes *= l.dims[j].i;
   int far = bytes > EXPR_NEAR; // they do not lie in the second-level cache
   if (operations > EXPR_LINKS || chains + stores > EXPR_STRIPS)
-    tile = EXPR_TILE;
+    most = 0;
+  int64_t unit = chain ? 512 / class_size(chain->type) : EXPR_TILE; // as many numbers as eight registers have, or twice as many
   // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
   for (int64_t j = count - stores, k; stores > 1 && j < count; j++) {
     for (k = count - stores - 1; k > once && list[k].dst != list[j].a;)
@@ -380,56 +405,80 @@ EXPORT(expr) {
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo;
     expr_find(&l, lo, &place);
-    int64_t whole = l.dims[l.rank - 1].i - place.at[l.rank - 1]; // as much as is adjacent in memory
-    whole = n < whole ? n : whole;
-    whole = whole < tile ? whole / EXPR_TILE * EXPR_TILE : tile;
-    for (int64_t slot = 0; slot < l.operands && whole > EXPR_TILE; slot++) // of size 1, since only NULL matters
-      if (!expr_side(&l, slot, 1, &place, lo, whole) && !expr_repeats(&l, slot, &place, whole))
-        whole = EXPR_TILE;
-    n = n < EXPR_TILE ? n : whole < EXPR_TILE ? EXPR_TILE : whole;
-    if (n > EXPR_TILE && chains) {
+    // What is adjacent in memory is computed where it lies, in units, unless rows are short and have a rest; the rest of a longer row is a tile by itself.
+    int64_t last = l.rank - 1, length = l.dims[last].i, whole = length - place.at[last], side = length >= EXPR_TILE || length % unit == 0 ? most : 0;
+    side = side < whole ? side : whole;
+    side = side < n ? side : n;
+    for (int64_t slot = 0; slot < l.operands && side > 0; slot++) // of size 1, since only NULL matters
+      if (!expr_side(&l, slot, 1, &place, lo, side) && !expr_repeats(&l, slot, &place, side))
+        side = 0;
+    if (side >= unit && chains) {
+      n = side / unit * unit;
+      int64_t rows = last > 0 && n == length ? (w[1].i - lo) / n : 1; // that are computed by the same strips, with other addresses
+      if (rows > 1 && rows > l.dims[last - 1].i - place.at[last - 1])
+        rows = l.dims[last - 1].i - place.at[last - 1];
       expr_link *link = links;
       expr_strip *strip = strips;
       expr_next *fetch = streams;
+      expr_refill *refill = refills;
       for (const expr_instruction *in = list + once; in < end; in++) {
-        int64_t size = type_size[in->elem], slot = in->bits.i;
         if (in->links) {
           const expr_instruction *store = NULL;
-          *strip = expr_link_up(in, link, reg, constant);
+          for (const expr_instruction *x = end - 1; in + in->links == end - stores && x >= end - stores; x--) // the last chain writes directly to an output
+            store = x->a == in[in->links - 1].dst ? x : store;
+          *strip = expr_link_up(in, link, reg, constant, down);
           link += in->links, in += in->links - 1;
-          for (const expr_instruction *x = end - 1; in + 1 == end - stores && x > in; x--) // the last chain writes directly to an output
-            store = x->a == in->dst ? x : store;
-          strip->to = store ? expr_side(&l, store->bits.i, type_size[store->elem], &place, lo, n) : home[in->dst];
-          strip->step = store ? -1 : 0;
-          strip->past = store && w[7].i && ((uintptr_t)strip->to & 63) == 0;
-          reg[in->dst] = strip->to, constant[in->dst] = !store;
+          strip->to = home[in->dst], strip->step = 0, strip->to_down = 0;
+          if (store)
+            expr_output(&l, store, &place, lo, n, w[7].i, strip);
+          reg[in->dst] = strip->to, constant[in->dst] = !store, down[in->dst] = strip->to_down;
           strip++;
         } else if (in->code == EXPR_LOAD) {
+          int64_t size = type_size[in->elem], slot = in->bits.i;
           char *p = expr_side(&l, slot, size, &place, lo, n);
-          constant[in->dst] = !p;
+          constant[in->dst] = !p, down[in->dst] = p ? expr_down(&l, slot, size) : 0;
           if (!p) { // an element that is repeated, beside the place of a chain's result
-            p = home[in->dst] + 512;
-            expr_fill(size, p, expr_bits(expr_at(&l, slot, size, &place), size), 512 / size);
+            *refill = (expr_refill){.to = p = home[in->dst] + 512, .from = expr_at(&l, slot, size, &place), .size = size, .down = expr_down(&l, slot, size)};
+            expr_fill(size, p, expr_bits(refill->from, size), 512 / size);
+            refill += refill->down != 0;
           } else if (chains > 1 && far && fetch < streams + EXPR_STREAMS)
             *fetch++ = (expr_next){p + CHAIN_AHEAD, size};
           reg[in->dst] = p;
         } else {
-          char *p = expr_side(&l, slot, size, &place, lo, n);
-          if (p != reg[in->a])
-            *strip++ = (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .to = p, .step = -1, .past = w[7].i && ((uintptr_t)p & 63) == 0};
+          expr_strip copy = {.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .from_down = down[in->a]};
+          expr_output(&l, in, &place, lo, n, w[7].i, &copy);
+          if (copy.to != copy.from)
+            *strip++ = copy;
         }
       }
       fetch->at = NULL;
-      expr_chains_of[chain->type](strips, strip - strips, streams, n);
+      for (int64_t r = 0;;) {
+        expr_chains_of[chain->type](strips, strip - strips, streams, n);
+        if (++r == rows)
+          break;
+        for (expr_link *x = links; x < link; x++)
+          x->other += x->down;
+        for (expr_strip *x = strips; x < strip; x++)
+          x->from += x->from_down, x->to += x->to_down;
+        for (expr_next *x = streams; x < fetch; x++)
+          x->at += n * x->size;
+        for (expr_refill *x = refills; x < refill; x++)
+          expr_fill(x->size, x->to, expr_bits(x->from += x->down, x->size), 512 / x->size);
+      }
+      n *= rows;
       continue;
     }
+    if (side > 0)
+      n = side < unit ? side : side / unit * unit;
+    else
+      n = n < EXPR_TILE ? n : EXPR_TILE;
     for (const expr_instruction *in = list + once; in < end; in++) {
       int64_t size = type_size[in->elem], slot = in->bits.i;
       if (in->links) {
         const expr_instruction *to = in + in->links - 1;
-        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
+        char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         int64_t eight = 512 / class_size(in->type), padded = (n + eight - 1) / eight * eight; // as many numbers as eight registers have, or twice as many
-        *strips = expr_link_up(in, links, reg, constant);
+        *strips = expr_link_up(in, links, reg, constant, down);
         strips->past = p && w[7].i && ((uintptr_t)p & 63) == 0;
         strips->to = p = p ? p : home[to->dst];
         strips->step = -1;
@@ -437,7 +486,7 @@ EXPORT(expr) {
         reg[to->dst] = p, constant[to->dst] = 0;
         in = to;
       } else if (in->code == EXPR_LOAD) {
-        char *p = expr_side(&l, slot, size, &place, lo, n);
+        char *p = expr_tile_of(&l, slot, size, &place, lo, n);
         int as_is = expr_as_is(in);
         ahead[in - list] = (expr_next){p ? p + EXPR_TILE * size : NULL, size};
         constant[in->dst] = 0;
@@ -452,7 +501,7 @@ EXPORT(expr) {
         if (!as_is)
           expr_widen(in->elem, home[in->dst], p);
       } else if (in->code == EXPR_STORE) {
-        char *p = expr_side(&l, slot, size, &place, lo, n), *from = reg[in->a];
+        char *p = expr_tile_of(&l, slot, size, &place, lo, n), *from = reg[in->a];
         if (p == from)
           continue;
         if (!expr_as_is(in)) {
@@ -469,7 +518,7 @@ EXPORT(expr) {
           for (int64_t i = 0; i < n * size; i += 4 * f32_W)
             f32_store((float *)(p + i), f32_load((const float *)(from + i)));
       } else {
-        char *p = in == direct ? expr_side(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
+        char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};
         for (int64_t k = 0, found = 0; k < EXPR_FETCHES && in->fetches[k]; k++)
           if (ahead[in->fetches[k] - 1].at)

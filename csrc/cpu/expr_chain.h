@@ -51,15 +51,17 @@ IN void f64_gelus_of(f64_v *x, int n) { TOGETHER(n) x[k] = f64_gelu(x[k]); }
 // has a loop of its own: it does not decode, and reads and writes memory in order rather than in bursts of eight registers.
 typedef struct {
   int64_t code;      // an operation; with CHAIN_SECOND the result of the one before it is its second operand
-  const void *other; // its other operand
+  const char *other; // its other operand
   int64_t advance;   // all bits set, or 0 if the other operand is the same in each tile
+  int64_t down;      // the bytes to the operand in the next row
 } expr_link;
 typedef struct {
-  const void *from; // the first operand of the first operation
+  const char *from; // the first operand of the first operation
   int64_t advance;  // as in a link
   const expr_link *links;
   int64_t count; // of operations; without one, from is copied
-  void *to;
+  char *to;
+  int64_t from_down, to_down; // as in a link
   int64_t step; // all bits set, or 0 if the next eight registers are written over these
   int past;
 } expr_strip;
@@ -203,7 +205,7 @@ OPERAND(bf16)
   static void S##_expr_chain(const expr_strip *strips, int64_t count, const expr_next *ahead, int64_t n) { \
     const expr_link *l = strips->links;                                                            \
     if (count == 1 && strips->count == 1 && strips->advance) {                                     \
-      S##_expr_alone(l->code, strips->from, l->advance ? l->other : NULL, S##_operand(l->other, 0, 0, 0), strips->to, n, strips->past); \
+      S##_expr_alone(l->code, (const void *)strips->from, l->advance ? (const void *)l->other : NULL, S##_operand(l->other, 0, 0, 0), (void *)strips->to, n, strips->past); \
       return;                                                                                      \
     }                                                                                              \
     for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
@@ -211,7 +213,7 @@ OPERAND(bf16)
         for (int64_t at = i * x->size; at < (i + 8 * A##_W) * x->size; at += 64)                   \
           __builtin_prefetch(x->at + at);                                                          \
       for (const expr_strip *s = strips; s < strips + count; s++) {                                \
-        E *q = (E *)s->to + (i & s->step);                                                         \
+        E *q = (E *)(void *)s->to + (i & s->step);                                                         \
         A##_v r[8];                                                                                \
         EIGHT r[k] = S##_operand(s->from, s->advance, i, k);                                       \
         for (const expr_link *x = s->links; x < s->links + s->count; x++) {                        \

@@ -208,6 +208,15 @@ func cases(*kernels.Family) []kernels.Case {
 		}
 	}
 	add("outer product", &Layout{Dims: []int{31, 33}, Operands: []Operand{{Steps: []int{1, 0}}, {Steps: []int{0, 1}}, Rows(31, 33)}}, v.Mul(w))
+	// Rows with gaps, a number for each row and one for each column: some consist of whole vectors, some have a rest.
+	for _, n := range []int{64, 256, 640, 1030} {
+		for _, t := range []Type{F32, F64, F16} {
+			x, row, column := Input(0, t), Input(1, t), Input(2, t)
+			gap := n + 3
+			add("rows with gaps "+t.String(), &Layout{Dims: []int{3, 5, n}, Operands: []Operand{{Steps: []int{5 * gap, gap, 1}}, {Steps: []int{5, 1, 0}}, {Steps: []int{0, 0, 1}},
+				{First: 2, Steps: []int{5 * gap, gap, 1}}, Rows(3, 5, n)}}, x.Sub(row).Mul(column).Sigmoid().Output(t), x.Sub(column).Max(row).Output(t))
+		}
+	}
 	add("reversed into columns", &Layout{Dims: []int{5, 1030}, Operands: []Operand{{First: 5*1030 - 1, Steps: []int{-1030, -1}}, {Steps: []int{1, 6}}}}, v.Neg())
 	eight := []int{2, 3, 2, 1, 3, 2, 2, 5}
 	add("eight dimensions", &Layout{Dims: eight, Operands: []Operand{{Steps: []int{0, 2, 0, 0, 6, 1, 0, 18}}, Rows(eight...), {Steps: []int{1, 2, 6, 12, 12, 36, 72, 144}}}},

@@ -161,10 +161,17 @@ func (r *reducing) divide() {
 		if r.inner() <= wide { // their rows are adjacent
 			r.few = piece / r.inner()
 		}
-		r.length = (min(max(r.n/256, 32), pieces*r.few) + r.few - 1) / r.few * r.few
+		// Parts are about equally long, since each is computed by one thread, and so is what is computed at a time.
+		r.length = r.few * ceil(min(max(r.n/256, 32), pieces*r.few), r.few)
+		rows := ceil(r.n, max(1, ceil(r.n, r.length)))
+		times := max(1, ceil(rows, r.few))
+		r.few = max(1, ceil(rows, times))
+		r.length = times * r.few
 	}
-	r.parts = max(1, (r.n+r.length-1)/r.length)
+	r.parts = max(1, ceil(r.n, r.length))
 }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
 
 // height returns how many rows are computed together.
 func (r *reducing) height() int {

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime"
@@ -263,8 +264,9 @@ func (m *image) whole() error {
 //
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
 // adding to the index and saving it check them. A damaged file is [runtime.ErrCorrupt], any
-// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Of a graph, Open itself checks the list of sections, the configuration and all sizes, and takes as long
-// however many vectors there are; ids and the links of the upper layers are checked by the first call that needs them, which then returns the error, as does every call after it.
+// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Of a graph, or where all vectors are compared, Open itself checks the list of sections,
+// the configuration and all sizes, and takes as long however many vectors there are; ids and the links of the upper layers are checked by the first call that needs them, which then returns the
+// error, as does every call after it.
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
 // of kind gpu the active device.
@@ -306,19 +308,15 @@ func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
 // they were checked, and are copied.
 func (m *image) index(ctx context.Context, o Options, release func()) (ix Index, err error) {
 	inPlace := false
-	if m.graph != nil {
+	switch {
+	case m.graph != nil:
 		ix, inPlace, err = m.hnsw(ctx, o, release)
-	} else {
-		if release != nil {
-			err = m.check()
-		}
-		switch {
-		case err != nil:
-		case m.IVF != nil:
+	case m.IVF != nil:
+		if err = m.check(); err == nil {
 			ix, inPlace, err = m.ivf(ctx, o, release)
-		default:
-			ix, inPlace, err = m.flat(ctx, o, release)
 		}
+	default:
+		ix, inPlace, err = m.flat(ctx, o, release)
 	}
 	if release != nil && !inPlace {
 		release()
@@ -342,13 +340,14 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 	}
 	f.setCode(m.code)
 	f.scaled = m.Scale != 0
-	if m.Rows == 0 {
-		return f, false, nil
+	if m.Rows > 0 {
+		f.place = f.shares(m.Rows)
 	}
-	f.place = f.shares(m.Rows)
-	if len(f.stores) > 1 {
+	switch {
+	case m.Rows == 0:
+	case len(f.stores) > 1:
 		err = m.share(ctx, f)
-	} else {
+	default:
 		var base *runtime.Buffer
 		switch base, inPlace, err = m.store(ctx, f.e.dev, release); {
 		case err == nil:
@@ -358,10 +357,16 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 			inPlace, err = release != nil, nil
 		}
 	}
-	if err != nil {
-		return nil, false, errors.Join(err, f.Close())
+	f.ids, f.order, f.sorted, f.mapped = m.ids, m.order, m.Rows, true
+	if release != nil {
+		f.late = sync.OnceValue(m.check)
 	}
-	f.ids, f.order, f.sorted = slices.Clone(m.ids), slices.Clone(m.order), m.Rows
+	if err == nil && !inPlace { // then nothing has to keep the file
+		err = f.change()
+	}
+	if err != nil {
+		return nil, inPlace, errors.Join(err, f.Close())
+	}
 	return f, inPlace, nil
 }
 

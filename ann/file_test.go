@@ -181,6 +181,29 @@ func TestFileDamage(t *testing.T) {
 	require.NoError(t, ix.Close())
 	_, err = Verify(path)
 	assert.ErrorIs(t, err, runtime.ErrCorrupt)
+	for _, s := range list {
+		for i := range s.data {
+			if s.name == "vectors" || s.name == "config" {
+				continue
+			}
+			bad := bytes.Clone(good)
+			bad[block+bytes.Index(good[block:], s.data)+i] ^= 0x41
+			require.NoError(t, os.WriteFile(path, bad, 0o600))
+			ix, err := Open(t.Context(), path, Options{}) // which reads sizes only
+			require.NoError(t, err)
+			assert.Equal(t, 2, ix.Info().Len)
+			for range 2 {
+				_, err = ix.Search(t.Context(), nil, []float32{0, 0}, 9, nil)
+				assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+			}
+			assert.ErrorIs(t, ix.Add(t.Context(), []int64{9}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
+			assert.ErrorIs(t, ix.Remove(t.Context(), []int64{4}), runtime.ErrCorrupt, s.name)
+			assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+			require.NoError(t, ix.Close())
+			_, err = ReadInfo(path)
+			assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+		}
+	}
 	_, err = Open(t.Context(), filepath.Join(t.TempDir(), "none"), Options{})
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -41,6 +41,8 @@ type Flat struct {
 
 	mu     sync.RWMutex
 	closed bool
+	late   func() error      // checks the contents of a file when they are first needed; nil if it is of none
+	mapped bool              // ids and order are the memory of a file
 	state  uint64            // changes with the rows
 	scaled bool              // the scale of INT8Scaled is fixed
 	place  cluster.Placement // which rows each store has
@@ -87,7 +89,19 @@ func (f *Flat) check() error {
 	if f.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
+	if f.late != nil {
+		return f.late()
+	}
 	return nil
+}
+
+// change is check before a change. It copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked mu.
+func (f *Flat) change() error {
+	err := f.check()
+	if err == nil && f.mapped {
+		f.ids, f.order, f.mapped = slices.Clone(f.ids), slices.Clone(f.order), false
+	}
+	return err
 }
 
 // Close implements [Index]. It waits for searches that run.
@@ -179,7 +193,7 @@ func unknown(id int64) error {
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.change(); err != nil {
 		return err
 	}
 	if err := checkRows(len(ids), len(vectors), f.e.dim); err != nil || len(ids) == 0 {
@@ -368,7 +382,7 @@ func (f *Flat) grown(n int) {
 func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.change(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -423,7 +437,7 @@ func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.change(); err != nil {
 		return err
 	}
 	if err := checkRows(1, len(vector), f.e.dim); err != nil {
@@ -453,7 +467,7 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 func (f *Flat) Compact(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.change(); err != nil {
 		return err
 	}
 	if err := f.settle(ctx); err != nil {

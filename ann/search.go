@@ -48,7 +48,7 @@ func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int,
 func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.change(); err != nil {
 		return err
 	}
 	return in.spill(ctx, f.place[slices.Index(f.stores, in)].Count)

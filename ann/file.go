@@ -134,6 +134,10 @@ func parts(size int, read func(at int64, data []byte) error) func() ([]byte, err
 	}
 }
 
+func corruptFile(format string, args ...any) error {
+	return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+}
+
 // readImage reads the configuration of a file, and the sizes of its other sections, whose contents check and whole check.
 func readImage(data []byte) (*image, error) {
 	list, err := readSections(data)
@@ -202,14 +206,14 @@ func readImage(data []byte) (*image, error) {
 	if (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind() {
 		return corrupt("a configuration of ivf for kind %q", m.Kind)
 	}
+	if m.IVF != nil {
+		return m, m.readLists()
+	}
 	return m, nil
 }
 
 // check checks what an index relies on: everything but the sections that only whole checks.
 func (m *image) check() error {
-	corrupt := func(format string, args ...any) error {
-		return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
-	}
 	for _, s := range m.list {
 		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
 			if err := s.verify(); err != nil {
@@ -221,19 +225,19 @@ func (m *image) check() error {
 	case m.graph != nil:
 		return m.checkGraph()
 	case m.IVF != nil:
-		if err := m.readLists(m.parts); err != nil {
+		if err := m.checkLists(); err != nil {
 			return err
 		}
 	}
 	for i, id := range m.ids {
 		if m.IVF == nil && (id < 0 || i > 0 && id <= m.ids[i-1]) {
-			return corrupt("id %d of row %d is not above the one before", id, i)
+			return corruptFile("id %d of row %d is not above the one before", id, i)
 		}
 	}
 	seen := newBitset(m.Rows)
 	for _, rank := range m.order {
 		if int(rank) >= m.Rows || seen.has(int(rank)) {
-			return corrupt("the order in which vectors were added has %d twice, or not at all", rank)
+			return corruptFile("the order in which vectors were added has %d twice, or not at all", rank)
 		}
 		seen.put(int(rank), true)
 	}
@@ -264,9 +268,8 @@ func (m *image) whole() error {
 //
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
 // adding to the index and saving it check them. A damaged file is [runtime.ErrCorrupt], any
-// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Of a graph, or where all vectors are compared, Open itself checks the list of sections,
-// the configuration and all sizes, and takes as long however many vectors there are; ids and the links of the upper layers are checked by the first call that needs them, which then returns the
-// error, as does every call after it.
+// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Open itself checks the list of sections, the configuration and sizes, and takes as
+// long however many vectors there are; ids, lists and the links of the upper layers are checked by the first call that needs them, which then returns the error, as does every call after it.
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
 // of kind gpu the active device.
@@ -312,9 +315,7 @@ func (m *image) index(ctx context.Context, o Options, release func()) (ix Index,
 	case m.graph != nil:
 		ix, inPlace, err = m.hnsw(ctx, o, release)
 	case m.IVF != nil:
-		if err = m.check(); err == nil {
-			ix, inPlace, err = m.ivf(ctx, o, release)
-		}
+		ix, inPlace, err = m.ivf(ctx, o, release)
 	default:
 		ix, inPlace, err = m.flat(ctx, o, release)
 	}

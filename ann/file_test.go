@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -348,4 +350,39 @@ func sealed(data []byte) []byte {
 		return data
 	}
 	return w.Bytes()
+}
+
+// TestOpenedTogether uses indexes that were just opened from several goroutines: what is checked and taken from the file then is there for all.
+func TestOpenedTogether(t *testing.T) {
+	const n, dim = 300, 8
+	r := rand.New(rand.NewPCG(41, 42))
+	vectors := random(r, n, dim)
+	for _, kind := range []string{"flat", "hnsw", "ivf", "pq"} {
+		ix, err := New(t.Context(), kind, dim, "l2sq", Options{IVF: IVFOptions{Lists: 4, Probes: 4}})
+		require.NoError(t, err)
+		require.NoError(t, ix.Add(t.Context(), counted(n), vectors))
+		want := find(t, ix, vectors[:dim], nil)
+		path := filepath.Join(t.TempDir(), kind)
+		require.NoError(t, Save(ix, path))
+		require.NoError(t, ix.Close())
+		ix, err = Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		for g := range 8 {
+			wait.Go(func() {
+				assert.GreaterOrEqual(t, ix.Info().Len, n)
+				found, err := ix.Search(t.Context(), nil, vectors[:dim], len(want), IDRange(0, n-1))
+				assert.NoError(t, err)
+				assert.Equal(t, want, found, kind)
+				id := int64(n + g)
+				assert.NoError(t, ix.Add(t.Context(), []int64{id}, vectors[:dim]))
+				assert.NoError(t, ix.Remove(t.Context(), []int64{id}))
+				_, err = ix.WriteTo(io.Discard)
+				assert.NoError(t, err)
+			})
+		}
+		wait.Wait()
+		assert.Equal(t, want, find(t, ix, vectors[:dim], nil), kind)
+		require.NoError(t, ix.Close())
+	}
 }

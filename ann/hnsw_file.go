@@ -44,14 +44,14 @@ func (m *image) readGraph() error {
 	o.MaxRows = m.MaxRows
 	o, err := o.withDefaults()
 	if err != nil || o.M != m.HNSW.M || o.EfConstruction != m.HNSW.EfConstruction {
-		return corruptGraph("options of the graph: %+v", *m.HNSW)
+		return corruptFile("options of the graph: %+v", *m.HNSW)
 	}
 	m.HNSW = &o
 	g, n := newGraph(o), m.Rows
 	there, ok := m.parts["byid"]
 	if len(m.parts["level"]) != n || len(m.parts["hides"]) != (n+63)/64*8 || len(m.parts["first"]) != 4*n*(2*g.m+1) || len(m.parts["upper"])%(4*(g.m+1)) != 0 ||
 		len(there)%4 != 0 || len(there) > 4*n {
-		return corruptGraph("the links of %d vectors are %d bytes", n, len(m.parts["first"]))
+		return corruptFile("the links of %d vectors are %d bytes", n, len(m.parts["first"]))
 	}
 	g.level, g.first, g.upper = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"])
 	for i := range m.list {
@@ -67,10 +67,6 @@ func (m *image) readGraph() error {
 	return m.check() // a file of before there was this section
 }
 
-func corruptGraph(format string, args ...any) error {
-	return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
-}
-
 // checkGraph checks the graph of a file: no search of it leaves its memory.
 func (m *image) checkGraph() error {
 	g, n := m.graph, m.Rows
@@ -79,30 +75,30 @@ func (m *image) checkGraph() error {
 	at := 0
 	for i, level := range g.level {
 		if level > topLevel {
-			return corruptGraph("a vector in layer %d", level)
+			return corruptFile("a vector in layer %d", level)
 		}
 		g.at[i] = uint32(at)
 		at += int(level)
 	}
 	if len(g.upper) != at*(g.m+1) {
-		return corruptGraph("the links of the upper layers are %d bytes", 4*len(g.upper))
+		return corruptFile("the links of the upper layers are %d bytes", 4*len(g.upper))
 	}
 	if err := g.checkLinks(1, topLevel); err != nil {
 		return err
 	}
 	for i := n; i < 64*len(g.hides); i++ {
 		if g.hides[i/64]>>(i%64)&1 != 0 {
-			return corruptGraph("vector %d of %d is hidden", i, n)
+			return corruptFile("vector %d of %d is hidden", i, n)
 		}
 	}
 	g.entry.Store(m.Entry)
 	node, level, ok := g.begin()
 	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n { // after an Add that was given up all may be hidden
-		return corruptGraph("the first vector of searches is %d in layer %d", node, level)
+		return corruptFile("the first vector of searches is %d in layer %d", node, level)
 	}
 	for i, id := range m.ids {
 		if id < 0 {
-			return corruptGraph("the id %d of vector %d", id, i)
+			return corruptFile("the id %d of vector %d", id, i)
 		}
 	}
 	if _, ok := m.parts["byid"]; !ok {
@@ -111,12 +107,12 @@ func (m *image) checkGraph() error {
 	last := int64(-1) // ascending ids are all different, and so are their vectors
 	for _, node := range m.byID {
 		if int(node) >= n || g.hidden(node) || m.ids[node] <= last {
-			return corruptGraph("vector %d is not that of the id after %d", node, last)
+			return corruptFile("vector %d is not that of the id after %d", node, last)
 		}
 		last = m.ids[node]
 	}
 	if len(m.byID) != n-g.count() {
-		return corruptGraph("%d vectors in the order of their ids, of %d", len(m.byID), n-g.count())
+		return corruptFile("%d vectors in the order of their ids, of %d", len(m.byID), n-g.count())
 	}
 	return nil
 }

@@ -40,8 +40,10 @@ type IVF struct {
 
 	mu      sync.RWMutex // guards what follows; a change holds writing first
 	closed  bool
-	state   uint64 // changes with the rows
-	scaled  bool   // the scale of INT8Scaled is fixed
+	late    func() error // checks the contents of a file and takes its lists when they are first needed; nil if it is of none
+	mapped  bool         // ids and nodes are the memory of a file
+	state   uint64       // changes with the rows
+	scaled  bool         // the scale of INT8Scaled is fixed
 	store   *store
 	ids     []int64  // by row, -1 of a removed one
 	of      []uint32 // the list of a row
@@ -137,7 +139,22 @@ func (x *IVF) check() error {
 	if x.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
+	if x.late != nil {
+		return x.late()
+	}
 	return nil
+}
+
+// change is check before a change. It copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked writing.
+func (x *IVF) change() error {
+	err := x.check()
+	if err == nil && x.mapped {
+		ids, order := slices.Clone(x.ids), slices.Clone(x.nodes.order)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.ids, x.nodes, x.mapped = ids, places{ids: ids, order: order}, false
+	}
+	return err
 }
 
 // Close implements [Index]. It waits for searches and changes that run.
@@ -234,7 +251,7 @@ func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
 func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.change(); err != nil {
 		return err
 	}
 	if err := checkRows(len(ids), len(vectors), x.e.dim); err != nil || len(ids) == 0 {
@@ -436,7 +453,7 @@ func (x *IVF) rowsOf(ids []int64) ([]uint32, error) {
 func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := errors.Join(x.check(), ctx.Err()); err != nil {
+	if err := errors.Join(x.change(), ctx.Err()); err != nil {
 		return err
 	}
 	rows, err := x.rowsOf(ids)
@@ -464,7 +481,7 @@ func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.change(); err != nil {
 		return err
 	}
 	if err := checkRows(1, len(vector), x.e.dim); err != nil {
@@ -514,7 +531,7 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 func (x *IVF) Compact(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.change(); err != nil {
 		return err
 	}
 	return x.compact(ctx)
@@ -554,7 +571,7 @@ func (x *IVF) compact(ctx context.Context) error {
 func (x *IVF) Train(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.change(); err != nil {
 		return err
 	}
 	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(x.nodes.len())), nil)

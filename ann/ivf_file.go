@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -42,29 +42,36 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	return writeIndex(to, c, x.store.parts(len(x.ids)), others...)
 }
 
-// readLists checks what a file of kind ivf has besides vectors.
-func (m *image) readLists(parts map[string][]byte) error {
-	corrupt := func(format string, args ...any) error {
-		return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
-	}
-	n := len(parts["lists"]) / 4
+// readLists reads what a file of kind ivf has besides vectors. It checks sizes that do not depend on the contents, and checkLists the rest.
+func (m *image) readLists() error {
+	parts, n := m.parts, len(m.parts["lists"])/4
+	there, ok := parts["byid"]
 	switch middle := len(parts["centres"]); {
 	case m.IVF.Check() != nil || m.IVF.Probes < 1 || m.Trained < 0:
-		return corrupt("options of lists: %+v of %d vectors", *m.IVF, m.Trained)
+		return corruptFile("options of lists: %+v of %d vectors", *m.IVF, m.Trained)
 	case n == 0 || len(parts["lists"])%4 != 0 || middle%(4*m.Dim) != 0 || middle/(4*m.Dim) != n && (n > 1 || middle > 0):
-		return corrupt("%d lists have centres of %d bytes", n, middle)
+		return corruptFile("%d lists have centres of %d bytes", n, middle)
+	case ok && len(there) != 4*m.Rows:
+		return corruptFile("%d rows in the order of their ids, of %d", len(there)/4, m.Rows)
 	}
-	m.sizes, m.middle = elements[uint32](parts["lists"]), parts["centres"]
-	all := 0
+	m.sizes, m.middle, m.book, m.codes = elements[uint32](parts["lists"]), parts["centres"], parts["book"], parts["codes"]
+	if m.byID = elements[uint32](there); !ok { // a file of before there was this section
+		m.byID = byID(m.ids)
+	}
+	return nil
+}
+
+// checkLists checks the contents that readLists does not.
+func (m *image) checkLists() error {
+	n, all := len(m.sizes), 0
 	for _, size := range m.sizes {
 		if all += int(size); all > m.Rows {
 			break
 		}
 	}
 	if all != m.Rows {
-		return corrupt("%d lists have other than %d vectors", n, m.Rows)
+		return corruptFile("%d lists have other than %d vectors", n, m.Rows)
 	}
-	m.book, m.codes = parts["book"], parts["codes"]
 	blocks, book := 0, 0
 	if m.IVF.Codes > 0 && len(m.middle) > 0 {
 		book = 64 * m.Dim
@@ -73,32 +80,24 @@ func (m *image) readLists(parts map[string][]byte) error {
 		}
 	}
 	if 2*m.IVF.Codes > m.Dim || len(m.book) != book || len(m.codes) != blocks*perBlock*m.IVF.Codes {
-		return corrupt("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes, m.Rows, m.Dim, len(m.codes), len(m.book))
-	}
-	if there, ok := parts["byid"]; ok {
-		m.byID = elements[uint32](there)
-	} else { // a file of before there was this section
-		m.byID = byID(m.ids)
+		return corruptFile("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes, m.Rows, m.Dim, len(m.codes), len(m.book))
 	}
 	for _, x := range elements[float32](m.book) {
 		if x-x != 0 {
-			return corrupt("%v as a value of codes, as earlier versions wrote for vectors that are not finite: such an index has to be built again", x)
+			return corruptFile("%v as a value of codes, as earlier versions wrote for vectors that are not finite: such an index has to be built again", x)
 		}
 	}
 	for _, x := range elements[float32](m.middle) {
 		if x != x {
-			return corrupt("%v in a centre", x)
+			return corruptFile("%v in a centre", x)
 		}
 	}
 	last := int64(-1) // ascending ids are all different, and so are their rows
 	for _, row := range m.byID {
 		if int(row) >= m.Rows || m.ids[row] <= last {
-			return corrupt("row %d is not that of the id after %d", row, last)
+			return corruptFile("row %d is not that of the id after %d", row, last)
 		}
 		last = m.ids[row]
-	}
-	if len(m.byID) != m.Rows {
-		return corrupt("%d rows in the order of their ids, of %d", len(m.byID), m.Rows)
 	}
 	return nil
 }
@@ -118,24 +117,6 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 	}
 	x.fallback = why
 	x.e.code, x.scaled = m.code, m.Scale != 0
-	if len(m.middle) > 0 {
-		stream := x.coarse.dev.Stream()
-		if x.centres.buf, err = x.coarse.dev.Alloc(runtime.F32, len(m.middle)/4); err == nil {
-			x.centres.n, x.centres.host = len(m.sizes), slices.Clone(elements[float32](m.middle))
-			x.centres.buf.SetTag("centres")
-			if err = stream.Write(ctx, x.centres.buf, 0, m.middle); err == nil {
-				err = stream.Sync(ctx)
-			}
-		}
-		if err == nil && len(m.book) > 0 {
-			if x.centres.codes, err = x.coder.newCodes(m.Dim, elements[float32](m.book)); err == nil {
-				err = x.centres.codes.hold(m.sizes, m.codes)
-			}
-		}
-		if err != nil {
-			return nil, false, errors.Join(err, x.Close())
-		}
-	}
 	if m.Rows > 0 {
 		base, there, err := m.store(ctx, x.e.dev, release)
 		switch {
@@ -149,8 +130,43 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 			return nil, false, errors.Join(err, x.Close())
 		}
 	}
+	x.ids, x.nodes, x.lists, x.mapped = m.ids, places{ids: m.ids, order: m.byID}, make([][]uint32, len(m.sizes)), true
+	x.next, x.trained, x.grouped = uint64(m.Rows), m.Trained, true
+	x.late = sync.OnceValue(func() error { return m.fill(x) })
+	if !inPlace { // then nothing has to keep the file
+		if err := x.change(); err != nil {
+			return nil, false, errors.Join(err, x.Close())
+		}
+	}
+	return x, inPlace, nil
+}
+
+// fill checks a file, and gives its lists to an index, but for their number, which that has.
+func (m *image) fill(x *IVF) error {
+	err := m.check()
+	if err != nil {
+		return err
+	}
+	if len(m.middle) > 0 {
+		stream := x.coarse.dev.Stream()
+		if x.centres.buf, err = x.coarse.dev.Alloc(runtime.F32, len(m.middle)/4); err == nil {
+			x.centres.n, x.centres.host = len(m.sizes), slices.Clone(elements[float32](m.middle))
+			x.centres.buf.SetTag("centres")
+			if err = stream.Write(context.Background(), x.centres.buf, 0, m.middle); err == nil {
+				err = stream.Sync(context.Background())
+			}
+		}
+		if err == nil && len(m.book) > 0 {
+			if x.centres.codes, err = x.coder.newCodes(m.Dim, elements[float32](m.book)); err == nil {
+				err = x.centres.codes.hold(m.sizes, m.codes)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
 	next := 0
-	x.of, x.lists = make([]uint32, m.Rows), make([][]uint32, len(m.sizes))
+	x.of, x.added = make([]uint32, m.Rows), make([]uint64, m.Rows)
 	rows := make([]uint32, m.Rows)
 	for l, size := range m.sizes {
 		x.lists[l] = rows[next : next+int(size) : next+int(size)]
@@ -159,15 +175,13 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 		}
 		next += int(size)
 	}
-	x.ids, x.added, x.next, x.trained, x.grouped = slices.Clone(m.ids), make([]uint64, m.Rows), uint64(m.Rows), m.Trained, true
 	for i := range x.added {
 		x.added[i] = uint64(i)
 		if len(m.order) > 0 {
 			x.added[i] = uint64(m.order[i])
 		}
 	}
-	x.nodes = places{ids: x.ids, order: slices.Clone(m.byID)}
-	return x, inPlace, nil
+	return nil
 }
 
 // byID returns rows in the order of their ids.

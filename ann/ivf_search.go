@@ -55,11 +55,11 @@ func (x *IVF) withRoom(ctx context.Context, search func() error) error {
 func (x *IVF) makeRoom(ctx context.Context) error {
 	x.writing.Lock() // as a change may read the vectors
 	defer x.writing.Unlock()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.change(); err != nil {
 		return err
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	return x.store.spill(ctx, len(x.ids))
 }
 
@@ -148,9 +148,10 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 
 // begin checks the arguments of a search. It returns what the filter admits and how many results there are.
 func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
+	err = x.check()
 	switch {
-	case x.closed:
-		return nil, 0, x.check()
+	case err != nil:
+		return nil, 0, err
 	case k < 1:
 		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%x.e.dim != 0:

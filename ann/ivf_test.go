@@ -280,7 +280,7 @@ func TestListDamage(t *testing.T) {
 	require.NoError(t, err)
 	list, err := readSections(b.Bytes())
 	require.NoError(t, err)
-	refused := map[string]int{}
+	refused, path := map[string]int{}, filepath.Join(t.TempDir(), "lists")
 	for _, s := range list {
 		first := bytes.Index(b.Bytes(), s.data)
 		for i := range s.data {
@@ -288,6 +288,20 @@ func TestListDamage(t *testing.T) {
 			bad[first+i] ^= 0x80
 			_, err := Load(t.Context(), bytes.NewReader(bad), Options{})
 			require.ErrorIs(t, err, runtime.ErrCorrupt)
+			if s.name != "config" && s.name != "vectors" && s.name != "codes" {
+				require.NoError(t, os.WriteFile(path, bad, 0o600))
+				ix, err := Open(t.Context(), path, Options{}) // which reads sizes only
+				require.NoError(t, err)
+				assert.Equal(t, x.Info(), ix.Info())
+				for range 2 {
+					_, err = ix.Search(t.Context(), nil, []float32{0, 0}, 9, nil)
+					assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+				}
+				assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, ix.Remove(t.Context(), []int64{1}), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+				require.NoError(t, ix.Close())
+			}
 			ix, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
 			if err != nil {
 				refused[s.name]++

@@ -269,7 +269,9 @@ func (m *image) whole() error {
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too: searches read these with care, and
 // adding to the index and saving it check them. A damaged file is [runtime.ErrCorrupt], any
 // other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Open itself checks the list of sections, the configuration and sizes, and takes as
-// long however many vectors there are; ids, lists and the links of the upper layers are checked by the first call that needs them, which then returns the error, as does every call after it.
+// long however many vectors there are, except that it makes the codes of a graph with codes again and checks files of versions that did not store the order of ids. Ids, lists and
+// the links of the upper layers are checked by the first call that needs them, whose context does not end that. It returns the error of the check or of a lack of memory, as does
+// every call after it.
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
 // of kind gpu the active device.

@@ -322,7 +322,7 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 
 // crowded says more of an error that is that the device has no room.
 func crowded(err error) error {
-	if !short(err) {
+	if !short(err) || errors.Is(err, runtime.ErrTooLarge) {
 		return err
 	}
 	return fmt.Errorf("ann: vectors may stay in the host's memory, but centres and codes of lists have to be on the device, with some vectors at a time; fewer lists or a higher limit help: %w", err)

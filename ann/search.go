@@ -104,6 +104,15 @@ var ErrSync = errors.New("ann: a device failed in a search of several")
 // everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did, or one whose rows may have
 // taken its room.
 func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sought) (found []candidate, in *store, err error) {
+	found, in, err = f.side(ctx, queries, nq, so, false)
+	if short(err) && in.streams && ctx.Err() == nil { // stores on one device take room from each other
+		found, in, err = f.side(ctx, queries, nq, so, true)
+	}
+	return found, in, err
+}
+
+// side searches all stores side by side, or one after the other, each of which then leaves no memory on its device.
+func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought, inTurn bool) (found []candidate, in *store, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var parts []*admitted
@@ -111,8 +120,13 @@ func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sou
 		parts = so.a.among(f.place)
 	}
 	var hits []hit
-	var mu sync.Mutex
+	var mu, turn sync.Mutex
 	var wg sync.WaitGroup
+	if inTurn {
+		for _, s := range f.stores {
+			s.works.close()
+		}
+	}
 	for i, s := range f.stores {
 		p := f.place[i]
 		here := sought{k: min(so.k, p.Count)}
@@ -123,6 +137,11 @@ func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sou
 			continue
 		}
 		wg.Go(func() {
+			if inTurn {
+				turn.Lock()
+				defer turn.Unlock()
+				defer s.works.close()
+			}
 			w, failed := s.enter(ctx)
 			if failed == nil {
 				defer s.leave(w)

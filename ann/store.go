@@ -182,6 +182,11 @@ func (s *store) spill(ctx context.Context, used int) error {
 	if s.streams {
 		return nil
 	}
+	if base := s.base; s.mapped && s.visible != nil { // a file's memory, which takes no room: it stays where it is
+		s.base = nil
+		s.keep(s.visible[:s.size(used)], func() { base.Close() })
+		return nil
+	}
 	memory := make([]byte, s.size(used))
 	if used > 0 {
 		if err := s.e.dev.Stream().Read(ctx, s.base, 0, memory); err != nil {

@@ -40,7 +40,7 @@ func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, er
 	if err != nil {
 		return nil, err
 	}
-	if err := t.fits(ctx, d); err != nil {
+	if err := t.fits(ctx, d, 0); err != nil {
 		t.Close()
 		return nil, err
 	}

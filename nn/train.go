@@ -113,8 +113,8 @@ func (t *Trainer) check(d Data) error {
 	return fitLengths(d.Lengths, d.X.Dim(0))
 }
 
-// fits returns an error unless data are examples that network, loss and metrics take, at least one.
-func (t *Trainer) fits(ctx context.Context, d Data) error {
+// fits returns an error unless data are examples that network, loss and metrics take, at least one. The first of them is number first of the data that was given.
+func (t *Trainer) fits(ctx context.Context, d Data, first int) error {
 	if err := t.check(d); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (t *Trainer) fits(ctx context.Context, d Data) error {
 	if err != nil {
 		return err
 	}
-	return t.labels(ctx, d, classes)
+	return t.labels(ctx, d, first, classes)
 }
 
 // divided checks data and returns the examples to train with and those for validation, none of which may be there.
@@ -159,11 +159,15 @@ func (d Data) narrow(first, n int) Data {
 
 // begin finds out whether the data fits, and makes the first values of what a step changes.
 func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
-	for _, d := range []Data{val, train} { // the last of which says how many sums there are
+	for i, d := range []Data{val, train} { // the last of which says how many sums there are
+		first := 0
+		if i == 0 && t.config.Validation == nil { // the last of the examples
+			first = train.X.Dim(0)
+		}
 		if d.X.Dim(0) == 0 {
 			continue
 		}
-		if err := t.fits(ctx, d); err != nil {
+		if err := t.fits(ctx, d, first); err != nil {
 			return err
 		}
 	}
@@ -202,7 +206,7 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 }
 
 // labels returns an error if a label is none of the classes.
-func (t *Trainer) labels(ctx context.Context, d Data, classes int) error {
+func (t *Trainer) labels(ctx context.Context, d Data, first, classes int) error {
 	switch t.config.Loss.(type) {
 	case CrossEntropy, CategoricalCrossEntropy:
 	default:
@@ -229,7 +233,7 @@ func (t *Trainer) labels(ctx context.Context, d Data, classes int) error {
 		list[i] = n
 	}
 	if list[0] != 0 {
-		return fmt.Errorf("%w: label %d is %d, of %d classes", ErrData, int(list[1]), int(list[2]), classes)
+		return fmt.Errorf("%w: label %d is %d, of %d classes", ErrData, first+int(list[1]), int(list[2]), classes)
 	}
 	return nil
 }
@@ -425,7 +429,7 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 
 // Evaluate returns the loss of examples and the metrics by their names, of the model's values.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
-	if err := t.fits(ctx, d); err != nil {
+	if err := t.fits(ctx, d, 0); err != nil {
 		return 0, nil, err
 	}
 	return t.evaluate(ctx, d, t.model.values.params, t.model.values.states)

@@ -290,6 +290,10 @@ func TestMistakes(t *testing.T) {
 			c.Loss = CrossEntropy{}
 			return Data{X: d.X, Y: labels.Y.Cast(tensor.F32)}
 		},
+		"label 7 is 2": func(c *Config) Data { // among those for validation
+			c.Loss, c.Split = CrossEntropy{}, 0.4
+			return Data{X: d.X, Y: tensor.From(s, []int32{0, 1, 1, 0, 1, 0, 1, 2, 0, 1})}
+		},
 		"it has to be a fraction":   func(c *Config) Data { c.Split = 2; return d },
 		`"f16"`:                     func(c *Config) Data { c.Precision = "f8"; return d },
 		"BatchSize is 0; it has to": func(c *Config) Data { c.BatchSize = 0; return d },

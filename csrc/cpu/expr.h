@@ -323,6 +323,7 @@ EXPORT(expr) {
   expr_link links[EXPR_LINKS];
   expr_strip strips[EXPR_STRIPS];
   expr_next streams[EXPR_STREAMS + 1];
+  int64_t below[EXPR_STREAMS]; // the bytes from the place where each is fetched to that of the next row
   expr_refill refills[EXPR_REGISTERS];
   int64_t down[EXPR_REGISTERS] = {0};
   char constant[EXPR_REGISTERS] = {0};
@@ -379,7 +380,7 @@ EXPORT(expr) {
   int far = bytes > EXPR_NEAR; // they do not lie in the second-level cache
   if (operations > EXPR_LINKS || chains + stores > EXPR_STRIPS)
     most = 0;
-  int64_t unit = chain ? 512 / class_size(chain->type) : EXPR_TILE; // as many numbers as eight registers have, or twice as many
+  int64_t unit = chain ? 512 / class_size(chain->type) : EXPR_TILE; // numbers of eight registers, or of a multiple
   // An input that is stored as it is has to be copied, if an earlier store may overwrite it.
   for (int64_t j = count - stores, k; stores > 1 && j < count; j++) {
     for (k = count - stores - 1; k > once && list[k].dst != list[j].a;)
@@ -441,8 +442,10 @@ EXPORT(expr) {
             *refill = (expr_refill){.to = p = home[in->dst] + 512, .from = expr_at(&l, slot, size, &place), .size = size, .down = expr_down(&l, slot, size)};
             expr_fill(size, p, expr_bits(refill->from, size), 512 / size);
             refill += refill->down != 0;
-          } else if (chains > 1 && far && fetch < streams + EXPR_STREAMS)
+          } else if (chains > 1 && far && fetch < streams + EXPR_STREAMS && (down[in->dst] != 0 || rows == 1)) {
+            below[fetch - streams] = down[in->dst]; // one row for all stays in the caches
             *fetch++ = (expr_next){p + CHAIN_AHEAD, size};
+          }
           reg[in->dst] = p;
         } else {
           expr_strip copy = {.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .from_down = down[in->a]};
@@ -461,7 +464,7 @@ EXPORT(expr) {
         for (expr_strip *x = strips; x < strip; x++)
           x->from += x->from_down, x->to += x->to_down;
         for (expr_next *x = streams; x < fetch; x++)
-          x->at += n * x->size;
+          x->at += below[x - streams];
         for (expr_refill *x = refills; x < refill; x++)
           expr_fill(x->size, x->to, expr_bits(x->from += x->down, x->size), 512 / x->size);
       }
@@ -477,7 +480,7 @@ EXPORT(expr) {
       if (in->links) {
         const expr_instruction *to = in + in->links - 1;
         char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
-        int64_t eight = 512 / class_size(in->type), padded = (n + eight - 1) / eight * eight; // as many numbers as eight registers have, or twice as many
+        int64_t eight = 512 / class_size(in->type), padded = (n + eight - 1) / eight * eight; // numbers of eight registers, or of a multiple
         *strips = expr_link_up(in, links, reg, constant, down);
         strips->past = p && w[7].i && ((uintptr_t)p & 63) == 0;
         strips->to = p = p ? p : home[to->dst];

@@ -161,7 +161,7 @@ func (r *reducing) divide() {
 		if r.inner() <= wide { // their rows are adjacent
 			r.few = piece / r.inner()
 		}
-		// Parts are about equally long, since each is computed by one thread, and so is what is computed at a time.
+		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally long, too.
 		r.length = r.few * ceil(min(max(r.n/256, 32), pieces*r.few), r.few)
 		rows := ceil(r.n, max(1, ceil(r.n, r.length)))
 		times := max(1, ceil(rows, r.few))

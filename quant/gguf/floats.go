@@ -32,7 +32,8 @@ func (f *File) Shape(t Tensor) []int {
 }
 
 // Floats computes the Numbers of a tensor, which may be none: plain numbers as they are, rounded if they have more digits than a float32,
-// quantized ones decoded. named and the errors are those of Format. A length of x that is not Numbers is driver.ErrDimension.
+// quantized ones decoded. named and the errors are those of Format. A length of x that is not Numbers is driver.ErrDimension, and a finite
+// number that is infinite as a float32 is driver.ErrInvalidArgument.
 func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 	if n := f.Numbers(t); len(x) != n {
 		return fmt.Errorf("gguf: tensor %.40q: %d numbers needed, %d given: %w", t.Name, n, len(x), driver.ErrDimension)
@@ -64,7 +65,10 @@ func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 		case BF16:
 			x[i] = half.BFloat16(le.Uint16(plain[2*i:])).Float32()
 		case F64:
-			x[i] = float32(math.Float64frombits(le.Uint64(plain[8*i:])))
+			wide := math.Float64frombits(le.Uint64(plain[8*i:]))
+			if x[i] = float32(wide); math.IsInf(float64(x[i]), 0) && !math.IsInf(wide, 0) {
+				return fmt.Errorf("gguf: tensor %.40q: number %d is %v, which float32 does not hold: %w", t.Name, i, wide, driver.ErrInvalidArgument)
+			}
 		case I8:
 			x[i] = float32(int8(plain[i]))
 		case I16:

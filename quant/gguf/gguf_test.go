@@ -298,6 +298,10 @@ func TestPlain(t *testing.T) {
 			assert.ErrorContains(t, err, "number 1 ")
 		}
 	}
+	w := Tensor{Name: "w", Type: F64, Shape: []int{2}, Data: le.AppendUint64(make([]byte, 8), math.Float64bits(1e300))}
+	err := new(File).Floats(make([]float32, 2), w, 0)
+	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
+	assert.ErrorContains(t, err, "number 1 is 1e+300")
 }
 
 // A tensor without elements is good in every type.

@@ -145,7 +145,7 @@ func readImage(data []byte) (*image, error) {
 		return nil, err
 	}
 	corrupt := func(format string, args ...any) (*image, error) {
-		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
+		return nil, corruptFile(format, args...)
 	}
 	parts := map[string][]byte{}
 	for _, s := range list {

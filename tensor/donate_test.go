@@ -209,22 +209,13 @@ func TestReducedInPlace(t *testing.T) {
 	} {
 		for _, shape := range [][]int{{37, 130}, {5, 40000}, {300, 256}} {
 			var got [2][]*Tensor
-			for i := range got {
-				session, err := runtime.New(runtime.Config{NoFusion: i == 1})
-				require.NoError(t, err)
-				dev, err := session.Open(t.Context(), "cpu:0")
-				require.NoError(t, err)
-				s := NewScope(dev)
-				t.Cleanup(func() {
-					require.NoError(t, s.Close())
-					require.NoError(t, dev.Close())
-					require.NoError(t, session.Close())
-				})
+			for i, s := range []*Scope{scope(t), unfused(t)} {
 				x := gaussian(s, 1, 1, shape...)
 				require.NoError(t, Eval(t.Context(), x))
 				c := Compile(s, func(a ...*Tensor) []*Tensor { return f(a[0]) })
-				got[i], err = c.Call(t.Context(), x)
+				out, err := c.Call(t.Context(), x)
 				require.NoError(t, err)
+				got[i] = out
 				if i == 0 && name == "softmax" {
 					plan, err := c.Plan(t.Context(), x)
 					require.NoError(t, err)

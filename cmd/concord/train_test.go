@@ -109,7 +109,7 @@ func TestTrain(t *testing.T) {
 		assert.Equal(t, []any{want, 8.0}, []any{d["precision"], d["batch"]}, "480 images teach")
 	}
 	for says, args := range map[string][]string{
-		"label 1 is 9, of 5 classes; --classes says": {"train", "--classes", "5", "--device", "cpu:0", "--data", data},
+		"label 481 is 9, of 5 classes; --classes says": {"train", "--classes", "5", "--device", "cpu:0", "--data", data},
 		"it needs --prompt":                          {"predict", one, "--model", "transformer", "--device", "cpu:0"},
 		"two.txt is no checkpoint of train, so that": {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device", "cpu:0"},
 	} {

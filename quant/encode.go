@@ -263,7 +263,7 @@ func Validate(m Matrix) error {
 	}
 	return spread(p.groups, p.numbers, func(lo, hi int) error {
 		if at, ok := p.bad(p.Layout, p.part(&m, lo, hi)); ok {
-			return corrupt("byte %d is no code of the format", lo*p.bytes+at)
+			return corrupt("byte %d is neither a code of the format nor of a finite scale", lo*p.bytes+at)
 		}
 		return nil
 	})

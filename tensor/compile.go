@@ -71,7 +71,7 @@ func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 
 // Call queues the function's graph and returns its results, which it owns: they are overwritten by the call after the next one with the same shapes. So
 // the results of a call may be arguments of the next one. Keep what has to last with [Tensor.Copy]. The first call with new shapes
-// traces and plans; later ones allocate nothing.
+// traces and plans; later ones allocate nothing. Arguments are dense, as results of operations and of [Tensor.Copy] are; a transposed tensor, or one of some columns of another, is not, and the error matches [ErrShape].
 func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 	return c.CallDonating(ctx, nil, args...)
 }

@@ -262,12 +262,20 @@ func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 	return t.Abs().Pow(p).Sum(axes...).Pow(1 / p)
 }
 
-// LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows.
+// peak returns the maximum, or -∞ of no elements.
+func (t *Tensor) peak(axes ...int) *Tensor {
+	if t.err == nil && t.Len() == 0 && t.counted(axes) == 0 {
+		return t.Sum(axes...).Sub(math.Inf(1))
+	}
+	return t.Max(axes...)
+}
+
+// LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows. Of no elements it is -∞.
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
 	if t.err == nil && !IsFloat(t.typ) {
 		t = t.Cast(F64)
 	}
-	m := t.Max(axes...).StopGradient()
+	m := t.peak(axes...).StopGradient()
 	m = Where(m.Abs().Eq(math.Inf(1)), 0, m)
 	return t.Sub(m.keep(t, axes)).Exp().Sum(axes...).Log().Add(m).called("log sum exp", t)
 }
@@ -277,7 +285,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 	if t.err == nil && !IsFloat(t.typ) {
 		t = t.Cast(F64)
 	}
-	e := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis})).Exp()
+	e := t.Sub(t.peak(axis).StopGradient().keep(t, []int{axis})).Exp()
 	return e.Mul(e.Sum(axis).Reciprocal().keep(t, []int{axis})).called("softmax", t) // a quotient for each row, since products are faster
 }
 
@@ -286,6 +294,6 @@ func (t *Tensor) LogSoftmax(axis int) *Tensor {
 	if t.err == nil && !IsFloat(t.typ) {
 		t = t.Cast(F64)
 	}
-	d := t.Sub(t.Max(axis).StopGradient().keep(t, []int{axis}))
+	d := t.Sub(t.peak(axis).StopGradient().keep(t, []int{axis}))
 	return d.Sub(d.Exp().Sum(axis).Log().keep(t, []int{axis})).called("log softmax", t)
 }

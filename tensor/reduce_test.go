@@ -1,10 +1,12 @@
 package tensor
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // Few long rows are reduced in two steps on devices other than the CPU, with the same results and gradients.
@@ -42,4 +44,21 @@ func TestDividedReductions(t *testing.T) {
 		want, got = Grad(want.Square().Sum(), a)[0], Grad(got.Square().Sum(), b)[0]
 		assert.InDeltaSlice(t, values[float64](t, want.Cast(F64)), values[float64](t, got.Cast(F64)), 1e-3, name)
 	}
+}
+
+// Of no elements, what a sum of exponentials is made of has a value, though a maximum has none.
+func TestSoftmaxOfNothing(t *testing.T) {
+	s := scope(t)
+	x := Zeros(s, F32, 2, 0)
+	for _, y := range []*Tensor{x.Softmax(1), x.LogSoftmax(-1), x.Softmax(0)} {
+		require.NoError(t, y.Err())
+		assert.Equal(t, []int{2, 0}, y.Shape())
+		assert.Empty(t, values[float32](t, y))
+	}
+	low := float32(math.Inf(-1))
+	assert.Equal(t, []float32{low, low}, values[float32](t, x.LogSumExp(1)))
+	assert.Equal(t, []float32{low}, values[float32](t, x.LogSumExp()))
+	assert.ErrorIs(t, x.Softmax(2).Err(), ErrShape)
+	assert.ErrorIs(t, x.LogSumExp(2).Err(), ErrShape)
+	assert.Empty(t, values[float32](t, Grad(x.Softmax(1).Sum(), x)[0]))
 }

@@ -56,6 +56,9 @@ give names to parts. With --time it is computed on random numbers, also operatio
 	cmd.Flags().StringVar(&device, "device", "cpu:0", "the device for which to plan")
 	cmd.Flags().BoolVar(&timed, "time", false, "compute the expression, and report the times with and without fusion")
 	a.jsonFlag(cmd)
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w; an EXPRESSION that begins with - follows --, as in concord explain -- '-x' 'x=f32[9]'", err)
+	})
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		return a.explain(ctx, device, timed, args[0], args[1:])
 	})
@@ -172,6 +175,9 @@ func newFormula(ctx context.Context, dev *runtime.Device, text string, inputs []
 		name, t, err := argumentTensor(f.scope, in, uint64(i))
 		if err != nil {
 			return nil, usage{err}
+		}
+		if slices.Contains(f.names, name) {
+			return nil, usagef("%q: there is another %s", in, name)
 		}
 		f.names, f.args = append(f.names, name), append(f.args, t)
 	}
@@ -307,7 +313,7 @@ func (e evaluator) assign(s *ast.AssignStmt) ([]*tensor.Tensor, error) {
 	for i, l := range s.Lhs {
 		id, ok := l.(*ast.Ident)
 		if !ok {
-			return nil, fmt.Errorf("%T is not a name", l)
+			return nil, fmt.Errorf("only names are assigned to (%s)", e.place(l))
 		}
 		e.names[id.Name] = list[i]
 	}
@@ -405,7 +411,7 @@ func (e evaluator) plainValue(x ast.Expr) (any, error) {
 	case *ast.CallExpr:
 		return e.call(x)
 	}
-	return nil, fmt.Errorf("%T is not part of an expression of tensors", x)
+	return nil, errors.New("this is no name, number, operator or call")
 }
 
 func (e evaluator) unary(x *ast.UnaryExpr) (any, error) {

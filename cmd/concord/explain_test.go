@@ -32,6 +32,9 @@ func TestExplain(t *testing.T) {
 		"grad(x, x)":                          "(column 1)\n",
 		"x +":                                 "is not an expression of Go: at the end, expected operand\n",
 		"x + ) y":                             "is not an expression of Go: column 5, expected operand, found ')'\n",
+		"x[0]":                                "this is no name, number, operator or call (column 1)\n",
+		"x.t = x":                             "only names are assigned to (column 1)\n",
+		"-x":                                  "an EXPRESSION that begins with - follows --",
 		"for {}":                              "column 1 is neither an expression nor an assignment",
 		"x.rank()":                            "rank does not return tensors",
 	} {
@@ -39,8 +42,10 @@ func TestExplain(t *testing.T) {
 		assert.Equal(t, exitUsage, status, expression)
 		assert.Contains(t, stderr, says)
 	}
-	for _, input := range []string{"x", "x=f33[2]", "x=f32[a]", "1=f32[2]", "x=f32[2"} {
-		status, _, _ = concord("explain", "x + 1", input)
+	for _, input := range []string{"x", "x=f33[2]", "x=f32[a]", "1=f32[2]", "x=f32[2", "y=f32[2]"} {
+		status, _, _ = concord("explain", "x + 1", "y=f32[2]", input)
 		assert.Equal(t, exitUsage, status, input)
 	}
+	status, _, stderr = concord("explain", "--", "-x", "x=f32[2]")
+	assert.Equal(t, exitOK, status, stderr)
 }

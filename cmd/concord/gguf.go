@@ -56,7 +56,8 @@ floats that are not finite. Tensors of types that Concord does not decode are co
 		Use:   "convert IN OUT",
 		Short: "Decode a .gguf file into .safetensors, or put .safetensors into a .gguf file",
 		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding; integers stay as they
-are. The names of the files end in .gguf or .safetensors. To quantize, use concord quantize.`,
+are, but .gguf files have no bool, u8, u16 or u32, and get the next wider type. The names of the files end in .gguf or
+.safetensors. To quantize, use concord quantize.`,
 		Example: "  concord gguf convert model.gguf model.safetensors\n  concord gguf convert model.safetensors model.gguf",
 		Args:    cobra.ExactArgs(2),
 	}
@@ -280,6 +281,9 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	var entries []gguf.Entry
 	for _, w := range m.weights {
 		e := w.entry(ctx)
+		if _, ok := plainTypes[safetensorsType(e)]; !ok && to == ".safetensors" {
+			return fmt.Errorf("%s: tensor %s: %v cannot be decoded: %w", in, readable(e.Name), e.Type, driver.ErrUnsupported)
+		}
 		e.Data = watched(ctx, bar, in, e)
 		entries = append(entries, e)
 	}
@@ -296,6 +300,10 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	return nil
 }
 
+func safetensorsType(e gguf.Entry) safetensors.Type {
+	return safetensors.Type(strings.ToLower(e.Type.String()))
+}
+
 // writeSafetensors writes entries whose types that format has. It keeps the metadata as texts, of long lists the beginning.
 func writeSafetensors(w io.Writer, metadata []gguf.Pair, entries []gguf.Entry) error {
 	texts := map[string]string{}
@@ -304,15 +312,11 @@ func writeSafetensors(w io.Writer, metadata []gguf.Pair, entries []gguf.Entry) e
 	}
 	var list []safetensors.Entry
 	for _, e := range entries {
-		t := safetensors.Type(strings.ToLower(e.Type.String()))
-		if _, ok := plainTypes[t]; !ok {
-			return fmt.Errorf("tensor %s: %v cannot be decoded: %w", readable(e.Name), e.Type, driver.ErrUnsupported)
-		}
 		data, err := e.Data()
 		if err != nil {
 			return err
 		}
-		list = append(list, safetensors.Entry{Name: e.Name, Type: t, Shape: e.Shape, Data: data})
+		list = append(list, safetensors.Entry{Name: e.Name, Type: safetensorsType(e), Shape: e.Shape, Data: data})
 	}
 	return safetensors.Encode(w, list, texts)
 }

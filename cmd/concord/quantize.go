@@ -509,7 +509,7 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 		}
 		if err != nil && !errors.Is(err, driver.ErrUnsupported) {
 			f.Close()
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		switch {
 		case err == nil && (format != 0 || slices.Contains([]gguf.Type{gguf.F32, gguf.F16, gguf.BF16, gguf.F64}, t.Type)):
@@ -546,8 +546,23 @@ func copied(from []byte) []byte {
 // plainTypes are types of safetensors that GGUF has, too.
 var plainTypes = map[safetensors.Type]gguf.Type{"f32": gguf.F32, "f16": gguf.F16, "bf16": gguf.BF16, "f64": gguf.F64, "i8": gguf.I8, "i16": gguf.I16, "i32": gguf.I32, "i64": gguf.I64}
 
-func openSafetensors(name string) (*model, error) {
-	in, err := safetensors.Open(name)
+// widerTypes are, for types that GGUF lacks, the narrowest that have the same numbers.
+var widerTypes = map[safetensors.Type]struct {
+	typ   gguf.Type
+	bytes int
+}{"bool": {gguf.I8, 1}, "u8": {gguf.I16, 2}, "u16": {gguf.I32, 4}, "u32": {gguf.I64, 8}}
+
+// widened returns n numbers that are not negative in more bytes each.
+func widened(from []byte, n, bytes int) []byte {
+	to := make([]byte, n*bytes)
+	for i := range n {
+		copy(to[i*bytes:], from[len(from)/n*i:len(from)/n*(i+1)])
+	}
+	return to
+}
+
+func openSafetensors(path string) (*model, error) {
+	in, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -561,16 +576,21 @@ func openSafetensors(name string) (*model, error) {
 	for _, name := range in.Names() {
 		e, _ := in.Tensor(name) // it is there
 		t, ok := plainTypes[e.Type]
-		if !ok {
+		wider, grows := widerTypes[e.Type]
+		if !ok && !grows {
 			in.Close()
-			return nil, fmt.Errorf("tensor %s: files of GGUF have no type %s: %w", readable(name), e.Type, driver.ErrUnsupported)
+			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no type %s: %w", path, readable(name), e.Type, driver.ErrUnsupported)
 		}
 		if len(e.Shape) > 4 {
 			in.Close()
-			return nil, fmt.Errorf("tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", readable(name), len(e.Shape), driver.ErrUnsupported)
+			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", path, readable(name), len(e.Shape), driver.ErrUnsupported)
 		}
-		w := &weight{name: name, typ: t.String(), shape: e.Shape, bytes: len(e.Data)}
+		w := &weight{name: name, typ: strings.ToUpper(string(e.Type)), shape: e.Shape, bytes: len(e.Data)}
 		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return copied(e.Data), nil }}
+		if grows {
+			w.plain.Type, w.plain.Size = wider.typ, wider.bytes*e.Len()
+			w.plain.Data = func() ([]byte, error) { return widened(e.Data, e.Len(), wider.bytes), nil }
+		}
 		if strings.Contains(string(e.Type), "f") {
 			w.floats = func() ([]float32, error) {
 				x := make([]float32, e.Len())

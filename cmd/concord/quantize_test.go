@@ -210,7 +210,7 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	status, stdout, stderr = concord("gguf", "check", "--as", "I2S_M2", path)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stdout, "0 of 1 tensors are good")
-	assert.Contains(t, stderr, "byte 0 is no code of the format")
+	assert.Contains(t, stderr, "byte 0 is neither a code of the format nor of a finite scale")
 	require.NoError(t, os.WriteFile(path, data[:40], 0o600))
 	status, _, stderr = concord("gguf", "check", path)
 	assert.Equal(t, exitFailed, status)
@@ -380,6 +380,21 @@ func TestQuantizeRefuses(t *testing.T) {
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, "--as I2S_M1")
 	}
+
+	// Types that GGUF lacks are widened, and do not end the work.
+	small := filepath.Join(t.TempDir(), "small.safetensors")
+	require.NoError(t, safetensors.Write(small, []safetensors.Entry{{Name: "b", Type: "bool", Shape: []int{3}, Data: []byte{1, 0, 1}},
+		{Name: "u", Type: "u16", Shape: []int{2}, Data: []byte{1, 2, 255, 255}}}, nil))
+	wide := filepath.Join(t.TempDir(), "wide.gguf")
+	status, _, stderr = concord("gguf", "convert", small, wide)
+	require.Equal(t, exitOK, status, stderr)
+	g, err := gguf.Open(wide)
+	require.NoError(t, err)
+	defer g.Close()
+	bools, _ := g.Tensor("b")
+	assert.Equal(t, gguf.Tensor{Name: "b", Type: gguf.I8, Shape: []int{3}, Data: []byte{1, 0, 1}}, bools)
+	words, _ := g.Tensor("u")
+	assert.Equal(t, gguf.Tensor{Name: "u", Type: gguf.I32, Shape: []int{2}, Data: []byte{1, 2, 0, 0, 255, 255, 0, 0}}, words)
 
 	// A file that is something else is not replaced.
 	whole := filepath.Join(t.TempDir(), "whole.gguf")

@@ -259,7 +259,11 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 // malformed says what is wrong with a document in words of JSON rather than of Go.
 func malformed(err error) error {
 	if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("a %s does not belong at byte %d, in %q", bad.Value, bad.Offset, bad.Field)
+		article := "a"
+		if strings.HasPrefix(bad.Value, "array") || strings.HasPrefix(bad.Value, "object") {
+			article = "an"
+		}
+		return fmt.Errorf("%s %s does not belong at byte %d, in %q", article, bad.Value, bad.Offset, bad.Field)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -275,7 +279,7 @@ func (s *searchServer) queries(q *searchRequest) ([]float32, error) {
 	list, dim := q.Queries, s.index.Info().Dim
 	switch {
 	case (q.Query == nil) == (q.Queries == nil):
-		return nil, errors.New(`either "query" or "queries" is needed`)
+		return nil, errors.New(`"query" or "queries" is needed, and not both`)
 	case q.Query != nil:
 		list = [][]float32{q.Query}
 	}

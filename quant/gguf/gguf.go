@@ -293,9 +293,10 @@ func (f *File) Matrix(t Tensor, named quant.Format) (quant.Matrix, error) {
 	if tile, ok := f.Value(keyTile).([]uint32); ok && len(tile) == 3 && (format == quant.MTL1 || format == quant.MTL2) {
 		m.Tile = quant.Tile{BM: int(tile[0]), BY: int(tile[1]), Sub: int(tile[2])}
 	}
-	if k, ok := f.Value(keyColumns + t.Name).(uint64); ok {
-		if k < 1 || k > uint64(cols) {
-			return quant.Matrix{}, fmt.Errorf("gguf: tensor %.40q: %d columns of %d are meant: %w", t.Name, k, cols, driver.ErrFormat)
+	if v := f.Value(keyColumns + t.Name); v != nil {
+		k, ok := v.(uint64)
+		if !ok || k < 1 || k > uint64(cols) {
+			return quant.Matrix{}, fmt.Errorf("gguf: tensor %.40q: %v (%T) columns of %d are meant: %w", t.Name, v, v, cols, driver.ErrFormat)
 		}
 		m.K = int(k)
 	}

@@ -258,7 +258,7 @@ func TestColumns(t *testing.T) {
 	e, pairs, err := NewEntry("w", m)
 	require.NoError(t, err)
 	assert.Equal(t, []Pair{{"concord.columns.w", uint64(70)}}, pairs)
-	for _, k := range []uint64{70, 0, 97} {
+	for _, k := range []any{uint64(70), uint64(0), uint64(97), uint32(70), "70"} {
 		pairs[0].Value = k
 		var out bytes.Buffer
 		require.NoError(t, write(&out, 3, pairs, []Entry{e}))
@@ -266,7 +266,7 @@ func TestColumns(t *testing.T) {
 		require.NoError(t, err)
 		w, _ := f.Tensor("w")
 		y := make([]float32, f.Numbers(w))
-		if k != 70 {
+		if k != uint64(70) {
 			assert.ErrorIs(t, f.Floats(y, w, 0), driver.ErrFormat)
 			continue
 		}

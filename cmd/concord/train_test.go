@@ -110,8 +110,8 @@ func TestTrain(t *testing.T) {
 	}
 	for says, args := range map[string][]string{
 		"label 481 is 9, of 5 classes; --classes says": {"train", "--classes", "5", "--device", "cpu:0", "--data", data},
-		"it needs --prompt":                          {"predict", one, "--model", "transformer", "--device", "cpu:0"},
-		"two.txt is no checkpoint of train, so that": {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device", "cpu:0"},
+		"it needs --prompt":                            {"predict", one, "--model", "transformer", "--device", "cpu:0"},
+		"two.txt is no checkpoint of train, so that":   {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device", "cpu:0"},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)

@@ -72,28 +72,40 @@ func (p *convPlan) longRoom() int {
 	return sums + (p.some+p.sums*p.planes())*p.plane*p.size + 2*p.set.bytes
 }
 
+// longSteps sets steps to the distances in the planes from their beginning, for each image and place of the output.
+func (p *convPlan) longSteps(steps []int64) {
+	for i := range steps {
+		image, r, s := i/p.outs(), i%p.outs()/p.outW, i%p.outW
+		planeR, farR := p.down.place(r)
+		planeS, farS := p.along.place(s)
+		if p.packed {
+			steps[i] = int64(image * p.imageSteps().outer * p.h * p.w)
+			continue
+		}
+		steps[i] = int64(((image*p.down.planes+planeR)*p.along.planes+planeS)*p.plane + farR*p.pitch() + farS)
+	}
+}
+
 // runLong computes y. It returns false if a result is not finite.
 func (p *convPlan) runLong(x, weight, bias, y []byte) (finite bool, err error) {
 	q := *p
-	q.planLong()
+	op, size, set, room := q.op(simd.ConvTurnedF32), 0, q.turnedSteps, q.turnedRoom
+	if q.planTurned() {
+		size = q.deep * q.cols
+	} else {
+		q = *p
+		q.planLong()
+		op, size, set, room = q.op(simd.ConvLongF32), q.sums*q.outs(), q.longSteps, q.longRoom
+	}
 	scratch := &p.call.device.scratch
-	shared, err := scratch.take(int64(8 + 8*q.sums*q.outs()))
+	shared, err := scratch.take(int64(8 + 8*size))
 	if err != nil {
 		return false, err
 	}
 	defer scratch.give(shared)
-	words := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(shared.data))), 1+q.sums*q.outs())
+	words := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(shared.data))), 1+size)
 	words[0] = 0
-	for i := range words[1:] {
-		image, r, s := i/q.outs(), i%q.outs()/q.outW, i%q.outW
-		planeR, farR := q.down.place(r)
-		planeS, farS := q.along.place(s)
-		if q.packed {
-			words[1+i] = int64(image * q.imageSteps().outer * q.h * q.w)
-			continue
-		}
-		words[1+i] = int64(((image*q.down.planes+planeR)*q.along.planes+planeS)*q.plane + farR*q.pitch() + farS)
-	}
+	set(words[1:])
 	add := uint64(0)
 	if q.bias {
 		add = address(bias)
@@ -109,12 +121,12 @@ func (p *convPlan) runLong(x, weight, bias, y []byte) (finite bool, err error) {
 		threads = 1
 	}
 	err = q.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
-		room, err := scratch.take(int64(q.longRoom()))
+		own, err := scratch.take(int64(room()))
 		if err != nil {
 			panic(err)
 		}
-		defer scratch.give(room)
-		q.set.run(q.op(simd.ConvLongF32), slices.Concat(list, []uint64{address(room.data)}, more, []uint64{uint64(lo), uint64(hi), address(shared.data)})...)
+		defer scratch.give(own)
+		q.set.run(op, slices.Concat(list, []uint64{address(own.data)}, more, []uint64{uint64(lo), uint64(hi), address(shared.data)})...)
 	})
 	return words[0] == 0, err
 }

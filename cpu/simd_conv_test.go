@@ -243,6 +243,50 @@ func TestConvLong(t *testing.T) {
 	})
 }
 
+// TestConvTurned has gradients of filters of so many images that these are innermost in copies: in numbers that fill no whole registers, cut into rows, with gaps, in groups, and with
+// filters whole pages apart, which are packed.
+func TestConvTurned(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		if d.simd == nil {
+			t.Skip("the Go kernel has one form")
+		}
+		f, count, turned, packed, cut := newFence(t, 33), 200, 0, 0, 0
+		if brief() {
+			count = 30
+		}
+		for i := range count {
+			r := f.r
+			typ := []string{"f32", "f64", "f32", "bf16"}[i%4]
+			size := max(kernels.SizeOf(typ), 4)
+			g, lanes := 1+r.IntN(3)*r.IntN(2), d.simd.bytes/size
+			s := convolution{n: lanes + r.IntN(5*lanes), c: g * (1 + r.IntN(3)), k: g * (1 + r.IntN(40)), groups: g, rows: 1 + r.IntN(30), cols: 20 + r.IntN(30),
+				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2, dilationW: 1 + r.IntN(4)/2,
+				outH: 1 + r.IntN(4), outW: 2 + r.IntN(3), across: r.IntN(2) == 0}
+			switch i % 10 {
+			case 1:
+				s.rows, s.cols, s.across = 32, 64, true // 8 KiB, or 16
+			case 2:
+				s.rows, s.cols = 1, 700
+			case 3:
+				s.rows, s.cols, s.n, s.k, s.outH = 110, 90, 4*lanes, g, 2 // more than is copied at a time
+			}
+			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
+			s.w = max((s.outW-1)*s.strideW+(s.cols-1)*s.dilationW+1-s.padW-r.IntN(3), 0)
+			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: size}
+			if p.long() && p.planTurned() {
+				turned++
+				packed += int(flag(p.packed))
+				cut += int(flag(p.lines < p.rows))
+			}
+			trial := convTrial{s, typ, r.IntN(2) == 0, false}
+			trial.run(t, d, f)
+		}
+		assert.Greater(t, turned, count/4)
+		assert.Positive(t, packed)
+		assert.Positive(t, cut)
+	})
+}
+
 // TestConvLongNotFinite has an infinity that is not multiplied by all places of a filter: a dot product over all rows would spread it.
 func TestConvLongNotFinite(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {

@@ -20,6 +20,7 @@
 #include "conv.h"
 #include "conv_phases.h"
 #include "conv_long.h"
+#include "conv_turned.h"
 #undef T
 #undef E
 #include "winograd.h"
@@ -33,6 +34,7 @@
 #include "conv.h"
 #include "conv_phases.h"
 #include "conv_long.h"
+#include "conv_turned.h"
 #undef T
 #undef E
 #endif

@@ -189,10 +189,9 @@ static int CAT(T, long_part)(const conv_shape *s, const long_steps *in, const lo
   return odd;
 }
 
-// Words: those of conv_shape, with distances in the planes from their beginning for steps; the distances in x, the weights and y; the
-// first task and the one after the last; where to store a 1 if a result is not finite. What is infinite or NaN in an image has then spread to places of the output
-// that do not meet it.
-EXPORT(CAT(T, conv_long)) {
+typedef int CAT(T, long_task)(const conv_shape *s, const long_steps *in, const long_steps *by, const long_steps *out, int64_t task);
+
+IN void CAT(T, long_tasks)(const simd_word *w, CAT(T, long_task) *part) {
   conv_shape s;
   long_steps steps[3];
   __builtin_memcpy(&s, w, sizeof s);
@@ -200,9 +199,14 @@ EXPORT(CAT(T, conv_long)) {
   __builtin_memcpy(steps, w, sizeof steps);
   w += sizeof steps / (sizeof *w);
   for (int64_t i = w[0].i; i < w[1].i; i++)
-    if (CAT(T, long_part)(&s, &steps[0], &steps[1], &steps[2], i))
+    if (part(&s, &steps[0], &steps[1], &steps[2], i))
       __atomic_store_n((int64_t *)w[2].p, 1, __ATOMIC_RELAXED);
 }
+
+// Words: those of conv_shape, with distances in the planes from their beginning for steps; the distances in x, the weights and y; the
+// first task and the one after the last; where to store a 1 if a result is not finite. What is infinite or NaN in an image has then spread to places of the output
+// that do not meet it.
+EXPORT(CAT(T, conv_long)) { CAT(T, long_tasks)(w, CAT(T, long_part)); }
 
 #undef V
 #undef W

@@ -56,6 +56,8 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_CONV_PHASES_F64, f64_conv_phases) \
   F(SIMD_CONV_LONG_F32, f32_conv_long) \
   F(SIMD_CONV_LONG_F64, f64_conv_long) \
+  F(SIMD_CONV_TURNED_F32, f32_conv_turned) \
+  F(SIMD_CONV_TURNED_F64, f64_conv_turned) \
   F(SIMD_WINOGRAD, winograd) \
   F(SIMD_WINOGRAD_FILTERS, winograd_filters) \
   F(SIMD_GEMM_I8_PACK, i8pair_pack) \
@@ -113,7 +115,7 @@ _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F6
                "the functions of gemm.h are in the same order for floats and for doubles");
 
 _Static_assert(SIMD_CONV_F64 == SIMD_CONV_F32 + 1 && SIMD_CONV_ZIP_F64 == SIMD_CONV_ZIP_F32 + 1 && SIMD_CONV_PHASES_F64 == SIMD_CONV_PHASES_F32 + 1 &&
-                   SIMD_CONV_LONG_F64 == SIMD_CONV_LONG_F32 + 1,
+                   SIMD_CONV_LONG_F64 == SIMD_CONV_LONG_F32 + 1 && SIMD_CONV_TURNED_F64 == SIMD_CONV_TURNED_F32 + 1,
                "the functions of convolutions are in pairs, for floats and for doubles");
 
 // The sets.

@@ -43,6 +43,8 @@ const (
 	ConvPhasesF64
 	ConvLongF32
 	ConvLongF64
+	ConvTurnedF32
+	ConvTurnedF64
 	Winograd
 	WinogradFilters
 	GemmI8Pack

@@ -67,6 +67,8 @@ const (
 	ConvPhasesF64   Op = C.SIMD_CONV_PHASES_F64
 	ConvLongF32     Op = C.SIMD_CONV_LONG_F32
 	ConvLongF64     Op = C.SIMD_CONV_LONG_F64
+	ConvTurnedF32   Op = C.SIMD_CONV_TURNED_F32
+	ConvTurnedF64   Op = C.SIMD_CONV_TURNED_F64
 	Winograd        Op = C.SIMD_WINOGRAD
 	WinogradFilters Op = C.SIMD_WINOGRAD_FILTERS
 	GemmI8Pack      Op = C.SIMD_GEMM_I8_PACK

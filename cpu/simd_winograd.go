@@ -17,9 +17,12 @@ import (
 func (p *convPlan) winograd() bool {
 	channels, filters := p.c/p.groups, p.k/p.groups
 	_, l3 := cacheSizes()
-	n := p.tile()
+	n, few := p.tile(), 256
+	if p.strideH == 2 { // fewer products are saved with each transformed filter
+		few = 1024
+	}
 	return p.gapH == 0 && p.gapW == 0 && p.size == 4 && n > 0 && p.dilationH == 1 && p.dilationW == 1 &&
-		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= 256 && n*n*p.k*channels*p.size <= l3
+		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= few && n*n*p.k*channels*p.size <= l3
 }
 
 // tile returns the number of rows, and columns, of the input that a tile of 2×2 elements of the output comes from, or 0 if the method is not for the filter.

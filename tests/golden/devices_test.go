@@ -115,7 +115,7 @@ func everyCase(t *testing.T, s *runtime.Session, device string, how layout, by w
 			}
 			count, every := map[string]int{}, 4
 			if testing.Short() {
-				every = 8
+				every = 16
 			}
 			for _, c := range cases {
 				count[c.Op]++

@@ -8,13 +8,16 @@
 
 // Sums of TERM of a register x. Blocks of 128·W are added in eight registers, and their sums in
 // pairs, in the order in which a binary counter carries. No number takes part in more than 16 + 3 +
-// log2(n) additions.
+// log2(n) additions. Of more than one block, what comes 8 KiB later is prefetched: processors do not read ahead
+// far enough, least of all into the next page.
 #define SUM(NAME, TERM)                                                                            \
-  IN V CAT(S, NAME##_block)(const E *p, int64_t n, V by) {                                         \
+  IN V CAT(S, NAME##_block)(const E *p, int64_t n, V by, const int more) {                         \
     V s0 = CAT(A, zero)(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, x;       \
     (void)by;                                                                                      \
     int64_t i = 0;                                                                                 \
     for (; i + 8 * W <= n; i += 8 * W) {                                                           \
+      for (int64_t k = 0; more && k < 8 * W * (int64_t)sizeof(E); k += 64)                         \
+        __builtin_prefetch((const char *)(p + i) + 8192 + k);                                      \
       x = READ(p + i), s0 = TERM(x, s0), x = READ(p + i + W), s1 = TERM(x, s1);                    \
       x = READ(p + i + 2 * W), s2 = TERM(x, s2), x = READ(p + i + 3 * W), s3 = TERM(x, s3);        \
       x = READ(p + i + 4 * W), s4 = TERM(x, s4), x = READ(p + i + 5 * W), s5 = TERM(x, s5);        \
@@ -34,9 +37,9 @@
     int64_t count = 0, block = 128 * W;                                                            \
     int depth = 0;                                                                                 \
     if (n <= block)                                                                                \
-      return CAT(A, sum)(CAT(S, NAME##_block)(p, n, by));                                          \
+      return CAT(A, sum)(CAT(S, NAME##_block)(p, n, by, 0));                                        \
     for (int64_t i = 0; i < n; i += block) {                                                       \
-      V s = CAT(S, NAME##_block)(p + i, n - i < block ? n - i : block, by);                        \
+      V s = CAT(S, NAME##_block)(p + i, n - i < block ? n - i : block, by, 1);                     \
       for (int64_t c = count++; c & 1; c >>= 1)                                                    \
         s = CAT(A, add)(s, level[--depth]);                                                        \
       level[depth++] = s;                                                                          \

@@ -54,7 +54,7 @@ type image struct {
 	sizes  []uint32 // of kind ivf: of each list, whose rows follow those of the one before
 	middle []byte   // the centres
 	book   []byte   // of kind pq: the values of codes, if there are centres, and the codes of each list
-	codes  []byte
+	codes  []byte   // or of kind hnsw with codes: those of the vectors, nil in files of before they were stored
 	byID   []uint32 // the rows in the order of their ids
 }
 
@@ -68,11 +68,16 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 	if f.scaled && f.e.code.Precision == INT8Scaled {
 		c.Scale = f.e.code.scale
 	}
-	return writeIndex(to, c, f.parts(), section{name: "ids", data: bytesOf(f.ids)}, section{name: "order", data: bytesOf(f.order)})
+	return writeIndex(to, c, f.kept, f.sections())
 }
 
-// writeIndex writes a file with a configuration, vectors, and other sections.
-func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ...section) (int64, error) {
+// sections returns what a file has besides the configuration.
+func (f *Flat) sections() []section {
+	return []section{{name: "ids", data: bytesOf(f.ids)}, {name: "order", data: bytesOf(f.order)}, {name: "vectors", parts: f.parts()}}
+}
+
+// writeIndex writes a file with a configuration and other sections. Those in want have to have these checksums.
+func writeIndex(to io.Writer, c saved, want sums, sections []section) (int64, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return 0, err
@@ -81,18 +86,11 @@ func writeIndex(to io.Writer, c saved, vectors func() ([]byte, error), others ..
 	if err != nil {
 		return w.at, err
 	}
-	for _, s := range append([]section{{name: "config", data: text}}, others...) {
-		if s.parts != nil {
-			err = w.section(s.name, s.parts)
-		} else {
-			err = w.bytes(s.name, s.data)
-		}
-		if err != nil {
+	w.want = want
+	for _, s := range append([]section{{name: "config", data: text}}, sections...) {
+		if err := w.add(s); err != nil {
 			return w.at, err
 		}
-	}
-	if err := w.section("vectors", vectors); err != nil {
-		return w.at, err
 	}
 	err = w.end()
 	return w.at, err
@@ -210,6 +208,17 @@ func readImage(data []byte) (*image, error) {
 		return m, m.readLists()
 	}
 	return m, nil
+}
+
+// sums returns the checksums of those of the named sections that are in the file.
+func (m *image) sums(names ...string) sums {
+	s := sums{}
+	for _, x := range m.list {
+		if slices.Contains(names, x.name) {
+			s[x.name] = x.sum
+		}
+	}
+	return s
 }
 
 // check checks what an index relies on: everything but the sections that only whole checks.
@@ -362,10 +371,12 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 	}
 	f.ids, f.order, f.sorted, f.mapped = m.ids, m.order, m.Rows, true
 	if release != nil {
-		f.late = sync.OnceValue(m.check)
+		f.late, f.kept = sync.OnceValue(m.check), m.sums("ids", "order", "vectors")
 	}
 	if err == nil && !inPlace { // then nothing has to keep the file
-		err = f.change()
+		if err = f.check(); err == nil {
+			f.own()
+		}
 	}
 	if err != nil {
 		return nil, inPlace, errors.Join(err, f.Close())

@@ -8,8 +8,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -384,5 +386,120 @@ func TestOpenedTogether(t *testing.T) {
 		wait.Wait()
 		assert.Equal(t, want, find(t, ix, vectors[:dim], nil), kind)
 		require.NoError(t, ix.Close())
+	}
+}
+
+// TestFileTaken saves indexes of files that are damaged, or were damaged after they were opened: no damage gets into a file with right checksums, whatever has read it.
+func TestFileTaken(t *testing.T) {
+	const n, dim = 60, 4
+	ctx, r := t.Context(), rand.New(rand.NewPCG(43, 44))
+	ids, vectors := numbers(r, n), random(r, n, dim)
+	lazy := []string{"vectors", "codes", "first"} // which neither Open nor a search checks
+	mapped := map[string][]string{"flat": {"ids", "order", "vectors"}, "brute": {"ids", "order", "vectors"}, "ivf": {"ids", "vectors"}, "pq": {"ids", "vectors"},
+		"hnsw": {"ids", "level", "first", "upper", "codes", "vectors"}} // what stays in the memory of a file
+	for what, o := range map[string]struct {
+		kind, device string
+		Options
+	}{
+		"flat":    {kind: "flat"},
+		"divided": {kind: "flat", device: "cpu:0,cpu:0"},
+		"opencl":  {kind: "gpu", device: "opencl:0"},
+		"int8":    {kind: "gpu", device: "opencl:0", Options: Options{Precision: INT8Scaled}},
+		"brute":   {kind: "brute"},
+		"hnsw":    {kind: "hnsw", Options: Options{HNSW: HNSWOptions{M: 2, EfConstruction: 10}}},
+		"codes":   {kind: "hnsw", Options: Options{HNSW: HNSWOptions{M: 2, EfConstruction: 10, Codes: true}}},
+		"ivf":     {kind: "ivf", Options: Options{IVF: IVFOptions{Lists: 3}}},
+		"pq":      {kind: "pq", Options: Options{IVF: IVFOptions{Lists: 3}}},
+		"there":   {kind: "pq", device: "opencl:0", Options: Options{IVF: IVFOptions{Lists: 3}}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			if o.device == "opencl:0" {
+				open(t, o.device)
+			}
+			ix, err := New(ctx, o.kind, dim, "l2sq", o.Options)
+			require.NoError(t, err)
+			require.NoError(t, ix.Add(ctx, ids, vectors))
+			require.NoError(t, ix.Remove(ctx, ids[:1]))
+			path := filepath.Join(t.TempDir(), "index")
+			to := path + "2"
+			require.NoError(t, Save(ix, path))
+			require.NoError(t, ix.Close())
+			good, err := os.ReadFile(path)
+			require.NoError(t, err)
+			list, err := readSections(good)
+			require.NoError(t, err)
+			opened := func() Index {
+				ix, err := Open(ctx, path, Options{Device: o.device})
+				require.NoError(t, err)
+				return ix
+			}
+			// refuses finds that an index is not saved, nor changed but by removing from a graph, which only marks a vector.
+			refuses := func(ix Index, what string) {
+				t.Helper()
+				require.NoError(t, os.WriteFile(to, []byte("old"), 0o600))
+				have := ix.Info().Len
+				for range 2 {
+					assert.ErrorIs(t, Save(ix, to), runtime.ErrCorrupt, what)
+					assert.ErrorIs(t, ix.Add(ctx, []int64{1 << 40}, vectors[:dim]), runtime.ErrCorrupt, what)
+					assert.ErrorIs(t, Update(ctx, ix, ids[1], vectors[:dim]), runtime.ErrCorrupt, what)
+					if o.kind != "hnsw" {
+						assert.ErrorIs(t, ix.Remove(ctx, ids[1:2]), runtime.ErrCorrupt, what)
+					}
+				}
+				assert.Equal(t, have, ix.Info().Len)
+				old, err := os.ReadFile(to)
+				require.NoError(t, err)
+				assert.Equal(t, "old", string(old))
+			}
+			for _, s := range list {
+				if len(s.data) == 0 {
+					continue
+				}
+				first := int(uintptr(unsafe.Pointer(&s.data[0])) - uintptr(unsafe.Pointer(&good[0])))
+				bad := bytes.Clone(good)
+				bad[first+len(s.data)/2] ^= 1
+				require.NoError(t, os.WriteFile(path, bad, 0o600))
+				ix, err := Open(ctx, path, Options{Device: o.device})
+				if err != nil {
+					assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
+					assert.NotContains(t, lazy, s.name)
+					assert.True(t, s.name == "config" || o.device != "", "a device copies what is checked then: %s", s.name)
+				} else {
+					if slices.Contains(lazy, s.name) {
+						find(t, ix, vectors[:dim], nil)
+					}
+					refuses(ix, s.name)
+					require.NoError(t, ix.Close())
+				}
+
+				require.NoError(t, os.WriteFile(path, good, 0o600))
+				ix = opened()
+				find(t, ix, vectors[:dim], nil)
+				require.NoError(t, os.WriteFile(path, bad, 0o600)) // in place: goes into the memory of a file that is mapped
+				if o.device == "" && slices.Contains(mapped[o.kind], s.name) {
+					refuses(ix, s.name)
+				} else { // it was copied
+					require.NoError(t, Save(ix, to), s.name)
+					again, err := os.ReadFile(to)
+					require.NoError(t, err)
+					assert.True(t, bytes.Equal(good, again), s.name)
+				}
+				require.NoError(t, ix.Close())
+			}
+
+			require.NoError(t, os.WriteFile(path, good, 0o600))
+			ix = opened()
+			require.NoError(t, Save(ix, to))
+			again, err := os.ReadFile(to)
+			require.NoError(t, err)
+			assert.True(t, bytes.Equal(good, again), "the same index is the same file")
+			require.NoError(t, ix.Remove(ctx, ids[1:2]))
+			require.NoError(t, Update(ctx, ix, ids[2], vectors[:dim]))
+			require.NoError(t, Save(ix, to))
+			info, err := Verify(to)
+			require.NoError(t, err)
+			assert.Equal(t, n-2, info.Len)
+			require.NoError(t, ix.Close())
+		})
 	}
 }

@@ -43,6 +43,7 @@ type Flat struct {
 	closed bool
 	late   func() error      // checks the contents of a file when they are first needed; nil if it is of none
 	mapped bool              // ids and order are the memory of a file
+	kept   sums              // of the file, until the first change
 	state  uint64            // changes with the rows
 	scaled bool              // the scale of INT8Scaled is fixed
 	place  cluster.Placement // which rows each store has
@@ -95,13 +96,26 @@ func (f *Flat) check() error {
 	return nil
 }
 
-// change is check before a change. It copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked mu.
+// change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked mu.
 func (f *Flat) change() error {
-	err := f.check()
-	if err == nil && f.mapped {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.kept != nil {
+		if err := f.kept.check(f.sections()...); err != nil {
+			return err
+		}
+		f.kept = nil
+	}
+	f.own()
+	return nil
+}
+
+// own copies what is the memory of a file, which is not to be changed and is released with the rows.
+func (f *Flat) own() {
+	if f.mapped {
 		f.ids, f.order, f.mapped = slices.Clone(f.ids), slices.Clone(f.order), false
 	}
-	return err
 }
 
 // Close implements [Index]. It waits for searches that run.

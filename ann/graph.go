@@ -24,7 +24,7 @@ type graph struct {
 	seed   uint64
 	factor float64  // of levels
 	first  []uint32 // the links in the first layer: for each node their number and 2·m places
-	mapped *section // of first, if first, level and upper are the memory of a file, which is not to be changed, and first was not checked
+	mapped bool     // first, level and upper are the memory of a file, which is not to be changed, and the links in first were not checked
 	level  []uint8  // the highest layer of each node
 	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
 	upper  []uint32

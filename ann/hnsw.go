@@ -39,11 +39,12 @@ type HNSW struct {
 	base   *runtime.Buffer
 	rows   []byte          // base's memory
 	coded  *runtime.Buffer // bytes for the vectors, with option Codes
-	codes  []byte          // its memory
+	codes  []byte          // its memory; without it, that of the file which rows are
 	code   coding
 	ids    []int64
 	nodes  places
-	gone   int // removed vectors
+	gone   int  // removed vectors
+	kept   sums // of the file, until something besides hides changes; of writing
 	graph
 }
 
@@ -272,20 +273,20 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	return nil
 }
 
-// sound checks links that are the memory of a file. The caller holds writing, or nobody else uses h.
+// sound checks what is the memory of a file: its checksums, and the links. The caller holds writing, or nobody else uses h.
 func (h *HNSW) sound() error {
-	if h.mapped == nil {
+	if !h.mapped {
 		return nil
 	}
-	if err := h.mapped.verify(); err != nil {
+	if err := h.kept.check(h.sections()...); err != nil {
 		return err
 	}
 	return h.checkLinks(0, 0)
 }
 
-// own copies what is the memory of a file, whose links it checks, before that changes or is released. The caller holds writing, or nobody else uses h.
+// own checks and copies what is the memory of a file, before that changes or is released. The vectors and codes are copied by resize. The caller holds writing, or nobody else uses h.
 func (h *HNSW) own() error {
-	if h.mapped == nil {
+	if !h.mapped {
 		return nil
 	}
 	if err := h.sound(); err != nil {
@@ -297,7 +298,7 @@ func (h *HNSW) own() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.first, h.level, h.upper, h.ids, h.nodes, h.mapped = first, level, upper, ids, nodes, nil
+	h.first, h.level, h.upper, h.ids, h.nodes, h.mapped, h.kept = first, level, upper, ids, nodes, false, nil
 	return nil
 }
 
@@ -467,6 +468,9 @@ func (h *HNSW) compact(ctx context.Context) error {
 	if h.gone == 0 {
 		return nil
 	}
+	if err := h.sound(); err != nil { // damaged vectors would be those of a new graph
+		return err
+	}
 	o := h.o
 	o.InitialCapacity = h.nodes.len()
 	anew := &HNSW{e: h.e, o: o, graph: newGraph(o)}
@@ -491,7 +495,7 @@ func (h *HNSW) compact(ctx context.Context) error {
 	defer h.mu.Unlock()
 	h.free()
 	h.base, h.rows, h.coded, h.codes, h.code = anew.base, anew.rows, anew.coded, anew.codes, anew.code
-	h.ids, h.nodes, h.gone, h.state = anew.ids, anew.nodes, 0, h.state+1
+	h.ids, h.nodes, h.gone, h.kept, h.state = anew.ids, anew.nodes, 0, nil, h.state+1
 	h.graph.become(&anew.graph)
 	return nil
 }

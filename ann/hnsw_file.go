@@ -23,19 +23,25 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	if err := h.check(); err != nil {
 		return 0, err
 	}
-	if err := h.sound(); err != nil { // damaged links would get a right checksum
-		return 0, err
+	if h.mapped {
+		if err := h.checkLinks(0, 0); err != nil {
+			return 0, err
+		}
 	}
 	o := h.o
 	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(), MaxRows: h.o.MaxRows,
 		Scale: h.code.scale, HNSW: &o, Entry: h.entry.Load()}
-	vectors := h.rows[:len(h.ids)*4*h.e.dim]
-	return writeIndex(to, c, func() ([]byte, error) {
-		part := vectors[:min(len(vectors), 4<<20)]
-		vectors = vectors[len(part):]
-		return part, nil
-	}, section{name: "ids", data: bytesOf(h.ids)}, section{name: "byid", data: bytesOf(h.byID(h.ids))}, section{name: "order"}, section{name: "level", data: h.level}, section{name: "hides", data: bytesOf(h.hides)},
-		section{name: "first", data: bytesOf(h.first)}, section{name: "upper", data: bytesOf(h.upper)})
+	computed := []section{{name: "byid", data: bytesOf(h.byID(h.ids))}, {name: "order"}, {name: "hides", data: bytesOf(h.hides)}}
+	return writeIndex(to, c, h.kept, append(computed, h.sections()...))
+}
+
+// sections returns what a file has besides the configuration, what says which vectors are hidden, and what follows from that.
+func (h *HNSW) sections() []section {
+	list := []section{{name: "ids", data: bytesOf(h.ids)}, {name: "level", data: h.level}, {name: "first", data: bytesOf(h.first)}, {name: "upper", data: bytesOf(h.upper)}}
+	if h.o.Codes {
+		list = append(list, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
+	}
+	return append(list, section{name: "vectors", data: h.rows[:len(h.ids)*4*h.e.dim]})
 }
 
 // readGraph reads what a file of kind hnsw has besides vectors. It checks the sizes, and checkGraph the contents.
@@ -53,13 +59,12 @@ func (m *image) readGraph() error {
 		len(there)%4 != 0 || len(there) > 4*n {
 		return corruptFile("the links of %d vectors are %d bytes", n, len(m.parts["first"]))
 	}
-	g.level, g.first, g.upper = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"])
-	for i := range m.list {
-		if m.list[i].name == "first" {
-			g.mapped = &m.list[i]
-		}
+	codes, stored := m.parts["codes"]
+	if stored && (!o.Codes || len(codes) != n*m.Dim) {
+		return corruptFile("codes of %d vectors of %d components are %d bytes", n, m.Dim, len(codes))
 	}
-	m.graph = &g
+	g.level, g.first, g.upper, g.mapped = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"]), true
+	m.graph, m.codes = &g, codes
 	if ok {
 		m.byID = elements[uint32](there)
 		return nil
@@ -150,17 +155,16 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 			h.rows, err = runtime.HostBytes(h.base)
 		}
 		if err == nil && options.Codes {
-			floats := elements[float32](m.vectors)
-			if h.coded, h.codes, err = h.alloc(runtime.I8, m.Rows); err == nil {
-				h.code = coding{INT8Scaled, m.Scale}
-				h.code.encode(h.codes, floats)
-			}
+			err = h.takeCodes(m, inPlace)
 		}
 		if err != nil {
 			return nil, inPlace, errors.Join(err, h.Close())
 		}
 	}
-	h.ids, h.nodes, h.gone, h.mapped = m.ids, places{ids: m.ids, order: m.byID}, len(m.ids)-len(m.byID), m.graph.mapped
+	h.ids, h.nodes, h.gone, h.mapped = m.ids, places{ids: m.ids, order: m.byID}, len(m.ids)-len(m.byID), true
+	if release != nil {
+		h.kept = m.sums("ids", "level", "first", "upper", "codes", "vectors")
+	}
 	h.late = sync.OnceValue(func() error {
 		err := m.check()
 		if err == nil {
@@ -177,4 +181,22 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 		}
 	}
 	return h, inPlace, nil
+}
+
+// takeCodes takes the codes of a file's vectors: where they are if inPlace is set, which says that the vectors keep the file. A file without them has them made again.
+func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
+	h.code = coding{INT8Scaled, m.Scale}
+	if inPlace && m.codes != nil {
+		h.codes = m.codes
+		return nil
+	}
+	if h.coded, h.codes, err = h.alloc(runtime.I8, m.Rows); err != nil {
+		return err
+	}
+	if m.codes != nil {
+		copy(h.codes, m.codes)
+	} else {
+		h.code.encode(h.codes, elements[float32](m.vectors))
+	}
+	return nil
 }

@@ -680,7 +680,7 @@ func TestGraphDamagedLinks(t *testing.T) {
 	require.NoError(t, err)
 	read, err := Load(t.Context(), bytes.NewReader(b.Bytes()), Options{})
 	require.NoError(t, err)
-	assert.Nil(t, read.(*HNSW).mapped)
+	assert.False(t, read.(*HNSW).mapped)
 	list, err := readSections(b.Bytes())
 	require.NoError(t, err)
 	i := slices.IndexFunc(list, func(s section) bool { return s.name == "first" })

@@ -42,6 +42,7 @@ type IVF struct {
 	closed  bool
 	late    func() error // checks the contents of a file and takes its lists when they are first needed; nil if it is of none
 	mapped  bool         // ids and nodes are the memory of a file
+	kept    sums         // of the file, until the first change; of writing
 	state   uint64       // changes with the rows
 	scaled  bool         // the scale of INT8Scaled is fixed
 	store   *store
@@ -145,16 +146,29 @@ func (x *IVF) check() error {
 	return nil
 }
 
-// change is check before a change. It copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked writing.
+// change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked writing.
 func (x *IVF) change() error {
-	err := x.check()
-	if err == nil && x.mapped {
+	if err := x.check(); err != nil {
+		return err
+	}
+	if x.kept != nil {
+		if err := x.kept.check(x.sections()...); err != nil {
+			return err
+		}
+		x.kept = nil
+	}
+	x.own()
+	return nil
+}
+
+// own copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked writing, or nobody else uses x.
+func (x *IVF) own() {
+	if x.mapped {
 		ids, order := slices.Clone(x.ids), slices.Clone(x.nodes.order)
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.ids, x.nodes, x.mapped = ids, places{ids: ids, order: order}, false
 	}
-	return err
 }
 
 // Close implements [Index]. It waits for searches and changes that run.

@@ -34,12 +34,18 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	for l, list := range x.lists {
 		sizes[l] = uint32(len(list))
 	}
-	others := []section{{name: "ids", data: bytesOf(x.ids)}, {name: "byid", data: bytesOf(byID(x.ids))}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
+	computed := []section{{name: "byid", data: bytesOf(byID(x.ids))}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
 		{name: "centres", data: bytesOf(x.centres.host)}}
+	return writeIndex(to, c, x.kept, append(computed, x.sections()...))
+}
+
+// sections returns what a file has besides the configuration and what WriteTo computes.
+func (x *IVF) sections() []section {
+	list := []section{{name: "ids", data: bytesOf(x.ids)}}
 	if k := x.centres.codes; k != nil {
-		others = append(others, section{name: "book", data: bytesOf(k.book.Values)}, section{name: "codes", parts: k.parts()})
+		list = append(list, section{name: "book", data: bytesOf(k.book.Values)}, section{name: "codes", parts: k.parts()})
 	}
-	return writeIndex(to, c, x.store.parts(len(x.ids)), others...)
+	return append(list, section{name: "vectors", parts: x.store.parts(len(x.ids))})
 }
 
 // readLists reads what a file of kind ivf has besides vectors. It checks sizes that do not depend on the contents, and checkLists the rest.
@@ -133,10 +139,14 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 	x.ids, x.nodes, x.lists, x.mapped = m.ids, places{ids: m.ids, order: m.byID}, make([][]uint32, len(m.sizes)), true
 	x.next, x.trained, x.grouped = uint64(m.Rows), m.Trained, true
 	x.late = sync.OnceValue(func() error { return m.fill(x) })
+	if release != nil {
+		x.kept = m.sums("ids", "codes", "vectors")
+	}
 	if !inPlace { // then nothing has to keep the file
-		if err := x.change(); err != nil {
+		if err := x.check(); err != nil {
 			return nil, false, errors.Join(err, x.Close())
 		}
+		x.own()
 	}
 	return x, inPlace, nil
 }

@@ -42,6 +42,24 @@ type writer struct {
 	at   int64
 	list []byte // entries of the sections so far
 	sum  hash.Hash
+	want sums
+}
+
+// sums are the checksums, by name, of sections that an index has as they are in the file it was opened from. Nobody reads all of a file when it is opened; so they are compared when
+// the contents are read anyway: when they are written to another file, which would have right checksums of wrong contents, and before they are changed.
+type sums map[string][sha256.Size]byte
+
+// check compares sections that are in s with what it says.
+func (s sums) check(list ...section) error {
+	w := &writer{to: io.Discard, sum: sha256.New(), want: s}
+	for _, x := range list {
+		if _, ok := s[x.name]; ok {
+			if err := w.add(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // newWriter begins a file.
@@ -66,7 +84,7 @@ func (w *writer) write(b []byte) error {
 	return err
 }
 
-// section writes a section of parts, which next returns one by one until it returns nil.
+// section writes a section of parts, which next returns one by one until it returns nil. If it has another checksum than it has to have, that is runtime.ErrCorrupt.
 func (w *writer) section(name string, next func() ([]byte, error)) error {
 	first := w.at
 	w.sum.Reset()
@@ -88,6 +106,9 @@ func (w *writer) section(name string, next func() ([]byte, error)) error {
 	binary.LittleEndian.PutUint64(entry[8:], uint64(first))
 	binary.LittleEndian.PutUint64(entry[16:], uint64(w.at-first))
 	w.sum.Sum(entry[24:24])
+	if want, ok := w.want[name]; ok && want != [sha256.Size]byte(entry[24:]) {
+		return fmt.Errorf("ann: section %q does not have the checksum that the file has which it was read from: %w", name, runtime.ErrCorrupt)
+	}
 	w.list = append(w.list, entry...)
 	if rest := int(w.at % block); rest > 0 {
 		return w.write(make([]byte, block-rest))
@@ -95,13 +116,21 @@ func (w *writer) section(name string, next func() ([]byte, error)) error {
 	return nil
 }
 
-// bytes writes a section.
+// bytes writes a section, in pieces that are still in the processor's caches when they are written after the checksum has read them.
 func (w *writer) bytes(name string, data []byte) error {
 	return w.section(name, func() ([]byte, error) {
-		part := data
-		data = nil
+		part := data[:min(len(data), 4<<20)]
+		data = data[len(part):]
 		return part, nil
 	})
+}
+
+// add writes a section.
+func (w *writer) add(s section) error {
+	if s.parts != nil {
+		return w.section(s.name, s.parts)
+	}
+	return w.bytes(s.name, s.data)
 }
 
 // end writes the list and the tail.

@@ -2,6 +2,7 @@ package ann
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -296,12 +297,17 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = readSections(data)
+		var written error                                                      // by an index that was opened without reading all
 		if m, err := readImage(sealed(data)); err == nil && m.Dim <= mostDim { // as Open does it
 			ix, err := m.index(t.Context(), Options{}, func() {})
 			if err == nil {
 				_, err = ix.Search(t.Context(), nil, make([]float32, m.Dim), 3, nil)
 				if err != nil && !errors.Is(err, runtime.ErrCorrupt) {
 					t.Error(err)
+				}
+				_, written = ix.WriteTo(io.Discard)
+				if written != nil && !errors.Is(written, runtime.ErrCorrupt) {
+					t.Error(written)
 				}
 				ix.Close()
 			}
@@ -317,8 +323,8 @@ func FuzzRead(f *testing.F) {
 		if _, err := ix.Search(t.Context(), nil, make([]float32, ix.Info().Dim), 3, nil); err != nil {
 			t.Error(err)
 		}
-		if _, err := ix.WriteTo(&bytes.Buffer{}); err != nil {
-			t.Error(err)
+		if _, err := ix.WriteTo(&bytes.Buffer{}); err != nil || written != nil {
+			t.Error(err, written)
 		}
 	})
 }
@@ -442,6 +448,7 @@ func TestFileTaken(t *testing.T) {
 					assert.ErrorIs(t, Save(ix, to), runtime.ErrCorrupt, what)
 					assert.ErrorIs(t, ix.Add(ctx, []int64{1 << 40}, vectors[:dim]), runtime.ErrCorrupt, what)
 					assert.ErrorIs(t, Update(ctx, ix, ids[1], vectors[:dim]), runtime.ErrCorrupt, what)
+					assert.ErrorIs(t, ix.(interface{ Compact(context.Context) error }).Compact(ctx), runtime.ErrCorrupt, what)
 					if o.kind != "hnsw" {
 						assert.ErrorIs(t, ix.Remove(ctx, ids[1:2]), runtime.ErrCorrupt, what)
 					}

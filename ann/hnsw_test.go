@@ -464,18 +464,105 @@ func TestGraphDamage(t *testing.T) {
 // BenchmarkOpenGraph opens a graph of 512 MB in the page cache.
 func BenchmarkOpenGraph(b *testing.B) {
 	const n, dim = 1_000_000, 128
-	h := hnsw(b, open(b, "cpu:0"), dim, L2Squared, HNSWOptions{M: 4, EfConstruction: 4})
 	r, x := rand.New(rand.NewPCG(53, 54)), make([]float32, n*dim)
 	for i := range x {
 		x[i] = r.Float32()
 	}
-	require.NoError(b, h.Add(b.Context(), counted(n), x))
-	path := filepath.Join(b.TempDir(), "graph")
-	require.NoError(b, Save(h, path))
-	for b.Loop() {
-		ix, err := Open(b.Context(), path, Options{})
-		require.NoError(b, err)
-		require.NoError(b, ix.Close())
+	for _, codes := range []bool{false, true} {
+		b.Run(fmt.Sprint("codes ", codes), func(b *testing.B) {
+			h := hnsw(b, open(b, "cpu:0"), dim, L2Squared, HNSWOptions{M: 4, EfConstruction: 4, Codes: codes})
+			require.NoError(b, h.Add(b.Context(), counted(n), x))
+			path := filepath.Join(b.TempDir(), "graph")
+			require.NoError(b, Save(h, path))
+			for b.Loop() {
+				ix, err := Open(b.Context(), path, Options{})
+				require.NoError(b, err)
+				require.NoError(b, ix.Close())
+			}
+		})
+	}
+}
+
+// TestGraphCodesFile reads codes back from where they are in the file, makes those that a file of before does not have, and refuses those that do not belong to the vectors.
+func TestGraphCodesFile(t *testing.T) {
+	const n, dim = 200, 6
+	ctx, r := t.Context(), rand.New(rand.NewPCG(57, 58))
+	vectors := random(r, n, dim)
+	build := func(codes bool) ([]byte, []byte) {
+		h := hnsw(t, open(t, "cpu:0"), dim, Euclidean, HNSWOptions{M: 4, EfConstruction: 20, Threads: 1, Codes: codes})
+		require.NoError(t, h.Add(ctx, counted(n), vectors))
+		require.NoError(t, h.Remove(ctx, []int64{9, 10}))
+		var b bytes.Buffer
+		_, err := h.WriteTo(&b)
+		require.NoError(t, err)
+		return b.Bytes(), bytes.Clone(h.codes)
+	}
+	file, codes := build(true)
+	codes = codes[:n*dim]
+	plain, _ := build(false)
+	// with returns a file that has other codes, or none if these are nil.
+	with := func(file, codes []byte) []byte {
+		list, err := readSections(file)
+		require.NoError(t, err)
+		var b bytes.Buffer
+		w, err := newWriter(&b)
+		require.NoError(t, err)
+		for _, s := range list {
+			if s.name != "codes" {
+				require.NoError(t, w.add(section{name: s.name, data: s.data}))
+			}
+		}
+		if codes != nil {
+			require.NoError(t, w.bytes("codes", codes))
+		}
+		require.NoError(t, w.end())
+		return b.Bytes()
+	}
+	opened := func(file []byte) (*HNSW, error) {
+		path := filepath.Join(t.TempDir(), "graph")
+		require.NoError(t, os.WriteFile(path, file, 0o600))
+		ix, err := Open(ctx, path, Options{})
+		if err != nil {
+			return nil, err
+		}
+		t.Cleanup(func() { assert.NoError(t, ix.Close()) })
+		return ix.(*HNSW), nil
+	}
+	there, err := opened(file)
+	require.NoError(t, err)
+	assert.Nil(t, there.coded, "they are the memory of the file")
+	made, err := opened(with(file, nil))
+	require.NoError(t, err)
+	loaded, err := Load(ctx, bytes.NewReader(file), Options{})
+	require.NoError(t, err)
+	defer loaded.Close()
+	for i, h := range []*HNSW{there, made, loaded.(*HNSW)} {
+		assert.True(t, bytes.Equal(codes, h.codes[:n*dim]), i)
+		var again bytes.Buffer
+		_, err = h.WriteTo(&again)
+		require.NoError(t, err)
+		assert.True(t, bytes.Equal(file, again.Bytes()), "%d: the same index is the same file", i)
+		require.NoError(t, h.Update(ctx, 5, vectors[:dim]))
+		assert.True(t, bytes.Equal(codes, h.codes[:n*dim]), i)
+		assert.Equal(t, codes[:dim], h.codes[n*dim:][:dim], "%d: of the vector that was added", i)
+		assert.Equal(t, []Result{{0, 0}, {5, 0}}, find(t, h, vectors[:dim], nil)[:2], i)
+		require.NoError(t, h.Compact(ctx))
+		assert.Equal(t, []Result{{0, 0}, {5, 0}}, find(t, h, vectors[:dim], nil)[:2], i)
+	}
+	for i, bad := range [][]byte{with(file, codes[1:]), with(file, []byte{}), with(plain, codes)} {
+		_, err := opened(bad)
+		assert.ErrorIs(t, err, runtime.ErrCorrupt, i)
+	}
+	other := bytes.Clone(codes) // of other vectors: what is found may be farther away, and has its true distance
+	for i := range other {
+		other[i] ^= 0xff
+	}
+	h, err := opened(with(file, other))
+	require.NoError(t, err)
+	for _, found := range find(t, h, vectors[:dim], nil) {
+		exact, err := h.Exact(ctx, nil, vectors[:dim], 1, IDSet([]int64{found.ID}))
+		require.NoError(t, err)
+		assert.Equal(t, []Result{found}, exact)
 	}
 }
 

@@ -49,7 +49,7 @@ type Index interface {
 	SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error)
 	// Info describes the index.
 	Info() Info
-	// WriteTo writes the index in the format that Open reads.
+	// WriteTo writes the index in the format that Open reads. If the index was opened from a file that is damaged, that is runtime.ErrCorrupt, and what was written is no whole file.
 	io.WriterTo
 	// Close releases the index's memory. Closing twice does nothing.
 	Close() error

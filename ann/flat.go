@@ -43,7 +43,7 @@ type Flat struct {
 	closed bool
 	late   func() error      // checks the contents of a file when they are first needed; nil if it is of none
 	mapped bool              // ids and order are the memory of a file
-	kept   sums              // of the file, until the first change
+	kept   sums              // what the file's sections have to be until the first change; nil if there is no file
 	state  uint64            // changes with the rows
 	scaled bool              // the scale of INT8Scaled is fixed
 	place  cluster.Placement // which rows each store has

@@ -44,7 +44,7 @@ type HNSW struct {
 	ids    []int64
 	nodes  places
 	gone   int  // removed vectors
-	kept   sums // of the file, until something besides hides changes; of writing
+	kept   sums // what the file's sections have to be until more changes than hides; nil if there is no file. Guarded by writing
 	graph
 }
 

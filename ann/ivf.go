@@ -42,7 +42,7 @@ type IVF struct {
 	closed  bool
 	late    func() error // checks the contents of a file and takes its lists when they are first needed; nil if it is of none
 	mapped  bool         // ids and nodes are the memory of a file
-	kept    sums         // of the file, until the first change; of writing
+	kept    sums         // what the file's sections have to be until the first change; nil if there is no file. Guarded by writing
 	state   uint64       // changes with the rows
 	scaled  bool         // the scale of INT8Scaled is fixed
 	store   *store

@@ -221,31 +221,33 @@ func (p *phasesPlan) pack(weight, to []byte) error {
 }
 
 func packPhases[E uint32 | uint64](p *phasesPlan, weight, to []byte) error {
-	rows, cols, tall := p.rows, p.cols, p.set.rows
+	rows, cols, tall, depth := p.rows, p.cols, p.set.rows, p.depth()
 	from := unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(weight))), p.k*p.depth())
 	out := unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(to))), len(to)/p.size)
 	panels := (p.filters + tall - 1) / tall
-	return p.call.Parallel(p.groups*panels, 1+grain/(tall*p.depth()), func(lo, hi int) {
-		begin := 0
-		for _, down := range p.rowPhases {
-			for _, along := range p.colPhases {
-				depth := p.channels * down.taps * along.taps
-				for panel := lo; panel < hi; panel++ {
-					g, first := panel/panels, panel%panels*tall
-					at := begin + panel*tall*depth
-					for c := range p.channels {
+	return p.call.Parallel(p.groups*panels, 1+grain/(tall*depth), func(lo, hi int) {
+		for panel := lo; panel < hi; panel++ {
+			g, first := panel/panels, panel%panels*tall
+			count := min(p.filters-first, tall)
+			for c := range p.channels { // whose elements are next to each other, whatever their phases
+				filter, begin := ((g*p.filters+first)*p.channels+c)*rows*cols, 0
+				for _, down := range p.rowPhases {
+					for _, along := range p.colPhases {
+						taps := down.taps * along.taps
+						at := begin + (panel*p.channels+c)*taps*tall
 						for i := range down.taps {
 							for j := range along.taps {
-								place := ((g*p.filters+first)*p.channels+c)*rows*cols + (down.tap+i*down.every)*cols + along.tap + j*along.every
-								for r := range min(p.filters-first, tall) {
-									out[at+r] = from[place+r*p.depth()]
+								place := filter + (down.tap+i*down.every)*cols + along.tap + j*along.every
+								for r := range out[at:][:count] {
+									out[at+r] = from[place]
+									place += depth
 								}
 								at += tall
 							}
 						}
+						begin += p.groups * panels * tall * p.channels * taps
 					}
 				}
-				begin += p.groups * panels * tall * depth
 			}
 		}
 	})

@@ -414,8 +414,6 @@ static void CAT(T, conv_bare)(const conv_shape *s, const conv_task *t, E *y) {
         E *to = y + i * outs + j;
         for (int64_t c = depth * q / blocks; c < depth * (q + 1) / blocks && j + cols < n; c++)
           __builtin_prefetch(x + c * size + j + cols, 0, 2), __builtin_prefetch(x + c * size + j + cols + conv_less(n - j - cols, cols) - 1, 0, 2);
-        for (int64_t r = 0; r < rows; r++)
-          __builtin_prefetch(to + r * outs, 1), __builtin_prefetch(to + r * outs + cols - 1, 1);
         if (s->bias)
           CAT(T, conv_bias)((const E *)s->bias + first + i, rows, cols, to, outs);
         CAT(T, gemm_kernels)[rows][nv](depth, (const E *)s->weights + (first + i) * depth, depth, 1, x + j, size, to, outs, 1, s->bias != NULL, cols - (nv - 1) * W);

@@ -151,7 +151,7 @@ func readImage(data []byte) (*image, error) {
 			return corrupt("there are two sections %q", s.name)
 		}
 		if s.name == "config" {
-			if err := s.verify(); err != nil {
+			if err := s.verify(context.Background()); err != nil {
 				return nil, err
 			}
 		}
@@ -225,7 +225,7 @@ func (m *image) sums(names ...string) sums {
 func (m *image) check() error {
 	for _, s := range m.list {
 		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
-			if err := s.verify(); err != nil {
+			if err := s.verify(context.Background()); err != nil {
 				return err
 			}
 		}
@@ -254,13 +254,13 @@ func (m *image) check() error {
 }
 
 // whole checks all of a file.
-func (m *image) whole() error {
+func (m *image) whole(ctx context.Context) error {
 	if err := m.check(); err != nil {
 		return err
 	}
 	for _, s := range m.list {
 		if s.name == "vectors" || s.name == "codes" || s.name == "first" {
-			if err := s.verify(); err != nil {
+			if err := s.verify(ctx); err != nil {
 				return err
 			}
 		}
@@ -312,7 +312,7 @@ func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
 	}
 	m, err := readImage(data)
 	if err == nil {
-		err = m.whole()
+		err = m.whole(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -433,12 +433,12 @@ func Save(ix Index, path string) error {
 }
 
 // ReadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
-func ReadInfo(path string) (Info, error) { return describe(path, false) }
+func ReadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
 
-// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open].
-func Verify(path string) (Info, error) { return describe(path, true) }
+// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], and that of ctx, which ends it.
+func Verify(ctx context.Context, path string) (Info, error) { return describe(ctx, path, true) }
 
-func describe(path string, whole bool) (Info, error) {
+func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	m, err := file.Map(path)
 	if err != nil {
 		return Info{}, err
@@ -448,7 +448,7 @@ func describe(path string, whole bool) (Info, error) {
 	switch {
 	case err != nil:
 	case whole:
-		err = im.whole()
+		err = im.whole(ctx)
 	default:
 		err = im.check()
 	}

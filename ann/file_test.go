@@ -53,7 +53,7 @@ func TestFile(t *testing.T) {
 				f, path, query := written(t, name, m, p)
 				before, err := os.ReadFile(path)
 				require.NoError(t, err)
-				info, err := Verify(path)
+				info, err := Verify(t.Context(), path)
 				require.NoError(t, err)
 				assert.Equal(t, 400, info.Len)
 				ix, err := Open(t.Context(), path, Options{Device: name})
@@ -184,8 +184,12 @@ func TestFileDamage(t *testing.T) {
 	ix, err := Open(t.Context(), path, Options{}) // which does not read the vectors
 	require.NoError(t, err)
 	require.NoError(t, ix.Close())
-	_, err = Verify(path)
+	_, err = Verify(t.Context(), path)
 	assert.ErrorIs(t, err, runtime.ErrCorrupt)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_, err = Verify(ended, path)
+	assert.ErrorIs(t, err, context.Canceled)
 	for _, s := range list {
 		for i := range s.data {
 			if s.name == "vectors" || s.name == "config" {
@@ -503,7 +507,7 @@ func TestFileTaken(t *testing.T) {
 			require.NoError(t, ix.Remove(ctx, ids[1:2]))
 			require.NoError(t, Update(ctx, ix, ids[2], vectors[:dim]))
 			require.NoError(t, Save(ix, to))
-			info, err := Verify(to)
+			info, err := Verify(t.Context(), to)
 			require.NoError(t, err)
 			assert.Equal(t, n-2, info.Len)
 			require.NoError(t, ix.Close())

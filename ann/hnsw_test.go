@@ -349,7 +349,7 @@ func TestGraphFile(t *testing.T) {
 		require.NoError(t, Save(h, path))
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
-		info, err := Verify(path)
+		info, err := Verify(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, 113, info.Len)
 		ix, err := Open(t.Context(), path, Options{})
@@ -444,7 +444,7 @@ func TestGraphDamage(t *testing.T) {
 			bad := bytes.Clone(b.Bytes())
 			bad[first+i] ^= 0x80
 			require.NoError(t, os.WriteFile(path, bad, 0o600))
-			_, err := Verify(path)
+			_, err := Verify(t.Context(), path)
 			assert.ErrorIs(t, err, runtime.ErrCorrupt)
 			ix, err := Open(t.Context(), path, Options{})
 			require.NoError(t, err)

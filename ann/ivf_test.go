@@ -218,7 +218,7 @@ func TestListFile(t *testing.T) {
 			require.NoError(t, Save(x, path))
 			before, err := os.ReadFile(path)
 			require.NoError(t, err)
-			info, err := Verify(path)
+			info, err := Verify(t.Context(), path)
 			require.NoError(t, err)
 			assert.Equal(t, x.Len(), info.Len)
 			in := x.Info().IVF

@@ -12,6 +12,7 @@ package ann
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -107,7 +108,7 @@ func (w *writer) section(name string, next func() ([]byte, error)) error {
 	binary.LittleEndian.PutUint64(entry[16:], uint64(w.at-first))
 	w.sum.Sum(entry[24:24])
 	if want, ok := w.want[name]; ok && want != [sha256.Size]byte(entry[24:]) {
-		return fmt.Errorf("ann: section %q does not have the checksum that the file has which it was read from: %w", name, runtime.ErrCorrupt)
+		return fmt.Errorf("ann: section %q has been damaged since its file was written: %w", name, runtime.ErrCorrupt)
 	}
 	w.list = append(w.list, entry...)
 	if rest := int(w.at % block); rest > 0 {
@@ -196,9 +197,16 @@ func readSections(file []byte) ([]section, error) {
 	return list, nil
 }
 
-// verify compares a section with its checksum.
-func (s section) verify() error {
-	if sha256.Sum256(s.data) != s.sum {
+// verify compares a section with its checksum, until ctx is done.
+func (s section) verify(ctx context.Context) error {
+	sum := sha256.New()
+	for data := s.data; len(data) > 0; data = data[min(len(data), 16<<20):] {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		sum.Write(data[:min(len(data), 16<<20)])
+	}
+	if !bytes.Equal(sum.Sum(nil), s.sum[:]) {
 		return fmt.Errorf("ann: the checksum of section %q is wrong: %w", s.name, runtime.ErrCorrupt)
 	}
 	return nil

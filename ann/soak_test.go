@@ -247,7 +247,7 @@ func TestKilledSave(t *testing.T) {
 		require.NoError(t, child.Process.Kill())
 		_ = child.Wait()
 		require.NoError(t, err)
-		info, err := Verify(path)
+		info, err := Verify(t.Context(), path)
 		require.NoError(t, err)
 		ix, err := Open(t.Context(), path, Options{})
 		require.NoError(t, err)

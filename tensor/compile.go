@@ -17,7 +17,8 @@ import (
 type Func struct {
 	scope  *Scope
 	f      func(args ...*Tensor) []*Tensor
-	traces []*trace // guarded by the engine's lock
+	traces []*trace // guarded by the engine's lock, as is closed
+	closed bool
 }
 
 // trace is a Func for arguments of certain types and shapes, of which certain ones are donated.
@@ -210,6 +211,9 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 	}
 	if err := c.scope.ready(); err != nil {
 		return nil, err
+	}
+	if c.closed {
+		return nil, fmt.Errorf("%w: the function itself is", ErrScope)
 	}
 	for _, t := range c.traces {
 		if t.fits(args) && sameFlags(t.donated, donated) {
@@ -541,10 +545,12 @@ func (t *trace) close() error {
 	return errors.Join(errs...)
 }
 
-// Close frees the memory of the function, also that of its results. It is not needed where the scope is closed. Closing twice does nothing.
+// Close frees the memory of the function, also that of its results; calls after it are [ErrScope]. It is not needed where the scope is closed. Closing twice does
+// nothing.
 func (c *Func) Close() error {
 	c.scope.engine.mu.Lock()
 	defer c.scope.engine.mu.Unlock()
+	c.closed = true
 	return c.close()
 }
 

@@ -217,7 +217,7 @@ func (p *Plan) String() string {
 	}
 	w.Flush()
 	if m := p.Memory; m != (Memory{}) {
-		fmt.Fprintf(&b, "%s between the tasks, of which %s without sharing; %s of results, twice; %s of scratch\n", driver.FormatBytes(m.Planned),
+		fmt.Fprintf(&b, "%s between the tasks (%s without sharing); %s of results, twice; %s of scratch\n", driver.FormatBytes(m.Planned),
 			driver.FormatBytes(m.Apart), driver.FormatBytes(m.Results), driver.FormatBytes(m.Scratch))
 	}
 	return b.String()

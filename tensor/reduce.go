@@ -228,8 +228,8 @@ func (t *Tensor) extreme(name string, op expr.Op, axes []int) *Tensor {
 		return bad
 	}
 	if t.counted(axes) == 0 && t.Len() == 0 {
-		if _, err := t.axes(axes); err == nil {
-			return failf(t.scope, name, ErrShape, "no element in axes %v of %v", axes, t.shape)
+		if list, err := t.axes(axes); err == nil {
+			return failf(t.scope, name, ErrShape, "no element in axes %v of %v", list, t.shape)
 		}
 	}
 	if t.typ == Bool {

@@ -62,3 +62,25 @@ func TestSoftmaxOfNothing(t *testing.T) {
 	assert.ErrorIs(t, x.LogSumExp(2).Err(), ErrShape)
 	assert.Empty(t, values[float32](t, Grad(x.Softmax(1).Sum(), x)[0]))
 }
+
+// What a device cannot hold is an error before there is memory for it on the host.
+func TestReadTooMuch(t *testing.T) {
+	s := scope(t)
+	for _, n := range []int{1 << 38, 1 << 47} {
+		_, err := Read[float32](t.Context(), Zeros(s, F32, n))
+		assert.Error(t, err)
+	}
+}
+
+func TestClosedFunc(t *testing.T) {
+	s := scope(t)
+	f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Exp()} })
+	x := Ones(s, F32, 3)
+	_, err := f.Call(t.Context(), x)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	_, err = f.Call(t.Context(), x)
+	assert.ErrorIs(t, err, ErrScope)
+	require.NoError(t, f.Close())
+	assert.ErrorContains(t, x.Reshape(-1, -1).Err(), "more than one -1")
+}

@@ -142,8 +142,15 @@ func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 	if want := TypeOf[T](); t.typ != want {
 		return nil, fmt.Errorf("read: %w: %v as %v", ErrType, t.typ, want)
 	}
+	d := t.dense()
+	if err := Eval(ctx, d); err != nil { // before there is memory for elements of which there may be far too many
+		return nil, err
+	}
 	out := make([]T, t.Len())
-	return out, t.readBytes(ctx, bytesOf(out))
+	if err := d.readComputed(ctx, bytesOf(out)); err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // readBytes computes t and copies its elements in order.
@@ -152,13 +159,18 @@ func (t *Tensor) readBytes(ctx context.Context, raw []byte) error {
 	if err := Eval(ctx, d); err != nil {
 		return err
 	}
+	return d.readComputed(ctx, raw)
+}
+
+// readComputed copies the elements of a dense tensor that is computed.
+func (t *Tensor) readComputed(ctx context.Context, raw []byte) error {
 	e := t.scope.engine
 	e.mu.Lock()
 	if t.scope.closed {
 		e.mu.Unlock()
 		return ErrScope
 	}
-	buf, first, stream := d.data.buf, d.data.first, e.stream
+	buf, first, stream := t.data.buf, t.data.first, e.stream
 	e.mu.Unlock()
 	if len(raw) == 0 {
 		return ctx.Err()

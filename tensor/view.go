@@ -305,6 +305,9 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 	}
 	to := slices.Clone(shape)
 	if i := slices.Index(to, -1); i >= 0 {
+		if slices.Contains(to[i+1:], -1) {
+			return failf(t.scope, "reshape", ErrShape, "%v has more than one -1", shape)
+		}
 		to[i] = 1
 		if n := count(to); n > 0 && count(t.shape)%n == 0 {
 			to[i] = count(t.shape) / n

@@ -213,14 +213,14 @@ func argumentTensor(s *tensor.Scope, text string, seed uint64) (name string, t *
 	if !ok || !token.IsIdentifier(name) || shaped != strings.HasSuffix(dims, "]") {
 		return "", nil, fmt.Errorf("%q is not NAME=TYPE[SHAPE], such as x=f32[2,3]", text)
 	}
-	typ, ok := tensor.ParseType(kind)
+	typ, ok := tensor.ParseType(strings.ToLower(kind))
 	if !ok {
 		return "", nil, fmt.Errorf("%q: there is no element type %q", text, kind)
 	}
 	var shape []int
 	for _, d := range strings.FieldsFunc(strings.TrimSuffix(dims, "]"), func(r rune) bool { return r == ',' || r == 'x' || r == ' ' }) {
 		n, err := strconv.Atoi(d)
-		if err != nil {
+		if err != nil || n < 0 {
 			return "", nil, fmt.Errorf("%q: %q is not the length of a dimension", text, d)
 		}
 		shape = append(shape, n)

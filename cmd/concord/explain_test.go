@@ -42,10 +42,10 @@ func TestExplain(t *testing.T) {
 		assert.Equal(t, exitUsage, status, expression)
 		assert.Contains(t, stderr, says)
 	}
-	for _, input := range []string{"x", "x=f33[2]", "x=f32[a]", "1=f32[2]", "x=f32[2", "y=f32[2]"} {
+	for _, input := range []string{"x", "x=f33[2]", "x=f32[a]", "1=f32[2]", "x=f32[2", "y=f32[2]", "x=f32[-1]"} {
 		status, _, _ = concord("explain", "x + 1", "y=f32[2]", input)
 		assert.Equal(t, exitUsage, status, input)
 	}
-	status, _, stderr = concord("explain", "--", "-x", "x=f32[2]")
+	status, _, stderr = concord("explain", "--", "-x", "x=F32[2]")
 	assert.Equal(t, exitOK, status, stderr)
 }

@@ -56,8 +56,8 @@ floats that are not finite. Tensors of types that Concord does not decode are co
 		Use:   "convert IN OUT",
 		Short: "Decode a .gguf file into .safetensors, or put .safetensors into a .gguf file",
 		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding; integers stay as they
-are, but .gguf files have no bool, u8, u16 or u32, and get the next wider type. The names of the files end in .gguf or
-.safetensors. To quantize, use concord quantize.`,
+are, but .gguf files have neither bools nor unsigned integers, and get the next wider signed type, of 64 bits at most. The
+names of the files end in .gguf or .safetensors. To quantize, use concord quantize.`,
 		Example: "  concord gguf convert model.gguf model.safetensors\n  concord gguf convert model.safetensors model.gguf",
 		Args:    cobra.ExactArgs(2),
 	}

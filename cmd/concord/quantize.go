@@ -48,9 +48,10 @@ func (a *app) quantizeCommand() *cobra.Command {
 		Use:   "quantize IN OUT --format F",
 		Short: "Store the weights of a model in few bits per number",
 		Long: `Quantize reads the tensors of a .safetensors or .gguf file and writes a .gguf file, in which those with
-two or more dimensions have the format F. Rows are padded with zeros to whole groups, and the file keeps
-their length. Other tensors stay as they are, 16-bit floats as 32-bit ones; those of the training in a checkpoint,
-such as the optimizer's states, are left out.
+two or more dimensions have the format F, if their numbers are floats. Rows are padded with zeros to whole groups, and the
+file keeps their length. Other floats become 32-bit ones; integers stay as they are, but .gguf files have neither bools nor
+unsigned integers, and get the next wider signed type, of 64 bits at most. Tensors of the training in a checkpoint, such as the
+optimizer's states, are left out.
 
 ` + strings.Join(lines, "\n") + `
 
@@ -246,7 +247,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 				name = w.name
 				packed, back, quality, err := pack(ctx, quantizer, padded, l.Cols, method, x)
 				if err != nil {
-					return nil, fmt.Errorf("%w%s", err, adviceFor(err, l.Format, method))
+					return nil, fmt.Errorf("tensor %s: %w%s", readable(w.name), err, adviceFor(err, l.Format, method))
 				}
 				if f.picture != "" {
 					counts.add(x, back, math.Sqrt(quality.Signal/float64(len(x))))
@@ -550,15 +551,18 @@ var plainTypes = map[safetensors.Type]gguf.Type{"f32": gguf.F32, "f16": gguf.F16
 var widerTypes = map[safetensors.Type]struct {
 	typ   gguf.Type
 	bytes int
-}{"bool": {gguf.I8, 1}, "u8": {gguf.I16, 2}, "u16": {gguf.I32, 4}, "u32": {gguf.I64, 8}}
+}{"bool": {gguf.I8, 1}, "u8": {gguf.I16, 2}, "u16": {gguf.I32, 4}, "u32": {gguf.I64, 8}, "u64": {gguf.I64, 8}}
 
-// widened returns n numbers that are not negative in more bytes each.
-func widened(from []byte, n, bytes int) []byte {
+// widened returns the n unsigned numbers of a tensor as signed ones of so many bytes. Those of 64 bits may be too large.
+func widened(name string, from []byte, n, bytes int) ([]byte, error) {
 	to := make([]byte, n*bytes)
 	for i := range n {
 		copy(to[i*bytes:], from[len(from)/n*i:len(from)/n*(i+1)])
+		if to[(i+1)*bytes-1] > math.MaxInt8 {
+			return nil, fmt.Errorf("tensor %s: number %d is too large for GGUF's integers of %d bits: %w", readable(name), i, 8*bytes, driver.ErrUnsupported)
+		}
 	}
-	return to
+	return to, nil
 }
 
 func openSafetensors(path string) (*model, error) {
@@ -589,7 +593,7 @@ func openSafetensors(path string) (*model, error) {
 		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return copied(e.Data), nil }}
 		if grows {
 			w.plain.Type, w.plain.Size = wider.typ, wider.bytes*e.Len()
-			w.plain.Data = func() ([]byte, error) { return widened(e.Data, e.Len(), wider.bytes), nil }
+			w.plain.Data = func() ([]byte, error) { return widened(name, e.Data, e.Len(), wider.bytes) }
 		}
 		if strings.Contains(string(e.Type), "f") {
 			w.floats = func() ([]float32, error) {

@@ -302,7 +302,7 @@ func TestQuantizeSaysWhich(t *testing.T) {
 	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}}, nil))
 	status, _, stderr := concord("quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q8_0")
 	assert.Equal(t, exitFailed, status)
-	assert.Contains(t, stderr, in+": gguf: tensor \"w\": quant: Q8_0: number 33 is NaN")
+	assert.Contains(t, stderr, in+": tensor w: quant: Q8_0: number 33 is NaN")
 	assert.NotContains(t, stderr, "x.gguf")
 	binary.LittleEndian.PutUint32(x[4*33:], math.Float32bits(-3e38))
 	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}}, nil))
@@ -384,7 +384,7 @@ func TestQuantizeRefuses(t *testing.T) {
 	// Types that GGUF lacks are widened, and do not end the work.
 	small := filepath.Join(t.TempDir(), "small.safetensors")
 	require.NoError(t, safetensors.Write(small, []safetensors.Entry{{Name: "b", Type: "bool", Shape: []int{3}, Data: []byte{1, 0, 1}},
-		{Name: "u", Type: "u16", Shape: []int{2}, Data: []byte{1, 2, 255, 255}}}, nil))
+		{Name: "u", Type: "u16", Shape: []int{2}, Data: []byte{1, 2, 255, 255}}, {Name: "large", Type: "u64", Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}}}, nil))
 	wide := filepath.Join(t.TempDir(), "wide.gguf")
 	status, _, stderr = concord("gguf", "convert", small, wide)
 	require.Equal(t, exitOK, status, stderr)
@@ -395,6 +395,13 @@ func TestQuantizeRefuses(t *testing.T) {
 	assert.Equal(t, gguf.Tensor{Name: "b", Type: gguf.I8, Shape: []int{3}, Data: []byte{1, 0, 1}}, bools)
 	words, _ := g.Tensor("u")
 	assert.Equal(t, gguf.Tensor{Name: "u", Type: gguf.I32, Shape: []int{2}, Data: []byte{1, 2, 0, 0, 255, 255, 0, 0}}, words)
+
+	large, _ := g.Tensor("large")
+	assert.Equal(t, gguf.Tensor{Name: "large", Type: gguf.I64, Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}}, large)
+	require.NoError(t, safetensors.Write(small, []safetensors.Entry{{Name: "large", Type: "u64", Shape: []int{2}, Data: []byte{15: 128}}}, nil))
+	status, _, stderr = concord("gguf", "convert", small, wide)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, stderr, "small.safetensors: tensor large: number 1 is too large for GGUF's integers of 64 bits")
 
 	// A file that is something else is not replaced.
 	whole := filepath.Join(t.TempDir(), "whole.gguf")

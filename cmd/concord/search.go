@@ -128,7 +128,8 @@ func (a *app) searchInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info INDEX",
 		Short: "Describe an index",
-		Long:  `Info prints what an index is made of. It reads all of the file but the vectors.`,
+		Long: `Info prints what an index is made of. It checks all of the file but vectors, their codes, and the links in the first layer of a
+graph, which verify checks too.`,
 		Example: `  concord search info digits.ann
   concord search info digits.ann --json`,
 		Args: cobra.ExactArgs(1),
@@ -154,8 +155,8 @@ func (a *app) searchVerifyCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	a.jsonFlag(cmd)
-	cmd.RunE = a.do(func(_ context.Context, args []string) error {
-		info, err := ann.Verify(args[0])
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		info, err := ann.Verify(ctx, args[0])
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package main
 // concord search serve: an index of nearest neighbours behind HTTP, on this machine alone.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -193,15 +194,20 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, errors.New("the content type has to be application/json"))
 		return
 	}
-	q := searchRequest{K: min(10, s.most)}
-	d := json.NewDecoder(r.Body)
-	d.DisallowUnknownFields()
-	hurry := context.AfterFunc(s.ending, func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now()) })
-	err := d.Decode(&q)
-	if err == nil && d.More() {
-		err = errors.New("more than one document")
+	if r.ContentLength > s.body { // which is not waited for
+		w.Header().Set("Connection", "close")
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", s.body))
+		return
 	}
+	q := searchRequest{K: min(10, s.most)}
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(s.limit)) // what cannot set it ends by the server's own time
+	hurry := context.AfterFunc(s.ending, func() { _ = connection.SetReadDeadline(time.Now()) })
+	text, err := io.ReadAll(r.Body)
 	hurry()
+	if err == nil {
+		err = decodeRequest(text, &q)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -254,6 +260,23 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, http.StatusOK, searchAnswer{lists, number(took.Seconds() * 1e3)})
 	}
+}
+
+// decodeRequest reads a request.
+func decodeRequest(text []byte, q *searchRequest) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(q); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("more than one document")
+	}
+	// Package json takes a null for what was there before, and so for 0, though clients write it for NaN. No name of a request has these letters.
+	if at := bytes.Index(text, []byte("null")); at >= 0 {
+		return fmt.Errorf("a null does not belong at byte %d", at)
+	}
+	return nil
 }
 
 // malformed says what is wrong with a document in words of JSON rather than of Go.

@@ -91,10 +91,10 @@ func (f *File) Validate(t Tensor, named quant.Format) error {
 	}
 	if format != 0 {
 		m, err := f.Matrix(t, named)
-		if err == nil {
-			err = quant.Validate(m)
-		}
 		if err != nil {
+			return err
+		}
+		if err := quant.Validate(m); err != nil {
 			return fmt.Errorf("gguf: tensor %.40q: %w", t.Name, err)
 		}
 		return nil

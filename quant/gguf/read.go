@@ -18,6 +18,7 @@ const (
 	usualAlign   = 32
 	mostAlign    = 1 << 20 // larger than any page: more only makes files of gaps, which each tensor has
 	maxDims      = 4       // ggml's
+	maxName      = 64      // bytes of a tensor's name, which ggml has no room for beyond that
 	maxDepth     = 4       // of arrays in arrays
 )
 

@@ -109,6 +109,9 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 		case e.Size != 0 && e.Size != size:
 			err = fmt.Errorf("%d bytes given, %d needed: %w", e.Size, size, driver.ErrDimension)
 		}
+		if len(e.Name) > maxName {
+			err = fmt.Errorf("a name of %d bytes, and GGUF allows %d: %w", len(e.Name), maxName, driver.ErrInvalidArgument)
+		}
 		if names[e.Name] || len(e.Shape) > maxDims || e.Data == nil || size < 0 {
 			err = fmt.Errorf("there are two, or more than %d dimensions, or no data: %w", maxDims, driver.ErrInvalidArgument)
 		}
@@ -137,11 +140,11 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 	}
 	for i, e := range entries {
 		data, err := e.Data()
-		if err == nil && len(data) != sizes[i] {
-			err = fmt.Errorf("%d bytes of data, %d needed: %w", len(data), sizes[i], driver.ErrDimension)
-		}
 		if err != nil {
-			return fmt.Errorf("gguf: tensor %.40q: %w", e.Name, err)
+			return err
+		}
+		if len(data) != sizes[i] {
+			return fmt.Errorf("gguf: tensor %.40q: %d bytes of data, %d needed: %w", e.Name, len(data), sizes[i], driver.ErrDimension)
 		}
 		if err := put(data); err != nil {
 			return err

@@ -115,10 +115,12 @@ type ggufTensor struct {
 
 func (a *app) listGGUF(paths []string) error {
 	list := []*ggufFile{}
-	for i, path := range paths {
+	var wrong []error
+	for _, path := range paths {
 		f, err := gguf.Open(path)
 		if err != nil {
-			return err
+			wrong = append(wrong, err)
+			continue
 		}
 		defer f.Close()
 		doc := &ggufFile{File: path, Version: f.Version, Align: f.Align, Metadata: map[string]any{}, Tensors: []ggufTensor{}}
@@ -138,7 +140,7 @@ func (a *app) listGGUF(paths []string) error {
 		if list = append(list, doc); a.json {
 			continue
 		}
-		if i > 0 {
+		if len(list) > 1 {
 			fmt.Fprintln(a.stdout)
 		}
 		fmt.Fprintf(a.stdout, "%s: version %d, %s, %s\n", a.paint(bold, readable(path)), f.Version, quantity(len(doc.Tensors), "tensor"), driver.FormatBytes(int64(bytes)))
@@ -149,12 +151,12 @@ func (a *app) listGGUF(paths []string) error {
 			t.write(a.stdout, "")
 		}
 	}
-	if a.json {
+	if a.json && len(wrong) == 0 { // otherwise the document is that of the error
 		return a.print(struct {
 			Files []*ggufFile `json:"files"`
 		}{list})
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // numbersOf returns a value with lists of bytes as lists of wider numbers, since package json makes a text of bytes.

@@ -514,3 +514,50 @@ func TestFileTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestFileMakesRoom searches indexes of damaged files whose vectors leave the device no room for a search: to move them is no change, and neither fails nor lets the damage into another file.
+func TestFileMakesRoom(t *testing.T) {
+	const n, dim = 200, 8
+	ctx, vectors := t.Context(), random(rand.New(rand.NewPCG(45, 46)), n, dim)
+	for what, o := range map[string]struct {
+		kind, device string
+		limit        int64 // enough for what stays on the device, and too little for a search
+	}{
+		"divided": {kind: "flat", device: "cpu:0,cpu:0", limit: 4*dim*n + 160},
+		"ivf":     {kind: "ivf", limit: 1056},
+	} {
+		t.Run(what, func(t *testing.T) {
+			ix, err := New(ctx, o.kind, dim, "l2sq", Options{})
+			require.NoError(t, err)
+			require.NoError(t, ix.Add(ctx, counted(n), vectors))
+			path := filepath.Join(t.TempDir(), "index")
+			require.NoError(t, Save(ix, path))
+			require.NoError(t, ix.Close())
+			good, err := os.ReadFile(path)
+			require.NoError(t, err)
+			m, err := readImage(good)
+			require.NoError(t, err)
+			bad := bytes.Clone(good)
+			bad[int(uintptr(unsafe.Pointer(&m.vectors[4*dim*n-4]))-uintptr(unsafe.Pointer(&good[0])))] ^= 1
+			for _, data := range [][]byte{good, bad} {
+				require.NoError(t, os.WriteFile(path, data, 0o600))
+				s, err := runtime.New(runtime.Config{MemoryLimit: o.limit})
+				require.NoError(t, err)
+				ix, err := Open(ctx, path, Options{Device: o.device, Session: s})
+				require.NoError(t, err)
+				assert.False(t, ix.Info().Streams)
+				found, err := ix.Search(ctx, nil, vectors[:dim], 1, nil)
+				require.NoError(t, err)
+				assert.Equal(t, []Result{{}}, found)
+				assert.True(t, ix.Info().Streams)
+				if _, err = ix.WriteTo(io.Discard); bytes.Equal(data, good) {
+					assert.NoError(t, err)
+				} else {
+					assert.ErrorIs(t, err, runtime.ErrCorrupt)
+				}
+				require.NoError(t, ix.Close())
+				require.NoError(t, s.Close())
+			}
+		})
+	}
+}

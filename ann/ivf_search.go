@@ -55,9 +55,10 @@ func (x *IVF) withRoom(ctx context.Context, search func() error) error {
 func (x *IVF) makeRoom(ctx context.Context) error {
 	x.writing.Lock() // as a change may read the vectors
 	defer x.writing.Unlock()
-	if err := x.change(); err != nil {
+	if err := x.check(); err != nil {
 		return err
 	}
+	x.own() // the file's checksums are for changes of what the index has, and not for where it has it
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.store.spill(ctx, len(x.ids))

@@ -48,9 +48,10 @@ func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int,
 func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.change(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
+	f.own() // the file's checksums are for changes of what the index has, and not for where it has it
 	return in.spill(ctx, f.place[slices.Index(f.stores, in)].Count)
 }
 

@@ -287,6 +287,18 @@ func TestConvTurned(t *testing.T) {
 	})
 }
 
+// TestConvFarApart has filters whose elements are as far apart on the image as the arguments can say: of two rows of the output each meets another element.
+func TestConvFarApart(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 34)
+		for _, far := range []int{1 << 10, 1 << 29, math.MaxUint32} {
+			s := convolution{n: 17, c: 1, k: 7, groups: 1, h: 2, w: 2, rows: 1, cols: 512, strideH: far - 1, strideW: far - 1, padH: 1, padW: 1, dilationH: far, dilationW: far, outH: 2, outW: 2}
+			trial := convTrial{s, "f32", true, false}
+			trial.run(t, d, f)
+		}
+	})
+}
+
 // TestConvLongNotFinite has an infinity that is not multiplied by all places of a filter: a dot product over all rows would spread it.
 func TestConvLongNotFinite(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {

@@ -10,7 +10,7 @@ func (p *convPlan) planTurned() bool {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	p.down, p.along = p.longDown().apart(), p.longAlong().apart()
 	// All lines and columns that are copied are met by some place of the output.
-	if p.outs() == 1 || p.n < lanes || p.dilationH > (p.outH-1)*p.strideH+1 || p.dilationW > (p.outW-1)*p.strideW+1 || p.filters*p.outs() < 64*p.dilationH*p.dilationW {
+	if p.outs() == 1 || p.n < lanes || p.dilationH > (p.outH-1)*p.strideH+1 || p.dilationW > (p.outW-1)*p.strideW+1 || p.filters*p.outs()/64/p.dilationH < p.dilationW {
 		return false
 	}
 	threads := p.call.device.threads

@@ -19,12 +19,13 @@ static void CAT(T, turned_lines)(const conv_shape *s, const E *from, int64_t ima
   }
 }
 
-// Adds to the sums of count filters, or sets them to, the products of rows of the filters, which are ld elements apart, with the copies from one place on. The sums of a filter are s->sums elements.
-static void CAT(T, turned_place)(const conv_shape *s, const E *filters, int64_t ld, int64_t count, int64_t rows, const E *x, int add, E *sums) {
+// Adds to the sums of count filters, or sets them to, the products of rows of the filters, which are ld elements apart, with wide elements of the copies from one place on.
+// The sums of a filter are s->sums elements apart.
+static void CAT(T, turned_place)(const conv_shape *s, const E *filters, int64_t ld, int64_t count, int64_t rows, const E *x, int64_t wide, int add, E *sums) {
   int64_t blocks = (count + GEMM_ROWS - 1) / GEMM_ROWS, most = (count + blocks - 1) / blocks, k = rows * s->out_cols;
-  for (int64_t j = 0, cols; j < s->sums; j += cols) {
+  for (int64_t j = 0, cols; j < wide; j += cols) {
     int64_t nv = 8;
-    while (nv > (s->sums - j) / W || nv * most > GEMM_REGS)
+    while (nv > (wide - j) / W || nv * most > GEMM_REGS)
       nv /= 2;
     cols = nv * W;
     for (int64_t q = 0; q < blocks; q++) {
@@ -49,7 +50,7 @@ static void CAT(T, turned_pack)(const E *filters, int64_t ld, int64_t count, int
 static int CAT(T, turned_part)(const conv_shape *s, const long_steps *in, const long_steps *by, const long_steps *out, int64_t task) {
   int64_t blocks = (s->filters + s->some - 1) / s->some, parts = (s->images + s->batch - 1) / s->batch;
   int64_t f0 = task % blocks * s->some, count = conv_less(s->filters - f0, s->some), group = task / blocks / parts;
-  int64_t i0 = task / blocks % parts * s->batch, images = conv_less(s->images - i0, s->batch);
+  int64_t i0 = task / blocks % parts * s->batch, images = conv_less(s->images - i0, s->batch), wide = (images + W - 1) / W * W;
   const E *x = (const E *)s->x + group * in->group + i0 * in->outer, *weights = (const E *)s->weights + group * by->group + f0 * by->outer;
   E *sums = s->room, *copies = sums + s->places * s->some * s->sums, *panels = copies + s->plane + W;
   for (int64_t c = 0; c < s->channels; c++)
@@ -64,7 +65,7 @@ static int CAT(T, turned_part)(const conv_shape *s, const long_steps *in, const 
           CAT(T, turned_pack)(left, by->outer, count, few * s->out_cols, panels), left = panels;
         for (int64_t p = 0; p < s->places; p++)
           CAT(T, turned_place)(s, left, by->outer, count, few, copies + (r * above + p / s->along.planes * s->down.dilation) * s->pitch * s->sums + p % s->along.planes * s->along.dilation * s->sums,
-                               c + row + r > 0, sums + p * s->some * s->sums);
+                               wide, c + row + r > 0, sums + p * s->some * s->sums);
       }
     }
   E *y = (E *)s->y + group * out->group + i0 * out->outer + f0 * out->inner;
@@ -72,7 +73,7 @@ static int CAT(T, turned_part)(const conv_shape *s, const long_steps *in, const 
   V odd = CAT(T, zero)(); // 0, or NaN after a sum that is not finite
   for (int64_t f = 0; f < count; f++, sums += s->sums, y += out->inner) {
     for (int64_t p = 0; p < s->places; p++)
-      for (int64_t i = 0; i < s->sums; i += W) {
+      for (int64_t i = 0; i < wide; i += W) {
         E *at = sums + p * s->some * s->sums + i;
         V v = CAT(T, load)(at);
         if (bias)

@@ -268,7 +268,7 @@ func TestConvTurned(t *testing.T) {
 			case 2:
 				s.rows, s.cols = 1, 700
 			case 3:
-				s.rows, s.cols, s.n, s.k, s.outH = 110, 90, 4*lanes, g, 2 // more than is copied at a time
+				s.rows, s.cols, s.n, s.c, s.k, s.outH, s.dilationH, s.dilationW = 110, 90, 4*lanes, g, 16*g, 2, 1, 1 // more than is copied at a time, with enough filters to pay for copies
 			}
 			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
 			s.w = max((s.outW-1)*s.strideW+(s.cols-1)*s.dilationW+1-s.padW-r.IntN(3), 0)

@@ -264,7 +264,7 @@ func TestConvTurned(t *testing.T) {
 				outH: 1 + r.IntN(4), outW: 2 + r.IntN(3), across: r.IntN(2) == 0}
 			switch i % 10 {
 			case 1:
-				s.rows, s.cols, s.across = 32, 64, true // 8 KiB, or 16
+				s.rows, s.cols, s.across, s.n, s.k, s.dilationH, s.dilationW = 32, 64, true, 4*lanes, 16*g, 1, 1 // 8 KiB, or 16
 			case 2:
 				s.rows, s.cols = 1, 700
 			case 3:

@@ -20,6 +20,9 @@ func (p *convPlan) planTurned() bool {
 	p.batch = min(even(p.n, (p.n+parts-1)/parts, lanes), 4*lanes)
 	p.sums = p.batch
 	parts = (p.n + p.batch - 1) / p.batch
+	if 4*p.n < 3*parts*p.batch { // too many images are missing from whole registers in tasks of equal length
+		return false
+	}
 	want = (want + parts - 1) / parts
 	l2, _ := cacheSizes()
 	most := l2 / 4 / (p.size * p.outs() * p.sums) // filters whose sums stay in the cache

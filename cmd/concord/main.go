@@ -40,7 +40,7 @@ const (
 // run is the whole program, for main and for tests.
 func run(args []string, stdout, stderr io.Writer) int {
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as nohup has it
+	if !signal.Ignored(syscall.SIGHUP) { // nohup starts programs that ignore it
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)

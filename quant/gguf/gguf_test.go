@@ -423,3 +423,11 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, fmt.Sprint(file.Metadata()), fmt.Sprint(again.Metadata()))
 	})
 }
+
+// A name may have 64 bytes, as in ggml.
+func TestLongNames(t *testing.T) {
+	for n, want := range map[int]error{64: nil, 65: driver.ErrInvalidArgument} {
+		e := Entry{Name: strings.Repeat("n", n), Type: I8, Shape: []int{1}, Data: func() ([]byte, error) { return []byte{1}, nil }}
+		assert.ErrorIs(t, write(&bytes.Buffer{}, 3, nil, []Entry{e}), want)
+	}
+}

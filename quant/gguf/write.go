@@ -59,8 +59,8 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 // order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may repeat an earlier one with the
 // same value, which is written once.
 //
-// Two tensors or different values of one name, and values of other types than those of Pair, are driver.ErrInvalidArgument;
-// data whose length is not that of type and shape is driver.ErrDimension.
+// Two tensors or different values of one name, tensors with names of more than 64 bytes, and values of other types than those of Pair, are
+// driver.ErrInvalidArgument; data whose length is not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
 func Write(path string, metadata []Pair, entries []Entry) error {
 	return file.Replace(path, func(w io.Writer) error { return Encode(w, metadata, entries) })
 }

@@ -4,7 +4,8 @@
 #define V CAT(T, v)
 #define W CAT(T, W)
 
-// Copies the lines of a channel of images from line row of the image on, whose images are step elements apart: element (line, column, image) is at (line·pitch + column)·sums + image.
+// Copies lines of one channel, the first of which is line row of each image. The images are step elements apart, and element (line, column, image) of the copy is at
+// (line·pitch + column)·sums + image.
 static void CAT(T, turned_lines)(const conv_shape *s, const E *from, int64_t images, int64_t step, int64_t row, int64_t lines, E *to) {
   int64_t left = conv_less(s->along.pad > 0 ? s->along.pad : 0, s->pitch), first = left - s->along.pad;
   int64_t cols = first < s->along.size ? conv_less(s->pitch - left, s->along.size - first) : 0;

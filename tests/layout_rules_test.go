@@ -287,9 +287,11 @@ var aliases = []string{"hip", "webgpu", "wgpu", "vulkan"}
 // mayName lists the files and constants of runtime that may contain a backend's name as a literal,
 // with the reason.
 var mayName = map[string]string{
-	"runtime/driver/names.go":  "the list of names for programs without the backend's package",
-	"runtime/driver.CPU":       "a kind of device, whatever its backend",
-	"runtime/parity.Reference": "the device that parity judges by, which is part of what parity is",
+	"runtime/driver/names.go":      "the list of names for programs without the backend's package",
+	"runtime/driver.CPU":           "a kind of device, whatever its backend",
+	"runtime/conformance.host":     "the backend with which every other exchanges copies",
+	"runtime/conformance/known.go": "what this module's backends are known not to have",
+	"runtime/parity.Reference":     "the device that parity judges by, which is part of what parity is",
 }
 
 // checkVendors: nothing in runtime depends on the name of a backend, so that third parties'

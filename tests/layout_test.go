@@ -69,6 +69,7 @@ var floors = []floor{
 	{"runtime", []string{"runtime/driver", "runtime/config", "runtime/half", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile", "internal/file"}},
 	{"otel", []string{"runtime/driver", "runtime/profile"}},
 	{"runtime/all", backends},
+	{"runtime/conformance", []string{"runtime", "runtime/driver", "runtime/profile", "source"}},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
@@ -123,6 +124,7 @@ var reach = []struct {
 	modules []string
 }{
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
+	{"runtime/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}},
 	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // imported by the tests of backends in other modules
 	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
 		"github.com/klauspost/cpuid/v2", "github.com/hashicorp/golang-lru/v2", "github.com/go-gl/cl"}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
+	rows "github.com/concord-compute/concord/runtime/conformance"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/tests/conformance"
 	"github.com/stretchr/testify/require"
@@ -49,29 +50,16 @@ func run(t *testing.T, s *runtime.Session, name string) {
 
 // exceptions lists what a device does not have or does wrong, as far as its Info does not say so.
 func exceptions(t *testing.T, s *runtime.Session, name string) conformance.Exceptions {
-	unsupported, failing := map[string]string{}, map[string]string{}
 	d, err := s.Open(t.Context(), name)
 	if err != nil {
 		return conformance.Exceptions{} // the first row says so
 	}
 	defer d.Close()
-	info := d.Info()
-	switch info.Backend {
-	case "cpu":
-		unsupported["kernel/occupancy"] = "a processor runs one group at a time on each thread"
-	case "opencl":
-		unsupported["kernel/occupancy"] = "OpenCL has no call that tells"
-		unsupported["kinds/prefetch"] = "OpenCL 1.2 has no unified memory"
-		if info.Simulated { // the simulator oclgrind
-			failing["kernel/no_such_dimension"] = "oclgrind says that a fourth dimension has 0 items, not 1"
-		}
-	case "metal", "sim-metal":
-		unsupported["kernel/occupancy"] = "Metal has no call that tells"
-	}
+	e := rows.Known(d.Info())
 	if why := missingCompiler(t, s, d); why != "" {
-		unsupported["kernel/compiler"] = why
+		e.Unsupported["kernel/compiler"] = why
 	}
-	return conformance.Exceptions{Unsupported: unsupported, Failing: failing}
+	return e
 }
 
 // hostPrograms reports whether cpu:0 can compile programs in this build, if there is a C++

@@ -6,6 +6,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 
 	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/runtime"
+	rows "github.com/concord-compute/concord/runtime/conformance"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
@@ -28,6 +30,9 @@ const (
 	suiteDevice = "CONFORMANCE_SUITE_DEVICE"
 	suiteExcept = "CONFORMANCE_SUITE_EXCEPT"
 )
+
+// compilerRow stands for every row that runs programs, if it is listed.
+const compilerRow = "kernel/compiler"
 
 // TestSuite runs the suite in a child process.
 func TestSuite(t *testing.T) {
@@ -96,7 +101,7 @@ func suite(t *testing.T, device, rows string, except Exceptions, env ...string) 
 func TestSuiteNothingFails(t *testing.T) {
 	o := suite(t, "hollow:0", "", Exceptions{})
 	assert.False(t, o.passed)
-	assert.Len(t, o.with("FAIL"), len(checks), "passed: %v, skipped: %v\n%s", o.with("PASS"), o.with("SKIP"), o.text)
+	assert.Len(t, o.with("FAIL"), len(rows.Rows()), "passed: %v, skipped: %v\n%s", o.with("PASS"), o.with("SKIP"), o.text)
 }
 
 // TestSuiteNoLaunch: with a Launch that returns ErrUnsupported, every row that launches fails. The
@@ -105,11 +110,11 @@ func TestSuiteNoLaunch(t *testing.T) {
 	needPrograms(t)
 	o := suite(t, "nolaunch:0", "", Exceptions{})
 	assert.False(t, o.passed)
-	for _, c := range checks {
+	for _, c := range rows.Rows() {
 		// These rows launch nothing, or only launches that are refused earlier.
 		without := []string{"error/build", "error/fault", "kernel/info", "lifetime/foreign", "limit/nil_context"}
-		if c.portable && !slices.Contains(without, c.name) {
-			assert.Equal(t, "FAIL", o.rows[c.name], c.name)
+		if c.Portable && !slices.Contains(without, c.Name) {
+			assert.Equal(t, "FAIL", o.rows[c.Name], c.Name)
 		}
 	}
 	assert.Equal(t, []string{"across/neighbour", "error/fault"}, o.with("SKIP"), "what Info accounts for")
@@ -131,9 +136,9 @@ func TestSuiteNoPrograms(t *testing.T) {
 	o := suite(t, "noprograms:0", "", Exceptions{})
 	assert.False(t, o.passed)
 	var want []string
-	for _, c := range checks {
-		if c.portable || c.name == compilerRow {
-			want = append(want, c.name)
+	for _, c := range rows.Rows() {
+		if c.Portable || c.Name == compilerRow {
+			want = append(want, c.Name)
 		}
 	}
 	slices.Sort(want)
@@ -162,7 +167,7 @@ func TestSuiteExceptions(t *testing.T) {
 		"failing, as a skip":   {"hollow:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")}, "not supported here"},
 		"no row":               {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")}, `no row "memory/vews"`},
 		"no reason":            {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")}, "kernel/compiler has no reason"},
-		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{row("kernel/compiler", "x"), row("kernel/compiler", "y")}, "both as unsupported and as failing"},
+		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "x"), Failing: row("kernel/compiler", "y")}, "both as unsupported and as failing"},
 		"available, not open":  {"late:0", "memory/v", Exceptions{}, "is available, but its first device"},
 		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
 		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
@@ -190,7 +195,7 @@ func TestSuiteRequire(t *testing.T) {
 func needPrograms(t *testing.T) {
 	t.Helper()
 	_, err := Open(t, "cpu:0").Driver().(driver.Compiler).Identity(t.Context())
-	if notHere(err) {
+	if errors.Is(err, driver.ErrUnsupported) || errors.Is(err, driver.ErrNoDevice) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)

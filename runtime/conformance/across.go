@@ -10,18 +10,18 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-var acrossChecks = []check{
+var acrossChecks = []Row{
 	{"across/itself", false, func(t *row, d *device) { across(t, d, d.Device) }},
 	{"across/sessions", false, func(t *row, d *device) { acrossTo(t, d, d.String()) }},
 	{"across/neighbour", false, checkNeighbour},
-	{"across/cpu", false, func(t *row, d *device) { acrossTo(t, d, "cpu:0") }},
+	{"across/cpu", false, func(t *row, d *device) { acrossTo(t, d, host+":0") }},
 }
 
 // checkNeighbour copies to and from another device of the backend, if there is one.
 func checkNeighbour(t *row, d *device) {
 	backend, other := d.Info().Backend, ":1"
 	switch {
-	case d.String() == "cpu:0":
+	case d.String() == host+":0":
 		other = ":reference"
 	case d.Info().NativeIndex != 0:
 		other = ":0"
@@ -31,9 +31,8 @@ func checkNeighbour(t *row, d *device) {
 
 // acrossTo copies to and from a device that is opened in a separate session.
 func acrossTo(t *row, d *device, name string) {
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	must(t, err)
-	other, err := s.Open(t.Context(), name)
+	s := t.session()
+	other, err := t.open(s, name)
 	if notHere(err) {
 		must(t, s.Close())
 		if errors.Is(err, runtime.ErrDeviceIndex) && name != d.String() {

@@ -12,7 +12,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-var memoryChecks = []check{
+var memoryChecks = []Row{
 	{"memory/every_type", false, checkTypes},
 	{"memory/sizes", false, checkSizes},
 	{"memory/alignment", false, checkAlignment},

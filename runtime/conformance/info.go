@@ -9,7 +9,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-var infoChecks = []check{
+var infoChecks = []Row{
 	{"info/mandatory", false, checkInfo},
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-var kernelChecks = []check{
+var kernelChecks = []Row{
 	{compilerRow, false, checkCompiler},
 	{"kernel/saxpy", true, checkSaxpy},
 	{"kernel/scalars", true, checkScalars},

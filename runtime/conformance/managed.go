@@ -6,7 +6,7 @@ package conformance
 
 import "github.com/concord-compute/concord/runtime"
 
-var managedChecks = []check{
+var managedChecks = []Row{
 	{"managed/every_type", false, checkManagedTypes},
 	{"managed/kernels", true, checkManagedKernels},
 	{"managed/modes", false, checkManagedModes},

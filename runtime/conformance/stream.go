@@ -15,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/runtime/profile"
 )
 
-var streamChecks = []check{
+var streamChecks = []Row{
 	{"stream/order", false, checkOrder},
 	{"stream/across", false, checkAcross},
 	{"stream/events", false, checkEvents},

@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-var graphChecks = []check{
+var graphChecks = []Row{
 	{"graph/copies", false, checkGraphCopies},
 	{"graph/kernels", true, checkGraphKernels},
 	{"graph/update", true, checkGraphUpdate},

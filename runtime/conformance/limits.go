@@ -11,7 +11,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-var limitChecks = []check{
+var limitChecks = []Row{
 	{"limit/grid", true, checkGridLimits},
 	{"limit/local_memory", true, checkLocalLimits},
 	{"limit/nil_context", true, checkNilContext},

@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-var lifetimeChecks = []check{
+var lifetimeChecks = []Row{
 	{"lifetime/closed", false, checkClosed},
 	{"lifetime/work_under_way", true, checkCloseUnderWay},
 	{"lifetime/any_order", true, checkAnyOrder},
@@ -73,9 +73,8 @@ func checkAnyOrder(t *row, d *device) {
 // checkForeign opens the same hardware in a second session: objects of one device must not be used
 // with the other.
 func checkForeign(t *row, d *device) {
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	must(t, err)
-	other, err := s.Open(t.Context(), d.String())
+	s := t.session()
+	other, err := t.open(s, d.String())
 	if notHere(err) {
 		must(t, s.Close())
 		t.refused("no second session of %s: %v", d, err)

@@ -5,7 +5,7 @@ package conformance
 
 import "github.com/concord-compute/concord/runtime"
 
-var kindChecks = []check{
+var kindChecks = []Row{
 	{"kinds/every_call", false, checkKinds},
 	{"kinds/host_view", false, checkHostView},
 	{"kinds/pinned_copies", false, checkPinnedCopies},

@@ -15,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-var errorChecks = []check{
+var errorChecks = []Row{
 	{"error/alloc", false, checkAllocErrors},
 	{"error/launch", true, checkLaunchErrors},
 	{"error/build", true, checkBuildErrors},
@@ -93,7 +93,7 @@ func checkReset(t *row, d *device) {
 	must(t, err)
 	must(t, s.Reset(), "nothing has failed")
 	for _, s := range []*runtime.Stream{s, d.Stream(), s} {
-		if d.Info().Backend == "cpu" {
+		if d.Info().Backend == host {
 			must(t, s.Launch(k, runtime.Items(1), x, int32(0)))
 			if err := s.Fill(x, int32(3)); err != nil { // behind it, unless it has failed already
 				errorIs(t, err, runtime.ErrLaunch)
@@ -125,14 +125,21 @@ func checkReset(t *row, d *device) {
 	errorIs(t, s.Reset(), runtime.ErrClosed)
 }
 
+// reopen opens the device under test in a session of the row's.
+func reopen(t *row, s *runtime.Session, name string) *device {
+	t.Helper()
+	d, err := t.open(s, name)
+	must(t, err)
+	return &device{Device: d}
+}
+
 // checkAbandon gives a device up while kernels run, and opens it again.
 func checkAbandon(t *row, d *device) {
 	name := d.String()
 	must(t, d.Close())
 	d.given = true
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	must(t, err)
-	d = &device{Device: OpenIn(t.test, s, name)}
+	s := t.session()
+	d = reopen(t, s, name)
 	k := d.kernel(t, spinText, "spin")
 	out, err := d.Alloc(runtime.U32, 256)
 	must(t, err)
@@ -160,7 +167,7 @@ func checkAbandon(t *row, d *device) {
 	}
 	expect(t, time.Since(start) < 10*time.Second, "nothing is waited for: %v", time.Since(start))
 	expect(t, d.Stats().Leaked >= 1024, "%d bytes leaked", d.Stats().Leaked)
-	anew := &device{Device: OpenIn(t.test, s, name)}
+	anew := reopen(t, s, name)
 	checkSaxpy(t, anew)
 	anew.end(t)
 	must(t, s.Close())
@@ -171,15 +178,14 @@ const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 // checkFault runs a kernel that writes to an invalid address. CPUs and simulators are sure to
 // detect that; on a real GPU it may end the whole process.
 func checkFault(t *row, d *device) {
-	if backend := d.Info().Backend; backend != "cpu" && !driver.IsSimulated(backend) {
+	if backend := d.Info().Backend; backend != host && !driver.IsSimulated(backend) {
 		t.skip("%s need not notice a bad address", d)
 	}
 	name := d.String()
 	must(t, d.Close()) // it may share the context that is lost
 	d.given = true
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	must(t, err)
-	d = &device{Device: OpenIn(t.test, s, name)}
+	s := t.session()
+	d = reopen(t, s, name)
 	k := d.kernel(t, astrayText, "astray")
 	x := upload(t, d, []int32{0})
 	faulty, err := d.NewStream()
@@ -211,7 +217,7 @@ func checkFault(t *row, d *device) {
 	if !lost {
 		must(t, d.Close())
 	}
-	anew := &device{Device: OpenIn(t.test, s, name)}
+	anew := reopen(t, s, name)
 	checkSaxpy(t, anew)
 	if lost {
 		errorIs(t, d.Stream().Fill(x, int32(1)), runtime.ErrDeviceLost, "the old one stays lost")

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -21,11 +22,12 @@ import (
 // Reference is the device whose results the others are compared with.
 const Reference = "cpu:reference"
 
-// The verdicts of a case.
+// The verdicts of a case, and Build, which is what Options.Before gets for a program.
 const (
-	Pass = "pass"
-	Fail = "fail"
-	Skip = "skip"
+	Pass  = "pass"
+	Fail  = "fail"
+	Skip  = "skip"
+	Build = "build"
 )
 
 // Result is the verdict on one case on one device. MaxError and Tolerance are
@@ -43,17 +45,24 @@ type Result struct {
 
 // Options choose the cases and devices of a run. The zero value chooses all of them.
 type Options struct {
-	Session  *runtime.Session         // nil: the default one
-	Devices  []string                 // names for Open; none: every device but the reference
-	Kernels  []string                 // families or kernels; none: all
-	Cases    []kernels.Case           // run instead of those of the catalog; Kernels is ignored then
-	Keep     func(*kernels.Case) bool // filters the cases; nil: all
-	Progress func(done, total int, last Result)
+	Session *runtime.Session         // nil: the default one
+	Devices []string                 // names for Open; none: every device but the reference
+	Kernels []string                 // families or kernels; none: all
+	Cases   []kernels.Case           // run instead of those of the catalog; Kernels is ignored then
+	Keep    func(*kernels.Case) bool // filters the cases; nil: all
+	// Forms filters the devices by the names that results have: "cpu:0", "cpu:0 (compiled)". nil: all forms of Devices.
+	Forms func(device string) bool
+	// Before is called before a case runs, also on the reference, with a Result that has no verdict yet, and before a
+	// program is built, with the verdict Build and no shape. So a caller can name what never ends, or ends the process.
+	// Calls come one at a time, though two programs may be built at once. nil: nobody wants to know.
+	Before   func(next Result)
+	Progress func(done, total int, last Result) // is called after each case
 }
 
-// Run runs the chosen cases on the chosen devices. Results come in the order of the catalog. An
-// error means that the run is not possible: a name is wrong, a device does not open, ctx is done. A
-// wrong result of a kernel is a Result, not an error.
+// Run runs the chosen cases on the chosen devices, after it has built all their programs. Results come in the order
+// of the catalog. An error means that the run is not possible: a name is wrong, a device does not open, or ctx is
+// done, which ends a build or a case. The results up to then come with it. A wrong result of a kernel, and a program
+// that cannot be built, is a Result, not an error.
 func Run(ctx context.Context, opt Options) ([]Result, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("parity: context is nil: %w", runtime.ErrInvalidArgument)
@@ -86,15 +95,29 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, sub := range subjects {
-		if err := sub.build(ctx, cases); err != nil {
+	before := func(Result) {}
+	if opt.Before != nil {
+		var mu sync.Mutex // programs are built by several goroutines
+		before = func(r Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			opt.Before(r)
+		}
+	}
+	chosen := slices.Clone(subjects)
+	if opt.Forms != nil {
+		chosen = slices.DeleteFunc(chosen, func(sub *subject) bool { return !opt.Forms(sub.name) })
+	}
+	for _, sub := range chosen {
+		if err := sub.build(ctx, cases, before); err != nil {
 			return nil, err
 		}
 	}
-	return runCases(ctx, &subject{name: Reference, dev: judge, natives: natives}, subjects, cases, opt.Progress)
+	return runCases(ctx, &subject{name: Reference, dev: judge, natives: natives}, chosen, cases, before, opt.Progress)
 }
 
-func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []kernels.Case, progress func(int, int, Result)) ([]Result, error) {
+func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []kernels.Case,
+	before func(Result), progress func(int, int, Result)) ([]Result, error) {
 	total := 0
 	for _, sub := range subjects {
 		for i := range cases {
@@ -106,17 +129,19 @@ func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []
 	results := make([]Result, 0, total)
 	for i := range cases {
 		c := &cases[i]
+		before(judge.result(c))
 		want, broken := judge.run(ctx, c)
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return results, ctx.Err()
 		}
 		for _, sub := range subjects {
 			if _, wanted := sub.how(c); !wanted {
 				continue
 			}
+			before(sub.result(c))
 			r := sub.judge(ctx, c, want, broken)
 			if ctx.Err() != nil {
-				return nil, ctx.Err()
+				return results, ctx.Err()
 			}
 			results = append(results, r)
 			if progress != nil {
@@ -308,18 +333,20 @@ const builders = 2
 
 // build builds every program that the cases need, several at once. Errors are kept for the verdicts
 // of the cases.
-func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
+func (sub *subject) build(ctx context.Context, cases []kernels.Case, before func(Result)) error {
 	sub.broken = map[*source.Unit]error{}
 	if sub.absent != nil {
 		return nil
 	}
 	var units []*source.Unit
+	var nexts []Result
 	for i := range cases {
 		if impl, wanted := sub.how(&cases[i]); !wanted || impl == runtime.Native {
 			continue
 		}
 		if u, err := sub.unit(&cases[i]); err == nil && !slices.Contains(units, u) {
 			units = append(units, u)
+			nexts = append(nexts, Result{Device: sub.name, Kernel: cases[i].Family, DType: cases[i].DType, Verdict: Build})
 		}
 	}
 	errs := make([]error, len(units))
@@ -331,6 +358,10 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case) error {
 	}
 	for i, u := range units {
 		g.Go(func() error {
+			if errs[i] = ctx.Err(); errs[i] != nil {
+				return nil
+			}
+			before(nexts[i])
 			sub.programs[i], errs[i] = sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: runtime.Portable})
 			return nil
 		})
@@ -348,10 +379,16 @@ func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
 	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
 }
 
+// result returns the result of a case without a verdict.
+func (sub *subject) result(c *kernels.Case) Result {
+	return Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape}
+}
+
 // judge runs a case and compares its result with the reference's, want. broken is the reference's error,
 // if it failed.
 func (sub *subject) judge(ctx context.Context, c *kernels.Case, want [][]byte, broken error) Result {
-	r := Result{Device: sub.name, Kernel: c.Family + "/" + c.Kernel, DType: c.DType, Shape: c.Shape, Verdict: Pass}
+	r := sub.result(c)
+	r.Verdict = Pass
 	if !slices.ContainsFunc(c.Args, func(a kernels.Arg) bool { return a.Dir == kernels.Out || a.Dir == kernels.InOut }) {
 		r.Verdict, r.Reason = Fail, "the case has no Out or InOut argument, so that there is nothing to compare"
 		return r
@@ -379,6 +416,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want [][]byte, b
 		r.Verdict, r.Reason = Fail, err.Error()
 		return r
 	}
+	plant(c, got)
 	arg, v := c.Judge(want, got)
 	if r.MaxError, r.Tolerance = v.MaxError, v.Tolerance; !v.OK {
 		r.Verdict, r.Reason = Fail, fmt.Sprintf("argument %d: %v (%s)", arg, v, c.Tolerance)

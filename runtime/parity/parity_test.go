@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"context"
 	"io/fs"
 	"testing"
 	"testing/fstest"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 )
@@ -45,6 +47,53 @@ func TestChooseBuildsWhatIsNamed(t *testing.T) {
 	_, err = choose([]string{"fill", "saxpi"})
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	assert.ErrorContains(t, err, "saxpi")
+}
+
+// TestBefore: every build and every case is announced, the reference's too, and what a cancelled run has found by then
+// is returned.
+func TestBefore(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var nexts, lasts []Result
+	opt := Options{
+		Devices: []string{"cpu:0"}, Kernels: []string{"fill"}, Keep: func(c *kernels.Case) bool { return c.DType == "f32" },
+		Forms:    func(device string) bool { return device == "cpu:0" },
+		Before:   func(next Result) { nexts = append(nexts, next) },
+		Progress: func(_, _ int, last Result) { lasts = append(lasts, last) },
+	}
+	results, err := Run(ctx, opt)
+	require.NoError(t, err)
+	require.NotEmpty(t, results)
+	assert.Equal(t, results, lasts)
+	require.Len(t, nexts, 2*len(results), "native implementations need no program")
+	for i, r := range results {
+		want := Result{Device: "cpu:0", Kernel: "fill/fill", DType: "f32", Shape: r.Shape}
+		assert.Equal(t, want, nexts[2*i+1])
+		want.Device = Reference
+		assert.Equal(t, want, nexts[2*i])
+	}
+
+	opt.Progress = func(int, int, Result) { cancel() }
+	some, err := Run(ctx, opt)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, results[:1], some)
+
+	nexts = nil
+	opt.Forms = func(device string) bool { return device == "cpu:0 (compiled)" }
+	opt.Progress = nil
+	results, err = Run(t.Context(), opt)
+	require.NoError(t, err)
+	require.NotEmpty(t, results)
+	if results[0].Verdict == Skip {
+		t.Skip(results[0].Reason)
+	}
+	assert.Equal(t, Result{Device: "cpu:0 (compiled)", Kernel: "fill", DType: "f32", Verdict: Build}, nexts[0])
+
+	ctx, cancel = context.WithCancel(t.Context())
+	opt.Before = func(Result) { cancel() }
+	some, err = Run(ctx, opt)
+	assert.ErrorIs(t, err, context.Canceled, "while it builds")
+	assert.Empty(t, some)
 }
 
 // TestJudged leaves out the cases of one kernel, and those that cast from a type or to a type.

@@ -20,6 +20,15 @@ import (
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
+// TestPlantedFault runs the test of a build in which one result is wrong.
+func TestPlantedFault(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-tags=plantedfault", "-run=^TestPlanted$", "-v", "../../runtime/parity")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Contains(t, string(out), "--- PASS: TestPlanted")
+}
+
 // TestOutside runs testdata/outside as a separate module, with the dependencies of this module and
 // without network access.
 func TestOutside(t *testing.T) {

@@ -20,7 +20,9 @@ func TestLoad(t *testing.T) {
 	require.NotEmpty(t, cases)
 	seen := map[string]bool{}
 	for _, c := range cases {
-		assert.True(t, strings.HasPrefix(c.Name, c.Op+"/"), c.Name)
+		name, formula := strings.CutPrefix(c.Name, "formula/")
+		assert.Equal(t, c.Formula, formula, c.Name)
+		assert.True(t, strings.HasPrefix(name, c.Op+"/"), c.Name)
 		assert.False(t, seen[c.Name], c.Name)
 		seen[c.Name] = true
 		assert.NotEmpty(t, c.Outputs, c.Name)

@@ -1,6 +1,6 @@
-// Package golden has results and gradients of operations on arrays that PyTorch computed in float64,
-// and the one judge of what others compute. golden.py, which writes the data, lists the operations
-// with their inputs and attributes.
+// Package golden has results and gradients of operations on arrays that PyTorch computed in float64, and judges by them
+// what packages tensor and nn compute on a device: operations, formulas of several, layers, losses, optimizers.
+// golden.py, which writes the data, lists the operations with their inputs and attributes.
 package golden
 
 import (
@@ -26,6 +26,7 @@ type Case struct {
 	Cotangents []*Array `json:"cotangents"` // for each output, nil for those that are not of f64; none in a case without gradients
 	Grads      []*Array `json:"grads"`      // of Σ cotangent·output by each input, nil for those that are not of f64
 	Only       string   `json:"only"`       // "f64" if the case makes no sense in float32
+	Formula    bool     `json:"-"`          // the operation is computed by several others; Name is formula/Op/variant then
 }
 
 // Array is an array of any number of dimensions.
@@ -139,7 +140,9 @@ func (a Attrs) Rows(name string) [][]*int {
 	return out
 }
 
-// Load returns all cases, in the order of the files' names and of the cases in them.
+// Load returns all cases, in the order of the files' names and of the cases in them. Behind a case whose operation is
+// also a formula of others stands the same case as a formula. Each call reads the files anew, and its cases are the
+// caller's.
 func Load() ([]Case, error) {
 	names, err := fs.Glob(files, "testdata/*.json.gz")
 	if err != nil {
@@ -151,9 +154,39 @@ func Load() ([]Case, error) {
 		if err != nil {
 			return nil, fmt.Errorf("golden: %s: %w", name, err)
 		}
-		all = append(all, list...)
+		for _, c := range list {
+			if _, known := operations[c.Op]; !known {
+				return nil, fmt.Errorf("golden: %s: nothing computes %s", name, c.Op)
+			}
+			all = append(all, c)
+			if formulas[c.Op] != nil {
+				c.Name, c.Formula = "formula/"+c.Name, true
+				all = append(all, c)
+			}
+		}
 	}
 	return all, nil
+}
+
+// Sample returns a part of the cases that has each operation: of every so many of an operation one, the third, and its
+// last one if it has fewer.
+func Sample(cases []Case, every int) []Case {
+	total, count := map[string]int{}, map[string]int{}
+	for _, c := range cases {
+		if !c.Formula {
+			total[c.Op]++
+		}
+	}
+	var some []Case
+	for _, c := range cases {
+		if !c.Formula {
+			count[c.Op]++
+		}
+		if count[c.Op]%every == min(3, total[c.Op])%every {
+			some = append(some, c)
+		}
+	}
+	return some
 }
 
 func load(name string) (list []Case, err error) {

@@ -2,12 +2,12 @@
 
 How to run it, on Debian 12 with python3-torch (PyTorch 1.13.1) and python3-numpy:
 
-    /usr/bin/python3 tests/golden/golden.py
+    /usr/bin/python3 internal/verify/golden/golden.py
 
 It writes testdata/*.json.gz beside itself, the same bytes at every run on one kind of processor, and
 prints how much that is. Names of operations after it write only the files that have these:
 
-    /usr/bin/python3 tests/golden/golden.py matmul einsum
+    /usr/bin/python3 internal/verify/golden/golden.py matmul einsum
 
 A file is a list of cases, each on a line:
 

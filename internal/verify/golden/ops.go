@@ -8,7 +8,7 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// T is short for a tensor.
+// T is short for a tensor of package tensor.
 type T = tensor.Tensor
 
 // call computes the outputs of a case from its inputs.

@@ -78,6 +78,7 @@ var floors = []floor{
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
 	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
+	{"internal/verify/rates", []string{"runtime", "runtime/profile", "kernels", "source", "quant", "tensor", "nn", "ann"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
 	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},

@@ -187,8 +187,9 @@ func (s *Stream) waited(name string, start int64, err error) {
 // launchEvent describes a launch of k that ran as the driver's kernel.
 func (s *Stream) launchEvent(k *Kernel, g *Grid) profile.Event {
 	flops, bytes := s.workOf(k, g)
+	info := s.spec.Kernel.Info()
 	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: flops, Bytes: bytes,
-		Detail: s.spec.Kernel.Info().Implementation}
+		Registers: info.Registers, SpillBytes: info.SpillBytes, LocalBytes: info.LocalBytes, Detail: info.Implementation}
 }
 
 // workOf returns the work of the launch that is packed: what the grid states or, if that is nothing, what the program's family knows.

@@ -57,6 +57,10 @@ type Event struct {
 	Items, Group [3]int // of a launch
 	// Flops and Bytes are the work: operations, and bytes read and written, each counted once. Both 0: unknown.
 	Flops, Bytes float64
+	// What the compiler says that the kernel of a launch needs, as in driver.KernelInfo: registers of an item, and bytes that are not in registers of an
+	// item and of local memory of a group, without what the launch adds. 0: unknown, or none.
+	Registers              int
+	SpillBytes, LocalBytes int64
 
 	Detail string // anything else worth reading
 	Err    error  // why it failed

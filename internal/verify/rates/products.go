@@ -1,0 +1,77 @@
+package rates
+
+// Products of matrices, by what the device prefers and by the portable text.
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+)
+
+func products(s sizes) (list []job) {
+	n := s.gemm
+	for _, implementation := range []struct {
+		name string
+		is   runtime.Implementation
+	}{{"", runtime.Fastest}, {" portable", runtime.Portable}} {
+		for _, t := range []struct {
+			runtime.Type
+			roof roofKind
+		}{{runtime.F32, fullRoof}, {runtime.F16, noRoof}, {runtime.BF16, noRoof}} { // of 16 bits, matrix units may multiply
+			cube := float64(n) * float64(n) * float64(n)
+			list = append(list, job{area: "products", name: fmt.Sprintf("gemm %s %d%s", t.Type, n, implementation.name), unit: gigaflops,
+				flops: 2 * cube, bytes: 3 * float64(t.Size()) * float64(n) * float64(n), roof: t.roof,
+				call: "gemm", args: map[string]any{"n": n, "type": t.Type.String()},
+				setUp: func(ctx context.Context, p *place) (*work, error) { return p.gemm(ctx, t.Type, n, implementation.is) }})
+		}
+	}
+	return list
+}
+
+// gemm multiplies two square matrices.
+func (p *place) gemm(ctx context.Context, t runtime.Type, n int, which runtime.Implementation) (*work, error) {
+	k, err := p.kernel(ctx, "gemm", "gemm", which, source.Define{Name: "T", Value: t.String()})
+	if err != nil {
+		return nil, err
+	}
+	grid, err := gridOf(k, n, n)
+	if err != nil {
+		return nil, err
+	}
+	var m [3]*runtime.Buffer
+	for i := range m {
+		if m[i], err = p.buffer(ctx, t, n*n); err != nil {
+			return nil, err
+		}
+	}
+	stream, u := p.dev.Stream(), uint32(n)
+	return &work{stream: stream, run: func(context.Context) error {
+		if t == runtime.F64 {
+			return stream.Launch(k, grid, u, u, u, 1.0, m[0], u, m[1], u, 0.0, m[2], u)
+		}
+		return stream.Launch(k, grid, u, u, u, float32(1), m[0], u, m[1], u, float32(0), m[2], u)
+	}}, nil
+}
+
+// kernel returns a kernel of the catalog.
+func (p *place) kernel(ctx context.Context, family, name string, which runtime.Implementation, defines ...source.Define) (*runtime.Kernel, error) {
+	unit, err := kernels.Unit(family, p.dev.Features(), defines...)
+	if err != nil {
+		return nil, err
+	}
+	program, err := p.dev.Program(ctx, unit, runtime.ProgramOptions{Implementation: which})
+	if err != nil {
+		return nil, err
+	}
+	p.keep(program)
+	return program.Kernel(name)
+}
+
+// gridOf returns the grid of a kernel of the catalog for results of these sizes.
+func gridOf(k *runtime.Kernel, sizes ...int) (runtime.Grid, error) {
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	return runtime.Grid{Items: items, Group: group}, err
+}

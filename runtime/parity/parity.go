@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -328,8 +329,8 @@ func closeSubjects(subjects []*subject) {
 	}
 }
 
-// builders is the number of programs that are built at once: compilers are processes.
-const builders = 2
+// builders is the number of programs that are built at once: compilers are processes, or use one processor.
+var builders = max(2, goruntime.GOMAXPROCS(0))
 
 // build builds every program that the cases need, several at once. Errors are kept for the verdicts
 // of the cases.

@@ -1,0 +1,115 @@
+package verify
+
+// The logs of the steps, and the one archive of them.
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// archive holds what the processes of all steps wrote.
+type archive struct{ logs []*stepLog }
+
+// stepLog is what the processes of one step wrote: to the standard error, and their records. It may be used from any goroutine.
+type stepLog struct {
+	name    string
+	mu      sync.Mutex
+	words   clipped
+	records clipped
+}
+
+func (a *archive) log(name string) *stepLog {
+	l := &stepLog{name: name, words: clipped{most: 512 << 10}, records: clipped{most: 2 << 20}}
+	a.logs = append(a.logs, l)
+	return l
+}
+
+// Write takes a part of the standard error.
+func (l *stepLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.words.add(b)
+	return len(b), nil
+}
+
+// record takes a record.
+func (l *stepLog) record(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.records.add(append(line, '\n'))
+}
+
+// lastWords are the last lines of the standard error.
+func (l *stepLog) lastWords() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const lines, most = 15, 3000
+	text := strings.ToValidUTF8(strings.TrimSpace(string(l.words.end())), "?")
+	all := strings.Split(text[max(0, len(text)-most):], "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// clipped keeps the first and the last half of what is more than most bytes.
+type clipped struct {
+	most       int
+	head, tail []byte
+	lost       bool
+}
+
+func (c *clipped) add(b []byte) {
+	n := min(len(b), c.most/2-len(c.head))
+	c.head = append(c.head, b[:n]...)
+	c.tail = append(c.tail, b[n:]...)
+	if len(c.tail) > c.most { // seldom, so that the copying costs little
+		c.tail, c.lost = append([]byte(nil), c.tail[len(c.tail)-c.most/2:]...), true
+	}
+}
+
+// end is the last part.
+func (c *clipped) end() []byte {
+	if len(c.tail) > 0 {
+		return c.tail
+	}
+	return c.head
+}
+
+func (c *clipped) bytes() []byte {
+	all := append([]byte(nil), c.head...)
+	if c.lost {
+		all = append(all, "\n[...]\n"...)
+	}
+	return append(all, c.tail...)
+}
+
+// write writes the logs as a tar file compressed by gzip: for each step STEP.log and STEP.jsonl.
+func (a *archive) write(w io.Writer) error {
+	z := gzip.NewWriter(w)
+	t := tar.NewWriter(z)
+	for _, l := range a.logs {
+		l.mu.Lock()
+		words, records := l.words.bytes(), l.records.bytes()
+		l.mu.Unlock()
+		for _, f := range []struct {
+			ending string
+			data   []byte
+		}{{".log", words}, {".jsonl", records}} {
+			if len(f.data) == 0 {
+				continue
+			}
+			if err := t.WriteHeader(&tar.Header{Name: l.name + f.ending, Mode: 0o644, Size: int64(len(f.data)), ModTime: time.Now()}); err != nil {
+				return err
+			}
+			if _, err := t.Write(f.data); err != nil {
+				return err
+			}
+		}
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return z.Close()
+}

@@ -1,0 +1,89 @@
+package verify
+
+// The step that describes the device and the machine.
+
+import (
+	"context"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// stepDevice opens the device, copies there and back, and tells what is known.
+func stepDevice(ctx context.Context, e *Env) error {
+	dev, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	info := dev.Info()
+	about := About{Info: info, System: goruntime.GOOS + " " + goruntime.GOARCH, Processor: processor(), Cores: goruntime.NumCPU()}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		about.System += " " + strings.TrimSpace(string(release))
+	}
+	probes, err := e.session.Discover(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range probes {
+		if p.Backend != info.Backend {
+			continue
+		}
+		e.fact("driver", "%s", p.DriverVersion)
+		e.fact("runtime", "%s", p.RuntimeVersion)
+		e.fact("compiler", "%s", p.CompilerVersion)
+		for _, line := range p.Tried {
+			e.fact("looked for", "%s", line)
+		}
+	}
+	e.out.put(record{About: &about})
+	e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
+	e.fact("threads of Go", "%d", goruntime.GOMAXPROCS(0))
+	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) }); err != nil {
+		return err
+	}
+	if e.tools.Doctor != nil {
+		if err := e.check(ctx, "doctor", func(ctx context.Context) error { return e.tools.Doctor(ctx, os.Stderr) }); err != nil {
+			return err
+		}
+	}
+	return dev.Close()
+}
+
+// there copies numbers to the device and back.
+func there(ctx context.Context, dev *runtime.Device) error {
+	data := make([]uint32, 100_003)
+	for i := range data {
+		data[i] = uint32(i) * 2654435761
+	}
+	b, err := runtime.Upload(ctx, dev, data)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	back := make([]uint32, len(data))
+	if err := runtime.Read(ctx, b, back); err != nil {
+		return err
+	}
+	if !slices.Equal(data, back) {
+		return fmt.Errorf("%d numbers are not the same after a copy there and back", len(data))
+	}
+	return nil
+}
+
+// processor names the machine's processor.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return goruntime.GOARCH
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return goruntime.GOARCH
+}

@@ -1,0 +1,209 @@
+package verify
+
+// What a step works with.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// Env is what a step is given in its process. It is used by one goroutine at a time.
+type Env struct {
+	Device string // as it was named
+	Quick  bool   // less of everything: the device is a CPU, or simulated
+
+	session *runtime.Session
+	tools   Tools
+	job     job
+	done    map[string]bool
+	out     *writer
+}
+
+// Tools are what the program around gives to the steps.
+type Tools struct {
+	// Doctor writes what is known of the machine. Its error is a failed check. May be nil.
+	Doctor func(ctx context.Context, w io.Writer) error
+	// Self is the command line of a process that calls Child, for steps that run parts of
+	// themselves under a vendor's tool.
+	Self []string
+}
+
+// skip is the error of a check that does not apply, with the reason.
+type skip string
+
+func (s skip) Error() string { return string(s) }
+
+// skipf returns the error of a check, or of a whole step, that does not apply.
+func skipf(format string, args ...any) error { return skip(fmt.Sprintf(format, args...)) }
+
+// errLost ends a process whose device cannot be used any more.
+var errLost = errors.New("the device was lost")
+
+// open opens the device. The session closes it at the end.
+func (e *Env) open(ctx context.Context) (*runtime.Device, error) {
+	return e.session.Open(ctx, e.Device)
+}
+
+// wanted reports whether a check is still to be made: no earlier process of the step has begun it.
+func (e *Env) wanted(name string) bool { return !e.done[name] }
+
+// doing tells what begins, so that it can be named if the process does not survive it.
+func (e *Env) doing(name string) { e.out.put(record{Doing: name}) }
+
+// fact tells something that was read.
+func (e *Env) fact(name, format string, args ...any) {
+	if value := fmt.Sprintf(format, args...); value != "" {
+		e.out.put(record{Fact: &Fact{name, value}})
+	}
+}
+
+// check makes one check, unless an earlier process has begun it. f returns nil if the device passes, a skip if it
+// cannot be asked, and any other error if it fails. A panic is a failure. The error of check says that the step has to end: the time is over, or the
+// device is lost.
+func (e *Env) check(ctx context.Context, name string, f func(context.Context) error) error {
+	if !e.wanted(name) {
+		return ctx.Err()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	e.doing(name)
+	start := time.Now()
+	err := caught(ctx, f)
+	return e.verdict(ctx, name, time.Since(start), err)
+}
+
+// verdict tells the outcome of a check that has been made.
+func (e *Env) verdict(ctx context.Context, name string, took time.Duration, err error) error {
+	c := Check{Name: name, Verdict: Pass, Seconds: took.Seconds()}
+	var s skip
+	switch {
+	case err == nil:
+	case ctx.Err() != nil: // it was interrupted, which is no fault of the device
+		return ctx.Err()
+	case errors.As(err, &s):
+		c.Verdict, c.Reason = Skip, string(s)
+	default:
+		c.Verdict, c.Reason = Fail, reason(err)
+	}
+	e.out.put(record{Check: &c})
+	if errors.Is(err, runtime.ErrDeviceLost) {
+		return errLost
+	}
+	return ctx.Err()
+}
+
+// caught calls f and turns a panic into an error.
+func caught(ctx context.Context, f func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f(ctx)
+}
+
+// longest is the number of bytes of a reason that are kept; logs of compilers can be very long.
+const longest = 8 << 10
+
+// reason is the text of an error, with the log of a compiler.
+func reason(err error) string {
+	text := err.Error()
+	if b, ok := errors.AsType[*runtime.BuildError](err); ok && !strings.Contains(text, b.Log) {
+		text += "\n" + b.Log
+	}
+	if help := runtime.Remedy(err); help != "" && !strings.Contains(text, help) {
+		text += "\nwhat helps: " + help
+	}
+	return shorten(text, longest)
+}
+
+// shorten keeps the beginning and the end of a long text.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const gap = "\n[...]\n"
+	head := (most - len(gap)) * 2 / 3
+	return strings.ToValidUTF8(text[:head]+gap+text[len(text)-(most-len(gap)-head):], "?")
+}
+
+// Child does what a parent asks for: it reads its job from in, and writes records to out. It returns the exit status of the
+// process. When in ends, the parent is gone, and the process ends at once.
+func Child(ctx context.Context, in io.Reader, out io.Writer, tools Tools) int {
+	w := newWriter(out)
+	j, err := readJob(in)
+	if err != nil {
+		w.put(record{End: &end{Broken, err.Error()}})
+		return 1
+	}
+	go endWith(in)
+	return child(ctx, j, w, tools)
+}
+
+// Once does the job that a step has put on the command line of a process, under a profiler.
+func Once(ctx context.Context, text string, out io.Writer, tools Tools) int {
+	var j job
+	w := newWriter(out)
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		w.put(record{End: &end{Broken, err.Error()}})
+		return 1
+	}
+	return child(ctx, j, w, tools)
+}
+
+// child does a job.
+func child(ctx context.Context, j job, w *writer, tools Tools) int {
+	list := append(Steps(), Step{Name: onceStep, run: func(ctx context.Context, e *Env) error { return e.once(ctx) }})
+	at := slices.IndexFunc(list, func(s Step) bool { return s.Name == j.Step })
+	if at < 0 {
+		w.put(record{End: &end{Broken, "there is no step " + j.Step}})
+		return 1
+	}
+	e := &Env{Device: j.Device, Quick: j.Quick, tools: tools, job: j, done: map[string]bool{}, out: w}
+	for _, name := range j.Done {
+		e.done[name] = true
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(j.Seconds*float64(time.Second)))
+	defer cancel()
+	w.put(record{End: e.run(ctx, list[at])})
+	return 0
+}
+
+// run does a step and says how it ended.
+func (e *Env) run(ctx context.Context, s Step) *end {
+	session, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+	if err != nil {
+		return &end{Broken, err.Error()}
+	}
+	e.session = session
+	err = caught(ctx, func(ctx context.Context) error { return s.run(ctx, e) })
+	var absent skip
+	switch {
+	case errors.Is(err, errLost):
+		return &end{Lost, err.Error()} // nothing of the device can be closed
+	case ctx.Err() != nil:
+		return &end{Cut, "its time was over"}
+	case errors.As(err, &absent):
+		return &end{Absent, string(absent)}
+	case errors.Is(err, runtime.ErrDeviceLost):
+		return &end{Lost, reason(err)}
+	case errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend):
+		return &end{NoDevice, reason(err)}
+	case err != nil:
+		return &end{Broken, reason(err)}
+	}
+	if err := session.Close(); err != nil {
+		return &end{Broken, reason(err)}
+	}
+	return &end{Done, ""}
+}

@@ -1,0 +1,128 @@
+package verify
+
+// The steps that run kernels of the catalog beside the reference.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
+)
+
+// firsts are kernels with which a device shows that it works at all: element by element, a reduction, local memory, barriers, a
+// function, and many registers.
+var firsts = []string{"saxpy", "reduce", "transpose", "softmax", "gemm"}
+
+// stepFirst runs one case of each.
+func stepFirst(ctx context.Context, e *Env) error {
+	for _, id := range firsts {
+		f, ok := kernels.Find(id)
+		if !ok {
+			return fmt.Errorf("there is no family %s", id)
+		}
+		best := representative(f)
+		seen := false
+		if err := e.cases(ctx, f, func(c *kernels.Case) bool {
+			mine := !seen && c.DType == "f32" && best[kind(c)] == caseName(c)
+			seen = seen || mine
+			return mine
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stepCatalog runs one case of each kernel and type.
+func stepCatalog(ctx context.Context, e *Env) error {
+	return e.catalog(ctx, func(f *kernels.Family) func(*kernels.Case) bool {
+		best := representative(f)
+		return func(c *kernels.Case) bool { return best[kind(c)] == caseName(c) }
+	})
+}
+
+// stepParity runs the others.
+func stepParity(ctx context.Context, e *Env) error {
+	return e.catalog(ctx, func(f *kernels.Family) func(*kernels.Case) bool {
+		best := representative(f)
+		return func(c *kernels.Case) bool { return best[kind(c)] != caseName(c) }
+	})
+}
+
+// catalog runs chosen cases of all families.
+func (e *Env) catalog(ctx context.Context, choose func(*kernels.Family) func(*kernels.Case) bool) error {
+	for _, f := range kernels.Families() {
+		if err := e.cases(ctx, f, choose(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kind is what the catalog has one representative case of.
+func kind(c *kernels.Case) string { return fmt.Sprint(c.Kernel, c.DType, c.Defines) }
+
+// caseName names a case as the results of parity do.
+func caseName(c *kernels.Case) string {
+	return c.Family + "/" + c.Kernel + " " + c.DType + " " + c.Shape
+}
+
+// buildName names the compilation of the programs of a family for a type.
+func buildName(family, dtype string) string { return "compile " + family + " " + dtype }
+
+// enough is the number of elements above which a case says nothing new, and takes long on the reference.
+const enough = 1 << 16
+
+// representative returns the name of the case of each kernel and type that shows the most: the largest that is not too large.
+func representative(f *kernels.Family) map[string]string {
+	names, sizes := map[string]string{}, map[string]int{}
+	for _, c := range kernels.Cases(f.ID) {
+		n := 0
+		for _, a := range c.Args {
+			n += a.Len
+		}
+		k := kind(&c)
+		old, ok := sizes[k]
+		if !ok || (n <= enough) != (old <= enough) && n <= enough || n <= enough && n > old || old > enough && n < old {
+			names[k], sizes[k] = caseName(&c), n
+		}
+	}
+	return names
+}
+
+// cases runs those cases of a family that keep chooses.
+func (e *Env) cases(ctx context.Context, f *kernels.Family, keep func(*kernels.Case) bool) error {
+	start, lost := time.Now(), false
+	opt := parity.Options{Session: e.session, Devices: []string{e.Device}, Kernels: []string{f.ID},
+		Keep: func(c *kernels.Case) bool {
+			return keep(c) && e.wanted(caseName(c)) && e.wanted(buildName(c.Family, c.DType))
+		},
+		Before: func(next parity.Result) {
+			start = time.Now()
+			if next.Verdict == parity.Build {
+				e.doing(buildName(next.Kernel, next.DType))
+			} else {
+				e.doing(next.Kernel + " " + next.DType + " " + next.Shape)
+			}
+		},
+		Progress: func(_, _ int, last parity.Result) {
+			name := last.Kernel + " " + last.DType + " " + last.Shape
+			if _, form, found := strings.Cut(last.Device, " ("); found {
+				name += " (" + form
+			}
+			c := Check{Name: name, Verdict: last.Verdict, Reason: last.Reason, Seconds: time.Since(start).Seconds()}
+			e.out.put(record{Check: &c})
+			lost = lost || strings.Contains(last.Reason, runtime.ErrDeviceLost.Error())
+		}}
+	if _, err := parity.Run(ctx, opt); err != nil {
+		return err
+	}
+	if lost {
+		return errLost
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package verify
+
+// One process of a step.
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// process runs the processes of a step, one at a time.
+type process struct {
+	*runner
+	step   Step
+	res    *Result
+	number int
+	all    int
+	end    time.Time
+	log    *stepLog
+	over   []string // checks that need not be made again: they are over, or ended a process
+	doing  string   // the check that is under way
+	told   *end     // the last record
+}
+
+// grace is the part of its time in which a process that was told to stop may finish what it does.
+func grace(d time.Duration) time.Duration { return min(max(d/8, time.Second), 4*time.Second) }
+
+// run starts a process, and returns how it ended. When run returns, it and all that it started are gone.
+func (p *process) run(ctx context.Context) end {
+	p.told, p.doing = nil, ""
+	limit := time.Until(p.end)
+	cmd := p.opt.Command()
+	ownGroup(cmd)
+	if p.cache != "" {
+		cmd.Env = append(cmd.Environ(), "CONCORD_CACHE_DIR="+p.cache)
+	}
+	cmd.Stderr = p.log
+	cmd.WaitDelay = time.Second // a process that was started by it may hold its outputs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return end{Broken, err.Error()}
+	}
+	defer in.Close()
+	out, far, err := os.Pipe()
+	if err != nil {
+		return end{Broken, err.Error()}
+	}
+	defer out.Close()
+	cmd.Stdout = far
+	err = cmd.Start()
+	far.Close()
+	if err != nil {
+		return end{Broken, fmt.Sprintf("start a process: %v", err)}
+	}
+	lines := make(chan []byte)
+	go read(out, lines)
+	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over, Quick: p.quick}
+	_ = json.NewEncoder(in).Encode(j) // a process that does not read it has ended, as is seen below
+	killed := p.watch(ctx, lines, limit)
+	_ = out.SetReadDeadline(time.Now()) // ends read, if a process outside of the group holds the other end
+	if killed != "" {
+		killGroup(cmd)
+	}
+	waited := cmd.Wait()
+	killGroup(cmd) // what it started and left
+	for range lines {
+	}
+	return p.how(ctx, killed, waited)
+}
+
+// how says how a process ended.
+func (p *process) how(ctx context.Context, killed string, waited error) end {
+	switch {
+	case p.told != nil:
+		return *p.told
+	case ctx.Err() != nil:
+		return end{Cut, "interrupted"}
+	case killed != "":
+		return end{Hung, killed + during(p.doing)}
+	case waited != nil:
+		return end{Crashed, "its process ended: " + waited.Error() + during(p.doing)}
+	}
+	return end{Crashed, "its process ended without a word" + during(p.doing)}
+}
+
+func during(check string) string {
+	if check == "" {
+		return ""
+	}
+	return ", during " + check
+}
+
+// watch takes the records until the process has no more to say, or has to be killed; it then returns why.
+func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Duration) (killed string) {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	quiet := max(limit/2, 4*least)
+	if p.step.Quiet {
+		quiet = limit + time.Second
+	}
+	still := time.NewTimer(quiet)
+	defer still.Stop()
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return ""
+			}
+			still.Reset(quiet)
+			p.take(line)
+		case <-over.C:
+			return "it did not end in its time"
+		case <-still.C:
+			return fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds())
+		case <-ctx.Done():
+			return "interrupted"
+		}
+	}
+}
+
+// longestLine bounds a record.
+const longestLine = 1 << 20
+
+// read sends the lines of a process.
+func read(out io.Reader, lines chan<- []byte) {
+	defer close(lines)
+	s := bufio.NewScanner(out)
+	s.Buffer(nil, longestLine)
+	for s.Scan() {
+		lines <- append([]byte(nil), s.Bytes()...)
+	}
+}
+
+// take notes a record.
+func (p *process) take(line []byte) {
+	p.log.record(line)
+	var r record
+	if json.Unmarshal(line, &r) != nil {
+		return // what a driver writes to the standard output is in the log
+	}
+	p.res.take(r)
+	switch {
+	case r.Doing != "":
+		p.doing = r.Doing
+		p.tell(r.Doing, false)
+	case r.Check != nil:
+		p.doing, p.over = "", append(p.over, r.Check.Name)
+	case r.Rate != nil:
+		p.doing, p.over = "", append(p.over, r.Rate.Name)
+	case r.About != nil:
+		p.report.About = r.About
+	case r.End != nil:
+		p.told = r.End
+	}
+	if time.Since(p.written) > time.Second {
+		_ = p.write() // the write after the step reports its error
+	}
+}
+
+// tell reports progress.
+func (p *process) tell(doing string, ended bool) {
+	if p.opt.Progress != nil {
+		p.opt.Progress(Progress{Result: p.res, Number: p.number, Steps: p.all, Doing: doing, Ended: ended, Elapsed: time.Since(p.start), Limit: p.opt.Limit})
+	}
+}
+
+// readJob reads the line that a process is given. It reads no byte more.
+func readJob(in io.Reader) (j job, err error) {
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if _, err := io.ReadFull(in, b); err != nil {
+			return j, fmt.Errorf("read the job: %w", err)
+		}
+		if b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	return j, json.Unmarshal(line, &j)
+}
+
+// endWith ends this process and all that it has started when in ends.
+func endWith(in io.Reader) {
+	_, _ = io.Copy(io.Discard, in)
+	endGroup()
+}

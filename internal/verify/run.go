@@ -1,0 +1,244 @@
+package verify
+
+// The parent: one process after the other, and the report after each.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Options are those of a run.
+type Options struct {
+	Device  string
+	Dir     string        // for the report; it is made if it is not there
+	Limit   time.Duration // of the whole run; 0 is Full for a card, and half of it for others
+	Only    []string      // steps, beside the first, which describes the device; none: all
+	Failed  bool          // the steps that the report in Dir calls failed, cut off or not run
+	HTML    string        // a file for the page; "": none
+	Program string        // the version of the program, for the report
+	// Command returns a process that calls Child with its standard input and output.
+	Command func() *exec.Cmd
+	// Progress is called when a check begins, and when a step begins and ends. May be nil.
+	Progress func(Progress)
+}
+
+// Progress says where a run is.
+type Progress struct {
+	Result         *Result // of the step that is under way or has just ended
+	Number         int     // of the step, from 1
+	Steps          int
+	Doing          string // the check that is under way; "": none
+	Ended          bool   // the step has
+	Elapsed, Limit time.Duration
+}
+
+// ErrUsage is the error of options that make no sense: an unknown step, a report of another device.
+var ErrUsage = errors.New("verify: wrong options")
+
+// ErrNothing is the error of a run for which no step is left.
+var ErrNothing = errors.New("verify: nothing to do")
+
+// runner is a run in progress.
+type runner struct {
+	opt     Options
+	start   time.Time
+	clock   *clock
+	report  *Report
+	logs    *archive
+	written time.Time // when the report was written last
+	cache   string
+	quick   bool // the device is no card: less of everything
+}
+
+// Run runs the plan, or a part of it, and writes the report. A device that fails is a report with OK
+// false, not an error: errors are mistakes in the options, a folder that cannot be written, and a context that is done, which ends
+// the step that is under way. What was shown by then is in the report. It blocks until the end of the limit at most, plus a second or two.
+func Run(ctx context.Context, opt Options) (*Report, error) {
+	usual := opt.Limit <= 0
+	if usual {
+		opt.Limit = Full
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
+		return nil, err
+	}
+	old, err := previous(opt)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Failed {
+		opt.Only = old.open()
+		if len(opt.Only) == 0 {
+			return nil, fmt.Errorf("%w: every step of %s passed", ErrNothing, filepath.Join(opt.Dir, jsonFile))
+		}
+	}
+	list, err := choose(opt.Only)
+	if err != nil {
+		return nil, err
+	}
+	r := &runner{opt: opt, start: time.Now(), logs: &archive{}}
+	r.clock = newClock(r.start, opt.Limit, list)
+	r.report = &Report{Schema: schema, Program: opt.Program, Device: opt.Device, Started: r.start, Limit: opt.Limit.Seconds()}
+	r.fill(list, old)
+	// A cache of its own: a kernel that was compiled before would hide that the compiler is not there. It stays out of the
+	// folder of the report. Where a process was killed, the next run of the system's cleaner removes it.
+	if os.Getenv("CONCORD_CACHE_DIR") == "" {
+		if r.cache, err = os.MkdirTemp("", "concord-verify-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(r.cache)
+	}
+	if err := r.write(); err != nil {
+		return nil, err
+	}
+	for i, s := range list {
+		if err = r.step(ctx, i+1, len(list), s); err != nil || ctx.Err() != nil {
+			break
+		}
+		if r.result(s).State == NoDevice { // no other step can do anything
+			r.giveUp("the device does not open: see the step " + s.Name)
+			break
+		}
+		if about := r.report.About; i == 0 && about != nil && !about.Info.IsGPU() {
+			if r.quick = true; usual {
+				r.opt.Limit = Full / 2
+				r.report.Limit = r.opt.Limit.Seconds()
+				r.clock = newClock(r.start, r.opt.Limit, list)
+			}
+		}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		r.giveUp(err.Error())
+	}
+	r.report.Over = err == nil
+	return r.report, errors.Join(err, r.write())
+}
+
+// previous reads the report that is in the folder, if there is one of the same device.
+func previous(opt Options) (*Report, error) {
+	path := filepath.Join(opt.Dir, jsonFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) && !opt.Failed {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var old Report
+	err = json.Unmarshal(text, &old)
+	if err == nil && old.Schema != schema {
+		err = errors.New("it is no report of concord verify")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if old.Device != opt.Device {
+		if opt.Failed {
+			return nil, fmt.Errorf("%w: %s is a report of %s, not of %s", ErrUsage, path, old.Device, opt.Device)
+		}
+		return nil, nil
+	}
+	return &old, nil
+}
+
+// open lists the steps that have still to be shown.
+func (r *Report) open() (names []string) {
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Open() {
+			names = append(names, s.Step)
+		}
+	}
+	return names
+}
+
+// fill puts the steps into the report, those of this run as not run yet. If a part of the plan runs, what an earlier run
+// in the same folder showed of the others stays.
+func (r *runner) fill(list []Step, old *Report) {
+	mine := map[string]bool{}
+	for _, s := range list {
+		mine[s.Name] = true
+	}
+	for _, s := range steps {
+		res := Result{Step: s.Name, Title: s.Title, Area: s.Area, State: NotRun, Reason: "not begun"}
+		if !mine[s.Name] {
+			at := -1
+			if old != nil {
+				at = old.at(s.Name)
+			}
+			if at < 0 || old.Steps[at].State == NotRun {
+				continue
+			}
+			res = old.Steps[at]
+			res.Earlier = true
+			if r.report.About == nil {
+				r.report.About = old.About
+			}
+		}
+		r.report.Steps = append(r.report.Steps, res)
+	}
+}
+
+// at returns the place of a step's result, or -1.
+func (r *Report) at(name string) int {
+	for i := range r.Steps {
+		if r.Steps[i].Step == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *runner) result(s Step) *Result { return &r.report.Steps[r.report.at(s.Name)] }
+
+// giveUp gives the steps that were not begun a reason.
+func (r *runner) giveUp(why string) {
+	for i := range r.report.Steps {
+		if s := &r.report.Steps[i]; s.State == NotRun && !s.Earlier {
+			s.Reason = why
+		}
+	}
+}
+
+// mostProcesses bounds how often a step begins anew. One that ends at once would otherwise spend its budget on starting.
+const mostProcesses = 25
+
+// step runs one step, with as many processes as it takes. Its error is that of writing the report.
+func (r *runner) step(ctx context.Context, number, all int, s Step) error {
+	res := r.result(s)
+	budget := r.clock.budget(time.Now(), s)
+	if budget == 0 {
+		res.Reason = "no time was left"
+		return r.write()
+	}
+	res.Begun, res.Budget, res.Reason = time.Now(), budget.Seconds(), ""
+	p := &process{runner: r, step: s, res: res, number: number, all: all, end: res.Begun.Add(budget), log: r.logs.log(s.Name)}
+	p.tell("", false)
+	for n := 0; n < mostProcesses; n++ {
+		how := p.run(ctx)
+		res.State, res.Reason = how.State, how.Reason
+		unfinished := how.State == Hung || how.State == Crashed || how.State == Lost
+		if unfinished {
+			res.Endings = append(res.Endings, Ending{how.State, p.doing, p.log.lastWords()})
+		}
+		// Another process begins behind the check that ended this one. Where there was none, it would end in the same way.
+		if !unfinished || ctx.Err() != nil || p.doing == "" && how.State != Lost || time.Until(p.end) < least {
+			break
+		}
+		p.over = append(p.over, p.doing)
+	}
+	if ctx.Err() != nil && res.State != Done {
+		res.State, res.Reason = Cut, "interrupted"
+	}
+	res.Seconds = time.Since(res.Begun).Seconds()
+	r.clock.used(budget, time.Since(res.Begun))
+	p.tell("", true)
+	return r.write()
+}

@@ -1,0 +1,138 @@
+package verify
+
+// The step that runs kernels under NVIDIA's compute-sanitizer.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// sanitizers are the tools of compute-sanitizer that run, the one that finds more first.
+var sanitizers = []string{"memcheck", "racecheck"}
+
+// stepSanitizer runs the step catalog under each tool. It takes many times as long as without, so that
+// what fits in the time is a part; cases come in the order of the catalog.
+func stepSanitizer(ctx context.Context, e *Env) error {
+	dev, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	backend := strings.TrimPrefix(dev.Info().Backend, "sim-")
+	if err := dev.Close(); err != nil {
+		return err
+	}
+	if backend != "cuda" {
+		return skipf("compute-sanitizer checks CUDA devices only")
+	}
+	program := tool("compute-sanitizer", "/usr/local/cuda*/bin/compute-sanitizer")
+	if program == "" {
+		return skipf("compute-sanitizer is not on this machine")
+	}
+	e.fact("compute-sanitizer", "%s", program)
+	for i, name := range sanitizers {
+		share := time.Minute
+		if deadline, ok := ctx.Deadline(); ok {
+			share = time.Until(deadline) / time.Duration(len(sanitizers)-i)
+		}
+		if err := e.check(ctx, name, func(ctx context.Context) error { return e.sanitize(ctx, program, name, share) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tool finds a program on the PATH or by patterns, the last match of one, which has the highest version. It returns "" if there is none.
+func tool(name string, patterns ...string) string {
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(pattern) // the patterns are well formed
+		if len(found) > 0 {
+			return found[len(found)-1]
+		}
+	}
+	return ""
+}
+
+// summary is the last line of a tool.
+var summary = regexp.MustCompile(`(?m)^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECHECK SUMMARY: (\d+) hazards? displayed.*)$`)
+
+// sanitize runs one tool for a time. The process under it reports its own checks, of which only the number counts here: other steps
+// judge their results.
+func (e *Env) sanitize(ctx context.Context, program, name string, share time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, share)
+	defer stop()
+	args := append([]string{"--tool", name, "--error-exitcode", "9", "--print-limit", "20"}, e.tools.Self...)
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.WaitDelay = time.Second
+	var words bytes.Buffer
+	cmd.Stderr = &words
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return skipf("%s does not start: %v", program, err)
+	}
+	// The process stops in time for the tool to sum up.
+	line := job{Step: "catalog", Device: e.Device, Seconds: max((share - 4*time.Second).Seconds(), 1), Quick: true}
+	if err := json.NewEncoder(in).Encode(line); err != nil {
+		return err
+	}
+	cases, told := underTool(out)
+	words.WriteString(told)
+	err = cmd.Wait()
+	text := words.String()
+	e.fact(name, "%d cases ran under it in %.0f s", cases, share.Seconds())
+	found := summary.FindStringSubmatch(text)
+	switch {
+	case found == nil && ctx.Err() != nil:
+		return skipf("it had not summed up after %.0f s and %d cases", share.Seconds(), cases)
+	case found == nil:
+		return skipf("it does not work here (%v): %s", err, lastLines(text, 6))
+	case found[1]+found[2] != "0":
+		return fmt.Errorf("%s found %s in %d cases:\n%s", name, found[0], cases, text)
+	case cases == 0:
+		return fmt.Errorf("no case ran under it (%v): %s", err, lastLines(text, 6))
+	}
+	return nil
+}
+
+// underTool counts the checks that passed, and returns the lines that are no records: the tool's.
+func underTool(out io.Reader) (cases int, words string) {
+	var rest strings.Builder
+	s := bufio.NewScanner(out)
+	s.Buffer(nil, longestLine)
+	for s.Scan() {
+		var r record
+		switch err := json.Unmarshal(s.Bytes(), &r); {
+		case err != nil:
+			rest.Write(s.Bytes())
+			rest.WriteByte('\n')
+		case r.Check != nil && r.Check.Verdict == Pass:
+			cases++
+		}
+	}
+	_, _ = io.Copy(io.Discard, out) // behind a line that is too long
+	return cases, rest.String()
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

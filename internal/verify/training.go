@@ -1,0 +1,147 @@
+package verify
+
+// The step that trains networks on the device and on the CPU, and compares what they have learned.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/concord-compute/concord/internal/mnist"
+	"github.com/concord-compute/concord/nn"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// lesson is a training of some steps on images of digits.
+type lesson struct {
+	name          string
+	layers        []nn.Layer
+	images, batch int
+	precision     nn.Mode
+	// The differences from the judge that rounding explains after all steps: of a parameter, and of a loss as a part of it.
+	parameter, loss float64
+}
+
+// lessons returns the trainings. Where a device is simulated or the judge is the reference, networks are smaller and steps fewer.
+func lessons(small bool) []lesson {
+	images, wide, narrow, filters := 2560, 512, 256, 16
+	if small {
+		images, wide, narrow, filters = 640, 48, 24, 4
+	}
+	scale, flat := nn.Scale{Factor: 1. / 255}, nn.Flatten{}
+	mlp := []nn.Layer{scale, flat, nn.Dense{Out: wide, Act: nn.ReLU}, nn.Dense{Out: narrow, Act: nn.ReLU}, nn.Dense{Out: 10}}
+	cnn := []nn.Layer{scale, nn.Reshape{Shape: []int{1, 28, 28}}, nn.Conv{Filters: filters, Size: []int{3, 3}, Act: nn.ReLU},
+		nn.Conv{Filters: 2 * filters, Size: []int{3, 3}, Act: nn.ReLU}, nn.MaxPool{Size: []int{2, 2}}, flat, nn.Dense{Out: 64, Act: nn.ReLU}, nn.Dense{Out: 10}}
+	return []lesson{
+		{fmt.Sprintf("an MLP of 784, %d, %d and 10", wide, narrow), mlp, images, 128, nn.Full, 2e-4, 1e-4},
+		{"a CNN of two convolutions", cnn, images / 5, 32, nn.Full, 2e-4, 1e-4},
+		// Products read bfloat16 or halves where the device is fast with them, of which the judge knows nothing.
+		{"the MLP in the precision that the device chooses", mlp, images, 128, nn.Auto, 5e-2, 5e-2},
+	}
+}
+
+// learned is a network after its training.
+type learned struct {
+	params []float64
+	losses []float64
+}
+
+// stepTraining compares with cpu:0, and cpu:0 with the reference.
+func stepTraining(ctx context.Context, e *Env) error {
+	judge := "cpu:0"
+	dev, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
+	if dev.Info().ID == judge {
+		judge = "cpu:reference"
+	}
+	for _, l := range lessons(dev.Info().Simulated || judge == "cpu:reference") {
+		if err := e.check(ctx, l.name, func(ctx context.Context) error {
+			want, err := l.learn(ctx, e.session, judge)
+			if err != nil {
+				return fmt.Errorf("on %s: %w", judge, err)
+			}
+			got, err := l.learn(ctx, e.session, e.Device)
+			if err != nil {
+				return err
+			}
+			return l.compare(got, want)
+		}); err != nil {
+			return err
+		}
+	}
+	return dev.Close()
+}
+
+// learn trains on one device. The same seed gives the same first parameters and the same batches everywhere.
+func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n learned, err error) {
+	dev, err := s.Open(ctx, device)
+	if err != nil {
+		return n, err
+	}
+	scope := tensor.NewScope(dev)
+	defer func() {
+		if ctx.Err() == nil { // closing could wait for ever
+			err = errors.Join(err, scope.Close(), dev.Close())
+		}
+	}()
+	images, err := mnist.Images()
+	if err != nil {
+		return n, err
+	}
+	labels, err := mnist.Labels()
+	if err != nil {
+		return n, err
+	}
+	size := images.Rows * images.Cols
+	x := tensor.From(scope, images.Pixels[:l.images*size], l.images, images.Rows, images.Cols)
+	y := tensor.From(scope, labels[:l.images], l.images)
+	m, err := nn.Build(ctx, scope, 1, nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}, l.layers...)
+	if err != nil {
+		return n, err
+	}
+	c := nn.Defaults()
+	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience, c.Precision = nn.CrossEntropy{}, nn.Momentum{}, 0.03, l.batch, 1, 0, l.precision
+	t, err := nn.NewTrainer(m, c)
+	if err != nil {
+		return n, err
+	}
+	h, err := t.Fit(ctx, nn.Data{X: x, Y: y})
+	if err != nil {
+		return n, err
+	}
+	n.losses = append(append(n.losses, h.TrainLoss...), h.ValLoss...)
+	for _, p := range m.Params() {
+		values, err := tensor.Read[float64](ctx, m.Value(p.Name).Cast(tensor.F64))
+		if err != nil {
+			return n, err
+		}
+		n.params = append(n.params, values...)
+	}
+	return n, nil
+}
+
+// compare returns what is further off than rounding explains.
+func (l lesson) compare(got, want learned) error {
+	if len(got.params) != len(want.params) || len(got.losses) != len(want.losses) {
+		return fmt.Errorf("%d parameters and %d losses, not %d and %d", len(got.params), len(got.losses), len(want.params), len(want.losses))
+	}
+	for i, w := range want.losses {
+		if g := got.losses[i]; !(math.Abs(g-w) <= l.loss*math.Abs(w)) { // NaN is wrong, too
+			return fmt.Errorf("loss %d is %v, not %v", i, g, w)
+		}
+	}
+	worst, at := 0.0, -1
+	for i, w := range want.params {
+		if off := math.Abs(got.params[i] - w); !(off <= l.parameter) && !(off <= worst) {
+			worst, at = off, i
+		}
+	}
+	if at >= 0 {
+		return fmt.Errorf("parameter %d is %v, not %v, which is the furthest off", at, got.params[at], want.params[at])
+	}
+	return nil
+}

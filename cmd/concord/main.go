@@ -115,7 +115,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
 		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(), a.quantizeCommand(), a.ggufCommand(),
-		a.parityCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
+		a.parityCommand(), a.verifyCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
 	tellArguments(root)
 	root.InitDefaultCompletionCmd()
 	mendCompletion(root)

@@ -1,0 +1,232 @@
+package main
+
+// concord verify: what a device does, shown in some minutes.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/internal/verify"
+)
+
+// verifyFlags are those of concord verify.
+type verifyFlags struct {
+	minutes   float64
+	only      []string
+	out, html string
+	list      bool
+	child     bool
+	job       string
+}
+
+func (a *app) verifyCommand() *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify DEVICE",
+		Short: "Show in some minutes what a device does: results, rates, faults",
+		Long: `Verify shows what a device does, from what matters most to what matters least: its driver and
+libraries, the kernels of the catalog beside the float64 reference, the rules that every device
+meets, tensors beside PyTorch's results, training, search, quantized products, rates beside the
+device's own limits (and PyTorch, where python3 has it), many launches and what they leave, and what
+compute-sanitizer finds. verify --list has the steps.
+
+Each step runs in a process of its own with a part of the time. One that hangs or crashes is named, with its last
+words, and the others go on. The whole ends before --minutes are over. After every step the folder of --out has
+
+  report.json   everything, for programs
+  report.md     the same, to read
+  logs.tar.gz   what every step wrote, and every single check
+
+and what was not run is listed. --only repeats steps by their names; --only failed repeats those that the report in --out
+calls failed, cut off or not run, and the results of the others stay in it. Kernels are compiled anew into a cache that
+is removed at the end, unless CONCORD_CACHE_DIR names one.
+
+The exit status is 0 if everything ran, and nothing failed.`,
+		Example: `  concord verify cpu:0
+  concord verify cuda:0 --minutes 7 --html page.html
+  concord verify cuda:0 --only failed --minutes 3
+  concord verify opencl:0 --only conformance,rates --out results`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.list || f.child || f.job != "" {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+	}
+	cmd.Flags().Float64Var(&f.minutes, "minutes", 0, "end before so many `minutes` are over; 8 when absent, and 4 for a device that is no card")
+	cmd.Flags().StringSliceVar(&f.only, "only", nil, "`steps` to run, separated by commas, or failed")
+	cmd.Flags().StringVar(&f.out, "out", "", "`folder` for the report; concord-verify-DEVICE when absent")
+	cmd.Flags().StringVar(&f.html, "html", "", "also write a page to this `file`")
+	cmd.Flags().BoolVar(&f.list, "list", false, "list the steps, and run none")
+	cmd.Flags().BoolVar(&f.child, "child", false, "be the process of a step")
+	cmd.Flags().StringVar(&f.job, "job", "", "do this `job`, under a profiler")
+	_, _ = cmd.Flags().MarkHidden("child"), cmd.Flags().MarkHidden("job") // the flags exist
+	a.jsonFlag(cmd)
+	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
+		switch {
+		case f.child || f.job != "":
+			return a.verifyStep(ctx, f.job)
+		case f.list:
+			return a.listSteps()
+		}
+		return a.verify(ctx, &f, args[0])
+	})
+	return cmd
+}
+
+// verifyStep is what a process of a step does. A job on the command line is one under a profiler.
+func (a *app) verifyStep(ctx context.Context, job string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	tools := verify.Tools{Self: stepCommand(self), Doctor: a.doctorFor}
+	status := 0
+	if job != "" {
+		status = verify.Once(ctx, job, a.stdout, tools)
+	} else {
+		status = verify.Child(ctx, os.Stdin, a.stdout, tools)
+	}
+	if status != 0 {
+		return told{status}
+	}
+	return nil
+}
+
+// stepCommand is the command line of the process of a step.
+func stepCommand(self string) []string { return []string{self, "verify", "--child"} }
+
+// doctorFor writes what doctor finds. What it says of other devices is no fault of the one that is verified.
+func (a *app) doctorFor(ctx context.Context, w io.Writer) error {
+	d, err := a.diagnose(ctx)
+	if err != nil {
+		return err
+	}
+	text := newApp(w, w)
+	text.writeDiagnosis(d)
+	return nil
+}
+
+// shownStep is a row of verify --list --json.
+type shownStep struct {
+	Name    string  `json:"name"`
+	Title   string  `json:"title"`
+	Area    string  `json:"area"`
+	Seconds float64 `json:"seconds"` // of a run of 8 minutes
+}
+
+func (a *app) listSteps() error {
+	list := []shownStep{}
+	t := &table{}
+	t.add("STEP", "SECONDS OF 8 MINUTES", "SHOWS")
+	for _, s := range verify.Steps() {
+		list = append(list, shownStep{s.Name, s.Title, s.Area, s.Budget.Seconds()})
+		t.add(s.Name, fmt.Sprintf("%.0f", s.Budget.Seconds()), s.Title)
+	}
+	if a.json {
+		return a.print(list)
+	}
+	t.write(a.stdout, "")
+	return nil
+}
+
+func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
+	if err := checkDevice(device); err != nil {
+		return err
+	}
+	if !(f.minutes >= 0) || f.minutes > 24*60 {
+		return usagef("--minutes %v: it is between 0 and 1440", f.minutes)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	if f.out == "" {
+		f.out = "concord-verify-" + strings.NewReplacer(":", "-", "/", "-").Replace(device)
+	}
+	line := stepCommand(self)
+	bar := a.progress(1000)
+	failed := slices.Equal(f.only, []string{"failed"})
+	opt := verify.Options{Device: device, Dir: f.out, HTML: f.html, Program: version(), Only: f.only, Failed: failed,
+		Limit:   time.Duration(f.minutes * float64(time.Minute)),
+		Command: func() *exec.Cmd { return exec.Command(line[0], line[1:]...) },
+		Progress: func(p verify.Progress) {
+			bar.doing(fmt.Sprintf("%v of %v  %d/%d %s %s", p.Elapsed.Round(time.Second), p.Limit, p.Number, p.Steps, p.Result.Step, oneLine(p.Doing)))
+			bar.at(int(1000*p.Elapsed/max(p.Limit, 1)), 1000)
+			if p.Ended && !a.json {
+				a.writeStep(p.Result)
+			}
+		}}
+	if failed {
+		opt.Only = nil
+	}
+	report, err := verify.Run(ctx, opt)
+	bar.end()
+	switch {
+	case errors.Is(err, verify.ErrUsage):
+		return usage{err}
+	case errors.Is(err, verify.ErrNothing):
+		fmt.Fprintln(a.stdout, err)
+		return nil
+	case report == nil:
+		return err
+	}
+	if a.json {
+		err = errors.Join(err, a.print(report))
+	} else {
+		a.writeVerified(report, f)
+	}
+	if err == nil && !report.OK {
+		err = told{exitFailed}
+	}
+	return err
+}
+
+// writeStep prints the line of a step that has ended.
+func (a *app) writeStep(r *verify.Result) {
+	fmt.Fprintf(a.stdout, "%-12s %s  %5.1f s  %s\n", r.Step, a.paintOutcome(r, fmt.Sprintf("%-12s", r.Verdict())), r.Seconds, r.Summary())
+	for _, e := range r.Endings {
+		fmt.Fprintf(a.stdout, "    %s during %s\n", e.State, oneLine(e.Check))
+	}
+	const most = 5
+	for i, c := range r.Failures {
+		if i == most {
+			fmt.Fprintf(a.stdout, "    and %d more, which are in the report\n", r.Failed-most)
+			break
+		}
+		fmt.Fprintf(a.stdout, "    %s: %s\n", c.Name, oneLine(firstLine(c.Reason)))
+	}
+}
+
+func (a *app) paintOutcome(r *verify.Result, text string) string {
+	switch r.Class() {
+	case "bad":
+		return a.paint(red, text)
+	case "good":
+		return a.paint(green, text)
+	}
+	return text
+}
+
+func (a *app) writeVerified(r *verify.Report, f *verifyFlags) {
+	name := r.Device
+	if r.About != nil {
+		name += " (" + r.About.Info.Name + ")"
+	}
+	fmt.Fprintf(a.stdout, "\n%s, %s: %s.\n", name, r.Kind(), r.Headline())
+	files := []string{filepath.Join(f.out, "report.md")}
+	if f.html != "" {
+		files = append(files, f.html)
+	}
+	fmt.Fprintf(a.stdout, "%s has all of it.\n", strings.Join(files, " and "))
+}

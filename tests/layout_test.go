@@ -79,6 +79,7 @@ var floors = []floor{
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
 	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
+	{"internal/verify/stress", []string{"runtime", "runtime/driver", "source"}},
 	{"internal/verify/golden", []string{"runtime", "tensor", "nn"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},

@@ -117,9 +117,9 @@ Skipped:
 {{- range .Steps}}{{if .Rates}}
 ## Rates
 
-| area | what | median | spread | unit | of the limit | beside the peer | ran | notes |
-|---|---|---|---|---|---|---|---|---|
-{{range .Rates}}| {{.Area}} | {{cell .Name}} | {{number .Median}} | {{number .Spread}} | {{.Unit}} | {{share . .Roof}} | {{share . .PeerMedian}} | {{cell .Implementation}} | {{cell (notes .)}} |
+| area | what | median | spread | unit | limit | of the limit | peer | beside the peer | ran | notes |
+|---|---|---|---|---|---|---|---|---|---|---|
+{{range .Rates}}| {{.Area}} | {{cell .Name}} | {{number .Median}} | {{number .Spread}} | {{.Unit}} | {{number .Roof}} | {{share . .Roof}} | {{number .PeerMedian}} | {{share . .PeerMedian}} | {{cell .Implementation}} | {{cell (notes .)}} |
 {{end}}{{end}}{{end}}
 {{- range .Steps}}{{if .Facts}}
 ## {{.Step}}: what was read

@@ -162,8 +162,9 @@ typedef struct concord_shim {
   // path or a file name ending in NUL; the list ends in an empty name. It writes the result of each
   // attempt to tried, one line each ("libcuda.so.1: not found: ..."), NUL-terminated and truncated
   // to tried_bytes. Without a driver the library can still compile, and without a compiler it can
-  // still load programs; without both the result is CS_NO_DEVICE. The same files give the same
-  // cs_lib again, which is never unloaded.
+  // still load programs; without both the result is CS_NO_DEVICE. A compiler that suits the driver
+  // is preferred to one before it that does not. The same files give the same cs_lib again, which
+  // is never unloaded.
   int32_t (*open)(const char *driver_names, const char *compiler_names, cs_lib **lib, char *tried,
                   uint64_t tried_bytes, cs_error *err);
   // has_driver and has_compiler report what open found. missing writes the names of the optional
@@ -184,7 +185,8 @@ typedef struct concord_shim {
   // spaces. A target that is not among them must not reach compile.
   int32_t (*targets)(cs_lib *lib, char *text, uint64_t bytes, cs_error *err);
   // compile builds source (NUL-terminated) with options, each ending in NUL, the list ending in an
-  // empty one. With CS_OK and CS_COMPILE, out->log is the compiler's log. It blocks for seconds.
+  // empty one. Whatever the status, out->log is the compiler's log if it wrote one. It blocks for
+  // seconds.
   int32_t (*compile)(cs_lib *lib, const char *name, const char *source, const char *options,
                      cs_blob *out, cs_error *err);
   void (*blob_free)(cs_blob *blob);
@@ -303,10 +305,17 @@ typedef struct concord_shim {
 
   // -- optional: the vendor's BLAS, both or none --
 
-  // blas_open opens the library, the first of names that exists; the device keeps its handle until
+  // blas_open opens the library, the first of names that works; the device keeps its handle until
   // it is closed.
   int32_t (*blas_open)(cs_device *dev, const char *names, cs_error *err);
   int32_t (*gemm)(cs_stream *s, const cs_gemm *g, cs_error *err);
+
+  // -- optional: what is open --
+
+  // libraries writes a line to text for each of the vendor's libraries that are open: name,
+  // version, 1 or 0 for simulated or not, and path, with tabs between them. If dev is not NULL,
+  // those that it has opened are among them.
+  void (*libraries)(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes);
 } concord_shim;
 
 #endif

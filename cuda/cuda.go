@@ -40,8 +40,14 @@
 //
 // If libcublas (of CUDA 11 to 13) is found, it computes the catalog's gemm of f32, f64 and f16 for
 // matrices that are large enough for it to be faster; records then name "cublas". It is opened with
-// the first gemm program, which can take a second. If cuBLAS comes from a Python package,
-// LD_LIBRARY_PATH has to name its directory.
+// the first gemm program, which can take a second.
+//
+// # Finding the libraries
+//
+// NVRTC and cuBLAS are looked for by the loader's search, then in CUDA_HOME, CUDA_PATH and
+// /usr/local/cuda, then among the packages of Python: of VIRTUAL_ENV, CONDA_PREFIX and the python3 of PATH. If
+// there are several of NVRTC, one of the driver's own version or an older one is used, since a driver cannot read
+// what a newer compiler makes. Probe.Libraries names those that are open.
 //
 // # Profilers
 //

@@ -6,6 +6,7 @@ package cuda
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,7 +23,7 @@ func vendor() cgo.Vendor {
 		Name: "cuda", Maker: "NVIDIA", Target: source.CUDA,
 		Description: driver.Description{Title: "CUDA", Preference: 4},
 		Table:       table, Missing: missing,
-		Libraries: libraries,
+		Libraries: libraries, Compilers: []string{"nvrtc", "nvrtc-builtins"},
 		Remedies: cgo.Remedies{
 			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in CONCORD_CUDA_LIBRARY",
 			Compiler: "install NVRTC (package libnvrtc11.2, cuda-nvrtc-12-x or nvidia-cuda-nvrtc), or name its library in " +
@@ -90,6 +91,50 @@ func toolkits() (dirs []string) {
 	return append(dirs, "/usr/local/cuda")
 }
 
+// wheels returns the files of a library that Python's packages have installed: for the active environment and for the
+// python3 of PATH. The patterns are paths below the directory nvidia.
+func wheels(patterns ...string) (files []string) {
+	for _, prefix := range pythons() {
+		for _, dir := range []string{"site-packages", "dist-packages"} {
+			for _, p := range patterns {
+				// It fails for bad patterns only.
+				found, _ := filepath.Glob(filepath.Join(prefix, "lib*", "python3*", dir, "nvidia", p))
+				files = append(files, found...)
+			}
+		}
+	}
+	return files
+}
+
+// pythons returns the directories that installations of Python may be in. An environment's bin/python3 is a symbolic
+// link to another installation's: each link leads to a directory.
+func pythons() (prefixes []string) {
+	add := func(dir string) {
+		if filepath.IsAbs(dir) && !slices.Contains(prefixes, dir) && !strings.ContainsAny(dir, `*?[\`) {
+			prefixes = append(prefixes, dir)
+		}
+	}
+	add(os.Getenv("VIRTUAL_ENV"))
+	add(os.Getenv("CONDA_PREFIX"))
+	path, _ := exec.LookPath("python3") // "" if there is none
+	for hops := 0; path != "" && hops < 8; hops++ {
+		add(filepath.Dir(filepath.Dir(path)))
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	add("/usr/local") // where Debian's Python installs packages
+	if home, err := os.UserHomeDir(); err == nil {
+		add(filepath.Join(home, ".local"))
+	}
+	return prefixes
+}
+
 // marks returns the candidates for the library of NVTX, which CUDA has up to version 12.
 func marks() []string {
 	names := []string{"libnvToolsExt.so.1"}
@@ -99,17 +144,16 @@ func marks() []string {
 	return names
 }
 
-// blas returns the candidates for cuBLAS. If it is installed elsewhere, such as by a Python
-// package, LD_LIBRARY_PATH has to name the directory.
+// blas returns the candidates for cuBLAS: for the loader's search, of toolkits, of Python's packages.
 func blas(*driver.Config) []string {
 	names := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
 	for _, dir := range toolkits() {
 		names = append(names, filepath.Join(dir, "lib64", "libcublas.so"))
 	}
-	return names
+	return append(names, wheels("cu1[0-9]/lib/libcublas.so.*", "cublas/lib/libcublas.so.*")...)
 }
 
-// libraries returns the candidates for the driver and for NVRTC.
+// libraries returns the candidates for the driver and for NVRTC. Of these the shim prefers one that suits the driver.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
 	drv, rtc = drivers, slices.Clone(compilers)
 	for _, dir := range toolkits() {
@@ -119,6 +163,7 @@ func libraries(cfg *driver.Config) (drv, rtc []string) {
 			}
 		}
 	}
+	rtc = append(rtc, wheels("cu1[0-9]/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")...)
 	if cfg.CUDALibrary != "" {
 		drv = []string{cfg.CUDALibrary}
 	}
@@ -173,7 +218,8 @@ func compileArch(arch string, known []string) (string, error) {
 		}
 	}
 	if !ok || best == 0 {
-		return "", fmt.Errorf("NVRTC cannot compile for %s (it knows %s): an older one can", arch, strings.Join(known, ", "))
+		return "", fmt.Errorf("NVRTC cannot compile for %s (it knows %s): an older one can (CONCORD_NVRTC_LIBRARY names one)",
+			arch, strings.Join(known, ", "))
 	}
 	return fmt.Sprintf("compute_%d", best), nil
 }

@@ -126,6 +126,22 @@ func TestSimulatedLoss(t *testing.T) {
 	require.NoError(t, next.Free(mem))
 }
 
+// TestSimulatedByName opens the simulated library under the name of the real backend: its devices stay simulated ones.
+func TestSimulatedByName(t *testing.T) {
+	path, err := filepath.EvalSymlinks(filepath.Join(simulation(t), "libamdhip64.so.5"))
+	require.NoError(t, err)
+	p := sim.Registered(t, "rocm").Probe(context.Background(), &driver.Config{HIPLibrary: path})
+	require.Equal(t, driver.Available, p.State, p.Reason)
+	for _, d := range p.Devices {
+		assert.True(t, d.Simulated)
+		assert.False(t, d.IsGPU(), "never a card")
+	}
+	require.Len(t, p.Libraries, 3)
+	assert.Equal(t, driver.Library{Name: "hip", Version: p.DriverVersion, Path: path, Simulated: true}, p.Libraries[0])
+	assert.Equal(t, "hiprtc", p.Libraries[1].Name)
+	assert.Equal(t, p.CompilerVersion, p.Libraries[1].Version)
+}
+
 // gcc compiles C, or skips the test.
 func gcc(t *testing.T, args ...string) string {
 	t.Helper()

@@ -21,7 +21,7 @@ func vendor() cgo.Vendor {
 		Name: "rocm", Maker: "AMD", Target: source.HIP,
 		Description: driver.Description{Title: "ROCm", Aliases: []string{"hip"}, Preference: 3},
 		Table:       table, Missing: missing,
-		Absent: absent, Libraries: libraries,
+		Absent: absent, Libraries: libraries, Compilers: []string{"hiprtc", "comgr"},
 		Remedies: cgo.Remedies{
 			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with /dev/kfd and " +
 				"/dev/dri), or name its library in CONCORD_HIP_LIBRARY",

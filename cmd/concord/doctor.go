@@ -202,6 +202,9 @@ func (a *app) writeTried(probes []runtime.Probe) {
 		for _, tried := range p.Tried {
 			t.add("", "", oneLine(tried))
 		}
+		for _, l := range p.Libraries {
+			t.add("", "", strings.Join(strings.Fields("open: "+l.Name+" "+l.Version+" "+oneLine(l.Path)), " "))
+		}
 	}
 	t.write(a.stdout, "  ")
 }

@@ -291,6 +291,7 @@ enum {
      const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc))
 
 #define BLAS_OPTIONAL(X)                                                                           \
+  X(cublasGetVersion, "cublasGetVersion_v2", int, (cublasHandle handle, int *version))             \
   X(cublasSetMathMode, "cublasSetMathMode", int, (cublasHandle handle, int mode))                  \
   X(cublasGemmEx, "cublasGemmEx", int,                                                             \
     (cublasHandle handle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,   \

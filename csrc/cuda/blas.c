@@ -22,15 +22,8 @@ static int32_t blas_failed(cs_device *d, int code, const char *call, cs_error *e
   return tell(err, status, code, "%s: cuBLAS status %d", call, code);
 }
 
-// open_blas does the work of blas_open. The caller holds the lock.
-static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
-  char tried[160];
-  struct note note = {tried, sizeof tried, 0};
-  tried[0] = '\0';
-  if (d->blas == NULL)
-    d->blas = open_first(names, blas_symbols, &d->cublas, &note);
-  if (d->blas == NULL)
-    return tell(err, CS_UNSUPPORTED, 0, "cuBLAS was not found: %s", tried);
+// start_blas makes the handle of the library that is open.
+static int32_t start_blas(cs_device *d, cs_error *err) {
   cublasHandle handle = NULL;
   int code = d->cublas.cublasCreate(&handle);
   if (code != CUBLAS_OK)
@@ -45,6 +38,32 @@ static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
     d->cublas.cublasSetMathMode(handle, CUBLAS_FULL_SUMS);
   d->blas_handle = handle;
   return CS_OK;
+}
+
+// open_blas does the work of blas_open. The caller holds the lock. A cuBLAS for a newer CUDA than
+// the driver's opens but does not start; another one may.
+static int32_t open_blas(cs_device *d, const char *names, cs_error *err) {
+  char tried[160];
+  struct note note = {tried, sizeof tried, 0};
+  tried[0] = '\0';
+  int32_t status = CS_OK;
+  cs_error first;
+  for (;; d->blas = NULL) {
+    if (d->blas == NULL)
+      d->blas = open_next(&names, blas_symbols, &d->cublas, &note);
+    if (d->blas == NULL)
+      break;
+    int32_t before = status;
+    status = start_blas(d, err);
+    if (status == CS_OK || status == CS_NO_MEMORY || status == CS_LOST)
+      return status;
+    if (before == CS_OK)
+      first = *err;
+  }
+  if (status == CS_OK)
+    return tell(err, CS_UNSUPPORTED, 0, "cuBLAS was not found: %s", tried);
+  *err = first;
+  return first.status;
 }
 
 static int32_t cuda_blas_open(cs_device *d, const char *names, cs_error *err) {

@@ -135,12 +135,12 @@ static int32_t cuda_compile(cs_lib *lib, const char *name, const char *source, c
   cs_blob made = {NULL, 0, NULL, 0};
   int32_t status = build(lib, name, source, list, count, &made, err);
   free(list);
-  if (status == CS_INVALID && made.log != NULL) // the log names the option
-    tell(err, status, err->code, "nvrtcCompileProgram: %.200s", made.log);
-  if (status == CS_OK || status == CS_COMPILE)
-    *out = made;
-  else
-    cuda_blob_free(&made);
+  if (status != CS_OK) {
+    free(made.data);
+    made.data = NULL;
+    made.bytes = 0;
+  }
+  *out = made;
   return status;
 }
 
@@ -187,22 +187,27 @@ static int32_t assemble(cs_lib *lib, nvptxCompiler c, const char **options, int 
   if (code != NVPTX_OK) {
     out->log = text_of(c, lib->ptx.nvPTXCompilerGetErrorLogSize, lib->ptx.nvPTXCompilerGetErrorLog);
     out->log_bytes = out->log != NULL ? strlen(out->log) : 0;
-    return tell(err, CS_COMPILE, code, "nvPTXCompilerCompile: the PTX did not assemble");
+    return tell(err, CS_COMPILE, code, "nvPTXCompilerCompile: the PTX did not assemble (code %d)",
+                code);
   }
   out->log = text_of(c, lib->ptx.nvPTXCompilerGetInfoLogSize, lib->ptx.nvPTXCompilerGetInfoLog);
   out->log_bytes = out->log != NULL ? strlen(out->log) : 0;
   size_t n = 0;
   code = lib->ptx.nvPTXCompilerGetCompiledProgramSize(c, &n);
+  unsigned char *data = NULL;
   if (code == NVPTX_OK) {
-    out->data = malloc(n + 1);
-    if (out->data == NULL)
+    data = malloc(n + 1);
+    if (data == NULL)
       return no_host_memory(err);
-    out->bytes = n;
-    code = lib->ptx.nvPTXCompilerGetCompiledProgram(c, out->data);
+    code = lib->ptx.nvPTXCompilerGetCompiledProgram(c, data);
   }
-  return code == NVPTX_OK
-             ? CS_OK
-             : tell(err, CS_FAILED, code, "nvPTXCompilerGetCompiledProgram: code %d", code);
+  if (code != NVPTX_OK) {
+    free(data);
+    return tell(err, CS_FAILED, code, "nvPTXCompilerGetCompiledProgram: code %d", code);
+  }
+  out->data = data;
+  out->bytes = n;
+  return CS_OK;
 }
 
 static int32_t cuda_assemble(cs_lib *lib, const unsigned char *text, uint64_t bytes,
@@ -231,9 +236,6 @@ static int32_t cuda_assemble(cs_lib *lib, const unsigned char *text, uint64_t by
   }
   free(list);
   free(ptx);
-  if (status == CS_OK || status == CS_COMPILE)
-    *out = made;
-  else
-    cuda_blob_free(&made);
+  *out = made;
   return status;
 }

@@ -2,6 +2,10 @@
 // cuBLAS, all opened at run time. It is one translation unit of several parts, in which everything
 // is static except the function at the end.
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // dlinfo
+#endif
+
 #include "state.h"
 
 // Each part uses only the parts above it.
@@ -71,6 +75,7 @@ static const concord_shim cuda_shim = {
     .graph_close = cuda_graph_close,
     .blas_open = cuda_blas_open,
     .gemm = cuda_gemm,
+    .libraries = cuda_libraries,
 };
 
 const concord_shim *concord_shim_cuda(void);

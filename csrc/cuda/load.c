@@ -105,6 +105,7 @@ static const struct symbol nvrtc_symbols[] = {NVRTC_REQUIRED(NVRTC_NEEDED)
 static const struct symbol ptx_symbols[] = {PTX_REQUIRED(PTX_NEEDED){NULL, 0, 0}};
 static const struct symbol blas_symbols[] = {BLAS_REQUIRED(BLAS_NEEDED)
                                                  BLAS_OPTIONAL(BLAS_EXTRA){NULL, 0, 0}};
+static const struct symbol no_symbols[] = {{NULL, 0, 0}};
 
 // find looks up a symbol by each of its names.
 static void *find(void *library, const char *names) {
@@ -152,14 +153,30 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first library of names that has all required symbols, and fills the table
-// from it.
-static void *open_first(const char *names, const struct symbol *symbols, void *table,
-                        struct note *tried) {
-  for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
-    const char *line = tried->used > 0 ? "\n" : "";
+// open_file opens a library. cuBLAS needs cublasLt, which the loader does not find in every
+// directory from which cuBLAS is opened by its path.
+static void *open_file(const char *name) {
+  static const char blas[] = "/libcublas.so";
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  const char *at = strstr(name, blas);
+  if (library != NULL || at == NULL)
+    return library;
+  char beside[4096];
+  snprintf(beside, sizeof beside, "%.*s/libcublasLt.so%s", (int)(at - name), name,
+           at + strlen(blas));
+  dlopen(beside, RTLD_NOW | RTLD_LOCAL);
+  return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+// open_next opens the first library of *names that has all required symbols, and fills the table
+// from it. *names becomes the rest of the list.
+static void *open_next(const char **names, const struct symbol *symbols, void *table,
+                       struct note *tried) {
+  while (**names != '\0') {
+    const char *name = *names, *line = tried->used > 0 ? "\n" : "";
+    *names += strlen(name) + 1;
     // RTLD_LOCAL hides its symbols from other libraries. With RTLD_NOW a missing symbol fails here.
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *library = open_file(name);
     if (library == NULL) {
       const char *why = dlerror();
       size_t n = strlen(name);
@@ -180,6 +197,88 @@ static void *open_first(const char *names, const struct symbol *symbols, void *t
   return NULL;
 }
 
+static void *open_first(const char *names, const struct symbol *symbols, void *table,
+                        struct note *tried) {
+  return open_next(&names, symbols, table, tried);
+}
+
+// -- what is open --
+
+// path_of writes the path of an open library, or "".
+static void path_of(void *library, char *path, size_t bytes) {
+  struct link_map *at = NULL;
+  int known = dlinfo(library, RTLD_DI_LINKMAP, &at) == 0 && at != NULL && at->l_name != NULL;
+  snprintf(path, bytes, "%s", known ? at->l_name : "");
+}
+
+// list adds a library's line to a list of libraries, with the file that the path leads to.
+static void list(struct note *n, const char *name, const char *version, void *library) {
+  if (library == NULL)
+    return;
+  char path[4096];
+  path_of(library, path, sizeof path);
+  char *file = realpath(path, NULL);
+  add(n, "%s\t%s\t%d\t%s\n", name, version, dlsym(library, "concord_sim_control") != NULL,
+      file != NULL ? file : path);
+  free(file);
+}
+
+// misfit tells how badly an NVRTC suits the driver, in CUDA's version numbers; 0 is well. A driver
+// reads the PTX of its own version and of older ones, and mostly machine code of its major version.
+static int misfit(int driver, int major, int minor) {
+  if (driver == 0 || (major == driver / 1000 && 1000 * major + 10 * minor <= driver))
+    return 0;
+  return major == driver / 1000 ? 1 : major < driver / 1000 ? 2 : 3;
+}
+
+// open_compiler opens NVRTC: the first of names that suits the driver, else the one that suits it
+// best.
+static void *open_compiler(cs_lib *lib, const char *names, struct note *tried) {
+  int driver = 0, best = 4;
+  if (lib->driver != NULL && lib->cu.cuDriverGetVersion(&driver) != CU_OK)
+    driver = 0;
+  void *chosen = NULL, *library;
+  struct nvrtc_api api;
+  while (best > 0 && (library = open_next(&names, nvrtc_symbols, &api, tried)) != NULL) {
+    int major = 0, minor = 0;
+    if (api.nvrtcVersion(&major, &minor) != NVRTC_OK)
+      major = minor = 0;
+    int n = misfit(driver, major, minor);
+    if (n > 0)
+      add(tried, ", of version %d.%d, while the driver is for %d.%d", major, minor, driver / 1000,
+          driver % 1000 / 10);
+    if (n >= best)
+      continue;
+    best = n;
+    chosen = library;
+    lib->rtc = api;
+  }
+  return chosen;
+}
+
+// open_builtins opens a library that NVRTC opens by its bare name at the first compilation. The
+// loader would not find it in every directory from which NVRTC is opened by its path.
+static void open_builtins(cs_lib *lib, struct note *tried) {
+  int major = 0, minor = 0;
+  if (lib->rtc.nvrtcVersion(&major, &minor) != NVRTC_OK)
+    return;
+  char name[64], path[4096], names[2 * sizeof path + 2 * sizeof name + 1];
+  snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
+  path_of(lib->compiler, path, sizeof path);
+  char *file = realpath(path, NULL);
+  const char *const from[] = {path, file != NULL ? file : path};
+  size_t used = 0;
+  for (int i = 0; i < 2; i++) {
+    const char *slash = strrchr(from[i], '/');
+    if (slash != NULL && (i == 0 || strcmp(path, file) != 0))
+      used += (size_t)sprintf(names + used, "%.*s/%s", (int)(slash - from[i]), from[i], name) + 1;
+  }
+  free(file);
+  used += (size_t)sprintf(names + used, "%s", name) + 1;
+  names[used] = '\0';
+  lib->builtins = open_first(names, no_symbols, NULL, tried);
+}
+
 static pthread_mutex_t libs_lock = PTHREAD_MUTEX_INITIALIZER;
 static cs_lib *libs;
 
@@ -193,7 +292,9 @@ static int32_t cuda_open(const char *driver_names, const char *compiler_names, c
     return no_host_memory(err);
   made->driver = open_first(driver_names, driver_symbols, &made->cu, &note);
   made->simulated = made->driver != NULL && dlsym(made->driver, "concord_sim_control") != NULL;
-  made->compiler = open_first(compiler_names, nvrtc_symbols, &made->rtc, &note);
+  made->compiler = open_compiler(made, compiler_names, &note);
+  if (made->compiler != NULL)
+    open_builtins(made, &note);
   if (made->driver == NULL && made->compiler == NULL) {
     free(made);
     return tell(err, CS_NO_DEVICE, 0, "neither a CUDA driver nor NVRTC was found");
@@ -251,6 +352,37 @@ static int32_t cuda_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
     v.compiler_major = v.compiler_minor = 0;
   *out = v;
   return CS_OK;
+}
+
+static void cuda_libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes) {
+  struct note n = {text, bytes, 0};
+  if (bytes > 0)
+    text[0] = '\0';
+  cs_versions v;
+  cs_error ignored;
+  if (cuda_versions(lib, &v, &ignored) != CS_OK)
+    memset(&v, 0, sizeof v);
+  char version[64] = "";
+  if (v.driver != 0)
+    snprintf(version, sizeof version, "%d.%d", v.driver / 1000, v.driver % 1000 / 10);
+  list(&n, "cuda", version, lib->driver);
+  snprintf(version, sizeof version, "%d.%d", v.compiler_major, v.compiler_minor);
+  list(&n, "nvrtc", version, lib->compiler);
+  list(&n, "nvrtc-builtins", version, lib->builtins);
+  pthread_mutex_lock(&lib->lock);
+  list(&n, "ptxjitcompiler", "", lib->assembler);
+  pthread_mutex_unlock(&lib->lock);
+  if (dev == NULL)
+    return;
+  pthread_mutex_lock(&dev->blas_lock);
+  int blas = 0;
+  if (dev->blas_handle != NULL && dev->cublas.cublasGetVersion != NULL &&
+      dev->cublas.cublasGetVersion(dev->blas_handle, &blas) == CUBLAS_OK)
+    snprintf(version, sizeof version, "%d.%d.%d", blas / 10000, blas / 100 % 100, blas % 100);
+  else
+    version[0] = '\0';
+  list(&n, "cublas", version, dev->blas);
+  pthread_mutex_unlock(&dev->blas_lock);
 }
 
 // start initializes the driver. Any failure is reported as CS_NO_DEVICE.

@@ -6,6 +6,7 @@
 #define CONCORD_CUDA_STATE_H
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,7 +21,7 @@
 // one and a simulated one.
 struct cs_lib {
   cs_lib *next;
-  void *driver, *compiler; // handles of dlopen, NULL if there is none
+  void *driver, *compiler, *builtins; // handles of dlopen, NULL if there is none
   struct driver_api cu;
   struct nvrtc_api rtc;
   int simulated;

@@ -248,6 +248,7 @@ enum {
      const double *a, int lda, const double *b, int ldb, const double *beta, double *c, int ldc))
 
 #define BLAS_OPTIONAL(X)                                                                           \
+  X(rocblas_get_version_string, "rocblas_get_version_string", int, (char *text, size_t bytes))     \
   X(rocblas_gemm_ex, "rocblas_gemm_ex", int,                                                       \
     (rocblasHandle handle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,  \
      int a_type, int lda, const void *b, int b_type, int ldb, const void *beta, const void *c,     \

@@ -165,11 +165,11 @@ static int32_t rocm_compile(cs_lib *lib, const char *name, const char *source, c
   status = build(lib, name, source, list, count, &made, err);
   pthread_mutex_unlock(&compile_lock);
   free(list);
-  if (status == CS_INVALID && made.log != NULL) // the log names the option
-    tell(err, status, err->code, "hiprtcCompileProgram: %.200s", made.log);
-  if (status == CS_OK || status == CS_COMPILE)
-    *out = made;
-  else
-    rocm_blob_free(&made);
+  if (status != CS_OK) {
+    free(made.data);
+    made.data = NULL;
+    made.bytes = 0;
+  }
+  *out = made;
   return status;
 }

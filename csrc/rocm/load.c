@@ -134,12 +134,13 @@ __attribute__((format(printf, 2, 3))) static void add(struct note *n, const char
     n->used = n->bytes - 1;
 }
 
-// open_first opens the first library of names that has all required symbols, and fills the table
-// from it.
-static void *open_first(const char *names, const struct symbol *symbols, void *table,
-                        struct note *tried) {
-  for (const char *name = names; *name != '\0'; name += strlen(name) + 1) {
-    const char *line = tried->used > 0 ? "\n" : "";
+// open_next opens the first library of *names that has all required symbols, and fills the table
+// from it. *names becomes the rest of the list.
+static void *open_next(const char **names, const struct symbol *symbols, void *table,
+                       struct note *tried) {
+  while (**names != '\0') {
+    const char *name = *names, *line = tried->used > 0 ? "\n" : "";
+    *names += strlen(name) + 1;
     // RTLD_LOCAL hides its symbols from other libraries. With RTLD_NOW a missing symbol fails here.
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
@@ -160,6 +161,32 @@ static void *open_first(const char *names, const struct symbol *symbols, void *t
     add(tried, "%s%s: of no use: it has no %s", line, name, missing);
   }
   return NULL;
+}
+
+static void *open_first(const char *names, const struct symbol *symbols, void *table,
+                        struct note *tried) {
+  return open_next(&names, symbols, table, tried);
+}
+
+// -- what is open --
+
+// path_of writes the path of an open library, or "".
+static void path_of(void *library, char *path, size_t bytes) {
+  struct link_map *at = NULL;
+  int known = dlinfo(library, RTLD_DI_LINKMAP, &at) == 0 && at != NULL && at->l_name != NULL;
+  snprintf(path, bytes, "%s", known ? at->l_name : "");
+}
+
+// list adds a library's line to a list of libraries, with the file that the path leads to.
+static void list(struct note *n, const char *name, const char *version, void *library) {
+  if (library == NULL)
+    return;
+  char path[4096];
+  path_of(library, path, sizeof path);
+  char *file = realpath(path, NULL);
+  add(n, "%s\t%s\t%d\t%s\n", name, version, dlsym(library, "concord_sim_control") != NULL,
+      file != NULL ? file : path);
+  free(file);
 }
 
 // open_comgr opens comgr, with which hipRTC compiles: in the same library (those of tests/sim), in
@@ -270,6 +297,32 @@ static int32_t rocm_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
     v.compiler_major = v.compiler_minor = 0;
   *out = v;
   return CS_OK;
+}
+
+static void rocm_libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes) {
+  struct note n = {text, bytes, 0};
+  if (bytes > 0)
+    text[0] = '\0';
+  cs_versions v;
+  cs_error ignored;
+  if (rocm_versions(lib, &v, &ignored) != CS_OK)
+    memset(&v, 0, sizeof v);
+  char version[64] = "";
+  if (v.driver != 0)
+    snprintf(version, sizeof version, "%d.%d.%d", v.driver / 10000000, v.driver / 100000 % 100,
+             v.driver % 100000);
+  list(&n, "hip", version, lib->driver);
+  snprintf(version, sizeof version, "%d.%d", v.compiler_major, v.compiler_minor);
+  list(&n, "hiprtc", version, lib->compiler);
+  list(&n, "comgr", "", lib->comgr);
+  if (dev == NULL)
+    return;
+  pthread_mutex_lock(&dev->blas_lock);
+  if (dev->rocblas.rocblas_get_version_string == NULL ||
+      dev->rocblas.rocblas_get_version_string(version, sizeof version) != ROCBLAS_OK)
+    version[0] = '\0';
+  list(&n, "rocblas", version, dev->blas);
+  pthread_mutex_unlock(&dev->blas_lock);
 }
 
 // start initializes the driver. Any failure is reported as CS_NO_DEVICE.

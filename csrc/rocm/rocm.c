@@ -3,7 +3,7 @@
 // function at the end.
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE // dladdr
+#define _GNU_SOURCE // dladdr, dlinfo
 #endif
 
 #include "state.h"
@@ -74,6 +74,7 @@ static const concord_shim rocm_shim = {
     .graph_close = rocm_graph_close,
     .blas_open = rocm_blas_open,
     .gemm = rocm_gemm,
+    .libraries = rocm_libraries,
 };
 
 const concord_shim *concord_shim_rocm(void);

@@ -6,6 +6,7 @@
 #define CONCORD_ROCM_STATE_H
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>

@@ -647,6 +647,29 @@ static void describes(cs_lib *lib) {
   CHECK(can);
 }
 
+// A driver reads what its own version and older ones of NVRTC make.
+static void compilers(void) {
+  static const int least[][4] = {{13000, 13, 0, 0}, {13000, 12, 8, 2}, {12020, 12, 2, 0},
+                                 {12020, 12, 4, 1}, {12020, 11, 8, 2}, {12020, 13, 0, 3},
+                                 {0, 13, 0, 0}};
+  for (int i = 0; i < 7; i++)
+    CHECK(misfit(least[i][0], least[i][1], least[i][2]) == least[i][3]);
+}
+
+static void opened(cs_lib *lib, cs_device *d, const char *dir) {
+  char text[4096], line[2048];
+  t->libraries(lib, NULL, text, sizeof text);
+  CHECK(strncmp(text, "cuda\t12.2\t1\t/", 13) == 0 && strstr(text, "\nnvrtc\t11.8\t1\t/") != NULL);
+  CHECK(strstr(text, "cublas") == NULL);
+  t->libraries(lib, d, text, sizeof text);
+  char *real = realpath(dir, NULL);
+  snprintf(line, sizeof line, "\t1\t%s/libcublas.so.12\n", real);
+  free(real);
+  CHECK(strstr(text, "\ncublas\t") != NULL && strstr(text, line) != NULL);
+  t->libraries(lib, d, text, 10);
+  CHECK(strcmp(text, "cuda\t12.2") == 0);
+}
+
 static const char for_sm[] = "--gpu-architecture=sm_80\0";
 static const char for_any[] = "--gpu-architecture=compute_80\0";
 
@@ -662,12 +685,19 @@ static void compiles(cs_lib *lib) {
   OK(t->compile(lib, "n", "", for_sm, &b, &e));
   CHECK(strcmp(b.log, "said") == 0 && b.log_bytes == 4);
   t->blob_free(&b);
+  fail_call(2, 7);
+  CHECK(t->compile(lib, "n", "", for_sm, &b, &e) == CS_FAILED && e.code == 7 && b.data == NULL);
+  CHECK(strcmp(b.log, "said") == 0 && strstr(e.text, "BUILTIN_OPERATION_FAILURE") != NULL);
+  fail_call(0, 0);
+  t->blob_free(&b);
   lib->rtc.nvrtcGetProgramLogSize = do_nvrtcGetProgramLogSize;
   lib->rtc.nvrtcGetProgramLog = do_nvrtcGetProgramLog;
   CHECK(t->compile(lib, "n", "wrong", for_sm, &b, &e) == CS_COMPILE);
   CHECK(strstr(b.log, "wrong") != NULL);
   t->blob_free(&b);
-  CHECK(t->compile(lib, "n", "", "--bad\0", &b, &e) == CS_INVALID && b.log == NULL);
+  CHECK(t->compile(lib, "n", "", "--bad\0", &b, &e) == CS_INVALID);
+  CHECK(strstr(b.log, "--bad") != NULL && b.data == NULL);
+  t->blob_free(&b);
   OK(t->compile(lib, "n", program_text, for_sm, &program, &e));
   CHECK(program.bytes > 0 && strncmp((char *)program.data, "//", 2) != 0);
 }
@@ -715,6 +745,8 @@ static void all(const char *dir) {
   graphs(d, s);
   kinds(d, other, s);
   products(d, s);
+  opened(lib, d, dir);
+  compilers();
   OK(t->stream_close(wrapped, &e));
   OK(t->capture_begin(low, &e));
   OK(t->stream_close(low, &e));

@@ -197,6 +197,7 @@ func (b *backend) ask(cfg *driver.Config) driver.Probe {
 		p.Tried = append(p.Tried, b.noCompiler(l))
 	}
 	b.probeVersions(&p, l)
+	p.Libraries = l.t.libraries(l.c, nil)
 	if !l.driver {
 		return p
 	}

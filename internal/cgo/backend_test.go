@@ -25,6 +25,8 @@ func TestProbe(t *testing.T) {
 	assert.Equal(t, "11.8", p.CompilerVersion)
 	assert.Contains(t, strings.Join(p.Tried, "\n"), "libnull.so: opened")
 	assert.Contains(t, strings.Join(p.Tried, "\n"), "nullOptional")
+	assert.Equal(t, []driver.Library{{Name: "null", Version: "12.2", Path: "/null/libnull.so", Simulated: true},
+		{Name: "nullc", Version: "11.8", Path: "/null/libnullc.so"}}, p.Libraries)
 	require.Len(t, p.Devices, 2)
 	d := p.Devices[1]
 	assert.Equal(t, "null:1", d.ID)
@@ -112,7 +114,7 @@ func TestProbeWithout(t *testing.T) {
 
 // TestTableLacks leaves entries out of a copy of a complete table.
 func TestTableLacks(t *testing.T) {
-	const required, entries = 36, 55 // in the order of csrc/shim.h
+	const required, entries = 36, 56 // in the order of csrc/shim.h
 	whole := unsafe.Slice((*uintptr)(null.Table()), entries)
 	lacks := func(without ...int) string {
 		partly := slices.Clone(whole)
@@ -130,7 +132,8 @@ func TestTableLacks(t *testing.T) {
 	}
 	assert.Len(t, names, required)
 	assert.NotContains(t, names, "")
-	single := map[int]string{37: "assemble", 40: "occupancy", 41: "suggest", 42: "stream_wrap", 47: "prefetch"}
+	single := map[int]string{37: "assemble", 40: "occupancy", 41: "suggest", 42: "stream_wrap", 47: "prefetch",
+		55: "libraries"}
 	groups := [][]int{{36, 45, 46}, {38, 39}, {43, 44}, {48, 49, 50, 51, 52}, {53, 54}}
 	for i := range single {
 		assert.Empty(t, lacks(i), single[i])
@@ -192,6 +195,20 @@ func TestCompileFor(t *testing.T) {
 	var built *driver.BuildError
 	require.ErrorAs(t, err, &built)
 	assert.Equal(t, &driver.BuildError{Source: "p.cl", Target: "null_1", Log: "p.cl:3:1: error: asked for"}, built)
+
+	null.Fail("compile", 0, int(statusFailed))
+	_, err = b.CompileFor(ctx, nil, "null_1", unit, nil)
+	require.ErrorAs(t, err, &built)
+	assert.Equal(t, "a warning", built.Log, "the log is there whatever the reason")
+	assert.EqualError(t, err, "p.cl: build for null_1: program did not build: a warning: "+
+		"null: compile p.cl: NULL_ERROR_1, nullc 11.8 in /null/libnullc.so, nullbuiltins was not found: "+
+		"the compiler failed (code 1001)")
+	assert.ErrorIs(t, err, driver.ErrLaunch, "the program was not judged")
+	null.Fail("compile", 0, int(statusInvalid))
+	_, err = b.CompileFor(ctx, nil, "null_1", unit, nil)
+	require.ErrorAs(t, err, &built)
+	assert.Equal(t, "a warning", built.Log)
+	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 
 	null.Absent(false, true)
 	_, err = b.Targets(ctx, nil)

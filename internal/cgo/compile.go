@@ -132,7 +132,7 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 	}
 	build := func(options []string) ([]byte, string, error) {
 		code, log, f := l.t.compile(l.c, unit.NameFor(b.v.Target), text, options)
-		return code, log, b.built(unit, target, "compile "+unit.Name(), log, f)
+		return code, log, b.built(l, unit, target, "compile "+unit.Name(), log, f)
 	}
 	merge := b.v.Merge
 	if merge == nil {
@@ -141,7 +141,7 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 	c := &Compilation{Target: target, Unit: unit, Text: text, Options: merge(b.v.Flags(target), options), Compile: build,
 		Assemble: func(text []byte, options []string) ([]byte, string, error) {
 			code, log, f := l.t.assemble(l.c, text, options)
-			return code, log, b.built(unit, target, "assemble "+unit.Name(), log, f)
+			return code, log, b.built(l, unit, target, "assemble "+unit.Name(), log, f)
 		}}
 	c.Code, c.Log, err = build(c.Options)
 	if err == nil && len(c.Code) == 0 {
@@ -153,17 +153,42 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 	return c, nil
 }
 
-// built returns the error of a build.
-func (b *backend) built(unit *source.Unit, target, op, log string, f *failure) error {
-	switch {
-	case f == nil:
+// built returns the error of a build. The compiler can also fail for reasons of its own: then the error says which
+// compiler it was, and has the log nevertheless.
+func (b *backend) built(l library, unit *source.Unit, target, op, log string, f *failure) error {
+	if f == nil {
 		return nil
-	case f.status != statusCompile:
-		return f.error(b.v.Name, "", op)
-	case log == "":
-		log = f.text
 	}
-	return &driver.BuildError{Source: unit.Name(), Target: target, Log: log}
+	err := &driver.BuildError{Source: unit.Name(), Target: target, Log: log}
+	switch f.status {
+	case statusCompile:
+		if log == "" {
+			err.Log = f.text
+		}
+		return err
+	case statusFailed:
+		f.text += b.toolchain(l)
+		err.Err = f.as(b.v.Name, "", op, errCompiler)
+	default:
+		err.Err = f.error(b.v.Name, "", op)
+		if log == "" {
+			return err.Err
+		}
+	}
+	return err
+}
+
+// toolchain names the libraries that the compiler consists of, and a part that is missing.
+func (b *backend) toolchain(l library) string {
+	text, list := "", l.t.libraries(l.c, nil)
+	for _, name := range b.v.Compilers {
+		if i := slices.IndexFunc(list, func(l driver.Library) bool { return l.Name == name }); i >= 0 {
+			text += strings.TrimRight(", "+name+" "+list[i].Version, " ") + " in " + list[i].Path
+		} else {
+			text += ", " + name + " was not found"
+		}
+	}
+	return text
 }
 
 // target returns the target to compile for on the device.

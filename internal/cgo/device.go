@@ -51,6 +51,7 @@ var (
 	_ driver.HostVisible     = (*device)(nil)
 	_ driver.PeerCopier      = (*device)(nil)
 	_ driver.Occupier        = (*device)(nil)
+	_ driver.LibraryLister   = (*device)(nil)
 )
 
 func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
@@ -71,6 +72,15 @@ func (d *device) Info() driver.Info {
 		d.leave()
 	}
 	return info
+}
+
+// Libraries implements driver.LibraryLister.
+func (d *device) Libraries() []driver.Library {
+	if d.enter("libraries") != nil {
+		return d.t.libraries(d.lib.c, nil)
+	}
+	defer d.leave()
+	return d.t.libraries(d.lib.c, d.c)
 }
 
 // enter begins a call that uses the device. If it succeeds, the call has to end with leave.

@@ -112,6 +112,23 @@ func TestLoadRefuses(t *testing.T) {
 	var built *driver.BuildError
 	require.ErrorAs(t, err, &built)
 	assert.Equal(t, "loaded", built.Log)
+	null.Fail("module_load", 0, int(statusFormat))
+	_, err = d.Load(ctx, unit, bin)
+	require.ErrorIs(t, err, driver.ErrFormat)
+	require.ErrorAs(t, err, &built)
+	assert.Equal(t, "loaded", built.Log, "what the driver's compiler wrote")
+}
+
+func TestLibraries(t *testing.T) {
+	d := openNull(t, vendor())
+	list := d.Libraries()
+	require.Len(t, list, 3)
+	assert.Equal(t, driver.Library{Name: "nullblas"}, list[2], "of the device")
+	require.NoError(t, d.Close())
+	assert.Len(t, d.Libraries(), 2)
+	v := vendor()
+	v.Table = null.Bare
+	assert.Empty(t, openNull(t, v).Libraries())
 }
 
 func TestPeers(t *testing.T) {

@@ -40,6 +40,14 @@ func (unclassed) Error() string { return "driver call failed" }
 
 func (unclassed) Unwrap() error { return driver.ErrLaunch }
 
+// errCompiler is the error for a compiler that failed itself, as opposed to one that refuses a program. It matches
+// ErrLaunch, so that it is not remembered as a verdict on the program.
+var errCompiler error = failedCompiler{}
+
+type failedCompiler struct{ unclassed }
+
+func (failedCompiler) Error() string { return "the compiler failed" }
+
 // errIdle is the error for a device that was lost while no work was queued, so that no launch can
 // be named as the cause.
 var errIdle = errors.New("driver call failed")

@@ -29,12 +29,13 @@ func vendor() Vendor {
 		Libraries: func(*driver.Config) (drivers, compilers []string) {
 			return []string{"libnull.so"}, []string{"libnullc.so"}
 		},
-		Remedies: Remedies{Driver: "install nothing", Compiler: "install no compiler", Devices: "plug nothing in"},
-		BLAS:     func(*driver.Config) []string { return []string{"libnullblas.so"} },
-		BLASName: "nullblas",
-		Version:  func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) },
-		Features: func(string) source.Features { return source.Portable },
-		Flags:    func(target string) []string { return []string{"--target=" + target} },
+		Compilers: []string{"nullc", "nullbuiltins"},
+		Remedies:  Remedies{Driver: "install nothing", Compiler: "install no compiler", Devices: "plug nothing in"},
+		BLAS:      func(*driver.Config) []string { return []string{"libnullblas.so"} },
+		BLASName:  "nullblas",
+		Version:   func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) },
+		Features:  func(string) source.Features { return source.Portable },
+		Flags:     func(target string) []string { return []string{"--target=" + target} },
 	}
 }
 

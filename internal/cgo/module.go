@@ -69,7 +69,7 @@ func (d *device) load(op string, unit *source.Unit, code []byte) (*module, error
 	if f != nil {
 		f.text += remedy(d.outdated(f.code))
 		err := d.failed(op, f)
-		if f.status == statusCompile {
+		if f.status == statusCompile || log != "" {
 			err = &driver.BuildError{Source: unit.Name(), Target: d.info.ID, Log: log, Err: err}
 		}
 		return nil, err

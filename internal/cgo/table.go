@@ -54,11 +54,14 @@ package cgo
 #cgo nocallback table_occupancy
 #cgo noescape table_suggest
 #cgo nocallback table_suggest
+#cgo noescape table_libraries
+#cgo nocallback table_libraries
 */
 import "C"
 
 import (
 	"bytes"
+	"strings"
 	"unsafe"
 
 	_ "github.com/concord-compute/concord/csrc" // an edit of shim.h there rebuilds this package
@@ -168,6 +171,18 @@ func (t table) missing(lib cLib) string {
 	text := make([]byte, 1<<13)
 	C.table_missing(C.uintptr_t(t), lib, chars(text), C.uint64_t(len(text)))
 	return upToNUL(text)
+}
+
+// libraries lists the libraries that are open; d may be nil.
+func (t table) libraries(lib cLib, d cDevice) (list []driver.Library) {
+	text := make([]byte, 1<<14)
+	C.table_libraries(C.uintptr_t(t), lib, d, chars(text), C.uint64_t(len(text)))
+	for line := range strings.Lines(upToNUL(text)) {
+		if f := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 4); len(f) == 4 {
+			list = append(list, driver.Library{Name: f[0], Version: f[1], Simulated: f[2] == "1", Path: f[3]})
+		}
+	}
+	return list
 }
 
 func (t table) versions(lib cLib) (v cVersions, f *failure) {

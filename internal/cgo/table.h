@@ -301,4 +301,11 @@ static inline int32_t table_gemm(uintptr_t t, cs_stream *s, const cs_gemm *g, cs
   return TABLE(t)->gemm(s, g, err);
 }
 
+static inline void table_libraries(uintptr_t t, cs_lib *lib, cs_device *dev, char *text,
+                                   uint64_t bytes) {
+  text[0] = 0;
+  if (TABLE(t)->libraries != NULL)
+    TABLE(t)->libraries(lib, dev, text, bytes);
+}
+
 #endif

@@ -35,6 +35,8 @@ type Vendor struct {
 	// Libraries returns the candidates for the libraries of the driver and the compiler, best
 	// first, each a path or a bare name.
 	Libraries func(cfg *driver.Config) (drivers, compilers []string)
+	// Compilers are the libraries that the compiler consists of, by their names in driver.Library.
+	Compilers []string
 	// Remedies are instructions for when something is missing.
 	Remedies Remedies
 

@@ -52,8 +52,17 @@ type Probe struct {
 	DriverVersion   string        `json:"driver_version,omitempty"`
 	RuntimeVersion  string        `json:"runtime_version,omitempty"`
 	CompilerVersion string        `json:"compiler_version,omitempty"`
+	Libraries       []Library     `json:"libraries,omitempty"` // the vendor's libraries that are open
 	Devices         []Info        `json:"devices"`
 	Elapsed         time.Duration `json:"elapsed_ns"`
+}
+
+// Library is a vendor's library that is open in this process.
+type Library struct {
+	Name      string `json:"name"`              // "cuda", "nvrtc", "nvrtc-builtins", "cublas"
+	Version   string `json:"version,omitempty"` // as the library reports it; "" if it does not
+	Path      string `json:"path,omitempty"`    // the file, symbolic links resolved
+	Simulated bool   `json:"simulated,omitempty"`
 }
 
 // Kind is the kind of a device.

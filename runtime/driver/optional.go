@@ -37,6 +37,14 @@ func Describe(b Backend) Description {
 	return d
 }
 
+// LibraryLister is implemented by devices that run on libraries of a vendor.
+type LibraryLister interface {
+	// Libraries lists the libraries that are open for the device, with those that it has opened since, such as
+	// the vendor's BLAS. It may be called from any goroutine. After Close it lists only those that the backend
+	// has opened.
+	Libraries() []Library
+}
+
 // PriorityStreams is implemented by devices whose streams have priorities.
 type PriorityStreams interface {
 	NewPriorityStream(p Priority) (Stream, error)

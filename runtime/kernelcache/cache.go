@@ -314,7 +314,7 @@ func verdict(err error) bool {
 	}
 	for _, passing := range []error{context.Canceled, context.DeadlineExceeded, driver.ErrTimeout,
 		driver.ErrOutOfMemory, driver.ErrBudget, driver.ErrUnsupported, driver.ErrNoDevice,
-		driver.ErrDeviceLost, driver.ErrClosed, driver.ErrCorrupt} {
+		driver.ErrDeviceLost, driver.ErrClosed, driver.ErrCorrupt, driver.ErrLaunch} {
 		if errors.Is(err, passing) {
 			return false
 		}

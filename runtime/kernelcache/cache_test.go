@@ -296,6 +296,7 @@ func TestOnlyAVerdictIsRemembered(t *testing.T) {
 		{with(driver.ErrTimeout), false},
 		{with(driver.ErrOutOfMemory), false},
 		{with(driver.ErrUnsupported), false},
+		{with(driver.ErrLaunch), false},
 		{with(&fs.PathError{Op: "write", Path: "/tmp/k.o", Err: errors.New("no space left on device")}), false},
 		{context.DeadlineExceeded, false},
 		{driver.ErrOutOfMemory, false},

@@ -21,6 +21,7 @@ if [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ] && (cd "$out" && ls $lib
 	exit 0
 fi
 
+sources="-DSIM_SOURCES='\"$made_of\"'"
 work=$(mktemp -d "$out/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -32,7 +33,7 @@ $CXX -std=c++17 $flags -x c++-header -o "$work/core.h.gch" core.h
 {
 	echo "$CC -std=c11 $flags -c -o \"\$work/host.o\" ../../../csrc/host/host.c"
 	for f in *.cpp; do
-		echo "$CXX -std=c++17 $flags -Wa,-I. -include \"\$work/core.h\" -c -o \"\$work/${f%.cpp}.o\" $f"
+		echo "$CXX -std=c++17 $flags $sources -Wa,-I. -include \"\$work/core.h\" -c -o \"\$work/${f%.cpp}.o\" $f"
 	done
 } | tr '\n' '\0' | xargs -0 -n 1 -P "$(getconf _NPROCESSORS_ONLN)" sh -c
 
@@ -48,8 +49,8 @@ link() {
 link libcuda.so.1 cuda.map $core cuda_*.o
 # An older driver, without the functions that cuda_old.map hides.
 link old/libcuda.so.1 cuda_old.map $core cuda_*.o
-link libnvrtc.so.11.2 nvrtc.map fault.o compile.o process.o scan.o inspect.o image.o nvrtc.o
-link libamdhip64.so.5 hip.map $core compile.o process.o scan.o inspect.o hip_*.o hiprtc.o
+link libnvrtc.so.11.2 nvrtc.map fault.o compile.o kept.o process.o scan.o inspect.o image.o nvrtc.o
+link libamdhip64.so.5 hip.map $core compile.o kept.o process.o scan.o inspect.o hip_*.o hiprtc.o
 link libcublas.so.12 blas.map cublas.o
 link librocblas.so.4 blas.map rocblas.o
 for l in $libraries; do mv -f "$l" "$out/$l"; done

@@ -19,6 +19,10 @@
 // without one particular function, use a copy of a library in whose string table the function's
 // name is changed.
 //
+// If CONCORD_SIM_COMPILED names a directory, which has to exist, the simulated compilers keep there what g++ made of a
+// program, and use what is there instead of running g++: so programs run where there is no compiler. A file is found by
+// the program's text and options, whatever the directory's path. Several processes may use one at once.
+//
 // # Caveats
 //
 // Their speed has no relation to that of real devices. All devices share the host's memory, so a

@@ -16,15 +16,23 @@ import (
 // Load builds a program for a device.
 func Load(t *testing.T, d driver.Device, text string, options ...string) driver.Module {
 	t.Helper()
+	m, err := TryLoad(t, d, text, options...)
+	require.NoError(t, err)
+	return m
+}
+
+// TryLoad is Load for a program that may not build.
+func TryLoad(t *testing.T, d driver.Device, text string, options ...string) (driver.Module, error) {
+	t.Helper()
 	features := d.Info().Features
 	u, err := source.Parse(text, source.Options{Features: &features})
 	require.NoError(t, err)
 	c := d.(driver.Compiler)
 	bin, err := c.Compile(context.Background(), u, options)
-	require.NoError(t, err)
-	m, err := c.Load(context.Background(), u, bin)
-	require.NoError(t, err)
-	return m
+	if err != nil {
+		return nil, err
+	}
+	return c.Load(context.Background(), u, bin)
 }
 
 // Single returns a launch of one item of a kernel, still without arguments, a stream for it, and

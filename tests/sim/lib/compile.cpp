@@ -130,8 +130,8 @@ bool build(const Source &s, const Dialect &d, const std::string &dir, const Scan
                    "-o",
                    "all.s",
                    "all.cc"}) &&
-         run(dir, {"g++", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-o", "program.so", "all.s",
-                   "-lm"});
+         run(dir, {"g++", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,--as-needed", "-o",
+                   "program.so", "all.s", "-lm"});
 }
 
 void pack(const Source &s, const std::vector<Kernel> &kernels, const std::string &dir,
@@ -150,9 +150,7 @@ void pack(const Source &s, const std::vector<Kernel> &kernels, const std::string
   out->text = image_text(s.target, out->facts, out->binary);
 }
 
-} // namespace
-
-Compiled compile(const Source &s, const Dialect &d) {
+Compiled make(const Source &s, const Dialect &d) {
   Compiled out;
   Directory dir;
   if (dir.path.empty()) {
@@ -171,6 +169,18 @@ Compiled compile(const Source &s, const Dialect &d) {
     pack(s, kernels, dir.path, &out);
   else
     out.log = diagnostics(get(dir.path + "/errors"), s.name);
+  return out;
+}
+
+} // namespace
+
+Compiled compile(const Source &s, const Dialect &d) {
+  std::string path = kept_path(s, d);
+  Compiled out;
+  if (kept(path, &out))
+    return out;
+  out = make(s, d);
+  keep(path, out);
   return out;
 }
 

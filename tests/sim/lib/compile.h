@@ -37,6 +37,13 @@ struct Compiled {
 };
 Compiled compile(const Source &source, const Dialect &dialect);
 
+// kept.cpp. kept_path returns the path of the file for a compilation, "" if it is not to be kept.
+// kept reads the file, and returns false if there is none or it is damaged. keep writes it as a
+// whole, in any number of processes at once.
+std::string kept_path(const Source &source, const Dialect &dialect);
+bool kept(const std::string &path, Compiled *out);
+void keep(const std::string &path, const Compiled &compiled);
+
 // scan.cpp
 struct Kernel {
   std::string expression; // as C++ names it from outside all namespaces

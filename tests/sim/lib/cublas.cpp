@@ -5,6 +5,10 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// A program takes a library with this symbol for a simulated one.
+EXPORT int concord_sim_control(const char *);
+EXPORT int concord_sim_control(const char *) { return -1; }
+
 enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
 enum { R_32F = 0, R_16F = 2, COMPUTE_32F = 68, DEFAULT_ALGORITHM = -1 };
 
@@ -23,6 +27,11 @@ EXPORT int cublasCreate_v2(cublasContext **handle) {
 
 EXPORT int cublasDestroy_v2(cublasContext *h) {
   delete h;
+  return OK;
+}
+
+EXPORT int cublasGetVersion_v2(cublasContext *, int *version) {
+  *version = 120205;
   return OK;
 }
 

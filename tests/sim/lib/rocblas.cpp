@@ -5,6 +5,10 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// A program takes a library with this symbol for a simulated one.
+EXPORT int concord_sim_control(const char *);
+EXPORT int concord_sim_control(const char *) { return -1; }
+
 enum {
   OK = 0,
   INVALID_HANDLE = 1,

@@ -173,7 +173,9 @@ func TestPeer(t *testing.T) {
 			assert.Empty(t, list[1].PeerNote+list[2].PeerNote, "it is said once")
 		})
 	}
-	t.Run("no such file", func(t *testing.T) { assert.Contains(t, rates(filepath.Join(t.TempDir(), "none"))[0].PeerNote, "no such file") })
+	t.Run("no such file", func(t *testing.T) {
+		assert.Contains(t, rates(filepath.Join(t.TempDir(), "none"))[0].PeerNote, "no such file")
+	})
 	t.Run("refuses one", func(t *testing.T) {
 		list := rates(interpreter(t, hello+`while read line; do case $line in
 *layer_norm*) echo '{"error": "out of memory"}';; *call*) echo '{"note": "eager"}';; *run*) echo '{"ns": 1000}';; *) echo '{}';; esac; done`))

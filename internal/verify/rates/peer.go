@@ -134,8 +134,8 @@ func (p *peer) start(ctx context.Context, r *Rate) bool {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", interpreter, err))
 	}
-	p.gone = fmt.Errorf("no PyTorch: %w", errors.Join(errs...))
-	p.excuse(oneLine(p.gone), r)
+	p.gone = oneLine{fmt.Errorf("no PyTorch: %w", errors.Join(errs...))}
+	p.excuse(p.gone, r)
 	return false
 }
 
@@ -163,7 +163,7 @@ func (p *peer) ask(ctx context.Context, request map[string]any) (answer, error) 
 
 // end ends a process that did not answer as it should, and returns why.
 func (p *peer) end(err error) error {
-	p.gone = oneLine(fmt.Errorf("PyTorch is left out: %w", errors.Join(err, p.process.end())))
+	p.gone = oneLine{fmt.Errorf("PyTorch is left out: %w", errors.Join(err, p.process.end()))}
 	p.process = nil
 	return p.gone
 }
@@ -175,8 +175,11 @@ func (p *peer) stop() {
 	}
 }
 
-// oneLine returns an error whose text is one line.
-func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }
+// oneLine is an error whose text is one line.
+type oneLine struct{ error }
+
+func (l oneLine) Error() string { return strings.Join(strings.Fields(l.error.Error()), " ") }
+func (l oneLine) Unwrap() error { return l.error }
 
 // answer is a line that the process writes.
 type answer struct {
@@ -262,10 +265,7 @@ func (p *process) end() error {
 	if err != nil && err.Error() == "signal: killed" { // that was here
 		err = nil
 	}
-	if words := p.last.String(); words != "" {
-		err = errors.Join(err, errors.New(words))
-	}
-	return err
+	return errors.Join(err, p.last.error())
 }
 
 // tail keeps the end of what is written to it. It is safe for concurrent use.
@@ -283,8 +283,12 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+// error returns what was kept, or nil for nothing.
+func (t *tail) error() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.data))
+	if len(t.data) == 0 {
+		return nil
+	}
+	return errors.New(strings.TrimSpace(string(t.data)))
 }

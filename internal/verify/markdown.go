@@ -81,7 +81,11 @@ Begun {{.Started.UTC.Format "2006-01-02 15:04:05"}} UTC, {{printf "%.0f" .Second
 {{- with .Info.TotalMemory}}
 | memory | {{gib .}} |{{end}}
 {{- with .Info.DriverVersion}}
-| driver | {{cell .}} |{{end}}
+| driver | {{cell .}} |
+{{- end}}
+{{- range .Libraries}}
+| {{cell .Name}} | {{cell .Version}}{{with .Path}} ({{cell .}}){{end}}{{if .Simulated}} SIMULATED{{end}} |
+{{- end}}
 | machine | {{cell .System}}, {{cell .Processor}}, {{.Cores}} cores |
 {{end}}
 ## Steps

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// group makes the command, and all that it starts, a group of processes that ends as a whole when the command's context does.
+// group makes the command, and all that it starts, a group of processes, which ends as a whole when the command's
+// context does.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

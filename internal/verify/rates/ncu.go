@@ -39,9 +39,9 @@ const (
 
 // Bound runs a command, its program first, under NVIDIA's profiler ncu and returns what limits the kernel that took the
 // most time, such as "gemm: memory 78 %, DRAM 70 %, compute 12 %, warps 45 %, 96 registers". The command should do the
-// work of Once and end. Bound waits for it, 90 seconds at most; then, or when ctx ends, the profiler is killed with all that
-// it started. An error is one line. It matches runtime.ErrUnsupported where there is no profiler, or where it may not read
-// the device's counters.
+// work of Once and end. Bound waits for it, 90 seconds at most; then, or when ctx ends, the profiler is killed with all
+// that it started. An error is one line. It matches runtime.ErrUnsupported where there is no profiler, or where it may
+// not read the device's counters.
 func Bound(ctx context.Context, command []string) (string, error) {
 	profiler, err := findProfiler()
 	if err != nil {
@@ -49,9 +49,10 @@ func Bound(ctx context.Context, command []string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, profilerTime, fmt.Errorf("ncu took more than %v", profilerTime))
 	defer cancel()
-	args := []string{"--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base", "--target-processes", "all",
-		"--launch-count", strconv.Itoa(profilerLaunches),
-		"--metrics", strings.Join([]string{metricTime, metricCompute, metricMemory, metricDRAM, metricWarps, metricRegisters}, ",")}
+	metrics := []string{metricTime, metricCompute, metricMemory, metricDRAM, metricWarps, metricRegisters}
+	args := []string{"--clock-control", "none", "--csv", "--page", "raw", "--print-units", "base",
+		"--target-processes", "all", "--launch-count", strconv.Itoa(profilerLaunches),
+		"--metrics", strings.Join(metrics, ",")}
 	cmd := exec.CommandContext(ctx, profiler, append(args, command...)...)
 	var out bytes.Buffer
 	var last tail
@@ -85,8 +86,9 @@ func findProfiler() (string, error) {
 	return "", fmt.Errorf("ncu is not installed: %w", runtime.ErrUnsupported)
 }
 
-// parseProfile reads what ncu writes, which begins each of its messages with == and mixes them with the output of the program.
-// A table has the metrics as columns, with their units in a row below the names (the raw page), or has a row for each metric.
+// parseProfile reads what ncu writes, which begins each of its messages with == and mixes them with the output of the
+// program. A table has the metrics as columns, with their units in a row below the names (the raw page), or has a row
+// for each metric.
 func parseProfile(out []byte) (string, error) {
 	var table bytes.Buffer
 	var complaint error
@@ -156,7 +158,8 @@ func launchesOf(rows [][]string) map[string]*launch {
 	return found
 }
 
-// slowest returns the longest launch of the kernel whose launches took the most time together, or nil if there are no metrics.
+// slowest returns the longest launch of the kernel whose launches took the most time together, or nil if there are no
+// metrics.
 func slowest(found map[string]*launch) (slow *launch) {
 	longest := map[string]*launch{}
 	for _, l := range found {
@@ -184,8 +187,8 @@ func slowest(found map[string]*launch) (slow *launch) {
 func (l *launch) String() string {
 	var parts []string
 	for _, m := range []struct{ metric, format string }{
-		{metricMemory, "memory %.0f %%"}, {metricDRAM, "DRAM %.0f %%"}, {metricCompute, "compute %.0f %%"}, {metricWarps, "warps %.0f %%"},
-		{metricRegisters, "%.0f registers"},
+		{metricMemory, "memory %.0f %%"}, {metricDRAM, "DRAM %.0f %%"}, {metricCompute, "compute %.0f %%"},
+		{metricWarps, "warps %.0f %%"}, {metricRegisters, "%.0f registers"},
 	} {
 		if x, ok := l.metrics[m.metric]; ok {
 			parts = append(parts, fmt.Sprintf(m.format, x))

@@ -2,6 +2,7 @@ package rates
 
 import (
 	"context"
+	_ "embed"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,20 +14,10 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// The raw page as a table, in the form that the profiler's manual describes: written by hand, not by a profiler.
-const wide = `==PROF== Connected to process 41 (/concord)
-{"record": 1}
-==PROF== Profiling "cc_kernel_gemm" - 0: 0%....50%....100% - 3 passes
-==PROF== Disconnected from process 41
-"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",` +
-	`"dram__throughput.avg.pct_of_peak_sustained_elapsed","gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",` +
-	`"gpu__time_duration.sum","launch__registers_per_thread","sm__throughput.avg.pct_of_peak_sustained_elapsed",` +
-	`"sm__warps_active.avg.pct_of_peak_sustained_active"
-"","","","","","","","","","","","%","%","nsecond","register/thread","%","%"
-"0","41","concord","127.0.0.1","fill(float *, int)","1","7","(256, 1, 1)","(16, 1, 1)","0","9.0","91.0","92.0","1,900","16","5.1","80.2"
-"1","41","concord","127.0.0.1","gemm(uint, float)","1","7","(256, 1, 1)","(64, 64, 1)","0","9.0","31.2","77.6","1,500","96","11.7","44.9"
-"2","41","concord","127.0.0.1","gemm(uint, float)","1","7","(256, 1, 1)","(64, 64, 1)","0","9.0","1","2","1,200","96","3","4"
-`
+// wide is the raw page as a table, in the form of the profiler's manual: written by hand, not by a profiler.
+//
+//go:embed testdata/ncu-raw.txt
+var wide string
 
 // The form with a row for each metric.
 const long = `"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"
@@ -69,7 +60,8 @@ func profiler(t *testing.T, text string) {
 func TestBound(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table")
 	require.NoError(t, os.WriteFile(file, []byte(wide), 0o600))
-	profiler(t, `case "$*" in *"--csv --page raw"*"concord once") cat `+file+`; exit 3;; esac; echo "what? $*" >&2; exit 1`)
+	profiler(t, `case "$*" in *"--csv --page raw"*"concord once") cat `+file+`; exit 3;; esac
+echo "what? $*" >&2; exit 1`)
 	got, err := Bound(t.Context(), []string{"concord", "once"})
 	require.NoError(t, err, "the program's own failure does not matter if there is a table")
 	assert.Contains(t, got, "96 registers")

@@ -4,6 +4,7 @@ package rates
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -35,6 +36,7 @@ const (
 type peer struct {
 	device       string   // as PyTorch names it; "": none
 	interpreters []string // to try
+	threads      int      // of PyTorch on the processor
 	name         string   // "PyTorch 2.11.0+cu130", once it runs
 	process      *process // nil before the first request, and after its end
 	gone         error    // why there is none any more
@@ -54,10 +56,12 @@ func newPeer(dev *runtime.Device, interpreter string) *peer {
 	case !info.IsGPU():
 		p.device = "cpu"
 	}
-	p.interpreters = []string{"python3", "/usr/bin/python3"} // the system's has the system's packages
-	if interpreter != "" {
-		p.interpreters = []string{interpreter}
+	const system = "/usr/bin/python3" // which has the system's packages
+	p.interpreters = []string{"python3", system}
+	if found, err := exec.LookPath("python3"); interpreter != "" || err == nil && found == system {
+		p.interpreters = []string{cmp.Or(interpreter, system)}
 	}
+	p.threads = cmp.Or(dev.Session().Config().CPUThreads, goruntime.GOMAXPROCS(0))
 	return p
 }
 
@@ -120,7 +124,7 @@ func (p *peer) start(ctx context.Context, r *Rate) bool {
 	var errs []error
 	for _, interpreter := range p.interpreters {
 		var err error
-		if p.process, err = startProcess(interpreter, p.device); err == nil {
+		if p.process, err = startProcess(interpreter, p.device, p.threads); err == nil {
 			var a answer
 			if a, err = p.process.answer(ctx); err == nil && a.Peer == "" {
 				err = errors.New("it did not say who it is")
@@ -202,10 +206,9 @@ type process struct {
 	last  tail
 }
 
-func startProcess(interpreter, device string) (*process, error) {
+func startProcess(interpreter, device string, threads int) (*process, error) {
 	cmd := exec.Command(interpreter, "-c", script, device)
-	environment := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OMP_NUM_THREADS=") })
-	cmd.Env = append(environment, fmt.Sprint("OMP_NUM_THREADS=", goruntime.GOMAXPROCS(0)))
+	cmd.Env = append(os.Environ(), fmt.Sprint("OMP_NUM_THREADS=", threads)) // the last one counts
 	p := &process{cmd: cmd, lines: make(chan []byte)}
 	cmd.Stderr = &p.last
 	cmd.WaitDelay = time.Second // for children of the interpreter that keep its pipes

@@ -161,7 +161,8 @@ func TestPeer(t *testing.T) {
 		"rubbish":      {hello + "while read line; do echo hello; done", `no answer but "hello"`},
 		"endless line": {hello + "read line; tr '\\0' x </dev/zero", "PyTorch is left out"},
 		"no time":      {hello + "while read line; do echo '{}'; done", "0 nanoseconds"},
-		"died later":   {hello + `read line; echo '{"note": "a"}'; read line; echo '{"ns": 5}'; read line; kill -9 $$`, "PyTorch is left out"},
+		"died later": {hello + `read line; echo '{"note": "a"}'; read line; echo '{"ns": 5}'; read line; kill -9 $$`,
+			"PyTorch is left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list := rates(interpreter(t, c.text))
@@ -178,9 +179,11 @@ func TestPeer(t *testing.T) {
 	})
 	t.Run("refuses one", func(t *testing.T) {
 		list := rates(interpreter(t, hello+`while read line; do case $line in
-*layer_norm*) echo '{"error": "out of memory"}';; *call*) echo '{"note": "eager"}';; *run*) echo '{"ns": 1000}';; *) echo '{}';; esac; done`))
-		assert.Equal(t, []string{"eager", "out of memory", "eager"}, []string{list[0].PeerNote, list[1].PeerNote, list[2].PeerNote})
-		assert.Equal(t, []string{"Fake 1", "", "Fake 1"}, []string{list[0].Peer, list[1].Peer, list[2].Peer})
+*layer_norm*) echo '{"error": "out of memory"}';; *call*) echo '{"note": "eager"}';; *run*) echo '{"ns": 1000}';;
+*) echo '{}';; esac; done`))
+		for i, want := range []string{"Fake 1 eager", " out of memory", "Fake 1 eager"} {
+			assert.Equal(t, want, list[i].Peer+" "+list[i].PeerNote)
+		}
 		assert.InDelta(t, 8*float64(1<<21)/1000, list[0].PeerMedian, 1)
 	})
 }
@@ -197,17 +200,19 @@ func TestPeerHangs(t *testing.T) {
 	assert.Zero(t, dev.Stats().Live)
 }
 
-// PyTorch makes every call of the script, where there is one.
+// PyTorch makes every call of the script, where there is one, but for what it cannot do on a processor.
 func TestPyTorch(t *testing.T) {
 	dev := open(t, "cpu:0")
-	none := map[string]bool{"graph of 100 launches": true, "upload pinned of 32 MiB": true, "download pinned of 32 MiB": true}
 	for i, r := range measured(t, dev, Options{Quick: true}) {
-		if i == 0 && r.Peer == "" {
+		switch {
+		case i == 0 && r.Peer == "":
 			t.Skip(r.PeerNote)
+		case strings.Contains(r.PeerNote, "not implemented for 'Half'"), strings.Contains(r.PeerNote, "PyTorch has no "),
+			strings.Contains(r.Name, "int8"):
+			assert.Empty(t, r.Peer, "%+v", r)
+		default:
+			assert.NotEmpty(t, r.Peer, "%+v", r)
+			assert.Positive(t, r.PeerMedian, "%+v", r)
 		}
-		if strings.Contains(r.Name, "16 ") && r.Area != "nearest" || strings.Contains(r.Name, "int8") || none[r.Name] || strings.Contains(r.PeerNote, "Half") {
-			continue
-		}
-		assert.Positive(t, r.PeerMedian, "%+v", r)
 	}
 }

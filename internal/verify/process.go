@@ -153,6 +153,8 @@ func (p *process) take(line []byte) {
 		p.doing, p.over = "", append(p.over, r.Rate.Name)
 	case r.About != nil:
 		p.report.About = r.About
+	case r.Libraries != nil && p.report.About != nil:
+		p.report.About.Libraries = r.Libraries
 	case r.End != nil:
 		p.told = r.End
 	}

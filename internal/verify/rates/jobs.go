@@ -40,7 +40,7 @@ func sizesOf(dev *runtime.Device, quick bool) sizes {
 		heads: 32, places: 2048, vectors: 1_000_000, dim: 128, queries: []int{1, 16, 1000}, precisions: all,
 		mlp: training{128, 63}, cnn: training{128, 8}, weights: [2]int{32768, 8192}}
 	if dev.Info().Simulated { // its compiler is the host's, and its processor slow
-		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 48,
+		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 72,
 			images: 1, side: 14, heads: 1, places: 32, vectors: 500, dim: 32, queries: []int{1}, precisions: all[:1],
 			weights: [2]int{64, 256}}
 	}

@@ -77,6 +77,9 @@ func TestQuick(t *testing.T) {
 				if r.Area == "products" {
 					assert.Contains(t, r.Implementation, "gemm ", r.Name)
 				}
+				if strings.HasSuffix(r.Name, " portable") {
+					assert.Contains(t, []string{"gemm c++", "gemm opencl", "gemm cuda"}, r.Implementation)
+				}
 			}
 		})
 	}

@@ -40,14 +40,14 @@ func sizesOf(dev *runtime.Device, quick bool) sizes {
 		heads: 32, places: 2048, vectors: 1_000_000, dim: 128, queries: []int{1, 16, 1000}, precisions: all,
 		mlp: training{128, 63}, cnn: training{128, 8}, weights: [2]int{32768, 8192}}
 	if dev.Info().Simulated { // its compiler is the host's, and its processor slow
-		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 48,
+		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 72,
 			images: 1, side: 14, heads: 1, places: 32, vectors: 500, dim: 32, queries: []int{1}, precisions: all[:1],
 			weights: [2]int{64, 256}}
 	}
 	if quick {
 		s = sizes{bytes: 64 << 20, transfer: 32 << 20, elements: 1 << 21, row: 1 << 10, gemm: 256, images: 1, side: 28,
 			heads: 2, places: 256, vectors: 20_000, dim: 64, queries: []int{1, 16, 100}, precisions: all,
-			mlp: training{128, 4}, cnn: training{32, 1}, weights: [2]int{1024, 4096}}
+			mlp: training{64, 4}, cnn: training{32, 1}, weights: [2]int{1024, 4096}}
 		if dev.Info().Backend != "cpu" {
 			s.few, s.precisions, s.mlp, s.cnn = true, all[:2], training{}, training{}
 		}
@@ -100,7 +100,8 @@ func expressions(s sizes) (list []job) {
 			return x.Mul(y).Add(x).Mul(0.5).Sub(y).Relu().Add(y).Mul(x).Sub(0.25)
 		}},
 	} {
-		list = append(list, job{area: "expressions", name: fmt.Sprintf("expression of %d", e.operations), unit: gigabytes,
+		list = append(list, job{area: "expressions", unit: gigabytes,
+			name:  fmt.Sprintf("expression of %d by %d", e.operations, s.elements),
 			flops: float64(e.operations * s.elements), bytes: 12 * float64(s.elements),
 			call: "expression", args: map[string]any{"n": s.elements, "operations": e.operations},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
@@ -116,7 +117,8 @@ func reductions(s sizes) (list []job) {
 		name string
 		axes []int
 	}{{"sum of all", nil}, {"sum of rows", []int{1}}, {"sum of columns", []int{0}}} {
-		list = append(list, job{area: "reductions", name: r.name, unit: gigabytes,
+		list = append(list, job{area: "reductions", unit: gigabytes,
+			name:  fmt.Sprintf("%s %dx%d", r.name, shape[0], shape[1]),
 			flops: float64(s.elements), bytes: 4 * float64(s.elements),
 			call: "reduction", args: map[string]any{"rows": shape[0], "columns": shape[1], "axes": r.axes},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
@@ -128,14 +130,14 @@ func reductions(s sizes) (list []job) {
 
 func rows(s sizes) []job {
 	n, shape := float64(s.elements), []int{s.elements / s.row, s.row}
-	args := map[string]any{"rows": shape[0], "columns": shape[1]}
+	args, by := map[string]any{"rows": shape[0], "columns": shape[1]}, fmt.Sprintf(" %dx%d", shape[0], shape[1])
 	// Each comparison and each elementary function counts as one operation.
 	return []job{
-		{area: "rows", name: "softmax", unit: gigabytes, flops: 5 * n, bytes: 8 * n, call: "softmax", args: args,
+		{area: "rows", name: "softmax" + by, unit: gigabytes, flops: 5 * n, bytes: 8 * n, call: "softmax", args: args,
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(-1) }, shape)
 			}},
-		{area: "rows", name: "layer norm", unit: gigabytes, flops: 8 * n, bytes: 8 * n, call: "layer_norm", args: args,
+		{area: "rows", name: "layer norm" + by, unit: gigabytes, flops: 8 * n, bytes: 8 * n, call: "layer_norm", args: args,
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
 					return x[0].LayerNorm(x[1], x[2], 1e-5, -1)

@@ -81,17 +81,13 @@ func Measure(ctx context.Context, dev *runtime.Device, opt Options) error {
 	if err != nil {
 		return err
 	}
-	b := &bench{dev: dev, quick: opt.Quick || dev.Info().Simulated, peer: newPeer(dev, opt.Peer)}
+	b := &bench{dev: dev, opt: opt, quick: opt.Quick || dev.Info().Simulated, peer: newPeer(dev, opt.Peer)}
 	defer b.peer.stop()
-	if !dev.Info().Simulated { // the time of a simulated device is nobody's limit
-		if b.roof, err = dev.Roof(ctx); err != nil && ends(ctx, err) {
-			return err
-		}
+	if err := b.measureRoof(ctx); err != nil {
+		return err
 	}
 	for i := range list {
-		if opt.Doing != nil {
-			opt.Doing(list[i].name)
-		}
+		b.doing(list[i].name)
 		r := Rate{Area: list[i].area, Name: list[i].name, Unit: list[i].unit}
 		err := b.measure(ctx, &list[i], &r)
 		if err != nil && ends(ctx, err) {
@@ -101,8 +97,48 @@ func Measure(ctx context.Context, dev *runtime.Device, opt Options) error {
 			r = Rate{Area: r.Area, Name: r.Name, Unit: r.Unit, PeerNote: r.PeerNote, Reason: err.Error(), Failed: !absent(err)}
 			_ = dev.Stream().Reset() // a stream that failed would fail all that follows
 		}
-		if opt.Each != nil {
-			opt.Each(r)
+		b.each(r)
+	}
+	return nil
+}
+
+// roofs are rates that are measured before all others, which they limit.
+var roofs = []struct {
+	name, unit string
+	of         func(profile.Roof) float64
+}{
+	{"roof memory", gigabytes, func(r profile.Roof) float64 { return r.MemoryGBs }},
+	{"roof f32", gigaflops, func(r profile.Roof) float64 { return r.GFLOPS }},
+	{"roof f64", gigaflops, func(r profile.Roof) float64 { return r.DoubleGFLOPS }},
+}
+
+const roofArea = "roof"
+
+// measureRoof learns the limits of the device. Without them, rates have none. The time of a simulated device is
+// nobody's limit.
+func (b *bench) measureRoof(ctx context.Context) (err error) {
+	if b.dev.Info().Simulated {
+		return nil
+	}
+	for i, roof := range roofs {
+		is := wanted(roofArea, roof.name, b.opt.Only)
+		if is {
+			b.doing(roof.name)
+		}
+		if i == 0 { // all at once
+			if b.roof, err = b.dev.Roof(ctx); err != nil && ends(ctx, err) {
+				return fmt.Errorf("%s: %w", roof.name, err)
+			}
+		}
+		r := Rate{Area: roofArea, Name: roof.name, Unit: roof.unit, Median: roof.of(b.roof), Samples: 1}
+		if r.Median == 0 {
+			r.Samples, r.Reason = 0, "the device did not tell"
+		}
+		if err != nil {
+			r.Reason, r.Failed = err.Error(), !absent(err)
+		}
+		if is {
+			b.each(r)
 		}
 	}
 	return nil
@@ -111,8 +147,13 @@ func Measure(ctx context.Context, dev *runtime.Device, opt Options) error {
 // Names returns the names of what Measure measures with the options, in its order: the most valuable first. What
 // Options.Only has and is no name is left out.
 func Names(dev *runtime.Device, opt Options) (names []string) {
+	for _, r := range roofs {
+		if !dev.Info().Simulated && wanted(roofArea, r.name, opt.Only) {
+			names = append(names, r.name)
+		}
+	}
 	for _, j := range jobs(sizesOf(dev, opt.Quick)) {
-		if wanted(&j, opt.Only) {
+		if wanted(j.area, j.name, opt.Only) {
 			names = append(names, j.name)
 		}
 	}
@@ -142,15 +183,15 @@ func Once(ctx context.Context, dev *runtime.Device, name string, times int) erro
 func chosen(dev *runtime.Device, opt Options) (list []job, err error) {
 	all := jobs(sizesOf(dev, opt.Quick))
 	for _, name := range opt.Only {
-		if !slices.ContainsFunc(all, func(j job) bool { return j.name == name || j.area == name }) {
+		if len(Names(dev, Options{Quick: opt.Quick, Only: []string{name}})) == 0 {
 			return nil, fmt.Errorf("no rate or area is named %q: %w", name, runtime.ErrInvalidArgument)
 		}
 	}
-	return slices.DeleteFunc(all, func(j job) bool { return !wanted(&j, opt.Only) }), nil
+	return slices.DeleteFunc(all, func(j job) bool { return !wanted(j.area, j.name, opt.Only) }), nil
 }
 
-func wanted(j *job, only []string) bool {
-	return only == nil || slices.Contains(only, j.name) || slices.Contains(only, j.area)
+func wanted(area, name string, only []string) bool {
+	return only == nil || slices.Contains(only, name) || slices.Contains(only, area)
 }
 
 // ends reports whether an error is one after which nothing else can be measured.
@@ -167,15 +208,32 @@ func absent(err error) bool {
 // bench is one measurement.
 type bench struct {
 	dev   *runtime.Device
+	opt   Options
 	quick bool
 	roof  profile.Roof
 	peer  *peer
 }
 
+func (b *bench) doing(name string) {
+	if b.opt.Doing != nil {
+		b.opt.Doing(name)
+	}
+}
+
+func (b *bench) each(r Rate) {
+	if b.opt.Each != nil {
+		b.opt.Each(r)
+	}
+}
+
 // measure measures a rate. What it allocated is freed when it returns.
 func (b *bench) measure(ctx context.Context, j *job, r *Rate) (err error) {
 	p := newPlace(b.dev, b.quick)
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
+	defer func() {
+		if e := p.close(ctx); err == nil { // else it is likely to say the same
+			err = e
+		}
+	}()
 	w, err := j.setUp(ctx, p)
 	if err != nil {
 		return err

@@ -121,9 +121,11 @@ func newPlace(dev *runtime.Device, quick bool) *place {
 // keep makes close close c.
 func (p *place) keep(c io.Closer) { p.closers = append(p.closers, c) }
 
-// close waits for the work and frees all memory, also what the device's pool would keep.
+// close waits for the work, but not long for what hangs, and frees all memory, also what the device's pool would keep.
 func (p *place) close(ctx context.Context) error {
-	errs := []error{p.sync(context.WithoutCancel(ctx))}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	errs := []error{p.sync(ctx)}
 	errs = append(errs, p.scope.Close()) // first, since its tensors are in buffers that others close
 	for _, c := range slices.Backward(p.closers) {
 		errs = append(errs, c.Close())

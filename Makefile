@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -333,16 +333,23 @@ fresh: packages := debootstrap
 fresh: deps ## the README's commands on Debian's minimal system, and where things are missing or odd; as root
 	@tests/fresh/run.sh $(FRESH)
 
-# The test programs leave out the CPU's AVX-512 kernels: there the CPU is only the judge of the GPU, and four programs with
-# both sets are more than can be carried.
-gpu-bundle: ## test programs for a machine with a GPU and without Go, compressed, in build/gpu; run.sh unpacks them
-	@mkdir -p build/gpu
-	$(flags) $(GO) build -tags=$(TAGS),nopicture -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
-	for p in tests/conformance tests/parity cuda; do $(flags) $(GO) test -tags=$(TAGS),noavx512 -trimpath -ldflags '-s -w' -c -o build/gpu/$$(basename $$p).test ./$$p || exit; done
-	cp tests/gpu/run.sh tests/gpu/torch_rates.py build/gpu
+# The program leaves out the CPU's AVX-512 kernels, since there the CPU is only the judge of the GPU. What can be
+# carried to such a machine is limited: the program to 30 MiB, and with the working tree to 60.
+tree = $$(git -c safe.directory='*' ls-files -co --exclude-standard -z | xargs -0 ls -l 2>/dev/null | awk '{ n += $$5 } END { print n }')
+gpu-bundle: ## concord verify for a machine with a GPU and without Go, compressed, in build/gpu; run.sh unpacks it
+	@rm -rf build/gpu && mkdir -p build/gpu
+	$(flags) $(GO) build -tags=$(TAGS),nopicture,noavx512 -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
 	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl)' || { echo "a vendor's library is linked in"; exit 1; }
-	gzip -f build/gpu/concord build/gpu/*.test
-	@size=$$(du -sm build/gpu | cut -f1); echo "build/gpu: $$size MiB; run.sh is there"; [ $$size -lt 60 ]
+	gzip -n9 build/gpu/concord
+	cp tests/gpu/run.sh build/gpu
+	@size=$$(cat build/gpu/* | wc -c); tree=$(tree); mib() { awk "BEGIN { printf \"%.1f MiB\", $$1 / 1048576 }"; }; \
+	echo "build/gpu: $$(mib $$size) of 30 MiB; with the working tree $$(mib $$((size + tree))) of 60 MiB; run.sh is there"; \
+	[ $$size -le $$((30 << 20)) ] && [ $$((size + tree)) -le $$((60 << 20)) ] || { echo "more than can be carried to a machine"; exit 1; }
+
+gpu-rehearsal: packages := debootstrap jq g++
+gpu-rehearsal: deps gpu-bundle sim ## run the bundle on a machine with nothing but simulated devices and PoCL, under every mishap; some minutes, as root
+	$(flags) $(GO) build -tags=$(TAGS),nopicture,noavx512,plantedfault -trimpath -ldflags '-s -w' -o build/planted ./cmd/concord
+	@tests/gpu/rehearse.sh $(CASES)
 
 env: ## print what programs that import Concord with these tags need: eval "$$(make -s env)"
 	@echo "export GOFLAGS='$(strip $(filter-out -buildvcs=false,$(GOFLAGS)) $(tags))'"; $(if $(flags),echo "export $(flags)")

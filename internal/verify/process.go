@@ -35,9 +35,7 @@ func (p *process) run(ctx context.Context) end {
 	limit := time.Until(p.end)
 	cmd := p.opt.Command()
 	ownGroup(cmd)
-	if p.cache != "" {
-		cmd.Env = append(cmd.Environ(), "CONCORD_CACHE_DIR="+p.cache)
-	}
+	cmd.Env = append(cmd.Environ(), p.env...)
 	cmd.Stderr = p.log
 	cmd.WaitDelay = time.Second // a process that was started by it may hold its outputs
 	in, err := cmd.StdinPipe()

@@ -52,8 +52,8 @@ type runner struct {
 	report  *Report
 	logs    *archive
 	written time.Time // when the report was written last
-	cache   string
-	quick   bool // the device is no card: less of everything
+	env     []string  // what the processes have in their environment beside that of this one
+	quick   bool      // the device is no card: less of everything
 }
 
 // Run runs the plan, or a part of it, and writes the report. A device that fails is a report with OK
@@ -85,13 +85,17 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	r.clock = newClock(r.start, opt.Limit, list)
 	r.report = &Report{Schema: schema, Program: opt.Program, Device: opt.Device, Started: r.start, Limit: opt.Limit.Seconds()}
 	r.fill(list, old)
-	// A cache of its own: a kernel that was compiled before would hide that the compiler is not there. It stays out of the
-	// folder of the report. Where a process was killed, the next run of the system's cleaner removes it.
+	// Temporary files of processes that are killed are removed with the folder. It stays out of the folder of the report.
+	// Where the parent itself was killed, the next run of the system's cleaner removes it.
+	temp, err := os.MkdirTemp("", "concord-verify-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	r.env = []string{"TMPDIR=" + temp}
+	// A cache of its own: a kernel that was compiled before would hide that the compiler is not there.
 	if os.Getenv("CONCORD_CACHE_DIR") == "" {
-		if r.cache, err = os.MkdirTemp("", "concord-verify-"); err != nil {
-			return nil, err
-		}
-		defer os.RemoveAll(r.cache)
+		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"))
 	}
 	if err := r.write(); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@
 // If CONCORD_SIM_COMPILED names a directory, which has to exist, the simulated compilers keep there what g++ made of a
 // program, and use what is there instead of running g++: so programs run where there is no compiler. A file is found by
 // the program's text and options, whatever the directory's path. Several processes may use one at once.
+// CONCORD_SIM_COMPILER is the path of a program to run instead of g++, with the same arguments.
 //
 // # Caveats
 //

@@ -52,8 +52,13 @@ std::string diagnostics(const std::string &raw, const std::string &name) {
          " detected in the compilation of \"" + name + "\".\n";
 }
 
+std::string compiler() {
+  const char *path = getenv("CONCORD_SIM_COMPILER");
+  return path != nullptr && *path != 0 ? path : "g++";
+}
+
 bool preprocess(const Source &s, const Dialect &d, const std::string &dir) {
-  std::vector<std::string> args = {"g++",
+  std::vector<std::string> args = {compiler(),
                                    "-E",
                                    "-undef",
                                    "-nostdinc",
@@ -103,7 +108,7 @@ bool build(const Source &s, const Dialect &d, const std::string &dir, const Scan
     text += p + "\n";
   text += program.text + table(program, kernels);
   return put(dir + "/all.cc", text) &&
-         run(dir, {"g++",
+         run(dir, {compiler(),
                    "-S",
                    "-fPIC",
                    "-O1",
@@ -130,7 +135,7 @@ bool build(const Source &s, const Dialect &d, const std::string &dir, const Scan
                    "-o",
                    "all.s",
                    "all.cc"}) &&
-         run(dir, {"g++", "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,--as-needed", "-o",
+         run(dir, {compiler(), "-shared", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,--as-needed", "-o",
                    "program.so", "all.s", "-lm"});
 }
 

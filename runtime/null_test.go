@@ -210,7 +210,9 @@ func (m nullModule) Close() error {
 
 type nullKernel struct{ name string }
 
-func (k nullKernel) Info() KernelInfo { return KernelInfo{Name: k.name, Implementation: "null"} }
+func (k nullKernel) Info() KernelInfo {
+	return KernelInfo{Name: k.name, Implementation: "null", Registers: 24, SpillBytes: 4}
+}
 
 type nullStream struct {
 	b   *nullBackend

@@ -77,7 +77,8 @@ func TestObserve(t *testing.T) {
 	require.Len(t, launches, 2)
 	l := launches[0]
 	assert.Equal(t, profile.Event{Kind: profile.Launch, Name: "axpy", Device: "cuda:0", Stream: 1, Queued: l.Queued, Start: l.Queued, End: l.End,
-		Items: [3]int{100, 1, 1}, Group: [3]int{10, 1, 1}, Flops: 200, Bytes: 1200, Detail: "null"}, l)
+		Items: [3]int{100, 1, 1}, Group: [3]int{10, 1, 1}, Flops: 200, Bytes: 1200,
+		Registers: 24, SpillBytes: 4, Detail: "null"}, l)
 	assert.GreaterOrEqual(t, l.Queued, begin)
 	assert.Greater(t, l.End, l.Start)
 	assert.Zero(t, launches[1].Flops+launches[1].Bytes, "unknown")

@@ -19,7 +19,7 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	files, _ := filepath.Glob("internal/render/testdata/stress/*.cl")
+	files, _ := filepath.Glob("../internal/verify/stress/programs/*.cl")
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 // TestMutations damages the stress programs token by token, which gets further
 // into the parser than damaged bytes do.
 func TestMutations(t *testing.T) {
-	files, err := filepath.Glob("internal/render/testdata/stress/*.cl")
+	files, err := filepath.Glob("../internal/verify/stress/programs/*.cl")
 	require.NoError(t, err)
 	rounds := 40
 	if testing.Short() {

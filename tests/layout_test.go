@@ -79,6 +79,7 @@ var floors = []floor{
 	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf", "internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
 	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
+	{"internal/verify/stress", []string{"runtime", "runtime/driver", "source"}},
 	{"internal/verify/golden", []string{"runtime", "tensor", "nn"}},
 	{"internal/verify/rates", []string{"runtime", "runtime/profile", "kernels", "source", "quant", "tensor", "nn", "ann"}},
 	{"internal/verify", []string{"runtime", "runtime/driver", "runtime/conformance", "runtime/parity", "runtime/profile", "source", "kernels", "quant", "tensor", "nn", "ann",

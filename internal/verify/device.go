@@ -32,6 +32,7 @@ func stepDevice(ctx context.Context, e *Env) error {
 		if p.Backend != info.Backend {
 			continue
 		}
+		about.Libraries = p.Libraries
 		e.fact("driver", "%s", p.DriverVersion)
 		e.fact("runtime", "%s", p.RuntimeVersion)
 		e.fact("compiler", "%s", p.CompilerVersion)

@@ -45,6 +45,14 @@ func (s skip) Error() string { return string(s) }
 // skipf returns the error of a check, or of a whole step, that does not apply.
 func skipf(format string, args ...any) error { return skip(fmt.Sprintf(format, args...)) }
 
+// either returns the error of a check that says why it does not apply, or what is wrong.
+func either(why string, err error) error {
+	if err == nil && why != "" {
+		return skip(why)
+	}
+	return err
+}
+
 // errLost ends a process whose device cannot be used any more.
 var errLost = errors.New("the device was lost")
 

@@ -45,11 +45,7 @@ func stepGolden(ctx context.Context, e *Env) error {
 			}
 			for _, c := range list {
 				if err := e.check(ctx, typ.String()+" "+c.Name, func(ctx context.Context) error {
-					why, err := c.Judge(ctx, scope, typ, golden.Plain, golden.Evaluated)
-					if why != "" {
-						return skip(why)
-					}
-					return err
+					return either(c.Judge(ctx, scope, typ, golden.Plain, golden.Evaluated))
 				}); err != nil {
 					return err
 				}

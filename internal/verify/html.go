@@ -82,7 +82,8 @@ details { margin: .3rem 0; }
 {{with .Info.Arch}}<tr><td>architecture<td>{{.}}</tr>{{end}}
 {{with .Info.TotalMemory}}<tr><td>memory<td>{{gib .}}</tr>{{end}}
 {{with .Info.DriverVersion}}<tr><td>driver<td>{{.}}</tr>{{end}}
-</table>{{end}}
+{{range .Libraries}}<tr><td>{{.Name}}<td>{{.Version}}{{with .Path}} ({{.}}){{end}}{{if .Simulated}} <b class="bad">simulated</b>{{end}}</tr>
+{{end}}</table>{{end}}
 {{range .Areas}}
 <h2>{{.Name}}</h2>
 <table>

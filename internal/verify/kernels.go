@@ -10,6 +10,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
@@ -17,8 +18,12 @@ import (
 // function, and many registers.
 var firsts = []string{"saxpy", "reduce", "transpose", "softmax", "gemm"}
 
-// stepFirst runs one case of each.
+// stepFirst runs one case of each. Afterwards the libraries are open that a device opens when they are needed, such as the vendor's BLAS.
 func stepFirst(ctx context.Context, e *Env) error {
+	dev, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
 	for _, id := range firsts {
 		f, ok := kernels.Find(id)
 		if !ok {
@@ -34,7 +39,10 @@ func stepFirst(ctx context.Context, e *Env) error {
 			return err
 		}
 	}
-	return nil
+	if l, ok := dev.Driver().(driver.LibraryLister); ok {
+		e.out.put(record{Libraries: l.Libraries()})
+	}
+	return dev.Close()
 }
 
 // stepCatalog runs one case of each kernel and type.

@@ -81,7 +81,11 @@ Begun {{.Started.UTC.Format "2006-01-02 15:04:05"}} UTC, {{printf "%.0f" .Second
 {{- with .Info.TotalMemory}}
 | memory | {{gib .}} |{{end}}
 {{- with .Info.DriverVersion}}
-| driver | {{cell .}} |{{end}}
+| driver | {{cell .}} |
+{{- end}}
+{{- range .Libraries}}
+| {{cell .Name}} | {{cell .Version}}{{with .Path}} ({{cell .}}){{end}}{{if .Simulated}} SIMULATED{{end}} |
+{{- end}}
 | machine | {{cell .System}}, {{cell .Processor}}, {{.Cores}} cores |
 {{end}}
 ## Steps
@@ -117,9 +121,9 @@ Skipped:
 {{- range .Steps}}{{if .Rates}}
 ## Rates
 
-| area | what | median | spread | unit | of the limit | beside the peer | ran | notes |
-|---|---|---|---|---|---|---|---|---|
-{{range .Rates}}| {{.Area}} | {{cell .Name}} | {{number .Median}} | {{number .Spread}} | {{.Unit}} | {{share . .Roof}} | {{share . .PeerMedian}} | {{cell .Implementation}} | {{cell (notes .)}} |
+| area | what | median | spread | unit | limit | of the limit | peer | beside the peer | ran | notes |
+|---|---|---|---|---|---|---|---|---|---|---|
+{{range .Rates}}| {{.Area}} | {{cell .Name}} | {{number .Median}} | {{number .Spread}} | {{.Unit}} | {{number .Roof}} | {{share . .Roof}} | {{number .PeerMedian}} | {{share . .PeerMedian}} | {{cell .Implementation}} | {{cell (notes .)}} |
 {{end}}{{end}}{{end}}
 {{- range .Steps}}{{if .Facts}}
 ## {{.Step}}: what was read

@@ -27,7 +27,7 @@ type process struct {
 }
 
 // grace is the part of its time in which a process that was told to stop may finish what it does.
-func grace(d time.Duration) time.Duration { return min(max(d/8, time.Second), 4*time.Second) }
+func grace(d time.Duration) time.Duration { return min(max(d/6, 1500*time.Millisecond), 5*time.Second) }
 
 // run starts a process, and returns how it ended. When run returns, it and all that it started are gone.
 func (p *process) run(ctx context.Context) end {
@@ -151,6 +151,8 @@ func (p *process) take(line []byte) {
 		p.doing, p.over = "", append(p.over, r.Rate.Name)
 	case r.About != nil:
 		p.report.About = r.About
+	case r.Libraries != nil && p.report.About != nil:
+		p.report.About.Libraries = r.Libraries
 	case r.End != nil:
 		p.told = r.End
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/concord-compute/concord/internal/verify/rates"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // The verdicts of a check.
@@ -49,7 +50,9 @@ type record struct {
 	Rate  *rates.Rate `json:"rate,omitempty"`
 	Fact  *Fact       `json:"fact,omitempty"`
 	About *About      `json:"about,omitempty"`
-	End   *end        `json:"end,omitempty"`
+	// Libraries are those that are open now, more than when About was told.
+	Libraries []driver.Library `json:"libraries,omitempty"`
+	End       *end             `json:"end,omitempty"`
 }
 
 // end is the last record of a process that was not ended by something else.

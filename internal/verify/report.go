@@ -48,10 +48,11 @@ const schema = "concord verify 1"
 
 // About describes the device and the machine.
 type About struct {
-	Info      runtime.Info `json:"info"`
-	System    string       `json:"system"`
-	Processor string       `json:"processor"`
-	Cores     int          `json:"cores"`
+	Info      runtime.Info     `json:"info"`
+	Libraries []driver.Library `json:"libraries,omitempty"` // of the vendor, that are open
+	System    string           `json:"system"`
+	Processor string           `json:"processor"`
+	Cores     int              `json:"cores"`
 }
 
 // Result is the outcome of a step.

@@ -95,9 +95,8 @@ func (e *Env) sanitize(ctx context.Context, program, name string, share time.Dur
 		return err
 	}
 	cases, told := underTool(out)
-	words.WriteString(told)
 	err = cmd.Wait()
-	text := words.String()
+	text := words.String() + told
 	e.fact(name, "%d cases ran under it in %.0f s", cases, share.Seconds())
 	found := summary.FindStringSubmatch(text)
 	switch {

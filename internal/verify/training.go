@@ -58,7 +58,11 @@ func stepTraining(ctx context.Context, e *Env) error {
 	if dev.Info().ID == judge {
 		judge = "cpu:reference"
 	}
-	for _, l := range lessons(dev.Info().Simulated || judge == "cpu:reference") {
+	small := dev.Info().Simulated || judge == "cpu:reference"
+	for _, l := range lessons(small) {
+		if dev.Info().Simulated {
+			l.images /= 2
+		}
 		if err := e.check(ctx, l.name, func(ctx context.Context) error {
 			want, err := l.learn(ctx, e.session, judge)
 			if err != nil {

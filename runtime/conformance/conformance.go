@@ -17,9 +17,8 @@
 //
 // # Caveats
 //
-// A row may end its process: kernel/local_arguments of a broken driver, for example. A row on a device that does not
-// answer ends when T's context does, except within a call of the driver that does not return: who has to go on
-// then checks rows in a process of their own.
+// On a broken driver a row may end the process, or never return from a call of the driver. A program that has to go on
+// then checks rows in another process. Otherwise a row ends soon after T's context, and gives its device up.
 package conformance
 
 import (
@@ -33,8 +32,8 @@ import (
 )
 
 // T receives the outcome of a row: it has passed if none of Errorf, Fatalf and Skipf was called. *testing.T is one.
-// Rows call Errorf from several goroutines at once, and the others from the goroutine of Check. If a T has a method Helper, as
-// *testing.T has, it finds out itself which line called it; for others, messages begin with that line.
+// Rows call Errorf from several goroutines at once, and the others from the goroutine of Check. If a T has a method
+// Helper, as *testing.T has, it finds out itself which line called it; for others, messages begin with that line.
 type T interface {
 	// Context is done when the row has to end. Rows pass it to every call that waits.
 	Context() context.Context

@@ -4,6 +4,7 @@ package conformance
 // changes.
 
 import (
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"sync/atomic"
@@ -56,11 +57,10 @@ func checkSizes(t *row, d *device) {
 }
 
 func bytesOf(n int) []uint8 {
-	r := rand.New(rand.NewPCG(1, uint64(n)))
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[:], uint64(n))
 	data := make([]uint8, n)
-	for i := range data {
-		data[i] = uint8(r.Uint32())
-	}
+	_, _ = rand.NewChaCha8(seed).Read(data) // which never fails
 	return data
 }
 

@@ -119,7 +119,8 @@ func (t *row) place() string {
 		if strings.HasSuffix(f.Function, "conformance.Row.Check") {
 			break
 		}
-		if strings.Contains(f.Function, "runtime/conformance.") && !slices.Contains([]string{"row.go", "expect.go", "device.go"}, file) {
+		helps := slices.Contains([]string{"row.go", "expect.go", "device.go"}, file)
+		if strings.Contains(f.Function, "runtime/conformance.") && !helps {
 			lines = append(lines, fmt.Sprintf("%s:%d", file, f.Line))
 		}
 	}

@@ -64,20 +64,27 @@ func TestOutcomes(t *testing.T) {
 		need(t, false, "over")
 	}
 	list := func(reason string) map[string]string { return map[string]string{"a/row": reason} }
+	refused := func(t *row, _ *device) { t.refused("no") }
+	fine := func(t *row, d *device) { d.alloc(t, runtime.F32, 4) }
+	failing, unsupported := Exceptions{Failing: list("later")}, Exceptions{Unsupported: list("later")}
 	for what, c := range map[string]struct {
 		check           func(t *row, d *device)
 		except          Exceptions
 		failed, skipped []string // patterns
 	}{
-		"passes":             {func(t *row, d *device) { d.alloc(t, runtime.F32, 4) }, Exceptions{}, nil, nil},
-		"fails":              {stops, Exceptions{}, []string{`^row_test.go:\d+, from row_test.go:\d+: numbers: got 2, want 1$`, `^row_test.go:\d+: over$`}, nil},
-		"leaves memory":      {func(t *row, d *device) { _, err := d.Alloc(runtime.F32, 4); must(t, err) }, Exceptions{}, []string{"bytes live at the end"}, nil},
-		"known to fail":      {stops, Exceptions{Failing: list("later")}, nil, []string{`^known to fail: later: .*numbers: got 2, want 1; row_test.go:\d+: over$`}},
-		"fails and goes on":  {func(t *row, _ *device) { inner(t) }, Exceptions{Failing: list("later")}, nil, []string{"later.*numbers"}},
-		"known, and passes":  {func(*row, *device) {}, Exceptions{Failing: list("later")}, []string{"listed as failing .later., and passed"}, nil},
-		"refused":            {func(t *row, _ *device) { t.refused("no") }, Exceptions{}, []string{`^row_test.go:\d+: no; nothing in Info says so`}, nil},
-		"refused, as listed": {func(t *row, _ *device) { t.refused("no") }, Exceptions{Unsupported: list("later")}, nil, []string{"^no; listed: later"}},
-		"not refused":        {func(*row, *device) {}, Exceptions{Unsupported: list("later")}, []string{"was not skipped"}, nil},
+		"passes": {fine, Exceptions{}, nil, nil},
+		"fails": {stops, Exceptions{}, []string{`^row_test.go:\d+, from row_test.go:\d+: numbers: got 2, want 1$`,
+			`^row_test.go:\d+: over$`}, nil},
+		"leaves memory": {func(t *row, d *device) {
+			_, err := d.Alloc(runtime.F32, 4)
+			must(t, err)
+		}, Exceptions{}, []string{"bytes live at the end"}, nil},
+		"known to fail":      {stops, failing, nil, []string{`^known to fail: later: .*numbers: got 2, want 1; row_test.go:\d+: over$`}},
+		"fails and goes on":  {func(t *row, _ *device) { inner(t) }, failing, nil, []string{"later.*numbers"}},
+		"known, and passes":  {fine, failing, []string{"listed as failing .later., and passed"}, nil},
+		"refused":            {refused, Exceptions{}, []string{`^row_test.go:\d+: no; nothing in Info says so`}, nil},
+		"refused, as listed": {refused, unsupported, nil, []string{"^no; listed: later"}},
+		"not refused":        {fine, unsupported, []string{"was not skipped"}, nil},
 	} {
 		n, d := checked(t.Context(), Row{Name: "a/row", check: c.check}, c.except)
 		for i, got := range [][]string{n.failed, n.skipped} {

@@ -114,7 +114,8 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 			return nil, err
 		}
 	}
-	return runCases(ctx, &subject{name: Reference, dev: judge, natives: natives}, chosen, cases, before, opt.Progress)
+	reference := &subject{name: Reference, dev: judge, natives: natives}
+	return runCases(ctx, reference, chosen, cases, before, opt.Progress)
 }
 
 func runCases(ctx context.Context, judge *subject, subjects []*subject, cases []kernels.Case,

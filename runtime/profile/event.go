@@ -57,8 +57,8 @@ type Event struct {
 	Items, Group [3]int // of a launch
 	// Flops and Bytes are the work: operations, and bytes read and written, each counted once. Both 0: unknown.
 	Flops, Bytes float64
-	// What the compiler says that the kernel of a launch needs, as in driver.KernelInfo: registers of an item, and bytes that are not in registers of an
-	// item and of local memory of a group, without what the launch adds. 0: unknown, or none.
+	// What the kernel of a launch needs, as driver.KernelInfo has it: registers and bytes beside them for each item, and
+	// local memory for each group, without what the launch adds. 0: unknown, or none.
 	Registers              int
 	SpillBytes, LocalBytes int64
 

@@ -190,7 +190,7 @@ func TestStress(t *testing.T) {
 	if os.Getenv(variable) == "" {
 		t.Skip("slow: " + variable + " is not set")
 	}
-	files, err := filepath.Glob("../../source/internal/render/testdata/stress/*.cl")
+	files, err := filepath.Glob("../../internal/verify/stress/programs/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {

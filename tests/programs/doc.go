@@ -20,5 +20,5 @@
 // # Caveats
 //
 // Every change of the generator changes the programs of all seeds: a program that found a mistake
-// should be added to source/internal/render/testdata/stress.
+// should be added to internal/verify/stress/programs.
 package programs

@@ -27,9 +27,9 @@ type request struct {
 	compute Way
 }
 
-// Judge computes a case and its gradients on the device of a scope, in whose child all tensors are, with typ, F32
-// or F64 of package tensor, where the data has float64. It returns what is wrong, which may be a panic of package tensor, or
-// why the case does not apply: the device or package tensor lacks something, or the result is known to be another. It
+// Judge computes a case and its gradients on the device of a scope, in a scope within it, with typ, F32 or F64 of
+// package tensor, where the data has float64. It returns what is wrong, which may be a panic of package tensor, or why
+// the case does not apply: the device or package tensor lacks something, or the result is known to be another. It
 // waits for the device as long as ctx allows. Cases may be judged at the same time.
 func (c Case) Judge(ctx context.Context, around *tensor.Scope, typ tensor.Type, how Layout, by Way) (skip string, err error) {
 	f := operations[c.Op]

@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// sizes of the work: on a large GPU most runs take from some dozens of microseconds to some milliseconds, and what memory
-// limits does not fit its caches.
+// sizes of the work: on a large GPU most runs take from some dozens of microseconds to some milliseconds, and what
+// memory limits does not fit its caches.
 type sizes struct {
 	few bool // kernels: the device's compiler takes longer than the work
 
@@ -36,15 +36,18 @@ type training struct{ batch, steps int }
 
 func sizesOf(dev *runtime.Device, quick bool) sizes {
 	all := []ann.Precision{ann.FP32, ann.FP16, ann.INT8Scaled}
-	s := sizes{bytes: 1 << 30, transfer: 256 << 20, elements: 1 << 27, row: 1 << 12, gemm: 4096, images: 64, side: 56, heads: 32, places: 2048,
-		vectors: 1_000_000, dim: 128, queries: []int{1, 16, 1000}, precisions: all, mlp: training{128, 63}, cnn: training{128, 8}, weights: [2]int{32768, 8192}}
+	s := sizes{bytes: 1 << 30, transfer: 256 << 20, elements: 1 << 27, row: 1 << 12, gemm: 4096, images: 64, side: 56,
+		heads: 32, places: 2048, vectors: 1_000_000, dim: 128, queries: []int{1, 16, 1000}, precisions: all,
+		mlp: training{128, 63}, cnn: training{128, 8}, weights: [2]int{32768, 8192}}
 	if dev.Info().Simulated { // its compiler is the host's, and its processor slow
-		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 48, images: 1, side: 14, heads: 1, places: 32,
-			vectors: 500, dim: 32, queries: []int{1}, precisions: all[:1], weights: [2]int{64, 256}}
+		return sizes{few: true, bytes: 1 << 20, transfer: 1 << 20, elements: 1 << 14, row: 1 << 8, gemm: 72,
+			images: 1, side: 14, heads: 1, places: 32, vectors: 500, dim: 32, queries: []int{1}, precisions: all[:1],
+			weights: [2]int{64, 256}}
 	}
 	if quick {
-		s = sizes{bytes: 64 << 20, transfer: 32 << 20, elements: 1 << 21, row: 1 << 10, gemm: 256, images: 1, side: 28, heads: 2, places: 256,
-			vectors: 20_000, dim: 64, queries: []int{1, 16, 100}, precisions: all, mlp: training{128, 4}, cnn: training{32, 1}, weights: [2]int{1024, 4096}}
+		s = sizes{bytes: 64 << 20, transfer: 32 << 20, elements: 1 << 21, row: 1 << 10, gemm: 256, images: 1, side: 28,
+			heads: 2, places: 256, vectors: 20_000, dim: 64, queries: []int{1, 16, 100}, precisions: all,
+			mlp: training{64, 4}, cnn: training{32, 1}, weights: [2]int{1024, 4096}}
 		if dev.Info().Backend != "cpu" {
 			s.few, s.precisions, s.mlp, s.cnn = true, all[:2], training{}, training{}
 		}
@@ -54,8 +57,8 @@ func sizesOf(dev *runtime.Device, quick bool) sizes {
 
 // jobs returns what is measured at those sizes.
 func jobs(s sizes) (list []job) {
-	for _, part := range []func(sizes) []job{copies, products, rows, nearest, networks, quantized, expressions, reductions, convolutions, attentions,
-		launches, transfers} {
+	for _, part := range []func(sizes) []job{copies, products, rows, nearest, networks, quantized, expressions, reductions,
+		convolutions, attentions, launches, transfers} {
 		list = append(list, part(s)...)
 	}
 	return list
@@ -63,7 +66,7 @@ func jobs(s sizes) (list []job) {
 
 func copies(s sizes) []job {
 	n := s.bytes / 4
-	return []job{{area: "memory", name: fmt.Sprintf("copy %s", size(s.bytes)), unit: gigabytes, bytes: 8 * float64(n), roof: memoryRoof,
+	return []job{{area: "memory", name: "copy " + size(s.bytes), unit: gigabytes, bytes: 8 * float64(n), roof: memoryRoof,
 		call: "copy", args: map[string]any{"n": n},
 		setUp: func(ctx context.Context, p *place) (*work, error) {
 			from, err := p.buffer(ctx, runtime.F32, n)
@@ -97,7 +100,8 @@ func expressions(s sizes) (list []job) {
 			return x.Mul(y).Add(x).Mul(0.5).Sub(y).Relu().Add(y).Mul(x).Sub(0.25)
 		}},
 	} {
-		list = append(list, job{area: "expressions", name: fmt.Sprintf("expression of %d", e.operations), unit: gigabytes,
+		list = append(list, job{area: "expressions", unit: gigabytes,
+			name:  fmt.Sprintf("expression of %d by %d", e.operations, s.elements),
 			flops: float64(e.operations * s.elements), bytes: 12 * float64(s.elements),
 			call: "expression", args: map[string]any{"n": s.elements, "operations": e.operations},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
@@ -113,7 +117,9 @@ func reductions(s sizes) (list []job) {
 		name string
 		axes []int
 	}{{"sum of all", nil}, {"sum of rows", []int{1}}, {"sum of columns", []int{0}}} {
-		list = append(list, job{area: "reductions", name: r.name, unit: gigabytes, flops: float64(s.elements), bytes: 4 * float64(s.elements),
+		list = append(list, job{area: "reductions", unit: gigabytes,
+			name:  fmt.Sprintf("%s %dx%d", r.name, shape[0], shape[1]),
+			flops: float64(s.elements), bytes: 4 * float64(s.elements),
 			call: "reduction", args: map[string]any{"rows": shape[0], "columns": shape[1], "axes": r.axes},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sum(r.axes...) }, shape)
@@ -123,18 +129,19 @@ func reductions(s sizes) (list []job) {
 }
 
 func rows(s sizes) []job {
-	shape := []int{s.elements / s.row, s.row}
-	args := map[string]any{"rows": shape[0], "columns": shape[1]}
+	n, shape := float64(s.elements), []int{s.elements / s.row, s.row}
+	args, by := map[string]any{"rows": shape[0], "columns": shape[1]}, fmt.Sprintf(" %dx%d", shape[0], shape[1])
 	// Each comparison and each elementary function counts as one operation.
 	return []job{
-		{area: "rows", name: "softmax", unit: gigabytes, flops: 5 * float64(s.elements), bytes: 8 * float64(s.elements), call: "softmax", args: args,
+		{area: "rows", name: "softmax" + by, unit: gigabytes, flops: 5 * n, bytes: 8 * n, call: "softmax", args: args,
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(-1) }, shape)
 			}},
-		{area: "rows", name: "layer norm", unit: gigabytes, flops: 8 * float64(s.elements), bytes: 8 * float64(s.elements), call: "layer_norm", args: args,
+		{area: "rows", name: "layer norm" + by, unit: gigabytes, flops: 8 * n, bytes: 8 * n, call: "layer_norm", args: args,
 			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].LayerNorm(x[1], x[2], 1e-5, -1) },
-					shape, shape[1:], shape[1:])
+				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
+					return x[0].LayerNorm(x[1], x[2], 1e-5, -1)
+				}, shape, shape[1:], shape[1:])
 			}},
 	}
 }
@@ -152,11 +159,15 @@ func convolutions(s sizes) (list []job) {
 		image, filters := []int{s.images, channels, s.side, s.side}, []int{c.filters, channels / c.group, c.size, c.size}
 		results := s.images * c.filters * out * out
 		o := tensor.ConvOptions{Stride: []int{c.stride, c.stride}, Pad: [][2]int{{pad, pad}, {pad, pad}}, Groups: c.group}
-		list = append(list, job{area: "convolutions", name: fmt.Sprintf("convolution %s of %dx%dx%dx%d", c.name, s.images, channels, s.side, s.side),
-			unit: gigaflops, flops: 2 * float64(results*product(filters[1:])), bytes: 4 * float64(product(image)+product(filters)+results),
-			call: "convolution", args: map[string]any{"image": image, "filters": filters, "stride": c.stride, "pad": pad, "groups": c.group},
+		list = append(list, job{area: "convolutions", unit: gigaflops,
+			name:  fmt.Sprintf("convolution %s of %dx%dx%dx%d", c.name, s.images, channels, s.side, s.side),
+			flops: 2 * float64(results*product(filters[1:])), bytes: 4 * float64(product(image)+product(filters)+results),
+			call: "convolution", args: map[string]any{"image": image, "filters": filters, "stride": c.stride, "pad": pad,
+				"groups": c.group},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return tensor.Conv(x[0], x[1], nil, o) }, image, filters)
+				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
+					return tensor.Conv(x[0], x[1], nil, o)
+				}, image, filters)
 			}})
 	}
 	return list
@@ -180,7 +191,8 @@ func attentions(s sizes) (list []job) {
 		if a.typ == tensor.F16 {
 			bytes, roof = 8, noRoof
 		}
-		list = append(list, job{area: "attention", name: fmt.Sprintf("attention %s %dx%dx%d", a.name, s.heads, s.places, width), unit: gigaflops,
+		list = append(list, job{area: "attention", unit: gigaflops,
+			name:  fmt.Sprintf("attention %s %dx%dx%d", a.name, s.heads, s.places, width),
 			flops: 4 * width * pairs, bytes: bytes * float64(product(shape)), roof: roof,
 			call: "attention", args: map[string]any{"shape": shape, "causal": a.causal, "type": a.typ.String()},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
@@ -201,8 +213,9 @@ func quantized(s sizes) (list []job) {
 		format quant.Format
 		bits   float64 // that are read for a weight
 	}{{"W2A8", quant.TQ20, 2}, {"Q4_0", quant.Q40, 4.5}} {
-		list = append(list, job{area: "quantized", name: fmt.Sprintf("%s %dx%d by a vector", q.name, rows, columns), unit: gigaflops,
-			flops: 2 * weights, bytes: weights * q.bits / 8, roof: memoryRoof, call: "vector", args: map[string]any{"rows": rows, "columns": columns},
+		list = append(list, job{area: "quantized", name: fmt.Sprintf("%s %dx%d by a vector", q.name, rows, columns),
+			unit: gigaflops, flops: 2 * weights, bytes: weights * q.bits / 8, roof: memoryRoof,
+			call: "vector", args: map[string]any{"rows": rows, "columns": columns},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				m, err := weightsOf(q.format, rows, columns)
 				if err != nil {

@@ -36,7 +36,8 @@ func launches(s sizes) []job {
 					return w.stream.Sync(ctx)
 				}}, nil
 			}},
-		{area: "launches", name: "100 launches", unit: micros, count: 1, roof: noRoof, call: "launches", args: map[string]any{"n": inGraph},
+		{area: "launches", name: "100 launches", unit: micros, count: 1, roof: noRoof,
+			call: "launches", args: map[string]any{"n": inGraph},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				w, err := p.small(ctx)
 				if err != nil {
@@ -44,7 +45,8 @@ func launches(s sizes) []job {
 				}
 				return &work{stream: w.stream, run: func(ctx context.Context) error { return repeat(ctx, w, inGraph) }}, nil
 			}},
-		{area: "launches", name: "graph of 100 launches", unit: micros, count: 1, roof: noRoof, call: "graph", args: map[string]any{"n": inGraph},
+		{area: "launches", name: "graph of 100 launches", unit: micros, count: 1, roof: noRoof,
+			call: "graph", args: map[string]any{"n": inGraph},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				w, err := p.small(ctx)
 				if err != nil {
@@ -94,7 +96,8 @@ func repeat(ctx context.Context, w *work, n int) error {
 	return nil
 }
 
-// queued returns the host's nanoseconds for queueing a run. The queue is emptied now and then, outside of the time, so that it does not fill up.
+// queued returns the host's nanoseconds for queueing a run. The queue is emptied now and then, outside of the time, so
+// that it does not fill up.
 func (p *place) queued(ctx context.Context, w *work, n int) (float64, error) {
 	const room = 200
 	var took time.Duration
@@ -117,8 +120,11 @@ func transfers(s sizes) (list []job) {
 	for _, t := range []struct {
 		name       string
 		down, host bool
-	}{{"upload", false, false}, {"download", true, false}, {"upload pinned", false, true}, {"download pinned", true, true}} {
-		list = append(list, job{area: "transfers", name: t.name + " of " + size(n), unit: gigabytes, bytes: float64(n), roof: noRoof,
+	}{
+		{"upload", false, false}, {"download", true, false}, {"upload pinned", false, true}, {"download pinned", true, true},
+	} {
+		list = append(list, job{area: "transfers", name: t.name + " of " + size(n), unit: gigabytes,
+			bytes: float64(n), roof: noRoof,
 			call: "transfer", args: map[string]any{"n": n, "down": t.down, "pinned": t.host},
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				if t.host {

@@ -4,6 +4,7 @@ package rates
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -35,6 +36,7 @@ const (
 type peer struct {
 	device       string   // as PyTorch names it; "": none
 	interpreters []string // to try
+	threads      int      // of PyTorch on the processor
 	name         string   // "PyTorch 2.11.0+cu130", once it runs
 	process      *process // nil before the first request, and after its end
 	gone         error    // why there is none any more
@@ -54,10 +56,12 @@ func newPeer(dev *runtime.Device, interpreter string) *peer {
 	case !info.IsGPU():
 		p.device = "cpu"
 	}
-	p.interpreters = []string{"python3", "/usr/bin/python3"} // the system's has the system's packages
-	if interpreter != "" {
-		p.interpreters = []string{interpreter}
+	const system = "/usr/bin/python3" // which has the system's packages
+	p.interpreters = []string{"python3", system}
+	if found, err := exec.LookPath("python3"); interpreter != "" || err == nil && found == system {
+		p.interpreters = []string{cmp.Or(interpreter, system)}
 	}
+	p.threads = cmp.Or(dev.Session().Config().CPUThreads, goruntime.GOMAXPROCS(0))
 	return p
 }
 
@@ -120,7 +124,7 @@ func (p *peer) start(ctx context.Context, r *Rate) bool {
 	var errs []error
 	for _, interpreter := range p.interpreters {
 		var err error
-		if p.process, err = startProcess(interpreter, p.device); err == nil {
+		if p.process, err = startProcess(interpreter, p.device, p.threads); err == nil {
 			var a answer
 			if a, err = p.process.answer(ctx); err == nil && a.Peer == "" {
 				err = errors.New("it did not say who it is")
@@ -134,8 +138,8 @@ func (p *peer) start(ctx context.Context, r *Rate) bool {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", interpreter, err))
 	}
-	p.gone = fmt.Errorf("no PyTorch: %w", errors.Join(errs...))
-	p.excuse(oneLine(p.gone), r)
+	p.gone = oneLine{fmt.Errorf("no PyTorch: %w", errors.Join(errs...))}
+	p.excuse(p.gone, r)
 	return false
 }
 
@@ -163,7 +167,7 @@ func (p *peer) ask(ctx context.Context, request map[string]any) (answer, error) 
 
 // end ends a process that did not answer as it should, and returns why.
 func (p *peer) end(err error) error {
-	p.gone = oneLine(fmt.Errorf("PyTorch is left out: %w", errors.Join(err, p.process.end())))
+	p.gone = oneLine{fmt.Errorf("PyTorch is left out: %w", errors.Join(err, p.process.end()))}
 	p.process = nil
 	return p.gone
 }
@@ -175,8 +179,11 @@ func (p *peer) stop() {
 	}
 }
 
-// oneLine returns an error whose text is one line.
-func oneLine(err error) error { return errors.New(strings.Join(strings.Fields(err.Error()), " ")) }
+// oneLine is an error whose text is one line.
+type oneLine struct{ error }
+
+func (l oneLine) Error() string { return strings.Join(strings.Fields(l.error.Error()), " ") }
+func (l oneLine) Unwrap() error { return l.error }
 
 // answer is a line that the process writes.
 type answer struct {
@@ -199,10 +206,9 @@ type process struct {
 	last  tail
 }
 
-func startProcess(interpreter, device string) (*process, error) {
+func startProcess(interpreter, device string, threads int) (*process, error) {
 	cmd := exec.Command(interpreter, "-c", script, device)
-	environment := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "OMP_NUM_THREADS=") })
-	cmd.Env = append(environment, fmt.Sprint("OMP_NUM_THREADS=", goruntime.GOMAXPROCS(0)))
+	cmd.Env = append(os.Environ(), fmt.Sprint("OMP_NUM_THREADS=", threads)) // the last one counts
 	p := &process{cmd: cmd, lines: make(chan []byte)}
 	cmd.Stderr = &p.last
 	cmd.WaitDelay = time.Second // for children of the interpreter that keep its pipes
@@ -262,10 +268,7 @@ func (p *process) end() error {
 	if err != nil && err.Error() == "signal: killed" { // that was here
 		err = nil
 	}
-	if words := p.last.String(); words != "" {
-		err = errors.Join(err, errors.New(words))
-	}
-	return err
+	return errors.Join(err, p.last.error())
 }
 
 // tail keeps the end of what is written to it. It is safe for concurrent use.
@@ -283,8 +286,12 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+// error returns what was kept, or nil for nothing.
+func (t *tail) error() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.data))
+	if len(t.data) == 0 {
+		return nil
+	}
+	return errors.New(strings.TrimSpace(string(t.data)))
 }

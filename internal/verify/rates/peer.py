@@ -1,15 +1,18 @@
-"""The work of package rates by PyTorch: an interpreter runs this, with a device such as "cuda:0" or "cpu" as its argument.
+"""The work of package rates by PyTorch. The argument is a device, such as "cuda:0" or "cpu".
 
-It first writes who it is, {"peer": "PyTorch 2.11.0+cu130"}, or {"error": ...}. Each line that it reads is a request as JSON,
-each further line that it writes the answer:
+It first writes who it is, {"peer": "PyTorch 2.11.0+cu130"}, or {"error": ...}. Each line that it reads is a request as
+JSON, each further line that it writes the answer:
 
-  {"call": "gemm", "args": {"n": 1000, "type": "f32"}}  prepare a call, and make it once  -> {"note": "in what it differs"}
-  {"run": 3}                                            make the call three times         -> {"ns": those of one}
-  {"drop": true}                                        forget it and its memory          -> {}
+  {"call": "gemm", "args": {"n": 1000, "type": "f32"}}  prepare a call, make it once  -> {"note": "in what it differs"}
+  {"run": 3}                                            make the call three times     -> {"ns": those of one}
+  {"drop": true}                                        forget it and its memory      -> {}
 
 or {"error": ...}. The process ends when its input does, whatever it does then.
 """
-import json, os, queue, sys, threading, time
+import sys
+
+sys.path[:] = [p for p in sys.path if p]  # the working directory has no modules for us
+import json, os, queue, threading, time
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what libraries print must not mix with the answers
@@ -45,7 +48,7 @@ try:
     torch.manual_seed(1)
 except Exception as e:
     say({"error": "%s: %s" % (type(e).__name__, e)})
-    sys.exit(0)
+    os._exit(0)  # the thread that reads would disturb another end
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -136,7 +139,7 @@ def attention(shape, causal, type):
 
 
 def nearest(vectors, dim, queries, k, half):
-    """Squared distances by products, and the smallest of each query; queries and results pass between host and device."""
+    """Squared distances by products, and the smallest of each query. Queries come from the host, results go there."""
     x = rand(vectors, dim)
     norms = (x * x).sum(1)
     if half:
@@ -159,13 +162,15 @@ def vector(rows, columns):
 
 def mlp(batch, steps):
     n = torch.nn
-    return training(n.Sequential(n.Linear(784, 512), n.ReLU(), n.Linear(512, 256), n.ReLU(), n.Linear(256, 10)), (784,), batch, steps)
+    net = n.Sequential(n.Linear(784, 512), n.ReLU(), n.Linear(512, 256), n.ReLU(), n.Linear(256, 10))
+    return training(net, (784,), batch, steps)
 
 
 def cnn(batch, steps):
     n = torch.nn
-    return training(n.Sequential(n.Conv2d(1, 32, 3), n.ReLU(), n.Conv2d(32, 64, 3), n.ReLU(), n.MaxPool2d(2), n.Flatten(), n.Linear(9216, 128), n.ReLU(),
-                                 n.Linear(128, 10)), (1, 28, 28), batch, steps)
+    net = n.Sequential(n.Conv2d(1, 32, 3), n.ReLU(), n.Conv2d(32, 64, 3), n.ReLU(), n.MaxPool2d(2), n.Flatten(),
+                       n.Linear(9216, 128), n.ReLU(), n.Linear(128, 10))
+    return training(net, (1, 28, 28), batch, steps)
 
 
 def training(net, shape, batch, steps):

@@ -22,8 +22,8 @@ func products(s sizes) (list []job) {
 			roof roofKind
 		}{{runtime.F32, fullRoof}, {runtime.F16, noRoof}, {runtime.BF16, noRoof}} { // of 16 bits, matrix units may multiply
 			cube := float64(n) * float64(n) * float64(n)
-			list = append(list, job{area: "products", name: fmt.Sprintf("gemm %s %d%s", t.Type, n, implementation.name), unit: gigaflops,
-				flops: 2 * cube, bytes: 3 * float64(t.Size()) * float64(n) * float64(n), roof: t.roof,
+			list = append(list, job{area: "products", name: fmt.Sprintf("gemm %s %d%s", t.Type, n, implementation.name),
+				unit: gigaflops, flops: 2 * cube, bytes: 3 * float64(t.Size()) * float64(n) * float64(n), roof: t.roof,
 				call: "gemm", args: map[string]any{"n": n, "type": t.Type.String()},
 				setUp: func(ctx context.Context, p *place) (*work, error) { return p.gemm(ctx, t.Type, n, implementation.is) }})
 		}
@@ -57,7 +57,9 @@ func (p *place) gemm(ctx context.Context, t runtime.Type, n int, which runtime.I
 }
 
 // kernel returns a kernel of the catalog.
-func (p *place) kernel(ctx context.Context, family, name string, which runtime.Implementation, defines ...source.Define) (*runtime.Kernel, error) {
+func (p *place) kernel(ctx context.Context, family, name string, which runtime.Implementation,
+	defines ...source.Define,
+) (*runtime.Kernel, error) {
 	unit, err := kernels.Unit(family, p.dev.Features(), defines...)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,8 @@
-// Package rates measures how fast a device does what the packages of the module do on it, beside the device's own limits
-// and beside PyTorch, which does the same work on the same device, in turn.
+// Package rates measures how fast a device does what the packages of the module do on it, beside the device's own
+// limits and beside PyTorch, which does the same work on the same device, in turn.
 //
-// Measure measures, Names lists what it measures, Once only does the work, for a profiler around it, which Bound starts.
+// Measure measures, Names lists what it measures, Once does only the work, for a profiler around it, and Bound runs
+// that.
 package rates
 
 import (
@@ -18,21 +19,25 @@ import (
 
 // Rate is one measured rate or time, beside the device's limit and a peer's rate of the same work.
 type Rate struct {
-	Area    string  `json:"area"` // "products"
-	Name    string  `json:"name"` // "gemm f16 4096"
-	Unit    string  `json:"unit"` // "GB/s", "GFLOP/s", "/s" or, the only one of which less is better, "µs"
-	Median  float64 `json:"median"`
-	Spread  float64 `json:"spread"`         // the 90th minus the 10th percentile of the samples
-	Samples int     `json:"samples"`        // how many there were
-	Roof    float64 `json:"roof,omitempty"` // what the device's measured roof allows, in the same unit; 0: unknown, also where matrix units multiply
+	Area    string  `json:"area"`    // "products"
+	Name    string  `json:"name"`    // "gemm f16 4096"
+	Unit    string  `json:"unit"`    // "GB/s", "GFLOP/s", "/s" or "µs", the only one of which less is better
+	Median  float64 `json:"median"`  // of the samples
+	Spread  float64 `json:"spread"`  // their 90th minus their 10th percentile
+	Samples int     `json:"samples"` // their number
+	// Roof is what the measured roof of the device allows, in the same unit; 0: unknown, also where matrix units multiply.
+	Roof float64 `json:"roof,omitempty"`
 
 	Peer       string  `json:"peer,omitempty"`        // "PyTorch 2.11.0+cu130"; "": none
 	PeerMedian float64 `json:"peer_median,omitempty"` // of the same work, whose samples alternated with ours
 	PeerNote   string  `json:"peer_note,omitempty"`   // in what the peer's work differs, or why it has no rate
 
-	Implementation string `json:"implementation,omitempty"` // the kernels that took the most time, and what each was: "gemm cublas"
-	Resources      string `json:"resources,omitempty"`      // what the slowest kernel takes, if the rate is below half of the roof or of the peer's
-	Bound          string `json:"bound,omitempty"`          // what limits it according to a profiler; Measure leaves it to the caller
+	// Implementation names the kernels that took the most time, and what each was: "gemm cublas".
+	Implementation string `json:"implementation,omitempty"`
+	// Resources says what the slowest kernel takes of the device, as its compiler reports it, if the rate is slow.
+	Resources string `json:"resources,omitempty"`
+	// Bound is for the result of the function Bound, which the caller calls where it is worth it.
+	Bound string `json:"bound,omitempty"`
 
 	Reason string `json:"reason,omitempty"` // why it was not measured; Median is 0 then
 	Failed bool   `json:"failed,omitempty"` // it should have been
@@ -60,32 +65,29 @@ func (r *Rate) Slow() bool {
 
 // Options say what to measure. The zero value is everything, at the sizes of a large GPU.
 type Options struct {
-	Quick bool              // sizes for processors, and few samples
-	Only  []string          // names or areas; nil: all
-	Peer  string            // the Python interpreter that has PyTorch; "": the python3 of PATH, then that of the system; "none": no peer
+	Quick bool     // sizes for processors, and few samples
+	Only  []string // names or areas; nil: all
+	// Peer is the Python interpreter that has PyTorch; "": the python3 of PATH, then that of the system; "none": no peer.
+	Peer  string
 	Doing func(name string) // called before each rate; may be nil
 	Each  func(Rate)        // called after each rate; may be nil
 }
 
-// Measure measures one rate after the other on the device, of which each waits for its own work. A rate that cannot be
-// measured is one with a reason, and the others go on. The error is that of a context that ended, of a lost device, or of
-// a name in Options.Only that is none. Nothing of the measurement is left on the device afterwards.
+// Measure measures one rate after the other on the device, and waits for all of its work. A rate that cannot be
+// measured is one with a reason, and the others go on. The error is that of a context that ended, of a lost device, or
+// of a name in Options.Only that there is none of. Nothing is left on the device, nor is the peer's process.
 func Measure(ctx context.Context, dev *runtime.Device, opt Options) error {
 	list, err := chosen(dev, opt)
 	if err != nil {
 		return err
 	}
-	b := &bench{dev: dev, quick: opt.Quick || dev.Info().Simulated, peer: newPeer(dev, opt.Peer)}
+	b := &bench{dev: dev, opt: opt, quick: opt.Quick || dev.Info().Simulated, peer: newPeer(dev, opt.Peer)}
 	defer b.peer.stop()
-	if !dev.Info().Simulated { // the time of a simulated device is nobody's limit
-		if b.roof, err = dev.Roof(ctx); err != nil && ends(ctx, err) {
-			return err
-		}
+	if err := b.measureRoof(ctx); err != nil {
+		return err
 	}
 	for i := range list {
-		if opt.Doing != nil {
-			opt.Doing(list[i].name)
-		}
+		b.doing(list[i].name)
 		r := Rate{Area: list[i].area, Name: list[i].name, Unit: list[i].unit}
 		err := b.measure(ctx, &list[i], &r)
 		if err != nil && ends(ctx, err) {
@@ -95,25 +97,71 @@ func Measure(ctx context.Context, dev *runtime.Device, opt Options) error {
 			r = Rate{Area: r.Area, Name: r.Name, Unit: r.Unit, PeerNote: r.PeerNote, Reason: err.Error(), Failed: !absent(err)}
 			_ = dev.Stream().Reset() // a stream that failed would fail all that follows
 		}
-		if opt.Each != nil {
-			opt.Each(r)
+		b.each(r)
+	}
+	return nil
+}
+
+// roofs are rates that are measured before all others, which they limit.
+var roofs = []struct {
+	name, unit string
+	of         func(profile.Roof) float64
+}{
+	{"roof memory", gigabytes, func(r profile.Roof) float64 { return r.MemoryGBs }},
+	{"roof f32", gigaflops, func(r profile.Roof) float64 { return r.GFLOPS }},
+	{"roof f64", gigaflops, func(r profile.Roof) float64 { return r.DoubleGFLOPS }},
+}
+
+const roofArea = "roof"
+
+// measureRoof learns the limits of the device. Without them, rates have none. The time of a simulated device is
+// nobody's limit.
+func (b *bench) measureRoof(ctx context.Context) (err error) {
+	if b.dev.Info().Simulated {
+		return nil
+	}
+	for i, roof := range roofs {
+		is := wanted(roofArea, roof.name, b.opt.Only)
+		if is {
+			b.doing(roof.name)
+		}
+		if i == 0 { // all at once
+			if b.roof, err = b.dev.Roof(ctx); err != nil && ends(ctx, err) {
+				return fmt.Errorf("%s: %w", roof.name, err)
+			}
+		}
+		r := Rate{Area: roofArea, Name: roof.name, Unit: roof.unit, Median: roof.of(b.roof), Samples: 1}
+		if r.Median == 0 {
+			r.Samples, r.Reason = 0, "the device did not tell"
+		}
+		if err != nil {
+			r.Reason, r.Failed = err.Error(), !absent(err)
+		}
+		if is {
+			b.each(r)
 		}
 	}
 	return nil
 }
 
-// Names returns the names of what Measure measures with the options, in its order: the most valuable first. A name that
-// Options.Only has and that is none is left out.
+// Names returns the names of what Measure measures with the options, in its order: the most valuable first. What
+// Options.Only has and is no name is left out.
 func Names(dev *runtime.Device, opt Options) (names []string) {
+	for _, r := range roofs {
+		if !dev.Info().Simulated && wanted(roofArea, r.name, opt.Only) {
+			names = append(names, r.name)
+		}
+	}
 	for _, j := range jobs(sizesOf(dev, opt.Quick)) {
-		if wanted(&j, opt.Only) {
+		if wanted(j.area, j.name, opt.Only) {
 			names = append(names, j.name)
 		}
 	}
 	return names
 }
 
-// Once does the work of a rate so many times, without a clock, and waits for it. The name is one of Names, with or without Options.Quick.
+// Once does the work of a rate so many times, without a clock, and waits for it. The name is one of Names, with or
+// without Options.Quick.
 func Once(ctx context.Context, dev *runtime.Device, name string, times int) error {
 	for _, quick := range []bool{false, true} {
 		for _, j := range jobs(sizesOf(dev, quick)) {
@@ -135,15 +183,15 @@ func Once(ctx context.Context, dev *runtime.Device, name string, times int) erro
 func chosen(dev *runtime.Device, opt Options) (list []job, err error) {
 	all := jobs(sizesOf(dev, opt.Quick))
 	for _, name := range opt.Only {
-		if !slices.ContainsFunc(all, func(j job) bool { return j.name == name || j.area == name }) {
+		if len(Names(dev, Options{Quick: opt.Quick, Only: []string{name}})) == 0 {
 			return nil, fmt.Errorf("no rate or area is named %q: %w", name, runtime.ErrInvalidArgument)
 		}
 	}
-	return slices.DeleteFunc(all, func(j job) bool { return !wanted(&j, opt.Only) }), nil
+	return slices.DeleteFunc(all, func(j job) bool { return !wanted(j.area, j.name, opt.Only) }), nil
 }
 
-func wanted(j *job, only []string) bool {
-	return only == nil || slices.Contains(only, j.name) || slices.Contains(only, j.area)
+func wanted(area, name string, only []string) bool {
+	return only == nil || slices.Contains(only, name) || slices.Contains(only, area)
 }
 
 // ends reports whether an error is one after which nothing else can be measured.
@@ -153,22 +201,39 @@ func ends(ctx context.Context, err error) bool {
 
 // absent reports whether an error says that the device, or this machine, lacks what a rate needs.
 func absent(err error) bool {
-	return errors.Is(err, runtime.ErrUnsupported) || errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrBudget) ||
-		errors.Is(err, runtime.ErrTooLarge)
+	return errors.Is(err, runtime.ErrUnsupported) || errors.Is(err, runtime.ErrOutOfMemory) ||
+		errors.Is(err, runtime.ErrBudget) || errors.Is(err, runtime.ErrTooLarge)
 }
 
 // bench is one measurement.
 type bench struct {
 	dev   *runtime.Device
+	opt   Options
 	quick bool
 	roof  profile.Roof
 	peer  *peer
 }
 
+func (b *bench) doing(name string) {
+	if b.opt.Doing != nil {
+		b.opt.Doing(name)
+	}
+}
+
+func (b *bench) each(r Rate) {
+	if b.opt.Each != nil {
+		b.opt.Each(r)
+	}
+}
+
 // measure measures a rate. What it allocated is freed when it returns.
 func (b *bench) measure(ctx context.Context, j *job, r *Rate) (err error) {
 	p := newPlace(b.dev, b.quick)
-	defer func() { err = errors.Join(err, p.close(ctx)) }()
+	defer func() {
+		if e := p.close(ctx); err == nil { // else it is likely to say the same
+			err = e
+		}
+	}()
 	w, err := j.setUp(ctx, p)
 	if err != nil {
 		return err
@@ -214,9 +279,11 @@ func (b *bench) limit(j *job) float64 {
 // Limits of sampling.
 const (
 	fewest, fewestQuick = 9, 5
-	longest             = 4 * time.Second                             // of all samples of a rate: beyond it there are at least three
-	span, spanQuick     = 10 * time.Millisecond, 2 * time.Millisecond // of a sample, which repeats shorter work
-	mostRuns            = 1000
+	longest             = 4 * time.Second // of all samples of a rate: beyond it there are at least three
+	mostRuns            = 1000            // in a sample
+
+	// A sample repeats shorter work, for so long.
+	span, spanQuick = 10 * time.Millisecond, 2 * time.Millisecond
 )
 
 // sample takes samples of the work and of the peer's in turn, after one of each to warm up, which also says how often a

@@ -63,7 +63,7 @@ func ranking(events []profile.Event, device string) (list ranks) {
 	return list
 }
 
-// String names the kernels that took at least a tenth of the time, at most three, with their implementations and shares.
+// String names the kernels that took at least a tenth of the time, at most three, with implementations and shares.
 func (list ranks) String() string {
 	var all int64
 	for i := range list {
@@ -92,11 +92,12 @@ func (list ranks) resources(info runtime.Info) string {
 	}
 	k := &list[0]
 	group := max(k.Group[0], 1) * max(k.Group[1], 1) * max(k.Group[2], 1)
-	text := fmt.Sprintf("%s: %d registers, %d bytes spilled, %d bytes of shared memory, groups of %d", k.Name, k.Registers, k.SpillBytes, k.LocalBytes, group)
+	text := fmt.Sprintf("%s: %d registers, %d bytes spilled, %d bytes of shared memory",
+		k.Name, k.Registers, k.SpillBytes, k.LocalBytes)
 	limits, err := profile.DeviceLimits(info)
 	if err != nil { // an architecture that is not known
-		return text
+		return fmt.Sprintf("%s, groups of %d items", text, group)
 	}
 	r := profile.Occupancy(limits, profile.Request{Registers: k.Registers, Local: k.LocalBytes}, group)
-	return text + ", " + r.String()
+	return fmt.Sprintf("%s, on a %s %s", text, limits.Unit, r)
 }

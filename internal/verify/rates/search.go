@@ -34,9 +34,11 @@ func nearest(s sizes) (list []job) {
 					roof = noRoof
 				}
 			}
-			list = append(list, job{area: "nearest", name: fmt.Sprintf("nearest %s %dx%d by %d", precision, s.vectors, s.dim, queries), unit: perSecond,
+			list = append(list, job{area: "nearest", unit: perSecond,
+				name:  fmt.Sprintf("nearest %s %dx%d by %d", precision, s.vectors, s.dim, queries),
 				flops: 2 * n * q * dim, bytes: n * dim * width, count: q, roof: roof,
-				call: call, args: map[string]any{"vectors": s.vectors, "dim": s.dim, "queries": queries, "k": found, "half": precision == ann.FP16},
+				call: call, args: map[string]any{"vectors": s.vectors, "dim": s.dim, "queries": queries, "k": found,
+					"half": precision == ann.FP16},
 				setUp: func(ctx context.Context, p *place) (*work, error) {
 					return p.search(ctx, s.vectors, s.dim, queries, precision)
 				}})
@@ -89,19 +91,22 @@ func networks(s sizes) (list []job) {
 	window := []int{3, 3}
 	dense := func(out int, act nn.Activation) nn.Layer { return nn.Dense{Out: out, Act: act} }
 	if t := s.mlp; t.batch > 0 {
-		list = append(list, network("MLP 784-512-256-10", "mlp", t, [2]float64{784 * 512, 512*256 + 256*10}, []int{side * side},
+		list = append(list, network("MLP 784-512-256-10", "mlp", t,
+			[2]float64{784 * 512, 512*256 + 256*10}, []int{side * side},
 			dense(512, nn.ReLU), dense(256, nn.ReLU), dense(10, nn.Linear)))
 	}
 	if t := s.cnn; t.batch > 0 {
-		list = append(list, network("CNN 32-64-pool-128-10", "cnn", t, [2]float64{26 * 26 * 32 * 9, 24*24*64*32*9 + 9216*128 + 1280}, []int{1, side, side},
-			nn.Conv{Filters: 32, Size: window, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: window, Act: nn.ReLU}, nn.MaxPool{Size: []int{2, 2}}, nn.Flatten{},
+		list = append(list, network("CNN 32-64-pool-128-10", "cnn", t,
+			[2]float64{26 * 26 * 32 * 9, 24*24*64*32*9 + 9216*128 + 1280}, []int{1, side, side},
+			nn.Conv{Filters: 32, Size: window, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: window, Act: nn.ReLU},
+			nn.MaxPool{Size: []int{2, 2}}, nn.Flatten{},
 			dense(128, nn.ReLU), dense(10, nn.Linear)))
 	}
 	return list
 }
 
-// network is the job of training one. The products of its first layer, and those of the others, multiply so many pairs for an example: twice
-// as many backward, but for the first layer, whose input needs no gradient.
+// network is the job of training one. The products of its first layer, and those of the others, multiply so many pairs
+// for an example: twice as many backward, but for the first layer, whose input needs no gradient.
 func network(name, call string, t training, pairs [2]float64, in []int, layers ...nn.Layer) job {
 	return job{area: "training", name: fmt.Sprintf("%s batch %d", name, t.batch), unit: perSecond,
 		flops: float64(t.batch*t.steps) * (4*pairs[0] + 6*pairs[1]), count: float64(t.steps),

@@ -52,10 +52,13 @@ const (
 
 // work is a job that is ready.
 type work struct {
-	run    func(ctx context.Context) error                          // queues the work once on stream; without a stream it waits, too
-	stream *runtime.Stream                                          // nil: the host's clock tells the time
-	sample func(ctx context.Context, n int) (ns float64, err error) // how n runs are timed, if otherwise
-	plain  func(ctx context.Context) error                          // the same work launch by launch, for observers; nil: run
+	run    func(ctx context.Context) error // queues the work once on stream; without a stream it waits, too
+	stream *runtime.Stream                 // nil: the host's clock tells the time
+
+	// sample returns the nanoseconds of one of n runs, where they are timed otherwise than by run.
+	sample func(ctx context.Context, n int) (ns float64, err error)
+	// plain does the same launch by launch, for observers, where run does not.
+	plain func(ctx context.Context) error
 }
 
 // time runs the work n times and returns the nanoseconds of one run: by the device's clock where it has one.
@@ -118,9 +121,11 @@ func newPlace(dev *runtime.Device, quick bool) *place {
 // keep makes close close c.
 func (p *place) keep(c io.Closer) { p.closers = append(p.closers, c) }
 
-// close waits for the work and frees all memory, also what the device's pool would keep.
+// close waits for the work, but not long for what hangs, and frees all memory, also what the device's pool would keep.
 func (p *place) close(ctx context.Context) error {
-	errs := []error{p.sync(context.WithoutCancel(ctx))}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	errs := []error{p.sync(ctx)}
 	errs = append(errs, p.scope.Close()) // first, since its tensors are in buffers that others close
 	for _, c := range slices.Backward(p.closers) {
 		errs = append(errs, c.Close())
@@ -199,7 +204,9 @@ func converted[T any](x []float32, to func(float64) T) []T {
 }
 
 // compiled returns the work of a function of random tensors of these shapes.
-func (p *place) compiled(ctx context.Context, t tensor.Type, f func(x []*tensor.Tensor) *tensor.Tensor, shapes ...[]int) (*work, error) {
+func (p *place) compiled(ctx context.Context, t tensor.Type, f func(x []*tensor.Tensor) *tensor.Tensor,
+	shapes ...[]int,
+) (*work, error) {
 	stored, err := runtime.ParseType(t.String())
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 package render_test
 
-// Executed tests: every program of testdata/stress is rendered for the host,
+// Executed tests: every program of internal/verify/stress is rendered for the host,
 // compiled, run, and compared with the expected output. CONCORD_STRESS=update rewrites the
 // expectations from an OpenCL device, CONCORD_STRESS=check compares with it; the C driver that runs
 // both is testdata/driver.c.
@@ -147,7 +147,7 @@ func TestStress(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles C++")
 	}
-	files, err := filepath.Glob("testdata/stress/*.cl")
+	files, err := filepath.Glob("../../../internal/verify/stress/programs/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	k := buildTools(t)

@@ -230,7 +230,7 @@ func TestGPUCompiles(t *testing.T) {
 	}
 	standin, err := filepath.Abs("testdata/gpu_standin.h")
 	require.NoError(t, err)
-	files, err := filepath.Glob("testdata/stress/*.cl")
+	files, err := filepath.Glob("../../../internal/verify/stress/programs/*.cl")
 	require.NoError(t, err)
 	files = append(files, "testdata/gpu/subgroups.cl")
 	for _, target := range []source.Target{source.CUDA, source.HIP} {

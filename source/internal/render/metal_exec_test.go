@@ -83,7 +83,7 @@ var doubleIsFloat = []source.Define{{Name: "double", Value: "float"}, {Name: "do
 
 func TestMetalStress(t *testing.T) {
 	driver := metalDriver(t, "driver")
-	files, err := filepath.Glob("testdata/stress/*.cl")
+	files, err := filepath.Glob("../../../internal/verify/stress/programs/*.cl")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	files = append(files, "testdata/gpu/subgroups.cl")

@@ -1,7 +1,7 @@
-// Mixed arguments of built-ins; a user's function with the name of a built-in is called. run:
-// kernel=bi global=1 args=out:f32:32,out:i32:32,i32:3,u32:7 want: 8 8 2 1.73205078 1 1.5 2.5 12 0
-// 0.5 1 1 0 0.5 0.75 0.75 3 5 3 6 32 5 0.25 1.5 3 1 0.5 -1 0.75 0.75 3 0.25 want: 4 5 3 3 2 4 15 7
-// 8 31 2 7 8 127 0 2 65538 12 200 2 204 3 2147483647 5 2 3 8 2 3 3 3 1016
+// Mixed arguments of built-ins; a user's function with the name of a built-in is called.
+// run: kernel=bi global=1 args=out:f32:32,out:i32:32,i32:3,u32:7
+// want: 8 8 2 1.73205078 1 1.5 2.5 12 0 0.5 1 1 0 0.5 0.75 0.75 3 5 3 6 32 5 0.25 1.5 3 1 0.5 -1 0.75 0.75 3 0.25
+// want: 4 5 3 3 2 4 15 7 8 31 2 7 8 127 0 2 65538 12 200 2 204 3 2147483647 5 2 3 8 2 3 3 3 1016
 float clamp01(float x) { return clamp(x, 0.0f, 1.0f); }
 float lerp(float a, float b, float t) { return mix(a, b, t); }
 int mad(int a, int b, int c) { return a * b - c; }

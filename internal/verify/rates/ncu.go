@@ -57,7 +57,6 @@ func Bound(ctx context.Context, command []string) (string, error) {
 	var out bytes.Buffer
 	var last tail
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &last, 2*time.Second
-	group(cmd)
 	err = cmd.Run()
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)

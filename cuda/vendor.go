@@ -141,7 +141,7 @@ func marks() []string {
 	for _, dir := range toolkits() {
 		names = append(names, filepath.Join(dir, "lib64", "libnvToolsExt.so.1"))
 	}
-	return names
+	return append(names, wheels("nvtx/lib/libnvToolsExt.so.1")...)
 }
 
 // blas returns the candidates for cuBLAS: for the loader's search, of toolkits, of Python's packages.

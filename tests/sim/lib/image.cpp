@@ -1,5 +1,6 @@
 // image.cpp: programs as bytes, and as loaded libraries.
 
+#include "flavour.h"
 #include "image.h"
 
 #include <atomic>
@@ -92,8 +93,8 @@ std::string image_pack(const std::string &target, const std::vector<ImageFacts> 
 
 std::string image_text(const std::string &target, const std::vector<ImageFacts> &facts,
                        const std::string &packed) {
-  std::string out =
-      std::string(banner) + "\n.version 7.8\n.target " + target + "\n.address_size 64\n\n";
+  std::string out = std::string(banner) + "\n.version " + flavour.ptx + "\n.target " + target +
+                    "\n.address_size 64\n\n";
   for (auto &f : facts)
     out += ".visible .entry " + f.name + "()\n";
   return out + mark + base64(packed) + "\n";

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"io"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -43,14 +44,21 @@ func (l *stepLog) record(line []byte) {
 	l.records.add(append(line, '\n'))
 }
 
-// lastWords are the last lines of the standard error.
+// crash begins the line with which a runtime says why it ends a process. What follows are stacks and registers.
+var crash = regexp.MustCompile(`(?m)^(panic|fatal error|runtime/cgo|SIG[A-Z]+): `)
+
+// lastWords are the last lines of the standard error, or those around the last line that says why the process ended.
 func (l *stepLog) lastWords() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	const lines, most = 15, 3000
+	const lines, before, most = 15, 3, 3000
 	text := strings.ToValidUTF8(strings.TrimSpace(string(l.words.end())), "?")
-	all := strings.Split(text[max(0, len(text)-most):], "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
+	all := strings.Split(text, "\n")
+	from := max(0, len(all)-lines)
+	if found := crash.FindAllStringIndex(text, -1); found != nil {
+		from = max(0, strings.Count(text[:found[len(found)-1][0]], "\n")-before)
+	}
+	return shorten(strings.Join(all[from:min(len(all), from+lines)], "\n"), most)
 }
 
 // clipped keeps the first and the last half of what is more than most bytes.

@@ -93,9 +93,10 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	defer os.RemoveAll(temp)
 	r.env = []string{"TMPDIR=" + temp}
-	// A cache of its own: a kernel that was compiled before would hide that the compiler is not there.
+	// Caches of its own: a kernel that was compiled before would hide that the compiler is not there. Drivers have theirs
+	// below XDG_CACHE_HOME, and CUDA's has a variable.
 	if os.Getenv("CONCORD_CACHE_DIR") == "" {
-		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"))
+		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"), "XDG_CACHE_HOME="+temp, "CUDA_CACHE_PATH="+filepath.Join(temp, "cuda"))
 	}
 	if err := r.write(); err != nil {
 		return nil, err
@@ -177,7 +178,7 @@ func (r *runner) fill(list []Step, old *Report) {
 			if old != nil {
 				at = old.at(s.Name)
 			}
-			if at < 0 || old.Steps[at].State == NotRun {
+			if at < 0 {
 				continue
 			}
 			res = old.Steps[at]
@@ -222,7 +223,8 @@ func (r *runner) step(ctx context.Context, number, all int, s Step) error {
 		res.Reason = "no time was left"
 		return r.write()
 	}
-	res.Begun, res.Budget, res.Reason = time.Now(), budget.Seconds(), ""
+	res.Begun, res.Budget = time.Now(), budget.Seconds()
+	res.State, res.Reason = Cut, "the run was ended while it was under way" // true if nothing else is written
 	p := &process{runner: r, step: s, res: res, number: number, all: all, end: res.Begun.Add(budget), log: r.logs.log(s.Name)}
 	p.tell("", false)
 	for n := 0; n < mostProcesses; n++ {

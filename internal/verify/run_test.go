@@ -304,6 +304,7 @@ func TestParentKilled(t *testing.T) {
 	assert.Equal(t, NotRun, r.Steps[r.at("good")].State)
 	assert.Equal(t, "passed", r.Steps[r.at("orphan")].Verdict())
 	assert.Contains(t, r.Headline(), "did not come to its end")
+	assert.Equal(t, Cut, r.Steps[r.at("slow")].State)
 	self, err := os.Executable()
 	require.NoError(t, err)
 	assert.Eventually(t, func() bool { return len(running(t, self)) == 0 && len(running(t, "sleep 1003")) == 0 }, 5*time.Second, 20*time.Millisecond)
@@ -335,6 +336,26 @@ func TestFailed(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, jsonFile))
 	require.NoError(t, err)
 	assert.Equal(t, `{"schema": "another"}`, string(text), "it stays as it was")
+}
+
+// TestFill: what was not run is not forgotten by a run of other steps.
+func TestFill(t *testing.T) {
+	oddly(t)
+	r := &runner{report: &Report{}}
+	r.fill(odd[:1], &Report{Steps: []Result{{Step: "good", State: NotRun, Reason: "no time was left"}}})
+	r.giveUp("another reason")
+	require.Len(t, r.report.Steps, 2)
+	assert.Equal(t, Result{Step: "good", State: NotRun, Reason: "no time was left", Earlier: true}, r.report.Steps[1])
+	assert.Equal(t, []string{odd[0].Name, "good"}, r.report.open())
+}
+
+// TestLastWords: the line that says why a process ended is not lost among stacks and registers.
+func TestLastWords(t *testing.T) {
+	l := (&archive{}).log("x")
+	fmt.Fprint(l, strings.Repeat("before\n", 30))
+	assert.Equal(t, 15, strings.Count(l.lastWords(), "before"))
+	fmt.Fprint(l, "fatal error: the first\n"+strings.Repeat("stack\n", 50)+"terminate called\nSIGABRT: abort\n"+strings.Repeat("r9 0x73\n", 50))
+	assert.Regexp(t, `^(stack\n){2}terminate called\nSIGABRT: abort\n(r9 0x73\n?){11}$`, l.lastWords())
 }
 
 // TestNothingLeft: if everything passed, there is nothing to repeat.

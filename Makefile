@@ -348,7 +348,7 @@ gpu-bundle: ## concord verify for a machine with a GPU and without Go, compresse
 	echo "build/gpu: $$(mib $$size) of 30 MiB; with the working tree $$(mib $$((size + tree))) of 60 MiB; run.sh is there"; \
 	[ $$size -le $$((30 << 20)) ] && [ $$((size + tree)) -le $$((60 << 20)) ] || { echo "more than can be carried to a machine"; exit 1; }
 
-gpu-rehearsal: packages := debootstrap jq g++
+gpu-rehearsal: packages := debootstrap g++
 gpu-rehearsal: deps gpu-bundle sim ## run the bundle on a machine with nothing but simulated devices and PoCL, under every mishap; some minutes, as root
 	$(flags) $(GO) build -tags=$(TAGS),nopicture,noavx512,plantedfault -trimpath -ldflags '-s -w' -o build/planted ./cmd/concord
 	@tests/gpu/rehearse.sh $(CASES)

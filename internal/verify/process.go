@@ -58,17 +58,26 @@ func (p *process) run(ctx context.Context) end {
 	go read(out, lines)
 	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over, Quick: p.quick}
 	_ = json.NewEncoder(in).Encode(j) // a process that does not read it has ended, as is seen below
+	exited := make(chan error, 1)
+	go func() {
+		exited <- cmd.Wait()
+		// What it wrote is in the pipe. A process that it started may hold the other end for ever.
+		_ = out.SetReadDeadline(time.Now().Add(drain))
+	}()
 	killed := p.watch(ctx, lines, limit)
-	_ = out.SetReadDeadline(time.Now()) // ends read, if a process outside of the group holds the other end
 	if killed != nil {
 		killGroup(cmd)
 	}
-	waited := cmd.Wait()
+	waited := <-exited
 	killGroup(cmd) // what it started and left
-	for range lines {
+	for line := range lines {
+		p.take(line)
 	}
 	return p.how(ctx, killed, waited)
 }
+
+// drain is how long the last records of a process that has ended may take.
+const drain = 300 * time.Millisecond
 
 // how says how a process ended.
 func (p *process) how(ctx context.Context, killed *end, waited error) end {

@@ -187,6 +187,8 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory ./ann
+	$(subst build/sim,build/sim/new,$(simulated)) CONCORD_REQUIRE=sim-cuda $(GO) test $(tags) -count=1 $(limit) \
+	-run '/sim-cuda:0|Sim' $(no-suite) ./cuda ./tests/conformance
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '^TestDigits$$/^sim-' ./nn
 

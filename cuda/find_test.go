@@ -3,7 +3,10 @@ package cuda
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -106,5 +109,97 @@ func TestSimulatedCompiled(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
 		_, err := sim.TryLoad(t, d, text)
 		assert.ErrorIs(t, err, driver.ErrCompile, "%d of %d bytes", len(damaged), len(whole))
+	}
+}
+
+// new13 returns the directory of the simulated libraries of CUDA 13 and of older ones.
+func new13(t *testing.T) (new, old string) {
+	t.Helper()
+	if table() == nil {
+		sim.Absent(t, "sim-cuda", missing)
+	}
+	old = sim.Dir(t, "..", "sim-cuda", "libcuda.so.1")
+	if filepath.Base(old) == "new" {
+		old = filepath.Dir(old)
+	}
+	new = filepath.Join(old, "new")
+	if _, err := os.Stat(filepath.Join(new, "libnvrtc.so.13")); err != nil {
+		sim.Absent(t, "sim-cuda", err.Error())
+	}
+	return new, old
+}
+
+// compiled compiles a program with an NVRTC that the configuration names.
+func compiled(t *testing.T, library string) error {
+	t.Helper()
+	c := sim.Registered(t, "cuda").(driver.CrossCompiler)
+	u := parse(t, c, "sm_90", `kernel void one(global int *x) { x[get_global_id(0)] = 1; }`)
+	_, err := c.CompileFor(context.Background(), &driver.Config{NVRTCLibrary: library}, "sm_90", u, nil)
+	return err
+}
+
+// TestSimulatedBuiltins compiles with an NVRTC that is named by its path: its builtins beside it are found, though the
+// loader does not search there, and if they are missing, the error says so.
+func TestSimulatedBuiltins(t *testing.T) {
+	new, _ := new13(t)
+	// A library that was opened stays open, so each case needs a process of its own.
+	if os.Getenv("CUDA_TEST_BUILTINS") == "" {
+		for name, without := range map[string]bool{"beside": false, "missing": true} {
+			dir := t.TempDir()
+			for _, file := range []string{"libnvrtc.so.13", "libnvrtc-builtins.so.13.0"} {
+				if without && file != "libnvrtc.so.13" {
+					continue
+				}
+				content, err := os.ReadFile(filepath.Join(new, file))
+				require.NoError(t, err)
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), content, 0o755))
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSimulatedBuiltins$", "-test.v")
+			cmd.Env = append(os.Environ(), "CUDA_TEST_BUILTINS="+name+":"+dir)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s: %s", name, out)
+		}
+		return
+	}
+	name, dir, _ := strings.Cut(os.Getenv("CUDA_TEST_BUILTINS"), ":")
+	err := compiled(t, filepath.Join(dir, "libnvrtc.so.13"))
+	if name == "beside" {
+		require.NoError(t, err)
+		return
+	}
+	var build *driver.BuildError
+	require.ErrorAs(t, err, &build)
+	assert.Contains(t, build.Log, "failed to open libnvrtc-builtins.so.13.0")
+	assert.ErrorContains(t, err, "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE")
+	assert.ErrorContains(t, err, "nvrtc 13.0 in "+dir+"/libnvrtc.so.13, nvrtc-builtins was not found")
+	assert.ErrorContains(t, err, "(code 7)")
+	assert.ErrorIs(t, err, driver.ErrLaunch, "no verdict on the program")
+}
+
+// TestSimulatedChoice has several versions of NVRTC beside drivers of two versions.
+func TestSimulatedChoice(t *testing.T) {
+	new, old := new13(t)
+	for _, c := range []struct{ driver, want, passed string }{
+		{old, "11.8", "libnvrtc.so.13: found, of version 13.0, while the driver is for 12.2"},
+		{new, "13.0", ""},
+	} {
+		env := t.TempDir()
+		python(t, env, "site-packages", "cu13/lib/none", "cuda_nvrtc/lib/none")
+		packages := filepath.Join(env, "lib", "python3.12", "site-packages", "nvidia")
+		for from, to := range map[string]string{filepath.Join(new, "libnvrtc.so.13"): "cu13/lib/libnvrtc.so.13",
+			filepath.Join(old, "libnvrtc.so.11.2"): "cuda_nvrtc/lib/libnvrtc.so.11.2"} {
+			require.NoError(t, os.Symlink(from, filepath.Join(packages, to)))
+		}
+		t.Setenv("VIRTUAL_ENV", env)
+		t.Setenv("PATH", "/no/such")
+		cfg := &driver.Config{CUDALibrary: filepath.Join(c.driver, "libcuda.so.1")}
+		p := sim.Registered(t, "cuda").Probe(context.Background(), cfg)
+		i := slices.IndexFunc(p.Libraries, func(l driver.Library) bool { return l.Name == "nvrtc" })
+		require.GreaterOrEqual(t, i, 0)
+		if !p.Libraries[i].Simulated {
+			t.Skip("an NVRTC that is installed comes first: " + p.Libraries[i].Path)
+		}
+		assert.Equal(t, c.want, p.CompilerVersion)
+		assert.Contains(t, strings.Join(p.Tried, "\n"), c.passed)
 	}
 }

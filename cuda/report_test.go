@@ -34,8 +34,26 @@ var recordedInfos = []driver.KernelInfo{
 	{Name: "sum", Implementation: "cuda", Registers: 9, SpillBytes: 12, LocalBytes: 1256},
 }
 
+// The form of CUDA 13, which follows the registers by barriers and a stack's size, and each kernel by a time. Here the
+// function that is called comes after the line with the registers.
+const newer = `ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'cc_kernel_scale' for 'sm_90'
+ptxas info    : Function properties for cc_kernel_scale
+    800 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 54 registers, used 0 barriers, 800 bytes cumulative stack size
+ptxas info    : Compile time = 12.345 ms
+ptxas info    : Compiling entry function 'cc_kernel_sum' for 'sm_90'
+ptxas info    : Function properties for cc_kernel_sum
+    16 bytes stack frame, 12 bytes spill stores, 20 bytes spill loads
+ptxas info    : Used 9 registers, used 1 barriers, 24 bytes cumulative stack size, 1256 bytes smem
+ptxas info    : Compile time = 3.210 ms
+ptxas info    : Function properties for helper
+    8 bytes stack frame, 99 bytes spill stores, 99 bytes spill loads
+`
+
 func TestParseReport(t *testing.T) {
 	assert.Equal(t, recordedInfos, parseReport(recorded))
+	assert.Equal(t, recordedInfos, parseReport(newer))
 	assert.Empty(t, parseReport(""))
 	assert.Empty(t, parseReport("ptxas info    : Used 9 registers\n"), "no kernel was named")
 	assert.Equal(t, []driver.KernelInfo{{Name: "k", Implementation: "cuda"}},

@@ -141,7 +141,7 @@ func marks() []string {
 	for _, dir := range toolkits() {
 		names = append(names, filepath.Join(dir, "lib64", "libnvToolsExt.so.1"))
 	}
-	return names
+	return append(names, wheels("nvtx/lib/libnvToolsExt.so.1")...)
 }
 
 // blas returns the candidates for cuBLAS: for the loader's search, of toolkits, of Python's packages.
@@ -176,23 +176,31 @@ func libraries(cfg *driver.Config) (drv, rtc []string) {
 // simDir is the directory in which make sim builds the simulated libraries.
 const simDir = "build/sim"
 
-// simLibraries returns paths of files only, never bare names, which the loader would search for.
+// simLibraries returns paths of files only, never bare names, which the loader would search for. The directory new of
+// make sim has the libraries of CUDA 13.
 func simLibraries(cfg *driver.Config) (drv, rtc []string) {
-	return simFile(cfg, "libcuda.so.1"), simFile(cfg, "libnvrtc.so.11.2")
+	return simFile(cfg, "libcuda.so.1"), simFile(cfg, "libnvrtc.so.13", "libnvrtc.so.11.2")
 }
 
-func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "libcublas.so.12") }
+func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "libcublas.so.13", "libcublas.so.12") }
 
-func simFile(cfg *driver.Config, name string) []string {
+// simFile returns the path of the first of names that exists, else of the last.
+func simFile(cfg *driver.Config, names ...string) (paths []string) {
 	dir := cfg.SimDir
 	if dir == "" {
 		dir = simDir
 	}
-	path, err := filepath.Abs(filepath.Join(dir, name))
-	if err != nil {
-		return nil
+	for _, name := range names {
+		path, err := filepath.Abs(filepath.Join(dir, name))
+		if err != nil {
+			return nil
+		}
+		paths = []string{path}
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
 	}
-	return []string{path}
+	return paths
 }
 
 // capability returns the number in the name of an architecture: 90 for "sm_90", "sm_90a" and

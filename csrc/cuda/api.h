@@ -28,6 +28,10 @@ typedef struct CUupdate { // CUgraphExecUpdateResultInfo
   CUgraphNode node, from;
 } CUupdate;
 
+typedef struct CUplace { // CUmemLocation, passed by value
+  int type, id;
+} CUplace;
+
 // The values of CUresult for which the shim has special code.
 enum {
   CU_OK = 0,
@@ -88,6 +92,8 @@ enum {
   DISABLE_TIMING = 2,  // cuEventCreate
   CAPTURE_RELAXED = 2, // cuStreamBeginCapture
   DEVICE_CPU = -1,     // cuMemPrefetchAsync
+  PLACE_DEVICE = 1,    // CUplace.type
+  PLACE_HOST = 2,
 };
 
 // The symbols, as X(member, names, result, parameters). The names are tried in order, the newest
@@ -151,7 +157,8 @@ enum {
   X(cuEventRecord, "cuEventRecord", CUresult, (CUevent event, CUstream stream))                    \
   X(cuEventQuery, "cuEventQuery", CUresult, (CUevent event))                                       \
   X(cuEventSynchronize, "cuEventSynchronize", CUresult, (CUevent event))                           \
-  X(cuEventElapsedTime, "cuEventElapsedTime", CUresult, (float *ms, CUevent from, CUevent to))
+  X(cuEventElapsedTime, "cuEventElapsedTime_v2 cuEventElapsedTime", CUresult,                      \
+    (float *ms, CUevent from, CUevent to))
 
 // Functions that an old driver may lack. Each is checked before it is called.
 #define CUDA_OPTIONAL(X)                                                                           \
@@ -165,6 +172,8 @@ enum {
   X(cuMemAllocAsync, "cuMemAllocAsync", CUresult,                                                  \
     (CUdeviceptr * address, size_t bytes, CUstream stream))                                        \
   X(cuMemFreeAsync, "cuMemFreeAsync", CUresult, (CUdeviceptr address, CUstream stream))            \
+  X(cuMemPrefetchAsync_v2, "cuMemPrefetchAsync_v2", CUresult,                                      \
+    (CUdeviceptr address, size_t bytes, CUplace to, unsigned flags, CUstream stream))              \
   X(cuMemPrefetchAsync, "cuMemPrefetchAsync", CUresult,                                            \
     (CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream))                         \
   X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", CUresult,                                              \

@@ -207,11 +207,15 @@ static int32_t cuda_peer(cs_device *to, cs_device *from, int32_t enable, int32_t
 static int32_t cuda_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
                              cs_error *err) {
   cs_device *d = s->dev;
-  if (d->lib->cu.cuMemPrefetchAsync == NULL || !d->managed)
+  if ((d->lib->cu.cuMemPrefetchAsync_v2 == NULL && d->lib->cu.cuMemPrefetchAsync == NULL) ||
+      !d->managed)
     return tell(err, CS_UNSUPPORTED, 0, "this device cannot prefetch managed memory");
   int32_t status = enter(d, err);
   if (status != CS_OK || bytes == 0)
     return status;
+  CUplace to = {host ? PLACE_HOST : PLACE_DEVICE, host ? 0 : d->handle};
+  if (d->lib->cu.cuMemPrefetchAsync_v2 != NULL)
+    return CALL(d, cuMemPrefetchAsync_v2, address, bytes, to, 0, s->handle);
   return CALL(d, cuMemPrefetchAsync, address, bytes, host ? DEVICE_CPU : d->handle, s->handle);
 }
 

@@ -265,12 +265,12 @@ static void open_builtins(cs_lib *lib, struct note *tried) {
   char name[64], path[4096], names[2 * sizeof path + 2 * sizeof name + 1];
   snprintf(name, sizeof name, "libnvrtc-builtins.so.%d.%d", major, minor);
   path_of(lib->compiler, path, sizeof path);
-  char *file = realpath(path, NULL);
-  const char *const from[] = {path, file != NULL ? file : path};
+  char *file = realpath(path, NULL); // NULL if it was removed since it was opened
+  const char *const from[] = {path, file != NULL && strcmp(path, file) != 0 ? file : ""};
   size_t used = 0;
   for (int i = 0; i < 2; i++) {
     const char *slash = strrchr(from[i], '/');
-    if (slash != NULL && (i == 0 || strcmp(path, file) != 0))
+    if (slash != NULL)
       used += (size_t)sprintf(names + used, "%.*s/%s", (int)(slash - from[i]), from[i], name) + 1;
   }
   free(file);

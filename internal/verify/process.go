@@ -58,27 +58,36 @@ func (p *process) run(ctx context.Context) end {
 	go read(out, lines)
 	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over, Quick: p.quick}
 	_ = json.NewEncoder(in).Encode(j) // a process that does not read it has ended, as is seen below
+	exited := make(chan error, 1)
+	go func() {
+		exited <- cmd.Wait()
+		// What it wrote is in the pipe. A process that it started may hold the other end for ever.
+		_ = out.SetReadDeadline(time.Now().Add(drain))
+	}()
 	killed := p.watch(ctx, lines, limit)
-	_ = out.SetReadDeadline(time.Now()) // ends read, if a process outside of the group holds the other end
-	if killed != "" {
+	if killed != nil {
 		killGroup(cmd)
 	}
-	waited := cmd.Wait()
+	waited := <-exited
 	killGroup(cmd) // what it started and left
-	for range lines {
+	for line := range lines {
+		p.take(line)
 	}
 	return p.how(ctx, killed, waited)
 }
 
+// drain is how long the last records of a process that has ended may take.
+const drain = 300 * time.Millisecond
+
 // how says how a process ended.
-func (p *process) how(ctx context.Context, killed string, waited error) end {
+func (p *process) how(ctx context.Context, killed *end, waited error) end {
 	switch {
 	case p.told != nil:
 		return *p.told
 	case ctx.Err() != nil:
 		return end{Cut, "interrupted"}
-	case killed != "":
-		return end{Hung, killed + during(p.doing)}
+	case killed != nil:
+		return *killed
 	case waited != nil:
 		return end{Crashed, "its process ended: " + waited.Error() + during(p.doing)}
 	}
@@ -92,30 +101,43 @@ func during(check string) string {
 	return ", during " + check
 }
 
+// quiet is how long nothing may come from a process before it counts as hung. Compilers of processors take long for what a card's
+// compiler does in a moment.
+func (p *process) quiet(limit time.Duration) time.Duration {
+	long := limit * 3 / 4
+	switch {
+	case p.step.Quiet:
+		return limit + time.Second
+	case p.quick:
+		return long
+	}
+	return max(limit/2, min(4*least, long))
+}
+
 // watch takes the records until the process has no more to say, or has to be killed; it then returns why.
-func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Duration) (killed string) {
+func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Duration) (killed *end) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
-	quiet := max(limit/2, 4*least)
-	if p.step.Quiet {
-		quiet = limit + time.Second
-	}
+	quiet := p.quiet(limit)
 	still := time.NewTimer(quiet)
 	defer still.Stop()
 	for {
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				return ""
+				return nil
 			}
 			still.Reset(quiet)
 			p.take(line)
 		case <-over.C:
-			return "it did not end in its time"
+			if p.doing != "" { // not for long enough to count as hung
+				return &end{Cut, "its time was over" + during(p.doing) + ", which did not stop when it was told to"}
+			}
+			return &end{Hung, "it did not end in its time"}
 		case <-still.C:
-			return fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds())
+			return &end{Hung, fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds()) + during(p.doing)}
 		case <-ctx.Done():
-			return "interrupted"
+			return &end{Cut, "interrupted"}
 		}
 	}
 }

@@ -76,7 +76,7 @@ var odd = []Step{
 			return nil
 		}, func() error { return nil })
 	}},
-	{Name: "hang", Area: "b", Budget: 18 * time.Second, run: func(ctx context.Context, e *Env) error {
+	{Name: "hang", Area: "b", Budget: 30 * time.Second, run: func(ctx context.Context, e *Env) error {
 		return sequence(ctx, e, "hang", func() error { select {} }, func() error { return nil })
 	}},
 	{Name: "lost", Area: "b", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {

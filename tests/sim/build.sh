@@ -8,9 +8,10 @@ here=$(cd "$(dirname "$0")/lib" && pwd)
 CXX=${CXX:-g++}
 CC=${CC:-gcc}
 flags="-fPIC -O1 -fvisibility=hidden -Wall -Wextra -Werror ${SIM_FLAGS:-}"
-libraries="libcuda.so.1 old/libcuda.so.1 libnvrtc.so.11.2 libamdhip64.so.5 libcublas.so.12 librocblas.so.4"
+libraries="libcuda.so.1 old/libcuda.so.1 libnvrtc.so.11.2 libamdhip64.so.5 libcublas.so.12 librocblas.so.4
+	new/libcuda.so.1 new/libnvrtc.so.13 new/libnvrtc-builtins.so.13.0 new/libcublas.so.13"
 
-mkdir -p "$1/old" "$1/rocblas/library"
+mkdir -p "$1/old" "$1/new" "$1/rocblas/library"
 out=$(cd "$1" && pwd)
 
 # A checksum of everything that the libraries are built from.
@@ -25,7 +26,7 @@ sources="-DSIM_SOURCES='\"$made_of\"'"
 work=$(mktemp -d "$out/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
-mkdir "$work/old"
+mkdir "$work/old" "$work/new"
 export work
 
 # Compiling the standard headers takes longer than compiling the code, hence the precompiled header.
@@ -46,12 +47,18 @@ link() {
 	shift 2
 	$CXX ${SIM_FLAGS:-} -shared -static-libgcc -static-libstdc++ -Wl,-z,defs "-Wl,--version-script=$here/$map" -o "$o" "$@" -lpthread -ldl
 }
-link libcuda.so.1 cuda.map $core cuda_*.o
+link libcuda.so.1 cuda.map $core cuda_*.o flavour_12.o
 # An older driver, without the functions that cuda_old.map hides.
-link old/libcuda.so.1 cuda_old.map $core cuda_*.o
-link libnvrtc.so.11.2 nvrtc.map fault.o compile.o kept.o process.o scan.o inspect.o image.o nvrtc.o
-link libamdhip64.so.5 hip.map $core compile.o kept.o process.o scan.o inspect.o hip_*.o hiprtc.o
-link libcublas.so.12 blas.map cublas.o
+link old/libcuda.so.1 cuda_old.map $core cuda_*.o flavour_12.o
+nvrtc="fault.o compile.o kept.o process.o scan.o inspect.o image.o nvrtc.o"
+link libnvrtc.so.11.2 nvrtc.map $nvrtc flavour_12.o
+link libamdhip64.so.5 hip.map $core compile.o kept.o process.o scan.o inspect.o hip_*.o hiprtc.o flavour_12.o
+link libcublas.so.12 blas.map cublas.o flavour_12.o
+# CUDA 13: a driver without the functions that cuda_new.map hides, of which it has newer forms.
+link new/libcuda.so.1 cuda_new.map $core cuda_*.o flavour_13.o
+link new/libnvrtc.so.13 nvrtc_new.map $nvrtc flavour_13.o -Wl,-soname,libnvrtc.so.13
+link new/libnvrtc-builtins.so.13.0 cuda.map builtins.o -Wl,-soname,libnvrtc-builtins.so.13.0
+link new/libcublas.so.13 blas.map cublas.o flavour_13.o
 link librocblas.so.4 blas.map rocblas.o
 for l in $libraries; do mv -f "$l" "$out/$l"; done
 # rocBLAS supports the architectures that are in its files' names.

@@ -15,6 +15,10 @@
 // objects, so that a test can check that all were released. Package control has both functions for
 // Go. The backends' own tests use Load, Single and Launch.
 //
+// The directory new has the libraries of CUDA 13.0 for CONCORD_SIM_DIR: a driver for sm_90 with the versioned functions
+// only, an NVRTC that knows no architecture before sm_75 and that fails with code 7 unless the loader finds its
+// builtins by their bare name, and cuBLAS 13.
+//
 // old/libcuda.so.1 is an older driver without the functions of later versions. To test a program
 // without one particular function, use a copy of a library in whose string table the function's
 // name is changed.

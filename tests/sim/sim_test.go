@@ -105,4 +105,13 @@ func TestLibraries(t *testing.T) {
 			assert.True(t, exports(t, filepath.Join(dir, "libcuda.so.1"), name), name)
 		}
 	})
+	t.Run("CUDA 13", func(t *testing.T) {
+		bin := program(t, "devices", "-ldl")
+		path := filepath.Join(dir, "new", "libcuda.so.1")
+		assert.Equal(t, "init 0 devices 2 driver 13000 arch 90\n", command(t, nil, bin, path))
+		for name, there := range map[string]bool{"cuEventElapsedTime_v2": true, "cuMemPrefetchAsync_v2": true,
+			"cuEventElapsedTime": false, "cuMemPrefetchAsync": false, "cuGraphInstantiate": false} {
+			assert.Equal(t, there, exports(t, path, name), name)
+		}
+	})
 }

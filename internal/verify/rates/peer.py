@@ -37,6 +37,8 @@ try:
     device = torch.device(sys.argv[1])
     GPU = device.type == "cuda"
     if GPU:
+        if not torch.cuda.is_available():
+            raise RuntimeError("PyTorch %s sees no GPU" % torch.__version__)
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = False  # products of float32 are of float32
         torch.backends.cudnn.allow_tf32 = False

@@ -2,6 +2,7 @@
 // uses.
 
 #include "blas.h"
+#include "flavour.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -31,7 +32,7 @@ EXPORT int cublasDestroy_v2(cublasContext *h) {
 }
 
 EXPORT int cublasGetVersion_v2(cublasContext *, int *version) {
-  *version = 120205;
+  *version = sim::flavour.blas;
   return OK;
 }
 

@@ -230,6 +230,16 @@ SIM_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr p, size_t bytes, CUdevice d, 
   return real == nullptr ? static_cast<int>(INVALID_HANDLE) : stream_put(lock, real, Node());
 }
 
+struct CUmemLocation {
+  int type, id;
+};
+
+SIM_EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t bytes, CUmemLocation to,
+                                          unsigned flags, CUstream s) {
+  NEED(flags == 0 && (to.type == 1 || to.type == 2)); // a device, the host
+  return cuMemPrefetchAsync(p, bytes, to.type == 1 ? to.id : -1, s);
+}
+
 SIM_EXPORT CUresult cuMemAdvise(CUdeviceptr p, size_t bytes, int, CUdevice) {
   CU(K_OTHER, CONTEXT);
   Lock lock(world().mu);

@@ -96,6 +96,8 @@ SIM_EXPORT CUresult cuGetErrorString(CUresult code, const char **out) {
 static int newer_from(const std::string &name) {
   if (name == "cuGraphExecUpdate" || name == "cuGetProcAddress")
     return 12000;
+  if (name == "cuEventElapsedTime" || name == "cuMemPrefetchAsync")
+    return 13000;
   if (name == "cuStreamGetCaptureInfo")
     return 11030;
   return name == "cuDeviceGetUuid" ? 11040 : 3020;

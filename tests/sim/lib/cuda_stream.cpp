@@ -118,6 +118,10 @@ SIM_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent from, CUevent to) {
   return event_elapsed(ms, from, to);
 }
 
+SIM_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent from, CUevent to) {
+  return cuEventElapsedTime(ms, from, to);
+}
+
 SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream s, int mode) {
   CU(K_GRAPH, CONTEXT);
   NEED(mode >= 0 && mode <= 2);

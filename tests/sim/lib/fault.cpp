@@ -1,6 +1,7 @@
 // fault.cpp: faults on demand; fault.h documents them.
 
 #include "fault.h"
+#include "flavour.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -29,7 +30,7 @@ struct Rule {
 
 struct Plan {
   Rule rules[K_COUNT], any, lost;
-  Settings settings{2, 12020, 0, 80, 8192, 0, 0};
+  Settings settings{2, flavour.driver, 0, flavour.arch, 8192, 0, 0};
   std::set<std::string> hidden;
 };
 

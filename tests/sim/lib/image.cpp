@@ -1,8 +1,10 @@
 // image.cpp: programs as bytes, and as loaded libraries.
 
 #include "image.h"
+#include "flavour.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
@@ -92,8 +94,8 @@ std::string image_pack(const std::string &target, const std::vector<ImageFacts> 
 
 std::string image_text(const std::string &target, const std::vector<ImageFacts> &facts,
                        const std::string &packed) {
-  std::string out =
-      std::string(banner) + "\n.version 7.8\n.target " + target + "\n.address_size 64\n\n";
+  std::string out = std::string(banner) + "\n.version " + flavour.ptx + "\n.target " + target +
+                    "\n.address_size 64\n\n";
   for (auto &f : facts)
     out += ".visible .entry " + f.name + "()\n";
   return out + mark + base64(packed) + "\n";
@@ -144,6 +146,21 @@ int Image::load(const void *bytes, bool (*accepts)(const std::string &, bool), s
   return 0;
 }
 
+// from_file loads a library from a file in $TMPDIR, where /proc is not mounted.
+static void *from_file(const std::string &elf) {
+  const char *base = getenv("TMPDIR");
+  std::string path =
+      std::string(base != nullptr && *base != 0 ? base : "/tmp") + "/concord-sim-XXXXXX";
+  int fd = mkstemp(&path[0]);
+  if (fd < 0)
+    return nullptr;
+  bool whole = write(fd, elf.data(), elf.size()) == static_cast<ssize_t>(elf.size());
+  void *handle = whole ? dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
+  unlink(path.c_str());
+  close(fd);
+  return handle;
+}
+
 int Image::open(const std::string &elf, const std::vector<ImageFacts> &facts, std::string *why) {
   int fd = memfd_create("concord-sim", MFD_CLOEXEC);
   if (fd < 0 || write(fd, elf.data(), elf.size()) != static_cast<ssize_t>(elf.size())) {
@@ -162,11 +179,13 @@ int Image::open(const std::string &elf, const std::vector<ImageFacts> &facts, st
     path += n % 2 ? "/." : "//.";
   path += "/" + std::to_string(fd);
   handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(fd);
   if (handle == nullptr) {
     *why = dlerror();
-    return 200;
+    handle = access("/proc/self/fd", F_OK) != 0 ? from_file(elf) : nullptr;
   }
+  close(fd);
+  if (handle == nullptr)
+    return 200;
   table = static_cast<const ImageTable *>(dlsym(handle, "__sim_table"));
   if (table == nullptr || table->abi != IMAGE_ABI || table->count != facts.size()) {
     *why = "device kernel image is invalid";

@@ -1,10 +1,12 @@
-// nvrtc.cpp: NVIDIA's run-time compiler with the public interface of version 11.8.
+// nvrtc.cpp: NVIDIA's run-time compiler with the public interface of versions 11.8 and 13.0.
 
 #include "compile.h"
 #include "fault.h"
+#include "flavour.h"
 #include "prelude.h"
 
 #include <cstring>
+#include <dlfcn.h>
 #include <mutex>
 #include <set>
 
@@ -35,8 +37,6 @@ struct _nvrtcProgram {
 typedef _nvrtcProgram *nvrtcProgram;
 
 namespace {
-
-const int archs[] = {35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90};
 
 struct Live {
   std::mutex mu;
@@ -122,9 +122,9 @@ bool take_standard(const std::string &v, Source *s) {
 }
 
 bool take_target(const std::string &v, nvrtcProgram p) {
-  for (int a : archs)
-    if (v == "sm_" + std::to_string(a) || v == "compute_" + std::to_string(a)) {
-      p->source.target = "sm_" + std::to_string(a);
+  for (const int *a = flavour.archs; *a != 0; a++)
+    if (v == "sm_" + std::to_string(*a) || v == "compute_" + std::to_string(*a)) {
+      p->source.target = "sm_" + std::to_string(*a);
       p->has_cubin = v[0] == 's';
       return true;
     }
@@ -171,13 +171,32 @@ bool take(const std::string &o, const std::string &next, bool *used, nvrtcProgra
 }
 
 Dialect dialect(const Source &s) {
-  std::string arch = s.target.substr(3);
+  std::string arch = s.target.substr(3), major = std::to_string(flavour.major),
+              minor = std::to_string(flavour.minor);
   return {{"__CUDACC__=1", "__CUDACC_RTC__=1", "__NVCC__=1", "__CUDA_ARCH__=" + arch + "0",
-           "__CUDACC_VER_MAJOR__=11", "__CUDACC_VER_MINOR__=8", "__CUDACC_VER_BUILD__=89",
-           "__CUDA_API_VER_MAJOR__=11", "__CUDA_API_VER_MINOR__=8", "__LP64__=1",
-           "__CONCORD_SIM__=1",
+           "__CUDACC_VER_MAJOR__=" + major, "__CUDACC_VER_MINOR__=" + minor,
+           "__CUDACC_VER_BUILD__=89", "__CUDA_API_VER_MAJOR__=" + major,
+           "__CUDA_API_VER_MINOR__=" + minor, "__LP64__=1", "__CONCORD_SIM__=1",
            "assert(x)=((x)?(void)0:__assertfail(#x,__FILE__,__LINE__,__func__,1))"},
           {prelude::run, prelude::vector, prelude::math, prelude::device, prelude::cuda}};
+}
+
+// builtins opens the library that NVRTC's own headers are in. As the real one it gives only the
+// bare name, so that the loader finds it in its directories, or among the libraries that are open.
+bool builtins(std::string *log) {
+  if (flavour.builtins == nullptr)
+    return true;
+  static void *library = nullptr;
+  std::lock_guard<std::mutex> lock(live().mu);
+  if (library == nullptr)
+    library = dlopen(flavour.builtins, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr || dlsym(library, "concord_sim_builtins") == nullptr) {
+    std::string name = flavour.builtins;
+    *log = "nvrtc: error: failed to open " + name + ".\n  Make sure that " + name +
+           " is installed correctly.\n";
+    return false;
+  }
+  return true;
 }
 
 nvrtcResult text_out(const std::string &s, char *out) {
@@ -216,22 +235,24 @@ SIM_EXPORT const char *nvrtcGetErrorString(nvrtcResult r) {
 SIM_EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) {
   if (major == nullptr || minor == nullptr)
     return NVRTC_ERROR_INVALID_INPUT;
-  *major = 11;
-  *minor = 8;
+  *major = flavour.major;
+  *minor = flavour.minor;
   return NVRTC_SUCCESS;
 }
 
 SIM_EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *n) {
   if (n == nullptr)
     return NVRTC_ERROR_INVALID_INPUT;
-  *n = sizeof archs / sizeof *archs;
+  for (*n = 0; flavour.archs[*n] != 0;)
+    ++*n;
   return NVRTC_SUCCESS;
 }
 
 SIM_EXPORT nvrtcResult nvrtcGetSupportedArchs(int *out) {
   if (out == nullptr)
     return NVRTC_ERROR_INVALID_INPUT;
-  memcpy(out, archs, sizeof archs);
+  for (int i = 0; flavour.archs[i] != 0; i++)
+    out[i] = flavour.archs[i];
   return NVRTC_SUCCESS;
 }
 
@@ -246,7 +267,7 @@ SIM_EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *out, const char *text, c
   auto *p = new _nvrtcProgram;
   p->source.text = text;
   p->source.name = name != nullptr && *name != 0 ? name : "default_program";
-  p->source.target = "sm_52";
+  p->source.target = "sm_" + std::to_string(flavour.major < 13 ? 52 : 75);
   for (int i = 0; i < count; i++)
     p->source.headers.emplace_back(names[i], headers[i]);
   std::lock_guard<std::mutex> lock(live().mu);
@@ -303,6 +324,8 @@ SIM_EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char
                     p->source.name + "\".\n";
     return code;
   }
+  if (!builtins(&p->result.log))
+    return NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
   p->result = compile(p->source, dialect(p->source));
   return p->result.ok ? NVRTC_SUCCESS : NVRTC_ERROR_COMPILATION;
 }

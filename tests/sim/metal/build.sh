@@ -23,7 +23,7 @@ work=$(mktemp -d "$out/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 gcc -std=c11 $common -fvisibility=hidden -c -o "$work/host.o" ../../../csrc/host/host.c
-for f in *.cpp ../lib/fault.cpp ../lib/process.cpp; do
+for f in *.cpp ../lib/fault.cpp ../lib/flavour_12.cpp ../lib/process.cpp; do
 	$CXX -std=c++17 $common -fvisibility=hidden -Wa,-I. -c -o "$work/$(basename "$f" .cpp).o" "$f"
 done
 for f in *.m; do

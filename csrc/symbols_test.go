@@ -1,0 +1,83 @@
+package csrc
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// row is a row of a table of symbols in api.h.
+type row struct {
+	names    []string // the first that exists is used
+	required bool
+}
+
+var (
+	rowTable = regexp.MustCompile(`#define \w+_(REQUIRED|OPTIONAL)\(X\)`)
+	rowNames = regexp.MustCompile(`X\(\w+,\s*\\?\s*"([^"]+)"`)
+)
+
+// rows reads the tables of symbols of a folder.
+func rows(t *testing.T, folder string) (list []row) {
+	text, err := os.ReadFile(folder + "/api.h")
+	require.NoError(t, err)
+	tables := rowTable.FindAllStringSubmatchIndex(string(text), -1)
+	require.NotEmpty(t, tables)
+	for i, at := range tables {
+		end := len(text)
+		if i+1 < len(tables) {
+			end = tables[i+1][0]
+		}
+		for _, m := range rowNames.FindAllStringSubmatch(string(text[at[1]:end]), -1) {
+			list = append(list, row{strings.Fields(m[1]), string(text[at[2]:at[3]]) == "REQUIRED"})
+		}
+	}
+	return list
+}
+
+// known reads testdata/symbols.txt: for each folder and symbol, whether an old and a new version have it.
+func known(t *testing.T) map[string][2]string {
+	text, err := os.ReadFile("testdata/symbols.txt")
+	require.NoError(t, err)
+	list := map[string][2]string{}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) == 4 && (f[0] == "cuda" || f[0] == "rocm") {
+			list[f[0]+" "+f[1]] = [2]string{f[2], f[3]}
+		}
+	}
+	return list
+}
+
+// TestSymbols compares the tables of symbols with what versions of the vendors' libraries export: a symbol is one that
+// a version has, only the first of a row is one of the newest, and no version lacks all forms of a required one.
+func TestSymbols(t *testing.T) {
+	versions := known(t)
+	seen := 0
+	for _, folder := range []string{"cuda", "rocm"} {
+		for _, r := range rows(t, folder) {
+			forms := make([][2]string, len(r.names))
+			for i, name := range r.names {
+				v, ok := versions[folder+" "+name]
+				require.True(t, ok, "testdata/symbols.txt does not have %s %s: look it up", folder, name)
+				assert.NotEqual(t, [2]string{"no", "no"}, v, "no version has %s", name)
+				forms[i] = v
+				seen++
+			}
+			for i, f := range forms {
+				assert.True(t, i == 0 || f[1] == "no", "%v: the newest form has to be the first", r.names)
+			}
+			for version := range 2 {
+				has := false
+				for _, f := range forms {
+					has = has || f[version] != "no"
+				}
+				assert.True(t, has || !r.required, "%v is required, and a version has none of it", r.names)
+			}
+		}
+	}
+	assert.Len(t, versions, seen, "testdata/symbols.txt has symbols that no shim looks up")
+}

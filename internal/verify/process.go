@@ -101,15 +101,18 @@ func during(check string) string {
 	return ", during " + check
 }
 
-// quiet is how long nothing may come from a process before it counts as hung. Compilers of processors take long for what a card's
-// compiler does in a moment.
+// patience is the least time in which a processor's compiler must have come to an end. A card's does in a moment what takes it
+// seconds on a busy machine. Tests make it shorter.
+var patience = 15 * time.Second
+
+// quiet is how long nothing may come from a process before it counts as hung.
 func (p *process) quiet(limit time.Duration) time.Duration {
 	long := limit * 3 / 4
 	switch {
 	case p.step.Quiet:
 		return limit + time.Second
 	case p.quick:
-		return long
+		return max(long, patience)
 	}
 	return max(limit/2, min(4*least, long))
 }

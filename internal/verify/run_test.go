@@ -128,9 +128,9 @@ func again(name string, args ...string) func() *exec.Cmd {
 
 // oddly makes the plan that of the tests.
 func oddly(t *testing.T) {
-	usual := steps
-	steps = odd
-	t.Cleanup(func() { steps = usual })
+	usual, long := steps, patience
+	steps, patience = odd, 0
+	t.Cleanup(func() { steps, patience = usual, long })
 }
 
 func names(list []Step) (all []string) {

@@ -59,10 +59,11 @@ lowers() {
 # inside DIR LOWER PREPARE COMMAND: runs the command by sh as the user $as in the folder $place of
 # the root put together in DIR, in namespaces that end with it. PREPARE is run by bash before that,
 # where the root is $root; it sees exported variables. $environment has the variables of the
-# command; without $homeless HOME is one. $spaces has further options of unshare.
+# command; without $homeless HOME is one. $spaces has further options of unshare. $limit is a
+# number of seconds after which everything is killed.
 inside() {
 	export as homeless=${homeless:-} mask=${mask:-022} place
-	unshare --mount --pid --fork --kill-child --mount-proc ${spaces:-} bash -euc '
+	${limit:+timeout --signal=KILL $limit} unshare --mount --pid --fork --kill-child --mount-proc ${spaces:-} bash -euc '
 		dir=$0 lower=$1 prepare=$2 command=$3 root=$0/root
 		shift 3
 		mkdir -p "$root" "$dir/upper" "$dir/work"
@@ -74,7 +75,8 @@ inside() {
 		home=$(chroot "$root" getent passwd "$as" | cut -d: -f6)
 		[ -n "$homeless" ] || set -- "HOME=$home" "$@"
 		umask "$mask"
-		exec chroot "$root" setpriv --reuid="$as" --regid="$as" --init-groups env -i "$@" \
+		# A change of the user would clear the signal of --kill-child.
+		exec chroot "$root" setpriv --pdeathsig KILL --reuid="$as" --regid="$as" --init-groups env -i "$@" \
 			PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
 			sh -c "cd \"\$0\" && exec $command" "$place"
 	' "$1" "$2" "$3" "$4" "${environment[@]}" </dev/null

@@ -94,7 +94,7 @@ in_opencl() {
 }
 
 # The program starts the processes of steps from its own path. Once it runs, a script takes that place. So
-# that it takes it before the first process, the program finds a report to read that does not come
+# that it takes it before the first process, the program finds an earlier report that does not end
 # until then. The script kills each step's first process, itself with it, when a second check has begun.
 in_killed() {
 	local place=/home/newcomer/killed
@@ -110,10 +110,11 @@ in_killed() {
 		done
 	EOS
 	chmod +x $place/script
-	$place/concord verify cpu:0 --minutes 1.5 --out results &
-	exec 3>results/report.json
-	mv $place/script $place/concord
+	exec 3<>results/report.json
 	echo '{"schema": "concord verify 1", "device": "another"}' >&3
+	$place/concord verify cpu:0 --minutes 1.5 --out results 3>&- &
+	until [ "$(readlink /proc/$!/exe)" = $place/concord ] && readlink /proc/$!/fd/* | grep -q report.json; do sleep 0.01; done
+	mv $place/script $place/concord && rm results/report.json
 	exec 3>&-
 	wait $!
 	status=$? results=results said=
@@ -137,12 +138,12 @@ in_ended() {
 		# shellcheck disable=SC2086
 		[ $whom = parent ] && kill -9 $pid || kill -9 $pid $children
 		wait $pid
-		holds '(.over | not) and (.ok | not) and .steps[0].state == "done" and ([.steps[] | select(.passed > 0)] | length >= 3)'
+		holds '(.over | not) and (.ok | not) and ([.steps[] | select(.passed > 0)] | length >= 3)'
 		says 'did not come to its end'
 		gone
 	done
 	run cpu:0 results 0.3 --only failed # goes on where the killed one was
-	holds '.steps[0].state == "done" and .over'
+	holds '.over and all(.steps[]; .failed == 0 and .endings == null)'
 }
 
 in_planted() {
@@ -187,11 +188,11 @@ in_newarch() {
 }
 
 in_memory() {
-	export CONCORD_SIM_MEMORY=48
-	run sim-cuda:0 results 0.5 --only first,search,training,endurance
-	holds 'all(.steps[]; .endings == null)'
-	holds 'all(.steps[].failures // [] | .[]; .reason | test("memory"))'
-	holds '.ok == (all(.steps[]; .failed == 0))'
+	export CONCORD_SIM_MEMORY=8 # MiB
+	run sim-cuda:0 results 0.5 --only first,search,endurance
+	[ $status = 1 ] || fail "status $status"
+	holds '.over and all(.steps[]; .endings == null and .passed > 0)'
+	holds '[.steps[] | .failures // [] | .[].reason] | length > 0 and all(test("out of memory|can never fit"))'
 	clean
 }
 
@@ -233,8 +234,7 @@ in_again() {
 	lists
 	run cpu:0 "results/of a user" 0.2 --only quantized,search
 	lists
-	holds 'all(.steps[]; (.step | IN("device", "quantized", "search", "occupancy", "sanitizer")) != (.earlier // false) or .state | IN("not run", "not here"))'
-	holds 'any(.steps[]; .earlier)'
+	holds 'all(.steps[]; (.step | IN("device", "search", "quantized")) != (.earlier // false))'
 	results=results clean
 }
 
@@ -256,7 +256,7 @@ prepare='
 	cp "$dir/case.sh" "$root/case.sh"
 '
 environment=(GOMAXPROCS=16 CONCORD_CPU_THREADS=16 CONCORD_SIM_DIR=/sim CONCORD_SIM_COMPILED=/kept CONCORD_SIM_COMPILER=/opt/compiler)
-homeless=1 place=/bundle spaces=--net
+homeless=1 place=/bundle spaces=--net limit=200
 
 # one NAME USER WHAT...: runs a case and prints its row.
 one() {

@@ -238,7 +238,7 @@ func readJob(in io.Reader) (j job, err error) {
 // endWith ends this process and all that it has started when in ends.
 func endWith(in io.Reader) {
 	_, _ = io.Copy(io.Discard, in)
-	if dir := os.TempDir(); strings.HasPrefix(filepath.Base(dir), tempName) {
+	if dir := os.Getenv("TMPDIR"); strings.HasPrefix(filepath.Base(dir), tempName) {
 		_ = os.RemoveAll(dir) // the parent would have
 	}
 	endGroup()

@@ -48,10 +48,12 @@ words, and the others go on. The whole ends before --minutes are over. After eve
   logs.tar.gz   what every step wrote, and every single check
 
 and what was not run is listed. --only repeats steps by their names; --only failed repeats those that the report in --out
-calls failed, cut off or not run, and the results of the others stay in it. Kernels are compiled anew into a cache that
+calls failed, cut off or not run, and the results of the others stay in it, if they are of the same device and program.
+The report that was there before is earlier.json. Kernels are compiled anew into a cache that
 is removed at the end, unless CONCORD_CACHE_DIR names one.
 
-The exit status is 0 if everything ran, and nothing failed.`,
+The exit status is 0 if every step ran and nothing failed. A step that was cut off by its budget shows less, and is named,
+but is no failure. After 1 the report says what failed, hung, crashed, or was not run.`,
 		Example: `  concord verify cpu:0
   concord verify cuda:0 --minutes 7 --html page.html
   concord verify cuda:0 --only failed --minutes 3
@@ -106,14 +108,19 @@ func (a *app) verifyStep(ctx context.Context, job string) error {
 // stepCommand is the command line of the process of a step.
 func stepCommand(self string) []string { return []string{self, "verify", "--child"} }
 
-// doctorFor writes what doctor finds. What it says of other devices is no fault of the one that is verified.
-func (a *app) doctorFor(ctx context.Context, w io.Writer) error {
+// doctorFor writes what doctor finds, and returns what it finds wrong with one device.
+func (a *app) doctorFor(ctx context.Context, device string, w io.Writer) error {
 	d, err := a.diagnose(ctx)
 	if err != nil {
 		return err
 	}
 	text := newApp(w, w)
 	text.writeDiagnosis(d)
+	for _, c := range d.Checks {
+		if c.Device == device && c.Result == fail {
+			return fmt.Errorf("%s: %s", c.Name, c.Error)
+		}
+	}
 	return nil
 }
 
@@ -170,6 +177,7 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 	if failed {
 		opt.Only = nil
 	}
+	a.output.end = func() {} // a run goes on without a reader of its lines: it has its report
 	report, err := verify.Run(ctx, opt)
 	bar.end()
 	switch {

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,6 +15,38 @@ import (
 
 // archive holds what the processes of all steps wrote.
 type archive struct{ logs []*stepLog }
+
+// unpack reads an archive of logs, as far as it can be read.
+func unpack(path string) map[string][]byte {
+	files := map[string][]byte{}
+	f, err := os.Open(path)
+	if err != nil {
+		return files
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return files
+	}
+	for t := tar.NewReader(z); ; {
+		h, err := t.Next()
+		if err != nil {
+			return files
+		}
+		data, err := io.ReadAll(io.LimitReader(t, 4<<20))
+		if err != nil {
+			return files
+		}
+		files[h.Name] = data
+	}
+}
+
+// keep takes the logs of a step from those of an earlier run.
+func (a *archive) keep(files map[string][]byte, step string) {
+	l := a.log(step)
+	l.words.add(files[step+".log"])
+	l.records.add(files[step+".jsonl"])
+}
 
 // stepLog is what the processes of one step wrote: to the standard error, and their records. It may be used from any goroutine.
 type stepLog struct {

@@ -22,9 +22,36 @@ func stepConformance(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	// While a card is open, opening it once more is quick. The rows of errors want it for themselves.
+	held, err := e.open(ctx)
+	if err != nil {
+		return err
+	}
 	for _, r := range conformance.Rows() {
+		if strings.HasPrefix(r.Name, "error/") && held != nil {
+			if err := held.Close(); err != nil {
+				return err
+			}
+			held = nil
+		}
 		if err := e.check(ctx, r.Name, func(ctx context.Context) error {
-			return row(ctx, func(t conformance.T) { r.Check(t, e.opened, except) })
+			s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
+			if err != nil {
+				return err
+			}
+			err = row(ctx, func(t conformance.T) {
+				r.Check(t, func(t conformance.T) *runtime.Device {
+					d, err := s.Open(t.Context(), e.Device)
+					if err != nil {
+						t.Fatalf("%v", err)
+					}
+					return d
+				}, except)
+			})
+			if ctx.Err() == nil {
+				err = errors.Join(err, s.Close())
+			}
+			return err
 		}); err != nil {
 			return err
 		}
@@ -45,19 +72,6 @@ func (e *Env) exceptions(ctx context.Context) (conformance.Exceptions, error) {
 		except.Unsupported["kernel/compiler"] = "there is no compiler on this machine: " + err.Error()
 	}
 	return except, dev.Close()
-}
-
-// opened opens the device for a row.
-func (e *Env) opened(t conformance.T) *runtime.Device {
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	d, err := s.Open(t.Context(), e.Device)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	return d
 }
 
 // outcome is the T of a row.
@@ -104,7 +118,11 @@ func row(ctx context.Context, check func(conformance.T)) error {
 	defer o.mu.Unlock()
 	switch {
 	case len(o.failed) > 0:
-		return errors.New(strings.Join(o.failed, "\n"))
+		text := strings.Join(o.failed, "\n")
+		if lost := runtime.ErrDeviceLost; strings.Contains(text, lost.Error()) {
+			return fmt.Errorf("%s: %w", text, lost) // every other row would fail, too
+		}
+		return errors.New(text)
 	case o.skipped != "":
 		return skip(o.skipped)
 	}

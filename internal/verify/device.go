@@ -4,6 +4,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	goruntime "runtime"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // stepDevice opens the device, copies there and back, and tells what is known.
@@ -24,6 +26,8 @@ func stepDevice(ctx context.Context, e *Env) error {
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		about.System += " " + strings.TrimSpace(string(release))
 	}
+	e.out.put(record{About: &about})
+	e.doing("looking for the libraries")
 	probes, err := e.session.Discover(ctx)
 	if err != nil {
 		return err
@@ -46,12 +50,38 @@ func stepDevice(ctx context.Context, e *Env) error {
 	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) }); err != nil {
 		return err
 	}
+	if err := e.check(ctx, "a compiler", func(ctx context.Context) error {
+		err := compiles(ctx, dev)
+		if info.Kind == driver.CPU { // it computes much without one
+			return err
+		}
+		if s, ok := errors.AsType[skip](err); ok {
+			err = errors.New(string(s))
+		}
+		return err
+	}); err != nil {
+		return err
+	}
 	if e.tools.Doctor != nil {
-		if err := e.check(ctx, "doctor", func(ctx context.Context) error { return e.tools.Doctor(ctx, os.Stderr) }); err != nil {
+		if err := e.check(ctx, "doctor", func(ctx context.Context) error { return e.tools.Doctor(ctx, info.ID, os.Stderr) }); err != nil {
 			return err
 		}
 	}
 	return dev.Close()
+}
+
+// compiles returns why the device compiles no programs, as the error of a check that does not apply, or nil.
+func compiles(ctx context.Context, dev *runtime.Device) error {
+	c, ok := dev.Driver().(driver.Compiler)
+	if !ok {
+		return skipf("%s compiles no programs", dev)
+	}
+	if _, err := c.Identity(ctx); errors.Is(err, runtime.ErrUnsupported) {
+		return skipf("there is no compiler on this machine: %s", reason(err))
+	} else if err != nil {
+		return err
+	}
+	return nil
 }
 
 // there copies numbers to the device and back.

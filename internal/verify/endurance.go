@@ -4,6 +4,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -235,6 +236,9 @@ func (t *toil) buffers(ctx context.Context) error {
 			return err
 		}
 		err = s.Fill(b, uint8(i))
+		if err == nil && i%500 == 499 {
+			err = filled(ctx, b, uint8(i))
+		}
 		b.Close()
 		if err != nil {
 			return err
@@ -246,6 +250,18 @@ func (t *toil) buffers(ctx context.Context) error {
 		}
 	}
 	return s.Sync(ctx)
+}
+
+// filled checks the contents of a buffer.
+func filled(ctx context.Context, b *runtime.Buffer, value uint8) error {
+	got := make([]uint8, b.Len())
+	if err := runtime.Read(ctx, b, got); err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(got, func(v uint8) bool { return v != value }); i >= 0 {
+		return fmt.Errorf("byte %d of %d is %d, not %d", i, len(got), got[i], value)
+	}
+	return nil
 }
 
 func (t *toil) streamsAndEvents(ctx context.Context) error {
@@ -304,8 +320,11 @@ func (t *toil) copies(ctx context.Context) error {
 // pinned copies the contents of a buffer through pinned memory, where there is any.
 func (t *toil) pinned(ctx context.Context, on *runtime.Buffer, data []byte) error {
 	host, err := t.dev.AllocKind(runtime.Pinned, runtime.U8, len(data))
-	if err != nil {
+	if errors.Is(err, runtime.ErrUnsupported) {
 		return nil // the device has none
+	}
+	if err != nil {
+		return err
 	}
 	defer host.Close()
 	s := t.dev.Stream()

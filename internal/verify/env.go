@@ -30,8 +30,8 @@ type Env struct {
 
 // Tools are what the program around gives to the steps.
 type Tools struct {
-	// Doctor writes what is known of the machine. Its error is a failed check. May be nil.
-	Doctor func(ctx context.Context, w io.Writer) error
+	// Doctor writes what is known of the machine. Its error, of what it finds of the device, is a failed check. May be nil.
+	Doctor func(ctx context.Context, device string, w io.Writer) error
 	// Self is the command line of a process that calls Child, for steps that run parts of
 	// themselves under a vendor's tool.
 	Self []string

@@ -25,6 +25,9 @@ func stepOccupancy(ctx context.Context, e *Env) error {
 	if _, ok := dev.Driver().(driver.Occupier); !ok {
 		return skipf("the driver of %s does not tell", dev)
 	}
+	if err := compiles(ctx, dev); err != nil {
+		return err
+	}
 	limits, err := profile.DeviceLimits(dev.Info())
 	if err != nil {
 		return skipf("the occupancy of this device is not computed: %v", err)

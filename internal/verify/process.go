@@ -4,11 +4,16 @@ package verify
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -57,19 +62,22 @@ func (p *process) run(ctx context.Context) end {
 	lines := make(chan []byte)
 	go read(out, lines)
 	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over, Quick: p.quick}
-	_ = json.NewEncoder(in).Encode(j) // a process that does not read it has ended, as is seen below
+	go func() { _ = json.NewEncoder(in).Encode(j) }() // a process that does not read it is noticed below
 	exited := make(chan error, 1)
 	go func() {
 		exited <- cmd.Wait()
 		// What it wrote is in the pipe. A process that it started may hold the other end for ever.
 		_ = out.SetReadDeadline(time.Now().Add(drain))
 	}()
-	killed := p.watch(ctx, lines, limit)
+	killed, waited := p.watch(ctx, lines, exited, limit)
+	killGroup(cmd) // also what it started and left
 	if killed != nil {
-		killGroup(cmd)
+		select {
+		case waited = <-exited:
+		case <-time.After(dying): // it waits for the driver in the kernel, which no signal ends
+			return end{Hung, killed.Reason + "; it does not die"}
+		}
 	}
-	waited := <-exited
-	killGroup(cmd) // what it started and left
 	for line := range lines {
 		p.take(line)
 	}
@@ -79,9 +87,14 @@ func (p *process) run(ctx context.Context) end {
 // drain is how long the last records of a process that has ended may take.
 const drain = 300 * time.Millisecond
 
+// dying is how long a process that was killed may take to end.
+const dying = 3 * time.Second
+
 // how says how a process ended.
 func (p *process) how(ctx context.Context, killed *end, waited error) end {
 	switch {
+	case p.told != nil && p.told.State == Done && killed == nil && waited != nil && !errors.Is(waited, exec.ErrWaitDelay):
+		return end{Crashed, "its process ended at its end: " + waited.Error()}
 	case p.told != nil:
 		return *p.told
 	case ctx.Err() != nil:
@@ -117,8 +130,8 @@ func (p *process) quiet(limit time.Duration) time.Duration {
 	return max(limit/2, min(4*least, long))
 }
 
-// watch takes the records until the process has no more to say, or has to be killed; it then returns why.
-func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Duration) (killed *end) {
+// watch takes the records until the process has ended, and returns how; or until it has to be killed, and returns why.
+func (p *process) watch(ctx context.Context, lines <-chan []byte, exited <-chan error, limit time.Duration) (killed *end, waited error) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	quiet := p.quiet(limit)
@@ -128,19 +141,22 @@ func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Dur
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				return nil
+				lines = nil // it has closed its output, and may go on
+				continue
 			}
 			still.Reset(quiet)
 			p.take(line)
+		case err := <-exited:
+			return nil, err
 		case <-over.C:
-			if p.doing != "" { // not for long enough to count as hung
-				return &end{Cut, "its time was over" + during(p.doing) + ", which did not stop when it was told to"}
+			if p.quick && p.doing != "" { // compilers of processors take seconds, and cannot be stopped
+				return &end{Cut, "its time was over" + during(p.doing) + ", which did not stop when it was told to"}, nil
 			}
-			return &end{Hung, "it did not end in its time"}
+			return &end{Hung, "it did not stop when its time was over" + during(p.doing)}, nil
 		case <-still.C:
-			return &end{Hung, fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds()) + during(p.doing)}
+			return &end{Hung, fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds()) + during(p.doing)}, nil
 		case <-ctx.Done():
-			return &end{Cut, "interrupted"}
+			return &end{Cut, "interrupted"}, nil
 		}
 	}
 }
@@ -148,13 +164,23 @@ func (p *process) watch(ctx context.Context, lines <-chan []byte, limit time.Dur
 // longestLine bounds a record.
 const longestLine = 1 << 20
 
-// read sends the lines of a process.
+// read sends the lines of a process. What is longer than a record is cut off.
 func read(out io.Reader, lines chan<- []byte) {
 	defer close(lines)
-	s := bufio.NewScanner(out)
-	s.Buffer(nil, longestLine)
-	for s.Scan() {
-		lines <- append([]byte(nil), s.Bytes()...)
+	r := bufio.NewReader(out)
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part[:min(len(part), longestLine-len(line))]...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if len(line) > 0 {
+			lines <- bytes.TrimSuffix(line, []byte("\n"))
+		}
+		if line = nil; err != nil {
+			return
+		}
 	}
 }
 
@@ -162,8 +188,12 @@ func read(out io.Reader, lines chan<- []byte) {
 func (p *process) take(line []byte) {
 	p.log.record(line)
 	var r record
-	if json.Unmarshal(line, &r) != nil {
-		return // what a driver writes to the standard output is in the log
+	for json.Unmarshal(line, &r) != nil { // a driver has written before it, in the same line, or the line is no record
+		at := bytes.IndexByte(line[min(1, len(line)):], '{')
+		if at < 0 {
+			return
+		}
+		line, r = line[at+1:], record{}
 	}
 	p.res.take(r)
 	switch {
@@ -211,5 +241,8 @@ func readJob(in io.Reader) (j job, err error) {
 // endWith ends this process and all that it has started when in ends.
 func endWith(in io.Reader) {
 	_, _ = io.Copy(io.Discard, in)
+	if dir := os.Getenv("TMPDIR"); strings.HasPrefix(filepath.Base(dir), tempName) {
+		_ = os.RemoveAll(dir) // the parent would have
+	}
 	endGroup()
 }

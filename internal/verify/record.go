@@ -4,6 +4,8 @@ package verify
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -73,9 +75,13 @@ func newWriter(w io.Writer) *writer {
 	return &writer{enc: enc}
 }
 
-// put writes a record. An error means that the parent is gone, which also ends this process.
+// put writes a record. A record that JSON cannot have, such as one with a rate that is infinite, becomes a failure. Any other error means that the
+// parent is gone, which also ends this process.
 func (w *writer) put(r record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_ = w.enc.Encode(r)
+	err := w.enc.Encode(r)
+	if _, bad := errors.AsType[*json.UnsupportedValueError](err); bad {
+		_ = w.enc.Encode(record{Check: &Check{Name: "a record", Verdict: Fail, Reason: fmt.Sprintf("%v, in %+v", err, r)}})
+	}
 }

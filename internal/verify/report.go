@@ -90,7 +90,17 @@ func (r *Result) bad() bool {
 }
 
 // shown reports whether anything was shown.
-func (r *Result) shown() bool { return r.Passed > 0 || len(r.Rates) > 0 }
+func (r *Result) shown() bool { return r.Passed > 0 || r.measured() > 0 }
+
+// measured is the number of rates that have a value.
+func (r *Result) measured() (n int) {
+	for i := range r.Rates {
+		if r.Rates[i].Median > 0 {
+			n++
+		}
+	}
+	return n
+}
 
 // Verdict is the outcome in a word or two.
 func (r *Result) Verdict() string {
@@ -113,7 +123,7 @@ func (r *Result) Summary() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{r.Passed, "passed"}, {r.Failed, "failed"}, {r.Skipped, "skipped"}, {len(r.Rates), "rates"}} {
+	}{{r.Passed, "passed"}, {r.Failed, "failed"}, {r.Skipped, "skipped"}, {r.measured(), "rates"}, {len(r.Rates) - r.measured(), "rates not measured"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}
@@ -144,7 +154,7 @@ func (r *Report) Kind() string {
 
 // Headline says in a sentence what the run showed.
 func (r *Report) Headline() string {
-	var failed, cut, left, passed int
+	var failed, cut, left, absent, passed int
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		switch passed += s.Passed; {
@@ -154,6 +164,8 @@ func (r *Report) Headline() string {
 			cut++
 		case s.State == NotRun:
 			left++
+		case !s.shown():
+			absent++
 		}
 	}
 	text := fmt.Sprintf("%d checks passed", passed)
@@ -167,6 +179,9 @@ func (r *Report) Headline() string {
 	}
 	if left > 0 {
 		text += fmt.Sprintf("; %d not run", left)
+	}
+	if absent > 0 {
+		text += fmt.Sprintf("; %d had nothing to show here", absent)
 	}
 	if !r.Over {
 		text += "; the run did not come to its end"

@@ -46,7 +46,8 @@ func TestVerdicts(t *testing.T) {
 		repeat bool
 	}{
 		{Result{State: Done, Passed: 3}, "passed", true, false},
-		{Result{State: Done, Rates: make([]rates.Rate, 1)}, "passed", true, false},
+		{Result{State: Done, Rates: []rates.Rate{{Median: 1}}}, "passed", true, false},
+		{Result{State: Done, Rates: []rates.Rate{{Reason: "no compiler"}}}, "nothing shown", false, false},
 		{Result{State: Done}, "nothing shown", false, false},
 		{Result{State: Done, Skipped: 5}, "nothing shown", false, false},
 		{Result{State: Done, Passed: 3, Failed: 1}, "FAILED", false, true},

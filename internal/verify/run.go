@@ -11,6 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Options are those of a run.
@@ -51,10 +54,15 @@ type runner struct {
 	clock   *clock
 	report  *Report
 	logs    *archive
-	written time.Time // when the report was written last
-	env     []string  // what the processes have in their environment beside that of this one
-	quick   bool      // the device is no card: less of everything
+	written time.Time         // when the report was written last
+	env     []string          // what the processes have in their environment beside that of this one
+	quick   bool              // the device is no card: less of everything
+	oldLogs map[string][]byte // of the run whose report this one replaces
+	failed  error             // of writing the report: the run goes on, since its lines on the terminal are worth having
 }
+
+// tempName begins the name of the folder of a run's temporary files.
+const tempName = "concord-verify-"
 
 // Run runs the plan, or a part of it, and writes the report. A device that fails is a report with OK
 // false, not an error: errors are mistakes in the options, a folder that cannot be written, and a context that is done, which ends
@@ -84,10 +92,24 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	r := &runner{opt: opt, start: time.Now(), logs: &archive{}}
 	r.clock = newClock(r.start, opt.Limit, list)
 	r.report = &Report{Schema: schema, Program: opt.Program, Device: opt.Device, Started: r.start, Limit: opt.Limit.Seconds()}
-	r.fill(list, old)
-	// Temporary files of processes that are killed are removed with the folder. It stays out of the folder of the report.
-	// Where the parent itself was killed, the next run of the system's cleaner removes it.
-	temp, err := os.MkdirTemp("", "concord-verify-")
+	for _, s := range list {
+		r.report.Steps = append(r.report.Steps, Result{Step: s.Name, Title: s.Title, Area: s.Area, State: NotRun, Reason: "not begun"})
+	}
+	if err := r.setAside(old); err != nil {
+		return nil, err
+	}
+	if err := r.write(); err != nil {
+		return nil, err
+	}
+	// Temporary files of processes that are killed are removed with the folder; where this process was killed, by the process of
+	// a step (endWith). It stays out of the folder of the report, unless there is no other.
+	temp, err := os.MkdirTemp("", tempName)
+	if err != nil {
+		temp, err = os.MkdirTemp(opt.Dir, tempName)
+	}
+	if err == nil {
+		temp, err = filepath.Abs(temp)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -98,33 +120,54 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if os.Getenv("CONCORD_CACHE_DIR") == "" {
 		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"), "XDG_CACHE_HOME="+temp, "CUDA_CACHE_PATH="+filepath.Join(temp, "cuda"))
 	}
-	if err := r.write(); err != nil {
-		return nil, err
-	}
 	for i, s := range list {
-		if err = r.step(ctx, i+1, len(list), s); err != nil || ctx.Err() != nil {
+		if r.step(ctx, i+1, len(list), s); ctx.Err() != nil {
 			break
 		}
 		if r.result(s).State == NoDevice { // no other step can do anything
 			r.giveUp("the device does not open: see the step " + s.Name)
 			break
 		}
-		if about := r.report.About; i == 0 && about != nil && !about.Info.IsGPU() {
-			if r.quick = true; usual {
-				r.opt.Limit = Full / 2
-				r.report.Limit = r.opt.Limit.Seconds()
-				r.clock = newClock(r.start, r.opt.Limit, list)
-			}
+		about := r.report.About
+		if i > 0 || about == nil {
+			continue
+		}
+		r.keep(old)
+		if about.Info.IsGPU() {
+			defer loadTorch()()
+			continue
+		}
+		if r.quick = true; usual {
+			r.opt.Limit = Full / 2
+			r.report.Limit = r.opt.Limit.Seconds()
+			r.clock = newClock(r.start, r.opt.Limit, list)
 		}
 	}
-	if err == nil {
-		err = ctx.Err()
+	if ctx.Err() != nil {
+		r.giveUp(ctx.Err().Error())
 	}
-	if err != nil {
-		r.giveUp(err.Error())
+	r.report.Over = ctx.Err() == nil
+	_ = r.write() // its error is kept
+	return r.report, errors.Join(ctx.Err(), r.failed)
+}
+
+// loadTorch lets Python load PyTorch, so that the system has read its files when the step rates needs them: the first time that takes half a
+// minute. The function that it returns ends that.
+func loadTorch() (stop func()) {
+	cmd := exec.Command("python3", "-c", "import torch")
+	ownGroup(cmd)
+	if cmd.Start() != nil {
+		return func() {}
 	}
-	r.report.Over = err == nil
-	return r.report, errors.Join(err, r.write())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // whether there is a PyTorch is for the step to find out
+		close(ended)
+	}()
+	return func() {
+		killGroup(cmd)
+		<-ended
+	}
 }
 
 // previous reads the report that is in the folder, if there is one of the same device.
@@ -164,31 +207,38 @@ func (r *Report) open() (names []string) {
 	return names
 }
 
-// fill puts the steps into the report, those of this run as not run yet. If a part of the plan runs, what an earlier run
-// in the same folder showed of the others stays.
-func (r *runner) fill(list []Step, old *Report) {
-	mine := map[string]bool{}
-	for _, s := range list {
-		mine[s.Name] = true
+// setAside copies the report that is in the folder to another name, and takes its logs, since this run replaces both.
+func (r *runner) setAside(old *Report) error {
+	if old == nil {
+		return nil
 	}
+	r.oldLogs = unpack(filepath.Join(r.opt.Dir, logsFile))
+	return file.Replace(filepath.Join(r.opt.Dir, earlierFile), old.writeJSON)
+}
+
+// keep puts what an earlier run in the same folder showed of the same device into the report, for the steps that are not of this run.
+func (r *runner) keep(old *Report) {
+	if old == nil || old.Program != r.report.Program || old.About == nil || !sameDevice(&old.About.Info, &r.report.About.Info) {
+		return
+	}
+	var list []Result
 	for _, s := range steps {
-		res := Result{Step: s.Name, Title: s.Title, Area: s.Area, State: NotRun, Reason: "not begun"}
-		if !mine[s.Name] {
-			at := -1
-			if old != nil {
-				at = old.at(s.Name)
-			}
-			if at < 0 {
-				continue
-			}
-			res = old.Steps[at]
+		if at := r.report.at(s.Name); at >= 0 {
+			list = append(list, r.report.Steps[at])
+		} else if at := old.at(s.Name); at >= 0 {
+			res := old.Steps[at]
 			res.Earlier = true
-			if r.report.About == nil {
-				r.report.About = old.About
-			}
+			list = append(list, res)
+			r.logs.keep(r.oldLogs, s.Name)
 		}
-		r.report.Steps = append(r.report.Steps, res)
 	}
+	r.report.Steps = list
+}
+
+// sameDevice reports whether results of one device are those of the other: a name such as cuda:0 can mean a simulated one, too.
+func sameDevice(a, b *runtime.Info) bool {
+	return a.ID == b.ID && a.Name == b.Name && a.UUID == b.UUID && a.Arch == b.Arch && a.DriverVersion == b.DriverVersion &&
+		a.Simulated == b.Simulated && a.Fake == b.Fake
 }
 
 // at returns the place of a step's result, or -1.
@@ -215,13 +265,14 @@ func (r *runner) giveUp(why string) {
 // mostProcesses bounds how often a step begins anew. One that ends at once would otherwise spend its budget on starting.
 const mostProcesses = 25
 
-// step runs one step, with as many processes as it takes. Its error is that of writing the report.
-func (r *runner) step(ctx context.Context, number, all int, s Step) error {
+// step runs one step, with as many processes as it takes.
+func (r *runner) step(ctx context.Context, number, all int, s Step) {
 	res := r.result(s)
 	budget := r.clock.budget(time.Now(), s)
 	if budget == 0 {
 		res.Reason = "no time was left"
-		return r.write()
+		_ = r.write() // its error is kept
+		return
 	}
 	res.Begun, res.Budget = time.Now(), budget.Seconds()
 	res.State, res.Reason = Cut, "the run was ended while it was under way" // true if nothing else is written
@@ -245,6 +296,6 @@ func (r *runner) step(ctx context.Context, number, all int, s Step) error {
 	}
 	res.Seconds = time.Since(res.Begun).Seconds()
 	r.clock.used(budget, time.Since(res.Begun))
+	_ = r.write() // its error is kept
 	p.tell("", true)
-	return r.write()
 }

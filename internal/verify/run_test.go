@@ -1,13 +1,11 @@
 package verify
 
 import (
-	"archive/tar"
-	"compress/gzip"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/internal/verify/rates"
+	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
 )
 
@@ -93,6 +93,24 @@ var odd = []Step{
 	}},
 	{Name: "broken", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error { return errors.New("it does not open a file") }},
 	{Name: "absent", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error { return skipf("not of this device") }},
+	{Name: "long", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error { // a line that is no record, and one with a driver's text
+		_, _ = os.Stdout.Write(append(bytes.Repeat([]byte("x"), 3<<20), '\n'))
+		fmt.Print("a driver says { hello")
+		return sequence(ctx, e, "long", func() error { return errors.New("found behind a driver's text") })
+	}},
+	{Name: "shut", Area: "c", Budget: 3 * time.Second, run: func(ctx context.Context, e *Env) error {
+		e.doing("shut/1")
+		os.Stdout.Close()
+		select {} // its output has ended, and it has not
+	}},
+	{Name: "ends", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
+		if err := sequence(ctx, e, "ends", func() error { return nil }); err != nil {
+			return err
+		}
+		e.out.put(record{End: &end{Done, ""}})
+		os.Exit(7) // as a driver's handler at the end of a program
+		return nil
+	}},
 	{Name: "noise", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
 		_, _ = os.Stdout.Write(append(make([]byte, 100), "\nnot a record\n{\"check\":3}\n"...))
 		for range 2000 {
@@ -153,12 +171,12 @@ func readReport(t *testing.T, dir string) *Report {
 func TestEveryEnding(t *testing.T) {
 	oddly(t)
 	dir, page := filepath.Join(t.TempDir(), "new"), filepath.Join(t.TempDir(), "page.html")
-	opt := options(dir, 48*time.Second)
+	opt := options(dir, time.Minute)
 	opt.HTML = page
 	start := time.Now()
 	r, err := Run(t.Context(), opt)
 	require.NoError(t, err)
-	assert.Less(t, time.Since(start), 48*time.Second)
+	assert.Less(t, time.Since(start), time.Minute)
 	assert.False(t, r.OK)
 	assert.True(t, r.Over)
 	type row struct {
@@ -173,11 +191,13 @@ func TestEveryEnding(t *testing.T) {
 	slow := got["slow"]
 	assert.Greater(t, slow.passed, 20)
 	assert.Equal(t, "cut off", slow.verdict)
+	assert.Equal(t, "hung", got["shut"].verdict)
 	delete(got, "slow")
+	delete(got, "shut")
 	assert.Equal(t, map[string]row{
 		"about": {"passed", 1, 0, 0, 0}, "good": {"passed", 2, 0, 1, 0}, "wrong": {"FAILED", 1, 2, 0, 0}, "crash": {"FAILED", 2, 0, 0, 1},
 		"hang": {"FAILED", 1, 0, 0, 1}, "lost": {"FAILED", 2, 0, 0, 1}, "broken": {"broken", 0, 0, 0, 0}, "absent": {"not here", 0, 0, 0, 0},
-		"orphan": {"passed", 1, 0, 0, 0}, "noise": {"passed", 1, 0, 0, 0},
+		"orphan": {"passed", 1, 0, 0, 0}, "noise": {"passed", 1, 0, 0, 0}, "long": {"FAILED", 0, 1, 0, 0}, "ends": {"crashed", 1, 0, 0, 1},
 	}, got)
 	at := func(name string) *Result { return &r.Steps[r.at(name)] }
 	assert.Equal(t, Ending{Crashed, "crash/2", "a driver's last words"}, at("crash").Endings[0])
@@ -199,34 +219,14 @@ func TestEveryEnding(t *testing.T) {
 	assert.Contains(t, string(html), "two is three")
 	assert.Empty(t, running(t, "sleep 1003"), "what a process started ends with it")
 
-	logs := unpack(t, filepath.Join(dir, logsFile))
-	assert.Contains(t, logs["crash.log"], "a driver's last words")
-	assert.Contains(t, logs["slow.jsonl"], `"slow/7"`)
-	assert.Contains(t, logs["noise.log"], "[...]")
-	assert.Contains(t, logs["noise.jsonl"], "not a record")
+	logs := unpack(filepath.Join(dir, logsFile))
+	assert.Contains(t, string(logs["crash.log"]), "a driver's last words")
+	assert.Contains(t, string(logs["slow.jsonl"]), `"slow/7"`)
+	assert.Contains(t, string(logs["noise.log"]), "[...]")
+	assert.Contains(t, string(logs["noise.jsonl"]), "not a record")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, files, 3, "nothing else is left in the folder")
-}
-
-// unpack reads an archive of logs.
-func unpack(t *testing.T, path string) map[string]string {
-	f, err := os.Open(path)
-	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	files := map[string]string{}
-	for r := tar.NewReader(z); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return files
-		}
-		require.NoError(t, err)
-		text, err := io.ReadAll(r)
-		require.NoError(t, err)
-		files[h.Name] = string(text)
-	}
 }
 
 // running lists the processes with a command line.
@@ -325,6 +325,18 @@ func TestFailed(t *testing.T) {
 	assert.Equal(t, 2, good.Passed)
 	assert.False(t, wrong.Earlier)
 	assert.True(t, wrong.Begun.After(first.Steps[first.at("wrong")].Begun))
+	logs := unpack(filepath.Join(dir, logsFile))
+	assert.Contains(t, string(logs["good.jsonl"]), `"good/3"`)
+	assert.Contains(t, string(logs["wrong.jsonl"]), `"wrong/3"`)
+	assert.FileExists(t, filepath.Join(dir, earlierFile))
+
+	// The results of another device are not kept, though it has the same name.
+	other := *second
+	other.About = &About{Info: runtime.Info{Simulated: true}}
+	require.NoError(t, file.Replace(filepath.Join(dir, jsonFile), other.writeJSON))
+	third, err := Run(t.Context(), opt)
+	require.NoError(t, err)
+	assert.Negative(t, third.at("good"))
 	assert.False(t, second.OK)
 
 	opt.Device = "cpu:reference"
@@ -338,11 +350,11 @@ func TestFailed(t *testing.T) {
 	assert.Equal(t, `{"schema": "another"}`, string(text), "it stays as it was")
 }
 
-// TestFill: what was not run is not forgotten by a run of other steps.
-func TestFill(t *testing.T) {
+// TestKeep: what was not run is not forgotten by a run of other steps.
+func TestKeep(t *testing.T) {
 	oddly(t)
-	r := &runner{report: &Report{}}
-	r.fill(odd[:1], &Report{Steps: []Result{{Step: "good", State: NotRun, Reason: "no time was left"}}})
+	r := &runner{report: &Report{About: &About{}, Steps: []Result{{Step: odd[0].Name, State: NotRun}}}, logs: &archive{}}
+	r.keep(&Report{About: &About{}, Steps: []Result{{Step: "good", State: NotRun, Reason: "no time was left"}}})
 	r.giveUp("another reason")
 	require.Len(t, r.report.Steps, 2)
 	assert.Equal(t, Result{Step: "good", State: NotRun, Reason: "no time was left", Earlier: true}, r.report.Steps[1])

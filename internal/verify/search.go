@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -46,7 +47,7 @@ func stepSearch(ctx context.Context, e *Env) error {
 	}
 	x, q := cloud(searchVectors, 1), cloud(searchQueries, 2)
 	// search fills an index and returns the part of the nearest by metric that it finds.
-	search := func(ctx context.Context, ix ann.Index, m ann.Metric, odd bool) (recall float64, err error) {
+	search := func(ctx context.Context, ix ann.Index, m ann.Metric, odd bool, off float64) (recall float64, err error) {
 		defer ix.Close()
 		if err := ix.Add(ctx, ids, x); err != nil {
 			return 0, err
@@ -59,7 +60,7 @@ func stepSearch(ctx context.Context, e *Env) error {
 		if err != nil {
 			return 0, err
 		}
-		return judged(found, x, q, m, odd)
+		return judged(found, x, q, m, odd, off)
 	}
 	type trial struct {
 		name   string
@@ -67,31 +68,32 @@ func stepSearch(ctx context.Context, e *Env) error {
 		metric ann.Metric
 		odd    bool
 		recall float64 // at least
+		off    float64 // by which a distance may differ, as a part of it
 	}
 	var trials []trial
 	for _, m := range []ann.Metric{ann.Euclidean, ann.Cosine, ann.Manhattan} {
-		trials = append(trials, trial{"flat " + m.String(), func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, m, ann.FlatOptions{}) }, m, false, 1})
+		trials = append(trials, trial{"flat " + m.String(), func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, m, ann.FlatOptions{}) }, m, false, 1, 1e-4})
 	}
 	for _, p := range []ann.Precision{ann.FP16, ann.INT8Scaled} {
 		trials = append(trials, trial{"flat in " + p.String(), func() (ann.Index, error) {
 			return ann.NewFlat(dev, searchDim, ann.Euclidean, ann.FlatOptions{Precision: p})
-		}, ann.Euclidean, false, 0.85})
+		}, ann.Euclidean, false, 0.85, 0.05})
 	}
 	trials = append(trials,
-		trial{"flat with a filter", func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, ann.Euclidean, ann.FlatOptions{}) }, ann.Euclidean, true, 1},
+		trial{"flat with a filter", func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, ann.Euclidean, ann.FlatOptions{}) }, ann.Euclidean, true, 1, 1e-4},
 		trial{"lists, all of them", func() (ann.Index, error) {
 			return ann.NewIVF(dev, searchDim, ann.Euclidean, ann.IVFOptions{Lists: 32, Probes: 32, Seed: 1})
-		}, ann.Euclidean, false, 1},
+		}, ann.Euclidean, false, 1, 1e-4},
 		trial{"lists with codes", func() (ann.Index, error) {
 			return ann.NewIVF(dev, searchDim, ann.Euclidean, ann.IVFOptions{Lists: 16, Probes: 16, Seed: 1, Codes: 10})
-		}, ann.Euclidean, false, 0.8})
+		}, ann.Euclidean, false, 0.8, 1e-4})
 	for _, t := range trials {
 		if err := e.check(ctx, t.name, func(ctx context.Context) error {
 			ix, err := t.make()
 			if err != nil {
 				return err
 			}
-			recall, err := search(ctx, ix, t.metric, t.odd)
+			recall, err := search(ctx, ix, t.metric, t.odd, t.off)
 			if err == nil && recall < t.recall {
 				err = fmt.Errorf("%.3f of the nearest were found, and not %.3f", recall, t.recall)
 			}
@@ -104,8 +106,8 @@ func stepSearch(ctx context.Context, e *Env) error {
 }
 
 // judged returns the part of the nearest vectors that were found, by distances in float64. A result that is further away than rounding
-// explains is not one of the nearest; one that the filter does not admit is an error, as is a wrong order.
-func judged(found [][]ann.Result, x, q []float32, m ann.Metric, odd bool) (recall float64, err error) {
+// explains is not one of the nearest; one that the filter does not admit is an error, as are a wrong distance, a wrong order, and the same vector twice.
+func judged(found [][]ann.Result, x, q []float32, m ann.Metric, odd bool, off float64) (recall float64, err error) {
 	if len(found) != searchQueries {
 		return 0, fmt.Errorf("results for %d queries, and not %d", len(found), searchQueries)
 	}
@@ -131,9 +133,17 @@ func judged(found [][]ann.Result, x, q []float32, m ann.Metric, odd bool) (recal
 		if !slices.IsSortedFunc(results, func(a, b ann.Result) int { return cmp.Compare(a.Distance, b.Distance) }) {
 			return 0, fmt.Errorf("the results of query %d are not in order: %v", i, results)
 		}
+		seen := map[int64]bool{}
 		for _, r := range results {
 			if r.ID < 0 || r.ID >= searchVectors || odd && r.ID%2 == 0 {
 				return 0, fmt.Errorf("query %d found %d, which is not admitted", i, r.ID)
+			}
+			if seen[r.ID] {
+				return 0, fmt.Errorf("query %d found %d twice", i, r.ID)
+			}
+			seen[r.ID] = true
+			if d := all[r.ID]; !(math.Abs(r.Distance-d) <= off*d+1e-6) { // NaN is wrong, too
+				return 0, fmt.Errorf("query %d: the distance of %d is %v, not %v", i, r.ID, r.Distance, d)
 			}
 			if all[r.ID] <= last {
 				hits++

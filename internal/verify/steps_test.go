@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,7 +75,7 @@ func TestSanitizer(t *testing.T) {
 	require.True(t, errors.As(err, &s))
 	assert.Contains(t, err.Error(), "Device not supported")
 	start := time.Now()
-	err = e.sanitize(t.Context(), script("sleep 1005"), "memcheck", time.Second)
+	err = e.sanitize(t.Context(), script("exec sleep 1005"), "memcheck", time.Second)
 	require.True(t, errors.As(err, &s))
 	assert.Less(t, time.Since(start), 20*time.Second)
 }
@@ -105,22 +108,39 @@ func TestJudges(t *testing.T) {
 	found := make([][]ann.Result, searchQueries)
 	for i := range found {
 		for id := range searchK {
-			found[i] = append(found[i], ann.Result{ID: int64(id), Distance: float64(id)})
+			d, err := ann.Euclidean.Distance(q[i*searchDim:(i+1)*searchDim], data[id*searchDim:(id+1)*searchDim])
+			require.NoError(t, err)
+			found[i] = append(found[i], ann.Result{ID: int64(id), Distance: d})
 		}
 	}
-	recall, err := judged(found, data, q, ann.Euclidean, false)
+	for i := range found {
+		slices.SortFunc(found[i], func(a, b ann.Result) int { return cmp.Compare(a.Distance, b.Distance) })
+	}
+	recall, err := judged(found, data, q, ann.Euclidean, false, 1e-4)
 	require.NoError(t, err)
 	assert.Less(t, recall, 0.3)
-	_, err = judged(found, data, q, ann.Euclidean, true)
+	_, err = judged(found, data, q, ann.Euclidean, true, 1e-4)
 	assert.ErrorContains(t, err, "not admitted")
-	found[3][0].Distance = 99
-	_, err = judged(found, data, q, ann.Euclidean, false)
-	assert.ErrorContains(t, err, "not in order")
+	for want, spoil := range map[string]func(r []ann.Result){
+		"not in order":    func(r []ann.Result) { r[0], r[1] = r[1], r[0] },
+		"twice":           func(r []ann.Result) { r[1] = r[0] },
+		"is NaN, not":     func(r []ann.Result) { r[0].Distance = math.NaN() },
+		"the distance of": func(r []ann.Result) { r[0].Distance *= 0.99 },
+	} {
+		spoiled := slices.Clone(found)
+		spoiled[3] = slices.Clone(found[3])
+		spoil(spoiled[3])
+		_, err = judged(spoiled, data, q, ann.Euclidean, false, 1e-4)
+		assert.ErrorContains(t, err, want)
+	}
 
-	l := lesson{parameter: 1e-3, loss: 1e-3}
-	assert.NoError(t, l.compare(learned{[]float64{1}, []float64{2}}, learned{[]float64{1.0005}, []float64{2.0005}}))
-	assert.ErrorContains(t, l.compare(learned{[]float64{1}, []float64{2}}, learned{[]float64{1.1}, []float64{2}}), "parameter 0")
-	assert.ErrorContains(t, l.compare(learned{[]float64{1}, []float64{2.1}}, learned{[]float64{1}, []float64{2}}), "loss 0")
+	l := lesson{change: 1e-2, loss: 1e-3}
+	want := learned{before: []float64{0, 0}, params: []float64{1, 1}, losses: []float64{2}}
+	assert.NoError(t, l.compare(learned{params: []float64{1.005, 1}, losses: []float64{2.0005}}, want))
+	assert.ErrorContains(t, l.compare(learned{params: []float64{1.1, 1}, losses: []float64{2}}, want), "parameters")
+	assert.ErrorContains(t, l.compare(learned{params: []float64{math.NaN(), 1}, losses: []float64{2}}, want), "parameters")
+	assert.ErrorContains(t, l.compare(learned{params: []float64{1, 1}, losses: []float64{2.1}}, want), "loss 0")
+	assert.ErrorContains(t, l.compare(want, learned{before: []float64{1, 1}, params: []float64{1, 1}, losses: []float64{2}}), "nothing was learned")
 
 	assert.ErrorContains(t, leftOpen(t), "bytes")
 }

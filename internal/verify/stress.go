@@ -4,11 +4,8 @@ package verify
 
 import (
 	"context"
-	"errors"
 
 	"github.com/concord-compute/concord/internal/verify/stress"
-	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // stepStress runs each program, or says that the device compiles none.
@@ -17,10 +14,8 @@ func stepStress(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	if c, ok := dev.Driver().(driver.Compiler); !ok {
-		return skipf("the device compiles no programs")
-	} else if _, err := c.Identity(ctx); errors.Is(err, runtime.ErrUnsupported) {
-		return skipf("there is no compiler on this machine: %v", err)
+	if err := compiles(ctx, dev); err != nil {
+		return err
 	}
 	programs, err := stress.Load()
 	if err != nil {

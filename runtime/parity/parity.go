@@ -53,6 +53,8 @@ type Options struct {
 	Keep    func(*kernels.Case) bool // filters the cases; nil: all
 	// Forms filters the devices by the names that results have: "cpu:0", "cpu:0 (compiled)". nil: all forms of Devices.
 	Forms func(device string) bool
+	// Builders is the number of programs that are built at once; 0: as many as there are processors.
+	Builders int
 	// Before is called before a case runs, also on the reference, with a Result that has no verdict yet, and before a
 	// program is built, with the verdict Build and no shape. So a caller can name what never ends, or ends the process.
 	// Calls come one at a time, though two programs may be built at once. nil: nobody wants to know.
@@ -110,7 +112,7 @@ func Run(ctx context.Context, opt Options) ([]Result, error) {
 		chosen = slices.DeleteFunc(chosen, func(sub *subject) bool { return !opt.Forms(sub.name) })
 	}
 	for _, sub := range chosen {
-		if err := sub.build(ctx, cases, before); err != nil {
+		if err := sub.build(ctx, cases, opt.Builders, before); err != nil {
 			return nil, err
 		}
 	}
@@ -330,12 +332,9 @@ func closeSubjects(subjects []*subject) {
 	}
 }
 
-// builders is the number of programs that are built at once: compilers are processes, or use one processor.
-var builders = max(2, goruntime.GOMAXPROCS(0))
-
 // build builds every program that the cases need, several at once. Errors are kept for the verdicts
 // of the cases.
-func (sub *subject) build(ctx context.Context, cases []kernels.Case, before func(Result)) error {
+func (sub *subject) build(ctx context.Context, cases []kernels.Case, builders int, before func(Result)) error {
 	sub.broken = map[*source.Unit]error{}
 	if sub.absent != nil {
 		return nil
@@ -354,6 +353,9 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case, before func
 	errs := make([]error, len(units))
 	sub.programs = make([]*runtime.Program, len(units))
 	var g errgroup.Group
+	if builders <= 0 { // compilers are processes, or use one processor
+		builders = max(2, goruntime.GOMAXPROCS(0))
+	}
 	g.SetLimit(builders)
 	if sub.dev.Info().Simulated {
 		g.SetLimit(1) // oclgrind crashes when two programs are built at once

@@ -27,7 +27,7 @@ var script string
 
 // Limits of the peer: of an answer in time and in bytes. The first answer comes when PyTorch is loaded.
 const (
-	answerTime  = 60 * time.Second
+	answerTime  = 30 * time.Second
 	answerBytes = 1 << 16
 	lastWords   = 2048 // bytes of what the process wrote to its standard error that are kept
 )
@@ -103,7 +103,9 @@ func (c *call) time(ctx context.Context, n int, r *Rate) float64 {
 // drop makes the peer free the memory of the call.
 func (c *call) drop() {
 	if c != nil && c.peer != nil && c.peer.process != nil {
-		_, _ = c.peer.ask(context.Background(), map[string]any{"drop": true}) // the next request shows it
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		_, _ = c.peer.ask(ctx, map[string]any{"drop": true}) // the next request shows it
 	}
 }
 

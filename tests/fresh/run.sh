@@ -53,7 +53,7 @@ concords() {
 	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'cpu:0 (compiled).*concords' "$1"
 }
 uncompiled() { # the catalog runs, and one sentence says why the portable text does not
-	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'Not here: cpu:0 (compiled): .*\(compiler\|cgo\)' "$1"
+	quiet "$1" && grep -q '^ *cpu:0 .*concords' "$1" && grep -q 'Not run: cpu:0 (compiled): .*\(compiler\|cgo\)' "$1"
 }
 passes() { grep -q '^ok ' "$1" && ! grep -q '^FAIL' "$1"; }
 

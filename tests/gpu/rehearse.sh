@@ -18,6 +18,7 @@ ended     newcomer the program and its processes are killed together in the midd
 planted   newcomer a wrong result is found and named
 nonvrtc   root     NVRTC is missing
 oldnvrtc  root     NVRTC lacks functions
+cuda13    root     the libraries of CUDA 13
 newarch   root     NVRTC does not know the device
 memory    root     the device has little memory
 space     newcomer the machine has little memory
@@ -176,6 +177,15 @@ in_oldnvrtc() {
 	holds '[.steps[1:][] | select(.passed > 0)] == []'
 	says nvrtcGetProgramLogSize
 	says 'what helps: '
+	clean
+}
+
+in_cuda13() {
+	export CONCORD_SIM_DIR=/sim/new
+	run sim-cuda:0 results 0.5 --only first,quantized
+	[ $status = 0 ] || fail "status $status"
+	holds 'all(.steps[]; .failed == 0 and .passed > 0 and .endings == null) and .about.info.arch == "sm_90"'
+	holds '[.about.libraries[] | select(.version | startswith("13."))] | length >= 3'
 	clean
 }
 

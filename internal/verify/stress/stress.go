@@ -94,20 +94,20 @@ func (p Program) Check(ctx context.Context, d *runtime.Device) (skip string, err
 		return "", err
 	}
 	defer s.Close()
-	return "", p.runs(ctx, d, s, prog)
+	return p.runs(ctx, d, s, prog)
 }
 
 // runs does what each "// run:" line says, and compares with the "// want:" lines below it.
-func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *runtime.Program) error {
+func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *runtime.Program) (skip string, err error) {
 	lines := strings.Split(p.Text, "\n")
 	var wrong []error
-	ran := false
+	found, ran := false, false
 	for i, line := range lines {
 		spec, ok := strings.CutPrefix(line, "// run: ")
 		if !ok {
 			continue
 		}
-		ran = true
+		found = true
 		var want []string
 		for _, w := range lines[i+1:] {
 			rest, ok := strings.CutPrefix(w, "// want: ")
@@ -121,6 +121,7 @@ func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream,
 				continue // the text has it #ifdef cl_khr_fp64
 			}
 		}
+		ran = true
 		got, err := launch(ctx, d, s, prog, spec)
 		if err == nil && !slices.Equal(got, want) {
 			err = fmt.Errorf("got %q, want %q", got, want)
@@ -129,10 +130,13 @@ func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream,
 			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", i+1, spec, err))
 		}
 	}
-	if !ran {
-		return errors.New("no run line")
+	switch {
+	case !found:
+		return "", errors.New("no run line")
+	case !ran:
+		return "all of its kernels need double precision", nil
 	}
-	return errors.Join(wrong...)
+	return "", errors.Join(wrong...)
 }
 
 // launch does what one line says, and returns the output buffers as text.

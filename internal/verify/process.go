@@ -116,7 +116,7 @@ func during(check string) string {
 
 // patience is the least time in which a processor's compiler must have come to an end. A card's does in a moment what takes it
 // seconds on a busy machine. Tests make it shorter.
-var patience = 15 * time.Second
+var patience = time.Minute
 
 // quiet is how long nothing may come from a process before it counts as hung.
 func (p *process) quiet(limit time.Duration) time.Duration {

@@ -65,7 +65,7 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
-		d, err := a.diagnose(ctx)
+		d, err := a.diagnose(ctx, "")
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,8 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
 	return cmd
 }
 
-func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
+// diagnose looks at the machine, and runs the kernels on one device, or on all of them if it is "".
+func (a *app) diagnose(ctx context.Context, only string) (*diagnosis, error) {
 	s, err := a.open(exactly)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,9 @@ func (a *app) diagnose(ctx context.Context) (*diagnosis, error) {
 			continue
 		}
 		for _, info := range p.Devices {
-			d.Checks = append(d.Checks, smoke(ctx, s, info.ID)...)
+			if only == "" || only == info.ID {
+				d.Checks = append(d.Checks, smoke(ctx, s, info.ID)...)
+			}
 		}
 	}
 	for _, c := range d.Checks {

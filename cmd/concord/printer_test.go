@@ -59,6 +59,7 @@ func printing(t *testing.T) map[string][]string {
 		"kernels":               {"softmax"},
 		"explain":               {"x.gelu() * x", "x=f32[100]"},
 		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
+		"verify":                {"cpu:0", "--only", "quantized", "--minutes", "2", "--out", filepath.Join(dir, "verified")},
 		"bench":                 {"launch", "--device", "cpu:0"},
 		"cache stats":           {},
 		"cache list":            {},

@@ -108,9 +108,9 @@ func (a *app) verifyStep(ctx context.Context, job string) error {
 // stepCommand is the command line of the process of a step.
 func stepCommand(self string) []string { return []string{self, "verify", "--child"} }
 
-// doctorFor writes what doctor finds, and returns what it finds wrong with one device.
+// doctorFor writes what doctor finds of one device, and returns what is wrong with it. It runs nothing on others, whose drivers may crash.
 func (a *app) doctorFor(ctx context.Context, device string, w io.Writer) error {
-	d, err := a.diagnose(ctx)
+	d, err := a.diagnose(ctx, device)
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,11 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 		f.out = "concord-verify-" + strings.NewReplacer(":", "-", "/", "-").Replace(device)
 	}
 	line := stepCommand(self)
-	bar := a.progress(1000)
+	for i := range f.only {
+		f.only[i] = strings.TrimSpace(f.only[i])
+	}
 	failed := slices.Equal(f.only, []string{"failed"})
+	bar := a.progress(1000)
 	opt := verify.Options{Device: device, Dir: f.out, HTML: f.html, Program: version(), Only: f.only, Failed: failed,
 		Limit:   time.Duration(f.minutes * float64(time.Minute)),
 		Command: func() *exec.Cmd { return exec.Command(line[0], line[1:]...) },
@@ -232,9 +235,15 @@ func (a *app) writeVerified(r *verify.Report, f *verifyFlags) {
 		name += " (" + r.About.Info.Name + ")"
 	}
 	fmt.Fprintf(a.stdout, "\n%s, %s: %s.\n", name, r.Kind(), r.Headline())
+	if r.Note != "" {
+		fmt.Fprintf(a.stdout, "%s\n", r.Note)
+	}
+	if again := r.Again(f.out); again != "" {
+		fmt.Fprintf(a.stdout, "To go on with what was not shown: %s\n", again)
+	}
 	files := []string{filepath.Join(f.out, "report.md")}
 	if f.html != "" {
 		files = append(files, f.html)
 	}
-	fmt.Fprintf(a.stdout, "%s has all of it.\n", strings.Join(files, " and "))
+	fmt.Fprintf(a.stdout, "The report: %s\n", strings.Join(files, ", "))
 }

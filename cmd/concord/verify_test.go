@@ -55,7 +55,7 @@ func TestVerifyUsage(t *testing.T) {
 		"--minutes -1":                {"cpu:0", "--minutes", "-1"},
 		"--minutes NaN":               {"cpu:0", "--minutes", "NaN"},
 		"no report of concord verify": {"cpu:0", "--only", "failed", "--out", notReport(t)},
-		"report.json: no such file":   {"cpu:0", "--only", "failed", "--out", t.TempDir()},
+		"there is no report in":       {"cpu:0", "--only", "failed", "--out", t.TempDir()},
 		"/dev/null":                   {"cpu:0", "--out", "/dev/null"},
 	} {
 		status, _, stderr := concord(append([]string{"verify"}, args...)...)

@@ -45,7 +45,9 @@ func stepDevice(ctx context.Context, e *Env) error {
 		}
 	}
 	e.out.put(record{About: &about})
-	e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
+	if info.FreeMemoryKnown {
+		e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
+	}
 	e.fact("threads of Go", "%d", goruntime.GOMAXPROCS(0))
 	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) }); err != nil {
 		return err

@@ -200,7 +200,7 @@ func (e *Env) run(ctx context.Context, s Step) *end {
 	case errors.Is(err, errLost):
 		return &end{Lost, err.Error()} // nothing of the device can be closed
 	case ctx.Err() != nil:
-		return &end{Cut, "its time was over"}
+		return &end{Cut, "it stopped at the end of its share of the time"}
 	case errors.As(err, &absent):
 		return &end{Absent, string(absent)}
 	case errors.Is(err, runtime.ErrDeviceLost):

@@ -97,7 +97,8 @@ details { margin: .3rem 0; } summary { cursor: pointer; }
 <h1>{{.Device}}{{with .About}}: {{.Info.Name}}{{end}}</h1>
 <p class="kind{{with .About}}{{if or .Info.Simulated .Info.Fake}} bad{{end}}{{end}}">{{.Kind}}</p>
 <p class="headline {{.Class}}">{{.Headline}}.</p>
-<p>Begun {{.Started.UTC.Format "2006-01-02 15:04:05"}} UTC, {{printf "%.0f" .Seconds}} s of {{deadline .Limit}}, concord {{.Program}}.</p>
+{{with .Note}}<p>{{.}}</p>
+{{end}}<p>Begun {{.Started.UTC.Format "2006-01-02 15:04:05"}} UTC, {{printf "%.0f" .Seconds}} s of {{deadline .Limit}}, concord {{.Program}}.</p>
 {{with .About}}<table>
 <tr><td>machine<td>{{.System}}, {{.Processor}}, {{.Cores}} cores</tr>
 {{with .Info.Arch}}<tr><td>architecture<td>{{.}}</tr>{{end}}

@@ -18,7 +18,7 @@ var words = template.FuncMap{
 	"sorted": func(m map[string]int) []string {
 		var list []string
 		for reason, n := range m {
-			list = append(list, fmt.Sprintf("%d: %s", n, reason))
+			list = append(list, fmt.Sprintf("%s: %s", plural(n, "check"), reason))
 		}
 		slices.Sort(list)
 		return list
@@ -52,7 +52,11 @@ func lessIsBetter(r rates.Rate) bool { return r.Unit == "µs" }
 
 // notes puts together what there is to say of a rate.
 func notes(r rates.Rate) string {
-	list := []string{r.Peer, r.PeerNote, r.Resources, r.Bound, r.Reason}
+	peer := r.PeerNote
+	if r.Peer == "" && peer != "" {
+		peer = "no peer: " + peer
+	}
+	list := []string{r.Peer, peer, r.Resources, r.Bound, r.Reason}
 	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), "; ")
 }
 
@@ -71,7 +75,9 @@ func share(r rates.Rate, of float64) string {
 var markdown = template.Must(template.New("report").Funcs(words).Parse(`# concord verify {{.Device}}: {{.Kind}}
 
 {{.Headline}}.
-
+{{with .Note}}
+{{.}}
+{{end}}
 Begun {{.Started.UTC.Format "2006-01-02 15:04:05"}} UTC, {{printf "%.0f" .Seconds}} s of {{deadline .Limit}}, concord {{.Program}}.
 {{with .About}}
 | | |
@@ -120,6 +126,9 @@ Skipped:
 {{- end}}{{end}}
 {{- range .Steps}}{{if .Rates}}
 ## Rates
+
+The limit is measured on the device, or computed from what was measured; the peer is PyTorch with the same work, in turn. A number beside either is how many times
+faster this is: 0.5 is half as fast, 2 twice. Medians; the spread is from the 10th to the 90th percentile, and is large where other work disturbs the measurement.
 
 | area | what | median | spread | unit | limit | of the limit | peer | beside the peer | ran | notes |
 |---|---|---|---|---|---|---|---|---|---|---|

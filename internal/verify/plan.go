@@ -40,10 +40,10 @@ var steps = []Step{
 	{Name: "quantized", Title: "products with weights in few bits", Area: "quantization", Budget: 12 * time.Second, run: stepQuantized},
 	{Name: "rates", Title: "rates, beside the device's limits and PyTorch", Area: "rates", Budget: 110 * time.Second, run: stepRates},
 	{Name: "parity", Title: "the other cases of the catalog", Area: "kernels", Budget: 25 * time.Second, run: stepParity},
-	{Name: "stress", Title: "programs that compile but could compute something else", Area: "kernels", Budget: 18 * time.Second, run: stepStress},
-	{Name: "endurance", Title: "graphs, 100,000 launches, and what they leave", Area: "the runtime", Budget: 15 * time.Second, run: stepEndurance},
+	{Name: "stress", Title: "programs that compilers have got wrong", Area: "kernels", Budget: 18 * time.Second, run: stepStress},
+	{Name: "endurance", Title: "graphs, 100,000 launches, leaks", Area: "the runtime", Budget: 15 * time.Second, run: stepEndurance},
 	{Name: "sanitizer", Title: "kernels under compute-sanitizer", Area: "kernels", Budget: 30 * time.Second, Quiet: true, run: stepSanitizer},
-	{Name: "occupancy", Title: "occupancy beside the driver's own answer", Area: "the runtime", Budget: 9 * time.Second, run: stepOccupancy},
+	{Name: "occupancy", Title: "occupancy, as computed and as the driver says", Area: "the runtime", Budget: 9 * time.Second, run: stepOccupancy},
 }
 
 // Steps returns the plan.

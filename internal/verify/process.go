@@ -150,9 +150,9 @@ func (p *process) watch(ctx context.Context, lines <-chan []byte, exited <-chan 
 			return nil, err
 		case <-over.C:
 			if p.quick && p.doing != "" { // compilers of processors take seconds, and cannot be stopped
-				return &end{Cut, "its time was over" + during(p.doing) + ", which did not stop when it was told to"}, nil
+				return &end{Cut, "it was stopped at the end of its share of the time" + during(p.doing)}, nil
 			}
-			return &end{Hung, "it did not stop when its time was over" + during(p.doing)}, nil
+			return &end{Hung, "it did not stop at the end of its share of the time" + during(p.doing)}, nil
 		case <-still.C:
 			return &end{Hung, fmt.Sprintf("nothing came from it for %.0f s", quiet.Seconds()) + during(p.doing)}, nil
 		case <-ctx.Done():

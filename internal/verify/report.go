@@ -38,8 +38,9 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Limit   float64   `json:"limit_seconds"`
-	Over    bool      `json:"over"` // the run came to its end; otherwise it was ended, and this is what there was
-	OK      bool      `json:"ok"`   // something was shown, and nothing failed
+	Over    bool      `json:"over"`           // the run came to its end; otherwise it was ended, and this is what there was
+	OK      bool      `json:"ok"`             // something was shown, and nothing failed
+	Note    string    `json:"note,omitempty"` // what became of an earlier report
 	Steps   []Result  `json:"steps"`
 }
 
@@ -168,25 +169,40 @@ func (r *Report) Headline() string {
 			absent++
 		}
 	}
-	text := fmt.Sprintf("%d checks passed", passed)
+	text := plural(passed, "check") + " passed"
 	if failed > 0 {
-		text += fmt.Sprintf("; %d of %d steps FAILED", failed, len(r.Steps))
+		text += fmt.Sprintf("; %d of %s FAILED", failed, plural(len(r.Steps), "step"))
 	} else {
 		text += "; nothing failed"
 	}
 	if cut > 0 {
-		text += fmt.Sprintf("; %d cut off by their budgets", cut)
+		text += fmt.Sprintf("; %s cut off", plural(cut, "step"))
 	}
 	if left > 0 {
-		text += fmt.Sprintf("; %d not run", left)
+		text += fmt.Sprintf("; %s not run", plural(left, "step"))
 	}
 	if absent > 0 {
-		text += fmt.Sprintf("; %d had nothing to show here", absent)
+		text += fmt.Sprintf("; %s not available here", plural(absent, "step"))
 	}
 	if !r.Over {
 		text += "; the run did not come to its end"
 	}
 	return text
+}
+
+func plural(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// Again is the command that goes on with what was not shown, or "". dir is the folder of the report.
+func (r *Report) Again(dir string) string {
+	if r.About == nil || len(r.open()) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("concord verify %s --only failed --out %q", r.Device, dir)
 }
 
 // settle computes OK.
@@ -217,7 +233,9 @@ func (s *Result) take(r record) {
 			s.count(Check{Name: r.Rate.Name, Verdict: Fail, Reason: r.Rate.Reason})
 		}
 	case r.Fact != nil:
-		s.Facts = append(s.Facts, *r.Fact)
+		if !slices.Contains(s.Facts, *r.Fact) { // another process of the step reads the same
+			s.Facts = append(s.Facts, *r.Fact)
+		}
 	}
 }
 

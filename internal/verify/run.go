@@ -72,11 +72,11 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if usual {
 		opt.Limit = Full
 	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-		return nil, err
-	}
 	old, err := previous(opt)
 	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, err
 	}
 	if opt.Failed {
@@ -144,7 +144,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 		}
 	}
 	if ctx.Err() != nil {
-		r.giveUp(ctx.Err().Error())
+		r.giveUp("interrupted")
 	}
 	r.report.Over = ctx.Err() == nil
 	_ = r.write() // its error is kept
@@ -176,6 +176,9 @@ func previous(opt Options) (*Report, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) && !opt.Failed {
 		return nil, nil
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no report in %s whose failed steps could be repeated: run without --only first", ErrUsage, opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -218,7 +221,11 @@ func (r *runner) setAside(old *Report) error {
 
 // keep puts what an earlier run in the same folder showed of the same device into the report, for the steps that are not of this run.
 func (r *runner) keep(old *Report) {
-	if old == nil || old.Program != r.report.Program || old.About == nil || !sameDevice(&old.About.Info, &r.report.About.Info) {
+	if old == nil {
+		return
+	}
+	if old.Program != r.report.Program || old.About == nil || !sameDevice(&old.About.Info, &r.report.About.Info) {
+		r.report.Note = "The report that was in the folder is of another device, driver or program: it is " + earlierFile + " now."
 		return
 	}
 	var list []Result

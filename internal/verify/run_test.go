@@ -211,7 +211,7 @@ func TestEveryEnding(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(dir, markdownFile))
 	require.NoError(t, err)
-	for _, want := range []string{"two is three", "crashed during crash/2", "a driver's last words", "not of this device", "| good/rate |", "1: no such thing"} {
+	for _, want := range []string{"two is three", "crashed during crash/2", "a driver's last words", "not of this device", "| good/rate |", "1 check: no such thing"} {
 		assert.Contains(t, string(text), want)
 	}
 	html, err := os.ReadFile(page)
@@ -283,7 +283,7 @@ func TestInterrupted(t *testing.T) {
 	disk := readReport(t, dir)
 	assert.Equal(t, 1, disk.Steps[disk.at("orphan")].Passed)
 	assert.GreaterOrEqual(t, disk.Steps[disk.at("slow")].Passed, 4)
-	assert.Equal(t, "context canceled", disk.Steps[disk.at("noise")].Reason)
+	assert.Equal(t, "interrupted", disk.Steps[disk.at("noise")].Reason)
 }
 
 // TestParentKilled: what was shown by then is on disk, and no process stays.
@@ -337,6 +337,8 @@ func TestFailed(t *testing.T) {
 	third, err := Run(t.Context(), opt)
 	require.NoError(t, err)
 	assert.Negative(t, third.at("good"))
+	assert.Contains(t, third.Note, earlierFile)
+	assert.Empty(t, second.Note)
 	assert.False(t, second.OK)
 
 	opt.Device = "cpu:reference"

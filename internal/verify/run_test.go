@@ -291,6 +291,7 @@ func TestParentKilled(t *testing.T) {
 	oddly(t)
 	dir := t.TempDir()
 	cmd := again("parent", dir, "orphan", "slow", "good")()
+	cmd.Env = append(cmd.Env, "TMPDIR="+t.TempDir()) // which the killed parent leaves behind
 	require.NoError(t, cmd.Start())
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(filepath.Join(dir, jsonFile))

@@ -110,7 +110,7 @@ test: deps ## the tests of every package; installs what they need if it can
 
 # The packages with tests that -short makes shorter: most of them compile much, or train.
 test-long: deps ## what make test leaves out: every program of the catalog, every training, many more damaged programs and files
-	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/concord ./cpu ./csrc ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
+	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/concord ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)

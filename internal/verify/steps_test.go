@@ -21,9 +21,11 @@ import (
 
 // TestSteps: the steps that take seconds, on the CPU: each shows what it says.
 func TestSteps(t *testing.T) {
-	dir := t.TempDir()
-	r, err := Run(t.Context(), Options{Device: "cpu:0", Dir: dir, Limit: 3 * time.Minute, Command: again("real"),
-		Only: []string{"golden", "training", "search", "quantized", "endurance", "sanitizer", "occupancy"}})
+	only := []string{"search", "quantized", "sanitizer", "occupancy"}
+	if !testing.Short() {
+		only = append(only, "golden", "training", "endurance")
+	}
+	r, err := Run(t.Context(), Options{Device: "cpu:0", Dir: t.TempDir(), Limit: 3 * time.Minute, Command: again("real"), Only: only})
 	require.NoError(t, err)
 	for _, s := range r.Steps {
 		switch s.Step {

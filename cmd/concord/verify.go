@@ -108,7 +108,8 @@ func (a *app) verifyStep(ctx context.Context, job string) error {
 // stepCommand is the command line of the process of a step.
 func stepCommand(self string) []string { return []string{self, "verify", "--child"} }
 
-// doctorFor writes what doctor finds of one device, and returns what is wrong with it. It runs nothing on others, whose drivers may crash.
+// doctorFor writes what doctor finds of one device, and returns what is wrong with it. It runs nothing on others,
+// whose drivers may crash.
 func (a *app) doctorFor(ctx context.Context, device string, w io.Writer) error {
 	d, err := a.diagnose(ctx, device)
 	if err != nil {

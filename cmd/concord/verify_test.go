@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/internal/verify"
 )
 
-// TestVerifyCommand: steps run in processes of their own, the report is where it should be, and a second run that repeats what failed has
-// nothing to do.
+// TestVerifyCommand: steps run in processes of their own, the report is where it should be, and a second run that
+// repeats what failed has nothing to do.
 func TestVerifyCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder")
 	page := filepath.Join(t.TempDir(), "page.html")

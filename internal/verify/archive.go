@@ -48,7 +48,8 @@ func (a *archive) keep(files map[string][]byte, step string) {
 	l.records.add(files[step+".jsonl"])
 }
 
-// stepLog is what the processes of one step wrote: to the standard error, and their records. It may be used from any goroutine.
+// stepLog is what the processes of one step wrote: to the standard error, and their records. It may be used from any
+// goroutine.
 type stepLog struct {
 	name    string
 	mu      sync.Mutex

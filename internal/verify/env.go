@@ -30,7 +30,8 @@ type Env struct {
 
 // Tools are what the program around gives to the steps.
 type Tools struct {
-	// Doctor writes what is known of the machine. Its error, of what it finds of the device, is a failed check. May be nil.
+	// Doctor writes what is known of the machine. Its error, of what it finds of the device, is a failed check. May be
+	// nil.
 	Doctor func(ctx context.Context, device string, w io.Writer) error
 	// Self is the command line of a process that calls Child, for steps that run parts of
 	// themselves under a vendor's tool.
@@ -75,8 +76,8 @@ func (e *Env) fact(name, format string, args ...any) {
 }
 
 // check makes one check, unless an earlier process has begun it. f returns nil if the device passes, a skip if it
-// cannot be asked, and any other error if it fails. A panic is a failure. The error of check says that the step has to end: the time is over, or the
-// device is lost.
+// cannot be asked, and any other error if it fails. A panic is a failure. The error of check says that the step has to
+// end: the time is over, or the device is lost.
 func (e *Env) check(ctx context.Context, name string, f func(context.Context) error) error {
 	if !e.wanted(name) {
 		return ctx.Err()
@@ -145,8 +146,8 @@ func shorten(text string, most int) string {
 	return strings.ToValidUTF8(text[:head]+gap+text[len(text)-(most-len(gap)-head):], "?")
 }
 
-// Child does what a parent asks for: it reads its job from in, and writes records to out. It returns the exit status of the
-// process. When in ends, the parent is gone, and the process ends at once.
+// Child does what a parent asks for: it reads its job from in, and writes records to out. It returns the exit status
+// of the process. When in ends, the parent is gone, and the process ends at once.
 func Child(ctx context.Context, in io.Reader, out io.Writer, tools Tools) int {
 	w := newWriter(out)
 	j, err := readJob(in)

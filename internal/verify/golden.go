@@ -9,7 +9,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// stepGolden judges one case of each operation, then another one, and so on, so that what its time cuts off is not all of an operation.
+// stepGolden judges one case of each operation, then another one, and so on, so that what its time cuts off is not all
+// of an operation.
 func stepGolden(ctx context.Context, e *Env) error {
 	dev, err := e.open(ctx)
 	if err != nil {

@@ -14,11 +14,12 @@ import (
 	"github.com/concord-compute/concord/runtime/parity"
 )
 
-// firsts are kernels with which a device shows that it works at all: element by element, a reduction, local memory, barriers, a
-// function, and many registers.
+// firsts are kernels with which a device shows that it works at all: element by element, a reduction, local memory,
+// barriers, a function, and many registers.
 var firsts = []string{"saxpy", "reduce", "transpose", "softmax", "gemm"}
 
-// stepFirst runs one case of each. Afterwards the libraries are open that a device opens when they are needed, such as the vendor's BLAS.
+// stepFirst runs one case of each. Afterwards the libraries are open that a device opens when they are needed, such as
+// the vendor's BLAS.
 func stepFirst(ctx context.Context, e *Env) error {
 	dev, err := e.judgeable(ctx)
 	if err != nil {
@@ -70,7 +71,8 @@ func (e *Env) judgeable(ctx context.Context) (*runtime.Device, error) {
 	return dev, err
 }
 
-// catalog runs chosen cases of all families. It keeps the device open, since opening a card takes a tenth of a second and more.
+// catalog runs chosen cases of all families. It keeps the device open, since opening a card takes a tenth of a second
+// and more.
 func (e *Env) catalog(ctx context.Context, choose func(*kernels.Family) func(*kernels.Case) bool) error {
 	dev, err := e.judgeable(ctx)
 	if err != nil {
@@ -98,7 +100,8 @@ func buildName(family, dtype string) string { return "compile " + family + " " +
 // enough is the number of elements above which a case says nothing new, and takes long on the reference.
 const enough = 1 << 16
 
-// representative returns the name of the case of each kernel and type that shows the most: the largest that is not too large.
+// representative returns the name of the case of each kernel and type that shows the most: the largest that is not too
+// large.
 func representative(f *kernels.Family) map[string]string {
 	names, sizes := map[string]string{}, map[string]int{}
 	for _, c := range kernels.Cases(f.ID) {
@@ -115,8 +118,8 @@ func representative(f *kernels.Family) map[string]string {
 	return names
 }
 
-// builders is the number of programs that are compiled at once: where a process has ended, one, so that the program that
-// ended it is known.
+// builders is the number of programs that are compiled at once: where a process has ended, one, so that the program
+// that ended it is known.
 func (e *Env) builders() int {
 	if len(e.done) > 0 {
 		return 1

@@ -49,7 +49,8 @@ var steps = []Step{
 // Steps returns the plan.
 func Steps() []Step { return slices.Clone(steps) }
 
-// choose returns the first step, which describes the device, and those with the given names, in the order of the plan; all of them if there is no name.
+// choose returns the first step, which describes the device, and those with the given names, in the order of the plan;
+// all of them if there is no name.
 func choose(names []string) ([]Step, error) {
 	if len(names) == 0 {
 		return Steps(), nil

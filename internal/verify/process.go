@@ -114,8 +114,8 @@ func during(check string) string {
 	return ", during " + check
 }
 
-// patience is the least time in which a processor's compiler must have come to an end. A card's does in a moment what takes it
-// seconds on a busy machine. Tests make it shorter.
+// patience is the least time in which a processor's compiler must have come to an end. A card's does in a moment what
+// takes it seconds on a busy machine. Tests make it shorter.
 var patience = time.Minute
 
 // quiet is how long nothing may come from a process before it counts as hung.

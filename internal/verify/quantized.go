@@ -77,8 +77,8 @@ func multiply(ctx context.Context, dev *runtime.Device, w quant.Matrix, x []floa
 	return got, runtime.Read(ctx, out, got)
 }
 
-// product compares with the sum of products in float64, with activations that are rounded to bytes as quant's documentation says: block by block
-// for weights in blocks, and row by row for ternary ones.
+// product compares with the sum of products in float64, with activations that are rounded to bytes as quant's
+// documentation says: block by block for weights in blocks, and row by row for ternary ones.
 func product(got []float32, w quant.Matrix, x []float32, rows int) error {
 	cols := len(x) / rows
 	numbers := make([]float32, w.Rows*w.Cols)

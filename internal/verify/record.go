@@ -75,8 +75,8 @@ func newWriter(w io.Writer) *writer {
 	return &writer{enc: enc}
 }
 
-// put writes a record. A record that JSON cannot have, such as one with a rate that is infinite, becomes a failure. Any other error means that the
-// parent is gone, which also ends this process.
+// put writes a record. A record that JSON cannot have, such as one with a rate that is infinite, becomes a failure.
+// Any other error means that the parent is gone, which also ends this process.
 func (w *writer) put(r record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// TestKind: a report of a device that is simulated, fake or a processor says so, in every form, and never that it is a card.
+// TestKind: a report of a device that is simulated, fake or a processor says so, in every form, and never that it is a
+// card.
 func TestKind(t *testing.T) {
 	for _, c := range []struct {
 		info runtime.Info

@@ -64,9 +64,10 @@ type runner struct {
 // tempName begins the name of the folder of a run's temporary files.
 const tempName = "concord-verify-"
 
-// Run runs the plan, or a part of it, and writes the report. A device that fails is a report with OK
-// false, not an error: errors are mistakes in the options, a folder that cannot be written, and a context that is done, which ends
-// the step that is under way. What was shown by then is in the report. It blocks until the end of the limit at most, plus a second or two.
+// Run runs the plan, or a part of it, and writes the report. A device that fails is a report with OK false, not an
+// error: errors are mistakes in the options, a folder that cannot be written, and a context that is done, which ends
+// the step that is under way. What was shown by then is in the report. It blocks until the end of the limit at most,
+// plus a second or two.
 func Run(ctx context.Context, opt Options) (*Report, error) {
 	usual := opt.Limit <= 0
 	if usual {
@@ -101,8 +102,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err := r.write(); err != nil {
 		return nil, err
 	}
-	// Temporary files of processes that are killed are removed with the folder; where this process was killed, by the process of
-	// a step (endWith). It stays out of the folder of the report, unless there is no other.
+	// Temporary files of processes that are killed are removed with the folder; where this process was killed, by the
+	// process of a step (endWith). It stays out of the folder of the report, unless there is no other.
 	temp, err := os.MkdirTemp("", tempName)
 	if err != nil {
 		temp, err = os.MkdirTemp(opt.Dir, tempName)
@@ -151,8 +152,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	return r.report, errors.Join(ctx.Err(), r.failed)
 }
 
-// loadTorch lets Python load PyTorch, so that the system has read its files when the step rates needs them: the first time that takes half a
-// minute. The function that it returns ends that.
+// loadTorch lets Python load PyTorch, so that the system has read its files when the step rates needs them: the first
+// time that takes half a minute. The function that it returns ends that.
 func loadTorch() (stop func()) {
 	cmd := exec.Command("python3", "-c", "import torch")
 	ownGroup(cmd)
@@ -219,7 +220,8 @@ func (r *runner) setAside(old *Report) error {
 	return file.Replace(filepath.Join(r.opt.Dir, earlierFile), old.writeJSON)
 }
 
-// keep puts what an earlier run in the same folder showed of the same device into the report, for the steps that are not of this run.
+// keep puts what an earlier run in the same folder showed of the same device into the report, for the steps that are
+// not of this run.
 func (r *runner) keep(old *Report) {
 	if old == nil {
 		return
@@ -242,7 +244,8 @@ func (r *runner) keep(old *Report) {
 	r.report.Steps = list
 }
 
-// sameDevice reports whether results of one device are those of the other: a name such as cuda:0 can mean a simulated one, too.
+// sameDevice reports whether results of one device are those of the other: a name such as cuda:0 can mean a simulated
+// one, too.
 func sameDevice(a, b *runtime.Info) bool {
 	return a.ID == b.ID && a.Name == b.Name && a.UUID == b.UUID && a.Arch == b.Arch && a.DriverVersion == b.DriverVersion &&
 		a.Simulated == b.Simulated && a.Fake == b.Fake
@@ -269,7 +272,8 @@ func (r *runner) giveUp(why string) {
 	}
 }
 
-// mostProcesses bounds how often a step begins anew. One that ends at once would otherwise spend its budget on starting.
+// mostProcesses bounds how often a step begins anew. One that ends at once would otherwise spend its budget on
+// starting.
 const mostProcesses = 25
 
 // step runs one step, with as many processes as it takes.

@@ -167,7 +167,8 @@ func readReport(t *testing.T, dir string) *Report {
 	return &r
 }
 
-// TestEveryEnding: each way to end is named, costs the other steps nothing, and what was shown before and after it is kept.
+// TestEveryEnding: each way to end is named, costs the other steps nothing, and what was shown before and after it is
+// kept.
 func TestEveryEnding(t *testing.T) {
 	oddly(t)
 	dir, page := filepath.Join(t.TempDir(), "new"), filepath.Join(t.TempDir(), "page.html")

@@ -50,7 +50,8 @@ func stepSanitizer(ctx context.Context, e *Env) error {
 	return nil
 }
 
-// tool finds a program on the PATH or by patterns, the last match of one, which has the highest version. It returns "" if there is none.
+// tool finds a program on the PATH or by patterns, the last match of one, which has the highest version. It returns ""
+// if there is none.
 func tool(name string, patterns ...string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
@@ -67,8 +68,8 @@ func tool(name string, patterns ...string) string {
 // summary is the last line of a tool.
 var summary = regexp.MustCompile(`(?m)^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECHECK SUMMARY: (\d+) hazards? displayed.*)$`)
 
-// sanitize runs one tool for a time. The process under it reports its own checks, of which only the number counts here: other steps
-// judge their results.
+// sanitize runs one tool for a time. The process under it reports its own checks, of which only the number counts
+// here: other steps judge their results.
 func (e *Env) sanitize(ctx context.Context, program, name string, share time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, share)
 	defer stop()

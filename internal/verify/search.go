@@ -105,8 +105,9 @@ func stepSearch(ctx context.Context, e *Env) error {
 	return dev.Close()
 }
 
-// judged returns the part of the nearest vectors that were found, by distances in float64. A result that is further away than rounding
-// explains is not one of the nearest; one that the filter does not admit is an error, as are a wrong distance, a wrong order, and the same vector twice.
+// judged returns the part of the nearest vectors that were found, by distances in float64. A result that is further
+// away than rounding explains is not one of the nearest; one that the filter does not admit is an error, as are a
+// wrong distance, a wrong order, and the same vector twice.
 func judged(found [][]ann.Result, x, q []float32, m ann.Metric, odd bool, off float64) (recall float64, err error) {
 	if len(found) != searchQueries {
 		return 0, fmt.Errorf("results for %d queries, and not %d", len(found), searchQueries)

@@ -56,7 +56,8 @@ func TestNoDevice(t *testing.T) {
 	assert.Len(t, r.Steps, len(steps))
 }
 
-// TestSanitizer: the summary of the tool decides, by a script in its place that starts the process and speaks as the tool does.
+// TestSanitizer: the summary of the tool decides, by a script in its place that starts the process and speaks as the
+// tool does.
 func TestSanitizer(t *testing.T) {
 	script := func(lines string) string {
 		path := filepath.Join(t.TempDir(), "compute-sanitizer")
@@ -82,7 +83,8 @@ func TestSanitizer(t *testing.T) {
 	assert.Less(t, time.Since(start), 20*time.Second)
 }
 
-// TestRepresentative: each kernel and type of the catalog has one case, and the case is not trivial where the catalog has others.
+// TestRepresentative: each kernel and type of the catalog has one case, and the case is not trivial where the catalog
+// has others.
 func TestRepresentative(t *testing.T) {
 	for _, f := range kernels.Families() {
 		best := representative(f)

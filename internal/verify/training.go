@@ -20,12 +20,13 @@ type lesson struct {
 	layers        []nn.Layer
 	images, batch int
 	precision     nn.Mode
-	// The differences from the judge that rounding explains after all steps: of the parameters, as a part of how far they have come (both are
-	// norms), and of a loss as a part of it.
+	// The differences from the judge that rounding explains after all steps: of the parameters, as a part of how far they
+	// have come (both are norms), and of a loss as a part of it.
 	change, loss float64
 }
 
-// lessons returns the trainings. Where a device is simulated or the judge is the reference, networks are smaller and steps fewer.
+// lessons returns the trainings. Where a device is simulated or the judge is the reference, networks are smaller and
+// steps fewer.
 func lessons(small bool) []lesson {
 	images, wide, narrow, filters := 2560, 512, 256, 16
 	if small {

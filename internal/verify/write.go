@@ -20,8 +20,8 @@ const (
 	earlierFile  = "earlier.json" // the report that this one replaced
 )
 
-// write writes every file of the report. Each is replaced as a whole, so that a reader never finds a part of one. The first error is kept in
-// failed; the other files are written all the same.
+// write writes every file of the report. Each is replaced as a whole, so that a reader never finds a part of one. The
+// first error is kept in failed; the other files are written all the same.
 func (r *runner) write() error {
 	r.written = time.Now()
 	r.report.Seconds = time.Since(r.start).Seconds()

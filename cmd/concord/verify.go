@@ -34,26 +34,29 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify DEVICE",
 		Short: "Show in some minutes what a device does: results, rates, faults",
-		Long: `Verify shows what a device does, from what matters most to what matters least: its driver and
-libraries, the kernels of the catalog beside the float64 reference, the rules that every device
-meets, tensors beside PyTorch's results, training, search, quantized products, rates beside the
-device's own limits (and PyTorch, where python3 has it), many launches and what they leave, and what
-compute-sanitizer finds. verify --list has the steps.
+		Long: `Verify shows what a device does, from what matters most to what matters least: its driver
+and libraries, the kernels of the catalog beside the float64 reference, the rules that every
+device meets, tensors beside PyTorch's results, training, search, quantized products, rates
+beside the device's own limits (and PyTorch, where python3 has it), many launches and leaks,
+and what compute-sanitizer finds. verify --list has the steps.
 
-Each step runs in a process of its own with a part of the time. One that hangs or crashes is named, with its last
-words, and the others go on. The whole ends before --minutes are over. After every step the folder of --out has
+Each step runs in a process of its own with a part of the time. One that hangs or crashes is
+named, with its last output, and the others go on. The whole ends before --minutes are over.
+After every step the folder of --out has
 
   report.json   everything, for programs
   report.md     the same, to read
   logs.tar.gz   what every step wrote, and every single check
 
-and what was not run is listed. --only repeats steps by their names; --only failed repeats those that the report in --out
-calls failed, cut off or not run, and the results of the others stay in it, if they are of the same device and program.
-The report that was there before is earlier.json. Kernels are compiled anew into a cache that
-is removed at the end, unless CONCORD_CACHE_DIR names one.
+and what was not run is listed. --only repeats steps by their names, after the step device.
+--only failed repeats those that the report in --out calls failed, cut off or not run; the
+results of the others stay in it, if they are of the same device and program. The report that
+was there before is earlier.json. Kernels are compiled anew into a cache that is removed at
+the end, unless CONCORD_CACHE_DIR names one.
 
-The exit status is 0 if every step ran and nothing failed. A step that was cut off by its budget shows less, and is named,
-but is no failure. After 1 the report says what failed, hung, crashed, or was not run.`,
+The exit status is 0 if every step ran and nothing failed. A step that was cut off by its
+budget shows less, and is named, but is no failure. After 1 the report says what failed, hung,
+crashed, or was not run.`,
 		Example: `  concord verify cpu:0
   concord verify cuda:0 --minutes 7 --html page.html
   concord verify cuda:0 --only failed --minutes 3

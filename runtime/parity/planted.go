@@ -4,7 +4,7 @@ package parity
 
 import "github.com/concord-compute/concord/kernels"
 
-// plant makes the last element of what saxpy computed in f32 wrong, so that tests can see who finds that.
+// plant changes the last element of the result of saxpy in f32, so that tests can show that a wrong result is found.
 func plant(c *kernels.Case, got [][]byte) {
 	if c.Kernel != "saxpy" || c.DType != "f32" {
 		return

@@ -68,7 +68,7 @@ func newPeer(dev *runtime.Device, interpreter string) *peer {
 // call is work that the peer has prepared; nil is none.
 type call struct{ peer *peer }
 
-// ready prepares the peer's side of a job, and notes in the rate who it is, or why it is not there.
+// ready lets the peer prepare the same work, and notes in the rate the peer's name, or why there is no peer.
 func (p *peer) ready(ctx context.Context, j *job, r *Rate) *call {
 	if p.device == "" || j.call == "" || !p.start(ctx, r) {
 		return nil

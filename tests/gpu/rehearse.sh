@@ -210,7 +210,8 @@ in_space() {
 	ulimit -d 250000 # not -v, since memory that is only reserved is no memory
 	run cpu:0 results 0.5 --only first,training,search
 	[ $status = 1 ] || fail "status $status"
-	holds 'any(.steps[]; .endings and any(.endings[]; .words | test("memory|pthread_create")))'
+	# Whether the memory runs out in a process's own allocation, which ends it, or in one that is an error, is chance.
+	holds 'any(.steps[]; any((.endings // [])[].words, (.failures // [])[].reason; test("memory|pthread_create")))'
 	holds '.over and any(.steps[]; .step == "search" and .passed > 0)'
 	clean
 }
@@ -278,7 +279,11 @@ one() {
 	status=$?
 	[ $status = 0 ] || verdict="FAILED: $(grep -c ^REHEARSAL: "$work/$name.out") of what it should show, status $status"
 	printf '%-9s %3d s  %-75s %s\n' "$name" $((SECONDS - start)) "$*" "$verdict" | tee -a "$work/rows"
-	[ $status = 0 ] || { grep ^REHEARSAL: "$work/$name.out"; tail -n 60 "$work/$name.out"; } | sed 's/^/    /'
+	# What it should have shown and what the report says of failures comes again at the end, under the row.
+	[ $status = 0 ] || {
+		grep -hE '^(REHEARSAL:|\| |\* FAILED|\* ENDED)' "$work/$name.out" | cut -c 1-300 | head -n 40 | sed 's/^/    /' >>"$work/rows"
+		tail -n 60 "$work/$name.out" | sed 's/^/    /'
+	}
 	rm -rf --one-file-system "$dir"
 	[ $status = 0 ]
 }
@@ -312,4 +317,4 @@ while read -r line; do
 done <<<"$wanted"
 wait
 printf '\n%s\n' "$(cat "$work/rows")"
-! grep -q FAILED "$work/rows" && [ "$(wc -l <"$work/rows")" = "$(wc -l <<<"$wanted")" ]
+[ "$(grep -c ' passed$' "$work/rows")" = "$(wc -l <<<"$wanted")" ]

@@ -401,6 +401,8 @@ func TestClock(t *testing.T) {
 	c.used(80*time.Second, 80*time.Second)
 	assert.InDelta(t, 10, c.budget(start.Add(90*time.Second), list[2]).Seconds(), 0.01)
 	assert.Zero(t, c.budget(start.Add(99*time.Second), list[2]))
+	list[0].Least = 15 * time.Second
+	assert.InDelta(t, 15, newClock(start, 20*time.Second, list).budget(start, list[0]).Seconds(), 0.01, "however short the run")
 	assert.InDelta(t, 4, newClock(start, time.Hour, list).scale, 0.01, "nobody waits for hours for what takes seconds")
 	total := time.Duration(0)
 	for _, s := range steps {

@@ -102,7 +102,7 @@ simulated = CONCORD_SIM_DIR='$(CURDIR)/build/sim' CONCORD_REQUIRE=sim-cuda,sim-r
 # The catalog on every device runs as a separate command, so that its progress is visible.
 test: deps ## the tests of every package; installs what they need if it can
 	$(flags) $(GO) test $(tags) -short -count=1 $(limit) -skip '^TestWholeCatalog$$' ./...
-	$(flags) $(GO) test $(tags) -short -count=1 $(limit) ./tests/parity
+	$(flags) $(GO) test $(tags) -short -count=1 $(limit) -run '^TestWholeCatalog$$' ./tests/parity
 	@$(if $(and $(cgo),$(filter Linux,$(os))),if command -v g++ >/dev/null; then $(MAKE) --no-print-directory sim; else echo "g++ is missing; the simulated libraries are left out"; fi)
 	[ ! -e build/sim/libcuda.so.1 ] || $(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-.*:0|Sim|Sweep' $(no-suite) \
 	./csrc ./cuda ./rocm ./tests/conformance ./tests/cache ./tests/fault ./tests/first

@@ -65,25 +65,41 @@ func (t *Tensor) copied() *Tensor {
 // the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed, and the tensors can be
 // evaluated again. All tensors belong to one scope and the scopes within it.
 func Eval(ctx context.Context, ts ...*Tensor) error {
+	if err := checkContext(ctx); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
 	if len(ts) == 0 {
 		return nil
 	}
 	if bad := check("eval", ts...); bad != nil {
 		return bad.err
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("eval: %w", err)
-	}
 	e := ts[0].scope.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.eval(ctx, ts); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	return nil
+}
+
+// checkContext returns an error for a context that is nil or done.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("the context is nil: %w", runtime.ErrInvalidArgument)
+	}
+	return ctx.Err()
+}
+
+// eval is Eval of tensors without mistakes. The engine is locked.
+func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	for _, t := range ts {
 		if err := t.scope.ready(); err != nil {
-			return fmt.Errorf("eval: %w", err)
+			return err
 		}
 		if t.data != nil {
 			if err := t.data.loaded(ctx); err != nil {
-				return fmt.Errorf("eval: %w", err)
+				return err
 			}
 		}
 	}
@@ -94,10 +110,10 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 	ts = withResults(ts)
 	p, err := newPlan(ts, e.fuse)
 	if err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	if err := e.execute(ctx, p); err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
 	for _, t := range ts {

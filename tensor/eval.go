@@ -234,11 +234,37 @@ func (r *run) kernel(k *kernel) error {
 	for _, o := range k.outs {
 		args = append(args, o.to.v.data.buf)
 	}
-	return r.mapped(k.m, &k.layout, args)
+	return r.mapped(k.m, &k.layout, append(args, k.params...))
 }
 
-// mapped queues a map with the buffers of its inputs and outputs.
-func (r *run) mapped(m *expr.Map, l *expr.Layout, buffers []any) error {
+// laidOut returns a layout for a map, or an error if the map cannot have it or is too large for a device that runs block programs.
+func laidOut(m *expr.Map, l expr.Layout) (out expr.Layout, err error) {
+	if out, err = m.Layout(l); err != nil {
+		return out, err
+	}
+	if m.Reduces() {
+		_, err = m.Steps()
+	} else {
+		_, err = m.Block()
+	}
+	return out, err
+}
+
+// shared returns the map m of exprs with parameters in place of numbers, and their values, so that it is one program with maps that differ in numbers alone. It
+// is m itself where the layout, which is m's, leaves no room for parameters.
+func shared(m *expr.Map, l expr.Layout, exprs []*expr.Expr) (*expr.Map, []any) {
+	if with, params := expr.Parameters(exprs...); len(params) > 0 {
+		if p, err := expr.New(with...); err == nil {
+			if out, err := laidOut(p, l); err == nil && out.Rank() == l.Rank() {
+				return p, params
+			}
+		}
+	}
+	return m, nil
+}
+
+// mapped queues a map with the buffers of its inputs and outputs, and its parameters.
+func (r *run) mapped(m *expr.Map, l *expr.Layout, args []any) error {
 	p, err := r.engine.mapProgram(r.ctx, m, l.Rank())
 	if err != nil {
 		return err
@@ -252,7 +278,7 @@ func (r *run) mapped(m *expr.Map, l *expr.Layout, buffers []any) error {
 	if err != nil {
 		return err
 	}
-	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(buffers, l.Argument())...)
+	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(args, l.Argument())...)
 }
 
 // Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data: gradients do not reach

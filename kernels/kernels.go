@@ -207,13 +207,25 @@ func Cases(id string) []Case {
 }
 
 // units and generated hold programs by family, features and definitions. units keeps those of families with a
-// Source for ever; generated keeps, of those with a Text, the maxGenerated that were used last, some kilobytes each.
+// Source for ever; generated keeps, of those with a Text, the ones that were used last: maxGenerated of at most
+// maxGeneratedBytes together.
 var (
 	units     sync.Map // string -> *unitEntry
-	generated = must(lru.New[string, *unitEntry](maxGenerated))
+	generated struct {
+		sync.Mutex
+		entries *lru.Cache[string, *unitEntry]
+		bytes   int
+	}
 )
 
-const maxGenerated = 1024
+const (
+	maxGenerated      = 1024
+	maxGeneratedBytes = 64 << 20
+)
+
+func init() {
+	generated.entries = must(lru.NewWithEvict(maxGenerated, func(_ string, e *unitEntry) { generated.bytes -= e.bytes }))
+}
 
 func must[T any](v T, err error) T {
 	if err != nil {
@@ -223,9 +235,10 @@ func must[T any](v T, err error) T {
 }
 
 type unitEntry struct {
-	once sync.Once
-	unit *source.Unit
-	err  error
+	once  sync.Once
+	unit  *source.Unit
+	err   error
+	bytes int // counted in generated
 }
 
 // Unit parses the program of the family id for a device with the given features; nil means
@@ -244,9 +257,29 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %s: %w", id, err)
 	}
-	e := f.entry(fmt.Sprintf("%q %v %q", id, *features, defs))
+	key := fmt.Sprintf("%q %v %q", id, *features, defs)
+	e := f.entry(key)
 	e.once.Do(func() { e.unit, e.err = f.parse(*features, defs) })
+	if f.Text != nil && e.err == nil {
+		limitGenerated(key, e)
+	}
 	return e.unit, e.err
+}
+
+// UnitBytes estimates how many bytes of memory a parsed program takes.
+func UnitBytes(u *source.Unit) int { return 128 * len(u.Text()) } // as was measured for maps of package expr
+
+// limitGenerated counts the bytes of an entry that has been parsed, and drops those that were used the longest time ago while there are too many.
+func limitGenerated(key string, e *unitEntry) {
+	generated.Lock()
+	defer generated.Unlock()
+	if had, _ := generated.entries.Peek(key); had != e || e.bytes > 0 {
+		return
+	}
+	e.bytes = UnitBytes(e.unit)
+	for generated.bytes += e.bytes; generated.bytes > maxGeneratedBytes && generated.entries.Len() > 1; {
+		generated.entries.RemoveOldest()
+	}
 }
 
 // entry returns the entry of a program of the family in units or generated, and adds it if there is none.
@@ -255,13 +288,13 @@ func (f *Family) entry(key string) *unitEntry {
 		e, _ := units.LoadOrStore(key, new(unitEntry))
 		return e.(*unitEntry)
 	}
-	if e, ok := generated.Get(key); ok {
+	generated.Lock()
+	defer generated.Unlock()
+	if e, ok := generated.entries.Get(key); ok {
 		return e
 	}
 	e := new(unitEntry)
-	if had, ok, _ := generated.PeekOrAdd(key, e); ok {
-		return had
-	}
+	generated.entries.Add(key, e)
 	return e
 }
 

@@ -300,11 +300,12 @@ func (r *run) apply(dims []int, operands []expr.Operand, memory []*runtime.Buffe
 	if err != nil {
 		return err
 	}
-	args := make([]any, len(memory))
-	for i, b := range memory {
-		args[i] = b
+	m, params := shared(m, l, outputs)
+	var args []any
+	for _, b := range memory {
+		args = append(args, b)
 	}
-	return r.mapped(m, &l, args)
+	return r.mapped(m, &l, append(args, params...))
 }
 
 // masks is what the kernels of blocks need for masks.

@@ -95,3 +95,10 @@ func BenchmarkSum(b *testing.B) {
 	s := scope(b)
 	bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Sum()} }, 0, gaussian(s, 1, 1, 4096, 4096))
 }
+
+// A step of generation by weights that are transposed outside the compiled function, which is done once.
+func BenchmarkCapturedWeights(b *testing.B) {
+	s := scope(b)
+	w := gaussian(s, 1, 1, 3200, 3200).T().Copy()
+	bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].MatMul(w)} }, 0, gaussian(s, 2, 1, 1, 3200))
+}

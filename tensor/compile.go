@@ -59,7 +59,8 @@ type Memory struct {
 var errTraced = errors.New("tensor: an argument of a compiled function has no value while the function is traced")
 
 // Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors. f is called once for each list of
-// types and shapes of arguments; tensors that it takes from around it are constants. The Func ends with the scope.
+// types and shapes of arguments; tensors that it takes from around it are constants: those that are not computed yet are computed then, once, and their memory is that of
+// their scopes. The Func ends with the scope.
 func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 	c := &Func{scope: s, f: f}
 	s.engine.mu.Lock()
@@ -186,7 +187,7 @@ func (t *trace) unbind() {
 
 // prepare computes the arguments, and returns the trace for their types and shapes.
 func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*trace, error) {
-	if err := ctx.Err(); err != nil {
+	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
 	for _, a := range args {
@@ -220,7 +221,7 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 			return t, nil
 		}
 	}
-	t, err := c.trace(donated, args)
+	t, err := c.trace(ctx, donated, args)
 	if err == nil { // another goroutine may have closed the scope while the function ran
 		err = c.scope.ready()
 	}
@@ -267,7 +268,7 @@ func (t *trace) fits(args []*Tensor) bool {
 }
 
 // trace calls the function with arguments without values, and plans its results. The engine is locked, but not while the function runs.
-func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
+func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trace, error) {
 	e := c.scope.engine
 	t := &trace{donated: slices.Clone(donated)}
 	stand := make([]*Tensor, len(args))
@@ -276,6 +277,7 @@ func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
 		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{steps: rowMajor(a.shape)}}
 	}
 	e.mu.Unlock()
+	before := births.Load()
 	outs := func() []*Tensor {
 		defer e.mu.Lock() // also if f panics
 		return c.f(stand...)
@@ -285,6 +287,11 @@ func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
 	}
 	if bad := check("call", append([]*Tensor{{scope: c.scope}}, outs...)...); bad != nil {
 		return nil, bad.err
+	}
+	if around := captured(outs, before); len(around) > 0 {
+		if err := e.eval(ctx, around); err != nil {
+			return nil, err
+		}
 	}
 	// Results that are arguments or views of something get memory of their own.
 	for _, o := range outs {
@@ -314,6 +321,37 @@ func (c *Func) trace(donated []bool, args []*Tensor) (*trace, error) {
 	t.once = t.plan.constants()
 	t.donate()
 	return t, nil
+}
+
+// captured returns the tensors that a function has taken from around it to make outs, and that are not computed: those that are not younger
+// than birth. Numbers that are only stretched are left out, since they are not worth memory.
+func captured(outs []*Tensor, birth uint64) (list []*Tensor) {
+	worth := func(t *Tensor) bool {
+		return slices.ContainsFunc(walk([]*Tensor{t}, (*Tensor).sources), func(t *Tensor) bool { return !t.plain() })
+	}
+	walk(outs, func(t *Tensor) []*Tensor {
+		if t.data != nil || t.born == 0 || t.born > birth || count(t.shape) == 0 {
+			return t.sources()
+		}
+		if !slices.Contains(list, t) && worth(t) {
+			list = append(list, t)
+		}
+		return nil
+	})
+	return list
+}
+
+// plain reports whether t has one number in all places, or is a view of its arg, or the same in another type.
+func (t *Tensor) plain() bool {
+	switch o := t.op.(type) {
+	case *viewOp:
+		return t.data == nil
+	case *mapOp:
+		operations := o.e.Operations()
+		delete(operations, expr.Cast)
+		return t.data == nil && len(operations) == 0 && !o.e.Indexed()
+	}
+	return false
 }
 
 // largestConstant is how many bytes a value has at most that is computed once for all calls, in memory that nothing else uses meanwhile.

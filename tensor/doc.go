@@ -40,7 +40,8 @@
 //   - The parts of a Concat or Pad are computed into their places.
 //   - Products of matrices read transposed and sliced matrices in place. On the CPU they add a bias for each column and apply an activation.
 //   - A tensor that is stored and reduced is both by one kernel. What only one kernel reads is not stored. Small loops of one length are one kernel.
-//   - What a compiled function computes of constants alone, and is small, is computed once for all calls.
+//   - What a compiled function computes of constants alone, and is small, is computed once for all calls, as is all that it takes from around it.
+//   - Numbers of Go are arguments of kernels, but for small ones, so that another learning rate needs no other program.
 //
 // Memory between kernels comes from the device's pool and is freed after its last reader, in the order of the stream. With CONCORD_FUSION=0
 // every operation is a kernel of its own. A compiled function may store results in the memory of arguments ([Func.CallDonating]).

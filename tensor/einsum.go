@@ -61,7 +61,7 @@ func Einsum(spec string, ts ...*Tensor) *Tensor {
 			return slices.Contains(out, l) || slices.ContainsFunc(terms[i+2:], func(y labeled) bool { return slices.Contains(y.labels, l) })
 		})
 	}
-	return all.as(out, lengths)
+	return all.as(out, lengths).Cast(typ)
 }
 
 // parseEinsum returns the labels of the dimensions of each operand and of the result: letters, and for those of an ellipsis -1 for the last, -2 for the one
@@ -176,7 +176,7 @@ func (x labeled) sum(keep func(label int) bool) labeled {
 	if x.t.typ == Bool {
 		op = expr.Any
 	}
-	return labeled{x.t.reduceAxes("einsum", op, axes), labels}
+	return labeled{x.t.reduceAxes("einsum", op, axes, x.t.typ.Computed()), labels}
 }
 
 // as returns x with dimensions in the order of labels, which are all that it has and others, of length 1 or, with lengths, of these.
@@ -218,7 +218,8 @@ func (x labeled) times(y labeled, lengths map[int]int, keep func(label int) bool
 	out := slices.Concat(batch, rows, cols)
 	if len(summed) == 0 || len(rows) == 0 && len(cols) == 0 { // element by element
 		all := append(slices.Clone(out), summed...)
-		return labeled{x.as(all, nil).Mul(y.as(all, nil)), all}.sum(func(l int) bool { return slices.Contains(out, l) })
+		wide := Promote(x.t.typ, y.t.typ).Computed()
+		return labeled{x.as(all, nil).Cast(wide).Mul(y.as(all, nil)), all}.sum(func(l int) bool { return slices.Contains(out, l) })
 	}
 	size := func(labels []int) int {
 		n := 1

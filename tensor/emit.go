@@ -66,6 +66,7 @@ type kernel struct {
 	outs   []output
 	inputs []input
 	m      *expr.Map
+	params []any // of m, which has none until the plan is made
 	layout expr.Layout
 	reads  []read
 	names  []string // of the operations, for people
@@ -548,15 +549,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 			}
 		}
 	}
-	if k.layout, err = m.Layout(l); err != nil {
-		return nil, tooLarge{err: err}
-	}
-	if m.Reduces() {
-		_, err = m.Steps()
-	} else {
-		_, err = m.Block()
-	}
-	if err != nil {
+	if k.layout, err = laidOut(m, l); err != nil {
 		return nil, tooLarge{err: err}
 	}
 	return k, nil

@@ -65,25 +65,41 @@ func (t *Tensor) copied() *Tensor {
 // the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed, and the tensors can be
 // evaluated again. All tensors belong to one scope and the scopes within it.
 func Eval(ctx context.Context, ts ...*Tensor) error {
+	if err := checkContext(ctx); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
 	if len(ts) == 0 {
 		return nil
 	}
 	if bad := check("eval", ts...); bad != nil {
 		return bad.err
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("eval: %w", err)
-	}
 	e := ts[0].scope.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.eval(ctx, ts); err != nil {
+		return fmt.Errorf("eval: %w", err)
+	}
+	return nil
+}
+
+// checkContext returns an error for a context that is nil or done.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("the context is nil: %w", runtime.ErrInvalidArgument)
+	}
+	return ctx.Err()
+}
+
+// eval is Eval of tensors without mistakes. The engine is locked.
+func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	for _, t := range ts {
 		if err := t.scope.ready(); err != nil {
-			return fmt.Errorf("eval: %w", err)
+			return err
 		}
 		if t.data != nil {
 			if err := t.data.loaded(ctx); err != nil {
-				return fmt.Errorf("eval: %w", err)
+				return err
 			}
 		}
 	}
@@ -94,10 +110,10 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 	ts = withResults(ts)
 	p, err := newPlan(ts, e.fuse)
 	if err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	if err := e.execute(ctx, p); err != nil {
-		return fmt.Errorf("eval: %w", err)
+		return err
 	}
 	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
 	for _, t := range ts {
@@ -218,11 +234,37 @@ func (r *run) kernel(k *kernel) error {
 	for _, o := range k.outs {
 		args = append(args, o.to.v.data.buf)
 	}
-	return r.mapped(k.m, &k.layout, args)
+	return r.mapped(k.m, &k.layout, append(args, k.params...))
 }
 
-// mapped queues a map with the buffers of its inputs and outputs.
-func (r *run) mapped(m *expr.Map, l *expr.Layout, buffers []any) error {
+// laidOut returns a layout for a map, or an error if the map cannot have it or is too large for a device that runs block programs.
+func laidOut(m *expr.Map, l expr.Layout) (out expr.Layout, err error) {
+	if out, err = m.Layout(l); err != nil {
+		return out, err
+	}
+	if m.Reduces() {
+		_, err = m.Steps()
+	} else {
+		_, err = m.Block()
+	}
+	return out, err
+}
+
+// shared returns the map m of exprs with parameters in place of numbers, and their values, so that it is one program with maps that differ in numbers alone. It
+// is m itself where the layout, which is m's, leaves no room for parameters.
+func shared(m *expr.Map, l expr.Layout, exprs []*expr.Expr) (*expr.Map, []any) {
+	if with, params := expr.Parameters(exprs...); len(params) > 0 {
+		if p, err := expr.New(with...); err == nil {
+			if out, err := laidOut(p, l); err == nil && out.Rank() == l.Rank() {
+				return p, params
+			}
+		}
+	}
+	return m, nil
+}
+
+// mapped queues a map with the buffers of its inputs and outputs, and its parameters.
+func (r *run) mapped(m *expr.Map, l *expr.Layout, args []any) error {
 	p, err := r.engine.mapProgram(r.ctx, m, l.Rank())
 	if err != nil {
 		return err
@@ -236,7 +278,7 @@ func (r *run) mapped(m *expr.Map, l *expr.Layout, buffers []any) error {
 	if err != nil {
 		return err
 	}
-	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(buffers, l.Argument())...)
+	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(args, l.Argument())...)
 }
 
 // Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data: gradients do not reach

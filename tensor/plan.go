@@ -102,6 +102,15 @@ func newPlan(ts []*Tensor, fuse bool) (*plan, error) {
 			return nil, err
 		}
 	}
+	for _, t := range p.tasks {
+		if k, ok := t.(*kernel); ok {
+			var exprs []*expr.Expr
+			for _, o := range k.outs {
+				exprs = append(exprs, o.e)
+			}
+			k.m, k.params = shared(k.m, k.layout, exprs)
+		}
+	}
 	out := &plan{tasks: p.tasks, values: p.values, places: map[*Tensor]place{}, extern: p.extern}
 	for _, t := range ts {
 		at, ok := p.resolve(t, nil)

@@ -31,11 +31,11 @@ func drawn(s *Scope, name string, t Type, seed any, use uint32, shape []int, e f
 	}
 	key, ok := seed.(*Tensor)
 	if !ok { // data, not a number in the program, so that another seed needs no other kernel
-		_, i, isFloat, is := number(seed)
-		if _, large := seed.(uint64); !is || isFloat || i < 0 && !large {
+		n, is := number(seed)
+		if !is || n.isFloat || n.negative {
 			return failf(s, name, ErrType, "a seed of %v, which is a %T", seed, seed)
 		}
-		key = From(s, []uint64{uint64(i)})
+		key = From(s, []uint64{n.size})
 	}
 	if bad := check(name, Full(s, U64, 0), key); bad != nil {
 		return bad

@@ -24,65 +24,90 @@ func (o *reduceOp) grad(t, g *Tensor) []*Tensor {
 	if !IsFloat(t.typ) {
 		return []*Tensor{nil}
 	}
+	wide := t.typ.Computed()
+	return []*Tensor{o.derivative(a.Cast(wide), t.Cast(wide), g.Cast(wide)).Cast(a.typ)}
+}
+
+// derivative returns the gradient of a, whose last dimension is reduced to t, for the gradient g of t.
+func (o *reduceOp) derivative(a, t, g *Tensor) *Tensor {
 	wide := func(x *Tensor) *Tensor { return x.Unsqueeze(-1).expand(a.shape) }
 	switch o.op {
 	case expr.Sum:
-		return []*Tensor{wide(g)}
+		return wide(g)
 	case expr.Product: // of the other elements, also where some are zero
 		zero := a.Eq(0)
 		zeros, others := zero.Cast(a.typ).Sum(-1), Where(zero, 1, a).Prod(-1)
 		one := Where(wide(zeros.Eq(1)), wide(g.Mul(others)), 0)
 		none := Where(wide(zeros.Eq(0)), wide(g.Mul(t)).Div(Where(zero, 1, a)), 0)
-		return []*Tensor{Where(zero, one, none)}
+		return Where(zero, one, none)
 	}
-	same := a.Eq(wide(t)) // all that are equal to the result share the gradient
-	share := same.Cast(a.typ)
-	return []*Tensor{wide(g).Mul(share).Div(wide(share.Sum(-1)))}
+	return a.ties(t, g, []int{len(a.shape) - 1})
 }
 
-// reduceAxes reduces dimensions, counted from the front, and drops them.
-func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int) *Tensor {
-	if t.err != nil {
-		return t
+// ties returns the gradient of t for the gradient g of its extremes y over some axes: all elements that are equal to an extreme share its gradient.
+func (t *Tensor) ties(y, g *Tensor, axes []int) *Tensor {
+	wide := t.typ.Computed()
+	share := t.Eq(y.keep(t, axes)).Cast(wide)
+	return g.Cast(wide).keep(t, axes).Mul(share).Div(share.Sum(axes...).keep(t, axes)).Cast(t.typ)
+}
+
+// reduceAxes reduces dimensions, counted from the front, and drops them. The result has type to: that of the elements, or the one that they are
+// added up in, Computed, which also what lies between the steps of a reduction has.
+func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int, to Type) *Tensor {
+	if t.err != nil || len(axes) == 0 {
+		return t.Cast(to)
 	}
-	axes = slices.Sorted(slices.Values(axes))
-	for len(axes) > 0 {
+	x, steps, all := t, 0, slices.Sorted(slices.Values(axes))
+	for axes := all; len(axes) > 0; steps++ {
 		// Neighbours are reduced together, as one dimension, the last ones first.
 		last := axes[len(axes)-1]
 		first := last
 		for axes = axes[:len(axes)-1]; len(axes) > 0 && axes[len(axes)-1] == first-1; axes = axes[:len(axes)-1] {
 			first--
 		}
-		n := count(t.shape[first : last+1])
-		var order []int
-		for j := range t.shape {
-			if j < first || j > last {
-				order = append(order, j)
-			}
+		typ := to
+		if len(axes) > 0 { // more steps follow
+			typ = t.typ.Computed()
 		}
-		var kept []int
-		for _, j := range order {
-			kept = append(kept, t.shape[j])
-		}
-		for j := first; j <= last; j++ {
+		x = x.reduceRange(name, op, first, last, typ)
+	}
+	// Each step would divide the gradient among those that are equal in it, but all that are equal to the result have equal parts.
+	if steps > 1 && (op == expr.Largest || op == expr.Smallest) && IsFloat(t.typ) {
+		y := x
+		x = WithGradient(y, []*Tensor{t}, func(g *Tensor) []*Tensor { return []*Tensor{t.ties(y, g, all)} })
+	}
+	return x
+}
+
+// reduceRange reduces the dimensions from first to last, and drops them.
+func (t *Tensor) reduceRange(name string, op expr.Op, first, last int, to Type) *Tensor {
+	n := count(t.shape[first : last+1])
+	var order []int
+	for j := range t.shape {
+		if j < first || j > last {
 			order = append(order, j)
 		}
-		if n == 0 || count(kept) == 0 {
-			t = filled(t.scope, t.typ, kept, identity(op, t.typ))
-			continue
-		}
-		rows := t.Permute(order...).Reshape(append(slices.Clone(kept), n)...)
-		if rows.err != nil {
-			return rows
-		}
-		o := &reduceOp{name: name, op: op}
-		if parts := rows.parts(last < len(t.shape)-1); parts > 1 {
-			part := rows.Reshape(append(slices.Clone(kept), parts, n/parts)...)
-			o.parts = made(&reduceOp{name: name, op: op}, t.typ.Computed(), append(slices.Clone(kept), parts), part)
-		}
-		t = made(o, t.typ, kept, rows)
 	}
-	return t
+	var kept []int
+	for _, j := range order {
+		kept = append(kept, t.shape[j])
+	}
+	for j := first; j <= last; j++ {
+		order = append(order, j)
+	}
+	if n == 0 || count(kept) == 0 {
+		return filled(t.scope, to, kept, identity(op, to))
+	}
+	rows := t.Permute(order...).Reshape(append(slices.Clone(kept), n)...)
+	if rows.err != nil {
+		return rows
+	}
+	o := &reduceOp{name: name, op: op}
+	if parts := rows.parts(last < len(t.shape)-1); parts > 1 {
+		part := rows.Reshape(append(slices.Clone(kept), parts, n/parts)...)
+		o.parts = made(&reduceOp{name: name, op: op}, t.typ.Computed(), append(slices.Clone(kept), parts), part)
+	}
+	return made(o, to, kept, rows)
 }
 
 // parts returns into how many parts the rows of t, in the last dimension, are divided before they are reduced; 1 on the CPU. On other devices a
@@ -133,7 +158,7 @@ func (t *Tensor) reduce(name string, op expr.Op, axes []int) *Tensor {
 	if err != nil {
 		return fail(t.scope, name, err)
 	}
-	return t.reduceAxes(name, op, list)
+	return t.reduceAxes(name, op, list, t.typ)
 }
 
 // keep returns a reduction of the given dimensions of t, or of all, with these dimensions of length 1.
@@ -183,12 +208,22 @@ func (t *Tensor) wide() *Tensor {
 	return t.Cast(I64)
 }
 
+// accumulated returns t in the type of its accumulator, integers in F64, and the type that results of t have: what is computed of sums is rounded to it once, at the
+// end, so that a sum of half that is beyond its largest number has a mean.
+func (t *Tensor) accumulated() (x *Tensor, typ Type) {
+	switch {
+	case t.err != nil:
+		return t, t.typ
+	case !IsFloat(t.typ):
+		return t.Cast(F64), F64
+	}
+	return t.Cast(t.typ.Computed()), t.typ
+}
+
 // Mean returns the mean, of integers in F64; of no elements it is NaN.
 func (t *Tensor) Mean(axes ...int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
-	return t.Sum(axes...).Div(float64(t.counted(axes)))
+	x, typ := t.accumulated()
+	return x.Sum(axes...).Div(float64(t.counted(axes))).Cast(typ)
 }
 
 // counted returns how many elements are reduced to one.
@@ -207,15 +242,16 @@ func (t *Tensor) counted(axes []int) int {
 // Var returns the variance: the sum of the squares of the distances from the mean, divided by the number of elements less
 // correction (0 for that of a population, 1 for an estimate by a sample).
 func (t *Tensor) Var(correction int, axes ...int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
-	d := t.Sub(t.Mean(axes...).keep(t, axes))
-	return d.Square().Sum(axes...).Div(float64(max(t.counted(axes)-correction, 0)))
+	x, typ := t.accumulated()
+	d := x.Sub(x.Mean(axes...).keep(x, axes))
+	return d.Square().Sum(axes...).Div(float64(max(t.counted(axes)-correction, 0))).Cast(typ)
 }
 
 // Std returns the square root of Var.
-func (t *Tensor) Std(correction int, axes ...int) *Tensor { return t.Var(correction, axes...).Sqrt() }
+func (t *Tensor) Std(correction int, axes ...int) *Tensor {
+	x, typ := t.accumulated()
+	return x.Var(correction, axes...).Sqrt().Cast(typ)
+}
 
 // Max returns the maximum, NaN if an element is. Of no elements there is none, which is an error.
 func (t *Tensor) Max(axes ...int) *Tensor { return t.extreme("max", expr.Largest, axes) }
@@ -246,20 +282,20 @@ func (t *Tensor) Any(axes ...int) *Tensor { return t.Cast(Bool).reduce("any", ex
 
 // Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|. The gradient of the norm with p = 2 of zeros is 0.
 func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
+	x, typ := t.accumulated()
 	switch {
 	case math.IsInf(p, 1):
-		return t.Abs().extreme("norm", expr.Largest, axes)
+		x = x.Abs().extreme("norm", expr.Largest, axes)
 	case p == 1:
-		return t.Abs().Sum(axes...)
+		x = x.Abs().Sum(axes...)
 	case p == 2:
-		s := t.Square().Sum(axes...)
-		none := s.Eq(0)
-		return Where(none, 0, Where(none, 1, s).Sqrt())
+		sum := x.Square().Sum(axes...)
+		none := sum.Eq(0)
+		x = Where(none, 0, Where(none, 1, sum).Sqrt())
+	default:
+		x = x.Abs().Pow(p).Sum(axes...).Pow(1 / p)
 	}
-	return t.Abs().Pow(p).Sum(axes...).Pow(1 / p)
+	return x.Cast(typ)
 }
 
 // peak returns the maximum, or -∞ of no elements.
@@ -272,28 +308,22 @@ func (t *Tensor) peak(axes ...int) *Tensor {
 
 // LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows. Of no elements it is -∞.
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
-	m := t.peak(axes...).StopGradient()
+	x, typ := t.accumulated()
+	m := x.peak(axes...).StopGradient()
 	m = Where(m.Abs().Eq(math.Inf(1)), 0, m)
-	return t.Sub(m.keep(t, axes)).Exp().Sum(axes...).Log().Add(m).called("log sum exp", t)
+	return x.Sub(m.keep(x, axes)).Exp().Sum(axes...).Log().Add(m).Cast(typ).called("log sum exp", t)
 }
 
 // Softmax returns e^t divided by its sum over an axis. A row with NaN or +∞, or of -∞ alone, becomes NaN.
 func (t *Tensor) Softmax(axis int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
-	e := t.Sub(t.peak(axis).StopGradient().keep(t, []int{axis})).Exp()
-	return e.Mul(e.Sum(axis).Reciprocal().keep(t, []int{axis})).called("softmax", t) // a quotient for each row, since products are faster
+	x, typ := t.accumulated()
+	e := x.Sub(x.peak(axis).StopGradient().keep(x, []int{axis})).Exp()
+	return e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).Cast(typ).called("softmax", t) // a quotient for each row, since products are faster
 }
 
 // LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
-	if t.err == nil && !IsFloat(t.typ) {
-		t = t.Cast(F64)
-	}
-	d := t.Sub(t.peak(axis).StopGradient().keep(t, []int{axis}))
-	return d.Sub(d.Exp().Sum(axis).Log().keep(t, []int{axis})).called("log softmax", t)
+	x, typ := t.accumulated()
+	d := x.Sub(x.peak(axis).StopGradient().keep(x, []int{axis}))
+	return d.Sub(d.Exp().Sum(axis).Log().keep(x, []int{axis})).Cast(typ).called("log softmax", t)
 }

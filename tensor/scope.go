@@ -40,6 +40,8 @@ type engine struct {
 	mu       sync.Mutex // held while tensors are computed
 	stream   *runtime.Stream
 	programs *lru.Cache[programKey, *program]
+	kept     int // bytes of programs
+	most     int // of kept
 }
 
 // programKey names a program of the catalog: the family and its definitions, or a map and the rank of its operands.
@@ -54,17 +56,21 @@ type program struct {
 	kernels map[string]*runtime.Kernel
 }
 
-// keptPrograms is how many programs an engine keeps loaded.
-const keptPrograms = 2048
+// keptPrograms is how many programs an engine keeps loaded at most, and keptBytes how many bytes they have together: those that were used last.
+const keptPrograms, keptBytes = 2048, 128 << 20
 
 // NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope. In a session
 // with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
 func NewScope(dev *runtime.Device) *Scope {
-	programs, err := lru.NewWithEvict(keptPrograms, func(_ programKey, p *program) { p.program.Close() })
+	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: dev.Info().Backend != "cpu", most: keptBytes}
+	var err error
+	e.programs, err = lru.NewWithEvict(keptPrograms, func(_ programKey, p *program) {
+		p.program.Close()
+		e.kept -= kernels.UnitBytes(p.unit)
+	})
 	if err != nil {
 		panic(err)
 	}
-	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: dev.Info().Backend != "cpu", programs: programs}
 	return &Scope{engine: e, buffers: map[*runtime.Buffer]struct{}{}, scopes: map[*Scope]struct{}{}}
 }
 
@@ -173,6 +179,9 @@ func (e *engine) program(ctx context.Context, key programKey, unit func() (*sour
 	}
 	p := &program{u, built, map[string]*runtime.Kernel{}}
 	e.programs.Add(key, p)
+	for e.kept += kernels.UnitBytes(u); e.kept > e.most && e.programs.Len() > 1; {
+		e.programs.RemoveOldest()
+	}
 	return p, nil
 }
 

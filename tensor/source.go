@@ -28,7 +28,7 @@ func zero(t Type) *expr.Expr {
 	return expr.Int(t, 0)
 }
 
-// Full returns a tensor whose elements are a number.
+// Full returns a tensor whose elements are a number of Go, rounded to a floating type. An integer type has to hold it, or the result has a mistake that wraps [ErrType].
 func Full(s *Scope, t Type, value any, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "full", err)
@@ -49,13 +49,17 @@ func Zeros(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 0, shape.
 // Ones returns a tensor of ones.
 func Ones(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 1, shape...) }
 
-// Iota returns the numbers from 0 on, in the order of the elements.
+// Iota returns the numbers from 0 on, in the order of the elements, rounded to a floating type. An integer type has to hold the last one, or the result has a mistake
+// that wraps [ErrType].
 func Iota(s *Scope, t Type, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "iota", err)
 	}
 	if t < F32 || t >= Bool {
 		return failf(s, "iota", ErrType, "%v", t)
+	}
+	if n := count(shape); !IsFloat(t) && n > 0 && !fits(t, int64(n-1)) {
+		return failf(s, "iota", ErrType, "%d is no number of type %v", n-1, t)
 	}
 	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), op: &mapOp{"iota", expr.Index().Cast(t.Computed())}}
 }

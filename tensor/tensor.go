@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
@@ -38,7 +39,11 @@ type Tensor struct {
 	stop  bool   // gradients do not pass it
 	title string // the operation that the program asked for, if that is several, of which op is the last; or ""
 	data  *array // what has been computed, or nil; guarded by the engine's lock
+	born  uint64 // a number that is larger than those of all tensors that were made of others before; 0 without args
 }
+
+// births is the largest of the numbers in the order in which tensors were made of others.
+var births atomic.Uint64
 
 // operation is how a tensor is computed from its args: one of *mapOp, *viewOp, *reduceOp, *joinOp, *callOp and *partOp.
 type operation interface {
@@ -166,7 +171,7 @@ func inner(ts ...*Tensor) *Scope {
 
 // made returns a new tensor that is computed by op from args, which are not empty and have no mistakes.
 func made(op operation, t Type, shape []int, args ...*Tensor) *Tensor {
-	return &Tensor{scope: inner(args...), typ: t, shape: shape, op: op, args: args}
+	return &Tensor{scope: inner(args...), typ: t, shape: shape, op: op, args: args, born: births.Add(1)}
 }
 
 // axis returns a dimension counted from the front.
@@ -268,5 +273,7 @@ func apply(name string, e *expr.Expr, t Type, shape []int, args ...*Tensor) *Ten
 	if err := e.Err(); err != nil {
 		return fail(args[0].scope, name, err)
 	}
-	return &Tensor{scope: inner(args...), typ: t, shape: shape, op: &mapOp{name, e}, args: used}
+	x := made(&mapOp{name, e}, t, shape, args...)
+	x.args = used
+	return x
 }

@@ -5,6 +5,7 @@ package tensor
 import (
 	"fmt"
 	"math"
+	"reflect"
 
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
@@ -135,92 +136,101 @@ func Promote(a, b Type) Type {
 	return map[int]Type{1: I16, 2: I32, 4: I64, 8: F64}[size(b)]
 }
 
-// number returns a Go number as a float64 and an int64, and which of the two holds it.
-func number(x any) (f float64, i int64, isFloat bool, ok bool) {
-	switch v := x.(type) {
-	case float64:
-		return v, 0, true, true
-	case float32:
-		return float64(v), 0, true, true
-	case runtime.Float16:
-		return v.Float64(), 0, true, true
-	case runtime.BFloat16:
-		return v.Float64(), 0, true, true
-	case int:
-		return float64(v), int64(v), false, true
-	case int8:
-		return float64(v), int64(v), false, true
-	case int16:
-		return float64(v), int64(v), false, true
-	case int32:
-		return float64(v), int64(v), false, true
-	case int64:
-		return float64(v), v, false, true
-	case uint8:
-		return float64(v), int64(v), false, true
-	case uint16:
-		return float64(v), int64(v), false, true
-	case uint32:
-		return float64(v), int64(v), false, true
-	case uint64:
-		return float64(v), int64(v), false, true
-	case uint:
-		return float64(v), int64(v), false, true
-	case bool:
-		if v {
-			return 1, 1, false, true
-		}
-		return 0, 0, false, true
-	}
-	return 0, 0, false, false
+// goNumber is a number of Go: a float, or an integer with its sign apart, so that it holds those of int64 and of uint64.
+type goNumber struct {
+	float    float64 // the value of either, to the nearest float64
+	size     uint64  // |value| of an integer
+	negative bool
+	isFloat  bool
 }
 
-// constant returns a Go number as an expression of the type in which t is computed. An integer that t does not hold, or a fraction for an integer type, is
-// an error.
+// number returns a Go number, or false if x is none. A bool is 0 or 1.
+func number(x any) (n goNumber, ok bool) {
+	v := reflect.ValueOf(x)
+	switch x := x.(type) {
+	case runtime.Float16:
+		return goNumber{float: x.Float64(), isFloat: true}, true
+	case runtime.BFloat16:
+		return goNumber{float: x.Float64(), isFloat: true}, true
+	}
+	switch {
+	case v.CanFloat():
+		return goNumber{float: v.Float(), isFloat: true}, true
+	case v.CanInt():
+		i := v.Int()
+		n = goNumber{float: float64(i), size: uint64(i), negative: i < 0}
+		if n.negative {
+			n.size = -n.size
+		}
+		return n, true
+	case v.CanUint():
+		return goNumber{float: float64(v.Uint()), size: v.Uint()}, true
+	case v.Kind() == reflect.Bool:
+		if v.Bool() {
+			n = goNumber{float: 1, size: 1}
+		}
+		return n, true
+	}
+	return n, false
+}
+
+// fits reports whether an integer type holds an integer.
+func (n goNumber) fits(t Type) bool {
+	most := uint64(1)<<(8*size(t)-1) - 1
+	switch {
+	case n.size == 0:
+		return true
+	case !isSigned(t):
+		return !n.negative && n.size <= 2*most+1
+	case n.negative:
+		return n.size <= most+1
+	}
+	return n.size <= most
+}
+
+// constant returns a Go number as an expression of the type in which t is computed. A floating type rounds it, to an infinity if it is beyond all that the type
+// has. An integer that an integer type does not hold, or a fraction, a NaN or an infinity for it, is an error.
 func constant(t Type, x any) (*expr.Expr, error) {
-	f, i, isFloat, ok := number(x)
+	n, ok := number(x)
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("%T is neither a tensor nor a number: %w", x, ErrType)
 	case IsFloat(t):
-		return expr.Float(t.Computed(), f), nil
-	case t == Bool:
-		if f != 0 {
-			i = 1
+		if t != F64 && !n.isFloat { // rounded once
+			n.float = float64(float32(n.size))
+			if n.negative {
+				n.float = -n.float
+			}
 		}
-		return expr.Int(Bool, i), nil
-	case isFloat:
-		if f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+		return expr.Float(t.Computed(), n.float), nil
+	case t == Bool:
+		return expr.Int(Bool, map[bool]int64{true: 1}[n.float != 0]), nil
+	case n.isFloat:
+		if n.float != math.Trunc(n.float) || math.Abs(n.float) >= 1<<64 {
 			return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
 		}
-		i = int64(f)
+		n.size, n.negative = uint64(math.Abs(n.float)), n.float < 0
 	}
-	e := expr.Int(t, i)
-	if u, large := x.(uint64); large && u > math.MaxInt64 && t != U64 {
-		return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
-	} else if !large && !fits(t, i) {
+	if !n.fits(t) {
 		return nil, fmt.Errorf("%v is no number of type %v: %w", x, t, ErrType)
 	}
-	return e, nil
+	if n.negative {
+		return expr.Int(t, -int64(n.size)), nil
+	}
+	return expr.Int(t, int64(n.size)), nil
 }
 
 // fits reports whether an integer type holds i.
 func fits(t Type, i int64) bool {
-	bits := 8 * size(t)
-	switch {
-	case isSigned(t):
-		return i>>(bits-1) == 0 || i>>(bits-1) == -1
-	case bits == 64:
-		return i >= 0
-	}
-	return i>>bits == 0
+	n, _ := number(i)
+	return n.fits(t)
 }
 
 // weak returns the type of the result of a tensor of type t with a Go number: t, unless the number needs another kind of type.
 func weak(t Type, x any) Type {
-	_, _, isFloat, _ := number(x)
+	n, _ := number(x)
 	switch {
-	case isFloat && !IsFloat(t):
+	case n.isFloat && !IsFloat(t):
 		return F64
 	case t == Bool:
 		if _, is := x.(bool); !is {

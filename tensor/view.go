@@ -536,7 +536,7 @@ func (o *viewOp) grad(t, g *Tensor) []*Tensor {
 				axes = append(axes, j)
 			}
 		}
-		return []*Tensor{g.reduceAxes("expand'", expr.Sum, axes).Reshape(a.shape...)}
+		return []*Tensor{g.reduceAxes("expand'", expr.Sum, axes, g.typ).Reshape(a.shape...)}
 	case o.shape:
 		return []*Tensor{g.Reshape(a.shape...)}
 	}

@@ -121,26 +121,19 @@ type trace struct {
 	maxima map[string]*tensor.Tensor // of windows, by what and which
 	scope  *tensor.Scope
 	axes   shapes.AxisBindings // lengths of dynamic axes
-	err    error               // the first mistake that is not in a tensor
 }
+
+// mistake is what a trace panics with, so that it ends at the first node that has one: what the nodes behind it would compute of a tensor that has
+// no shape is not defined. compile recovers.
+type mistake struct{ error }
 
 // shape returns a shape with the lengths of its dynamic axes.
 func (tr *trace) shape(s shapes.Shape) shapes.Shape {
 	r, err := s.Resolve(tr.axes)
 	if err != nil {
-		tr.fail(err)
-		r = s.Clone()
-		for i, d := range r.Dimensions {
-			r.Dimensions[i] = max(d, 1)
-		}
+		panic(mistake{errors.WithStack(err)})
 	}
 	return r
-}
-
-func (tr *trace) fail(err error) {
-	if tr.err == nil {
-		tr.err = err
-	}
 }
 
 // Name returns the function's name, "" for a closure.

@@ -8,12 +8,15 @@ require (
 	github.com/concord-compute/concord v0.0.0
 	github.com/gomlx/compute v0.1.5
 	github.com/gomlx/gomlx v0.28.3
+	github.com/gomlx/onnx-gomlx v0.5.2
 	github.com/pkg/errors v0.9.1
+	google.golang.org/protobuf v1.36.11
 )
 
 require (
 	github.com/go-gl/cl v0.0.0-20160402050751-283e73a0ca2a // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
+	github.com/gomlx/exceptions v0.0.3 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect

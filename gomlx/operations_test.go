@@ -193,3 +193,34 @@ func TestMemory(t *testing.T) {
 		exec.Finalize()
 	})
 }
+
+// A mistake that only an execution shows is the error of that execution, whatever operations come behind it, and the next one computes.
+func TestMistakes(t *testing.T) {
+	behind := map[string]func(x *Node) *Node{
+		"normalization": func(x *Node) *Node { return BackendFusedLayerNorm(x, []int{1}, 1e-3, nil, nil) },
+		"batch normalization": func(x *Node) *Node {
+			row := Const(x.Graph(), []float32{1, 2, 3})
+			return InternalBatchNormForInference(x, row, row, row, row, 1e-3, 1)
+		},
+		"running sums":   func(x *Node) *Node { return CumSum(x, 1) },
+		"sorting":        func(x *Node) *Node { return Sort(x, 1, true) },
+		"a part":         func(x *Node) *Node { return Slice(x, AxisRange(), AxisRange(1, 3)) },
+		"places":         func(x *Node) *Node { return ArgMax(x, 1) },
+		"rows by number": func(x *Node) *Node { return Gather(x, Const(x.Graph(), [][]int32{{0}})) },
+		"a product":      func(x *Node) *Node { return Dot(x, x).General([]int{1}, nil, []int{1}, nil) },
+		"several":        func(x *Node) *Node { return Concatenate([]*Node{x, Reverse(x, 0)}, 0) },
+	}
+	onDevices(t, func(t *testing.T, b *gomlx.Backend) {
+		for name, f := range behind {
+			exec := MustNewExec(b, func(x *Node) *Node { return f(DynamicReshape(x, InferredDim(), StaticDim(3))) })
+			exec.WithDynamicAxes([]string{"n"})
+			if _, err := exec.Call([]float32{1, 2, 3, 4}); err == nil || !strings.Contains(err.Error(), "DynamicReshape") {
+				t.Errorf("%s: the error is %v", name, err)
+			}
+			if _, err := exec.Call([]float32{1, 2, 3, 4, 5, 6}); err != nil {
+				t.Errorf("%s: %+v", name, err)
+			}
+			exec.Finalize()
+		}
+	})
+}

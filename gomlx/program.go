@@ -239,7 +239,7 @@ type part struct {
 
 type compiled struct {
 	f   *tensor.Func
-	err error // the first mistake of a trace that is not in a tensor
+	err error // the mistake that ended the last trace
 }
 
 // hosted is an operation that the host controls.
@@ -489,11 +489,14 @@ func (q *part) prepare(r *run) (*compiled, error) {
 	return c, nil
 }
 
-// emitAll computes nodes from the values that there are.
+// emitAll computes nodes from the values that there are. It panics with the first mistake.
 func emitAll(tr *trace, nodes []*node, have map[*value]*tensor.Tensor) {
 	for _, n := range nodes {
 		out := n.emit(tr, pick(have, n.in))
 		for i, v := range n.out {
+			if err := out[i].Err(); err != nil {
+				panic(mistake{errors.WithMessage(err, n.op.String())})
+			}
 			have[v] = out[i]
 		}
 	}
@@ -523,12 +526,17 @@ func (f *function) hosted() bool { return len(f.prepared().steps) > 1 }
 // compile returns a function of tensors that is traced when it is called.
 func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor) *compiled {
 	scope, c := r.executable.scope, &compiled{}
-	c.f = tensor.Compile(scope, func(args ...*tensor.Tensor) []*tensor.Tensor {
-		tr := &trace{scope: scope, axes: axes}
-		outs := f(tr, args)
-		if c.err = tr.err; c.err != nil {
-			return nil
-		}
+	c.f = tensor.Compile(scope, func(args ...*tensor.Tensor) (outs []*tensor.Tensor) {
+		c.err = nil
+		defer func() {
+			p := recover()
+			if m, ok := p.(mistake); ok {
+				outs, c.err = nil, m.error
+			} else if p != nil {
+				panic(p)
+			}
+		}()
+		outs = f(&trace{scope: scope, axes: axes}, args)
 		for i, o := range outs {
 			if slices.Contains(outs[:i], o) {
 				outs[i] = o.Copy()

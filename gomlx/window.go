@@ -212,14 +212,19 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	default:
 		return nil, errors.Errorf("ReduceWindow with %s", reductionType)
 	}
-	if t == tensor.Bool {
-		return nil, errors.Errorf("ReduceWindow of %s", in[0].shape)
+	if t == tensor.Bool { // a sum of truths is whether there is one, and a product whether all are
+		switch reductionType {
+		case compute.ReduceOpSum, compute.ReduceOpMax:
+			combine, reduce, none = with((*tensor.Tensor).Or), (*tensor.Tensor).Any, false
+		default:
+			combine, reduce, none = with((*tensor.Tensor).And), (*tensor.Tensor).All, true
+		}
 	}
 	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides), slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
 	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
 	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
-		if reductionType == compute.ReduceOpMax && pool.fits {
+		if reductionType == compute.ReduceOpMax && pool.fits && t != tensor.Bool {
 			return pool.max(tr, in[0])
 		}
 		x := padded(in[0], none, config)

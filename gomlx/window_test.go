@@ -75,3 +75,15 @@ func TestWindows(t *testing.T) {
 		})
 	}
 }
+
+// Windows of truths.
+func TestWindowsOfTruths(t *testing.T) {
+	f := func(x []*Node) []*Node {
+		return []*Node{BackendReduceWindow(x[0], compute.ReduceOpMax, []int{2}, []int{1}, nil, nil, nil),
+			BackendReduceWindow(x[0], compute.ReduceOpMin, []int{2}, []int{1}, nil, nil, [][2]int{{1, 0}})}
+	}
+	onDevices(t, func(t *testing.T, b *gomlx.Backend) {
+		want := []any{[]bool{true, true, false}, []bool{true, true, false, false}}
+		equal(t, want, values(t, b, f, []bool{true, true, false, false}))
+	})
+}

@@ -78,13 +78,13 @@ func (p *planner) joinProducts() {
 	p.values = slices.DeleteFunc(p.values, func(v *value) bool { return gone[v] })
 }
 
-// epilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over the
-// elements of c in their order with the bias of their columns.
+// epilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over
+// all elements of c in their order with the bias of their columns.
 func (p *planner) epilogue(s *step, act string, k *kernel, c, bias input) *step {
 	out := k.outs[0]
 	shape := out.t.shape
 	last := len(shape) - 1
-	if last < 1 || !isDense(shape, out.to.steps) {
+	if last < 1 || !isDense(shape, out.to.steps) || count(shape) != count(s.out[0].shape) {
 		return nil
 	}
 	row := place{v: bias.v, first: bias.at.offset, steps: make([]int, len(shape))}

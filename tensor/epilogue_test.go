@@ -60,4 +60,11 @@ func TestNoEpilogue(t *testing.T) {
 	assert.Len(t, tasks(t, z, p.Slice(Range{Start: 1, Stop: 3})), 2)
 	require.NoError(t, Eval(t.Context(), z))
 	assert.Len(t, tasks(t, x.MatMul(y).Add(bias).Flip(0)), 2)
+	// Only the first rows of the product are asked for.
+	rows := x.MatMul(y).Add(bias).Narrow(0, 0, 2)
+	assert.Len(t, tasks(t, rows), 2)
+	require.NoError(t, Eval(t.Context(), rows))
+	all := x.MatMul(y)
+	require.NoError(t, Eval(t.Context(), all))
+	assert.InDeltaSlice(t, values[float32](t, all.Add(bias))[:10], values[float32](t, rows), 1e-5)
 }

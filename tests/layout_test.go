@@ -117,6 +117,8 @@ var outside = []floor{
 	{"go.opentelemetry.io/otel", []string{"otel"}},
 	{"github.com/gomlx/compute", []string{"gomlx"}},
 	{"github.com/gomlx/gomlx", []string{"gomlx"}},
+	{"github.com/gomlx/onnx-gomlx", []string{"gomlx"}},
+	{"google.golang.org/protobuf", []string{"gomlx"}},
 	{"github.com/pkg/errors", []string{"gomlx"}},
 	{"github.com/stretchr/testify", []string{"tests"}},
 	{"pgregory.net/rapid", []string{"tests"}},

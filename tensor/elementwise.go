@@ -152,8 +152,11 @@ func (t *Tensor) Quo(x any) *Tensor {
 // Rem returns what Quo leaves of t, with the sign of t, as C does.
 func (t *Tensor) Rem(x any) *Tensor { return t.binary("rem", x, operation2(expr.Rem)) }
 
-// Pow returns t to the power of x. Integers are computed as F64.
+// Pow returns t to the power of x. Integers are computed as F64. Where t is not positive, x has no gradient.
 func (t *Tensor) Pow(x any) *Tensor {
+	if k, _, _, ok := number(x); ok { // a constant, whose derivatives are exact at 0
+		return t.float("pow", func(x *expr.Expr) *expr.Expr { return x.Pow(x.Number(k)) })
+	}
 	a, b, bad := t.both("pow", x)
 	if bad != nil {
 		return bad
@@ -164,16 +167,17 @@ func (t *Tensor) Pow(x any) *Tensor {
 	return a.binary("pow", b, operation2(expr.Pow))
 }
 
-// Maximum returns the larger of t and x, NaN if one is. Where both are equal, x has the gradient.
+// Maximum returns the larger of t and x, NaN if one is. Where both are equal, each has half of the gradient; see Relu
+// and Clamp.
 func (t *Tensor) Maximum(x any) *Tensor { return t.binary("maximum", x, operation2(expr.Max)) }
 
-// Minimum returns the smaller of t and x, NaN if one is. Where both are equal, x has the gradient.
+// Minimum returns the smaller of t and x, NaN if one is. Where both are equal, each has half of the gradient.
 func (t *Tensor) Minimum(x any) *Tensor { return t.binary("minimum", x, operation2(expr.Min)) }
 
 // Atan2 returns the angle of the point (x, t).
 func (t *Tensor) Atan2(x any) *Tensor { return t.binary("atan2", x, operation2(expr.Atan2)) }
 
-// CopySign returns |t| with the sign of x.
+// CopySign returns |t| with the sign of x. Its derivative at 0 is 0.
 func (t *Tensor) CopySign(x any) *Tensor { return t.binary("copysign", x, operation2(expr.CopySign)) }
 
 // And returns the bits that are set in t and in x; of Bools, whether both are true.
@@ -291,7 +295,7 @@ func (t *Tensor) StopGradient() *Tensor {
 // Neg returns -t.
 func (t *Tensor) Neg() *Tensor { return t.unary("neg", operation1(expr.Neg)) }
 
-// Abs returns |t|.
+// Abs returns |t|. Its derivative at 0 is 0.
 func (t *Tensor) Abs() *Tensor { return t.unary("abs", operation1(expr.Abs)) }
 
 // Sign returns 1, 0 or -1 with the sign of t, or NaN.
@@ -389,8 +393,8 @@ func (t *Tensor) IsNaN() *Tensor { return t.float("isnan", operation1(expr.IsNaN
 
 // Clamp returns t, or lo or hi where it lies beyond them; both may be tensors or numbers. Where t is equal to one of them, t has the gradient.
 func (t *Tensor) Clamp(lo, hi any) *Tensor {
-	return t.binary("clamp", lo, func(x, lo *expr.Expr) *expr.Expr { return lo.Max(x) }).
-		binary("clamp", hi, func(x, hi *expr.Expr) *expr.Expr { return hi.Min(x) })
+	return t.binary("clamp", lo, func(x, lo *expr.Expr) *expr.Expr { return x.AtLeast(lo) }).
+		binary("clamp", hi, func(x, hi *expr.Expr) *expr.Expr { return x.AtMost(hi) })
 }
 
 // Relu returns max(t, 0), with the derivative 0 at 0.
@@ -401,21 +405,27 @@ func (t *Tensor) LeakyRelu(slope float64) *Tensor {
 	return t.float("leaky relu", func(x *expr.Expr) *expr.Expr { return x.Number(0).Lt(x).Select(x, x.Mul(x.Number(slope))) })
 }
 
-// ELU returns t where it is positive, else alpha·(e^t - 1).
+// ELU returns t where it is positive, else alpha·(e^t - 1). Its derivative at 0 is alpha.
 func (t *Tensor) ELU(alpha float64) *Tensor {
 	return t.float("elu", func(x *expr.Expr) *expr.Expr {
-		low := x.Min(x.Number(0)) // so that the other branch is finite
-		return x.Number(0).Lt(x).Select(x, expr.Apply(expr.Expm1, low).Mul(x.Number(alpha)))
+		positive, low := pieces(x, x.Number(0)) // so that the other branch is finite
+		return positive.Select(x, expr.Apply(expr.Expm1, low).Mul(x.Number(alpha)))
 	})
+}
+
+// pieces returns whether x is positive, and x where it is not, else another value. A function that is composed of
+// pieces by that one condition has at 0 the derivatives of one piece, of any order; with |x| and max(x, 0) those of
+// several would have to add up.
+func pieces(x, otherwise *expr.Expr) (positive, low *expr.Expr) {
+	positive = x.Number(0).Lt(x)
+	return positive, positive.Select(otherwise, x)
 }
 
 // Sigmoid returns 1 / (1 + e^-t).
 func (t *Tensor) Sigmoid() *Tensor { return t.float("sigmoid", operation1(expr.Sigmoid)) }
 
 // SiLU returns t·Sigmoid(t), also known as swish.
-func (t *Tensor) SiLU() *Tensor {
-	return t.float("silu", silu)
-}
+func (t *Tensor) SiLU() *Tensor { return t.float("silu", silu) }
 
 func silu(x *expr.Expr) *expr.Expr { return x.Mul(x.Sigmoid()) }
 
@@ -423,9 +433,7 @@ func silu(x *expr.Expr) *expr.Expr { return x.Mul(x.Sigmoid()) }
 func (t *Tensor) GELU() *Tensor { return t.float("gelu", operation1(expr.GELU)) }
 
 // GELUTanh returns ½t·(1 + tanh(√(2/π)·(t + 0.044715·t³))), an approximation of GELU.
-func (t *Tensor) GELUTanh() *Tensor {
-	return t.float("gelu tanh", geluTanh)
-}
+func (t *Tensor) GELUTanh() *Tensor { return t.float("gelu tanh", geluTanh) }
 
 func geluTanh(x *expr.Expr) *expr.Expr { // ½(1 + tanh u) is the sigmoid of 2u
 	u := x.Mul(x).Mul(x.Number(0.044715)).Add(x.Number(1)).Mul(x).Mul(x.Number(2 * math.Sqrt(2/math.Pi)))
@@ -436,7 +444,8 @@ func geluTanh(x *expr.Expr) *expr.Expr { // ½(1 + tanh u) is the sigmoid of 2u
 func (t *Tensor) Softplus() *Tensor { return t.float("softplus", softplus) }
 
 func softplus(x *expr.Expr) *expr.Expr {
-	return x.Max(x.Number(0)).Add(expr.Apply(expr.Log1p, x.Abs().Neg().Exp()))
+	positive, low := pieces(x, x.Neg())
+	return positive.Select(x, x.Number(0)).Add(expr.Apply(expr.Log1p, low.Exp()))
 }
 
 // Mish returns t·tanh(Softplus(t)).
@@ -447,13 +456,13 @@ func (t *Tensor) Mish() *Tensor {
 // HardSigmoid returns (t + 1) / 2, limited to 0 and 1. Its derivative is ½ from -1 to 1, with these.
 func (t *Tensor) HardSigmoid() *Tensor {
 	return t.float("hard sigmoid", func(x *expr.Expr) *expr.Expr {
-		return x.Number(1).Min(x.Number(0).Max(x.Mul(x.Number(0.5)).Add(x.Number(0.5))))
+		return x.Mul(x.Number(0.5)).Add(x.Number(0.5)).AtLeast(x.Number(0)).AtMost(x.Number(1))
 	})
 }
 
 // HardTanh returns t limited to -1 and 1. Its derivative is 1 from -1 to 1, with these.
 func (t *Tensor) HardTanh() *Tensor {
-	return t.float("hard tanh", func(x *expr.Expr) *expr.Expr { return x.Number(1).Min(x.Number(-1).Max(x)) })
+	return t.float("hard tanh", func(x *expr.Expr) *expr.Expr { return x.AtLeast(x.Number(-1)).AtMost(x.Number(1)) })
 }
 
 // mostApplied is the largest number of tensors of Apply. Gradients read one more.

@@ -34,12 +34,9 @@ func (o *reduceOp) derivative(a, t, g *Tensor) *Tensor {
 	switch o.op {
 	case expr.Sum:
 		return wide(g)
-	case expr.Product: // of the other elements, also where some are zero
-		zero := a.Eq(0)
-		zeros, others := zero.Cast(a.typ).Sum(-1), Where(zero, 1, a).Prod(-1)
-		one := Where(wide(zeros.Eq(1)), wide(g.Mul(others)), 0)
-		none := Where(wide(zeros.Eq(0)), wide(g.Mul(t)).Div(Where(zero, 1, a)), 0)
-		return Where(zero, one, none)
+	case expr.Product:
+		rows := a.Reshape(-1, a.shape[len(a.shape)-1])
+		return rows.others().Reshape(a.shape...).Mul(wide(g))
 	}
 	return a.ties(t, g, []int{len(a.shape) - 1})
 }
@@ -49,6 +46,20 @@ func (t *Tensor) ties(y, g *Tensor, axes []int) *Tensor {
 	wide := t.typ.Computed()
 	share := t.Eq(y.keep(t, axes)).Cast(wide)
 	return g.Cast(wide).keep(t, axes).Mul(share).Div(share.Sum(axes...).keep(t, axes)).Cast(t.typ)
+}
+
+// others returns for each element of a row of t, of two dimensions, the product of all others. It makes products of
+// the elements of both halves of the rows, of their halves, and so on: without a division, so that the derivatives of
+// any order are right where elements are 0.
+func (t *Tensor) others() *Tensor {
+	rows, n := t.shape[0], t.shape[1]
+	if n == 1 {
+		return Ones(t.scope, t.typ, rows, 1)
+	}
+	half := (n + 1) / 2
+	halves := t.Pad(1, [2]int{}, [2]int{0, 2*half - n}).Reshape(rows, 2, half)
+	beyond := halves.Index(1, 0).Mul(halves.Index(1, 1)).others()
+	return halves.Flip(1).Mul(beyond.Unsqueeze(1)).Reshape(rows, 2*half).Narrow(1, 0, n)
 }
 
 // reduceAxes reduces dimensions, counted from the front, and drops them. The result has type to: that of the elements, or the one that they are
@@ -247,10 +258,17 @@ func (t *Tensor) Var(correction int, axes ...int) *Tensor {
 	return d.Square().Sum(axes...).Div(float64(max(t.counted(axes)-correction, 0))).Cast(typ)
 }
 
-// Std returns the square root of Var.
+// Std returns the square root of Var. The gradient of that of equal elements is 0.
 func (t *Tensor) Std(correction int, axes ...int) *Tensor {
 	x, typ := t.accumulated()
-	return x.Var(correction, axes...).Sqrt().Cast(typ)
+	return x.Var(correction, axes...).unless0((*Tensor).Sqrt).Cast(typ)
+}
+
+// unless0 returns a function of t where t is not 0, and 0 with the gradient 0 elsewhere: the derivative of a root at
+// 0 is infinite, and what is below it there has the derivative 0.
+func (t *Tensor) unless0(f func(t *Tensor) *Tensor) *Tensor {
+	none := t.Eq(0)
+	return Where(none, 0, f(Where(none, 1, t)))
 }
 
 // Max returns the maximum, NaN if an element is. Of no elements there is none, which is an error.
@@ -280,7 +298,7 @@ func (t *Tensor) All(axes ...int) *Tensor { return t.Cast(Bool).reduce("all", ex
 // Any returns whether an element is true, that is, not 0.
 func (t *Tensor) Any(axes ...int) *Tensor { return t.Cast(Bool).reduce("any", expr.Any, axes) }
 
-// Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|. The gradient of the norm with p = 2 of zeros is 0.
+// Norm returns (Σ|t|^p)^(1/p); with p = +∞ the largest |t|. The gradient of the norm of zeros is 0 with positive p.
 func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 	x, typ := t.accumulated()
 	switch {
@@ -289,9 +307,9 @@ func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 	case p == 1:
 		x = x.Abs().Sum(axes...)
 	case p == 2:
-		sum := x.Square().Sum(axes...)
-		none := sum.Eq(0)
-		x = Where(none, 0, Where(none, 1, sum).Sqrt())
+		x = x.Square().Sum(axes...).unless0((*Tensor).Sqrt)
+	case p > 0:
+		x = x.Abs().Pow(p).Sum(axes...).unless0(func(s *Tensor) *Tensor { return s.Pow(1 / p) })
 	default:
 		x = x.Abs().Pow(p).Sum(axes...).Pow(1 / p)
 	}

@@ -17,6 +17,7 @@ type Expr struct {
 	elem Type     // of an input: that of its elements
 	slot int      // of an input or a parameter
 	bits uint64   // of a number: its bits in typ; of random bits: stream<<2 | lane
+	rule rule     // of Min, Max and Product: how Gradient differentiates it
 	args [3]*Expr // as many as op has operands
 	err  error
 }
@@ -373,8 +374,14 @@ func (e *Expr) All() *Expr { return Apply(All, e) }
 // Any returns whether e, a Bool, is true anywhere in the last dimension; of integers, their bits.
 func (e *Expr) Any() *Expr { return Apply(Any, e) }
 
-// Relu returns max(e, 0).
-func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)) }
+// Relu returns max(e, 0). Its derivative at 0 is 0.
+func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)).by(toSecond) }
+
+// AtLeast returns the larger of e and a bound, NaN if one is. Where both are equal, e has the gradient.
+func (e *Expr) AtLeast(bound *Expr) *Expr { return bound.Max(e).by(toSecond) }
+
+// AtMost returns the smaller of e and a bound, NaN if one is. Where both are equal, e has the gradient.
+func (e *Expr) AtMost(bound *Expr) *Expr { return bound.Min(e).by(toSecond) }
 
 // Sigmoid returns 1 / (1 + e^-x) of e.
 func (e *Expr) Sigmoid() *Expr { return Apply(Sigmoid, e) }

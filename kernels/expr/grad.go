@@ -8,13 +8,17 @@ import "math"
 // step of reverse accumulation, so that Gradient of its results gives higher derivatives. Each of wrt is an input, a
 // parameter or another expression that y contains; the derivative with respect to one that y does not contain is 0.
 //
-// Where a function has no derivative, a value is chosen: for |x| at 0 it is 0, and for Min and Max of equal operands the
-// gradient goes to the second operand, whose value is the result. Floor and operations whose results are integers or
-// Bools have the derivative 0. A mistake in an expression passes to the results.
+// Where a function has no derivative, a value is chosen: for |x| and for CopySign of x at 0 it is 0, and of Min and
+// Max of equal operands each has half of the gradient, so that sums of such functions have the mean of the
+// derivatives from both sides. That is right for the first derivative of a smooth function that is composed of them,
+// but not for its second: compose it by [Expr.Select], with one condition in all places. Of [Expr.Relu],
+// [Expr.AtLeast] and [Expr.AtMost] these methods tell. Floor and operations whose results are integers or Bools have
+// the derivative 0. A mistake in an expression passes to the results.
 //
-// Reductions have derivatives for each element of the row; of [Smallest] and [Largest] all elements that are equal to the
-// result share it. Where y contains a reduction, the gradient with respect to a value that is the same for the whole row is the
-// sum over the row.
+// Reductions have derivatives for each element of the row; of [Smallest] and [Largest] all elements that are equal to
+// the result share it. The first and the second derivatives of [Product] are right also where elements are 0. Where y
+// contains a reduction, the gradient with respect to a value that is the same for the whole row is the sum over the
+// row.
 //
 // An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr. At a NaN,
 // the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
@@ -113,6 +117,21 @@ func ordered(y *Expr) []*Expr {
 	return list
 }
 
+// rule chooses among derivatives of an operation.
+type rule uint8
+
+const (
+	_        rule = iota
+	toSecond      // of Min and Max: the second of equal operands has the gradient; by default each has half
+	nonzero       // of Product: no element is 0
+)
+
+// by returns e, which is new, with a rule for its derivatives.
+func (e *Expr) by(r rule) *Expr {
+	e.rule = r
+	return e
+}
+
 // derivatives returns the part of the gradient g of e that goes to each operand of e; nil stands for zero.
 func derivatives(e, g *Expr) (d [3]*Expr) {
 	x, y := e.args[0], e.args[1]
@@ -174,7 +193,7 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	case Rem: // x - trunc(x/y)·y
 		d[0], d[1] = g, g.Mul(Apply(Round, x.Sub(e).Div(y))).Neg()
 	case Min, Max:
-		if y.op == opConst { // the result is on the same side of it
+		if e.rule == toSecond && y.op == opConst { // the result is on the same side of it
 			x = e
 		}
 		first := x.Lt(y)
@@ -182,16 +201,19 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 			first = y.Lt(x)
 		}
 		first = Apply(Or, first, Apply(IsNaN, x))
-		d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g)
+		if d[0], d[1] = first.Select(g, n(0)), first.Select(n(0), g); e.rule != toSecond {
+			same, half := x.Eq(y), g.Mul(n(0.5))
+			d[0], d[1] = same.Select(half, d[0]), same.Select(half, d[1])
+		}
 	case Pow: // where x is not positive, x^y has no derivative with respect to y
-		d[0] = y.Eq(n(0)).Select(n(0), g.Mul(y).Mul(x.Pow(y.Sub(n(1)))))
+		d[0] = powerBy(g, x, y)
 		d[1] = n(0).Lt(x).Select(g.Mul(e).Mul(n(0).Lt(x).Select(x, n(1)).Log()), n(0))
 	case Atan2: // of x by y
 		r := square(x).Add(square(y))
 		d[0], d[1] = g.Mul(y).Div(r), g.Mul(x).Div(r).Neg()
 	case CopySign:
 		same := Apply(CopySign, n(1), x).Eq(Apply(CopySign, n(1), y))
-		d[0] = same.Select(g, g.Neg())
+		d[0] = x.Eq(n(0)).Select(n(0), same.Select(g, g.Neg()))
 	case Select:
 		d[1], d[2] = x.Select(g, n(0)), x.Select(n(0), g)
 	case FMA:
@@ -200,16 +222,50 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0] = g.Cast(x.typ)
 	case Sum:
 		d[0] = g
-	case Product: // of the other elements, also where some are zero
-		zero := x.Eq(n(0))
-		zeros, others := zero.Select(n(1), n(0)).Sum(), zero.Select(n(1), x).Product()
-		alone := zeros.Eq(n(1)).Select(g.Mul(others), n(0))
-		d[0] = zero.Select(alone, zeros.Eq(n(0)).Select(g.Mul(e).Div(zero.Select(n(1), x)), n(0)))
+	case Product:
+		if e.rule == nonzero {
+			d[0] = g.Mul(e).Div(x)
+		} else {
+			d[0] = g.Mul(others(x))
+		}
 	case Smallest, Largest:
 		same := x.Eq(e)
 		d[0] = same.Select(g.Div(same.Select(n(1), n(0)).Sum()), n(0))
 	}
 	return d
+}
+
+// powerBy returns the part of the gradient g of x^y that goes to x. A constant y is counted down, so that whole
+// powers end in a constant: with x^0 and x^-1 higher derivatives at 0 would be products of 0 and ∞.
+func powerBy(g, x, y *Expr) *Expr {
+	if y.op != opConst {
+		both := Apply(And, x.Eq(x.Number(0)), y.Eq(y.Number(0))) // where the derivative is 0
+		return g.Mul(y).Mul(x.Pow(both.Select(y, y.Sub(y.Number(1)))))
+	}
+	switch k := constant(&node{typ: y.typ, bits: y.bits}).Float; k {
+	case 0:
+		return nil
+	case 1:
+		return g
+	case 2:
+		return g.Mul(y).Mul(x)
+	default:
+		return g.Mul(y).Mul(x.Pow(x.Number(k - 1)))
+	}
+}
+
+// others returns for each element of a row the product of all others, so that its first derivatives are right where
+// elements are 0, too: that of the others that are not 0, times what stands for that of the others that are. Of one
+// it is their sum, whose value is 0 and whose derivative is 1; of more, the first derivatives are 0.
+func others(x *Expr) *Expr {
+	n := func(v float64) *Expr { return x.Number(v) }
+	zero := x.Eq(n(0))
+	some, none := zero.Select(n(1), x), zero.Select(x, n(0))
+	product, zeros, sum := some.Product().by(nonzero), zero.Select(n(1), n(0)).Sum(), none.Sum()
+	choose := func(if0, if1, if2 *Expr) *Expr { // by the number of zeros
+		return zeros.Eq(n(0)).Select(if0, zeros.Eq(n(1)).Select(if1, zeros.Eq(n(2)).Select(if2, n(0))))
+	}
+	return product.Mul(zero.Select(choose(n(0), n(1), sum.Sub(none)), choose(n(1), sum, n(0)).Div(some)))
 }
 
 // Work is the amount of work of a launch.

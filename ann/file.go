@@ -435,7 +435,8 @@ func Save(ix Index, path string) error {
 // ReadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
 func ReadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
 
-// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], and that of ctx, which ends it.
+// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], that of ctx, which ends it, and for a graph
+// [runtime.ErrCorrupt] if links lead to less than all of its vectors.
 func Verify(ctx context.Context, path string) (Info, error) { return describe(ctx, path, true) }
 
 func describe(ctx context.Context, path string, whole bool) (Info, error) {
@@ -448,7 +449,11 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	switch {
 	case err != nil:
 	case whole:
-		err = im.whole(ctx)
+		if err = im.whole(ctx); err == nil && im.graph != nil {
+			if n := im.graph.lost(); n > 0 {
+				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, im.Rows-im.graph.count())
+			}
+		}
 	default:
 		err = im.check()
 	}

@@ -21,7 +21,7 @@ import (
 //
 // Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
 // wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
-// call when the removed vectors are more than the others. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
+// call when the removed vectors are more than the others. Vectors that are there more than once are found as if each were there once, and take no more time. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
 // links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
 	e        *engine
@@ -454,7 +454,8 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	return h.add(ctx, []int64{id}, vector)
 }
 
-// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones. Until it is done searches use the old graph.
+// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if there are some, or if the index is of a file that has
+// vectors to which no search comes, as [Verify] tells. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -465,11 +466,11 @@ func (h *HNSW) Compact(ctx context.Context) error {
 }
 
 func (h *HNSW) compact(ctx context.Context) error {
-	if h.gone == 0 {
-		return nil
-	}
 	if err := h.sound(); err != nil { // damaged vectors would be those of a new graph
 		return err
+	}
+	if h.gone == 0 && h.lost() == 0 {
+		return nil
 	}
 	o := h.o
 	o.InitialCapacity = h.nodes.len()

@@ -154,10 +154,12 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	if h.o.EfSearch == 0 {
 		ef = max(k, usualEf)
 	}
-	s.best = s.best[:0]
-	if atomic.LoadUint32(&h.links(begin, 0)[0]) > 0 { // it is not alone, nor a stray
-		at := h.descend(s, point, s.one(point, begin), top, 0)
-		h.explore(s, point, at, 0, ef, h.nodes.len() < len(h.ids), admits)
+	s.best, s.copied = s.best[:0], false
+	if links := h.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || h.copies != nil && atomic.LoadUint32(&h.copies[begin]) > 0 { // it is not alone, nor a stray
+		f := found{all: a == nil && h.nodes.len() == len(h.ids), seen: h.nodes.len() < len(h.ids), admits: admits}
+		h.descend(s, point, s.one(point, begin), top, 0)
+		h.explore(s, point, 0, ef, f)
+		h.withCopies(s, ef, f)
 	}
 	if len(s.best) < k {
 		if a == nil {

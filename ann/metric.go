@@ -5,6 +5,7 @@ package ann
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -179,6 +180,29 @@ func (m Metric) distance(a, b []float32) float64 {
 		return math.Acos(similarity)
 	}
 	return 1 - similarity
+}
+
+// same reports whether two vectors, whose distance is that of a vector from itself, are at the same distance from every other one, but for rounding: that they are
+// equal, or for cosine in the same direction.
+func (m Metric) same(a, b []float32) bool {
+	switch {
+	case m.kind == jaccard:
+		return true
+	case m.onNearest() != "cosine":
+		return slices.Equal(a, b)
+	}
+	u, v := norm(a), norm(b)
+	for i, x := range a {
+		if math.Abs(float64(x)/u-float64(b[i])/v) > 1e-7 {
+			return false
+		}
+	}
+	return u > 0 && v > 0 || u == v
+}
+
+// norm returns the length of a vector of floats, whose squares are in the range of float64.
+func norm(a []float32) float64 {
+	return math.Sqrt(fold(a, a, func(x, y float64) float64 { return x * y }))
 }
 
 // apart is the difference above which two components count for hamming.

@@ -457,13 +457,8 @@ func (h *HNSW) insert(s *searcher, node uint32) {
 		return
 	}
 	if !ok || s.stray(begin) {
-		h.entering.Lock()
-		begin, top, ok = h.begin()
-		first := !ok || !stray && s.stray(begin) // a stray is where searches begin only while there is no other node
-		if first {
-			h.entry.Store(uint64(level+1)<<32 | uint64(node))
-		}
-		h.entering.Unlock()
+		first := h.enter(s, node, level, stray)
+		begin, top, _ = h.begin()
 		if first || stray {
 			return
 		}
@@ -505,6 +500,18 @@ func (h *HNSW) insert(s *searcher, node uint32) {
 		}
 		h.entering.Unlock()
 	}
+}
+
+// enter makes a node the one where searches begin, if there is none or only a stray, and reports whether it did.
+func (h *HNSW) enter(s *searcher, node uint32, level int, stray bool) bool {
+	h.entering.Lock()
+	defer h.entering.Unlock()
+	begin, _, ok := h.begin()
+	if ok && (stray || !s.stray(begin)) { // a stray is where searches begin only while there is no other node
+		return false
+	}
+	h.entry.Store(uint64(level+1)<<32 | uint64(node))
+	return true
 }
 
 // connect links a node with others in both directions. In the first layer the nearest node that has room for another child becomes its parent.

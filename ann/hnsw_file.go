@@ -20,7 +20,7 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	defer h.writing.Unlock()
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if err := h.check(); err != nil {
+	if err := h.check(context.Background()); err != nil {
 		return 0, err
 	}
 	if h.mapped {
@@ -183,7 +183,7 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 		return err
 	})
 	if !inPlace { // then nothing has to keep the file
-		if err = h.check(); err == nil {
+		if err = h.check(ctx); err == nil {
 			err = h.own()
 		}
 		if err != nil {

@@ -36,6 +36,9 @@ type engine struct {
 }
 
 func newEngine(dev *runtime.Device, dim int, m Metric, p Precision) (*engine, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
 	probe, err := dev.Alloc(runtime.F32, 1)
 	if err != nil {
 		return nil, err

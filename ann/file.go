@@ -287,6 +287,9 @@ func (m *image) whole(ctx context.Context) error {
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
 // of kind gpu the active device.
 func Open(ctx context.Context, path string, o Options) (Index, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	m, err := file.Map(path)
 	if err != nil {
 		return nil, err
@@ -306,6 +309,9 @@ func Open(ctx context.Context, path string, o Options) (Index, error) {
 
 // Load reads an index from a reader to its end, as [Open] does from a file, and also checks the vectors.
 func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
@@ -376,7 +382,7 @@ func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, 
 		f.late, f.kept = sync.OnceValue(m.check), m.sums("ids", "order", "vectors")
 	}
 	if err == nil && !inPlace { // then nothing has to keep the file
-		if err = f.check(); err == nil {
+		if err = f.check(ctx); err == nil {
 			f.own()
 		}
 	}
@@ -435,10 +441,14 @@ func Save(ix Index, path string) error {
 // ReadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
 func ReadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
 
-// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], and that of ctx, which ends it.
+// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], that of ctx, which ends it, and for a graph
+// [runtime.ErrCorrupt] if links lead to less than all of its vectors.
 func Verify(ctx context.Context, path string) (Info, error) { return describe(ctx, path, true) }
 
 func describe(ctx context.Context, path string, whole bool) (Info, error) {
+	if err := checkContext(ctx); err != nil {
+		return Info{}, err
+	}
 	m, err := file.Map(path)
 	if err != nil {
 		return Info{}, err
@@ -448,7 +458,11 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	switch {
 	case err != nil:
 	case whole:
-		err = im.whole(ctx)
+		if err = im.whole(ctx); err == nil && im.graph != nil {
+			if n := im.graph.lost(); n > 0 {
+				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, im.Rows-im.graph.count())
+			}
+		}
 	default:
 		err = im.check()
 	}
@@ -496,6 +510,9 @@ func SaveFile(ix Index, dir, name string) (err error) {
 
 // LoadFile reads what [SaveFile] wrote, with the same rules for names and the errors of [Load].
 func LoadFile(ctx context.Context, dir, name string, o Options) (Index, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	root, name, err := rootOf(dir, name)
 	if err != nil {
 		return nil, err

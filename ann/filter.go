@@ -82,9 +82,15 @@ func Mask(mask []bool) *Filter {
 	}}
 }
 
-// Predicate admits the ids for which f returns true. f is called once for each id, and must not use the index.
+// Predicate admits the ids for which f returns true. f is called once for each id, and must not use the index. If it is nil, a search is
+// [runtime.ErrInvalidArgument], and if it panics a [*PanicError].
 func Predicate(f func(id int64) bool) *Filter {
-	return &Filter{set: func(s *rows, to bitset) error {
+	return &Filter{set: func(s *rows, to bitset) (err error) {
+		if f == nil {
+			return fmt.Errorf("ann: a predicate without a function: %w", runtime.ErrInvalidArgument)
+		}
+		defer catch(&err)
+		defer guarded("a predicate")
 		for i, id := range s.ids {
 			if s.live.has(i) {
 				to.put(i, f(id))
@@ -143,6 +149,9 @@ func (f *Filter) bits(s *rows, to bitset) error {
 	if f == nil {
 		to.setRange(0, len(s.ids))
 		return nil
+	}
+	if f.set == nil {
+		return fmt.Errorf("ann: the zero Filter admits nothing that is known: %w", runtime.ErrInvalidArgument)
 	}
 	return f.set(s, to)
 }

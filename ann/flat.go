@@ -86,7 +86,10 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 	return f, nil
 }
 
-func (f *Flat) check() error {
+func (f *Flat) check(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if f.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
@@ -97,8 +100,8 @@ func (f *Flat) check() error {
 }
 
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked mu.
-func (f *Flat) change() error {
-	if err := f.check(); err != nil {
+func (f *Flat) change(ctx context.Context) error {
+	if err := f.check(ctx); err != nil {
 		return err
 	}
 	if f.kept != nil {
@@ -172,7 +175,7 @@ func (f *Flat) row(id int64) (int, bool) {
 func (f *Flat) Get(ctx context.Context, id int64) ([]float32, error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.check(); err != nil {
+	if err := f.check(ctx); err != nil {
 		return nil, err
 	}
 	i, ok := f.row(id)
@@ -207,7 +210,7 @@ func unknown(id int64) error {
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.change(); err != nil {
+	if err := f.change(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(len(ids), len(vectors), f.e.dim); err != nil || len(ids) == 0 {
@@ -396,7 +399,7 @@ func (f *Flat) grown(n int) {
 func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.change(); err != nil {
+	if err := f.change(ctx); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -451,7 +454,7 @@ func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.change(); err != nil {
+	if err := f.change(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(1, len(vector), f.e.dim); err != nil {
@@ -481,7 +484,7 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 func (f *Flat) Compact(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.change(); err != nil {
+	if err := f.change(ctx); err != nil {
 		return err
 	}
 	if err := f.settle(ctx); err != nil {

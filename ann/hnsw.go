@@ -21,7 +21,7 @@ import (
 //
 // Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
 // wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
-// call when the removed vectors are more than the others. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
+// call when the removed vectors are more than the others. Vectors that are there more than once are found as if each were there once, and take no more time. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
 // links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
 	e        *engine
@@ -123,7 +123,10 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	return &HNSW{e: e, o: o, kind: "hnsw", all: And(), graph: newGraph(o)}, nil
 }
 
-func (h *HNSW) check() error {
+func (h *HNSW) check(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if h.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
@@ -176,7 +179,7 @@ func (h *HNSW) SetEfSearch(ef int) error {
 	}
 	h.writing.Lock() // before mu: a writer that waits there for an Add would hold up searches
 	defer h.writing.Unlock()
-	if err := h.check(); err != nil {
+	if err := h.check(context.Background()); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -193,10 +196,10 @@ func (h *HNSW) Len() int {
 }
 
 // Get returns a vector. An id that the index does not have is [runtime.ErrInvalidArgument].
-func (h *HNSW) Get(_ context.Context, id int64) ([]float32, error) {
+func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if err := h.check(); err != nil {
+	if err := h.check(ctx); err != nil {
 		return nil, err
 	}
 	node, ok := h.nodes.row(id)
@@ -216,7 +219,7 @@ func (h *HNSW) row(node uint32) []byte {
 func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if err := h.check(); err != nil {
+	if err := h.check(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(len(ids), len(vectors), h.e.dim); err != nil || len(ids) == 0 {
@@ -381,28 +384,21 @@ func (h *HNSW) link(ctx context.Context, first, n int) error {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	var next atomic.Int64
-	var wait sync.WaitGroup
-	errs := make([]error, min(h.threads(), n))
-	for t := range errs {
-		wait.Go(func() {
-			s, err := h.searches.take(h)
-			if err != nil {
-				errs[t] = err
-				return
+	return sideBySide(min(h.threads(), n), func(int) error {
+		s, err := h.searches.take(h)
+		if err != nil {
+			return err
+		}
+		defer h.searches.give(s)
+		for ctx.Err() == nil {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return nil
 			}
-			defer h.searches.give(s)
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return
-				}
-				h.insert(s, uint32(first+i))
-			}
-			errs[t] = ctx.Err()
-		})
-	}
-	wait.Wait()
-	return cmp.Or(errs...) // of a context that is done, each thread has the same
+			h.insert(s, uint32(first+i))
+		}
+		return ctx.Err()
+	})
 }
 
 // threads returns the number of threads that add or search for many vectors.
@@ -412,7 +408,10 @@ func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, goruntime.GOMAXPROCS(0
 func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if err := errors.Join(h.check(), ctx.Err()); err != nil {
+	if err := h.check(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	seen := make(map[int64]bool, len(ids))
@@ -442,7 +441,7 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if err := h.check(); err != nil {
+	if err := h.check(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(1, len(vector), h.e.dim); err != nil {
@@ -454,22 +453,23 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	return h.add(ctx, []int64{id}, vector)
 }
 
-// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones. Until it is done searches use the old graph.
+// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if there are some, or if the index is of a file that has
+// vectors to which no search comes, as [Verify] tells. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	if err := h.check(); err != nil {
+	if err := h.check(ctx); err != nil {
 		return err
 	}
 	return h.compact(ctx)
 }
 
 func (h *HNSW) compact(ctx context.Context) error {
-	if h.gone == 0 {
-		return nil
-	}
 	if err := h.sound(); err != nil { // damaged vectors would be those of a new graph
 		return err
+	}
+	if h.gone == 0 && h.lost() == 0 {
+		return nil
 	}
 	o := h.o
 	o.InitialCapacity = h.nodes.len()

@@ -20,7 +20,7 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	defer h.writing.Unlock()
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	if err := h.check(); err != nil {
+	if err := h.check(context.Background()); err != nil {
 		return 0, err
 	}
 	if h.mapped {
@@ -38,6 +38,9 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 // sections returns what a file has besides the configuration, what says which vectors are hidden, and what follows from that.
 func (h *HNSW) sections() []section {
 	list := []section{{name: "ids", data: bytesOf(h.ids)}, {name: "level", data: h.level}, {name: "first", data: bytesOf(h.first)}, {name: "upper", data: bytesOf(h.upper)}}
+	if slices.ContainsFunc(h.copies, func(x uint32) bool { return x != 0 }) {
+		list = append(list, section{name: "copies", data: bytesOf(h.copies)})
+	}
 	if h.o.Codes {
 		list = append(list, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
 	}
@@ -64,6 +67,12 @@ func (m *image) readGraph() error {
 		return corruptFile("codes of %d vectors of %d components are %d bytes", n, m.Dim, len(codes))
 	}
 	g.level, g.first, g.upper, g.mapped = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"]), true
+	if copies, ok := m.parts["copies"]; ok {
+		if len(copies) != 4*n {
+			return corruptFile("the copies of %d vectors are %d bytes", n, len(copies))
+		}
+		g.copies = elements[uint32](copies)
+	}
 	m.graph, m.codes = &g, codes
 	if ok {
 		m.byID = elements[uint32](there)
@@ -88,7 +97,8 @@ func (m *image) checkGraph() error {
 	if len(g.upper) != at*(g.m+1) {
 		return corruptFile("the links of the upper layers are %d bytes", 4*len(g.upper))
 	}
-	if err := g.checkLinks(1, topLevel); err != nil {
+	g.copies = slices.Clone(g.copies) // which searches follow without looking for an end that is not there
+	if err := errors.Join(g.checkLinks(1, topLevel), g.checkCopies()); err != nil {
 		return err
 	}
 	for i := n; i < 64*len(g.hides); i++ {
@@ -173,7 +183,7 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 		return err
 	})
 	if !inPlace { // then nothing has to keep the file
-		if err = h.check(); err == nil {
+		if err = h.check(ctx); err == nil {
 			err = h.own()
 		}
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
@@ -41,23 +40,19 @@ func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	dim := h.e.dim
 	lists := make([][]Result, len(queries)/dim)
 	var next atomic.Int64
-	var wait sync.WaitGroup
-	errs := make([]error, min(h.threads(), len(lists)))
-	for t := range errs {
-		wait.Go(func() {
-			for errs[t] == nil {
-				q := int(next.Add(1)) - 1
-				if q >= len(lists) {
-					return
-				}
-				if errs[t] = ctx.Err(); errs[t] == nil {
-					lists[q], errs[t] = h.search(ctx, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a)
-				}
+	err = sideBySide(min(h.threads(), len(lists)), func(int) (err error) {
+		for ctx.Err() == nil {
+			q := int(next.Add(1)) - 1
+			if q >= len(lists) {
+				return nil
 			}
-		})
-	}
-	wait.Wait()
-	if err := cmp.Or(errs...); err != nil {
+			if lists[q], err = h.search(ctx, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+	if err != nil {
 		return nil, err
 	}
 	return lists, nil
@@ -82,7 +77,7 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 
 // begins checks the arguments of a search. It returns what the filter admits and how many results there are.
 func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
-	err = h.check()
+	err = h.check(ctx)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -132,7 +127,9 @@ func (h *HNSW) seen() *rows {
 	return s
 }
 
-func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int, a *admitted) ([]Result, error) {
+func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int, a *admitted) (all []Result, err error) {
+	all = dst // if a metric of the program panics
+	defer catch(&err)
 	begin, top, ok := h.begin()
 	if k == 0 || !ok {
 		return dst, nil
@@ -154,10 +151,12 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	if h.o.EfSearch == 0 {
 		ef = max(k, usualEf)
 	}
-	s.best = s.best[:0]
-	if atomic.LoadUint32(&h.links(begin, 0)[0]) > 0 { // it is not alone, nor a stray
-		at := h.descend(s, point, s.one(point, begin), top, 0)
-		h.explore(s, point, at, 0, ef, h.nodes.len() < len(h.ids), admits)
+	s.best, s.copied = s.best[:0], false
+	if links := h.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || h.copies != nil && atomic.LoadUint32(&h.copies[begin]) > 0 { // it is not alone, nor a stray
+		f := found{all: a == nil && h.nodes.len() == len(h.ids), seen: h.nodes.len() < len(h.ids), admits: admits}
+		h.descend(s, point, s.one(point, begin), top, 0)
+		h.explore(s, point, 0, ef, f)
+		h.withCopies(s, ef, f)
 	}
 	if len(s.best) < k {
 		if a == nil {
@@ -205,7 +204,9 @@ func (h *HNSW) results(dst []Result, query []float32, best []candidate) []Result
 }
 
 // exact compares the query with every vector that is admitted.
-func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, a *admitted) ([]Result, error) {
+func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, a *admitted) (found []Result, err error) {
+	found = dst
+	defer catch(&err)
 	if h.e.ranker == nil {
 		all := make([]Result, len(a.list))
 		for i, node := range a.list {

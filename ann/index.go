@@ -112,6 +112,9 @@ const mostDim = 4096
 // hnsw, or several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
 // Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	kind = strings.ToLower(strings.TrimSpace(kind))
 	switch kind {
 	case "gpu", "flat", "ivf", "pq":

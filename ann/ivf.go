@@ -136,7 +136,10 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	return x, nil
 }
 
-func (x *IVF) check() error {
+func (x *IVF) check(ctx context.Context) error {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	if x.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
@@ -147,8 +150,8 @@ func (x *IVF) check() error {
 }
 
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked writing.
-func (x *IVF) change() error {
-	if err := x.check(); err != nil {
+func (x *IVF) change(ctx context.Context) error {
+	if err := x.check(ctx); err != nil {
 		return err
 	}
 	if x.kept != nil {
@@ -237,14 +240,14 @@ func (x *IVF) set(option *int, n int) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	*option = n
-	return x.check()
+	return x.check(context.Background())
 }
 
 // Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	if err := x.check(); err != nil {
+	if err := x.check(ctx); err != nil {
 		return nil, err
 	}
 	row, ok := x.nodes.row(id)
@@ -265,7 +268,7 @@ func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
 func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.change(); err != nil {
+	if err := x.change(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(len(ids), len(vectors), x.e.dim); err != nil || len(ids) == 0 {
@@ -467,7 +470,10 @@ func (x *IVF) rowsOf(ids []int64) ([]uint32, error) {
 func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := errors.Join(x.change(), ctx.Err()); err != nil {
+	if err := x.change(ctx); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	rows, err := x.rowsOf(ids)
@@ -495,7 +501,7 @@ func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.change(); err != nil {
+	if err := x.change(ctx); err != nil {
 		return err
 	}
 	if err := checkRows(1, len(vector), x.e.dim); err != nil {
@@ -545,7 +551,7 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 func (x *IVF) Compact(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.change(); err != nil {
+	if err := x.change(ctx); err != nil {
 		return err
 	}
 	return x.compact(ctx)
@@ -585,7 +591,7 @@ func (x *IVF) compact(ctx context.Context) error {
 func (x *IVF) Train(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.change(); err != nil {
+	if err := x.change(ctx); err != nil {
 		return err
 	}
 	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(x.nodes.len())), nil)

@@ -17,7 +17,7 @@ import (
 func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.check(context.Background()); err != nil {
 		return 0, err
 	}
 	if err := x.compact(context.Background()); err != nil {
@@ -143,7 +143,7 @@ func (m *image) ivf(ctx context.Context, o Options, release func()) (ix Index, i
 		x.kept = m.sums("ids", "codes", "vectors")
 	}
 	if !inPlace { // then nothing has to keep the file
-		if err := x.check(); err != nil {
+		if err := x.check(ctx); err != nil {
 			return nil, false, errors.Join(err, x.Close())
 		}
 		x.own()

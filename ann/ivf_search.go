@@ -10,7 +10,6 @@ import (
 	"math"
 	goruntime "runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
@@ -55,7 +54,7 @@ func (x *IVF) withRoom(ctx context.Context, search func() error) error {
 func (x *IVF) makeRoom(ctx context.Context) error {
 	x.writing.Lock() // as a change may read the vectors
 	defer x.writing.Unlock()
-	if err := x.check(); err != nil {
+	if err := x.check(ctx); err != nil {
 		return err
 	}
 	x.own() // the file's checksums are for changes of what the index has, and not for where it has it
@@ -120,27 +119,23 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 		}
 		var next atomic.Int64
 		next.Store(int64(lo))
-		var wait sync.WaitGroup
-		errs := make([]error, threads)
-		for t := range errs {
-			wait.Go(func() {
-				w, err := x.store.enter(ctx)
-				if err != nil {
-					errs[t] = err
-					return
+		if err := sideBySide(threads, func(int) error {
+			w, err := x.store.enter(ctx)
+			if err != nil {
+				return err
+			}
+			defer x.store.leave(w)
+			for {
+				q := int(next.Add(1)) - 1
+				if q >= hi {
+					return nil
 				}
-				defer x.store.leave(w)
-				for errs[t] == nil {
-					q := int(next.Add(1)) - 1
-					if q >= hi {
-						return
-					}
-					lists[q], errs[t] = x.scan(ctx, w, all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim], probed[(q-lo)*probes:(q-lo+1)*probes], k, a, max(1, x.e.units/threads))
+				to, query := all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim]
+				if lists[q], err = x.scan(ctx, w, to, query, probed[(q-lo)*probes:(q-lo+1)*probes], k, a, max(1, x.e.units/threads)); err != nil {
+					return err
 				}
-			})
-		}
-		wait.Wait()
-		if err := cmp.Or(errs...); err != nil {
+			}
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -149,7 +144,7 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 
 // begin checks the arguments of a search. It returns what the filter admits and how many results there are.
 func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
-	err = x.check()
+	err = x.check(ctx)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -311,7 +306,9 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 }
 
 // byFunction searches by a function of the program.
-func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32, k int) ([]Result, error) {
+func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32, k int) (found []Result, err error) {
+	found = dst
+	defer catch(&err)
 	size, memory := x.store.size(1), x.store.memory()
 	code, asked, vector, all := make([]byte, size), make([]float32, x.e.dim), make([]float32, x.e.dim), make([]Result, len(rows))
 	x.e.code.encode(code, query)

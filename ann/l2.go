@@ -3,6 +3,7 @@ package ann
 // Distances of every query to every vector.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -19,6 +20,9 @@ import (
 // not those of the sizes (runtime.ErrDimension), a device that does not open (runtime.ErrNoDevice), memory (runtime.ErrBudget, runtime.ErrTooLarge,
 // runtime.ErrOutOfMemory).
 func L2Batch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int, p Precision) ([]float32, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	s, err := runtime.Default()
 	if err != nil {
 		return nil, err
@@ -49,7 +53,7 @@ func L2(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors 
 }
 
 func l2(ctx context.Context, s *runtime.Session, device string, queries, corpus []float32, dim, nQueries, nVectors int, p Precision) ([]float32, error) {
-	if err := p.check(); err != nil {
+	if err := cmp.Or(checkContext(ctx), p.check()); err != nil {
 		return nil, err
 	}
 	if err := checkProduct(len(queries), len(corpus), dim, nQueries, nVectors); err != nil {
@@ -104,7 +108,7 @@ type Corpus struct {
 // UploadCorpus brings vectors to a device, row after row, converted to a precision. A corpus without vectors or a dimension below 1
 // is [runtime.ErrInvalidArgument], a length that is no multiple of the dimension [runtime.ErrDimension].
 func UploadCorpus(ctx context.Context, dev *runtime.Device, corpus []float32, dim int, p Precision) (*Corpus, error) {
-	if err := p.check(); err != nil {
+	if err := cmp.Or(checkContext(ctx), p.check()); err != nil {
 		return nil, err
 	}
 	if len(corpus) == 0 || dim < 1 {
@@ -151,7 +155,7 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	f := c.flat
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.check(); err != nil {
+	if err := f.check(ctx); err != nil {
 		return nil, err
 	}
 	dim := f.e.dim

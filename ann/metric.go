@@ -5,6 +5,7 @@ package ann
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Metric is a measure of distance between two vectors; the smaller, the nearer. The zero Metric is [Euclidean]. [ParseMetric] returns one
-// by its name, [Minkowski] those with a parameter, [Register] adds one.
+// Metric is a measure of distance between two vectors; the smaller, the nearer. The zero Metric is none, which is [runtime.ErrInvalidArgument] wherever one
+// is needed. [ParseMetric] returns one by its name, [Minkowski] those with a parameter, [Register] adds one.
 type Metric struct {
 	kind kind
 	p    float64                      // of minkowski
@@ -24,7 +25,8 @@ type Metric struct {
 type kind uint8
 
 const (
-	euclidean kind = iota
+	none kind = iota
+	euclidean
 	l2sq
 	cosine
 	manhattan
@@ -38,7 +40,7 @@ const (
 )
 
 // kindNames are the names of the kinds, but for custom.
-var kindNames = [...]string{"euclidean", "l2sq", "cosine", "manhattan", "chebyshev", "minkowski", "hamming", "jaccard", "angular", "canberra"}
+var kindNames = [...]string{"no metric", "euclidean", "l2sq", "cosine", "manhattan", "chebyshev", "minkowski", "hamming", "jaccard", "angular", "canberra"}
 
 // The metrics without a parameter.
 var (
@@ -68,7 +70,8 @@ var registered = struct {
 }{m: map[string]func(a, b []float32) float64{}}
 
 // Register adds a metric of the program, which [ParseMetric] then knows as "custom:" and the name, in any case. f has to be symmetric and
-// may be called from any goroutine; the vectors that it gets are of equal length and must not be changed or kept. Only a
+// may be called from any goroutine; the vectors that it gets are of equal length and must not be changed or kept. If it panics, the call that compared vectors returns a
+// [*PanicError]. Only a
 // device whose memory the host sees can search by it: the CPU. A name that is empty or taken is [runtime.ErrInvalidArgument].
 func Register(name string, f func(a, b []float32) float64) error {
 	key := strings.ToLower(strings.TrimSpace(name))
@@ -105,12 +108,12 @@ func ParseMetric(name string) (Metric, error) {
 		return L2Squared, nil
 	}
 	for i, n := range kindNames {
-		if s == n && kind(i) != minkowski {
+		if s == n && kind(i) != minkowski && kind(i) != none {
 			return Metric{kind: kind(i)}, nil
 		}
 	}
 	return Metric{}, fmt.Errorf("ann: metric %q is none of %s, custom:NAME: %w", name,
-		strings.Replace(strings.Join(kindNames[:], ", "), "minkowski", "minkowski(p)", 1), runtime.ErrInvalidArgument)
+		strings.Replace(strings.Join(kindNames[1:], ", "), "minkowski", "minkowski(p)", 1), runtime.ErrInvalidArgument)
 }
 
 // String returns the name that [ParseMetric] reads.
@@ -126,8 +129,11 @@ func (m Metric) String() string {
 
 // Distance returns the distance of two vectors, computed in float64. Different lengths are [runtime.ErrDimension], vectors without
 // components [runtime.ErrInvalidArgument].
-func (m Metric) Distance(a, b []float32) (float64, error) {
+func (m Metric) Distance(a, b []float32) (d float64, err error) {
+	defer catch(&err)
 	switch {
+	case m.kind == none:
+		return 0, m.check()
 	case len(a) != len(b):
 		return 0, fmt.Errorf("ann: %v of %d and %d components: %w", m, len(a), len(b), runtime.ErrDimension)
 	case len(a) == 0:
@@ -136,9 +142,17 @@ func (m Metric) Distance(a, b []float32) (float64, error) {
 	return m.distance(a, b), nil
 }
 
+func (m Metric) check() error {
+	if m.kind == none {
+		return fmt.Errorf("ann: the metric is the zero Metric: %w", runtime.ErrInvalidArgument)
+	}
+	return nil
+}
+
 func (m Metric) distance(a, b []float32) float64 {
 	switch m.kind {
 	case custom:
+		defer guarded("metric " + m.name)
 		return m.f(a, b)
 	case euclidean:
 		return math.Sqrt(fold(a, b, square))
@@ -179,6 +193,29 @@ func (m Metric) distance(a, b []float32) float64 {
 		return math.Acos(similarity)
 	}
 	return 1 - similarity
+}
+
+// same reports whether two vectors, whose distance is that of a vector from itself, are at the same distance from every other one, but for rounding: that they are
+// equal, or for cosine in the same direction.
+func (m Metric) same(a, b []float32) bool {
+	switch {
+	case m.kind == jaccard:
+		return true
+	case m.onNearest() != "cosine":
+		return slices.Equal(a, b)
+	}
+	u, v := norm(a), norm(b)
+	for i, x := range a {
+		if math.Abs(float64(x)/u-float64(b[i])/v) > 1e-7 {
+			return false
+		}
+	}
+	return u > 0 && v > 0 || u == v
+}
+
+// norm returns the length of a vector of floats, whose squares are in the range of float64.
+func norm(a []float32) float64 {
+	return math.Sqrt(fold(a, a, func(x, y float64) float64 { return x * y }))
 }
 
 // apart is the difference above which two components count for hamming.

@@ -48,7 +48,7 @@ func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int,
 func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.check(); err != nil {
+	if err := f.check(ctx); err != nil {
 		return err
 	}
 	f.own() // the file's checksums are for changes of what the index has, and not for where it has it
@@ -182,22 +182,22 @@ func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought, i
 
 // begin checks the arguments of a search, and keeps the index from changing until the caller calls f.mu.RUnlock, unless it fails.
 func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s sought, err error) {
+	begun := false
 	for {
 		f.mu.RLock()
-		if err = f.check(); err == nil && !f.settled() {
-			f.mu.RUnlock()
-			f.mu.Lock()
-			if err = f.check(); err == nil {
-				err = f.settle(ctx)
-			}
-			f.mu.Unlock()
-			if err != nil {
-				return s, err
-			}
-			continue
+		if err = f.check(ctx); err != nil || f.settled() {
+			break
 		}
-		break
+		f.mu.RUnlock()
+		if err = f.settleNow(ctx); err != nil {
+			return s, err
+		}
 	}
+	defer func() { // also where a function of the program ends the goroutine
+		if !begun {
+			f.mu.RUnlock()
+		}
+	}()
 	switch {
 	case err != nil:
 	case k < 1:
@@ -216,10 +216,18 @@ func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s 
 		}
 		s.k = min(k, n)
 	}
-	if err != nil {
-		f.mu.RUnlock()
-	}
+	begun = err == nil
 	return s, err
+}
+
+// settleNow is settle for a search, which does not hold the lock.
+func (f *Flat) settleNow(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.check(ctx); err != nil {
+		return err
+	}
+	return f.settle(ctx)
 }
 
 func (f *Flat) rows() *rows {
@@ -229,28 +237,24 @@ func (f *Flat) rows() *rows {
 // scan searches by a function of the program, on the host.
 func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, so sought) ([]Result, error) {
 	dim, row, n := f.e.dim, f.e.dim*f.e.code.size(), so.count(len(f.ids))
-	all := make([]Result, n)
+	all, first := make([]Result, n), len(dst)
 	code := make([]byte, row)
 	for ; len(queries) > 0; queries = queries[dim:] {
 		query := make([]float32, dim) // as it is stored
 		f.e.code.encode(code, queries[:dim])
 		f.e.code.decode(query, code)
-		var wg sync.WaitGroup
 		threads := goruntime.GOMAXPROCS(0)
-		for t := range threads {
-			wg.Go(func() {
-				vector := make([]float32, dim)
-				for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {
-					r := so.row(i)
-					s, at := f.at(r)
-					f.e.code.decode(vector, s.memory()[at*row:][:row])
-					all[i] = Result{f.ids[r], f.e.metric.distance(query, vector)}
-				}
-			})
-		}
-		wg.Wait()
-		if err := ctx.Err(); err != nil {
-			return dst, err
+		if err := sideBySide(threads, func(t int) error {
+			vector := make([]float32, dim)
+			for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {
+				r := so.row(i)
+				s, at := f.at(r)
+				f.e.code.decode(vector, s.memory()[at*row:][:row])
+				all[i] = Result{f.ids[r], f.e.metric.distance(query, vector)}
+			}
+			return ctx.Err()
+		}); err != nil {
+			return dst[:first], err
 		}
 		slices.SortFunc(all, Result.compare)
 		dst = append(dst, all[:so.k]...)

@@ -24,7 +24,7 @@ import (
 
 const (
 	mark    = "\x89ann\r\n\x1a\n"
-	version = 1
+	version = 2  // 1 had no copies in graphs
 	block   = 64 // alignment of sections, and size of the head, the tail and an entry of the list
 )
 

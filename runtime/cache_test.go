@@ -300,6 +300,15 @@ func TestPrefetch(t *testing.T) {
 	require.NoError(t, d.Prefetch(t.Context(), nil, nil))
 	assert.EqualValues(t, 9, s.Cache().Stats().Compiles)
 	assert.Len(t, d.core.programs.keys, 9)
+	steps = nil
+	err := d.Prefetch(t.Context(), requests, func(done, _ int) {
+		if steps = append(steps, done); done < 3 {
+			panic("boom")
+		}
+	})
+	assert.ErrorIs(t, err, ErrInvalidArgument)
+	assert.ErrorContains(t, err, "progress panicked: boom")
+	assert.Len(t, steps, 9, "it goes on")
 }
 
 func TestPrefetchFails(t *testing.T) {

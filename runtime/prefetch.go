@@ -26,7 +26,7 @@ type ProgramRequest struct {
 // goes on after an error and returns all errors, in the order of the requests; ctx stops it.
 //
 // progress, if it is not nil, is called after each program, by one goroutine at a time but by
-// different ones, and must not call methods of the device.
+// different ones, and must not call methods of the device. Its panic is an error of the program, which is built all the same.
 func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
 	if err := checkContext(ctx, "prefetch"); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 			mu.Lock()
 			defer mu.Unlock()
 			if done++; progress != nil {
-				progress(done, len(requests))
+				errs[i] = errors.Join(errs[i], c.reported(progress, done, len(requests)))
 			}
 			return nil
 		})
@@ -62,6 +62,17 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 		errs[len(requests)] = c.error(fmt.Sprintf("prefetch, %d of %d programs done", done, len(requests)), ctx.Err())
 	}
 	return errors.Join(errs...)
+}
+
+// reported calls progress. Its panic is an error, as it would end the process on a goroutine that is not the caller's.
+func (c *core) reported(progress func(done, total int), done, total int) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = c.error("prefetch", fmt.Errorf("progress panicked: %v: %w", v, ErrInvalidArgument))
+		}
+	}()
+	progress(done, total)
+	return nil
 }
 
 func (lib *programs) prefetch(ctx context.Context, r ProgramRequest) error {

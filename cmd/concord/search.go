@@ -149,7 +149,8 @@ func (a *app) searchVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify INDEX",
 		Short: "Check the whole file of an index",
-		Long:  `Verify compares every part of a file with its checksum, and describes the index. The exit status is 1 if the file is damaged.`,
+		Long: `Verify compares every part of a file with its checksum, checks that the links of a graph lead to all of its vectors, and
+describes the index. The exit status is 1 if the file is damaged.`,
 		Example: `  concord search verify digits.ann
   concord search verify digits.ann --json`,
 		Args: cobra.ExactArgs(1),

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/runtime"
@@ -27,13 +28,24 @@ import (
 // searchServer answers requests about one index.
 type searchServer struct {
 	index   ann.Index
-	most    int           // neighbours of a query
-	body    int64         // bytes of a request
-	limit   time.Duration // of a search, with its wait for its turn
-	turns   chan struct{} // one for each search that runs
+	most    int                 // neighbours of a query
+	body    int64               // bytes of a request
+	limit   time.Duration       // of a search, with its wait for its turn
+	turns   chan struct{}       // one for each search that runs
+	held    *semaphore.Weighted // bytes of the bodies of all requests that are not answered yet
+	read    *semaphore.Weighted // bytes of bodies that are made numbers at a time
 	answers atomic.Int64
 	metrics *serverMetrics
 	ending  context.Context // done when bodies of requests are no longer waited for
+}
+
+// bodies is how many of the largest bodies there may be at a time. A number of a query takes up to four times the memory of its text.
+const bodies = 4
+
+// ready makes what depends on the options.
+func (s *searchServer) ready() {
+	s.turns = make(chan struct{}, goruntime.GOMAXPROCS(0))
+	s.held, s.read = semaphore.NewWeighted(bodies*s.body), semaphore.NewWeighted(s.body)
 }
 
 // searchRequest is the body of POST /search: one query or several, and what to find for each.
@@ -82,7 +94,7 @@ request has arrived are finished then. All bodies are JSON, but for those of /me
 	f := cmd.Flags()
 	f.StringVar(&address, "listen", "127.0.0.1:7411", "the address, of this machine; port 0 is a free one")
 	f.IntVar(&server.most, "most", 1000, "the largest k, and the largest number of queries of a request")
-	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes")
+	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes; all that are not answered yet may have four times that")
 	f.DurationVar(&server.limit, "limit", 10*time.Second, "the longest time for a request")
 	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
 	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf or pq (default cpu:0)")
@@ -102,10 +114,10 @@ request has arrived are finished then. All bodies are JSON, but for those of /me
 	return cmd
 }
 
-// loopback reports whether a host is a name or an address that only programs on this machine reach.
+// loopback reports whether a host is a name, in any case, or an address that only programs on this machine reach.
 func loopback(host string) bool {
 	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // onThisMachine refuses addresses that other machines can reach: the server does not authenticate its clients.
@@ -126,7 +138,7 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 	if err != nil {
 		return err
 	}
-	s.turns = make(chan struct{}, goruntime.GOMAXPROCS(0))
+	s.ready()
 	s.metrics = newServerMetrics(s.index, a.session.Fallbacks)
 	var stop context.CancelFunc
 	s.ending, stop = context.WithCancel(context.Background())
@@ -203,15 +215,21 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 	connection := http.NewResponseController(w)
 	_ = connection.SetReadDeadline(time.Now().Add(s.limit)) // what cannot set it ends by the server's own time
 	hurry := context.AfterFunc(s.ending, func() { _ = connection.SetReadDeadline(time.Now()) })
-	text, err := io.ReadAll(r.Body)
+	body := heldBody{Reader: r.Body, by: s.held}
+	defer func() { s.held.Release(body.bytes) }()
+	text, err := io.ReadAll(&body)
 	hurry()
 	if err == nil {
-		err = decodeRequest(text, &q)
+		err = s.decode(ctx, text, &q)
 	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", s.body))
+		return
+	case errors.Is(err, errBusy) || ctx.Err() != nil:
+		w.Header().Set("Connection", "close") // the rest of the body is not waited for
+		refuse(w, http.StatusServiceUnavailable, errBusy)
 		return
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		refuse(w, http.StatusServiceUnavailable, errors.New("the body did not arrive in time, or the server ends"))
@@ -262,6 +280,40 @@ func (s *searchServer) search(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// errBusy is that the bodies of other requests have all the memory that there is for them.
+var errBusy = errors.New("the bodies of other requests take all memory for that; try again")
+
+// heldBody counts what it reads.
+type heldBody struct {
+	io.Reader
+	by    *semaphore.Weighted
+	bytes int64
+}
+
+func (b *heldBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if !b.by.TryAcquire(int64(n)) { // waiting for what others hold, who wait too, could last
+		return 0, errBusy
+	}
+	b.bytes += int64(n)
+	return n, err
+}
+
+// decode reads a request, in its turn. What has more lists or numbers than a request can have is refused before memory is taken for them.
+func (s *searchServer) decode(ctx context.Context, text []byte, q *searchRequest) error {
+	if err := s.read.Acquire(ctx, int64(len(text))); err != nil {
+		return errBusy
+	}
+	defer s.read.Release(int64(len(text)))
+	if n := bytes.Count(text, []byte("[")); n > s.most+2 { // queries, each of these, and ids
+		return fmt.Errorf("%d lists are more than those of %d queries", n, s.most)
+	}
+	if n := bytes.Count(text, []byte(",")); n > s.most*s.index.Info().Dim+len("query, queries, k, ids") {
+		return fmt.Errorf("%d commas are more than those of %d queries", n, s.most)
+	}
+	return decodeRequest(text, q)
+}
+
 // decodeRequest reads a request.
 func decodeRequest(text []byte, q *searchRequest) error {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -269,7 +321,7 @@ func decodeRequest(text []byte, q *searchRequest) error {
 	if err := d.Decode(q); err != nil {
 		return err
 	}
-	if d.More() {
+	if d.Decode(new(json.RawMessage)) != io.EOF {
 		return errors.New("more than one document")
 	}
 	// Package json takes a null for what was there before, and so for 0, though clients write it for NaN. No name of a request has these letters.
@@ -286,7 +338,7 @@ func malformed(err error) error {
 		if strings.HasPrefix(bad.Value, "array") || strings.HasPrefix(bad.Value, "object") {
 			article = "an"
 		}
-		return fmt.Errorf("%s %s does not belong at byte %d, in %q", article, bad.Value, bad.Offset, bad.Field)
+		return fmt.Errorf("%s %.40s does not belong at byte %d, in %.40q", article, bad.Value, bad.Offset, bad.Field)
 	}
 	switch {
 	case errors.Is(err, io.EOF):
@@ -294,7 +346,7 @@ func malformed(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("the body ends within the document")
 	}
-	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	return fmt.Errorf("%.200s", strings.TrimPrefix(err.Error(), "json: "))
 }
 
 // queries returns the queries of a request, one after the other.

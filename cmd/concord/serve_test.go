@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,7 +31,10 @@ func numberedServer(t testing.TB) *searchServer {
 	for i := range 10 {
 		require.NoError(t, ix.Add(t.Context(), []int64{int64(i)}, []float32{float32(i), 0}))
 	}
-	return &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, turns: make(chan struct{}, 2), metrics: newServerMetrics(ix, func() int64 { return 3 }), ending: context.Background()}
+	s := &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, metrics: newServerMetrics(ix, func() int64 { return 3 }), ending: context.Background()}
+	s.ready()
+	s.turns = make(chan struct{}, 2)
+	return s
 }
 
 func post(s *searchServer, body string) *httptest.ResponseRecorder {
@@ -62,6 +67,7 @@ func TestServeAnswers(t *testing.T) {
 		``: 400, `{`: 400, `[]`: 400, `{"query": [1, 2]} {}`: 400, `{"question": [1, 2]}`: 400, `{"query": [1]}`: 400, `{"query": []}`: 400,
 		`{"query": [1, 2], "queries": [[1, 2]]}`: 400, `{"queries": []}`: 400, `{"query": [1, 2], "k": 0}`: 400, `{"query": [1, 2], "k": 6}`: 400,
 		`{"query": [1, 1e99]}`: 400, `{"queries": [[1,2],[1,2],[1,2],[1,2],[1,2],[1,2]]}`: 400, `{"query": [1, 2], "ids": [1]}`: 400,
+		`{"query": [1, 2]}}`: 400, `{"query": [1, 2]} }`: 400, `{"query": [1, 2]}]`: 400, `{"query": [1, 2]}x`: 400, `{"query": [1, 2]},`: 400, `{"query": [1, 2]}"`: 400,
 		`{"query": [null, 2]}`: 400, `{"query": [1, 2], "k": null}`: 400, `{"query": [1, 2], "ids": [null, 3]}`: 400,
 		`{"query": [` + strings.Repeat("1,", 1000) + `1]}`: 413,
 	} {
@@ -74,7 +80,7 @@ func TestServeAnswers(t *testing.T) {
 		method, url, kind string
 		want              int
 	}{
-		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://[::1]/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
+		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://[::1]/info", "", 200}, {"GET", "http://LOCALHOST:7411/info", "", 200}, {"GET", "http://LocalHost/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
 		{"GET", "http://example.com/health", "", 403}, {"POST", "http://127.0.0.1/search", "text/plain", 415},
 	} {
 		r := httptest.NewRequest(c.method, c.url, strings.NewReader(`{"query": [1, 2]}`))
@@ -87,6 +93,69 @@ func TestServeAnswers(t *testing.T) {
 	s.turns <- struct{}{}
 	s.turns <- struct{}{}
 	assert.Equal(t, http.StatusServiceUnavailable, post(s, `{"query": [1, 2]}`).Code)
+}
+
+// TestServeMemory sends bodies whose lists and numbers would take many times their memory: they are refused before that.
+func TestServeMemory(t *testing.T) {
+	s := numberedServer(t)
+	s.body = 4 << 20
+	s.ready()
+	for what, body := range map[string]string{
+		"empty queries": `{"queries": [` + strings.Repeat("[],", 1<<20) + `[]]}`,
+		"nested":        `{"queries": ` + strings.Repeat("[", 2<<20),
+		"numbers":       `{"query": [` + strings.Repeat("1,", 2<<20-20) + `1]}`,
+		"a long number": `{"k": ` + strings.Repeat("1", 4<<20-20) + `}`,
+		"a long name":   `{"` + strings.Repeat("x", 4<<20-20) + `": 1}`,
+		"again":         strings.Repeat(`{"query": [1, 2]}`, 200_000),
+	} {
+		var before, after goruntime.MemStats
+		goruntime.ReadMemStats(&before)
+		w := post(s, body)
+		goruntime.ReadMemStats(&after)
+		assert.Equal(t, http.StatusBadRequest, w.Code, what)
+		assert.Less(t, w.Body.Len(), 300, what)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(16*s.body), what)
+	}
+	assert.Equal(t, http.StatusOK, post(s, `{"query": [1, 2]}`).Code, "memory is given back")
+}
+
+// TestServeHeldBodies has more bodies arrive at a time than there is memory for: one more is refused, and when they have ended there is room again.
+func TestServeHeldBodies(t *testing.T) {
+	s := numberedServer(t)
+	var writers []*io.PipeWriter
+	var wait sync.WaitGroup
+	send := func(n int) chan int {
+		from, to := io.Pipe()
+		code := make(chan int, 1)
+		wait.Go(func() {
+			r := httptest.NewRequest("POST", "http://127.0.0.1:7411/search", from)
+			r.Header.Set("Content-Type", "application/json")
+			r.ContentLength = -1
+			w := httptest.NewRecorder()
+			s.handler().ServeHTTP(w, r)
+			from.Close()
+			code <- w.Code
+		})
+		_, err := to.Write([]byte(strings.Repeat(" ", n)))
+		assert.NoError(t, err)
+		writers = append(writers, to)
+		return code
+	}
+	for range bodies {
+		send(900)
+	}
+	for s.held.TryAcquire(100*bodies + 1) { // until all of it was counted
+		s.held.Release(100*bodies + 1)
+		goruntime.Gosched()
+	}
+	full := send(101 * bodies)
+	assert.Equal(t, http.StatusServiceUnavailable, <-full)
+	assert.Equal(t, http.StatusOK, post(s, `{"query": [1, 2]}`).Code, "which has room")
+	for _, w := range writers {
+		w.Close()
+	}
+	wait.Wait()
+	assert.True(t, s.held.TryAcquire(bodies*s.body), "all is given back")
 }
 
 // get returns the answer to a request without a body.

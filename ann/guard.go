@@ -1,0 +1,78 @@
+package ann
+
+// Functions of the program, which may panic, and what runs on several goroutines.
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// PanicError is the error of a call during which a function of the program, a [Predicate] or a registered metric, panicked or ended its goroutine. The index is as it was
+// before the call, and may be used further. It unwraps to Value if that is an error.
+type PanicError struct {
+	Function string // "a predicate", or the name of a metric
+	Value    any    // of the panic
+}
+
+// Error implements error.
+func (e *PanicError) Error() string { return fmt.Sprintf("ann: %s panicked: %v", e.Function, e.Value) }
+
+// Unwrap returns Value if it is an error, or nil.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// guarded is deferred around a function of the program. Its panics go on as those of a [*PanicError], so that catch does not hide any other.
+func guarded(function string) {
+	if v := recover(); v != nil {
+		panic(&PanicError{function, v})
+	}
+}
+
+// catch is deferred where the panic of a function of the program becomes an error.
+func catch(err *error) {
+	switch v := recover().(type) {
+	case nil:
+	case *PanicError:
+		*err = v
+	default:
+		panic(v)
+	}
+}
+
+// sideBySide runs f, on so many goroutines, or if that is one on the caller's. It returns the first error in the order of their numbers.
+func sideBySide(n int, f func(t int) error) error {
+	errs := make([]error, n)
+	run := func(t int) {
+		errs[t] = &PanicError{"a function of the program", "it called runtime.Goexit"} // unless f returns
+		var err error
+		func() {
+			defer catch(&err)
+			err = f(t)
+		}()
+		errs[t] = err
+	}
+	if n == 1 {
+		run(0)
+		return errs[0]
+	}
+	var wait sync.WaitGroup
+	for t := range n {
+		wait.Go(func() { run(t) })
+	}
+	wait.Wait()
+	return cmp.Or(errs...)
+}
+
+// checkContext refuses a nil context, which would panic later with locks held.
+func checkContext(ctx context.Context) error {
+	if ctx == nil {
+		return fmt.Errorf("ann: context is nil: %w", runtime.ErrInvalidArgument)
+	}
+	return nil
+}

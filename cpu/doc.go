@@ -36,8 +36,9 @@
 //
 // # Faults
 //
-// The launch of a compiled kernel fails if the kernel divides by zero, accesses a guard page behind its
-// buffer, overflows its stack, or if not all items of a group reach the same barrier. Every later
+// The launch of a compiled kernel fails if the kernel divides an integer by zero (the least integer by -1 wraps),
+// accesses a guard page behind its buffer, overflows its stack, or if not all items of a group reach the same
+// barrier. Every later
 // call on the stream returns an error that names the launch and the group. Other
 // streams and the process go on. Data that a failed kernel has written stays written.
 //

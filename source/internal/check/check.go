@@ -3,6 +3,8 @@ package check
 // Checks of a whole program: constants, the call graph, the kernels.
 
 import (
+	"slices"
+
 	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -15,11 +17,35 @@ func (p *parser) checkConstant(n *tree.Init) {
 	if n.Value != nil {
 		if bad := notConstant(n.Value); bad != nil {
 			p.errorf(p.PosOf(bad), "constant", "the initializer of a constant must itself be constant")
+		} else if bad := p.zeroDivisor(n.Value); bad != nil {
+			if _, known := p.folder.Lanes(n.Value); !known {
+				p.errorf(p.PosOf(bad), "constant", "a constant divides an integer by zero")
+			}
 		}
 	}
 	for _, k := range n.Kids {
 		p.checkConstant(k)
 	}
+}
+
+// zeroDivisor returns a constant part of e that is zero and divides an integer, or nil.
+func (p *parser) zeroDivisor(e *tree.Expr) *tree.Expr {
+	if e.Folded && e.Val.OK {
+		return nil
+	}
+	if e.Op == tree.OpBinary && (e.Text == "/" || e.Text == "%") && e.Type.IntElem() {
+		if by, ok := p.folder.Lanes(e.B); ok && slices.ContainsFunc(by, tree.Value.IsZero) {
+			return e.B
+		}
+	}
+	for _, k := range append([]*tree.Expr{e.A, e.B, e.C}, e.Args...) {
+		if k != nil {
+			if bad := p.zeroDivisor(k); bad != nil {
+				return bad
+			}
+		}
+	}
+	return nil
 }
 
 // notConstant returns a part of e that is not constant, or nil.

@@ -146,11 +146,11 @@ func (p *parser) arraySuffix(construct string) declOp {
 		case !c.OK:
 			p.errorf(p.PosOf(e), "variable length array", "the array size is not a constant: variable length arrays are not part of OpenCL C")
 			op.n = 1
-		case c.Int < 0 || c.Int > tree.BigSize:
-			p.errorf(p.PosOf(e), "array", "the array size %d is out of range", c.Int)
+		case c.Negative() || c.Bits > tree.BigSize:
+			p.errorf(p.PosOf(e), "array", "the array size %s is out of range", c)
 			op.n = 1
 		default:
-			op.n = int(c.Int)
+			op.n = int(c.Int())
 		}
 	}
 	p.expect("]", construct)

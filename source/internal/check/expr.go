@@ -225,7 +225,7 @@ func (p *parser) sizeOf(word string) *tree.Expr {
 	case word != "sizeof":
 		n = typ.Alignment()
 	}
-	e.Val = tree.Value{OK: true, Int: int64(n)}
+	e.Val = tree.IntValue(e.Type.Base, int64(n))
 	return p.node(e)
 }
 
@@ -364,7 +364,7 @@ func (p *parser) constantOf(e *tree.Expr, construct string) tree.Value {
 		if !e.Type.IsUnknown() {
 			p.errorf(p.PosOf(e), construct, "this is not an integer constant")
 		}
-		return tree.Value{OK: true}
+		return tree.IntValue(tree.Int, 0)
 	}
 	return c
 }

@@ -40,8 +40,10 @@ func (p *parser) name(t *token.Token, tok int) *tree.Expr {
 func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 	c, ok := builtins.LookupConst(t.Text)
 	switch {
-	case t.Text == "true" || t.Text == "false":
-		return p.node(&tree.Expr{Op: tree.OpLit, Type: tree.IntType, Val: tree.FoldTruth(t.Text == "true"), Tok: tok})
+	case t.Text == "true":
+		return p.node(&tree.Expr{Op: tree.OpLit, Type: tree.IntType, Val: tree.IntValue(tree.Int, 1), Tok: tok})
+	case t.Text == "false":
+		return p.node(&tree.Expr{Op: tree.OpLit, Type: tree.IntType, Val: tree.IntValue(tree.Int, 0), Tok: tok})
 	case ok && c.Type.Ptr:
 		return p.node(&tree.Expr{Op: tree.OpNull, Type: tree.PointerTo(tree.VoidType), Text: c.Host, Tok: tok})
 	case ok:

@@ -4,6 +4,7 @@ package check
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -49,16 +50,16 @@ func intLiteral(text string) (*tree.Type, tree.Value, string) {
 	if err != nil || strings.Count(suffix, "u") > 1 || strings.Count(suffix, "l") > 2 {
 		return nil, tree.Value{}, "'" + text + "' is not an integer that fits into 64 bits"
 	}
-	c := tree.Value{OK: true, Int: int64(v)}
+	c := func(t *tree.Type) (*tree.Type, tree.Value, string) { return t, tree.BitsValue(t.Base, v), "" }
 	switch {
 	case !unsigned && !long && v <= math.MaxInt32:
-		return tree.IntType, c, ""
+		return c(tree.IntType)
 	case !long && v <= math.MaxUint32 && (unsigned || base != 10):
-		return tree.UIntType, c, ""
+		return c(tree.UIntType)
 	case !unsigned && v <= math.MaxInt64:
-		return tree.LongType, c, ""
+		return c(tree.LongType)
 	}
-	return tree.ULongType, c, ""
+	return c(tree.ULongType)
 }
 
 // floatLiteral types a floating literal: without a suffix it is double where
@@ -83,14 +84,30 @@ func (p *parser) floatLiteral(t *token.Token) (*tree.Type, tree.Value, string) {
 		typ = tree.FloatType
 	}
 	bits := 64
-	if typ != tree.DoubleType {
+	if typ == tree.FloatType {
 		bits = 32
 	}
 	v, err := strconv.ParseFloat(body, bits)
 	if err != nil && !math.IsInf(v, 0) || strings.Contains(body, "_") {
 		return nil, tree.Value{}, "'" + t.Text + "' is not a number"
 	}
-	return typ, tree.Value{OK: true, IsFloat: true, Float: v}, ""
+	if typ == tree.HalfType {
+		v = awayFromTie(v, body)
+	}
+	return typ, tree.FloatValue(typ.Base, v), ""
+}
+
+// awayFromTie returns v, which is text rounded to double, or its neighbour in the direction of the exact value, so
+// that rounding it to half does not round a second time. It matters where v is half way between two halves.
+func awayFromTie(v float64, text string) float64 {
+	if math.Abs(v) >= 65536 || v == 0 || math.Float64bits(v)&(1<<41-1) != 0 { // a tie has few digits
+		return v
+	}
+	exact, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return v
+	}
+	return math.Nextafter(v, v+float64(exact.Cmp(new(big.Rat).SetFloat64(v))))
 }
 
 // charLiteral types a character literal, an int; char is signed.
@@ -106,5 +123,5 @@ func charLiteral(text string) (*tree.Type, tree.Value, string) {
 	for _, c := range b[1:] {
 		v = v<<8 | int64(c)
 	}
-	return tree.IntType, tree.Value{OK: true, Int: int64(int32(v))}, ""
+	return tree.IntType, tree.IntValue(tree.Int, v), ""
 }

@@ -56,7 +56,7 @@ func (p *parser) sameVectors(e *tree.Expr) (t *tree.Type, ok bool) {
 // can hold is accepted, as by older compilers: v * 0.5 with float lanes is unambiguous.
 func (p *parser) checkRank(s *tree.Expr, v *tree.Type) {
 	k, lane := s.Type.Base, v.Base
-	if c := tree.Fold(s); c.OK && (!c.IsFloat && c.Convert(tree.Scalar(lane)) == c || c.IsFloat && !tree.IsIntKind(lane)) {
+	if c := tree.Fold(s); c.OK && (c.IsFloat() && !tree.IsIntKind(lane) || !c.IsFloat() && c.Fits(lane)) {
 		return
 	}
 	ok := k <= lane // the order of Kind is the order of rank, floating types last

@@ -59,8 +59,8 @@ func (p *parser) stringInit(typ *tree.Type, e *tree.Expr) *tree.Init {
 	out := &tree.Init{Type: tree.ArrayOf(typ.Elem, n), Kids: map[int]*tree.Init{}}
 	for i := range len(text) {
 		p.Step()
-		v := tree.Value{OK: true, Int: int64(int8(text[i]))}
-		lit := &tree.Expr{Op: tree.OpLit, Type: typ.Elem.Bare(), Val: v.Convert(typ.Elem), Tok: e.Tok, Depth: 1}
+		v := tree.IntValue(typ.Elem.Base, int64(int8(text[i])))
+		lit := &tree.Expr{Op: tree.OpLit, Type: typ.Elem.Bare(), Val: v, Tok: e.Tok, Depth: 1}
 		out.Kids[i] = &tree.Init{Type: typ.Elem, Value: lit}
 	}
 	return out
@@ -279,7 +279,7 @@ func (p *parser) vectorBraces(t *tree.Type) *tree.Init {
 }
 
 func zeroOf(t *tree.Type, tok int) *tree.Expr {
-	return &tree.Expr{Op: tree.OpLit, Type: t, Val: tree.Value{OK: true}.Convert(t), Tok: tok, Depth: 1}
+	return &tree.Expr{Op: tree.OpLit, Type: t, Val: tree.BitsValue(t.Base, 0), Tok: tok, Depth: 1}
 }
 
 // vectorNode makes a vector from its parts. {} means zeros; any other list that is too short is an
@@ -352,10 +352,10 @@ func (p *parser) designator(node *tree.Init) ([]int, *tree.Type) {
 	if p.next().Text == "[" {
 		c := p.constantOf(p.conditional(), "designator")
 		p.expect("]", "designator")
-		if node.Type.Kind != tree.TArray || c.Int < 0 || c.Int >= maxInitIndex {
-			p.fail(pos, "designator", "[%d] is not an element of '%s'", c.Int, node.Type.Bare())
+		if node.Type.Kind != tree.TArray || c.Negative() || c.Bits >= maxInitIndex {
+			p.fail(pos, "designator", "[%s] is not an element of '%s'", c, node.Type.Bare())
 		}
-		return []int{int(c.Int)}, node.Type.Elem
+		return []int{int(c.Int())}, node.Type.Elem
 	}
 	name := p.next()
 	if node.Type.Kind != tree.TRecord {

@@ -24,6 +24,7 @@ const (
 type parser struct {
 	*token.Meter
 	tree.Program
+	folder  tree.Folder
 	unrolls map[int]string
 	i       int
 	nest    int

@@ -188,7 +188,7 @@ func (p *parser) attribute(a *tree.Attributes) {
 	case "aligned":
 		a.Align = 16
 		if p.accept("(") {
-			n := p.constantOf(p.assignment(), "aligned").Int
+			n := p.constantOf(p.assignment(), "aligned").Int()
 			if n <= 0 || n&(n-1) != 0 || n > 4096 {
 				p.errorf(t.Pos, "aligned", "the alignment must be a power of two up to 4096")
 				n = 16
@@ -199,7 +199,7 @@ func (p *parser) attribute(a *tree.Attributes) {
 	case "reqd_work_group_size":
 		p.expect("(", name)
 		for i := range a.Reqd {
-			n := p.constantOf(p.assignment(), name).Int
+			n := p.constantOf(p.assignment(), name).Int()
 			if n <= 0 || n > 1<<31 {
 				p.errorf(t.Pos, name, "the sizes must be positive")
 				n = 1

@@ -4,6 +4,7 @@ package check
 // structs, unions, enums and attributes.
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -330,8 +331,8 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 	}
 	p.next()
 	s.ownType = true
-	typ := tree.UIntType
-	next := tree.Value{OK: true}
+	next := tree.IntValue(tree.Int, 0)
+	var list []*tree.Symbol
 	for !p.at("}") {
 		t := p.next()
 		if t.Kind != token.Ident || isKeyword(t.Text) {
@@ -341,16 +342,18 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 			e := p.conditional()
 			next = p.constantOf(e, "enum")
 		}
-		if next.Int < 0 {
-			typ = tree.IntType
+		if next.Fits(tree.Int) {
+			next = next.Convert(tree.IntType)
 		}
-		p.declare(&tree.Symbol{Kind: tree.SymEnumConst, Name: t.Text, Type: enumConstType(next), Pos: t.Pos, Val: next})
-		next.Int++
+		list = append(list, &tree.Symbol{Kind: tree.SymEnumConst, Name: t.Text, Type: tree.Scalar(next.Kind), Pos: t.Pos, Val: next})
+		p.declare(list[len(list)-1])
+		next = successor(next)
 		if !p.accept(",") {
 			break
 		}
 	}
 	p.expect("}", "enum")
+	typ := enumType(list)
 	p.attributes(&s.attrs)
 	if name != "" {
 		p.scopes[len(p.scopes)-1].tags[name] = &tag{enum: typ, word: "enum"}
@@ -358,13 +361,36 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 	return typ
 }
 
-// enumConstType returns int, or the next larger type that can hold the value.
-func enumConstType(c tree.Value) *tree.Type {
-	switch {
-	case c.Int == int64(int32(c.Int)):
-		return tree.IntType
-	case c.Int == int64(uint32(c.Int)):
-		return tree.UIntType
+// successor returns the next value of an enumeration, in the next larger type if that of c ends with c.
+func successor(c tree.Value) tree.Value {
+	next := tree.IntValue(c.Kind, c.Int()+1)
+	if next.Bits != 0 && !next.Negative() || c.Negative() {
+		return next
 	}
-	return tree.LongType
+	wider := map[tree.Kind]tree.Kind{tree.Int: tree.Long, tree.UInt: tree.ULong}[c.Kind]
+	if wider == tree.Void {
+		wider = tree.ULong
+	}
+	return tree.IntValue(wider, c.Int()+1)
+}
+
+// enumType returns the type of an enumeration, as clang chooses it: the first of uint and ulong that holds all
+// values, or of int and long if one is negative. Constants that int does not hold have that type, too.
+func enumType(list []*tree.Symbol) *tree.Type {
+	order := []*tree.Type{tree.UIntType, tree.ULongType}
+	if slices.ContainsFunc(list, func(s *tree.Symbol) bool { return s.Val.Negative() }) {
+		order = []*tree.Type{tree.IntType, tree.LongType}
+	}
+	typ := order[0]
+	for _, s := range list {
+		if !s.Val.Fits(order[0].Base) {
+			typ = order[1]
+		}
+	}
+	for _, s := range list {
+		if s.Val.Kind != tree.Int {
+			s.Type, s.Val = typ, s.Val.Convert(typ)
+		}
+	}
+	return typ
 }

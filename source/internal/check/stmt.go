@@ -334,13 +334,13 @@ func (p *parser) caseValues(sw *switchState, st *tree.Stmt) {
 	if !st.Val.OK || !st.Last.OK {
 		return
 	}
-	key := func(v int64) uint64 { // ordered as values of the switch's type
-		if sw.typ.Is(tree.ULong) {
-			return uint64(v)
+	key := func(v tree.Value) uint64 { // ordered as values of the switch's type
+		if v.Kind == tree.ULong {
+			return v.Bits
 		}
-		return uint64(v) ^ 1<<63
+		return v.Bits ^ 1<<63
 	}
-	if first, last := key(st.Val.Int), key(st.Last.Int); first <= last {
+	if first, last := key(st.Val), key(st.Last); first <= last {
 		sw.labels = append(sw.labels, caseLabel{first, last, len(sw.labels), st})
 	}
 }
@@ -359,7 +359,7 @@ func (p *parser) checkCases(sw *switchState) {
 		if a.number > b.number {
 			at = a.st
 		}
-		p.errorf(at.Pos, "case", "the case %d occurs twice", b.st.Val.Int)
+		p.errorf(at.Pos, "case", "the case %s occurs twice", b.st.Val)
 		if a.last > b.last {
 			b.last = a.last
 		}

@@ -145,8 +145,8 @@ func (f *Plan) id(e *tree.Expr) (ItemID, bool) {
 		if len(e.Args) == 1 {
 			d = tree.Fold(e.Args[0])
 		}
-		if d.OK && d.Int >= 0 && d.Int < 3 && (e.Text == "cc_get_global_id" || e.Text == "cc_get_local_id") {
-			return ItemID{e.Text == "cc_get_global_id", int(d.Int)}, true
+		if d.OK && d.Int() >= 0 && d.Int() < 3 && (e.Text == "cc_get_global_id" || e.Text == "cc_get_local_id") {
+			return ItemID{e.Text == "cc_get_global_id", int(d.Int())}, true
 		}
 	}
 	return ItemID{}, false
@@ -166,7 +166,7 @@ func (f *Plan) fixed(e *tree.Expr) bool {
 			ok = false
 		case x.Op == tree.OpBinary && (x.Text == "/" || x.Text == "%"):
 			n := tree.Fold(x.B)
-			ok = ok && n.OK && !n.IsFloat && n.Int > 0
+			ok = ok && n.OK && !n.IsFloat() && n.Int() > 0
 		case x.Op == tree.OpSym && !x.Sym.Inst && x.Sym.Kind == tree.SymVar && !f.Shared[x.Sym]:
 			ok = ok && f.cheap(x.Sym)
 		case x.Op == tree.OpSym && x.Sym.Kind == tree.SymParam && len(f.Writes[x.Sym]) > 0 && !f.Shared[x.Sym]:

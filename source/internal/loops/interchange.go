@@ -324,7 +324,7 @@ func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
 	is := func(x *tree.Expr) bool { x = c.widened(x, k); return x.Op == tree.OpSym && x.Sym == k }
 	adds := func(x *tree.Expr) bool {
 		n := tree.Fold(x)
-		return c.still(x) && !(n.OK && max(n.Int, -n.Int) < shortStep)
+		return c.still(x) && !(n.OK && max(n.Int(), -n.Int()) < shortStep)
 	}
 	if e.Op != tree.OpAssign || !is(e.A) {
 		return false

@@ -195,7 +195,7 @@ func harmless(e *tree.Expr) bool {
 		return true
 	case tree.OpBinary:
 		n := tree.Fold(e.B)
-		return e.Text != "/" && e.Text != "%" || n.OK && n.Int > 0
+		return e.Text != "/" && e.Text != "%" || n.OK && n.Int() > 0
 	}
 	return false
 }
@@ -218,8 +218,8 @@ func movingStep(e *tree.Expr, a, b int32) stepOf {
 			return moving(-a)
 		}
 	case tree.OpShift:
-		if n := tree.Fold(e.B); e.Text == "<<" && n.OK && n.Int >= 0 && n.Int < 31 {
-			return moving(a << n.Int)
+		if n := tree.Fold(e.B); e.Text == "<<" && n.OK && n.Int() >= 0 && n.Int() < 31 {
+			return moving(a << n.Int())
 		}
 	case tree.OpBinary:
 		x, y := tree.Fold(e.A), tree.Fold(e.B)
@@ -229,9 +229,9 @@ func movingStep(e *tree.Expr, a, b int32) stepOf {
 		case e.Text == "-":
 			return moving(a - b)
 		case e.Text == "*" && x.OK:
-			return moving(int32(x.Int) * b)
+			return moving(int32(x.Int()) * b)
 		case e.Text == "*" && y.OK:
-			return moving(a * int32(y.Int))
+			return moving(a * int32(y.Int()))
 		}
 	}
 	return unknown

@@ -163,7 +163,7 @@ func (f *Plan) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
 		return e.Text != "*" && e.Text != "&"
 	case tree.OpBinary:
 		n := tree.Fold(e.B)
-		return e.Text != "/" && e.Text != "%" || n.OK && !n.IsFloat && n.Int > 0 && n.Int&(n.Int-1) == 0
+		return e.Text != "/" && e.Text != "%" || n.OK && !n.IsFloat() && n.Int() > 0 && n.Int()&(n.Int()-1) == 0
 	case tree.OpDecay:
 		return e.A.Op == tree.OpSym && e.A.Sym.Inst
 	case tree.OpSym:

@@ -206,8 +206,9 @@ func (r *renderer) assignCall(e *tree.Expr) string {
 	if !e.A.Type.IsScalar() {
 		return ""
 	}
-	if f := fusedNames[strings.TrimSuffix(e.Text, "=")]; f != "" && e.B.Type.IsScalar() && !mixedHalf(e) {
-		if t := tree.Usual(e.A.Type, e.B.Type); r.fused(t) && mayNegate(e.Text[:1], tree.Value{}, tree.Fold(e.B)) {
+	if op := strings.TrimSuffix(e.Text, "="); op != "" && e.B.Type.IsScalar() && !mixedHalf(e) {
+		t := tree.Usual(e.A.Type, e.B.Type)
+		if f := r.operatorName(op, t, tree.Value{}, tree.Fold(e.B)); f != "" {
 			return f + "_assign<" + r.plain(t) + ">"
 		}
 	}

@@ -60,7 +60,11 @@ func (r *renderer) global(g *tree.Symbol) {
 		return
 	}
 	r.at(g.Pos)
-	r.w("static ", r.places[g], alignPrefix(g.Type), r.typeText(g.Type.In(tree.Constant), g.CName), " = ")
+	if r.asWords[g] = r.d.gpu && r.needsWords(g.Init); r.asWords[g] {
+		r.words(g)
+		return
+	}
+	r.w(alignPrefix(g.Type), "static ", r.places[g], r.typeText(g.Type.In(tree.Constant), g.CName), " = ")
 	r.initializer(g.Init)
 	r.w(";")
 }
@@ -258,14 +262,18 @@ func (r *renderer) initializer(n *tree.Init) {
 		r.constantValue(n.Value)
 	case n.Value != nil:
 		r.expr(n.Value)
-	case r.needsAssign(n) && r.fn == nil && r.d.gpu:
-		r.unionConstant(n)
+	case r.needsAssign(n) && n.Type.Kind == tree.TArray: // which no function returns
+		r.braces(n)
 	case r.needsAssign(n) && r.d.msl:
 		r.w("({ ", r.typeText(dropConst(n.Type.In(tree.Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("cc_r; })")
 	case r.needsAssign(n):
-		r.w("[&]{ ", r.typeText(dropConst(n.Type.In(tree.Private)), "cc_r"), "; ")
+		capture := "[&]{ "
+		if r.fn == nil { // C++ allows no capture there
+			capture = "[]{ "
+		}
+		r.w(capture, r.typeText(dropConst(n.Type.In(tree.Private)), "cc_r"), "; ")
 		r.assignInit("cc_r", n, "; ")
 		r.w("return cc_r; }()")
 	default:

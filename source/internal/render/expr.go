@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/builtins"
-	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
@@ -27,7 +26,7 @@ func (r *renderer) expr(e *tree.Expr) {
 	}
 	switch e.Op {
 	case tree.OpLit, tree.OpSizeof:
-		r.literal(e)
+		r.literal(e.Val)
 	case tree.OpString:
 		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")") // the C++ type char is not cc_char
 	case tree.OpNull:
@@ -49,13 +48,13 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpLoad:
 		r.call("cc_load", e.A)
 	case tree.OpUnary:
-		if !r.fusedCall(e) {
+		if !r.operatorCall(e) {
 			r.unary(e)
 		}
 	case tree.OpPreInc, tree.OpPostInc:
 		r.increment(e)
 	case tree.OpBinary:
-		if !r.fusedCall(e) && (e.Text != "+" || !r.addsDot(e)) {
+		if !r.operatorCall(e) && (e.Text != "+" || !r.addsDot(e)) {
 			r.sides(e)
 		}
 	case tree.OpShift:
@@ -160,6 +159,10 @@ func (r *renderer) symbol(s *tree.Symbol) {
 	if s.Inst && s.Type.Space == tree.Local {
 		r.w("cc_l.")
 	}
+	if r.asWords[s] {
+		r.w("(*(", r.typeText(tree.PointerTo(s.Type.In(tree.Constant)), ""), ")", s.CName, ")")
+		return
+	}
 	if r.d.gpu && r.fn == nil && writtenOut(s) {
 		r.w("((", r.plain(s.Type), ")(")
 		r.expr(s.Init.Value)
@@ -198,7 +201,7 @@ func (r *renderer) unary(e *tree.Expr) {
 		return
 	}
 	r.w(e.Text)
-	if e.Text == "&" && e.A.Op == tree.OpSym && r.fn == nil {
+	if e.Text == "&" && e.A.Op == tree.OpSym && r.fn == nil && !r.asWords[e.A.Sym] { // symbol may write the value
 		r.w(e.A.Sym.CName)
 		return
 	}
@@ -215,9 +218,9 @@ func (r *renderer) unary(e *tree.Expr) {
 
 // shift writes a scalar shift; a constant count in range needs no mask.
 func (r *renderer) shift(e *tree.Expr) {
-	if n := tree.Fold(e.B); n.OK && n.Int >= 0 && n.Int < int64(8*tree.KindSize(e.Type.Base)) {
+	if n := tree.Fold(e.B); n.OK && n.Bits < uint64(8*tree.KindSize(e.Type.Base)) {
 		r.expr(e.A)
-		r.w(" ", e.Text, " ", strconv.FormatInt(n.Int, 10))
+		r.w(" ", e.Text, " ", n.String())
 		return
 	}
 	f := "cc_shl"
@@ -249,58 +252,11 @@ func (r *renderer) cast(e *tree.Expr) {
 		r.w("((", r.plain(t), ")(cc_ulong)(")
 		r.expr(e.A)
 		r.w("))")
-	case r.fn == nil && t.Is(tree.Half) && tree.Fold(e.A).OK:
-		r.literal(&tree.Expr{Op: tree.OpLit, Type: t, Val: tree.Value{OK: true, IsFloat: true, Float: tree.Fold(e.A).Convert(tree.DoubleType).Float}})
-	case e.Op == tree.OpConv && t.IsScalar() && tree.Unparen(e.A).Op == tree.OpLit && t.Base != tree.Half:
-		in := tree.Unparen(e.A)
-		if v := in.Val.Convert(in.Type).Convert(t); v.OK && !math.IsInf(v.Float, 0) {
-			r.literal(&tree.Expr{Op: tree.OpLit, Type: t, Val: v})
-			return
-		}
-		fallthrough
+	case e.Op == tree.OpConv && t.IsScalar() && tree.Unparen(e.A).Op == tree.OpLit && r.convertedLiteral(tree.Fold(e)):
 	default:
 		r.w("((", r.plain(t), ")(")
 		r.expr(e.A)
 		r.w("))")
-	}
-}
-
-// literal writes a constant of a scalar type.
-func (r *renderer) literal(e *tree.Expr) {
-	v := e.Val.Int
-	switch e.Type.Base {
-	case tree.Float:
-		r.w(r.floatText(e.Val.Float, 32))
-	case tree.Double:
-		if r.d.msl {
-			r.metalDouble(token.Pos{})
-		}
-		r.w(r.floatText(e.Val.Float, 64))
-	case tree.Half:
-		if r.d.msl {
-			r.w(r.metalHalf(e.Val.Float))
-			return
-		}
-		r.w("cc_half(cc_half_bits{", strconv.Itoa(int(halfBits(e.Val.Float))), "})")
-	case tree.UInt:
-		r.w(strconv.FormatInt(v, 10), "u")
-	case tree.Long:
-		if v == math.MinInt64 {
-			r.w("cc_long(-9223372036854775807", r.longSuffix(), " - 1)")
-			return
-		}
-		r.w("cc_long(", strconv.FormatInt(v, 10), r.longSuffix(), ")")
-	case tree.ULong:
-		r.w("cc_ulong(", strconv.FormatUint(uint64(v), 10), "U", r.longSuffix(), ")")
-	default:
-		switch {
-		case v == math.MinInt32:
-			r.w("(-2147483647 - 1)")
-		case v < 0:
-			r.w("(", strconv.FormatInt(v, 10), ")")
-		default:
-			r.w(strconv.FormatInt(v, 10))
-		}
 	}
 }
 
@@ -324,6 +280,15 @@ func (r *renderer) floatText(f float64, bits int) string {
 		return "(" + s + suffix + ")"
 	}
 	return s + suffix
+}
+
+// convertedLiteral writes the value of a converted literal, unless it is an infinity, and reports whether it did.
+func (r *renderer) convertedLiteral(c tree.Value) bool {
+	if !c.OK || c.IsFloat() && math.IsInf(c.Float(), 0) {
+		return false
+	}
+	r.literal(c)
+	return true
 }
 
 // compound writes a compound literal: its object is a variable of the function.

@@ -1,8 +1,9 @@
 package render
 
-// Operators on the host in a program that calls fma. GCC folds a negation of an fma into the fma,
-// which changes the sign of a zero. So operations that may become a negation are not written as
-// operators; see host_math.h.
+// Operators on the host that are written as calls. In a program that calls fma, GCC folds a negation of an fma
+// into the fma, which changes the sign of a zero. So operations that may become a negation are not written as
+// operators; see host_math.h. Quotients of integers are not where the divisor may be zero or -1: the first fails,
+// and the least integer by -1 would, too.
 
 import (
 	"math"
@@ -16,18 +17,36 @@ const fusedDefine = "#define CC_FUSED\n"
 // fusedNames are the functions for binary operators that may become negations.
 var fusedNames = map[string]string{"-": "cc_sub", "*": "cc_mul", "/": "cc_div"}
 
+// quotientNames are the functions for quotients of integers.
+var quotientNames = map[string]string{"/": "cc_quo", "%": "cc_rem"}
+
+// operatorName returns the name of the function that replaces operator op in type t, or "". The values of its
+// operands are a and b, if they are known.
+func (r *renderer) operatorName(op string, t *tree.Type, a, b tree.Value) string {
+	switch {
+	case r.fused(t) && mayNegate(op, a, b):
+		return fusedNames[op]
+	case r.d.target != Host || r.fn == nil || !t.IsInteger():
+		return ""
+	}
+	if by := b.Convert(t); by.OK && by.Bits != 0 && by.Bits != ^uint64(0) {
+		return ""
+	}
+	return quotientNames[op]
+}
+
 // fused reports whether operators on scalars of type t are written as calls.
 func (r *renderer) fused(t *tree.Type) bool {
 	return r.p.Fused && r.d.target == Host && r.fn != nil && t.IsScalar() && (t.Base == tree.Float || t.Base == tree.Double)
 }
 
-// fusedCall writes e as a call, if it is an operator that may become a negation.
-func (r *renderer) fusedCall(e *tree.Expr) bool {
-	if !r.fused(e.Type) || tree.Fold(e).OK {
+// operatorCall writes e as a call, if it is an operator that needs to be.
+func (r *renderer) operatorCall(e *tree.Expr) bool {
+	if !e.Type.IsInteger() && tree.Fold(e).OK {
 		return false
 	}
 	if e.Op == tree.OpUnary {
-		if e.Text != "-" {
+		if e.Text != "-" || !r.fused(e.Type) {
 			return false
 		}
 		r.w("cc_neg(")
@@ -35,8 +54,8 @@ func (r *renderer) fusedCall(e *tree.Expr) bool {
 		r.w(")")
 		return true
 	}
-	f := fusedNames[e.Text]
-	if f == "" || !mayNegate(e.Text, tree.Fold(e.A), tree.Fold(e.B)) {
+	f := r.operatorName(e.Text, e.Type, tree.Fold(e.A), tree.Fold(e.B))
+	if f == "" {
 		return false
 	}
 	args, names, done := []*tree.Expr{e.A, e.B}, []string{"", ""}, func() {}
@@ -59,7 +78,7 @@ func (r *renderer) fusedCall(e *tree.Expr) bool {
 // known: x * -1, x / -1 and -0.0 - x are negations.
 func mayNegate(op string, a, b tree.Value) bool {
 	is := func(c tree.Value, v float64) bool {
-		f := c.Convert(tree.DoubleType).Float
+		f := c.Float()
 		return !c.OK || f == v && math.Signbit(f) == math.Signbit(v)
 	}
 	switch op {

@@ -63,7 +63,7 @@ func (r *renderer) placeConstants(globals []*tree.Symbol) map[*tree.Symbol]strin
 	where := map[*tree.Symbol]string{}
 	for _, g := range globals {
 		eachValue(g.Init, func(e *tree.Expr) {
-			if _, ok := r.lanes(e); ok {
+			if _, ok := r.Lanes(e); ok {
 				return
 			}
 			eachPointedTo(e, func(s *tree.Symbol) { where[s] = "__device__ " })

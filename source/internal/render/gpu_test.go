@@ -92,7 +92,13 @@ var gpuSays = []struct {
 	{"half constants", "constant half h[3] = {1.5h, 2.0f, -0.1h}; kernel void k(global half *o) { o[0] = h[1] * 2.0h; }",
 		[]string{"{cc_half(cc_half_bits{15872}), cc_half(cc_half_bits{16384}), cc_half(cc_half_bits{44646})}", "* cc_half(cc_half_bits{16384})"}, nil},
 	{"a union's second member among constants", "union U { int i; float f; }; constant struct { union U u; } s = {{.f = 1.0f}}; kernel void k(global float *o) { o[0] = s.u.f; }",
-		[]string{"u_s = {{1065353216}};"}, []string{"[&]"}},
+		[]string{"u_s[1] = {1065353216u};", "(*(const t_anonymous *)u_s).u_u.u_f"}, []string{"[&]"}},
+	{"a union of bytes", "union U { float4 v; int a[4]; }; constant union U u = {.a = {1, 2}}; kernel void k(global int *o) { o[0] = u.a[1]; }",
+		[]string{"alignas(16) static __constant__ const cc_ulong u_u[2] = {cc_ulong(8589934593ULL), cc_ulong(0ULL)};", "(*(const t_U *)u_u).u_a[1]"}, nil},
+	{"bits of a NaN", "constant float4 v = (float4)(1, as_float(0xffc12345u), 3, NAN); kernel void k(global float4 *o) { o[0] = v; }",
+		[]string{"alignas(16) static __constant__ const cc_ulong u_v[2] = {cc_ulong(", "u_o[0] = (*(const cc_float4 *)u_v);"}, nil},
+	{"an aligned constant", "typedef float a16 __attribute__((aligned(16))); constant a16 c = 2.0f; kernel void k(global float *o) { o[0] = c; }",
+		[]string{"alignas(16) static __constant__ const cc_float u_c = 2.0f;"}, nil},
 	{"unroll", "kernel void k(global int *o) {\n#pragma unroll 4\nfor (int i = 0; i < 8; i++) o[i] = i; }",
 		[]string{"_Pragma(\"unroll 4\") for ("}, nil},
 	{"unroll by no number", "kernel void k(global int *o, int n) {\n#pragma unroll n\nwhile (o[0]) o[0] = 0; }",
@@ -172,7 +178,7 @@ func TestUnsupported(t *testing.T) {
 		{"break out of a statement expression", "kernel void k(global int *o) {\n  for (;;) { int a = ({ if (o[0]) break; o[1]; }); }\n}", "a.cl:2:35", source.CUDA},
 		{"a long range of cases", "kernel void k(global int *o) {\n  switch (o[0]) { case 1 ... 100000: o[1] = 1; }\n}", "a.cl:2:19", source.CUDA},
 		{"sub-group on the host", "kernel void k(global int *o) {\n  o[0] = sub_group_all(o[1]);\n}", "a.cl:2:10", source.Host},
-		{"a union of bytes", "union U { float4 v; int a[4]; };\nconstant union U u = {.a = {1, 2}}; kernel void k(global int *o) { o[0] = u.a[1]; }", "a.cl:2:29", source.HIP},
+		{"a union beside a pointer", "union U { int i; float f; }; constant int t = 1;\nconstant struct { union U u; constant int *p; } s = {{.f = 1.0f}, &t}; kernel void k(global int *o) { o[0] = *s.p; }", "a.cl:2:67", source.HIP},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := mustParse(t, c.text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, Subgroups: true}}).Render(c.target)

@@ -64,6 +64,10 @@ func (r *renderer) metalConstant(g *tree.Symbol) {
 		return
 	}
 	r.at(g.Pos)
+	if r.asWords[g] = r.needsWords(g.Init); r.asWords[g] {
+		r.words(g)
+		return
+	}
 	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ")
 	r.initializer(g.Init)
 	r.w(";")
@@ -202,11 +206,6 @@ func (r *renderer) metalRefuses(e *tree.Expr) bool {
 		return false
 	}
 	return true
-}
-
-// metalHalf spells a constant half.
-func (r *renderer) metalHalf(f float64) string {
-	return "cc_half(" + r.floatText(halfValue(halfBits(f)), 32) + ")"
 }
 
 // longSuffix returns the suffix of a 64-bit literal.

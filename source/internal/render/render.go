@@ -35,6 +35,7 @@ var dialects = map[Target]*dialect{
 // renderer writes one program for one C++ target.
 type renderer struct {
 	*token.Meter
+	tree.Folder
 	p       *tree.Program
 	d       *dialect
 	out     strings.Builder
@@ -52,8 +53,8 @@ type renderer struct {
 	names   []map[*tree.Symbol]string      // other names for some variables, the innermost last
 	asks    map[*tree.Function]bool        // stored results of asksGroup
 
-	assigned map[*tree.Init]bool // stored results of needsAssign
-	known    map[*tree.Init]lanesOf
+	assigned map[*tree.Init]bool     // stored results of needsAssign
+	asWords  map[*tree.Symbol]bool   // on GPUs: constants that are written as integers
 	memory   map[*tree.Function]bool // stored results of hasLocals
 
 	straight map[*tree.Expr]string // while a region of a plan is written: its straight indices
@@ -105,7 +106,7 @@ func BatchName(i int) string { return "concord_program_" + strconv.Itoa(i) }
 func body(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error) {
 	d := dialects[t]
 	r := &renderer{Meter: m, p: p, d: d, bol: true, called: map[*tree.Function]bool{}, asks: map[*tree.Function]bool{},
-		assigned: map[*tree.Init]bool{}, known: map[*tree.Init]lanesOf{}, memory: map[*tree.Function]bool{}}
+		assigned: map[*tree.Init]bool{}, asWords: map[*tree.Symbol]bool{}, memory: map[*tree.Function]bool{}}
 	if t == Host && !fibers {
 		r.plans = loops.Plans(p.Funcs, m)
 	}

@@ -96,23 +96,20 @@ func (r *renderer) jumpStmt(s *tree.Stmt) {
 // cases writes the label of a case, which may stand for a range of values.
 func (r *renderer) cases(s *tree.Stmt) {
 	const most = 4096 // the most labels in a row, if ranges have to be written as single labels
-	value := func(c tree.Value) {
-		r.literal(&tree.Expr{Op: tree.OpLit, Type: caseType(s), Val: c})
-	}
 	r.w("case ")
-	value(s.Val)
+	r.literal(s.Val)
 	switch {
 	case !s.Last.OK || s.Last == s.Val:
 	case r.d.gnu:
 		r.w(" ... ")
-		value(s.Last)
-	case uint64(s.Last.Int-s.Val.Int) > most:
+		r.literal(s.Last)
+	case s.Last.Bits-s.Val.Bits > most:
 		r.refuse(s.Pos, "case", "a range of more than %d values cannot be rendered for this target", most)
 	default:
-		for c := s.Val; c.Int < s.Last.Int; {
-			c.Int++
+		for c := s.Val; c != s.Last; {
+			c.Bits++
 			r.w(": case ")
-			value(c)
+			r.literal(c)
 		}
 	}
 	r.w(": ")
@@ -123,14 +120,6 @@ func (r *renderer) unroll(s *tree.Stmt) {
 	if count, ok := strings.CutPrefix(s.Unroll, "unroll"); ok && r.d.gpu && strings.Trim(count, " ()0123456789") == "" {
 		r.w("_Pragma(\"", s.Unroll, "\") ")
 	}
-}
-
-// caseType returns the type of a case label, which is that of the switch.
-func caseType(s *tree.Stmt) *tree.Type {
-	if s.E != nil {
-		return s.E.Type
-	}
-	return tree.IntType
 }
 
 // labelled writes the statement after a label; C++ requires one there.

@@ -219,12 +219,3 @@ type Stmt struct {
 	Last   Value  // StCase: the end of its range, or Val for a single value
 	Unroll string // the #pragma unroll in front of a loop
 }
-
-// Value is the value of a scalar expression at compile time. OK reports whether it is known, and
-// IsFloat whether it is in Float or in Int.
-type Value struct {
-	OK      bool
-	IsFloat bool
-	Int     int64
-	Float   float64
-}

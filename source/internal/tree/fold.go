@@ -12,270 +12,112 @@ func Unparen(e *Expr) *Expr {
 	return e
 }
 
-// Fold evaluates e. OK of the result is false if e is not constant.
+// Fold evaluates a scalar. OK of the result is false if e is not constant. Folder.Lanes evaluates more.
 func Fold(e *Expr) Value {
 	if e.Folded {
 		return e.Val
 	}
-	no := Value{}
 	switch e.Op {
 	case OpLit, OpSizeof:
 		return e.Val
+	case OpNamed:
+		return namedValue(e)
 	case OpParen:
 		return Fold(e.A)
 	case OpSym:
-		if e.Type.IsConst() && e.Sym.Val.OK {
+		if e.Type.IsConst() {
 			return e.Sym.Val
 		}
-		return no
 	case OpCast, OpConv:
-		if e.A == nil {
-			return no
+		if e.A != nil {
+			return Fold(e.A).Convert(e.Type)
 		}
-		if e.Type.Is(Bool) {
-			if c := Fold(e.A); c.OK {
-				return FoldTruth(!c.isZero())
-			}
-			return no
-		}
-		return Fold(e.A).Convert(e.Type)
 	case OpUnary:
-		return foldUnary(e)
-	case OpBinary, OpShift, OpCompare, OpLogic:
-		if !e.A.Type.IsScalar() || !e.B.Type.IsScalar() {
-			return no
+		if e.Type.IsScalar() && e.A.Type.IsScalar() {
+			return unary(e, Fold(e.A))
 		}
-		return foldBinary(e)
+	case OpBinary, OpShift, OpCompare, OpLogic:
+		if e.A.Type.IsScalar() && e.B.Type.IsScalar() {
+			return foldBinary(e)
+		}
 	case OpCond:
 		if c := Fold(e.A); c.OK {
-			if c.isZero() {
-				return Fold(e.C).Convert(e.Type)
-			}
-			return Fold(e.B).Convert(e.Type)
+			return Fold(choice(c, e.B, e.C)).Convert(e.Type)
+		}
+	case OpElvis:
+		if c := Fold(e.A); c.OK {
+			return Fold(choice(c, e.A, e.C)).Convert(e.Type)
 		}
 	}
-	return no
+	return Value{}
 }
 
-// FoldTruth returns the int that is the result of a comparison.
-func FoldTruth(b bool) Value {
-	if b {
-		return Value{OK: true, Int: 1}
+// choice returns yes if c is not zero, else no.
+func choice(c Value, yes, no *Expr) *Expr {
+	if c.IsZero() {
+		return no
 	}
-	return Value{OK: true}
+	return yes
 }
 
-func (c Value) isZero() bool { return c.OK && (c.IsFloat && c.Float == 0 || !c.IsFloat && c.Int == 0) }
-
-func foldUnary(e *Expr) Value {
-	if !e.Type.IsScalar() || !e.A.Type.IsScalar() {
+func namedValue(e *Expr) Value {
+	f, ok := map[string]float64{"CC_INFINITY": math.Inf(1), "CC_HUGE_VAL": math.Inf(1),
+		"CC_NAN": math.Float64frombits(0x7ff8 << 48), "CC_MAXFLOAT": math.MaxFloat32}[e.Text]
+	if !ok || !e.Type.IsScalar() {
 		return Value{}
 	}
-	a := Fold(e.A)
-	if !a.OK {
-		return a
-	}
-	if e.Text == "!" {
-		return FoldTruth(a.isZero())
-	}
-	a = a.Convert(e.Type)
-	switch e.Text {
-	case "+":
-		return a
-	case "-":
-		a.Float, a.Int = -a.Float, -a.Int
-	case "~":
-		if a.IsFloat {
-			return Value{}
-		}
-		a.Int = ^a.Int
-	default:
-		return Value{}
-	}
-	return a.Convert(e.Type)
+	return FloatValue(e.Type.Base, f)
 }
 
 func foldBinary(e *Expr) Value {
 	a := Fold(e.A)
-	if !a.OK {
-		return a
-	}
-	if e.Op == OpLogic && a.isZero() == (e.Text == "&&") {
-		return FoldTruth(e.Text == "||")
+	if a.OK && e.Op == OpLogic && a.IsZero() == (e.Text == "&&") { // the right side is not evaluated
+		return truth(e.Text == "||")
 	}
 	b := Fold(e.B)
-	if !b.OK {
-		return b
-	}
-	switch e.Op {
-	case OpLogic:
-		return FoldTruth(!b.isZero())
-	case OpShift:
-		return foldShift(a.Convert(e.Type), b.Int, e)
-	}
-	t := e.Type
-	if e.Op == OpCompare {
-		t = Usual(e.A.Type, e.B.Type)
-	}
-	a, b = a.Convert(t), b.Convert(t)
 	if !a.OK || !b.OK {
 		return Value{}
 	}
-	if a.IsFloat {
-		return foldFloat(a.Float, b.Float, e)
-	}
-	return foldInt(a.Int, b.Int, t, e)
+	return binary(e, a, b)
 }
 
-func foldShift(a Value, n int64, e *Expr) Value {
-	bits := int64(8 * KindSize(e.Type.Base))
-	n &= bits - 1
+// unary evaluates operator e on the value of a scalar or of one lane.
+func unary(e *Expr, a Value) Value {
 	switch {
-	case e.Text == "<<":
-		a.Int <<= n
-	case e.Type.Base == ULong:
-		a.Int = int64(uint64(a.Int) >> n)
-	default:
-		a.Int >>= n
+	case !a.OK:
+		return a
+	case e.Text == "!":
+		return answer(e.Type, a.IsZero())
 	}
-	return a.Convert(e.Type)
+	return unaryOf(e.Text, a.Convert(Scalar(e.Type.Base)))
 }
 
-func foldFloat(a, b float64, e *Expr) Value {
-	c := Value{OK: true, IsFloat: true}
+// binary evaluates operator e on the values of two scalars or of two lanes.
+func binary(e *Expr, a, b Value) Value {
 	switch e.Text {
-	case "+":
-		c.Float = a + b
-	case "-":
-		c.Float = a - b
-	case "*":
-		c.Float = a * b
-	case "/":
-		c.Float = a / b
-	case "<":
-		return FoldTruth(a < b)
-	case ">":
-		return FoldTruth(a > b)
-	case "<=":
-		return FoldTruth(a <= b)
-	case ">=":
-		return FoldTruth(a >= b)
-	case "==":
-		return FoldTruth(a == b)
-	case "!=":
-		return FoldTruth(a != b)
-	default:
+	case "&&":
+		return answer(e.Type, !a.IsZero() && !b.IsZero())
+	case "||":
+		return answer(e.Type, !a.IsZero() || !b.IsZero())
+	case "<<", ">>":
+		return shift(e.Text, a.Convert(Scalar(e.Type.Base)), b.Int())
+	case "<", ">", "<=", ">=", "==", "!=":
+		t := Usual(Scalar(a.Kind), Scalar(b.Kind))
+		return answer(e.Type, relation(e.Text, a.Convert(t), b.Convert(t)))
+	}
+	t := Scalar(e.Type.Base)
+	if a, b = a.Convert(t), b.Convert(t); !a.OK || !b.OK {
 		return Value{}
 	}
-	return c.Convert(e.Type)
+	return arithmetic(e.Text, a, b)
 }
 
-func foldInt(a, b int64, t *Type, e *Expr) Value {
-	less := a < b
-	if t.Base == ULong {
-		less = uint64(a) < uint64(b)
+// answer returns the result of a comparison as a scalar or lane of t: true is 1, and -1 in a lane.
+func answer(t *Type, yes bool) Value {
+	if yes && t.IsVector() {
+		return IntValue(t.Base, -1)
 	}
-	c := Value{OK: true}
-	switch e.Text {
-	case "+":
-		c.Int = a + b
-	case "-":
-		c.Int = a - b
-	case "*":
-		c.Int = a * b
-	case "/", "%":
-		return foldDivide(a, b, t, e.Text)
-	case "&":
-		c.Int = a & b
-	case "|":
-		c.Int = a | b
-	case "^":
-		c.Int = a ^ b
-	case "<":
-		return FoldTruth(less)
-	case ">":
-		return FoldTruth(!less && a != b)
-	case "<=":
-		return FoldTruth(less || a == b)
-	case ">=":
-		return FoldTruth(!less)
-	case "==":
-		return FoldTruth(a == b)
-	case "!=":
-		return FoldTruth(a != b)
-	default:
-		return Value{}
-	}
-	return c.Convert(t)
-}
-
-func foldDivide(a, b int64, t *Type, op string) Value {
-	if b == 0 || b == -1 && a == math.MinInt64 {
-		return Value{}
-	}
-	c := Value{OK: true}
-	switch {
-	case t.Base == ULong && op == "/":
-		c.Int = int64(uint64(a) / uint64(b))
-	case t.Base == ULong:
-		c.Int = int64(uint64(a) % uint64(b))
-	case op == "/":
-		c.Int = a / b
-	default:
-		c.Int = a % b
-	}
-	return c.Convert(t)
-}
-
-// Convert converts c to scalar type t.
-func (c Value) Convert(t *Type) Value {
-	if !c.OK || !t.IsScalar() {
-		return Value{}
-	}
-	if t.Base == Bool {
-		return FoldTruth(!c.isZero())
-	}
-	if !IsIntKind(t.Base) {
-		if !c.IsFloat {
-			c.Float = float64(c.Int)
-		}
-		if t.Base == Float || t.Base == Half {
-			c.Float = float64(float32(c.Float))
-		}
-		return Value{OK: true, IsFloat: true, Float: c.Float}
-	}
-	if c.IsFloat {
-		if math.IsNaN(c.Float) || c.Float >= 1<<63 || c.Float < -(1<<63) {
-			return Value{}
-		}
-		c = Value{OK: true, Int: int64(c.Float)}
-	}
-	c.Int = Wrap(c.Int, t.Base)
-	return c
-}
-
-// Wrap truncates v to the width of integer kind k.
-func Wrap(v int64, k Kind) int64 {
-	switch k {
-	case Bool:
-		if v != 0 {
-			return 1
-		}
-		return 0
-	case Char:
-		return int64(int8(v))
-	case UChar:
-		return int64(uint8(v))
-	case Short:
-		return int64(int16(v))
-	case UShort:
-		return int64(uint16(v))
-	case Int:
-		return int64(int32(v))
-	case UInt:
-		return int64(uint32(v))
-	}
-	return v
+	return truth(yes).Convert(Scalar(t.Base))
 }
 
 // Promoted returns the type of a value of type t after the integer promotions.
@@ -309,5 +151,5 @@ func IsNullConstant(e *Expr) bool {
 			return e.Type.Elem.IsVoid() && e.Type.Elem.Q == 0 && IsNullConstant(e.A)
 		}
 	}
-	return e.Type.IsInteger() && Fold(e).isZero()
+	return e.Type.IsInteger() && Fold(e).IsZero()
 }

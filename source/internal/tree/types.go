@@ -54,7 +54,7 @@ type Field struct {
 	CName  string
 	Type   *Type
 	Index  int // in its record
-	offset int
+	Offset int // in its record, in bytes
 	Align  int // requested by an attribute; 0: natural
 	Packed bool
 }
@@ -283,7 +283,7 @@ func (r *Record) Layout() {
 		a = max(a, f.Align)
 		if !r.Union {
 			r.Size = AlignUp(r.Size, a)
-			f.offset = r.Size
+			f.Offset = r.Size
 			r.Size = min(r.Size+n, BigSize)
 		} else {
 			r.Size = max(r.Size, n)

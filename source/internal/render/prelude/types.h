@@ -70,7 +70,28 @@ template <class T> constexpr T cc_int_min = T(-cc_int_max<T> - 1) * T(cc_is_sign
 template <class T> CC_FN T cc_neg(T x) { return T(-x); }
 template <class T> CC_FN T cc_sub(T x, T y) { return T(x - y); }
 template <class T> CC_FN T cc_mul(T x, T y) { return T(x * y); }
-template <class T> CC_FN T cc_div(T x, T y) { return T(x / y); }
+// Integers by zero are what the target makes of them: the host fails. Elsewhere the least integer by -1 is, too.
+#ifdef CC_FAULT_DIVIDE
+template <class T> CC_FN T cc_quo(T x, T y) {
+  if (__builtin_expect(y == T(0), 0))
+    CC_FAULT_DIVIDE;
+  return cc_is_signed<T> && y == T(-1) ? T(cc_ulong(0) - cc_ulong(x)) : T(x / y);
+}
+template <class T> CC_FN T cc_rem(T x, T y) {
+  if (__builtin_expect(y == T(0), 0))
+    CC_FAULT_DIVIDE;
+  return cc_is_signed<T> && y == T(-1) ? T(0) : T(x % y);
+}
+#else
+template <class T> CC_FN T cc_quo(T x, T y) { return T(x / y); }
+template <class T> CC_FN T cc_rem(T x, T y) { return T(x % y); }
+#endif
+template <class T> CC_FN T cc_div(T x, T y) {
+  if constexpr (cc_is_fp<T>)
+    return T(x / y);
+  else
+    return cc_quo(x, y);
+}
 #ifdef CC_NO_NEGATIONS
 #define CC_OP(F) \
   CC_FN F cc_neg(F x) { return cc_as_bits<F>(cc_as_bits<cc_unsig<F>>(x) ^ cc_unsig<F>(1) << (8 * sizeof(F) - 1)); } \
@@ -84,7 +105,7 @@ CC_OP(float) CC_OP(double)
 #define CC_OP(f) \
   template <class F, class T> CC_FN T cc_##f##_assign(T &x, F y) { return x = T(cc_##f(F(x), y)); } \
   template <class F, class T> CC_FN T cc_##f##_assign(volatile T &x, F y) { return x = T(cc_##f(F(x), y)); }
-CC_OP(sub) CC_OP(mul) CC_OP(div)
+CC_OP(sub) CC_OP(mul) CC_OP(div) CC_OP(quo) CC_OP(rem)
 #undef CC_OP
 
 // ---- half ----
@@ -393,14 +414,14 @@ template <class V> CC_FN constexpr cc_int cc_vec_step(const V &) {
   CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(T(a.v[i] op b)); } \
   CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V b) { CC_V r; CC_LANES(T(a op b.v[i])); } \
   CC_ASSIGN(op)
-CC_OP(+) CC_OP(%) CC_OP(&) CC_OP(|) CC_OP(^)
+CC_OP(+) CC_OP(&) CC_OP(|) CC_OP(^)
 #undef CC_OP
 #define CC_OP(op, f) \
   CC_T CC_FN CC_V operator op(CC_V a, CC_V b) { CC_V r; CC_LANES(f(a.v[i], b.v[i])); } \
   CC_T CC_FN CC_V operator op(CC_V a, cc_id<T> b) { CC_V r; CC_LANES(f(a.v[i], b)); } \
   CC_T CC_FN CC_V operator op(cc_id<T> a, CC_V b) { CC_V r; CC_LANES(f(a, b.v[i])); } \
   CC_ASSIGN(op)
-CC_OP(-, cc_sub) CC_OP(*, cc_mul) CC_OP(/, cc_div)
+CC_OP(-, cc_sub) CC_OP(*, cc_mul) CC_OP(/, cc_div) CC_OP(%, cc_rem)
 #undef CC_OP
 
 #define CC_OP(op) \

@@ -5,6 +5,7 @@ package cpu
 import (
 	"math"
 
+	"github.com/concord-compute/concord/internal/precise"
 	"github.com/concord-compute/concord/kernels"
 )
 
@@ -110,13 +111,13 @@ var goActivations = map[string]func(x float64) float64{
 		}
 		return x
 	},
-	"sigmoid":  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"sigmoid":  precise.Sigmoid,
 	"tanh_act": math.Tanh,
-	"gelu":     func(x float64) float64 { return 0.5 * x * math.Erfc(-x*(1/math.Sqrt2)) },
+	"gelu":     precise.GELU,
 	"gelu_tanh": func(x float64) float64 {
-		return x / (1 + math.Exp(-1.59576912160573071176*(x+0.044715*x*x*x)))
+		return x * precise.Sigmoid(1.59576912160573071176*(x+0.044715*x*x*x))
 	},
-	"swish": func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	"swish": func(x float64) float64 { return x * precise.Sigmoid(x) },
 }
 
 func goActivation[F number](c *call, t string, f func(float64) float64) error {

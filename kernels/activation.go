@@ -5,6 +5,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"github.com/concord-compute/concord/internal/precise"
 )
 
 func init() {
@@ -100,16 +102,15 @@ var refActivations = map[string]func(x float64) float64{
 		}
 		return x
 	},
-	"sigmoid":  func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+	"sigmoid":  precise.Sigmoid,
 	"tanh_act": math.Tanh,
-	// x·Φ(x)
-	"gelu": func(x float64) float64 { return x * (0.5 * math.Erfc(-x/math.Sqrt2)) },
+	"gelu":     precise.GELU,
 	// x/2·(1 + tanh u), and 1 + tanh u = 2/(1 + e^-2u)
 	"gelu_tanh": func(x float64) float64 {
 		u := math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
-		return x / (1 + math.Exp(-2*u))
+		return x * precise.Sigmoid(2*u)
 	},
-	"swish": func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+	"swish": func(x float64) float64 { return x * precise.Sigmoid(x) },
 }
 
 func refActivation(c *Call) error {

@@ -186,15 +186,18 @@ func encodeQ4(_ Layout, to codes, x []float32) error {
 		if err := putHalf(data, d, x); err != nil {
 			return err
 		}
-		r := reciprocal(d)
+		r, zero := reciprocal(d), float32(8.5)
+		if r == 0 && d != 0 {
+			zero = 0 // of quotients that are infinite or NaN the codes are 0, as ggml has them on x86
+		}
 		for i := range 16 {
-			data[2+i] = nibble(x[i], r) | nibble(x[i+16], r)<<4
+			data[2+i] = nibble(x[i], r, zero) | nibble(x[i+16], r, zero)<<4
 		}
 		return nil
 	})
 }
 
-func nibble(x, r float32) byte { return min(15, byte(float32(x*r)+8.5)) }
+func nibble(x, r, zero float32) byte { return min(15, byte(float32(x*r)+zero)) }
 
 func decodeQ4(_ Layout, x []float32, from codes) {
 	for data := from.data; len(data) > 0; data, x = data[18:], x[32:] {

@@ -14,16 +14,11 @@ const (
 	q6kBytes = 128 + 64 + 16 + 2
 )
 
-// mostNear is the largest number that ggml rounds.
-const mostNear = 1<<22 - 1
-
-// near rounds to the nearest whole number, halves to even. NaN is 0 and numbers beyond mostNear are that, on every processor: steps for numbers that are too
-// small for their reciprocals are infinite.
+// near rounds to the nearest whole number, halves to even, as ggml does: by adding a number so large that a float32 has no digits behind the point. Beyond 2^22,
+// infinite (steps for numbers that are too small for their reciprocals) and NaN, the sum's low bits are something else, but the same on every processor.
 func near(x float32) int {
-	if x != x {
-		return 0
-	}
-	return int(math.RoundToEven(float64(max(-mostNear, min(mostNear, x)))))
+	const unit = 1 << 22 // the sum has 23 bits behind its first one, which stands for 2 · unit
+	return int(math.Float32bits(x+3*unit)&(2*unit-1)) - unit
 }
 
 func clamp(x, low, high int) int { return max(low, min(high, x)) }
@@ -100,7 +95,9 @@ func fitScale(x []float32, l []int) float32 {
 		}
 	}
 	if size < tiny {
-		clear(l)
+		for i := range l {
+			l[i] = -most // the codes that are stored as zeros
+		}
 		return 0
 	}
 	codes := func(step float32, f func(i, c int)) {
@@ -140,7 +137,7 @@ func fitScale(x []float32, l []int) float32 {
 }
 
 // tiny is the magnitude below which ggml takes blocks of Q6_K for zero.
-const tiny = 1e-15
+const tiny float32 = 1e-15
 
 // pairOf6 returns scale and minimum j of the 12 bytes of Q4_K.
 func pairOf6(s []byte, j int) (scale, least int) {
@@ -256,7 +253,7 @@ func encodeQ6K(_ Layout, to codes, x []float32) error {
 			return tooLarge(x, " to be searched for")
 		}
 		clear(data)
-		if math.Abs(float64(top)) < tiny {
+		if max(top, -top) < tiny {
 			return nil
 		}
 		step := -128 / top

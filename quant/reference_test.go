@@ -132,6 +132,9 @@ func reference(l Layout, x []float32) (data []byte, scales []float32) {
 				if d != 0 {
 					y := v * (1 / d)
 					q[i] = min(15, int(math.Floor(float64(float32(float64(y)+8.5)))))
+					if math.IsInf(float64(1/d), 0) {
+						q[i] = 0
+					}
 				}
 			}
 			for i := range 16 {

@@ -259,7 +259,7 @@ EXPORT(quant_tq1_decode) {
 EXPORT(quant_q4_encode) {
   const float *x = w[0].p;
   uint8_t *data = w[1].p, q[32];
-  V half = f32_set(8.5f), last = f32_set(15);
+  V last = f32_set(15);
   int odd = 0;
   quant_seen s = quant_start();
   for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
@@ -281,8 +281,8 @@ EXPORT(quant_q4_encode) {
           break;
         }
       }
-    float d = top / -8;
-    V r = f32_set(quant_reciprocal(d));
+    float d = top / -8, one = quant_reciprocal(d);
+    V r = f32_set(one), half = f32_set(one == 0 && d != 0 ? 0 : 8.5f); // without a reciprocal all codes are 0, as ggml's
     for (int i = 0; i < 32; i += W)
       f32_put8(q + i, f32_min(f32_add(f32_mul(f32_load(x + i), r), half), last));
     quant_put_half(data, d);

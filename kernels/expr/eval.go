@@ -6,6 +6,8 @@ package expr
 import (
 	"math"
 	"math/bits"
+
+	"github.com/concord-compute/concord/internal/precise"
 )
 
 // Value is a number of any type: Float if the type is a floating one, and otherwise Int, extended to 64 bits with its
@@ -276,30 +278,10 @@ func (t Type) asFloat(x uint64) float64 {
 // unary are the functions of one floating number in float64.
 var unary = [opEnd]func(float64) float64{
 	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
-	Exp: math.Exp, Exp2: math.Exp2, Expm1: math.Expm1, Log: math.Log, Log2: log2, Log1p: math.Log1p,
-	Sin: math.Sin, Cos: math.Cos, Tan: math.Tan, Sinh: math.Sinh, Cosh: math.Cosh, Tanh: math.Tanh, Atan: math.Atan,
-	Erf: math.Erf, Erfc: math.Erfc, Sigmoid: func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
-	GELU:  func(x float64) float64 { return x * (0.5 * math.Erfc(x*(-math.Sqrt2/2))) },
+	Exp: precise.Exp, Exp2: math.Exp2, Expm1: precise.Expm1, Log: precise.Log, Log2: precise.Log2, Log1p: math.Log1p,
+	Sin: precise.Sin, Cos: precise.Cos, Tan: precise.Tan, Sinh: precise.Sinh, Cosh: precise.Cosh, Tanh: math.Tanh, Atan: math.Atan,
+	Erf: math.Erf, Erfc: math.Erfc, Sigmoid: precise.Sigmoid, GELU: precise.GELU,
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
-}
-
-// reduction returns the largest error of math.Sin and math.Cos that comes from the multiple of π that they subtract.
-func reduction(t Type, x float64) float64 {
-	if t == F64 && math.Abs(x) > 1 {
-		return 0x1p-53
-	}
-	return 0
-}
-
-// atan2 is math.Atan2, with the sign of y also where y/x underflows.
-func atan2(y, x float64) float64 { return math.Copysign(math.Atan2(y, x), y) }
-
-// log2 is math.Log2 except for numbers near 1, for which that function subtracts two numbers of nearly the same size.
-func log2(x float64) float64 {
-	if x > 0.5 && x < 2 && x != 1 {
-		return math.Log1p(x-1) / math.Ln2
-	}
-	return math.Log2(x)
 }
 
 func computeFloat(n *node, t Type, a, b, c Value) Value {
@@ -326,18 +308,14 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		}
 		return Value{Float: f(x), Bound: farther(f(x), f(x-a.Bound), f(x+a.Bound))}
 	case Sin, Cos:
-		return rounded(t, unary[n.op](x), min(a.Bound, 2)+reduction(t, x), ulp)
+		return rounded(t, unary[n.op](x), min(a.Bound, 2), ulp)
 	case Tan:
 		if a.Bound > 0 && math.Floor((x-a.Bound)/math.Pi+0.5) != math.Floor((x+a.Bound)/math.Pi+0.5) {
-			return Value{Float: math.Tan(x), Bound: math.Inf(1)}
+			return Value{Float: precise.Tan(x), Bound: math.Inf(1)}
 		}
-		v := monotonic(t, math.Tan, a, ulp)
-		if r := reduction(t, x); r > 0 && v.Float == v.Float {
-			v.Bound += r * (1 + v.Float*v.Float)
-		}
-		return v
+		return monotonic(t, precise.Tan, a, ulp)
 	case Cosh:
-		v := monotonic(t, math.Cosh, a, ulp)
+		v := monotonic(t, precise.Cosh, a, ulp)
 		if a.Bound > math.Abs(x) {
 			v.Bound += v.Float - 1
 		}
@@ -395,13 +373,13 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 		return power(t, a, b, ulp)
 	case Atan2:
 		if e == 0 {
-			return rounded(t, atan2(x, y), 0, ulp)
+			return rounded(t, precise.Atan2(x, y), 0, ulp)
 		}
 		r := math.Hypot(x, y)
 		if e >= r || y < b.Bound && math.Abs(x) <= a.Bound {
-			return Value{Float: atan2(x, y), Bound: 2 * math.Pi}
+			return Value{Float: precise.Atan2(x, y), Bound: 2 * math.Pi}
 		}
-		return rounded(t, atan2(x, y), e/(r-e), ulp)
+		return rounded(t, precise.Atan2(x, y), e/(r-e), ulp)
 	case Eq, Ne, Lt, Le:
 		return compare(n.op, x == y, x < y, x != x || y != y, math.Abs(x-y) <= e && e > 0 || math.IsInf(e, 1))
 	}
@@ -436,13 +414,7 @@ func product(a, b Value) float64 {
 
 // power tries the corners, between which a power of a positive number is monotonic.
 func power(t Type, a, b Value, ulp float64) Value {
-	y := math.Pow(a.Float, b.Float)
-	if t == F64 { // the error of math.Pow grows with the exponent of the result
-		ulp += math.Abs(math.Log2(math.Abs(y)))
-		if math.IsInf(ulp, 1) || ulp != ulp {
-			ulp = ops[Pow].ulp
-		}
-	}
+	y := precise.Pow(a.Float, b.Float)
 	if a.Bound == 0 && b.Bound == 0 {
 		return rounded(t, y, 0, ulp)
 	}
@@ -451,7 +423,7 @@ func power(t Type, a, b Value, ulp float64) Value {
 	}
 	e := 0.0
 	for _, x := range []float64{a.Float - a.Bound, a.Float + a.Bound} {
-		e = max(e, farther(y, math.Pow(x, b.Float-b.Bound), math.Pow(x, b.Float+b.Bound)))
+		e = max(e, farther(y, precise.Pow(x, b.Float-b.Bound), precise.Pow(x, b.Float+b.Bound)))
 	}
 	return rounded(t, y, e, ulp)
 }

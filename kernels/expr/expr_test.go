@@ -503,6 +503,28 @@ func TestValues(t *testing.T) {
 	assert.ErrorContains(t, err, "double precision")
 }
 
+// The reference, whose functions block programs in Go have too, is right where package math is not: among denormal numbers, near the ends of the range, near multiples of π/2.
+func TestLimits(t *testing.T) {
+	x, y := Input(0, F64), Input(1, F64)
+	for _, c := range []struct {
+		e          *Expr
+		x, y, want float64
+	}{
+		{x.Log(), 5e-324, 0, -744.4400719213812}, {x.Log(), 1e-310, 0, -713.8013788281542},
+		{x.Exp(), 709.5744502375717, 0, 1.4597155608516412e308}, {Apply(Expm1, x), 709.782712893384, 0, 1.7976931348622732e308},
+		{Apply(Sinh, x), -710, 0, -1.1169973830808555e308}, {Apply(Cosh, x), 710, 0, 1.1169973830808555e308},
+		{Apply(Sin, x), math.Pi, 0, 1.2246467991473532e-16}, {Apply(Cos, x), 5.319372648326541e255, 0, -4.687165924254628e-19},
+		{Apply(Tan, x), math.Pi / 2, 0, 1.633123935319537e16}, {Apply(Sigmoid, x), -710, 0, 4.47628622567513e-309},
+		{Apply(GELU, x), -36, 0, -1.505744663687022e-282}, {x.Pow(y), 0.6362928641485426, 1022, 2.1752437521546628e-201},
+		{x.Pow(y), 1e-310, 0.25, 3.162277660168377e-78},
+	} {
+		m, err := New(c.e)
+		require.NoError(t, err)
+		ulps := 2 * 0x1p-52 * math.Abs(c.want)
+		assert.InDelta(t, c.want, m.Eval([]Value{{Float: c.x}, {Float: c.y}}, nil, 0)[0].Float, ulps, "%s of %v", m, c.x)
+	}
+}
+
 func TestReplace(t *testing.T) {
 	x, y := Input(0, F32), Input(1, F32)
 	e := x.Mul(y).Add(x.Exp())

@@ -6,6 +6,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/concord-compute/concord/internal/precise"
 	"github.com/concord-compute/concord/runtime/half"
 )
 
@@ -381,12 +382,16 @@ func floatStep[F floatNumber](m *machine, in *Instruction, n int) {
 			d[i] = F(math.Mod(float64(x), float64(b[i])))
 		}
 	case Pow:
+		pow := precise.Pow
+		if unsafe.Sizeof(a[0]) == 4 {
+			pow = math.Pow // which has more digits than a float32, and is faster
+		}
 		for i, x := range a {
-			d[i] = F(math.Pow(float64(x), float64(b[i])))
+			d[i] = F(pow(float64(x), float64(b[i])))
 		}
 	case Atan2:
 		for i, x := range a {
-			d[i] = F(atan2(float64(x), float64(b[i])))
+			d[i] = F(precise.Atan2(float64(x), float64(b[i])))
 		}
 	case CopySign:
 		for i, x := range a {

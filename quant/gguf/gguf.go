@@ -16,7 +16,7 @@
 // # Caveats
 //
 // Files are not trusted: a malformed header is driver.ErrFormat, missing data is driver.ErrCorrupt, and reading takes
-// memory in proportion to the bytes that are present. An alignment above 2^20 is malformed, too. Big-endian files and other versions are driver.ErrUnsupported.
+// memory in proportion to the bytes that are present. An alignment that is no power of two from 8 to 2^20 is malformed, too. Big-endian files and other versions are driver.ErrUnsupported.
 // Texts are any bytes, since tokens are. If another process shortens a mapped file, an access to the missing part ends
 // the process.
 package gguf
@@ -110,7 +110,7 @@ func TypeOf(f quant.Format) (Type, bool) {
 func (t Type) Several() bool { _, ok := meanings[t]; return ok }
 
 // Pair is one entry of the metadata. Value is a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
-// bool or string, a slice of these, or a []any of slices.
+// bool or string, a slice of these, or a []any of slices, which ggml itself does not read.
 type Pair struct {
 	Key   string
 	Value any

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -70,7 +72,7 @@ func TestGGML(t *testing.T) {
 func TestWrite(t *testing.T) {
 	metadata := []Pair{
 		{"a", uint8(1)}, {"b", int8(-1)}, {"c", uint16(1)}, {"d", int16(-1)}, {"e", uint32(1)}, {"f", int32(-1)}, {"g", uint64(1)}, {"h", int64(-1)}, {"i", float32(0.5)}, {"j", 0.25},
-		{"k", false}, {"l", "text\x00\xff"}, {"", ""}, {"A", []uint8{1, 2}}, {"B", []int8{-1}}, {"C", []uint16{}}, {"D", []int16{-1}}, {"E", []uint32{1}}, {"F", []int32{-1}},
+		{"k", false}, {"l", "text\x00\xff"}, {"m", ""}, {"A", []uint8{1, 2}}, {"B", []int8{-1}}, {"C", []uint16{}}, {"D", []int16{-1}}, {"E", []uint32{1}}, {"F", []int32{-1}},
 		{"G", []uint64{1}}, {"H", []int64{-1}}, {"I", []float32{0.5}}, {"J", []float64{0.25}}, {"K", []bool{true, false}}, {"L", []string{"", "x"}},
 		{"M", []any{[]int32{1, 2}, []string{"y"}, []any{[]bool{true}}, []any{}}},
 	}
@@ -141,7 +143,8 @@ func TestWriteRefuses(t *testing.T) {
 		{driver.ErrInvalidArgument, []Pair{{"a", 1}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", nil}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", []any{1}}}, nil},
 		{driver.ErrInvalidArgument, []Pair{{"a", []any{uint8(1)}}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", uint8(1)}, {"a", uint8(2)}}, nil},
 		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint64(32)}}, nil}, {driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(24)}}, nil},
-		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(2 << 20)}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(2 << 20)}}, nil}, {driver.ErrInvalidArgument, []Pair{{"", "x"}}, nil},
+		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a\x00b", Type: F32, Shape: []int{1}, Data: data}}},
 		{driver.ErrInvalidArgument, nil, []Entry{good, good}}, {driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}}}},
 		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1, 1, 1, 1, 1}, Data: data}}}, {driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{-1}, Data: data}}},
 		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{2}, Data: data}}}, {driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}, Size: 5, Data: data}}},
@@ -169,6 +172,24 @@ func TestWriteRefuses(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.Q40, Rows: 1, Cols: 32}, Data: make([]byte, 17)})
 	assert.ErrorIs(t, err, driver.ErrDimension)
+}
+
+// An alignment that is read can be written, and ggml's rule is that of both: a power of two.
+func TestAlignments(t *testing.T) {
+	data := func() ([]byte, error) { return make([]byte, 4), nil }
+	for a := range uint32(200) {
+		pair := Pair{"general.alignment", a}
+		file := append(header(3, 0, 1, pair.Key, kindU32, a), make([]byte, 1<<10)...)
+		_, read := parse(file)
+		written := write(io.Discard, 3, []Pair{pair}, []Entry{{Name: "a", Type: F32, Shape: []int{1}, Data: data}})
+		if a >= 8 && bits.OnesCount32(a) == 1 {
+			assert.NoError(t, read, a)
+			assert.NoError(t, written, a)
+			continue
+		}
+		assert.ErrorIs(t, read, driver.ErrFormat, a)
+		assert.ErrorIs(t, written, driver.ErrInvalidArgument, a)
+	}
 }
 
 // Numbers with several meanings are read if a format is named, and only then.
@@ -414,7 +435,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var out bytes.Buffer
 		if err := write(&out, file.Version, file.Metadata(), entries); err != nil {
-			require.ErrorIs(t, err, driver.ErrInvalidArgument) // alignments that are no power of two
+			require.ErrorIs(t, err, driver.ErrInvalidArgument) // names and keys that ggml does not read
 			return
 		}
 		again, err := parse(out.Bytes())
@@ -424,9 +445,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A name may have 64 bytes, as in ggml.
+// A name may have 63 bytes, as in ggml.
 func TestLongNames(t *testing.T) {
-	for n, want := range map[int]error{64: nil, 65: driver.ErrInvalidArgument} {
+	for n, want := range map[int]error{63: nil, 64: driver.ErrInvalidArgument} {
 		e := Entry{Name: strings.Repeat("n", n), Type: I8, Shape: []int{1}, Data: func() ([]byte, error) { return []byte{1}, nil }}
 		assert.ErrorIs(t, write(&bytes.Buffer{}, 3, nil, []Entry{e}), want)
 	}

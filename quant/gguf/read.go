@@ -18,9 +18,15 @@ const (
 	usualAlign   = 32
 	mostAlign    = 1 << 20 // larger than any page: more only makes files of gaps, which each tensor has
 	maxDims      = 4       // ggml's
-	maxName      = 64      // bytes of a tensor's name, which ggml has no room for beyond that
+	maxName      = 63      // bytes of a tensor's name: ggml has room for 64 with the zero behind it
 	maxDepth     = 4       // of arrays in arrays
 )
+
+// alignments are those that validAlign accepts: ggml's, which are powers of two, as far as the format's description has them.
+var alignments = fmt.Sprintf("a power of two from 8 to %d as a uint32", mostAlign)
+
+// validAlign reports whether a file may have the alignment, be it read or written.
+func validAlign(a uint32) bool { return a >= 8 && a&(a-1) == 0 && a <= mostAlign }
 
 // The kinds of values.
 const (
@@ -220,8 +226,8 @@ func parse(contents []byte) (*File, error) {
 	}
 	if v := f.Value(keyAlignment); v != nil {
 		align, ok := v.(uint32)
-		if !ok || align == 0 || align%8 != 0 || align > mostAlign {
-			return nil, fmt.Errorf("gguf: %s is %v, not a multiple of 8 up to %d: %w", keyAlignment, v, mostAlign, driver.ErrFormat)
+		if !ok || !validAlign(align) {
+			return nil, fmt.Errorf("gguf: %s is %v (%T), not %s: %w", keyAlignment, v, v, alignments, driver.ErrFormat)
 		}
 		f.Align = int(align)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/quant"
@@ -57,10 +58,10 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 
 // Write writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the
 // order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may repeat an earlier one with the
-// same value, which is written once.
+// same value, which is written once. What is written ggml reads, but for a []any, and types that ggml does not have.
 //
-// Two tensors or different values of one name, tensors with names of more than 64 bytes, and values of other types than those of Pair, are
-// driver.ErrInvalidArgument; data whose length is not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
+// Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte, empty keys, and values of other types
+// than those of Pair, are driver.ErrInvalidArgument; data whose length is not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
 func Write(path string, metadata []Pair, entries []Entry) error {
 	return file.Replace(path, func(w io.Writer) error { return Encode(w, metadata, entries) })
 }
@@ -76,6 +77,9 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 	var pairs []byte
 	for _, p := range metadata {
 		value, err := appendValue(nil, p.Value, 0)
+		if p.Key == "" {
+			err = fmt.Errorf("an empty key, which ggml does not read: %w", driver.ErrInvalidArgument)
+		}
 		if err != nil {
 			return fmt.Errorf("gguf: metadata %.40q: %w", p.Key, err)
 		}
@@ -87,8 +91,8 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 		}
 		if seen[p.Key] = value; p.Key == keyAlignment {
 			a, _ := p.Value.(uint32)
-			if a < 8 || a&(a-1) != 0 || a > mostAlign {
-				return fmt.Errorf("gguf: metadata %s is %v, not a power of two from 8 to %d as a uint32: %w", p.Key, p.Value, mostAlign, driver.ErrInvalidArgument)
+			if !validAlign(a) {
+				return fmt.Errorf("gguf: metadata %s is %v (%T), not %s: %w", p.Key, p.Value, p.Value, alignments, driver.ErrInvalidArgument)
 			}
 			align = int(a)
 		}
@@ -110,7 +114,10 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 			err = fmt.Errorf("%d bytes given, %d needed: %w", e.Size, size, driver.ErrDimension)
 		}
 		if len(e.Name) > maxName {
-			err = fmt.Errorf("a name of %d bytes, and GGUF allows %d: %w", len(e.Name), maxName, driver.ErrInvalidArgument)
+			err = fmt.Errorf("a name of %d bytes, and ggml reads up to %d: %w", len(e.Name), maxName, driver.ErrInvalidArgument)
+		}
+		if strings.ContainsRune(e.Name, 0) {
+			err = fmt.Errorf("a name with a zero byte, at which it ends for ggml: %w", driver.ErrInvalidArgument)
 		}
 		if names[e.Name] || len(e.Shape) > maxDims || e.Data == nil || size < 0 {
 			err = fmt.Errorf("there are two, or more than %d dimensions, or no data: %w", maxDims, driver.ErrInvalidArgument)

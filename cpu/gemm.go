@@ -52,6 +52,14 @@ func outType(u *source.Unit, t string) string {
 	return t
 }
 
+// operandType returns the type of A or B in a program of gemm: the definition TYPE_A or TYPE_B, or t.
+func operandType(u *source.Unit, define, t string) string {
+	if own, ok := u.Define(define); ok {
+		return own
+	}
+	return t
+}
+
 // gemmActivation returns the index of a program's ACT in kernels.Activations, whose order
 // csrc/cpu/gemm.h relies on, or -1 if it is not one of them.
 func gemmActivation(u *source.Unit) int {

@@ -23,6 +23,7 @@ type matrix struct {
 	at     uint64 // address
 	ld     int    // elements from one stored row to the next
 	size   int    // bytes of an element
+	half   uint64 // if size is 2: 0 half, 1 bfloat16
 	across bool   // whether op transposes
 }
 
@@ -42,7 +43,6 @@ type product struct {
 	a, b, out matrix
 	size      int // bytes of an element in the computation
 	finish    finish
-	half      uint64   // type of 16-bit matrices: 0 half, 1 bfloat16
 	rounded   rounding // the 16-bit result of a product that is computed in float
 }
 
@@ -71,18 +71,13 @@ func bindGemm(u *source.Unit) goFunc {
 	if integerProducts(u) {
 		return simdGemmInt
 	}
-	p, size := product{size: 4}, 4
-	switch t, _ := u.Define("T"); t {
-	case "f64":
-		p.size, size = 8, 8
-	case "f16":
-		size = 2
-	case "bf16":
-		size, p.half = 2, 1
+	p := product{size: 4}
+	t, _ := u.Define("T")
+	if t == "f64" {
+		p.size = 8
 	}
-	p.a.size, p.b.size, p.out.size = size, size, size
-	if _, ok := u.Define("OUT"); ok {
-		p.out.size = 4
+	for i, x := range []*matrix{&p.a, &p.b, &p.out} {
+		x.stored([]string{operandType(u, "TYPE_A", t), operandType(u, "TYPE_B", t), outType(u, t)}[i])
 	}
 	a, _ := u.Define("TRANS_A")
 	b, _ := u.Define("TRANS_B")
@@ -95,6 +90,19 @@ func bindGemm(u *source.Unit) goFunc {
 	return func(c *call) error {
 		q := p
 		return q.run(c)
+	}
+}
+
+// stored sets the size of an element and, if that is 2, its type.
+func (x *matrix) stored(t string) {
+	x.size = 4
+	switch t {
+	case "f64":
+		x.size = 8
+	case "f16":
+		x.size = 2
+	case "bf16":
+		x.size, x.half = 2, 1
 	}
 }
 
@@ -149,12 +157,14 @@ func (p *product) nth(i int) *product {
 
 // compute computes one product by the method that is fastest for its size.
 func (p *product) compute() error {
-	if p.a.size != p.size {
+	if p.a.size != p.size || p.b.size != p.size {
 		return p.halves()
 	}
 	width := p.strip() / 2
 	rest := p.n % width
 	switch {
+	case p.few():
+		return p.runFew()
 	case p.k > 4 && p.n <= 4 && p.dots(p.n) || p.k > 4 && p.m <= 4 && p.b.across && !p.a.across:
 		return p.runDot()
 	case p.k == 0 || !p.b.across && p.direct():

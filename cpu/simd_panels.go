@@ -87,7 +87,7 @@ func (p *product) runPanels() error {
 	}
 	right := uint64(roundUpInt(s.cols, p.strip()) * s.depth * p.size)
 	own := uint64(roundUpInt(s.rows, p.set.rows) * s.depth * p.size)
-	if p.a.size == 2 { // and memory for the floats of a part that it packs
+	if p.a.size == 2 || p.b.size == 2 { // and memory for the floats of a part that it packs
 		own += uint64(max(s.rows, s.chunk) * s.depth * p.size)
 	}
 	right, own = right+4096, own+4096+64 // so that they begin at different offsets in a page
@@ -192,7 +192,7 @@ func (r *panels) widen(x *matrix, i0, i1, j0, j1 int, to uint64) (at uint64, ld 
 	if x.across {
 		rows, cols = cols, rows
 	}
-	r.set.run(simd.Widen, r.half, uint64(rows), uint64(cols), from, uint64(x.ld), to, uint64(cols))
+	r.set.run(simd.Widen, x.half, uint64(rows), uint64(cols), from, uint64(x.ld), to, uint64(cols))
 	return to, cols
 }
 
@@ -215,7 +215,7 @@ type rounding struct {
 	finish finish
 }
 
-// halves computes a product of 16-bit matrices in float. If C is of 16 bits, too, it rounds each element once:
+// halves computes a product in float of which a matrix is of 16 bits. If C is of 16 bits, too, it rounds each element once:
 // each part of C as soon as it is complete.
 func (p *product) halves() error {
 	sums, wide := roundUpInt(p.m*p.n*4, 64), 4*(p.m*p.k+p.k*p.n)
@@ -223,7 +223,8 @@ func (p *product) halves() error {
 		sums = 0
 	}
 	l2, _ := cacheSizes()
-	small := sums+wide <= l2/2
+	few := p.few()
+	small := !few && sums+wide <= l2/2
 	if !small {
 		wide = 0 // panels are converted to float while they are packed
 	}
@@ -238,10 +239,13 @@ func (p *product) halves() error {
 		f.rounded = rounding{p.out, p.beta, p.finish}
 		if p.finish.f != 0 {
 			f.rounded.finish.bias = at + uint64(sums+wide)
-			p.set.run(simd.Widen, p.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
+			p.set.run(simd.Widen, p.out.half, 1, uint64(p.n), p.finish.bias, 0, f.rounded.finish.bias, 0)
 		}
 	}
-	if p.k > 0 && !small {
+	switch {
+	case few:
+		return f.runFew()
+	case p.k > 0 && !small:
 		return f.runPanels()
 	}
 	q := f
@@ -255,12 +259,15 @@ func (p *product) halves() error {
 	return nil
 }
 
-// widened converts a 16-bit matrix to floats at an address and returns that matrix.
+// widened converts a 16-bit matrix to floats at an address and returns that matrix; one of floats it returns as it is.
 func (p *product) widened(x *matrix, rows, cols int, at uint64) matrix {
+	if x.size == p.size {
+		return *x
+	}
 	if x.across {
 		rows, cols = cols, rows
 	}
-	p.set.run(simd.Widen, p.half, uint64(rows), uint64(cols), x.at, uint64(x.ld), at, uint64(cols))
+	p.set.run(simd.Widen, x.half, uint64(rows), uint64(cols), x.at, uint64(x.ld), at, uint64(cols))
 	return matrix{at: at, ld: cols, size: 4, across: x.across}
 }
 
@@ -270,6 +277,6 @@ func (p *product) round(i0, i1, j0, j1 int) {
 		return
 	}
 	after := p.rounded.finish.from(j0, 4)
-	p.set.run(simd.Narrow, p.half, uint64(i1-i0), uint64(j1-j0), p.out.element(i0, j0), uint64(p.out.ld),
+	p.set.run(simd.Narrow, p.rounded.out.half, uint64(i1-i0), uint64(j1-j0), p.out.element(i0, j0), uint64(p.out.ld),
 		p.rounded.out.element(i0, j0), uint64(p.rounded.out.ld), math.Float64bits(p.rounded.beta), after.bias, after.f)
 }

@@ -118,6 +118,7 @@
 #define is_float_f16 1
 #define is_float_bf16 1
 #define is_f64_f64 1
+#define is_f32_f32 1
 
 #define TYPE JOIN(type_, T)
 #define ARITH JOIN(arith_, T)

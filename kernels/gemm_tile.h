@@ -7,14 +7,25 @@
 // op(A) is m×k, op(B) k×n, C m×n, all row-major with leading dimensions lda, ldb, ldc
 // (elements from one row to the next). -D TRANS_A=1: A is stored k×m and op transposes it;
 // -D TRANS_B=1: B is stored n×k. With beta 0, C is not read; with alpha 0, A and B are not.
-// f16 and bf16 are summed in float and rounded once; -D OUT=f32 makes C, and a bias, float. Integers
-// wrap.
+// f16 and bf16 are summed in float and rounded once; -D OUT=f32 makes C, and a bias, float. With T=f32, -D TYPE_A and
+// -D TYPE_B are the types in which A and B are stored if those are f16 or bf16. Integers wrap.
 //
 // A group of 8×8 items computes a 64×64 tile of C, each item 8×8 elements of it in registers.
 // DEPTH columns of op(A) and rows of op(B) at a time are kept in local memory. 8 elements of a row
 // of C form one vector, which makes the kernel fast on a CPU and costs nothing on a GPU.
 #include "gemm_shape.h"
 #include "out.h"
+
+#ifndef TYPE_A
+#define TYPE_A T
+#elif !JOIN(is_f32_, T)
+#error TYPE_A is for T=f32
+#endif
+#ifndef TYPE_B
+#define TYPE_B T
+#elif !JOIN(is_f32_, T)
+#error TYPE_B is for T=f32
+#endif
 
 #define VEC JOIN(ARITH, 8)
 
@@ -24,21 +35,25 @@
 #define TIMES_PLUS(a, b, c) ((a) * (b) + (c))
 #endif
 
-// Reads elements col to col + DEPTH - 1 of a row into the array part; 0 beyond the matrix.
-void read_part(ARITH *part, global const TYPE *x, size_t ld, size_t row, size_t rows, size_t col,
-               size_t cols) {
-  x += row * ld + col;
-  if (row < rows && col + DEPTH <= cols) {
-    vstore16(LOAD16(x, 0), 0, part);
-    return;
+// Defines the function that reads elements col to col + DEPTH - 1 of a row of a matrix of S into the array part; 0 beyond the matrix.
+#define READ_PART(NAME, S)                                                                         \
+  void NAME(ARITH *part, global const JOIN(type_, S) *x, size_t ld, size_t row, size_t rows, size_t col, size_t cols) { \
+    x += row * ld + col;                                                                           \
+    if (row < rows && col + DEPTH <= cols) {                                                       \
+      vstore16(JOIN(load16_, S)(x, 0), 0, part);                                                   \
+      return;                                                                                      \
+    }                                                                                              \
+    uint some = row < rows && col < cols ? (uint)(cols - col) : 0;                                 \
+    for (uint e = 0; e < some; e++)                                                                \
+      part[e] = JOIN(load_, S)(x, e);                                                              \
+    for (uint e = some; e < DEPTH; e++)                                                            \
+      part[e] = 0;                                                                                 \
   }
-#pragma unroll 1
-  for (uint e = 0; e < DEPTH; e++)
-    part[e] = row < rows && col + e < cols ? LOAD(x, e) : (ARITH)0;
-}
+READ_PART(read_a, TYPE_A)
+READ_PART(read_b, TYPE_B)
 
 kernel __attribute__((reqd_work_group_size(ITEMS, ITEMS, 1))) void
-NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, global const TYPE *b,
+NAME(uint m, uint n, uint k, SCALAR alpha, global const JOIN(type_, TYPE_A) *a, uint lda, global const JOIN(type_, TYPE_B) *b,
      uint ldb, SCALAR beta, global OUT_TYPE *c, uint ldc MORE) {
   local ARITH as[SPAN][DEPTH + 1]; // as[i][p] = op(A)[i0 + i][p0 + p]
   local ARITH bs[DEPTH][SPAN + 4]; // bs[p][j] = op(B)[p0 + p][j0 + j]
@@ -46,7 +61,8 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
   size_t j0 = get_group_id(0) * SPAN, i0 = get_group_id(1) * SPAN;
   // Groups beyond the last matrix compute nothing.
   size_t z = get_group_id(2), rows = z < COUNT ? m : 0, depth = z < COUNT && alpha != 0 ? k : 0;
-  global const TYPE *left = a + z * STRIDE(strideA), *right = b + z * STRIDE(strideB);
+  global const JOIN(type_, TYPE_A) *left = a + z * STRIDE(strideA);
+  global const JOIN(type_, TYPE_B) *right = b + z * STRIDE(strideB);
   global OUT_TYPE *out = c + z * STRIDE(strideC);
   // Each item loads DEPTH elements into local memory: row `item` of a tile of 64 rows of DEPTH, or
   // a quarter of row p of a tile of DEPTH rows of 64.
@@ -60,20 +76,20 @@ NAME(uint m, uint n, uint k, SCALAR alpha, global const TYPE *a, uint lda, globa
   for (size_t p0 = 0; p0 < depth; p0 += DEPTH) {
     ARITH part[DEPTH];
 #if TRANS_A
-    read_part(part, left, lda, p0 + p, k, i0 + quarter, m);
+    read_a(part, left, lda, p0 + p, k, i0 + quarter, m);
     for (uint e = 0; e < DEPTH; e++)
       as[quarter + e][p] = part[e];
 #else
-    read_part(part, left, lda, i0 + item, m, p0, k);
+    read_a(part, left, lda, i0 + item, m, p0, k);
     for (uint e = 0; e < DEPTH; e++)
       as[item][e] = part[e];
 #endif
 #if TRANS_B
-    read_part(part, right, ldb, j0 + item, n, p0, k);
+    read_b(part, right, ldb, j0 + item, n, p0, k);
     for (uint e = 0; e < DEPTH; e++)
       bs[e][item] = part[e];
 #else
-    read_part(part, right, ldb, p0 + p, k, j0 + quarter, n);
+    read_b(part, right, ldb, p0 + p, k, j0 + quarter, n);
     for (uint e = 0; e < DEPTH; e++)
       bs[p][quarter + e] = part[e];
 #endif

@@ -113,8 +113,9 @@ func TestUnitRefuses(t *testing.T) {
 	}{
 		{"none", "T", "f32", "no family", nil},
 		{"gemm", "T", "i8", "not one of f32 f64 f16 bf16", nil},
-		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B OUT]", nil},
+		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B TYPE_A TYPE_B OUT]", nil},
 		{"gemm", "TRANS_A", "2", "not 0 or 1", nil},
+		{"gemm", "TYPE_B", "f32", "neither f16 nor bf16", nil},
 		{"gemm_bias", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},
 		{"gemm", "T", "f64", "double precision", &source.Features{Int64Atomic: true}},
 		{"reduce", "GROUP", "100", "power of two", nil},
@@ -129,6 +130,8 @@ func TestUnitRefuses(t *testing.T) {
 		_, err := Unit(c.id, c.features, source.Define{Name: c.name, Value: c.value})
 		assert.ErrorContains(t, err, c.want)
 	}
+	_, err := Unit("gemm", nil, source.Define{Name: "T", Value: "f16"}, source.Define{Name: "TYPE_A", Value: "bf16"})
+	assert.ErrorContains(t, err, "TYPE_A is for T=f32")
 }
 
 // TestOtherDefinitions checks that programs also parse with other values of the definitions that

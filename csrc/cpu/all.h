@@ -8,6 +8,9 @@
 // The functions in the table of a set have the set in their names, and are not exported.
 #define EXPORT(f) __attribute__((visibility("hidden"))) void CAT(SET, f)(const simd_word *w)
 
+// The most rows of a product of few, and the bytes of a part of a row of the matrix that is multiplied with all of them.
+#define FEW_MOST 16
+#define FEW_DEPTH 1024
 #include "list.h"
 #include "storage.h"
 #include "functions.h"
@@ -25,6 +28,34 @@
 #undef E
 #include "winograd.h"
 #include "convert.h"
+
+#define A f32
+#define F float
+#define S f32
+#define E float
+#include "few.h"
+#undef S
+#undef E
+#define E uint16_t
+#define S f16
+#include "few.h"
+#undef S
+#define S bf16
+#include "few.h"
+#undef S
+#undef E
+#undef A
+#undef F
+
+// Word 0 is the type of the matrix.
+#define BY_FLOAT(NAME)                                                                             \
+  EXPORT(f32_##NAME) {                                                                             \
+    static simd_func *const by_type[] = {[TYPE_F32] = f32_##NAME, [TYPE_F16] = f16_##NAME, [TYPE_BF16] = bf16_##NAME}; \
+    by_type[w[0].i](w);                                                                            \
+  }
+BY_FLOAT(few_rows)
+BY_FLOAT(few_columns)
+#undef BY_FLOAT
 #endif
 
 #ifdef PART_F64
@@ -37,6 +68,18 @@
 #include "conv_turned.h"
 #undef T
 #undef E
+
+#define A f64
+#define F double
+#define S f64
+#define E double
+#include "few.h"
+#undef S
+#undef E
+#undef A
+#undef F
+EXPORT(f64_few_rows) { f64_few_rows(w); }
+EXPORT(f64_few_columns) { f64_few_columns(w); }
 #endif
 
 #ifdef PART_I8

@@ -378,6 +378,9 @@ IN f32_v f32_below(f32_v x) { return _mm256_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 6
 #define GEMM_REGS 12
 #define DOT_COLS 3
+// Rows of the matrix at a time in products of few rows, and registers of eight of its rows.
+#define FEW_ROWS 3
+#define FEW_WIDE 1
 // Filters and places of a tile of a convolution with long filters.
 #define LONG_FILTERS 2
 #define LONG_PLACES 6

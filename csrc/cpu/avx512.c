@@ -326,6 +326,9 @@ IN f32_v f32_below(f32_v x) { return _mm512_or_ps(x, f32_set(-0.0f)); }
 #define GEMM_ROWS 12
 #define GEMM_REGS 24
 #define DOT_COLS 4
+// Rows of the matrix at a time in products of few rows, and registers of eight of its rows.
+#define FEW_ROWS 6
+#define FEW_WIDE 2
 // Filters and places of a tile of a convolution with long filters.
 #define LONG_FILTERS 3
 #define LONG_PLACES 9

@@ -137,6 +137,33 @@ EXPORT(CAT(T, gemm_direct)) {
   }
 }
 
+// C = alpha·(the sum of parts) + beta·C, and the operation after. Words: m, n, the first part, its elements from row to row and from column to
+// column, parts, the elements from one part to the next, C, ldc, alpha, beta, the bias, the number of the operation after.
+EXPORT(CAT(T, gemm_store)) {
+  int64_t m = w[0].i, n = w[1].i, rs = w[3].i, cs = w[4].i, parts = w[5].i, step = w[6].i, ldc = w[8].i;
+  const E *from = w[2].p;
+  E *c = w[7].p;
+  V alpha = CAT(T, set)((E)w[9].f), beta = CAT(T, set)((E)w[10].f);
+  CAT(T, finish) *finish = CAT(T, finishes)[w[12].i];
+  for (int64_t i = 0; i < m; i++, from += rs, c += ldc) {
+    for (int64_t j = 0; j < n; j += W) {
+      int64_t some = n - j < W ? n - j : W;
+      CAT(T, m) mask = CAT(T, first)(some);
+      V sum = CAT(T, zero)();
+      for (int64_t p = 0; p < parts; p++) {
+        const E *at = from + p * step + j * cs;
+        E turned[W];
+        for (int64_t q = 0; cs != 1 && q < some; q++)
+          turned[q] = at[q * cs];
+        sum = CAT(T, add)(sum, CAT(T, loadm)(cs == 1 ? at : turned, mask));
+      }
+      CAT(T, out)(c + j, sum, alpha, beta, w[10].f != 0, some, mask, 0);
+    }
+    if (finish)
+      finish(1, n, c, ldc, w[11].p);
+  }
+}
+
 // Dot products of R rows of A with N rows of B, which are columns of op(B).
 #define DOT(R, N)                                                                                  \
   IN void CAT(T, dot_##R##_##N)(int64_t k, const E *a, int64_t lda, const E *b, int64_t ldb, E *c,  \

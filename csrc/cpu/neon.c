@@ -297,6 +297,9 @@ IN void i8pair_turn(i8pair_v *x) {
 #define GEMM_ROWS 8
 #define GEMM_REGS 16
 #define DOT_COLS 4
+// Rows of the matrix at a time in products of few rows, and registers of eight of its rows.
+#define FEW_ROWS 4
+#define FEW_WIDE 1
 // Filters and places of a tile of a convolution with long filters.
 #define LONG_FILTERS 3
 #define LONG_PLACES 9

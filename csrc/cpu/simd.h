@@ -26,10 +26,16 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_GEMM_F32_DOT, f32_gemm_dot) \
   F(SIMD_GEMM_F32_PACK, f32_gemm_pack) \
   F(SIMD_GEMM_F32_BLOCK, f32_gemm_block) \
+  F(SIMD_GEMM_F32_FEW_ROWS, f32_few_rows) \
+  F(SIMD_GEMM_F32_FEW_COLUMNS, f32_few_columns) \
+  F(SIMD_GEMM_F32_STORE, f32_gemm_store) \
   F(SIMD_GEMM_F64_DIRECT, f64_gemm_direct) \
   F(SIMD_GEMM_F64_DOT, f64_gemm_dot) \
   F(SIMD_GEMM_F64_PACK, f64_gemm_pack) \
   F(SIMD_GEMM_F64_BLOCK, f64_gemm_block) \
+  F(SIMD_GEMM_F64_FEW_ROWS, f64_few_rows) \
+  F(SIMD_GEMM_F64_FEW_COLUMNS, f64_few_columns) \
+  F(SIMD_GEMM_F64_STORE, f64_gemm_store) \
   F(SIMD_WIDEN, convert_widen) \
   F(SIMD_NARROW, convert_narrow) \
   F(SIMD_FMA_PEAK, f32_fma_peak) \
@@ -111,7 +117,8 @@ enum { SIMD_LIST(SIMD_NUMBER) SIMD_OPS };
 // doubles.
 enum { SIMD_F64 = SIMD_GEMM_F64_DIRECT - SIMD_GEMM_F32_DIRECT };
 _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F64_PACK == SIMD_GEMM_F32_PACK + SIMD_F64 &&
-                   SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64,
+                   SIMD_GEMM_F64_BLOCK == SIMD_GEMM_F32_BLOCK + SIMD_F64 && SIMD_GEMM_F64_FEW_ROWS == SIMD_GEMM_F32_FEW_ROWS + SIMD_F64 &&
+                   SIMD_GEMM_F64_FEW_COLUMNS == SIMD_GEMM_F32_FEW_COLUMNS + SIMD_F64 && SIMD_GEMM_F64_STORE == SIMD_GEMM_F32_STORE + SIMD_F64,
                "the functions of gemm.h are in the same order for floats and for doubles");
 
 _Static_assert(SIMD_CONV_F64 == SIMD_CONV_F32 + 1 && SIMD_CONV_ZIP_F64 == SIMD_CONV_ZIP_F32 + 1 && SIMD_CONV_PHASES_F64 == SIMD_CONV_PHASES_F32 + 1 &&

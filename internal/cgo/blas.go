@@ -87,8 +87,7 @@ func (d *device) WhyNotNative(unit *source.Unit, name string) error {
 	return d.needBLAS()
 }
 
-// gemmOf reports whether a kernel is a gemm that the library computes, and returns its element
-// type.
+// gemmOf reports whether a kernel is a gemm that the library computes, and returns the type of all its matrices.
 func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 	if d.b.v.BLAS == nil || unit.Family() != "gemm" || name != "gemm" {
 		return gemmType{}, false
@@ -96,7 +95,8 @@ func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 	decl, ok := unit.Kernel(name)
 	own := define(unit, "T", "f32")
 	t, known := gemmTypes[own]
-	return t, ok && known && define(unit, "OUT", own) == own && len(decl.Params) == gemmArgs
+	one := define(unit, "OUT", own) == own && define(unit, "TYPE_A", own) == own && define(unit, "TYPE_B", own) == own
+	return t, ok && known && one && len(decl.Params) == gemmArgs
 }
 
 // define returns the value of a definition that a unit was parsed with, or a default.

@@ -13,10 +13,16 @@ const (
 	GemmF32Dot
 	GemmF32Pack
 	GemmF32Block
+	GemmF32FewRows
+	GemmF32FewColumns
+	GemmF32Store
 	GemmF64Direct
 	GemmF64Dot
 	GemmF64Pack
 	GemmF64Block
+	GemmF64FewRows
+	GemmF64FewColumns
+	GemmF64Store
 	Widen
 	Narrow
 	FMAPeak

@@ -51,7 +51,7 @@ type (
 	CosineSimilarity struct{}
 	// LogCosh is Σ ln cosh(p-t)/n.
 	LogCosh struct{}
-	// Quantile is Σ q(t-p)/n with q(d) = Q·d for positive d and ·d for others. A Q of 0 is 0.5.
+	// Quantile is Σ q(t-p)/n with q(d) = Q·d from 0 on and ·d below, also for derivatives. A Q of 0 is 0.5.
 	Quantile struct{ Q float64 }
 )
 
@@ -162,8 +162,9 @@ func (l Huber) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 		return nil, fmt.Errorf("%w: %v", ErrConfig, l)
 	}
 	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
-		d := p.Sub(t).Abs()
-		return tensor.Where(d.Le(delta), d.Square().Mul(0.5), d.Sub(delta/2).Mul(delta))
+		d := p.Sub(t)
+		far := d.Abs()
+		return tensor.Where(far.Le(delta), d.Square().Mul(0.5), far.Sub(delta/2).Mul(delta))
 	})
 }
 
@@ -180,7 +181,7 @@ func (l SquaredHinge) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 // Of returns the loss.
 func (l KLDivergence) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
-		p, t = p.Maximum(1e-15), t.Maximum(1e-15)
+		p, t = p.Clamp(1e-15, math.Inf(1)), t.Clamp(1e-15, math.Inf(1))
 		return t.Mul(t.Div(p).Log())
 	})
 }
@@ -206,7 +207,8 @@ func (l CosineSimilarity) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 // Of returns the loss.
 func (l LogCosh) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return each(l, p, t, func(p, t *tensor.Tensor) *tensor.Tensor {
-		d := p.Sub(t).Abs()
+		d := p.Sub(t)
+		d = tensor.Where(d.Gt(0), d, d.Neg()) // |d| with a derivative at 0, so that those of the loss are right there
 		return d.Add(d.Mul(-2).Exp().Log1p()).Sub(math.Ln2)
 	})
 }

@@ -66,10 +66,11 @@ func Eye(s *Scope, t Type, n int) *Tensor {
 	return i.Unsqueeze(1).Eq(i).Cast(t)
 }
 
-// From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest. Without a shape it
-// has one dimension, or none if data is one element.
+// From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest.
+// Without a shape it has one dimension, however many elements there are. With the empty shape of another tensor,
+// From(s, data, t.Shape()...), it has none, and data is one element; Full makes such a tensor of a number.
 func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
-	if len(shape) == 0 && len(data) != 1 {
+	if shape == nil {
 		shape = []int{len(data)}
 	}
 	return fromBytes(s, TypeOf[T](), bytesOf(data), shape)

@@ -120,8 +120,9 @@ func bytesOf[T Element](data []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
 }
 
-// Wrap returns a tensor of the elements of a buffer, in order, without a copy. The caller keeps the buffer open and unchanged until the
-// scope is closed. A buffer of U8 may be a tensor of Bool.
+// Wrap returns a tensor of the elements of a buffer, in order, without a copy. What is computed of it comes after the
+// work queued so far that uses the buffer, on any stream. From then on the caller keeps the buffer open and unchanged
+// until the scope is closed. A buffer of U8 may be a tensor of Bool.
 func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "wrap", err)
@@ -131,6 +132,13 @@ func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 		return failf(s, "wrap", ErrType, "%v of %v", t, b)
 	case b.Len() < count(shape):
 		return failf(s, "wrap", ErrShape, "%v for shape %v", b, shape)
+	}
+	stream, err := s.Stream()
+	if err == nil {
+		err = stream.WaitFor(context.Background(), b)
+	}
+	if err != nil {
+		return fail(s, "wrap", err)
 	}
 	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
 }

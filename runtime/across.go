@@ -119,7 +119,32 @@ func (s *Stream) waitBefore(ctx context.Context, op string, dst, src *Buffer, af
 		}
 		return after.Wait(ctx)
 	}
-	uses, err := s.usesOf(ctx, append(src.a.busyBeside(s), dst.a.busyBeside(s)...))
+	return s.behind(ctx, op, append(src.a.busyBeside(s), dst.a.busyBeside(s)...))
+}
+
+// WaitFor makes later work of this stream wait for all work queued so far on other streams that uses a buffer of its
+// device, such as a Write, or a launch that stores results in it. It waits itself only where a driver cannot make one
+// stream wait for another, and returns the error of a stream that failed and has such work.
+func (s *Stream) WaitFor(ctx context.Context, b *Buffer) error {
+	const op = "wait for a buffer"
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
+	if s.none() || b.none() {
+		return fmt.Errorf("%s: stream or buffer is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := s.live(op); err != nil {
+		return err
+	}
+	if b.a.core != s.core {
+		return s.core.error(op, fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument))
+	}
+	return s.behind(ctx, op, b.a.busyBeside(s))
+}
+
+// behind makes the stream wait for the work queued so far on others; the host waits for other devices.
+func (s *Stream) behind(ctx context.Context, op string, others []*Stream) error {
+	uses, err := s.usesOf(ctx, others)
 	if err != nil || len(uses) == 0 {
 		return err
 	}

@@ -91,8 +91,10 @@ func Write[T Element](ctx context.Context, to Array, data []T) error {
 	return to.write(ctx, TypeOf[T](), bytesOf(data))
 }
 
-// Read copies the beginning of a buffer to data: on the device's own stream, after the work queued
-// there, or from the host's side of a Managed, after all the work that produces its contents.
+// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any
+// stream: on the device's own stream, or from the host's side of a Managed. Where such work failed, its
+// stream has the error, and what the work was to store is undefined. [Stream.Read] waits for one stream
+// alone.
 func Read[T Element](ctx context.Context, from Array, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -114,7 +116,11 @@ func (b *Buffer) read(ctx context.Context, t Type, data []byte) error {
 	if err := b.holds(t, "read"); err != nil {
 		return err
 	}
-	return b.device().streams.own.Read(ctx, b, 0, data)
+	own := b.device().streams.own
+	for _, s := range b.a.busyBeside(own) {
+		_ = s.passed(ctx) // its error belongs to the stream, which reports it
+	}
+	return own.Read(ctx, b, 0, data)
 }
 
 func sameType[T Element](b *Buffer, op string) error { return b.holds(TypeOf[T](), op) }

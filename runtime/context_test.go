@@ -53,6 +53,8 @@ func TestNilContext(t *testing.T) {
 		"sync":  func() error { return stream.Sync(none) },
 		"write": func() error { return stream.Write(none, x, 0, make([]byte, 4)) },
 		"read":  func() error { return stream.Read(none, x, 0, make([]byte, 4)) },
+
+		"wait for a buffer": func() error { return stream.WaitFor(none, x) },
 	} {
 		assert.EqualError(t, call(), name+": context is nil: invalid argument")
 	}

@@ -46,7 +46,8 @@
 //	         Stream.NewArena          the same, in the order of a stream
 //	Batch    Device.NewBatch          whatever is closed together
 //
-// A Buffer is raw: the program copies its contents and orders the streams that use it. A [Managed]
+// A Buffer is raw: the program copies its contents and orders the streams that use it, by [Stream.Wait]
+// or [Stream.WaitFor]; [Read] comes after the work of all streams with it. A [Managed]
 // knows which side is newer and does both. Large copies between a device and Go's memory pass
 // through pinned memory ([Stats.Staging]) in pieces; when the call's context is done, the copy ends
 // after the current piece.

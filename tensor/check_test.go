@@ -31,7 +31,7 @@ func gradients(t *testing.T, f func(args ...*Tensor) *Tensor, args ...*Tensor) {
 				moved := slices.Clone(data)
 				moved[i] += step
 				with := slices.Clone(args)
-				with[k] = From(a.scope, moved, a.shape...)
+				with[k] = From(a.scope, moved, a.Shape()...)
 				at[side] = values[float64](t, loss(with...))[0]
 			}
 			want := (at[0] - at[1]) / (2 * h)

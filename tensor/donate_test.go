@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -226,5 +228,47 @@ func TestReducedInPlace(t *testing.T) {
 				assert.InDeltaSlice(t, values[float32](t, got[1][k]), values[float32](t, got[0][k]), 2e-5, "%s of %v", name, shape)
 			}
 		}
+	}
+}
+
+// TestOwnedIsRead: what a compiled function returns in buffers, and what another stream stores in one, is read as it
+// was computed, by the host and by tensors.
+func TestOwnedIsRead(t *testing.T) {
+	for _, name := range []string{"cpu:0", "opencl:0"} {
+		t.Run(name, func(t *testing.T) {
+			dev, err := runtime.Open(t.Context(), name)
+			if name != "cpu:0" && (errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnsupported)) {
+				t.Skip(err)
+			}
+			require.NoError(t, err)
+			defer dev.Close()
+			s := NewScope(dev)
+			defer s.Close()
+			const n = 300 // products of matrices, which take longer than the way to the read
+			f := Compile(s, func(a ...*Tensor) []*Tensor {
+				x := a[0]
+				for range 8 {
+					x = x.MatMul(a[0]).Mul(1.0 / n)
+				}
+				return []*Tensor{x}
+			})
+			got, want := make([]float32, n*n), slices.Repeat([]float32{1}, n*n)
+			for range 3 {
+				out, specs, err := f.CallOwned(t.Context(), nil, Ones(s, F32, n, n))
+				require.NoError(t, err)
+				require.Equal(t, []Spec{{F32, []int{n, n}}}, specs)
+				clear(got)
+				require.NoError(t, runtime.Read(t.Context(), out[0], got))
+				assert.InDeltaSlice(t, want, got, 1e-4)
+
+				out2, _, err := f.CallOwned(t.Context(), nil, Ones(s, F32, n, n))
+				require.NoError(t, err)
+				other := NewScope(dev) // with a stream of its own
+				assert.InDelta(t, n*n, values[float32](t, Wrap(other, out2[0], F32, n, n).Sum())[0], 1)
+				require.NoError(t, other.Close())
+				require.NoError(t, out[0].Close())
+				require.NoError(t, out2[0].Close())
+			}
+		})
 	}
 }

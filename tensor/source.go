@@ -70,10 +70,11 @@ func Eye(s *Scope, t Type, n int) *Tensor {
 	return i.Unsqueeze(1).Eq(i).Cast(t)
 }
 
-// From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest. Without a shape it
-// has one dimension, or none if data is one element.
+// From returns a tensor with a copy of data, whose elements are in order, the last dimension changing fastest.
+// Without a shape it has one dimension, however many elements there are. With the empty shape of another tensor,
+// From(s, data, t.Shape()...), it has none, and data is one element; Full makes such a tensor of a number.
 func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
-	if len(shape) == 0 && len(data) != 1 {
+	if shape == nil {
 		shape = []int{len(data)}
 	}
 	return fromBytes(s, TypeOf[T](), bytesOf(data), shape)
@@ -123,8 +124,9 @@ func bytesOf[T Element](data []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(data))), len(data)*int(unsafe.Sizeof(data[0])))
 }
 
-// Wrap returns a tensor of the elements of a buffer, in order, without a copy. The caller keeps the buffer open and unchanged until the
-// scope is closed. A buffer of U8 may be a tensor of Bool.
+// Wrap returns a tensor of the elements of a buffer, in order, without a copy. What is computed of it comes after the
+// work queued so far that uses the buffer, on any stream. From then on the caller keeps the buffer open and unchanged
+// until the scope is closed. A buffer of U8 may be a tensor of Bool.
 func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "wrap", err)
@@ -134,6 +136,13 @@ func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 		return failf(s, "wrap", ErrType, "%v of %v", t, b)
 	case b.Len() < count(shape):
 		return failf(s, "wrap", ErrShape, "%v for shape %v", b, shape)
+	}
+	stream, err := s.Stream()
+	if err == nil {
+		err = stream.WaitFor(context.Background(), b)
+	}
+	if err != nil {
+		return fail(s, "wrap", err)
 	}
 	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}
 }

@@ -55,8 +55,9 @@ type operation interface {
 // Type returns the type of the elements.
 func (t *Tensor) Type() Type { return t.typ }
 
-// Shape returns the lengths of the dimensions, outermost first.
-func (t *Tensor) Shape() []int { return slices.Clone(t.shape) }
+// Shape returns the lengths of the dimensions, outermost first. Without dimensions it is empty, not nil, which From
+// tells apart.
+func (t *Tensor) Shape() []int { return append([]int{}, t.shape...) }
 
 // Dim returns the length of a dimension; negative ones count from the end. It is 0 for one that does not exist.
 func (t *Tensor) Dim(axis int) int {

@@ -247,7 +247,7 @@ func TestString(t *testing.T) {
 		" [170. 171. 172. ... 177. 178. 179.]\n [180. 181. 182. ... 187. 188. 189.]\n [190. 191. 192. ... 197. 198. 199.]]", y.String())
 	assert.Equal(t, "f32[2 1 2]\n[[[0. 1.]]\n\n [[2. 3.]]]", From(s, numbers(4), 2, 1, 2).String())
 	assert.Equal(t, "bool[2] [ true false]", From(s, []bool{true, false}).String())
-	assert.Equal(t, "f64[] 0.33333", From(s, []float64{1.0 / 3}).String())
+	assert.Equal(t, "f64[] 0.33333", From(s, []float64{1.0 / 3}, []int{}...).String())
 	assert.Equal(t, "i8[0] []", From(s, []int8{}).String())
 	for name, f := range map[string]func(x *Tensor, axis int) *Tensor{"softmax": (*Tensor).Softmax, "log softmax": (*Tensor).LogSoftmax,
 		"log sum exp": func(x *Tensor, axis int) *Tensor { return x.LogSumExp(axis) }} {
@@ -320,4 +320,21 @@ func TestApplyOfMany(t *testing.T) {
 	g := Grad(Apply("many", e, ts...).Sum(), ts...)
 	require.NoError(t, Eval(t.Context(), g...))
 	require.ErrorIs(t, Apply("more", expr.Input(0, F64), append(ts, ts[0])...).Err(), ErrShape)
+}
+
+// TestFromRank: how many dimensions a tensor has does not depend on how many elements there are.
+func TestFromRank(t *testing.T) {
+	s := scope(t)
+	for n := range 3 {
+		x := From(s, make([]int32, n))
+		assert.Equal(t, []int{n}, x.Shape())
+		assert.Equal(t, n, x.Dim(0))
+		assert.Equal(t, []int{n, 2}, x.Unsqueeze(1).Expand(n, 2).Shape())
+	}
+	number := Full(s, I32, 7)
+	assert.Equal(t, 0, number.Rank())
+	again := From(s, values[int32](t, number), number.Shape()...)
+	assert.Equal(t, 0, again.Rank())
+	assert.Equal(t, 0, From(s, []bool{true}, []int{}...).Rank())
+	assert.ErrorIs(t, From(s, []int32{1, 2}, []int{}...).Err(), ErrShape)
 }

@@ -21,9 +21,11 @@ func (s *Scope) Stream() (*runtime.Stream, error) {
 	return s.engine.stream, nil
 }
 
-// CallOwned queues the function's graph as [Func.Call] does, and returns its results in buffers of their own, which the caller closes, with elements in order, and
-// their types and shapes. A Bool has a buffer of U8. Later calls leave the buffers as they are. Arguments are donated as for [Func.CallDonating]; where a result takes
-// the memory of one, it is the argument's buffer.
+// CallOwned queues the function's graph as [Func.Call] does, and returns its results in buffers of their own, which
+// the caller closes, with elements in order, and their types and shapes. They are computed on the scope's stream:
+// [runtime.Read] and [Wrap] wait for that, work on other streams is put behind it by [runtime.Stream.WaitFor]. A Bool
+// has a buffer of U8. Later calls leave the buffers as they are. Arguments are donated as for [Func.CallDonating];
+// where a result takes the memory of one, it is the argument's buffer.
 func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 var streamChecks = []Row{
 	{"stream/order", false, checkOrder},
 	{"stream/across", false, checkAcross},
+	{"stream/buffer", false, checkBufferOrder},
 	{"stream/events", false, checkEvents},
 	{"stream/events_again", false, checkEventsAgain},
 	{"stream/times", true, checkTimes},
@@ -44,6 +45,36 @@ func checkOrder(t *row, d *device) {
 	must(t, runtime.Read(t.Context(), b, got))
 	equal(t, 49, got[0], "work of one stream happens in order")
 	must(t, s.Close())
+}
+
+// checkBufferOrder reads what another stream stores without waiting for that stream, on the host and on a third stream.
+func checkBufferOrder(t *row, d *device) {
+	p, err := d.NewStream()
+	must(t, err)
+	q, err := d.NewStream()
+	must(t, err)
+	const n, times = 1 << 21, 20
+	a, b := d.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
+	must(t, d.Sync(t.Context()))
+	last := make([]uint32, n)
+	for i := range times {
+		must(t, p.Fill(a, uint32(i+1)))
+	}
+	must(t, runtime.Read(t.Context(), a, last))
+	equal(t, times, last[0])
+	equal(t, times, last[n-1], "Read comes after the work of every stream")
+	for i := range times {
+		must(t, p.Fill(a, uint32(i+101)))
+	}
+	must(t, q.WaitFor(t.Context(), a))
+	must(t, q.Copy(b, a))
+	must(t, runtime.Read(t.Context(), b, last))
+	equal(t, times+100, last[0])
+	equal(t, times+100, last[n-1], "WaitFor puts work behind that of every stream")
+	errorIs(t, q.WaitFor(t.Context(), nil), runtime.ErrInvalidArgument)
+	errorIs(t, (*runtime.Stream)(nil).WaitFor(t.Context(), a), runtime.ErrInvalidArgument)
+	must(t, p.Close())
+	must(t, q.Close())
 }
 
 func checkAcross(t *row, d *device) {

@@ -308,7 +308,7 @@ func put[T tensor.Element](s *tensor.Scope, n *node, as func(x num) T) *tensor.T
 	for i, x := range n.data {
 		data[i] = as(x)
 	}
-	return tensor.From(s, data, n.shape...)
+	return tensor.From(s, data, append([]int{}, n.shape...)...)
 }
 
 var unaries = map[string]func(t *tensor.Tensor) *tensor.Tensor{

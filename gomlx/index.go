@@ -49,9 +49,9 @@ func newWindows(x, indices *tensor.Tensor, vectorAxis int, axes, sizes []int, wh
 	return w
 }
 
-// places returns the number of each row of each window, a matrix. Windows that reach beyond the array are moved into it, or, if drop is set,
-// have the number behind the last row.
-func (w *windows) places(drop bool) *tensor.Tensor {
+// places returns the number of each row of each window, a matrix, where only every one of a run of neighbouring rows counts. Windows that reach beyond the array
+// are moved into it, or, if drop is set, have the number behind the last row.
+func (w *windows) places(drop bool, run int) *tensor.Tensor {
 	s := w.starts.Scope()
 	first := tensor.Zeros(s, tensor.I64, w.count)
 	there := tensor.Full(s, tensor.Bool, true, w.count)
@@ -67,11 +67,15 @@ func (w *windows) places(drop bool) *tensor.Tensor {
 			first = first.Add(start.Mul(size(w.dims[axis+1 : w.lead])))
 		}
 	}
-	inside := tensor.Zeros(s, tensor.I64, w.sizes[:w.lead]...)
-	for axis := range w.lead {
-		inside = inside.Add(counted(s, tensor.I64, axis, w.sizes[:w.lead]).Mul(size(w.dims[axis+1 : w.lead])))
+	sizes := slices.Clone(w.sizes[:w.lead])
+	if run > 1 { // the last axis
+		sizes[w.lead-1] = 1
 	}
-	all := first.Unsqueeze(1).Add(inside.Reshape(1, w.each))
+	inside := tensor.Zeros(s, tensor.I64, sizes...)
+	for axis := range w.lead {
+		inside = inside.Add(counted(s, tensor.I64, axis, sizes).Mul(size(w.dims[axis+1 : w.lead])))
+	}
+	all := first.Unsqueeze(1).Add(inside.Reshape(1, w.each/run))
 	if drop {
 		all = tensor.Where(there.Unsqueeze(1), all, w.rows)
 	}
@@ -112,7 +116,15 @@ func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis i
 			}
 		}
 		w := newWindows(x, in[1], indexVectorAxis, axes, sizes, func(axis int) bool { return sizes[axis] == x.Dim(axis) })
-		taken := x.Reshape(w.rows, w.columns).Take(0, w.places(false))
+		run := 1 // neighbouring rows are read together, so that they need one place
+		if w.lead > 0 && w.each > 0 {
+			run = sizes[w.lead-1]
+		}
+		table := x.Reshape(w.rows, w.columns)
+		if run > 1 {
+			table = table.Windows(0, run, 1, 1).Reshape(w.rows-run+1, run*w.columns)
+		}
+		taken := table.Take(0, w.places(false, run))
 		var batch, window []int // the dimensions of both
 		for i, d := range in[1].Shape() {
 			if i != indexVectorAxis {
@@ -169,7 +181,7 @@ func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates c
 		}
 		n := w.count * w.each
 		u = u.Permute(append(order, windowAxes...)...).Reshape(n, w.columns)
-		return combine(x.Reshape(w.rows, w.columns), w.places(true).Reshape(n), u).Reshape(x.Shape()...)
+		return combine(x.Reshape(w.rows, w.columns), w.places(true, 1).Reshape(n), u).Reshape(x.Shape()...)
 	})
 }
 

@@ -87,3 +87,48 @@ func TestWindowsOfTruths(t *testing.T) {
 		equal(t, want, values(t, b, f, []bool{true, true, false, false}))
 	})
 }
+
+// Windows of all axes, of which those in the last one are read as runs of elements, and others are moved into the array.
+func TestGatherOfWindows(t *testing.T) {
+	random := rand.New(rand.NewPCG(34, 17))
+	type gather struct {
+		x, starts any
+		sizes     []int
+		want      []float32
+	}
+	var list []gather
+	for range 12 {
+		dims := []int{1 + random.IntN(4), 1 + random.IntN(6), 1 + random.IntN(8)}
+		sizes := []int{1 + random.IntN(dims[0]), 1 + random.IntN(dims[1]), 1 + random.IntN(dims[2])}
+		count := 1 + random.IntN(5)
+		x, starts := make([]float32, dims[0]*dims[1]*dims[2]), make([]int32, 3*count)
+		for i := range x {
+			x[i] = float32(i)
+		}
+		for i := range starts {
+			starts[i] = int32(random.IntN(10) - 2)
+		}
+		c := gather{tensors.FromFlatDataAndDimensions(x, dims...).Value(), tensors.FromFlatDataAndDimensions(starts, count, 3).Value(), sizes, nil}
+		for w := range count {
+			var at [3]int
+			for axis := range at {
+				at[axis] = min(max(int(starts[3*w+axis]), 0), dims[axis]-sizes[axis])
+			}
+			for i := range sizes[0] {
+				for j := range sizes[1] {
+					first := ((at[0]+i)*dims[1]+at[1]+j)*dims[2] + at[2]
+					c.want = append(c.want, x[first:first+sizes[2]]...)
+				}
+			}
+		}
+		list = append(list, c)
+	}
+	onDevices(t, func(t *testing.T, b *gomlx.Backend) {
+		for _, c := range list {
+			got := values(t, b, func(in []*Node) []*Node {
+				return []*Node{Reshape(GatherSlices(in[0], []int{0, 1, 2}, in[1], c.sizes, false), -1)}
+			}, c.x, c.starts)
+			equal(t, []any{c.want}, got)
+		}
+	})
+}

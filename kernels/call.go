@@ -324,6 +324,18 @@ func (c *Call) Product(sizes ...int) int {
 	return n
 }
 
+// Sum is Product for a sum of sizes that are not negative.
+func (c *Call) Sum(sizes ...int) int {
+	n := 0
+	for _, s := range sizes {
+		if s < 0 || n > maxElements-s {
+			c.Fail(-1, "the sum of the sizes %v is larger than any memory", slices.Clone(sizes))
+		}
+		n += s
+	}
+	return n
+}
+
 // SizeOf returns the size in bytes of an element of a type such as "bf16", whose name ends in its
 // number of bits.
 func SizeOf(typ string) int {

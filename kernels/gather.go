@@ -4,10 +4,12 @@ package kernels
 // with indices beyond the first and the last row.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/concord-compute/concord/source"
 )
@@ -15,7 +17,7 @@ import (
 func init() {
 	Register(Family{
 		ID: "gather", Doc: "rows of a table by index of any integer type; zeros for an index without a row, or the nearest row",
-		Kernels: []string{"gather"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
+		Kernels: []string{"gather", "gather_parts"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
 		Source: sources, Check: indexCheck, Arguments: gatherArguments, Work: gatherWork, Reference: refGather, Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [3]int, clamp bool) {
@@ -31,6 +33,7 @@ func init() {
 					}
 				}
 			}
+			list = append(list, partsCases(f)...)
 			for i, index := range intTypes { // of signed and unsigned types some are clamped
 				for _, s := range [][3]int{{9, 300, 33}, {0, 4, 2}} {
 					add("f32", index, s, i%2 == 0)
@@ -39,6 +42,24 @@ func init() {
 			return list
 		},
 	})
+}
+
+// partsCases are those of gather_parts: parts, rows, indices, elements of a row, the distance of rows, and what lies between parts.
+func partsCases(f *Family) (list []Case) {
+	for _, t := range f.Types {
+		for i, s := range [][6]int{{1, 1, 1, 1, 1, 0}, {3, 9, 20, 5, 5, 0}, {4, 50, 33, 1, 1, 0}, {2, 40, 31, 7, 1, 11}, {5, 8, 60, 3, 10, 4}, {2, 6, 5, 4, 0, 0}, {3, 0, 4, 2, 2, 0},
+			{0, 4, 5, 2, 2, 0}, {2, 4, 0, 2, 2, 0}, {2, 300, 700, 64, 64, 0}} {
+			if t != "f32" && i != 2 && i != 3 {
+				continue
+			}
+			parts, rows, count, n, step := s[0], s[1], s[2], s[3], s[4]
+			part := max(rows-1, 0)*step + n + s[5]
+			list = append(list, f.Case("gather_parts", t, fmt.Sprintf("%d of %d×%d rows of %d, %d apart", count, parts, rows, n, step), parts, count, n).
+				with(in(t, parts*part, Uniform(t, parts*part, 46, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)), out(t, parts*count*n),
+					uintArg(parts), uintArg(rows), uintArg(count), uintArg(n), ulongArg(part), ulongArg(step)).exact("bits are moved"))
+		}
+	}
+	return list
 }
 
 // indexCheck checks the definitions INDEX and CLAMP.
@@ -105,7 +126,7 @@ var addable = map[string]bool{"f32": true, "i32": true, "u32": true}
 func init() {
 	Register(Family{
 		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or all are added",
-		Kernels: []string{"scatter_last", "scatter", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
+		Kernels: []string{"scatter_last", "scatter", "scatter_runs", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: scatterArguments, Work: scatterWork, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
@@ -120,6 +141,10 @@ func init() {
 					sizes := []Arg{uintArg(rows), uintArg(count), uintArg(n)}
 					list = append(list, f.Case("scatter", t, shape, count, n).
 						with(append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
+					list = append(list, f.Case("scatter_runs", t, shape, count, n).
+						with(append([]Arg{from, in("u32", count, sortedIndices(count, rows)), in("u32", count, func() []float64 {
+							return sortedOrder(count, rows)
+						}), into}, sizes...)...).exact("bits are moved"))
 					if addable[t] {
 						list = append(list, scatterAdd(f.Case("scatter_add", t, shape, count, n).
 							with(append([]Arg{from, index, into}, sizes...)...), rows, count, n))
@@ -145,6 +170,25 @@ func lastIndices(count, rows int) func() []float64 {
 			}
 		}
 		return last
+	}
+}
+
+// sortedOrder returns the numbers of rowIndices in the order of these.
+func sortedOrder(count, rows int) []float64 {
+	index, order := rowIndices(count, rows)(), make([]float64, max(count, 1))
+	for i := range order {
+		order[i] = float64(i)
+	}
+	slices.SortStableFunc(order, func(a, b float64) int { return cmp.Compare(index[int(a)], index[int(b)]) })
+	return order
+}
+
+// sortedIndices returns rowIndices in their order.
+func sortedIndices(count, rows int) func() []float64 {
+	return func() []float64 {
+		index := rowIndices(count, rows)()
+		slices.Sort(index)
+		return index
 	}
 }
 
@@ -178,11 +222,30 @@ func scatterAdd(c Case, rows, count, n int) Case {
 }
 
 func gatherArguments(c *Call) bool {
+	if c.Kernel == "gather_parts" {
+		parts, rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
+		results := c.Product(parts, count, n)
+		if results == 0 {
+			return false
+		}
+		if rows > 0 {
+			last := c.Sum(c.Product(parts-1, int(c.Int(7))), c.Product(rows-1, int(c.Int(8))))
+			needAll(c, c.Type("T"), c.Sum(last, n), 0)
+		}
+		needAll(c, c.indexType(), count, 1)
+		needAll(c, c.Type("T"), results, 2)
+		return true
+	}
 	return rowArguments(c, 0, 1, 2, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 }
 
 // gatherWork leaves out the rows of the table beyond as many as there are indices.
 func gatherWork(c *Call, bytes float64) (operations, moved float64) {
+	if c.Kernel == "gather_parts" { // each result is read once, and stored
+		size := float64(SizeOf(c.Type("T")))
+		used := 2*size*float64(c.Int(3))*float64(c.Int(5))*float64(c.Int(6)) + float64(c.Int(5))*float64(SizeOf(c.indexType()))
+		return 0, min(bytes, used)
+	}
 	return 0, bytes - c.unused(int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 }
 
@@ -258,7 +321,9 @@ func scatterArguments(c *Call) bool {
 	case "scatter_add":
 		return rowArguments(c, 2, 1, 0, int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 	}
-	if c.Int(6) > 0 {
+	if c.Int(6) > 0 && c.Kernel == "scatter_runs" {
+		needAll(c, "u32", int(c.Int(5)), 2)
+	} else if c.Int(6) > 0 {
 		needAll(c, "u32", int(c.Int(4)), 2)
 	}
 	return rowArguments(c, 3, 1, 0, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
@@ -267,7 +332,7 @@ func scatterArguments(c *Call) bool {
 // scatterWork leaves out the rows of the table beyond as many as there are indices, and counts those twice that are added to.
 func scatterWork(c *Call, bytes float64) (operations, moved float64) {
 	switch c.Kernel {
-	case "scatter":
+	case "scatter", "scatter_runs":
 		return 0, bytes - c.unused(int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
 	case "scatter_add":
 		rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
@@ -291,6 +356,9 @@ func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 
 // refGather computes out[i] = in[index[i]] for rows of n elements; an index without a row gives zeros.
 func refGather(c *Call) error {
+	if c.Kernel == "gather_parts" {
+		return refGatherParts(c)
+	}
 	t, rows, count, n := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	get, row, set := refGetBits(c, 0, SizeOf(t)), refRows(c, 1, rows), refSetBits(c, 2, SizeOf(t))
 	for i := range count {
@@ -299,6 +367,43 @@ func refGather(c *Call) error {
 				set(i*n+j, get(r*n+j))
 			} else {
 				set(i*n+j, 0)
+			}
+		}
+	}
+	return nil
+}
+
+// refGatherParts computes gather_parts by its formula.
+func refGatherParts(c *Call) error {
+	size, parts, rows, count, n := SizeOf(c.Type("T")), int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
+	part, step := int(c.Int(7)), int(c.Int(8))
+	get, row, set := refGetBits(c, 0, size), refRows(c, 1, rows), refSetBits(c, 2, size)
+	for p := range parts {
+		for i := range count {
+			for j := range n {
+				x := uint64(0)
+				if r := row(i); r >= 0 {
+					x = get(p*part + r*step + j)
+				}
+				set((p*count+i)*n+j, x)
+			}
+		}
+	}
+	return nil
+}
+
+// refScatterRuns computes out[r] = in[order[k]] for the last of the entries k with index[k] = r.
+func refScatterRuns(c *Call) error {
+	t, rows, count, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
+	get, index, order, set := refGetBits(c, 0, SizeOf(t)), c.U32(1), c.U32(2), refSetBits(c, 3, SizeOf(t))
+	last := map[uint32]int{}
+	for k := range count {
+		last[index[k]] = k
+	}
+	for row, k := range last {
+		if int(row) < rows && int(order[k]) < count {
+			for j := range n {
+				set(int(row)*n+j, get(int(order[k])*n+j))
 			}
 		}
 	}
@@ -323,6 +428,8 @@ func refScatter(c *Call) error {
 		return refScatterLast(c)
 	case "scatter_add":
 		return refScatterAdd(c)
+	case "scatter_runs":
+		return refScatterRuns(c)
 	}
 	return refScatterOnce(c)
 }
@@ -365,101 +472,4 @@ func eachAdded(index []uint32, rows, count, n int, f func(from, to int)) {
 			}
 		}
 	}
-}
-
-// The natives of gather and scatter copy rows, for which Go's copy is as fast as the memory.
-
-func gatherNative(*source.Unit, string) Func { return nativeGather }
-
-func scatterNative(_ *source.Unit, kernel string) Func {
-	switch kernel {
-	case "scatter_last":
-		return nativeScatterLast
-	case "scatter_add":
-		return nativeScatterAdd
-	}
-	return nativeScatter
-}
-
-// someIndices is the number of indices that natives read at a time.
-const someIndices = 512
-
-func nativeGather(c *Call) error {
-	rows, count, bytes := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))*SizeOf(c.Type("T"))
-	in, read, out := c.Bytes(0), rowsOf(c, 1, rows), c.Bytes(2)
-	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
-		var list [someIndices]int
-		for ; lo < hi; lo += someIndices {
-			some := list[:min(hi-lo, someIndices)]
-			read(lo, some)
-			for i, row := range some {
-				to := out[(lo+i)*bytes:][:bytes]
-				if row >= 0 {
-					copy(to, in[row*bytes:])
-				} else {
-					clear(to)
-				}
-			}
-		}
-	})
-}
-
-func nativeScatterLast(c *Call) error {
-	rows, count := int(c.Int(2)), int(c.Int(3))
-	index, last := c.U32(0)[:count], c.U32(1)
-	for i, row := range index {
-		if i&0xfffff == 0xfffff && c.Context().Err() != nil {
-			return c.Context().Err()
-		}
-		if int(row) < rows {
-			last[row] = max(last[row], uint32(i+1))
-		}
-	}
-	return nil
-}
-
-// nativeScatter writes every row of out at most once, so that no two threads write the same row.
-func nativeScatter(c *Call) error {
-	rows, count, bytes := int(c.Int(4)), int(c.Int(5)), int(c.Int(6))*SizeOf(c.Type("T"))
-	in, index, last, out := c.Bytes(0), c.U32(1)[:count], c.U32(2), c.Bytes(3)
-	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
-		for i, row := range index[lo:hi] {
-			if int(row) < rows && last[row] == uint32(lo+i+1) {
-				copy(out[int(row)*bytes:][:bytes], in[(lo+i)*bytes:])
-			}
-		}
-	})
-}
-
-func nativeScatterAdd(c *Call) error {
-	switch c.Type("T") {
-	case "f32":
-		return addRows(c, c.F32(0), c.F32(2))
-	case "i32":
-		return addRows(c, c.I32(0), c.I32(2))
-	}
-	return addRows(c, c.U32(0), c.U32(2))
-}
-
-// addRows gives each thread a range of rows of out. For these the thread goes through all indices
-// in order, so that the result is the same with any number of threads.
-func addRows[E int32 | uint32 | float32](c *Call, in, out []E) error {
-	rows, count, n := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	index, threads := c.U32(1)[:count], c.Threads()
-	if count*n < 4096 {
-		threads = 1
-	}
-	return c.Parallel(rows, (rows+threads-1)/max(threads, 1), func(lo, hi int) {
-		for i, row := range index {
-			if i&0xffff == 0xffff && c.Context().Err() != nil {
-				return
-			}
-			if r := int(row); r >= lo && r < hi {
-				from, to := in[i*n:i*n+n], out[r*n:r*n+n]
-				for j, x := range from {
-					to[j] += x
-				}
-			}
-		}
-	})
 }

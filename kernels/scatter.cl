@@ -5,6 +5,8 @@
 //   scatter_last  last[r] = the largest i + 1 with index[i] = r, so that the result for duplicate
 //                 indices is defined. The caller fills last with 0 before. One item per index.
 //   scatter       out[r] = in[last[r] - 1] where last[r] is not 0: the last duplicate is stored.
+//   scatter_runs  likewise without last: equal indices are neighbours, and entry k, whose row is number order[k] of in,
+//                 is the last duplicate if index[k + 1] is another one.
 //   scatter_add   out[r] += all rows i of in with index[i] = r, in any order. For f32, i32, u32.
 //                 in and out are different buffers. segment.cl has sums in a fixed order, maxima and
 //                 minima, of every type.
@@ -28,6 +30,17 @@ kernel void scatter(global const TYPE *in, global const uint *index, global cons
   uint row = index[i];
   if (row < rows && last[row] == i + 1)
     ((global RAW *)out)[(size_t)row * n + at % n] = ((global const RAW *)in)[at];
+}
+
+kernel void scatter_runs(global const TYPE *in, global const uint *index, global const uint *order,
+                         global TYPE *out, uint rows, uint count, uint n) {
+  size_t at = get_global_id(0);
+  if (at >= (size_t)count * n)
+    return;
+  uint k = at / n;
+  uint row = index[k], from = order[k];
+  if (row < rows && from < count && (k + 1 == count || index[k + 1] != row))
+    ((global RAW *)out)[(size_t)row * n + at % n] = ((global const RAW *)in)[(size_t)from * n + at % n];
 }
 
 #define adds_f32 1

@@ -2,8 +2,9 @@ package tensor
 
 // Elements by index: taken, stored, added, and the places of the largest ones.
 //
-// Two calls do the work, and each is the other's gradient: gatherRows reads rows of a table at places, and addRows adds rows
-// up at places. A place is the number of a row, a U32; the places of indices that name no element are beyond the last row. Sums are
+// Two calls do the work, and each is the other's gradient: gatherParts reads rows of tables at places, and addRows adds rows
+// up at places. A third one, setRows, stores rows. A place is the number of a row, a U32; the places of indices that name no element are beyond the last row.
+// There is one for each row that is read or written, but none for the other rows of a table, nor for the parts that one list of indices is for. Sums are
 // made of rows in the order of their places and then of their own, without atomic operations, so that they have the same bits at every run.
 
 import (
@@ -12,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // around returns how many elements lie before, in and behind a dimension.
@@ -68,18 +70,32 @@ func placesOf(index *Tensor, outer, n, inner int) *Tensor {
 
 // gatherRows returns the rows of a matrix at places, zeros where there is none.
 func gatherRows(table, places *Tensor) *Tensor {
-	rows, n, results := table.shape[0], table.shape[1], places.Len()
-	if rows == 0 || results*n == 0 {
-		return filled(inner(table, places), table.typ, []int{results, n}, zero(table.typ))
+	n := table.shape[1]
+	return gatherParts(table.Reshape(1, table.shape[0], n), places).Reshape(places.Len(), n)
+}
+
+// gatherParts returns the rows at places of each matrix of a table, parts × rows × n, zeros where there is none: parts × places × n. Rows may
+// lie apart or overlap in memory, as those of views do.
+func gatherParts(table, places *Tensor) *Tensor {
+	parts, rows, n, results := table.shape[0], table.shape[1], table.shape[2], places.Len()
+	if rows == 0 || parts*results*n == 0 {
+		return filled(inner(table, places), table.typ, []int{parts, results, n}, zero(table.typ))
 	}
-	o := &callOp{name: "gather", takes: onlyDense, run: runGather}
+	takes := func(i int, shape, steps []int) bool {
+		return isDense(shape, steps) || i == 0 && (n == 1 || steps[2] == 1) && slices.Min(steps) >= 0
+	}
+	o := &callOp{name: "gather", takes: takes, run: runGather}
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
 		if !IsFloat(t.typ) {
 			return []*Tensor{nil, nil}
 		}
-		return []*Tensor{addRows(gs[0], t.args[1], rows), nil}
+		if bad := counted32(t.scope, o.name, t.shape, parts*n); bad != nil {
+			return []*Tensor{bad, nil}
+		}
+		wide := gs[0].Permute(1, 0, 2).Reshape(results, parts*n) // the parts side by side, so that they need no places of their own
+		return []*Tensor{addRows(wide, t.args[1], rows).Reshape(rows, parts, n).Permute(1, 0, 2), nil}
 	}
-	return call(o, []spec{{table.typ, []int{results, n}}}, table, places)[0]
+	return call(o, []spec{{table.typ, []int{parts, results, n}}}, table, places)[0]
 }
 
 func runGather(r *run, out, in []operand) error {
@@ -87,13 +103,16 @@ func runGather(r *run, out, in []operand) error {
 	if err != nil {
 		return err
 	}
-	rows, n, results := uint32(in[0].shape[0]), in[0].shape[1], out[0].shape[0]
-	if n == 1 {
-		return r.catalog("take_along", "take_along", []string{"T=" + stored(out[0].typ).String()}, []int{results},
-			b[0], b[1], b[2], uint32(1), rows, uint32(results), uint32(1))
+	parts, rows, n, results := in[0].shape[0], uint32(in[0].shape[1]), in[0].shape[2], out[0].shape[1]
+	defines := []string{"T=" + stored(out[0].typ).String()}
+	switch {
+	case parts > 1 || !isDense(in[0].shape, in[0].steps):
+		return r.catalog("gather", "gather_parts", defines, []int{parts, results, n}, b[0], b[1], b[2],
+			uint32(parts), rows, uint32(results), uint32(n), uint64(in[0].steps[0]), uint64(in[0].steps[1]))
+	case n == 1:
+		return r.catalog("take_along", "take_along", defines, []int{results}, b[0], b[1], b[2], uint32(1), rows, uint32(results), uint32(1))
 	}
-	return r.catalog("gather", "gather", []string{"T=" + stored(out[0].typ).String()}, []int{results, n},
-		b[0], b[1], b[2], rows, uint32(results), uint32(n))
+	return r.catalog("gather", "gather", defines, []int{results, n}, b[0], b[1], b[2], rows, uint32(results), uint32(n))
 }
 
 // catalog queues a kernel of the catalog.
@@ -113,12 +132,13 @@ func addRows(src, places *Tensor, rows int) *Tensor {
 		return filled(inner(src, places), src.typ, []int{rows, n}, zero(src.typ))
 	}
 	if src.typ == Bool {
-		return segments("segment_max", src.Cast(U8), places, rows).Cast(Bool)
+		return segments("segment_max", nil, src.Cast(U8), places, rows).Cast(Bool)
 	}
-	return segments("segment_add", src, places, rows)
+	return segments("segment_add", nil, src, places, rows)
 }
 
-func segments(kernel string, src, places *Tensor, rows int) *Tensor {
+// segments combines the rows of src that have the same place with that row of onto, or, if that is nil, of a matrix of rows rows of zeros.
+func segments(kernel string, onto, src, places *Tensor, rows int) *Tensor {
 	parts, each := places.shape[0], places.shape[1]
 	var ids, order *Tensor
 	if parts == 1 {
@@ -138,7 +158,12 @@ func segments(kernel string, src, places *Tensor, rows int) *Tensor {
 		if err != nil {
 			return err
 		}
-		if err := r.stream.Fill(b[3], make([]byte, size(out[0].typ))); err != nil {
+		if onto != nil {
+			err = r.copy(out[0], in[3])
+		} else {
+			err = r.stream.Fill(b[3], make([]byte, size(out[0].typ)))
+		}
+		if err != nil {
 			return err
 		}
 		n := out[0].shape[1]
@@ -147,11 +172,89 @@ func segments(kernel string, src, places *Tensor, rows int) *Tensor {
 	}
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
 		if !IsFloat(t.typ) {
-			return make([]*Tensor, 3)
+			return make([]*Tensor, len(t.args))
 		}
-		return []*Tensor{gatherRows(gs[0], places), nil, nil}
+		return []*Tensor{gatherRows(gs[0], places), nil, nil, gs[0]}[:len(t.args)]
 	}
-	return call(o, []spec{{src.typ, []int{rows, src.shape[1]}}}, src, ids, order)[0]
+	args := []*Tensor{src, ids, order}
+	if onto != nil {
+		args = append(args, onto)
+	}
+	return call(o, []spec{{src.typ, []int{rows, src.shape[1]}}}, args...)[0]
+}
+
+// copy queues a copy of a dense operand.
+func (r *run) copy(to, from operand) error {
+	var b [2]*runtime.Buffer
+	for i, o := range []operand{to, from} {
+		part, err := o.v.data.buf.Slice(o.first, count(o.shape))
+		if err != nil {
+			return err
+		}
+		b[i], r.temps = part, append(r.temps, part)
+	}
+	return r.stream.Copy(b[0], b[1])
+}
+
+// mostSpare is how many rows a table has for each that is stored in it, up to which the last ones are found by a number for each row of the table.
+const mostSpare = 4
+
+// noPlace is the place of an index that names no row.
+const noPlace = math.MaxUint32
+
+// setRows returns a table with rows of src stored at places, the last one of those with the same place.
+func setRows(table, src, places *Tensor) *Tensor {
+	rows, n, m := table.shape[0], table.shape[1], places.Len()
+	o := &callOp{name: "scatter", takes: onlyDense}
+	last := func() *Tensor { // the places without those of rows that later ones replace
+		own := gatherRows(lastOf(places, rows).Reshape(-1, 1), places).Reshape(places.shape...)
+		return Where(own.Sub(1).Eq(Iota(places.scope, U32, places.shape...)), places, noPlace)
+	}
+	args := []*Tensor{table, src, places}
+	if rows > mostSpare*m { // they are found by sorting
+		parts, each := places.shape[0], places.shape[1]
+		for parts%2 == 0 && 2*each <= kernels.SortBlock {
+			parts, each = parts/2, 2*each
+		}
+		ids, order := sortPairs(places.Reshape(parts, each), Iota(places.scope, U32, parts, each), false)
+		args = []*Tensor{table, src, ids, order}
+		last = func() *Tensor {
+			id := ids.Flatten()
+			next := Concat(0, id.Narrow(0, 1, m-1), Full(id.scope, U32, noPlace, 1))
+			_, back := sortPairs(order, Where(id.Eq(next), noPlace, id).Reshape(parts, each), false)
+			return back
+		}
+	}
+	o.run = func(r *run, out, in []operand) error {
+		b, err := r.buffers(append(slices.Clone(in), out[0])...)
+		if err != nil {
+			return err
+		}
+		if err := r.copy(out[0], in[0]); err != nil {
+			return err
+		}
+		kernel, at := "scatter_runs", b[3]
+		if len(in) == 3 {
+			kernel = "scatter"
+			if at, err = r.temp(U32, rows); err != nil {
+				return err
+			}
+			if err := r.last(at, b[2], rows, m); err != nil {
+				return err
+			}
+		}
+		return r.catalog("scatter", kernel, []string{"T=" + stored(out[0].typ).String()}, []int{m, n},
+			b[1], b[2], at, b[len(in)], uint32(rows), uint32(m), uint32(n))
+	}
+	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		list := make([]*Tensor, len(args))
+		if IsFloat(t.typ) {
+			list[0] = setRows(gs[0], filled(t.scope, t.typ, []int{m, n}, zero(t.typ)), places)
+			list[1] = gatherRows(gs[0], last())
+		}
+		return list
+	}
+	return call(o, []spec{{table.typ, table.shape}}, args...)[0]
 }
 
 // lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or 0: a U32 matrix of one row.
@@ -161,13 +264,17 @@ func lastOf(places *Tensor, rows int) *Tensor {
 		if err != nil {
 			return err
 		}
-		if err := r.stream.Fill(b[1], uint32(0)); err != nil {
-			return err
-		}
-		n := count(in[0].shape)
-		return r.catalog("scatter", "scatter_last", []string{"T=u32"}, []int{n}, b[0], b[1], uint32(rows), uint32(n))
+		return r.last(b[1], b[0], rows, count(in[0].shape))
 	}}
 	return call(o, []spec{{U32, []int{1, rows}}}, places)[0]
+}
+
+// last queues lastOf of n places.
+func (r *run) last(to, places *runtime.Buffer, rows, n int) error {
+	if err := r.stream.Fill(to, uint32(0)); err != nil {
+		return err
+	}
+	return r.catalog("scatter", "scatter_last", []string{"T=u32"}, []int{n}, places, to, uint32(rows), uint32(n))
 }
 
 // Take returns the elements of an axis that index names: the axis is replaced by the dimensions of index, a tensor of integers of any
@@ -183,8 +290,7 @@ func (t *Tensor) Take(axis int, index *Tensor) *Tensor {
 		return bad
 	}
 	outer, n, in := around(t.shape, i)
-	places := placesOf(index.Reshape(1, -1).Expand(outer, index.Len()), outer, n, 1)
-	return gatherRows(t.Reshape(outer*n, in), places).Reshape(shape...)
+	return gatherParts(t.Reshape(outer, n, in), placesOf(index.Reshape(1, -1), 1, n, 1)).Reshape(shape...)
 }
 
 // taken returns an axis counted from the front, and the shape of the elements that an index takes from it.
@@ -325,10 +431,11 @@ func (t *Tensor) plus(rows, places *Tensor) *Tensor {
 		return t
 	}
 	n := t.Len() / rows.shape[1]
-	if size(t.typ) == 2 && IsFloat(t.typ) {
-		return t.Cast(F32).Add(addRows(rows.Cast(F32), places, n).Reshape(t.shape...)).Cast(t.typ)
+	if o, ok := t.op.(*mapOp); t.typ == Bool || ok && o.name == "fill" && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
+		// What t has is in no memory, which would have to be copied.
+		return t.Add(addRows(rows, places, n).Reshape(t.shape...))
 	}
-	return t.Add(addRows(rows, places, n).Reshape(t.shape...))
+	return segments("segment_add", t.Reshape(n, -1), rows, places, n).Reshape(t.shape...)
 }
 
 // set returns t with rows stored at places.
@@ -336,10 +443,7 @@ func (t *Tensor) set(rows, places *Tensor) *Tensor {
 	if t.Len() == 0 || rows.Len() == 0 {
 		return t
 	}
-	n := rows.shape[1]
-	last := lastOf(places, t.Len()/n)
-	old := t.Reshape(-1, n)
-	return Where(last.Reshape(-1, 1).Eq(0), old, gatherRows(rows, last.Sub(1))).Reshape(t.shape...)
+	return setRows(t.Reshape(-1, rows.shape[1]), rows, places).Reshape(t.shape...)
 }
 
 // OneHot returns a tensor with one more dimension than t, which has integers: element t of that is 1, and all others are 0. It is the last one, of length n,
@@ -360,69 +464,4 @@ func (t *Tensor) OneHot(n int, typ Type) *Tensor {
 		wide = U64
 	}
 	return t.Cast(wide).Unsqueeze(-1).Eq(Iota(t.scope, wide, n)).Cast(typ)
-}
-
-// ArgMax returns the index, an I64, of the largest element of an axis, which the result lacks: the first one of equals, and the first NaN if there
-// is one. Of no elements there is none, which is an error.
-func (t *Tensor) ArgMax(axis int) *Tensor { return t.argExtreme("reduce_argmax", axis) }
-
-// ArgMin returns the index of the smallest element, as ArgMax does that of the largest.
-func (t *Tensor) ArgMin(axis int) *Tensor { return t.argExtreme("reduce_argmin", axis) }
-
-func (t *Tensor) argExtreme(kernel string, axis int) *Tensor {
-	name := kernel[len("reduce_"):]
-	if bad := check(name, t); bad != nil {
-		return bad
-	}
-	i, ok := t.axis(axis)
-	if !ok {
-		return failf(t.scope, name, ErrShape, "axis %d of shape %v", axis, t.shape)
-	}
-	outer, n, in := around(t.shape, i)
-	shape := slices.Delete(slices.Clone(t.shape), i, i+1)
-	if bad := counted32(t.scope, name, t.shape, outer, n, in); bad != nil {
-		return bad
-	}
-	switch {
-	case n == 0:
-		return failf(t.scope, name, ErrShape, "no element in axis %d of %v", axis, t.shape)
-	case count(shape) == 0:
-		return filled(t.scope, I64, shape, zero(I64))
-	case t.typ == Bool:
-		t = t.Cast(U8)
-	}
-	o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error { return r.argExtreme(kernel, out[0], in[0]) }}
-	return call(o, []spec{{I64, []int{outer, in}}}, t.Reshape(outer, n, in))[0].Reshape(shape...)
-}
-
-// argExtreme reduces an axis in one launch, or in two where it is long and there are few results.
-func (r *run) argExtreme(kernel string, out, in operand) error {
-	outer, n, inner := in.shape[0], in.shape[1], in.shape[2]
-	b, err := r.buffers(in, out)
-	if err != nil {
-		return err
-	}
-	if inner >= 32 { // neighbouring items read neighbouring elements
-		kernel += "_columns"
-	}
-	defines := []string{"T=" + in.typ.String(), "INDEX=i64"}
-	sizes := []any{uint32(outer), uint32(n), uint32(inner)}
-	parts := kernels.ReduceParts(outer, n, inner)
-	if parts == 1 {
-		return r.catalog("reduce", kernel, defines, []int{outer, inner}, append([]any{b[0], b[1]}, sizes...)...)
-	}
-	sizes = append(sizes, uint32(parts))
-	values, err := r.temp(in.typ.Computed(), outer*parts*inner)
-	if err != nil {
-		return err
-	}
-	places, err := r.temp(U32, outer*parts*inner)
-	if err != nil {
-		return err
-	}
-	err = r.catalog("reduce", kernel, append(slices.Clone(defines), "STAGE=1"), []int{outer, parts, inner}, append([]any{b[0], values, places}, sizes...)...)
-	if err != nil {
-		return err
-	}
-	return r.catalog("reduce", kernel, append(defines, "STAGE=2"), []int{outer, inner}, append([]any{values, places, b[1]}, sizes...)...)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// entries are the operations that take a number of Go, with a tensor x of some type. The result has x's type, or is a Bool.
+// entries are the operations that take a number of Go, with a tensor x of some type. The result has x's type, or is a
+// Bool.
 var entries = map[string]func(x *Tensor, number any) *Tensor{
 	"add": (*Tensor).Add, "sub": (*Tensor).Sub, "mul": (*Tensor).Mul, "div": (*Tensor).Div, "quo": (*Tensor).Quo, "rem": (*Tensor).Rem, "pow": (*Tensor).Pow,
 	"maximum": (*Tensor).Maximum, "minimum": (*Tensor).Minimum, "eq": (*Tensor).Eq, "ne": (*Tensor).Ne, "lt": (*Tensor).Lt, "le": (*Tensor).Le, "gt": (*Tensor).Gt,
@@ -51,7 +52,8 @@ func integersOf(i *big.Int) (list []any) {
 	return list
 }
 
-// A number of Go that the type of a tensor does not hold is a mistake wherever it is given, and one that it holds arrives as it is.
+// A number of Go that the type of a tensor does not hold is a mistake wherever it is given, and one that it holds
+// arrives as it is.
 func TestNumbersThatDoNotFit(t *testing.T) {
 	s := scope(t)
 	one := big.NewInt(1)

@@ -41,7 +41,8 @@ func (o *reduceOp) derivative(a, t, g *Tensor) *Tensor {
 	return a.ties(t, g, []int{len(a.shape) - 1})
 }
 
-// ties returns the gradient of t for the gradient g of its extremes y over some axes: all elements that are equal to an extreme share its gradient.
+// ties returns the gradient of t for the gradient g of its extremes y over some axes: all elements that are equal to an
+// extreme share its gradient.
 func (t *Tensor) ties(y, g *Tensor, axes []int) *Tensor {
 	wide := t.typ.Computed()
 	share := t.Eq(y.keep(t, axes)).Cast(wide)
@@ -62,8 +63,8 @@ func (t *Tensor) others() *Tensor {
 	return halves.Flip(1).Mul(beyond.Unsqueeze(1)).Reshape(rows, 2*half).Narrow(1, 0, n)
 }
 
-// reduceAxes reduces dimensions, counted from the front, and drops them. The result has type to: that of the elements, or the one that they are
-// added up in, Computed, which also what lies between the steps of a reduction has.
+// reduceAxes reduces dimensions, counted from the front, and drops them. The result has type to: that of the elements,
+// or the one that they are added up in, Computed, which also what lies between the steps of a reduction has.
 func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int, to Type) *Tensor {
 	if t.err != nil || len(axes) == 0 {
 		return t.Cast(to)
@@ -82,7 +83,8 @@ func (t *Tensor) reduceAxes(name string, op expr.Op, axes []int, to Type) *Tenso
 		}
 		x = x.reduceRange(name, op, first, last, typ)
 	}
-	// Each step would divide the gradient among those that are equal in it, but all that are equal to the result have equal parts.
+	// Each step would divide the gradient among those that are equal in it, but all that are equal to the result have
+	// equal parts.
 	if steps > 1 && (op == expr.Largest || op == expr.Smallest) && IsFloat(t.typ) {
 		y := x
 		x = WithGradient(y, []*Tensor{t}, func(g *Tensor) []*Tensor { return []*Tensor{t.ties(y, g, all)} })
@@ -121,9 +123,9 @@ func (t *Tensor) reduceRange(name string, op expr.Op, first, last int, to Type) 
 	return made(o, to, kept, rows)
 }
 
-// parts returns into how many parts the rows of t, in the last dimension, are divided before they are reduced; 1 on the CPU. On other devices a
-// row is the work of one group, or of one item where columns says that rows lie side by side, and few long rows would use
-// little of the device. The number depends on the shape alone, and so do results.
+// parts returns into how many parts the rows of t, in the last dimension, are divided before they are reduced; 1 on the
+// CPU. On other devices a row is the work of one group, or of one item where columns says that rows lie side by side,
+// and few long rows would use little of the device. The number depends on the shape alone, and so do results.
 func (t *Tensor) parts(columns bool) int {
 	last := len(t.shape) - 1
 	n, rows := t.shape[last], count(t.shape[:last])
@@ -188,7 +190,8 @@ func (t *Tensor) keep(of *Tensor, axes []int) *Tensor {
 	return t.Reshape(shape...)
 }
 
-// KeepDims returns the result r of a reduction of t over the given axes, or all, with these axes of length 1, so that it stretches to t's shape.
+// KeepDims returns the result r of a reduction of t over the given axes, or all, with these axes of length 1, so that
+// it stretches to t's shape.
 func (t *Tensor) KeepDims(r *Tensor, axes ...int) *Tensor {
 	if bad := check("keep dims", t, r); bad != nil {
 		return bad
@@ -196,8 +199,8 @@ func (t *Tensor) KeepDims(r *Tensor, axes ...int) *Tensor {
 	return r.keep(t, axes)
 }
 
-// The reductions below are over the given axes, of which negative ones count from the end, or over all if none are given. The result lacks these
-// axes; KeepDims gives them length 1.
+// The reductions below are over the given axes, of which negative ones count from the end, or over all if none are
+// given. The result lacks these axes; KeepDims gives them length 1.
 
 // Sum returns the sum; of integers in 64 bits, of Bools how many are true, as NumPy does. Of no elements it is 0.
 func (t *Tensor) Sum(axes ...int) *Tensor { return t.wide().reduce("sum", expr.Sum, axes) }
@@ -219,8 +222,9 @@ func (t *Tensor) wide() *Tensor {
 	return t.Cast(I64)
 }
 
-// accumulated returns t in the type of its accumulator, integers in F64, and the type that results of t have: what is computed of sums is rounded to it once, at the
-// end, so that a sum of half that is beyond its largest number has a mean.
+// accumulated returns t in the type of its accumulator, integers in F64, and the type that results of t have: what is
+// computed of sums is rounded to it once, at the end, so that a sum of half that is beyond its largest number has a
+// mean.
 func (t *Tensor) accumulated() (x *Tensor, typ Type) {
 	switch {
 	case t.err != nil:
@@ -250,8 +254,8 @@ func (t *Tensor) counted(axes []int) int {
 	return n
 }
 
-// Var returns the variance: the sum of the squares of the distances from the mean, divided by the number of elements less
-// correction (0 for that of a population, 1 for an estimate by a sample).
+// Var returns the variance: the sum of the squares of the distances from the mean, divided by the number of elements
+// less correction (0 for that of a population, 1 for an estimate by a sample).
 func (t *Tensor) Var(correction int, axes ...int) *Tensor {
 	x, typ := t.accumulated()
 	d := x.Sub(x.Mean(axes...).keep(x, axes))
@@ -324,7 +328,8 @@ func (t *Tensor) peak(axes ...int) *Tensor {
 	return t.Max(axes...)
 }
 
-// LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows. Of no elements it is -∞.
+// LogSumExp returns ln Σ e^t, computed from the distances to the maximum, so that nothing overflows. Of no elements it
+// is -∞.
 func (t *Tensor) LogSumExp(axes ...int) *Tensor {
 	x, typ := t.accumulated()
 	m := x.peak(axes...).StopGradient()

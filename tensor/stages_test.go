@@ -1,7 +1,7 @@
 package tensor
 
-// Reductions over any axes, of any type, on each device and with and without fusion, against float64 on the host: what lies between the steps of a
-// reduction must be seen in the last bits of its result alone.
+// Reductions over any axes, of any type, on each device and with and without fusion, against float64 on the host: what
+// lies between the steps of a reduction must be seen in the last bits of its result alone.
 
 import (
 	"math"
@@ -52,7 +52,8 @@ func rounding(t Type) float64 {
 	return map[Type]float64{F16: 0x1p-11, BF16: 0x1p-8, F32: 0x1p-24, F64: 0x1p-53}[t]
 }
 
-// reduction is a reduction and its definition: the result for all elements that become one, and what the error of a step is relative to.
+// reduction is a reduction and its definition: the result for all elements that become one, and what the error of a
+// step is relative to.
 type reduction struct {
 	name string
 	f    func(x *Tensor, axes []int) *Tensor

@@ -248,8 +248,9 @@ test-otel: ## the spans of OpenTelemetry; needs its modules, from the network at
 	@if cd otel && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(GO) test -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of otel/go.mod cannot be fetched; its tests are left out"; fi
 
-# Another module of its own.
-test-gomlx: ## GoMLX computes on every device of this machine; needs its modules, from the network at the first time
+# Another module of its own. GOMLX_ALL=1 runs all of GoMLX's tests and of ONNX's.
+test-gomlx: packages += libonnx-testdata
+test-gomlx: deps ## GoMLX computes on every device of this machine; needs its modules, from the network at the first time
 	@if cd gomlx && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(flags) $(GO) test $(tags) -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of gomlx/go.mod cannot be fetched; its tests are left out"; fi
 

@@ -196,6 +196,9 @@ func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.
 func (f *function) add(n *node, results ...shapes.Shape) []*value {
 	n.function = f
 	for _, s := range results {
+		if !slices.ContainsFunc(s.AxisNames, func(name string) bool { return name != "" }) {
+			s.AxisNames = nil // GoMLX compares shapes with such that have no names
+		}
 		n.out = append(n.out, &value{n, s})
 	}
 	f.nodes = append(f.nodes, n)

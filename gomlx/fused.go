@@ -204,10 +204,8 @@ func (f *function) FusedDense(x, weight, bias compute.Value, options compute.Den
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s and %s", op, a, w)
 	}
 	shape.Dimensions = append(shape.Dimensions[:last:last], outputs...)
-	if a.IsDynamic() {
+	if shape.AxisNames != nil {
 		shape.AxisNames = append(shape.AxisNames[:last:last], make([]string, len(outputs))...)
-	} else {
-		shape.AxisNames = nil
 	}
 	if a.Dimensions[last] != w.Dimensions[axis] {
 		return nil, errors.Errorf("%s of %s and %s", op, a, w)

@@ -1,0 +1,143 @@
+package gomlx_test
+
+// GoMLX's own tests, of its graphs, layers, models and text generation, with Concord as their backend.
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// upstream are the packages of GoMLX whose tests run here. GOMLX_ALL=1 runs more, which take minutes.
+var (
+	upstream = []string{"ml/layers/attention/...", "ml/layers/fnn", "ml/layers/norm", "ml/zoo/..."}
+	all      = []string{"core/graph/...", "core/tensors/...", "ml/dataset", "ml/layers/...", "ml/model/...",
+		"ml/train/...", "ml/zoo/..."}
+)
+
+const (
+	refused  = "GoMLX itself refuses it: it fails with the Go backend too"
+	narrow   = "Concord has no data types of less than 8 bits"
+	backward = "it wants the gradient of a backend that fuses attention; GoMLX's use of one leaves out the gradient of a bias"
+)
+
+// known has the tests of GoMLX that fail, without the names of backends, and why.
+var known = map[string]string{
+	"TestDynamicShapes/Reshape":          refused,
+	"TestPiecewiseConstantFunctions":     refused,
+	"TestDynamicShapesAndBucketing":      refused,
+	"TestGeneratorSampling/Greedy":       refused,
+	"TestGeneratorSampling/Temperature":  refused,
+	"TestGeneratorSampling/OneDPrompt":   refused,
+	"TestStreaming":                      refused,
+	"TestBitcastSubByteDTypes":           narrow,
+	"TestFromRaw/uint4":                  narrow,
+	"TestAttentionBiasFusedParity":       backward,
+	"TestAttentionBiasFusedParityMatrix": backward,
+	"TestFusionFallbackParity":           backward,
+	"TestFusionGQAParity":                backward,
+	"TestFusionParity":                   backward,
+}
+
+// TestUpstream runs the tests of a copy of GoMLX, in a workspace with this module, of which the copy imports the backend.
+func TestUpstream(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds GoMLX's tests")
+	}
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/gomlx/gomlx").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.CopyFS(filepath.Join(dir, "gomlx"), os.DirFS(strings.TrimSpace(string(module)))); err != nil {
+		t.Fatal(err)
+	}
+	write("gomlx/support/testutil/concord.go",
+		"package testutil\n\nimport _ \"github.com/concord-compute/concord/gomlx\"\n")
+	// GoMLX's tests would fetch XLA's library.
+	write("go-xla/go.mod", "module github.com/gomlx/go-xla\n\ngo 1.26\n")
+	write("go-xla/compute/xla/xla.go", "package xla\n\nfunc AutoInstall() error { return nil }\n")
+	write("go.work", "go 1.26.5\n\nuse (\n\t./gomlx\n\t"+root+"\n\t"+filepath.Join(root, "gomlx")+
+		"\n)\n\nreplace github.com/gomlx/go-xla => ./go-xla\n")
+
+	tags := "noxla"
+	info, _ := debug.ReadBuildInfo()
+	for _, s := range info.Settings {
+		if s.Key == "-tags" {
+			tags += "," + s.Value
+		}
+	}
+	packages, devices := upstream, []string{"cpu:0"}
+	if os.Getenv("GOMLX_ALL") != "" {
+		packages = all
+	}
+	if d := os.Getenv("CONCORD_DEVICE"); d != "" {
+		devices = []string{d}
+	}
+	for _, device := range devices {
+		// TestVNNTrain trains for minutes, to an accuracy that depends on the random numbers of the backend.
+		c := exec.CommandContext(t.Context(), "go", "test", "-json", "-tags", tags, "-skip", "^TestVNNTrain$")
+		for _, p := range packages {
+			c.Args = append(c.Args, "github.com/gomlx/gomlx/"+p)
+		}
+		c.Dir = dir
+		c.Env = append(os.Environ(), "GOFLAGS=-trimpath", "GOWORK="+filepath.Join(dir, "go.work"),
+			"GOMLX_BACKEND=concord:"+device)
+		var errors bytes.Buffer
+		c.Stderr = &errors
+		raw, _ := c.Output() // its status is that of tests, which are looked at below
+		passed, failed := 0, 0
+		output := map[string]string{}
+		for d := json.NewDecoder(bytes.NewReader(raw)); d.More(); {
+			var e struct{ Action, Package, Test, Output string }
+			if err := d.Decode(&e); err != nil {
+				t.Fatalf("%v: %s", err, errors.String())
+			}
+			name := e.Package + " " + e.Test
+			switch {
+			case e.Action == "output":
+				output[name] += e.Output
+			case e.Action == "pass" && e.Test != "":
+				passed++
+			case e.Action == "fail":
+				failed++
+				if why := reason(strings.ReplaceAll(e.Test, "/concord:"+device, "")); why == "" {
+					t.Errorf("%s on %s: %s", name, device, output[name])
+				}
+			}
+		}
+		t.Logf("%s: %d tests of GoMLX passed, %d failed", device, passed, failed)
+		if passed < 100 {
+			t.Errorf("only %d tests of GoMLX ran on %s: %s", passed, device, errors.String())
+		}
+	}
+}
+
+// reason says why a test of GoMLX fails, or one that has it as a part, or a package, whose name is empty.
+func reason(test string) string {
+	for name, why := range known {
+		if test == name || strings.HasPrefix(test, name+"/") || test == "" || strings.HasPrefix(name, test+"/") {
+			return why
+		}
+	}
+	return ""
+}

@@ -3,6 +3,7 @@ package ann
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -289,4 +290,36 @@ func TestDamagedCopies(t *testing.T) {
 		}
 	}
 	assert.Greater(t, refused, 300)
+}
+
+// TestCodesFarFromZero follows a graph by codes of vectors that are near to each other and far from zero, or of lengths that are far apart, added one by one or at once.
+func TestCodesFarFromZero(t *testing.T) {
+	const n, dim = 1200, 16
+	for _, c := range []struct {
+		m      Metric
+		offset float32
+		most   float64 // exponent of the longest
+		each   int
+	}{{L2Squared, 1e5, 0, n}, {Euclidean, -3e4, 0, 1}, {L2Squared, 1e5, 0, 7}, {Cosine, 0, 6, n}, {Angular, 0, 6, 5}} {
+		r := rand.New(rand.NewPCG(93, 94))
+		h, vectors := hnsw(t, open(t, "cpu:0"), dim, c.m, HNSWOptions{Codes: true, EfConstruction: 100}), make([]float32, (n+50)*dim)
+		length := float32(1)
+		for i := range vectors {
+			if i%dim == 0 {
+				length = float32(math.Pow(10, c.most*r.Float64()))
+			}
+			vectors[i] = c.offset + length*float32(r.NormFloat64())
+		}
+		for i := 0; i < n; i += c.each {
+			last := min(i+c.each, n)
+			require.NoError(t, h.Add(t.Context(), counted(last)[i:], vectors[i*dim:last*dim]))
+		}
+		assert.Greater(t, recallByDistance(t, h, vectors[n*dim:], 10), 0.95, "%v + %v, %d at a time", c.m, c.offset, c.each)
+		path := filepath.Join(t.TempDir(), "graph")
+		require.NoError(t, Save(h, path))
+		ix, err := Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		assert.Equal(t, find(t, h, vectors[n*dim:][:dim], nil), find(t, ix, vectors[n*dim:][:dim], nil))
+		require.NoError(t, ix.Close())
+	}
 }

@@ -32,8 +32,9 @@ type saved struct {
 	Scale     float64 `json:"scale,omitempty"` // of int8scaled or the codes of hnsw, once it is fixed
 	MaxRows   int     `json:"max_rows,omitempty"`
 
-	HNSW  *HNSWOptions `json:"hnsw,omitempty"`
-	Entry uint64       `json:"entry,omitempty"` // of the graph
+	HNSW       *HNSWOptions `json:"hnsw,omitempty"`
+	Directions bool         `json:"directions,omitempty"` // the codes of hnsw are those of directions
+	Entry      uint64       `json:"entry,omitempty"`      // of the graph
 
 	IVF     *IVFOptions `json:"ivf,omitempty"`
 	Trained int         `json:"trained,omitempty"` // vectors of which the lists were made

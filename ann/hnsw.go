@@ -40,7 +40,7 @@ type HNSW struct {
 	rows   []byte          // base's memory
 	coded  *runtime.Buffer // bytes for the vectors, with option Codes
 	codes  []byte          // its memory; without it, that of the file which rows are
-	code   coding
+	code   nodeCoding
 	ids    []int64
 	nodes  places
 	gone   int  // removed vectors
@@ -50,8 +50,9 @@ type HNSW struct {
 
 // HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
 //
-// The bytes of Codes have the scale of the largest component that is added first, until [HNSW.Compact]. Larger ones saturate, and fewer of the nearest
-// are found if there are many; distances stay exact.
+// The bytes of Codes say how vectors differ from the mean of those that were there first, until there are four times as many, but for more than 4096, and until
+// [HNSW.Compact]. For cosine they say the direction. Components of others that are farther away saturate, and fewer of the nearest are found if there are many;
+// distances stay exact.
 type HNSWOptions struct {
 	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 16
 	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 200
@@ -325,10 +326,7 @@ func (h *HNSW) extend(ids []int64, vectors []float32) error {
 	}
 	copy(h.rows[have*4*h.e.dim:], bytesOf(vectors))
 	if h.o.Codes {
-		if h.code.scale == 0 {
-			h.code = INT8Scaled.scaleOf(vectors)
-		}
-		h.code.encode(h.codes[have*h.e.dim:], vectors)
+		h.encode(have, n)
 	}
 	h.ids = append(h.ids, ids...)
 	h.graph.extend(n)

@@ -30,7 +30,7 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	}
 	o := h.o
 	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(), MaxRows: h.o.MaxRows,
-		Scale: h.code.scale, HNSW: &o, Entry: h.entry.Load()}
+		Scale: h.code.scale, Directions: h.code.directions, HNSW: &o, Entry: h.entry.Load()}
 	computed := []section{{name: "byid", data: bytesOf(h.byID(h.ids))}, {name: "order"}, {name: "hides", data: bytesOf(h.hides)}}
 	return writeIndex(to, c, h.kept, append(computed, h.sections()...))
 }
@@ -42,7 +42,7 @@ func (h *HNSW) sections() []section {
 		list = append(list, section{name: "copies", data: bytesOf(h.copies)})
 	}
 	if h.o.Codes {
-		list = append(list, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
+		list = append(list, section{name: "centre", data: bytesOf(h.code.centre)}, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
 	}
 	return append(list, section{name: "vectors", data: h.rows[:len(h.ids)*4*h.e.dim]})
 }
@@ -67,6 +67,9 @@ func (m *image) readGraph() error {
 		return corruptFile("codes of %d vectors of %d components are %d bytes", n, m.Dim, len(codes))
 	}
 	g.level, g.first, g.upper, g.mapped = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"]), true
+	if centre := m.parts["centre"]; len(centre) != 0 && len(centre) != 4*m.Dim {
+		return corruptFile("the centre of codes of %d components is %d bytes", m.Dim, len(centre))
+	}
 	if copies, ok := m.parts["copies"]; ok {
 		if len(copies) != 4*n {
 			return corruptFile("the copies of %d vectors are %d bytes", n, len(copies))
@@ -195,7 +198,10 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 
 // takeCodes takes the codes of a file's vectors: where they are if inPlace is set, which says that the vectors keep the file. A file without them has them made again.
 func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
-	h.code = coding{INT8Scaled, m.Scale}
+	h.code = nodeCoding{coding: coding{INT8Scaled, m.Scale}, directions: m.Directions, made: m.Rows}
+	if len(m.parts["centre"]) > 0 {
+		h.code.centre = slices.Clone(elements[float32](m.parts["centre"]))
+	}
 	if inPlace && m.codes != nil {
 		h.codes = m.codes
 		return nil
@@ -206,7 +212,7 @@ func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
 	if m.codes != nil {
 		copy(h.codes, m.codes)
 	} else {
-		h.code.encode(h.codes, elements[float32](m.vectors))
+		h.code.encode(h.codes, elements[float32](m.vectors), m.Dim)
 	}
 	return nil
 }

@@ -184,16 +184,22 @@ func (m Metric) distance(a, b []float32) float64 {
 			return math.Abs(x-y) / (math.Abs(x) + math.Abs(y))
 		})
 	}
-	product := func(x, y float64) float64 { return x * y }
-	u, v, similarity := fold(a, a, product), fold(b, b, product), 0.0 // squares of floats, whose product is in the range of float64
+	u, v, similarity := norm(a), norm(b), 0.0
 	if u != 0 && v != 0 {
-		similarity = min(max(fold(a, b, product)/math.Sqrt(u*v), -1), 1)
+		similarity = max(fold(a, b, func(x, y float64) float64 { return x * y })/u/v, -1)
+	}
+	d := 1 - similarity
+	if similarity > 0.5 { // where that loses digits
+		d = fold(a, b, func(x, y float64) float64 { return square(x/u, y/v) }) / 2
 	}
 	if m.kind == angular {
-		return math.Acos(similarity)
+		return angle(d)
 	}
-	return 1 - similarity
+	return d
 }
+
+// angle returns the angle of two directions whose cosine is 1 - d.
+func angle(d float64) float64 { return 2 * math.Asin(math.Sqrt(min(d/2, 1))) }
 
 // same reports whether two vectors, whose distance is that of a vector from itself, are at the same distance from every other one, but for rounding: that they are
 // equal, or for cosine in the same direction.
@@ -264,7 +270,7 @@ func (m Metric) finish(d float32, unit float64) float64 {
 	case l2sq:
 		return float64(d) * unit
 	case angular:
-		return math.Acos(1 - float64(d))
+		return angle(float64(d))
 	}
 	return float64(d)
 }

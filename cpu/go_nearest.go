@@ -268,7 +268,7 @@ func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) [
 			y := vector(v, room)
 			for q, x := range queries {
 				d, square := sums(s.metric, x, y)
-				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, d, square, norms[q])), int64(v)})
+				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, x, y, d, square, norms[q])), int64(v)})
 			}
 		}
 	})
@@ -304,22 +304,52 @@ func rank[E float32 | int8](r *driver.Ranking, query []E, vector func(row int) [
 	_, square := sums("cosine", query, query)
 	norm := math.Sqrt(float64(square))
 	for i, row := range r.Rows {
-		sum, square := sums(r.Metric, query, vector(int(row)))
-		r.Distances[i] = goDistance(r.Metric, sum, square, norm)
+		v := vector(int(row))
+		sum, square := sums(r.Metric, query, v)
+		r.Distances[i] = goDistance(r.Metric, query, v, sum, square, norm)
 	}
 }
 
 // goDistance returns the distance of a metric for the sums of a vector and the norm of the query.
-func goDistance(metric string, sum, square float32, norm float64) float32 {
-	switch {
-	case metric == "ip":
+func goDistance[E float32 | int8](metric string, q, v []E, sum, square float32, norm float64) float32 {
+	switch metric {
+	case "ip":
 		return 0 - sum
-	case metric == "cosine" && (square == 0 || norm == 0):
-		return 1
-	case metric == "cosine":
-		return float32(1 - min(max(float64(sum)/(math.Sqrt(float64(square))*norm), -1), 1))
+	case "l2":
+		return sum
 	}
-	return sum
+	root := math.Sqrt(float64(square))
+	x := float64(sum) / (root * norm)
+	if !(min(root, norm) >= nearShort) || max(root, norm) > nearLong || x > nearParallel {
+		return preciseCosine(q, v)
+	}
+	return float32(1 - max(x, -1))
+}
+
+// The numbers of csrc/cpu/nearest.h: the cosine above which a distance has lost too many digits, and the lengths between which no square leaves the range of float.
+const nearParallel, nearShort, nearLong = 1 - 0x1p-10, 0x1p-40, 0x1p60
+
+// preciseCosine computes the distance where float would lose it. Above a cosine of a half it does so from the difference of the directions.
+func preciseCosine[E float32 | int8](q, v []E) float32 {
+	product, square, other := 0., 0., 0.
+	for i, x := range q {
+		x, y := float64(x), float64(v[i])
+		product, square, other = product+x*y, square+x*x, other+y*y
+	}
+	if square == 0 || other == 0 {
+		return 1
+	}
+	a, b := math.Sqrt(square), math.Sqrt(other)
+	x := product / a / b
+	if !(x > 0.5) {
+		return float32(1 - max(x, -1))
+	}
+	far := 0.
+	for i, x := range q {
+		d := float64(x)/a - float64(v[i])/b
+		far += d * d
+	}
+	return float32(far / 2)
 }
 
 func floatSums(metric string, q, v []float32) (sum, square float32) {

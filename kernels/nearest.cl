@@ -67,12 +67,46 @@
 #define ADD(q, v, sum, square) sum = ADD_PRODUCT(q, v, sum);
 #endif
 
-float cosine_distance(float product, float square, float other) {
-  if (square == 0 || other == 0)
+#if COSINE
+// The distance where that of cosine_distance would be lost, of any components: they are divided by the largest ones. Above a cosine of a half
+// it is computed from the difference of the directions.
+float precise_cosine(global const TYPE *q, global const TYPE *v, uint dim) {
+  float most = 0, other = 0, a = 0, b = 0, product = 0, far = 0;
+  for (size_t d = 0; d < dim; d++) {
+    float x = fabs((float)LOAD(q, d)), y = fabs((float)LOAD(v, d));
+    most = x > most || isnan(x) ? x : most; // a NaN stays
+    other = y > other || isnan(y) ? y : other;
+  }
+  if (most == 0 || other == 0)
     return 1;
-  float x = product / sqrt(square) / sqrt(other);
-  return 1 - (x > 1 ? 1 : x < -1 ? -1 : x);
+  for (size_t d = 0; d < dim; d++) {
+    float x = (float)LOAD(q, d) / most, y = (float)LOAD(v, d) / other;
+    a += x * x;
+    b += y * y;
+    product += x * y;
+  }
+  a = sqrt(a);
+  b = sqrt(b);
+  float cosine = product / a / b;
+  if (!(cosine > 0.5f))
+    return 1 - (cosine < -1 ? -1 : cosine);
+  for (size_t d = 0; d < dim; d++) {
+    float x = (float)LOAD(q, d) / most / a - (float)LOAD(v, d) / other / b;
+    far += x * x;
+  }
+  return far / 2;
 }
+
+bool usual_length(float x) { return x >= 0x1p-40f && x <= 0x1p60f; }
+
+// 1 - cosine, unless it has lost too many of its digits, or a square was out of the range of float.
+float cosine_distance(float product, float square, float other, global const TYPE *q, global const TYPE *v, uint dim) {
+  float a = sqrt(square), b = sqrt(other), x = product / a / b;
+  if (!usual_length(a) || !usual_length(b) || x > 1 - 0x1p-10f)
+    return precise_cosine(q, v, dim);
+  return 1 - (x < -1 ? -1 : x);
+}
+#endif
 
 bool before(uint key, uint place, uint other, uint at) {
   return key < other || (key == other && place < at);
@@ -236,7 +270,7 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
     SUM square = 0;
     for (uint j = 0; j < LANES; j++)
       square += sums[l][j];
-    float distance = cosine_distance((float)sum, (float)square, (float)norm[0]);
+    float distance = l <= last ? cosine_distance((float)sum, (float)square, (float)norm[0], queries, vectors + (size_t)(v0 + l) * dim, dim) : 0;
 #elif L2
     float distance = (float)sum;
 #else

@@ -109,6 +109,20 @@ func nearestCases(f *Family) (list []Case) {
 			}
 		}
 	}
+	for _, t := range []string{"f32", "bf16"} { // whose squares are no floats
+		for i, by := range []float64{1e25, 1e-25} {
+			s := nearestShape{2, 300, 33, 10, 2}
+			scaled := func(n int, seed uint64, by float64) func() []float64 {
+				return func() []float64 {
+					x := nearestData(t, "cosine", n, seed)()
+					floats.Scale(by, x)
+					return x
+				}
+			}
+			list = append(list, nearestCase(f, t, "cosine", fmt.Sprintf(" times %g", by), s, scaled(66, 59, by), scaled(300*33, 60+uint64(i), 1/by)),
+				nearestCase(f, t, "cosine", fmt.Sprintf(" both times %g", by), s, scaled(66, 59, by), scaled(300*33, 62+uint64(i), by)))
+		}
+	}
 	large := nearestShape{2, 3001, 24, 1000, 3}
 	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57), nearestData("f32", "l2", 3001*24, 58))
 	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})

@@ -131,11 +131,48 @@ IN void near_sums(const int type, const int metric, int64_t dim, const void *con
   }
 }
 
-IN float near_cosine(float product, float square, float norm) {
-  if (square == 0 || norm == 0)
-    return 1;
-  float x = product / f32_root(square) / norm;
-  return 1 - (x > 1 ? 1 : x < -1 ? -1 : x);
+// The cosine above which 1 - cosine has lost too many of its digits, and the lengths between which no square leaves the range of float.
+#define near_parallel (1 - 0x1p-10f)
+#define near_short 0x1p-40f
+#define near_long 0x1p60f
+
+IN int near_usual(float norm) { return norm >= near_short && norm <= near_long; }
+
+// The distance where float would lose it, of any components. Above a cosine of a half it is computed from the difference of the directions.
+static __attribute__((noinline)) float near_precise(const int type, int64_t dim, const void *v, const void *query) {
+  double product = 0, square = 0, other = 0, far = 0;
+  for (int pass = 0; pass < 2; pass++) {
+    double a = f64_root(square), b = f64_root(other);
+    for (int64_t d = 0; d < dim; d += W) {
+      float x[W], y[W];
+      int64_t n = dim - d < W ? dim - d : W;
+      for (int64_t i = 0; i < n && type == TYPE_I8; i++)
+        x[i] = ((const int8_t *)query)[d + i], y[i] = ((const int8_t *)v)[d + i];
+      if (type != TYPE_I8) {
+        f32_store(x, n < W ? f32_loadn((const float *)query + d, n) : f32_load((const float *)query + d));
+        f32_store(y, n < W ? near_rest(type, v, d, n) : near_part(type, v, d));
+      }
+      for (int64_t i = 0; i < n; i++) {
+        if (pass == 0)
+          product += (double)x[i] * y[i], square += (double)x[i] * x[i], other += (double)y[i] * y[i];
+        else
+          far += (x[i] / a - y[i] / b) * (x[i] / a - y[i] / b);
+      }
+    }
+    if (square == 0 || other == 0)
+      return 1;
+    double x = product / f64_root(square) / f64_root(other);
+    if (!(x > 0.5))
+      return (float)(1 - (x < -1 ? -1 : x));
+  }
+  return (float)(far / 2);
+}
+
+IN float near_cosine(const int type, int64_t dim, const void *v, const void *query, float product, float square, float norm) {
+  float root = f32_root(square), x = product / root / norm;
+  if (!near_usual(root) || !near_usual(norm) || x > near_parallel)
+    return near_precise(type, dim, v, query);
+  return 1 - (x < -1 ? -1 : x);
 }
 
 // Puts those of W distances into a heap whose bits are set in some. The vectors are at places from `at` on.
@@ -179,7 +216,7 @@ IN void near_distances(const int type, const int metric, int64_t dim, const void
   near_sums(type, metric, dim, v, n, fetch, end, query, rest, bound, distance, square);
   if (metric == NEAR_COSINE)
     for (int64_t i = 0; i < n; i++)
-      distance[i] = near_cosine(distance[i], square[i], norm);
+      distance[i] = near_cosine(type, dim, v[i], query, distance[i], square[i], norm);
   if (metric == NEAR_IP)
     f32_store(distance, f32_sub(f32_zero(), f32_load(distance)));
 }

@@ -41,7 +41,7 @@ func TestIntegerDivision(t *testing.T) {
 		"kernel void literal_zero(global int *x) { if (x[0] == 0) x[0] = 5 / 0; }\n"
 	for _, typ := range types {
 		for _, f := range divisions {
-			text += fmt.Sprintf("kernel void %s_%s(global %[1]s *x, %[1]s by) { %s; }\n", typ, f.name, strings.NewReplacer("T4", typ+"4", "T2", typ+"2").Replace(f.form))
+			text += fmt.Sprintf("kernel void %s_%s(global %[1]s *x, %[1]s by) { %[3]s; }\n", typ, f.name, strings.NewReplacer("T4", typ+"4", "T2", typ+"2").Replace(f.form))
 		}
 	}
 	u := parse(t, text)

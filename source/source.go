@@ -12,9 +12,12 @@ import (
 // Options are the inputs of Parse besides the text. The zero value parses a
 // self-contained program for a device with the features of Portable.
 type Options struct {
-	Name     string    // name of the text in positions; "program.cl" when empty
-	Defines  []Define  // in order; later ones win
-	Includes []fs.FS   // searched in order by #include; never the machine's own
+	Name    string   // name of the text in positions; "program.cl" when empty
+	Defines []Define // in order; later ones win
+	// Includes are searched in order by #include; never the machine's own directories. A name that leads above the
+	// root of a file system, such as "../x.h", is refused unless that has a method OpenAbove(name string) (fs.File,
+	// error), which gets the cleaned name.
+	Includes []fs.FS
 	Features *Features // what the device can do; nil means Portable
 
 	// Native has texts in the languages of targets beside the portable one: CUDA, HIP or Metal. There

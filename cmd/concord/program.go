@@ -26,18 +26,28 @@ type programFlags struct {
 }
 
 func (p *programFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&p.defines, "define", "D", nil, "define a macro: `NAME` or NAME=VALUE (repeat)")
+	cmd.Flags().StringArrayVarP(&p.defines, "define", "D", nil, "define a macro: `NAME`, NAME=VALUE or NAME(a)=VALUE (repeat)")
 	cmd.Flags().StringArrayVarP(&p.includes, "include", "I", nil, "`directory` that #include searches, after the file's own (repeat)")
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// macroHead is what -D defines: a name, or a macro with parameters, NAME(a, b).
+var macroHead = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?$`)
+
+// directory has the files that a program of this command may include: those in it and, by names that begin with
+// "../", all others. Whoever names a program here can read them anyway.
+type directory string
+
+func (d directory) Open(name string) (fs.File, error) { return os.DirFS(string(d)).Open(name) }
+func (d directory) OpenAbove(name string) (fs.File, error) {
+	return os.Open(filepath.Join(string(d), name))
+}
 
 // definitions parses -D. A name alone is defined as 1, as compilers do.
 func (p *programFlags) definitions() ([]source.Define, error) {
 	var list []source.Define
 	for _, text := range p.defines {
 		name, value, given := strings.Cut(text, "=")
-		if !identifier.MatchString(name) {
+		if !macroHead.MatchString(name) {
 			return nil, usagef("-D %s: %q is not a macro's name", text, name)
 		}
 		if !given {
@@ -73,7 +83,7 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 			return nil, fmt.Errorf("the prototypes of the kernels in a %s text (kernel void NAME(...);) are read from a file beside it: %w", target, err)
 		}
 	}
-	includes := []fs.FS{os.DirFS(filepath.Dir(file))}
+	includes := []fs.FS{directory(filepath.Dir(file))}
 	for _, dir := range p.includes {
 		info, err := os.Stat(dir)
 		if err != nil {
@@ -82,7 +92,7 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 		if !info.IsDir() {
 			return nil, fmt.Errorf("-I %s: not a directory", dir)
 		}
-		includes = append(includes, os.DirFS(dir))
+		includes = append(includes, directory(dir))
 	}
 	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features, Native: native})
 	if err != nil {

@@ -208,15 +208,29 @@ func (p *preprocessor) find(name string, quoted bool) (*File, fileKey, error) {
 	return nil, fileKey{}, errors.New("not found in the given file systems")
 }
 
+// Above is a file system that also opens files outside of its root, by names that begin with "../".
+type Above interface {
+	OpenAbove(name string) (fs.File, error)
+}
+
 // readFile returns a file's text. Each file is read once per run.
 func (p *preprocessor) readFile(key fileKey) (*File, error) {
 	if file, ok := p.read[key]; ok {
 		return file, nil
 	}
-	if p.includes[key.fsys] == nil || !fs.ValidPath(key.path) {
+	fsys := p.includes[key.fsys]
+	if fsys == nil {
 		return nil, fs.ErrNotExist
 	}
-	f, err := p.includes[key.fsys].Open(key.path)
+	open := fsys.Open
+	if !fs.ValidPath(key.path) {
+		above, ok := fsys.(Above)
+		if !ok || strings.HasPrefix(key.path, "/") {
+			return nil, fs.ErrNotExist
+		}
+		open = above.OpenAbove
+	}
+	f, err := open(key.path)
 	if err != nil {
 		return nil, err
 	}

@@ -234,10 +234,12 @@ func (r *renderer) at(pos token.Pos) {
 	r.file, r.line = pos.File, pos.Line
 }
 
+// inQuotes escapes a file's name. It is built once, which takes longer than its use.
+var inQuotes = strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ")
+
 // LineDirective returns the #line that gives the next line the position pos.
 func LineDirective(pos token.Pos) string {
-	name := strings.NewReplacer("\\", "\\\\", "\"", "\\\"", "\n", " ", "\r", " ").Replace(pos.File)
-	return "#line " + strconv.Itoa(pos.Line) + " \"" + name + "\"\n"
+	return "#line " + strconv.Itoa(pos.Line) + " \"" + inQuotes.Replace(pos.File) + "\"\n"
 }
 
 func (r *renderer) w(parts ...string) {

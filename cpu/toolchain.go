@@ -82,6 +82,9 @@ func findToolchain(ctx context.Context) (c *toolchain, tried []string, err error
 			if ctx.Err() != nil {
 				return nil, tried, ctx.Err()
 			}
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) { // another compiler would not help
+				return nil, append(tried, path+": "+err.Error()), fmt.Errorf("%s: %w", path, err)
+			}
 			tried = append(tried, path+": "+err.Error())
 			continue
 		}

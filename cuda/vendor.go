@@ -128,8 +128,8 @@ func pythons() (prefixes []string) {
 		}
 		path = to
 	}
-	add("/usr/local") // where Debian's Python installs packages
-	if home, err := os.UserHomeDir(); err == nil {
+	add("/usr/local")                                                      // where Debian's Python installs packages
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) { // libraries are not loaded from the working directory
 		add(filepath.Join(home, ".local"))
 	}
 	return prefixes

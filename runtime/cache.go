@@ -4,6 +4,7 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -23,6 +24,9 @@ func cacheOptions(cfg Config) kernelcache.Options {
 		o.Dir = ""
 	case "":
 		base, err := os.UserCacheDir()
+		if err == nil && !filepath.IsAbs(base) { // a relative HOME would mean the working directory
+			err = fmt.Errorf("the directory for caches, %q, is relative", base)
+		}
 		if err != nil {
 			o.NoDir = err
 			break

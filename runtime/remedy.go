@@ -2,7 +2,10 @@ package runtime
 
 // Advice for errors.
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 // Remedy returns an instruction that helps against an error, or "". Probe.Remedy says how a
 // backend's devices become available.
@@ -10,6 +13,8 @@ func Remedy(err error) string {
 	switch {
 	case err == nil:
 		return ""
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "raise the limit of open files (ulimit -n), or close some"
 	case errors.Is(err, ErrOutOfMemory):
 		return "use a smaller batch, close buffers that are no longer needed, and look at Device.Stats for what is live"
 	case errors.Is(err, ErrBudget):

@@ -3,13 +3,13 @@ package main
 // The forms of --arg of concord run.
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
 )
@@ -136,7 +136,7 @@ func parseNumber(t runtime.Type, text string) (any, error) {
 		}
 		return f, nil
 	case runtime.U8, runtime.U16, runtime.U32, runtime.U64:
-		u, err := strconv.ParseUint(text, 0, 8*t.Size())
+		u, err := strconv.ParseUint(decimal(text), 0, 8*t.Size())
 		if err != nil {
 			return nil, notNumber(t, text, err)
 		}
@@ -150,7 +150,7 @@ func parseNumber(t runtime.Type, text string) (any, error) {
 		}
 		return u, nil
 	}
-	i, err := strconv.ParseInt(text, 0, 8*t.Size())
+	i, err := strconv.ParseInt(decimal(text), 0, 8*t.Size())
 	if err != nil {
 		return nil, notNumber(t, text, err)
 	}
@@ -173,11 +173,11 @@ func notNumber(t runtime.Type, text string, err error) error {
 }
 
 // read gets the array of a file.
-func (a *argument) read() error {
+func (a *argument) read(ctx context.Context) error {
 	if a.file == "" {
 		return nil
 	}
-	array, err := npy.ReadFile(a.file)
+	array, err := readArray(ctx, a.file)
 	if err != nil {
 		return err
 	}

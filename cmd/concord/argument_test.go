@@ -16,6 +16,7 @@ func TestParseArgument(t *testing.T) {
 		"i16:7": int16(7), "u16:65535": uint16(65535), "i32:-7": int32(-7), "u32:7": uint32(7),
 		"i64:-9223372036854775808": int64(-1 << 63), "u64:18446744073709551615": uint64(1<<64 - 1),
 		"f16:1": runtime.Float16(0x3c00), "bf16:1": runtime.BFloat16(0x3f80), "f32: 3": float32(3),
+		"i32:010": int32(10), "i32:-007": int32(-7), "u64:00": uint64(0), "u8:0o17": uint8(15), "i64:0b11": int64(3), "f32:010": float32(10),
 	} {
 		arg, err := parseArgument(text)
 		require.NoError(t, err, text)

@@ -242,15 +242,21 @@ func (a *app) cacheExport(ctx context.Context, s *runtime.Session, file string) 
 	return a.tellMoved("written to", file, moved)
 }
 
-func (a *app) cacheImport(_ context.Context, s *runtime.Session, file string) error {
-	f, err := os.Open(file)
+func (a *app) cacheImport(ctx context.Context, s *runtime.Session, file string) error {
+	moved, err := wait(ctx, func() (kernelcache.Moved, error) {
+		f, err := os.Open(file)
+		if err != nil {
+			return kernelcache.Moved{}, err
+		}
+		defer f.Close()
+		moved, err := s.Cache().Import(f) // which checks whose file it is
+		if err != nil {
+			err = fmt.Errorf("%s: %w", file, err)
+		}
+		return moved, err
+	})
 	if err != nil {
 		return err
-	}
-	defer f.Close()
-	moved, err := s.Cache().Import(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
 	}
 	return a.tellMoved("imported from", file, moved)
 }

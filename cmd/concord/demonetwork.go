@@ -49,7 +49,7 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 			err = errors.Join(err, scope.Close(), dev.Close())
 		}
 	}()
-	d, err := (&learning{data: "mnist"}).lesson(scope, true)
+	d, err := (&learning{data: "mnist"}).lesson(ctx, scope, true)
 	if err != nil {
 		return nil, err
 	}

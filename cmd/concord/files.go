@@ -28,7 +28,15 @@ func (a *app) save(ctx context.Context, path string, write func(io.Writer) error
 	if isStdout(path) {
 		return write(stoppable{ctx, a.output})
 	}
-	return file.Replace(path, func(w io.Writer) error { return write(stoppable{ctx, w}) })
+	replace := func() (struct{}, error) {
+		return struct{}{}, file.Replace(path, func(w io.Writer) error { return write(stoppable{ctx, w}) })
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe that nobody reads would be waited for
+		_, err := wait(ctx, replace)
+		return err
+	}
+	_, err := replace()
+	return err
 }
 
 // stdoutNames are the names of standard output.

@@ -149,8 +149,8 @@ func (g *guard) baseline(ctx context.Context, path string) error {
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // readBaseline reads and checks a file that has at least so many rounds of each result.
-func readBaseline(path string, least int) (*guardFile, error) {
-	text, err := os.ReadFile(path)
+func readBaseline(ctx context.Context, path string, least int) (*guardFile, error) {
+	text, err := contents(ctx, path, mostBaseline)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ const (
 )
 
 func (g *guard) compare(ctx context.Context, path string) error {
-	before, err := readBaseline(path, fewestRounds)
+	before, err := readBaseline(ctx, path, fewestRounds)
 	if err != nil {
 		return fmt.Errorf("--compare %s: %w", path, withoutPath(err))
 	}
@@ -363,7 +363,7 @@ func (g *guard) againstProgram(ctx context.Context, other string) error {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				return nil, fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(string(out)))
 			}
-			return readBaseline(path, 1)
+			return readBaseline(ctx, path, 1)
 		}
 	}
 	list, err := g.inTurn(one(other), one(self))

@@ -184,7 +184,7 @@ func TestGuardFiles(t *testing.T) {
 	status, stdout, stderr := concord("bench", "launch", "--device", "cpu:0", "--rounds", "8", "--baseline", file)
 	require.Equal(t, exitOK, status, stderr)
 	assert.Regexp(t, `cpu:0 +launch +queue .* go\n`, stdout)
-	f, err := readBaseline(file, 8)
+	f, err := readBaseline(t.Context(), file, 8)
 	require.NoError(t, err)
 	require.NotEmpty(t, f.Devices)
 	assert.Len(t, f.Devices[0].Series[0].Rounds, 8)

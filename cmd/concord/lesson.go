@@ -3,6 +3,7 @@ package main
 // What networks learn from: images in MNIST's files, arrays of NumPy, and texts.
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -45,7 +46,7 @@ func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".
 func textSpec() nn.Spec { return nn.Spec{Type: tensor.U8, Shape: []int{textSteps}} }
 
 // lesson reads --data, with labels or without.
-func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
+func (l *learning) lesson(ctx context.Context, s *tensor.Scope, labels bool) (lesson, error) {
 	if _, err := os.Stat(l.data); l.data != "mnist" && err != nil {
 		return lesson{}, err
 	}
@@ -53,11 +54,11 @@ func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
 	case l.labels != "" && !isArray(l.data):
 		return lesson{}, usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.data)
 	case isArray(l.data):
-		return l.arrays(s, labels)
+		return l.arrays(ctx, s, labels)
 	case isText(l.data):
-		return textLesson(s, l.data)
+		return textLesson(ctx, s, l.data)
 	}
-	images, digits, err := readDigits(l.data, labels)
+	images, digits, err := readDigits(ctx, l.data, labels)
 	if err != nil {
 		return lesson{}, err
 	}
@@ -70,18 +71,18 @@ func (l *learning) lesson(s *tensor.Scope, labels bool) (lesson, error) {
 }
 
 // arrays reads examples along the first dimension of an array, and their labels from --labels.
-func (l *learning) arrays(s *tensor.Scope, labels bool) (d lesson, err error) {
+func (l *learning) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d lesson, err error) {
 	if labels && l.labels == "" {
 		return d, usagef("--data %s needs the array with its labels: --labels FILE.npy", l.data)
 	}
-	if d.X, err = tensor.LoadNPY(s, l.data); err != nil {
+	if d.X, err = loadArray(ctx, s, l.data); err != nil {
 		return d, err
 	}
 	if d.X.Rank() < 2 {
 		return d, fmt.Errorf("%s: an array of shape %v, where examples lie along the first of two or more dimensions: %w", l.data, d.X.Shape(), nn.ErrData)
 	}
 	if labels {
-		if d.Y, err = tensor.LoadNPY(s, l.labels); err != nil {
+		if d.Y, err = loadArray(ctx, s, l.labels); err != nil {
 			return d, err
 		}
 	}
@@ -89,8 +90,16 @@ func (l *learning) arrays(s *tensor.Scope, labels bool) (d lesson, err error) {
 	return d, nil
 }
 
+// loadArray reads an array into a scope, as wait does.
+func loadArray(ctx context.Context, s *tensor.Scope, path string) (*tensor.Tensor, error) {
+	if err := fits(path); err != nil {
+		return nil, err
+	}
+	return wait(ctx, func() (*tensor.Tensor, error) { return tensor.LoadNPY(s, path) })
+}
+
 // readText reads a text. A device or a pipe, which may have no end, is refused.
-func readText(path string) ([]byte, error) {
+func readText(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -98,12 +107,12 @@ func readText(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is no regular file: %w", path, runtime.ErrUnsupported)
 	}
-	return os.ReadFile(path)
+	return contents(ctx, path, mostText)
 }
 
 // textLesson makes pieces of a text, each with what follows its bytes.
-func textLesson(s *tensor.Scope, path string) (d lesson, err error) {
-	text, err := readText(path)
+func textLesson(ctx context.Context, s *tensor.Scope, path string) (d lesson, err error) {
+	text, err := readText(ctx, path)
 	if err != nil {
 		return d, err
 	}
@@ -132,7 +141,7 @@ func pieces(s *tensor.Scope, text []byte, stride int) nn.Data {
 }
 
 // readDigits returns images and labels of MNIST's format: those of this program, or of a directory.
-func readDigits(dir string, withLabels bool) (images mnist.Set, labels []uint8, err error) {
+func readDigits(ctx context.Context, dir string, withLabels bool) (images mnist.Set, labels []uint8, err error) {
 	if dir == "mnist" {
 		if images, err = mnist.Images(); err == nil && withLabels {
 			labels, err = mnist.Labels()
@@ -143,14 +152,14 @@ func readDigits(dir string, withLabels bool) (images mnist.Set, labels []uint8, 
 	if _, err := os.Stat(filepath.Join(dir, name+"-images-idx3-ubyte.gz")); errors.Is(err, os.ErrNotExist) {
 		name = "t10k"
 	}
-	file, err := os.ReadFile(filepath.Join(dir, name+"-images-idx3-ubyte.gz"))
+	file, err := contents(ctx, filepath.Join(dir, name+"-images-idx3-ubyte.gz"), mostImages)
 	if err == nil {
 		images, err = mnist.ParseImages(file)
 	}
 	if err != nil || !withLabels {
 		return images, nil, err
 	}
-	if file, err = os.ReadFile(filepath.Join(dir, name+"-labels-idx1-ubyte.gz")); err == nil {
+	if file, err = contents(ctx, filepath.Join(dir, name+"-labels-idx1-ubyte.gz"), mostImages); err == nil {
 		labels, err = mnist.ParseLabels(file)
 	}
 	if err == nil && len(labels) != images.N {

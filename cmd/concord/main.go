@@ -117,6 +117,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(), a.quantizeCommand(), a.ggufCommand(),
 		a.parityCommand(), a.verifyCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
 	tellArguments(root)
+	decimalFlags(root)
 	root.InitDefaultCompletionCmd()
 	mendCompletion(root)
 	root.InitDefaultHelpCmd()

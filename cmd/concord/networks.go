@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,12 +28,12 @@ func modelNames() string {
 func (l *learning) described() bool { return strings.EqualFold(filepath.Ext(l.model), ".json") }
 
 // network returns the layers of --model.
-func (l *learning) network(in nn.Spec, text bool) ([]nn.Layer, error) {
+func (l *learning) network(ctx context.Context, in nn.Spec, text bool) ([]nn.Layer, error) {
 	if l.described() {
 		if l.given("classes") {
 			return nil, usagef("--classes: %s itself says how many there are", l.model)
 		}
-		description, err := os.ReadFile(l.model)
+		description, err := contents(ctx, l.model, mostDescription)
 		if err != nil {
 			return nil, err
 		}

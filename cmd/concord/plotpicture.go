@@ -65,24 +65,52 @@ func addCurves(p *plot.Plot, name string, colour int, train, val []float64) erro
 		list   []float64
 		dashes []vg.Length
 	}{{name + ", training", train, nil}, {name + ", validation", val, []vg.Length{vg.Points(5), vg.Points(3)}}} {
-		var xys plotter.XYs
-		for i, y := range curve.list {
-			if !math.IsNaN(y) && !math.IsInf(y, 0) {
-				xys = append(xys, plotter.XY{X: float64(i + 1), Y: y})
-			}
-		}
+		xys := points(curve.list)
 		if len(xys) == 0 {
 			continue
 		}
-		line, points, err := plotter.NewLinePoints(xys)
+		line, dots, err := plotter.NewLinePoints(xys)
 		if err != nil {
 			return fmt.Errorf("%s: %w", curve.name, err)
 		}
 		var c color.Color = plotutil.Color(colour)
 		line.Color, line.Dashes, line.Width = c, curve.dashes, vg.Points(1.5)
-		points.Color, points.Shape, points.Radius = c, draw.CircleGlyph{}, vg.Points(1.5)
-		p.Add(line, points)
+		dots.Color, dots.Shape, dots.Radius = c, draw.CircleGlyph{}, vg.Points(1.5)
+		p.Add(line, dots)
 		p.Legend.Add(curve.name, line)
 	}
 	return nil
+}
+
+// columns is how many parts of the width of a picture have points of their own.
+const columns = 1000
+
+// points returns the finite numbers of a list at 1, 2 and so on: of a list that is longer than the picture is wide, the first, the least, the largest and the last
+// of each column, between which the curve covers all others.
+func points(list []float64) (xys plotter.XYs) {
+	width := max(1, (len(list)+columns-1)/columns)
+	for first := 0; first < len(list); first += width {
+		var kept []int // the finite ones
+		low, high := -1, -1
+		for i := first; i < min(first+width, len(list)); i++ {
+			y := list[i]
+			if math.IsNaN(y) || math.IsInf(y, 0) {
+				continue
+			}
+			if low < 0 || y < list[low] {
+				low = i
+			}
+			if high < 0 || y > list[high] {
+				high = i
+			}
+			kept = append(kept, i)
+		}
+		if len(kept) > 4 {
+			kept = []int{kept[0], min(low, high), max(low, high), kept[len(kept)-1]}
+		}
+		for _, i := range slices.Compact(kept) {
+			xys = append(xys, plotter.XY{X: float64(i + 1), Y: list[i]})
+		}
+	}
+	return xys
 }

@@ -109,7 +109,7 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	if err != nil {
 		return err
 	}
-	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, false) })
+	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(ctx, s, false) })
 	if err != nil {
 		return l.perhapsOfTexts(err)
 	}
@@ -190,7 +190,7 @@ func (st *student) probabilities(ctx context.Context, x *tensor.Tensor, first, n
 func (a *app) proceed(ctx context.Context, l *learning, p *prediction, file string) (err error) {
 	prompt := []byte(p.prompt)
 	if p.prompt == "" {
-		if prompt, err = readText(l.data); err != nil {
+		if prompt, err = readText(ctx, l.data); err != nil {
 			return err
 		}
 		if len(prompt) == 0 {

@@ -71,7 +71,7 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(file)
+	text, err := contents(ctx, file, mostProgram)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 	if target, ok := nativeEndings[strings.ToLower(filepath.Ext(file))]; ok {
 		native = map[source.Target]source.File{target: {Name: file, Text: string(text)}}
 		file = strings.TrimSuffix(file, filepath.Ext(file)) + ".cl"
-		if text, err = os.ReadFile(file); err != nil {
+		if text, err = contents(ctx, file, mostProgram); err != nil {
 			return nil, fmt.Errorf("the prototypes of the kernels in a %s text (kernel void NAME(...);) are read from a file beside it: %w", target, err)
 		}
 	}
@@ -93,6 +93,9 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 			return nil, fmt.Errorf("-I %s: not a directory", dir)
 		}
 		includes = append(includes, directory(dir))
+	}
+	for i, dir := range includes {
+		includes[i] = regular{dir}
 	}
 	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features, Native: native})
 	if err != nil {

@@ -258,7 +258,7 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := j.readArguments(decl); err != nil {
+	if err := j.readArguments(ctx, decl); err != nil {
 		return nil, err
 	}
 	prog, err := dev.Program(ctx, unit)
@@ -305,12 +305,12 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 
 // readArguments reads the files and compares everything with the parameters,
 // before anything is compiled.
-func (j *job) readArguments(decl *source.Kernel) error {
+func (j *job) readArguments(ctx context.Context, decl *source.Kernel) error {
 	if len(j.args) != len(decl.Params) {
 		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(j.args), len(decl.Params), signature(decl), runtime.ErrInvalidArgument)
 	}
 	for i := range j.args {
-		if err := j.args[i].read(); err != nil {
+		if err := j.args[i].read(ctx); err != nil {
 			return fmt.Errorf("argument %d (%s): %w", i, j.args[i].text, err)
 		}
 	}

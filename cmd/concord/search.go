@@ -267,8 +267,8 @@ func (a *app) describe(i ann.Info) error {
 }
 
 // asked reads the queries for an index.
-func (s searching) asked(ix ann.Index) (queries []float32, err error) {
-	queries, dim, err := vectorsOf(s.queries, true)
+func (s searching) asked(ctx context.Context, ix ann.Index) (queries []float32, err error) {
+	queries, dim, err := vectorsOf(ctx, s.queries, true)
 	if err != nil {
 		return nil, err
 	}
@@ -326,7 +326,7 @@ func (a *app) searchQuery(ctx context.Context, path string, s searching) error {
 		return err
 	}
 	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
-		queries, err := s.asked(ix)
+		queries, err := s.asked(ctx, ix)
 		if err != nil {
 			return err
 		}

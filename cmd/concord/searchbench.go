@@ -31,7 +31,7 @@ func (a *app) searchBench(ctx context.Context, path string, s searching) error {
 		return err
 	}
 	return a.withIndex(ctx, path, s, func(ix ann.Index) error {
-		queries, err := s.asked(ix)
+		queries, err := s.asked(ctx, ix)
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, 
 	var columns int
 	var err error
 	if s.truth != "" {
-		if ids, columns, err = rowsOfIDs(s.truth); err != nil {
+		if ids, columns, err = rowsOfIDs(ctx, s.truth); err != nil {
 			return 0, err
 		}
 		if columns < s.k || len(ids)/columns < len(lists) {

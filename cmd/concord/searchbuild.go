@@ -15,7 +15,6 @@ import (
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/internal/mnist"
-	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -23,9 +22,20 @@ import (
 const demoImages = 9000
 
 // vectorsOf reads the vectors of a file, or those that mnist stands for.
-func vectorsOf(name string, queries bool) (vectors []float32, dim int, err error) {
+func vectorsOf(ctx context.Context, name string, queries bool) (vectors []float32, dim int, err error) {
 	if name != "mnist" {
-		return ann.ReadVectors(name)
+		if err := fits(name); err != nil {
+			return nil, 0, err
+		}
+		type matrix struct {
+			vectors []float32
+			dim     int
+		}
+		m, err := wait(ctx, func() (m matrix, err error) {
+			m.vectors, m.dim, err = ann.ReadVectors(name)
+			return m, err
+		})
+		return m.vectors, m.dim, err
 	}
 	images, err := mnist.Images()
 	if err != nil {
@@ -61,11 +71,11 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 	if _, err := ann.ParseMetric(s.metric); err != nil {
 		return usage{err}
 	}
-	vectors, dim, err := vectorsOf(s.vectors, false)
+	vectors, dim, err := vectorsOf(ctx, s.vectors, false)
 	if err != nil {
 		return err
 	}
-	ids, err := idsOf(s.ids, len(vectors)/dim)
+	ids, err := idsOf(ctx, s.ids, len(vectors)/dim)
 	if err != nil {
 		return err
 	}
@@ -191,7 +201,7 @@ func (s searching) options() (o ann.Options, err error) {
 }
 
 // idsOf reads the ids of n vectors, or returns their numbers.
-func idsOf(path string, n int) ([]int64, error) {
+func idsOf(ctx context.Context, path string, n int) ([]int64, error) {
 	if path == "" {
 		ids := make([]int64, n)
 		for i := range ids {
@@ -199,7 +209,7 @@ func idsOf(path string, n int) ([]int64, error) {
 		}
 		return ids, nil
 	}
-	ids, dim, err := rowsOfIDs(path)
+	ids, dim, err := rowsOfIDs(ctx, path)
 	if err == nil && (dim != 1 || len(ids) != n) {
 		err = fmt.Errorf("%s: %d columns of %d ids in all, and %d vectors need one each", path, dim, len(ids), n)
 	}
@@ -208,7 +218,7 @@ func idsOf(path string, n int) ([]int64, error) {
 
 // rowsOfIDs reads rows of so many ids: the integers of an .ivecs file, or an array of NumPy of one dimension, which is one column, or of two. Floats are ids where
 // they are integers that have no neighbour of the same float.
-func rowsOfIDs(path string) (ids []int64, dim int, err error) {
+func rowsOfIDs(ctx context.Context, path string) (ids []int64, dim int, err error) {
 	if !isArray(path) {
 		places, dim, err := ann.ReadPlaces(path)
 		for _, p := range places {
@@ -216,7 +226,7 @@ func rowsOfIDs(path string) (ids []int64, dim int, err error) {
 		}
 		return ids, dim, err
 	}
-	a, err := npy.ReadFile(path)
+	a, err := readArray(ctx, path)
 	if err != nil {
 		return nil, 0, err
 	}

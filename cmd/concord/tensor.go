@@ -109,7 +109,7 @@ func (a *app) tensor(ctx context.Context, paths []string, named quant.Format, st
 	list := []*tensorFile{}
 	var wrong error // of files that cannot be read, after the others
 	for _, path := range paths {
-		f, err := openTensors(path, named)
+		f, err := wait(ctx, func() (*tensorFile, error) { return openTensors(path, named) })
 		if err != nil {
 			wrong = errors.Join(wrong, err)
 			continue
@@ -229,6 +229,9 @@ func (f *tensorFile) openArray() error {
 	case err == nil:
 		f.close = in.Close
 	case errors.Is(err, driver.ErrUnsupported): // such as big-endian: it has to be converted
+		if err := fits(f.File); err != nil {
+			return err
+		}
 		read, err := npy.ReadFile(f.File)
 		if err != nil {
 			return err

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -47,14 +46,9 @@ func (a *app) traceMemory(ctx context.Context, file string, f *traceFlags, setti
 	if err := aPicture.mayReplace(f.picture); err != nil {
 		return err
 	}
-	in, err := os.Open(file)
+	t, err := readFrom(ctx, file, mostTrace, mempool.ReadTrace)
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	t, err := mempool.ReadTrace(in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
 	}
 	devices := t.Devices()
 	if f.device != "" {

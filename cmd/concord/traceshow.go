@@ -85,14 +85,9 @@ Advice follows: what takes much of the time and can be changed.`,
 
 // traceShow prints the summary of a trace, and writes its page if it has a name.
 func (a *app) traceShow(ctx context.Context, file, page string) error {
-	in, err := os.Open(file)
+	t, err := readFrom(ctx, file, mostTrace, profile.ReadTrace)
 	if err != nil {
 		return err
-	}
-	defer in.Close()
-	t, err := profile.ReadTrace(in)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
 	}
 	s := profile.Summarize(t)
 	if page != "" {

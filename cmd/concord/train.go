@@ -171,7 +171,7 @@ func (a *app) student(ctx context.Context, l *learning, data func(*tensor.Scope)
 	st.scope = tensor.NewScope(st.dev)
 	var layers []nn.Layer
 	if d, err = data(st.scope); err == nil {
-		layers, err = l.network(d.in, d.text)
+		layers, err = l.network(ctx, d.in, d.text)
 	}
 	if err == nil {
 		st.model, err = nn.Build(ctx, st.scope, l.seed, d.in, layers...)
@@ -205,7 +205,7 @@ type taught struct {
 
 // teach opens the device, reads the data and builds the network.
 func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, error) {
-	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, true) })
+	st, d, err := a.student(ctx, l, func(s *tensor.Scope) (lesson, error) { return l.lesson(ctx, s, true) })
 	if err != nil {
 		return nil, err
 	}

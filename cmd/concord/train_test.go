@@ -185,7 +185,7 @@ func TestTrain(t *testing.T) {
 func TestProbabilitiesAreFreed(t *testing.T) {
 	a := newApp(io.Discard, io.Discard)
 	l := learning{data: digitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool { return false }}
-	st, d, err := a.student(t.Context(), &l, func(s *tensor.Scope) (lesson, error) { return l.lesson(s, false) })
+	st, d, err := a.student(t.Context(), &l, func(s *tensor.Scope) (lesson, error) { return l.lesson(t.Context(), s, false) })
 	require.NoError(t, err)
 	defer a.close(t.Context())
 	defer st.close()

@@ -1,0 +1,140 @@
+package main
+
+// The files that commands read, and numbers of the command line.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/concord-compute/concord/internal/blocking"
+	"github.com/concord-compute/concord/internal/npy"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// The most bytes that are read of files, by what they are. A device has no end, and a file without blocks on the disk may claim any size.
+const (
+	mostProgram     = 64 << 20
+	mostDescription = 16 << 20
+	mostBaseline    = 64 << 20
+	mostText        = 256 << 20
+	mostImages      = 256 << 20
+	mostTrace       = 1 << 30
+)
+
+// wait returns what read returns. Reading a pipe or a terminal may take for ever: once ctx is done, its error is returned, and the process ends
+// while read still waits.
+func wait[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	return blocking.Call(ctx, read, func(T) {})
+}
+
+// readFrom opens a file and reads it with read, as wait does. More than so many bytes are driver.ErrTooLarge.
+func readFrom[T any](ctx context.Context, path string, most int64, read func(io.Reader) (T, error)) (T, error) {
+	return wait(ctx, func() (x T, err error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return x, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return x, err
+		}
+		in := &capped{r: f, left: most, err: fmt.Errorf("more than the %s that are read of such a file: %w", driver.FormatBytes(most), driver.ErrTooLarge)}
+		if err = in.err; info.Size() <= most {
+			x, err = read(in)
+		}
+		if _, named := errors.AsType[*fs.PathError](err); err != nil && !named {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return x, err
+	})
+}
+
+// contents returns all of a file, as readFrom does.
+func contents(ctx context.Context, path string, most int64) ([]byte, error) {
+	return readFrom(ctx, path, most, io.ReadAll)
+}
+
+// capped is a reader whose error is err behind so many bytes.
+type capped struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+// Read implements io.Reader.
+func (c *capped) Read(b []byte) (int, error) {
+	if c.left < 0 {
+		return 0, c.err
+	}
+	n, err := c.r.Read(b[:min(int64(len(b)), c.left+1)]) // one more shows that there is more
+	if c.left -= int64(n); c.left < 0 {
+		return n - 1, c.err
+	}
+	return n, err
+}
+
+// readArray returns the array of a file, as wait does. A file that is larger than the machine's memory is driver.ErrTooLarge.
+func readArray(ctx context.Context, path string) (npy.Array, error) {
+	if err := fits(path); err != nil {
+		return npy.Array{}, err
+	}
+	return wait(ctx, func() (npy.Array, error) { return npy.ReadFile(path) })
+}
+
+// fits returns an error for a file that the machine has less memory than, if both sizes are known.
+func fits(path string) error {
+	info, err := os.Stat(path)
+	if _, total, known := runtime.SystemMemory(); err == nil && known && info.Size() > total {
+		return fmt.Errorf("%s: %s are read into memory, of which this machine has %s: %w", path, driver.FormatBytes(info.Size()), driver.FormatBytes(total), driver.ErrTooLarge)
+	}
+	return nil
+}
+
+// regular is a directory with includes. What is no regular file in it, such as a pipe that would be waited for, cannot be opened.
+type regular struct{ fs.FS }
+
+// Open implements fs.FS.
+func (r regular) Open(name string) (fs.File, error) {
+	if info, err := fs.Stat(r.FS, name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+	}
+	return r.FS.Open(name)
+}
+
+// decimal takes the zeros in front of a number away, which Go would take for octal: 010 is ten. 0x, 0b and 0o stay.
+func decimal(text string) string {
+	digits := strings.TrimLeft(text, "+-")
+	sign := text[:len(text)-len(digits)]
+	for len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
+		digits = digits[1:]
+	}
+	return sign + digits
+}
+
+// decimalValue is the value of a flag that is a number, which is read as decimal has it.
+type decimalValue struct{ pflag.Value }
+
+// Set implements pflag.Value.
+func (d decimalValue) Set(text string) error { return d.Value.Set(decimal(text)) }
+
+// decimalFlags makes all flags of whole numbers read decimal numbers.
+func decimalFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if kind := f.Value.Type(); strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint") {
+			f.Value = decimalValue{f.Value}
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		decimalFlags(sub)
+	}
+}

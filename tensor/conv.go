@@ -158,19 +158,19 @@ func pointwise(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
 	if !slices.Equal(view.perm, first) {
 		return nil
 	}
-	cuts, shape := []Range{All}, []int{x.shape[0]}
+	cuts := []Range{All}
 	for i, a := range axes {
 		if a.pad != 0 || a.spread != 1 || a.out != (x.shape[2+i]-1)/a.stride+1 {
 			return nil
 		}
-		cuts, shape = append(cuts, Range{0, End, a.stride}), append(shape, a.out)
+		cuts = append(cuts, Range{0, End, a.stride})
 	}
 	channels, filters := x.shape[1], w.shape[0]
-	y := x.args[0].Slice(cuts...).Reshape(count(shape), channels).MatMul(w.Reshape(filters, channels).T())
+	y := x.args[0].Slice(cuts...).MatMul(w.Reshape(filters, channels).T())
 	if bias != nil {
 		y = y.Add(bias)
 	}
-	return y.Reshape(append(shape, filters)...).Permute(first...)
+	return y.Permute(first...)
 }
 
 // counts returns the numbers from lo to hi-1.

@@ -172,10 +172,37 @@ func (p *product) compute() error {
 			return p.runApart(rest)
 		}
 		return p.runDirect()
+	case p.narrow():
+		return p.runNarrow()
 	case p.inStrips():
 		return p.runStrips()
 	}
 	return p.runPanels()
+}
+
+// narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more than it saves.
+func (p *product) narrow() bool {
+	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n && p.rounded.out.size == 0
+}
+
+// runNarrow adds up products of parts of the depth, whose rows of B stay in the second-level cache.
+func (p *product) runNarrow() error {
+	l2, _ := cacheSizes()
+	depth := even(p.k, max(l2/2/(p.n*p.size), 64), 16)
+	for p0 := 0; p0 < p.k; p0 += depth {
+		q := *p
+		q.a.at, q.b.at, q.k = p.a.element(0, p0), p.b.element(p0, 0), min(depth, p.k-p0)
+		if p0 > 0 {
+			q.beta = 1
+		}
+		if p0+depth < p.k {
+			q.finish = finish{}
+		}
+		if err := q.runDirect(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dots reports whether n columns cost less as dot products with rows of A than as a register that

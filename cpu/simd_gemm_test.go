@@ -276,3 +276,18 @@ func TestGemmLarge(t *testing.T) {
 		}
 	})
 }
+
+// Products with few columns, which are whole registers, and a depth that is divided.
+func TestGemmNarrow(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		f := newFence(t, 16)
+		for i, n := range []int{8, 16, 32, 64} {
+			for j, act := range []string{"", "gelu"} {
+				for _, k := range []int{700, 5003} {
+					g := gemmTrial{typ: []string{"f32", "f64"}[i/2^j], m: 61 + 40*i, n: n, k: k, alpha: 0.5, beta: float64(2 * j), pad: 3 * j, act: act}
+					require.NoError(t, g.run(t, d, f), "%+v", g)
+				}
+			}
+		}
+	})
+}

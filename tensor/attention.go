@@ -186,8 +186,18 @@ func (a attention) back(t, sums, g *Tensor) []*Tensor {
 	return list
 }
 
-// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries and keys, unless one query has more.
-const blockRows, blockProducts = 256, 1 << 20
+// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries and keys, unless one query has more: whole blocks
+// for 4096 keys, whose rows have a pitch.
+const blockRows, blockProducts = 512, 1<<21 + 1<<17
+
+// pitch is the distance of the rows of a block for a number of keys. Rows at distances of whole pages would share the same few lines of a cache.
+func pitch(keys int) int {
+	const line = 16
+	if keys < 16*line {
+		return keys
+	}
+	return ((keys+line-1)/line | 1) * line
+}
 
 // block is a part of the work: some rows of queries of some groups, and the keys that they may see.
 type block struct {
@@ -199,8 +209,9 @@ type block struct {
 
 // sizes returns how many rows a block has at most, and how many products, and how many rows of all of its groups together.
 func (a attention) sizes() (high, products, rows int) {
-	high = max(min(a.queries, blockRows, blockProducts/a.keys), 1)
-	return high, min(a.groups*high*a.keys, max(blockProducts, a.keys)), min(a.groups*high, blockProducts)
+	wide := pitch(a.keys)
+	high = max(min(a.queries, blockRows, blockProducts/wide), 1)
+	return high, min(a.groups*high*wide, max(blockProducts, wide)), min(a.groups*high, blockProducts)
 }
 
 // each calls f for the blocks, one after the other.
@@ -212,7 +223,7 @@ func (a attention) each(f func(b block) error) error {
 		if a.causal { // at least one, which may be masked
 			keys = min(max(row+n+a.offset, 1), a.keys)
 		}
-		wide := max(min(a.groups, blockProducts/(n*keys)), 1)
+		wide := max(min(a.groups, blockProducts/(n*pitch(keys))), 1)
 		for head := range a.repeats {
 			for group, some := 0, 0; group < a.groups; group += some {
 				if some = min(wide, a.groups-group); a.mask != 0 { // of one element of the batch, since the mask may lie unevenly
@@ -247,7 +258,7 @@ func (a attention) shared(b block, buf *runtime.Buffer, width int) matrices {
 }
 
 func (b block) scores(buf *runtime.Buffer) matrices {
-	return matrices{buf: buf, width: b.keys, step: b.rows * b.keys}
+	return matrices{buf: buf, width: pitch(b.keys), step: b.rows * pitch(b.keys)}
 }
 
 func (m matrices) t() matrices {

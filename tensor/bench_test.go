@@ -102,3 +102,17 @@ func BenchmarkCapturedWeights(b *testing.B) {
 	w := gaussian(s, 1, 1, 3200, 3200).T().Copy()
 	bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].MatMul(w)} }, 0, gaussian(s, 2, 1, 1, 3200))
 }
+
+// BenchmarkConvChannelsLast has a convolution with filters of one element, and the product that it should be as fast as.
+func BenchmarkConvChannelsLast(b *testing.B) {
+	s := scope(b)
+	x, w := gaussian(s, 1, 1, 8, 56, 56, 64), gaussian(s, 2, 1, 64, 64, 1, 1)
+	b.Run("conv", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor {
+			return []*Tensor{Conv(a[0].Permute(0, 3, 1, 2), a[1], nil, ConvOptions{}).Permute(0, 2, 3, 1)}
+		}, 0, x, w)
+	})
+	b.Run("product", func(b *testing.B) {
+		bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].MatMul(a[1].Reshape(64, 64).T())} }, 0, x, w)
+	})
+}

@@ -112,6 +112,9 @@ func (o ConvOptions) axes(images, filters []int) ([]convAxis, bool) {
 
 // convolved returns the convolution of images and filters of one type, in one to three dimensions.
 func convolved(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
+	if y := pointwise(x, w, bias, groups, axes); y != nil {
+		return y
+	}
 	n, channels, filters := x.shape[0], x.shape[1], w.shape[0]
 	out := []int{n, filters}
 	for _, a := range axes {
@@ -141,6 +144,41 @@ func convolved(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
 	cuts = cuts.Permute(0, 2, 1, 3, 4, 5).Reshape(n*d.out, channels*depth, x.shape[3], x.shape[4])
 	y := conv2D(cuts, w.Reshape(filters, w.shape[1]*depth, w.shape[3], w.shape[4]), bias, groups, [2]convAxis(axes[1:]))
 	return y.Reshape(n, d.out, filters, axes[1].out, axes[2].out).Permute(0, 2, 1, 3, 4)
+}
+
+// pointwise returns the convolution of images with filters of one element as a product of matrices if the images are a view of such with channels last, whose
+// elements are the rows of a matrix. Otherwise it returns nil.
+func pointwise(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
+	view, ok := x.op.(*viewOp)
+	if !ok || x.data != nil || groups > 1 || count(w.shape[2:]) != 1 || count(x.shape) == 0 || w.shape[0] == 0 || bias != nil && size(x.typ) == 2 {
+		return nil
+	}
+	last := len(x.shape) - 1
+	first := append([]int{0, last}, counts(1, last)...)
+	if !slices.Equal(view.perm, first) {
+		return nil
+	}
+	cuts := []Range{All}
+	for i, a := range axes {
+		if a.pad != 0 || a.spread != 1 || a.out != (x.shape[2+i]-1)/a.stride+1 {
+			return nil
+		}
+		cuts = append(cuts, Range{0, End, a.stride})
+	}
+	channels, filters := x.shape[1], w.shape[0]
+	y := x.args[0].Slice(cuts...).MatMul(w.Reshape(filters, channels).T())
+	if bias != nil {
+		y = y.Add(bias)
+	}
+	return y.Permute(first...)
+}
+
+// counts returns the numbers from lo to hi-1.
+func counts(lo, hi int) (list []int) {
+	for i := lo; i < hi; i++ {
+		list = append(list, i)
+	}
+	return list
 }
 
 // spread returns t with zeros between the elements of an axis.

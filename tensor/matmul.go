@@ -39,7 +39,7 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	var c *Tensor
 	switch at := productType(typ); {
 	case at == typ:
-		c = product(a.Cast(typ).Expand(append(slices.Clone(batch), m, k)...), b.Cast(typ).Expand(append(slices.Clone(batch), k, n)...))
+		c = product(typ, a.factor(typ).Expand(append(slices.Clone(batch), m, k)...), b.factor(typ).Expand(append(slices.Clone(batch), k, n)...))
 	case typ == Bool:
 		c = a.Cast(I32).MatMul(b.Cast(I32)).Ne(0)
 	default: // the low bits of a product of signed integers, of as many bits or more
@@ -53,6 +53,14 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 		shape = append(shape, n)
 	}
 	return c.Reshape(shape...)
+}
+
+// factor returns t as an operand of a product of type typ. The CPU converts half and bfloat16 to floats while it multiplies.
+func (t *Tensor) factor(typ Type) *Tensor {
+	if t.err == nil && typ == F32 && size(t.typ) == 2 && IsFloat(t.typ) && !t.scope.engine.groups {
+		return t
+	}
+	return t.Cast(typ)
 }
 
 // productType returns the type in which products of t are computed.
@@ -93,8 +101,8 @@ func (t *Tensor) narrow(to Type) *Tensor {
 	return x.Cast(to)
 }
 
-// product returns the product of matrices of one batch shape and type.
-func product(a, b *Tensor) *Tensor {
+// product returns the product of type typ of matrices of one batch shape, which are factors for it.
+func product(typ Type, a, b *Tensor) *Tensor {
 	batch := a.shape[:len(a.shape)-2]
 	m, k, n := a.Dim(-2), a.Dim(-1), b.Dim(-1)
 	shape := append(slices.Clone(batch), m, n)
@@ -102,16 +110,17 @@ func product(a, b *Tensor) *Tensor {
 	case max(m, n, k) > math.MaxInt32:
 		return failf(a.scope, "matmul", ErrShape, "%v by %v: a dimension is beyond 2^31", a.shape, b.shape)
 	case count(shape) == 0 || k == 0:
-		return filled(a.scope, a.typ, shape, zero(a.typ))
+		return filled(a.scope, typ, shape, zero(typ))
 	}
 	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, epilogue: productEpilogue, back: func(t *Tensor, gs []*Tensor) []*Tensor {
 		g := gs[0]
 		if !IsFloat(t.typ) {
 			return []*Tensor{nil, nil}
 		}
-		return []*Tensor{product(g, t.args[1].T()), product(t.args[0].T(), g)}
+		x, y := t.args[0], t.args[1]
+		return []*Tensor{product(typ, g, y.T()).Cast(x.typ), product(typ, x.T(), g).Cast(y.typ)}
 	}}
-	return call(o, []spec{{a.typ, shape}}, a, b)[0]
+	return call(o, []spec{{typ, shape}}, a, b)[0]
 }
 
 // takesMatrices reports whether matrices have rows or columns of adjacent elements, one matrix evenly after the other.
@@ -220,6 +229,11 @@ func (x productShape) run(r *run, family string, definitions []string, abc []ope
 		return err
 	}
 	typ := abc[2].typ
+	for i, name := range []string{"TYPE_A=", "TYPE_B="} {
+		if own := abc[i].typ; own != typ {
+			definitions = append(definitions, name+own.String())
+		}
+	}
 	p, err := r.engine.catalog(r.ctx, family, append(definitions, "T="+typ.String(), define("TRANS_A", x.transA), define("TRANS_B", x.transB))...)
 	if err != nil {
 		return err

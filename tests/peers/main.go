@@ -45,6 +45,7 @@ var suites = []struct {
 	{"gemm", "square products, f32 and f64, beside OpenBLAS", (*bench).squares},
 	{"batch", "64 products of 64, a product with bias and relu, and one beside gonum", (*bench).batches},
 	{"odd", "products of shapes that blocks do not fit, geometric mean and quartiles over them, beside OpenBLAS", (*bench).odd},
+	{"few", "products of few rows with weights of 32 and 16 bits, beside PyTorch and reading the weights", (*bench).fewRows},
 	{"stream", "64 M floats, beside loops by hand and PyTorch", (*bench).streams},
 	{"softmax", "rows of 1024, beside PyTorch", (*bench).softmax},
 	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},

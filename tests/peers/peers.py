@@ -102,6 +102,22 @@ def linear_gelu_mkldnn(rows, cols, depth):
     return note(t), lambda: t.nn.functional.gelu(f(x.to_mkldnn()).to_dense())
 
 
+def few(form):
+    """A product of few rows with weights that are stored as the matrix of the product, or turned."""
+    def call(rows, cols, depth, x, w, turned):
+        t = torch()
+        types = {"f32": t.float32, "bf16": t.bfloat16, "f16": t.float16}
+        a = t.rand(rows, depth).to(types[x])
+        b = t.rand(cols, depth).to(types[w]).t() if turned else t.rand(depth, cols).to(types[w])
+        return note(t), form(a, b)
+    return call
+
+
+few_rows = few(lambda a, b: lambda: a @ b)
+few_rows_widened = few(lambda a, b: lambda: a @ b.to(a.dtype))
+few_rows_rounded = few(lambda a, b: lambda: (a.to(b.dtype) @ b).to(a.dtype))
+
+
 def attention(heads, places, width, causal):
     t = torch()
     q, k, v = (t.rand(heads, places, width) for _ in range(3))
@@ -132,7 +148,9 @@ def attention_kept(heads, places, width, causal):
 def attention_library(heads, places, width, causal):
     t = torch()
     q, k, v = (t.rand(1, heads, places, width) for _ in range(3))
-    return note(t), lambda: t.nn.functional._scaled_dot_product_attention(q, k, v, is_causal=causal)
+    f = t.nn.functional
+    by = getattr(f, "scaled_dot_product_attention", None) or f._scaled_dot_product_attention  # its name before PyTorch 2
+    return note(t), lambda: by(q, k, v, is_causal=causal)
 
 
 def training(sizes, batch, foreach=True):

@@ -68,6 +68,7 @@ func tensorRows() []tensorRow {
 	for i := range tensorConvs {
 		list = append(list, tensorConvs[i].tensorRow(false))
 	}
+	list = append(list, tensorConvs[1].lastRow())
 	for i := range tensorConvs {
 		list = append(list, tensorConvs[i].tensorRow(true))
 	}
@@ -102,6 +103,17 @@ func (s *convSize) tensorRow(gradients bool) tensorRow {
 		r.f = func(a ...*tensor.Tensor) []*tensor.Tensor {
 			return tensor.GradOf([]*tensor.Tensor{tensor.Conv(a[0], a[1], nil, o)}, a[2:], a[0], a[1])
 		}
+	}
+	return r
+}
+
+// lastRow returns the row for a convolution of images with channels last, which are permuted on both sides.
+func (s *convSize) lastRow() tensorRow {
+	r := s.tensorRow(false)
+	f := r.f
+	r.what, r.calls, r.last, r.args[0] = r.what+", channels last", r.last, nil, []int{s.n, s.side, s.side, s.c}
+	r.f = func(a ...*tensor.Tensor) []*tensor.Tensor {
+		return []*tensor.Tensor{f(a[0].Permute(0, 3, 1, 2), a[1])[0].Permute(0, 2, 3, 1)}
 	}
 	return r
 }

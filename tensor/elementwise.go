@@ -154,12 +154,12 @@ func (t *Tensor) Rem(x any) *Tensor { return t.binary("rem", x, operation2(expr.
 
 // Pow returns t to the power of x. Integers are computed as F64. Where t is not positive, x has no gradient.
 func (t *Tensor) Pow(x any) *Tensor {
-	if k, _, _, ok := number(x); ok { // a constant, whose derivatives are exact at 0
-		return t.float("pow", func(x *expr.Expr) *expr.Expr { return x.Pow(x.Number(k)) })
-	}
 	a, b, bad := t.both("pow", x)
 	if bad != nil {
 		return bad
+	}
+	if n, ok := number(x); ok { // a constant, whose derivatives are exact at 0
+		return t.float("pow", func(x *expr.Expr) *expr.Expr { return x.Pow(x.Number(n.float)) })
 	}
 	if !IsFloat(a.typ) {
 		a, b = a.Cast(F64), b.Cast(F64)

@@ -180,29 +180,31 @@ func (p *product) compute() error {
 	return p.runPanels()
 }
 
-// narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more than it saves.
+// narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more than it saves,
+// while there are rows for all threads.
 func (p *product) narrow() bool {
-	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n && p.rounded.out.size == 0
+	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n && p.rounded.out.size == 0 &&
+		p.m >= p.set.rows*p.call.device.threads
 }
 
 // runNarrow adds up products of parts of the depth, whose rows of B stay in the second-level cache.
 func (p *product) runNarrow() error {
 	l2, _ := cacheSizes()
-	depth := even(p.k, max(l2/2/(p.n*p.size), 64), 16)
-	for p0 := 0; p0 < p.k; p0 += depth {
-		q := *p
-		q.a.at, q.b.at, q.k = p.a.element(0, p0), p.b.element(p0, 0), min(depth, p.k-p0)
-		if p0 > 0 {
-			q.beta = 1
+	q, rows := *p, p.set.rows
+	depth := even(q.k, max(l2/2/(q.n*q.size), 64), 16)
+	return q.call.Parallel((q.m+rows-1)/rows, 1, func(lo, hi int) {
+		for p0 := 0; p0 < q.k; p0 += depth {
+			part := q
+			part.a.at, part.b.at, part.k = q.a.element(0, p0), q.b.element(p0, 0), min(depth, q.k-p0)
+			if p0 > 0 {
+				part.beta = 1
+			}
+			if p0+depth < q.k {
+				part.finish = finish{}
+			}
+			part.directPart(lo*rows, min(hi*rows, q.m), 0, q.n)
 		}
-		if p0+depth < p.k {
-			q.finish = finish{}
-		}
-		if err := q.runDirect(); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // dots reports whether n columns cost less as dot products with rows of A than as a register that

@@ -295,8 +295,14 @@ func TestTrainIsKilled(t *testing.T) {
 		var said bytes.Buffer
 		cmd := commandProcess(args...)
 		cmd.Stderr = &said
+		saved := func() time.Time { // before it has, it says nothing of a checkpoint
+			at, err := os.Stat(file)
+			require.NoError(t, err)
+			return at.ModTime()
+		}
+		before := saved()
 		require.NoError(t, cmd.Start())
-		time.Sleep(time.Second) // it has begun by then, or says nothing of a checkpoint
+		require.Eventually(t, func() bool { return saved().After(before) }, time.Minute, time.Millisecond)
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		require.Error(t, cmd.Wait())
 		assert.Contains(t, said.String(), file+" has what was learned, from which the same command with --resume goes on")

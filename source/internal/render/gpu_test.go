@@ -261,3 +261,13 @@ func TestGPUCompiles(t *testing.T) {
 		})
 	}
 }
+
+// What a constant's ?: without a middle operand takes grows with its length, and not with two to the power of its depth.
+func TestNestedChoicesOfConstants(t *testing.T) {
+	first := "((int2)(0, 1)).x"
+	for range 60 {
+		first = "(" + first + " ?: 0)"
+	}
+	text := "constant int q = " + first + " ?: 7;\nkernel void f(global int *o) { o[0] = q; }"
+	assert.Contains(t, programOf(t, text, source.CUDA), "7")
+}

@@ -226,9 +226,11 @@ func (f *Folder) choose(e *Expr) ([]Value, bool) {
 	if e.Op == OpElvis {
 		yes = e.A
 	}
-	v, ok := f.Lanes(choice(c[0], yes, e.C))
-	if !ok {
-		return nil, false
+	v := c // ?: without a middle operand evaluates its first one once
+	if chosen := choice(c[0], yes, e.C); chosen != e.A {
+		if v, ok = f.Lanes(chosen); !ok {
+			return nil, false
+		}
 	}
 	out := make([]Value, len(v))
 	for i := range v {

@@ -35,6 +35,6 @@
 // # Concurrency
 //
 // An index may be used from any goroutine. Searches run side by side; a change of the index waits for the searches that
-// run, and searches that begin later wait for it. Of an [HNSW] index, searches also run while vectors are added, and of an [IVF] index
-// while these are assigned to lists.
+// run, and searches that begin later wait for it. Of an [HNSW] index, searches and changes run side by side, and of an [IVF] index
+// searches also run while vectors that are added are assigned to lists.
 package ann

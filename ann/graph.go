@@ -32,10 +32,14 @@ type graph struct {
 	level  []uint8  // the highest layer of each node
 	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
 	upper  []uint32
-	hides  []uint64 // a bit for each node that no search returns
+	hides  []uint64 // a bit for each node that no search returns. Bits do not change: hide makes a copy
 	copies []uint32 // for a node with copies 1 + the last of them, for a copy 1 + the next, where the first follows the last; otherwise 0. nil if there are none
+	*joint
+}
 
-	entry    atomic.Uint64 // the node where searches begin, and 1 + its level above; 0 if there is none
+// joint is what all copies of a graph have in common.
+type joint struct {
+	entry    atomic.Uint64 // the node where insertions begin, and 1 + its level above; 0 if there is none
 	entering sync.Mutex
 	locks    [1 << 10]sync.Mutex
 }
@@ -43,16 +47,10 @@ type graph struct {
 const topLevel = 32
 
 func newGraph(o HNSWOptions) graph {
-	return graph{m: o.M, seed: o.Seed, factor: 1 / math.Log(float64(o.M))}
+	return graph{m: o.M, seed: o.Seed, factor: 1 / math.Log(float64(o.M)), joint: new(joint)}
 }
 
-// become takes the contents of another graph, which no one else uses.
-func (g *graph) become(x *graph) {
-	g.first, g.mapped, g.level, g.at, g.upper, g.hides, g.copies = x.first, x.mapped, x.level, x.at, x.upper, x.hides, x.copies
-	g.entry.Store(x.entry.Load())
-}
-
-// extend adds nodes up to n, hidden and without links.
+// extend adds nodes up to n, without links.
 func (g *graph) extend(n int) {
 	have := len(g.level)
 	g.first = append(g.first, make([]uint32, (n-have)*(2*g.m+1))...)
@@ -66,9 +64,6 @@ func (g *graph) extend(n int) {
 	for len(g.hides) < (n+63)/64 {
 		g.hides = append(g.hides, 0)
 	}
-	for i := have; i < n; i++ {
-		g.hide(i, true)
-	}
 }
 
 // levelOf returns the level of a node: a random number that follows from the seed and the node alone.
@@ -77,18 +72,18 @@ func (g *graph) levelOf(node int) int {
 	return min(int(-math.Log(1-r.Float64())*g.factor), topLevel)
 }
 
-func (g *graph) hide(node int, hide bool) {
-	word, bit := &g.hides[node/64], uint64(1)<<(node%64)
-	if hide {
-		atomic.OrUint64(word, bit)
-	} else {
-		atomic.AndUint64(word, ^bit)
+// hide hides nodes, but not from searches that go on in a copy of the graph.
+func (g *graph) hide(nodes []uint32) {
+	if len(nodes) == 0 {
+		return
+	}
+	g.hides = slices.Clone(g.hides)
+	for _, node := range nodes {
+		g.hides[node/64] |= 1 << (node % 64)
 	}
 }
 
-func (g *graph) hidden(node uint32) bool {
-	return atomic.LoadUint64(&g.hides[node/64])>>(node%64)&1 != 0
-}
+func (g *graph) hidden(node uint32) bool { return g.hides[node/64]>>(node%64)&1 != 0 }
 
 // links returns the links of a node in a layer: their number, and the places for them.
 func (g *graph) links(node uint32, layer int) []uint32 {
@@ -100,15 +95,14 @@ func (g *graph) links(node uint32, layer int) []uint32 {
 	return g.upper[(int(g.at[node])+layer-1)*size:][:size]
 }
 
-// begin returns the node where searches begin and its level, or ok false if the graph is empty.
-func (g *graph) begin() (node uint32, level int, ok bool) {
-	e := g.entry.Load()
-	return uint32(e), int(e>>32) - 1, e != 0
-}
+// begin returns the node where insertions begin and its level, or ok false if the graph is empty.
+func (g *graph) begin() (node uint32, level int, ok bool) { return entered(g.entry.Load()) }
+
+func entered(e uint64) (node uint32, level int, ok bool) { return uint32(e), int(e>>32) - 1, e != 0 }
 
 // searcher is the memory of one search or insertion at a time. What the device reads and writes is the device's memory.
 type searcher struct {
-	h       *HNSW
+	v       *view
 	query   array
 	code    array     // the query in bytes, with option Codes
 	moved   []float32 // and before
@@ -139,25 +133,26 @@ const noCandidate = candidate(math.MaxUint64)
 // searchers keeps searchers that are not in use.
 type searchers struct{ idle[*searcher] }
 
-func (ss *searchers) take(h *HNSW) (*searcher, error) {
+func (ss *searchers) take(v *view) (*searcher, error) {
 	s, ok := ss.idle.take()
 	if !ok {
-		s = &searcher{h: h, moved: make([]float32, h.e.dim)}
-		w := work{e: h.e}
-		for _, err := range []error{w.grow(&s.query, runtime.F32, h.e.dim), w.grow(&s.code, runtime.I8, h.e.dim), w.grow(&s.rows, runtime.U32, together*2*h.o.M),
-			w.grow(&s.dist, runtime.F32, together*2*h.o.M)} {
+		s = &searcher{moved: make([]float32, v.e.dim)}
+		w := work{e: v.e}
+		for _, err := range []error{w.grow(&s.query, runtime.F32, v.e.dim), w.grow(&s.code, runtime.I8, v.e.dim), w.grow(&s.rows, runtime.U32, together*2*v.m),
+			w.grow(&s.dist, runtime.F32, together*2*v.m)} {
 			if err != nil {
 				s.close()
 				return nil, err
 			}
 		}
 	}
-	if n := len(h.level); len(s.visited) < n {
+	if n := len(v.level); len(s.visited) < n {
 		s.visited, s.round = make([]uint16, n+n/4), 0
 	}
-	s.args = driver.Ranking{Metric: h.e.metric.onNearest(), Type: runtime.F32, Dim: h.e.dim, Vectors: h.rows}
-	if h.codes != nil {
-		s.args.Type, s.args.Vectors = runtime.I8, h.codes
+	s.v = v
+	s.args = driver.Ranking{Metric: v.e.metric.onNearest(), Type: runtime.F32, Dim: v.e.dim, Vectors: v.rows}
+	if v.codes != nil {
+		s.args.Type, s.args.Vectors = runtime.I8, v.codes
 	}
 	return s, nil
 }
@@ -165,19 +160,19 @@ func (ss *searchers) take(h *HNSW) (*searcher, error) {
 // ask takes a query. It returns it in the form of points.
 func (s *searcher) ask(query []float32) []byte {
 	copy(s.query.host, bytesOf(query))
-	if s.h.codes == nil {
+	if s.v.codes == nil {
 		return s.query.host
 	}
-	s.h.code.coding.encode(s.code.host, s.h.code.moved(s.moved, query))
+	s.v.code.coding.encode(s.code.host, s.v.code.moved(s.moved, query))
 	return s.code.host
 }
 
 // again computes the distances of the best from the query's floats, if they are those of codes, or of vectors in the same direction.
 func (s *searcher) again() {
-	if s.h.codes == nil && !(s.copied && s.args.Metric == "cosine") {
+	if s.v.codes == nil && !(s.copied && s.args.Metric == "cosine") {
 		return
 	}
-	s.args.Type, s.args.Vectors = runtime.F32, s.h.rows
+	s.args.Type, s.args.Vectors = runtime.F32, s.v.rows
 	list := elements[uint32](s.rows.host)
 	for lo := 0; lo < len(s.best); lo += len(list) {
 		some := s.best[lo:min(lo+len(list), len(s.best))]
@@ -188,6 +183,12 @@ func (s *searcher) again() {
 			some[i] = candidateOf(d, list[i])
 		}
 	}
+}
+
+// give takes back a searcher, which keeps no view.
+func (ss *searchers) give(s *searcher) {
+	s.v = nil
+	ss.idle.give(s)
 }
 
 func (s *searcher) close() {
@@ -202,13 +203,13 @@ func (ss *searchers) close() { ss.drain((*searcher).close) }
 // compare returns the distances of the first n nodes of s.rows from a query, in the memory of s.dist.
 func (s *searcher) compare(query []byte, n int) []float32 {
 	s.args.Query, s.args.Rows, s.args.Distances = query, elements[uint32](s.rows.host)[:n], elements[float32](s.dist.host)[:n]
-	if s.h.e.ranker != nil {
-		s.h.e.ranker.Rank(&s.args)
+	if s.v.e.ranker != nil {
+		s.v.e.ranker.Rank(&s.args)
 		return s.args.Distances
 	}
-	x := elements[float32](query)[:s.h.e.dim]
+	x := elements[float32](query)[:s.v.e.dim]
 	for i, node := range s.args.Rows {
-		s.args.Distances[i] = float32(s.h.e.metric.distance(x, elements[float32](s.h.row(node))))
+		s.args.Distances[i] = float32(s.v.e.metric.distance(x, elements[float32](s.v.row(node))))
 	}
 	return s.args.Distances
 }
@@ -222,22 +223,25 @@ func (s *searcher) one(query []byte, node uint32) candidate {
 // stray reports whether a node has no distance from itself, since its components are NaN or infinite. No search would go on from it, so it has no links: only
 // comparing with all vectors finds it, which a search does if it has not found enough.
 func (s *searcher) stray(node uint32) bool {
-	d := s.one(s.h.point(node), node).distance()
+	d := s.one(s.v.point(node), node).distance()
 	return d != d
 }
 
 // descend follows links of the layers from high down to above low, always to the nearest node. It leaves the nearest that it saw in the last layer in s.starts.
-func (h *HNSW) descend(s *searcher, query []byte, at candidate, high, low int) {
+func (v *view) descend(s *searcher, query []byte, at candidate, high, low int) {
 	list := elements[uint32](s.rows.host)
 	s.starts = append(s.starts[:0], at)
 	for layer := high; layer > low; {
-		links := h.links(at.row(), layer)
-		n := int(atomic.LoadUint32(&links[0]))
-		for i := range n {
-			list[i] = atomic.LoadUint32(&links[1+i])
+		links := v.links(at.row(), layer)
+		m := 0
+		for i := range int(atomic.LoadUint32(&links[0])) {
+			if node := atomic.LoadUint32(&links[1+i]); int(node) < len(v.level) { // others were added since the view
+				list[m] = node
+				m++
+			}
 		}
 		nearer := at
-		for i, d := range s.compare(query, n) {
+		for i, d := range s.compare(query, m) {
 			c := candidateOf(d, list[i])
 			nearer = min(nearer, c)
 			if layer == low+1 && !slices.Contains(s.starts, c) {
@@ -257,27 +261,27 @@ func (h *HNSW) descend(s *searcher, query []byte, at candidate, high, low int) {
 // explore finds the ef nearest nodes of a layer that can be reached from those in s.starts, those that f admits. It leaves them in s.best, a heap.
 //
 // The first nodes are followed even if others are nearer: they may be in places from which different ones are reached. With few links for each, that is more of them.
-func (h *HNSW) explore(s *searcher, query []byte, layer, ef int, f found) {
+func (v *view) explore(s *searcher, query []byte, layer, ef int, f found) {
 	if s.round++; s.round == 0 {
 		clear(s.visited)
 		s.round = 1
 	}
-	visited, mine, list := s.visited[:len(h.level)], s.round, elements[uint32](s.rows.host)
+	visited, mine, list := s.visited[:len(v.level)], s.round, elements[uint32](s.rows.host)
 	next, best := s.next[:0], s.best[:0]
 	for _, c := range s.starts {
 		visited[c.row()] = mine
 		next = push(next, ^c)
-		if f.all || h.admitted(c.row(), f) {
+		if f.all || v.admitted(c.row(), f) {
 			best = offer(best, c, ef)
 		}
 	}
 	var lists [together][]uint32
 	for round := 0; ; round++ {
 		m := 0
-		for m < together && len(next) > 0 && (round*h.m < mostStarts || len(best) < ef || ^next[0] <= best[0]) {
+		for m < together && len(next) > 0 && (round*v.m < mostStarts || len(best) < ef || ^next[0] <= best[0]) {
 			var c candidate
 			c, next = pop(next)
-			links := h.links((^c).row(), layer)
+			links := v.links((^c).row(), layer)
 			for i := 0; i < len(links); i += 16 { // fetches all of them, while others are looked for
 				atomic.LoadUint32(&links[i])
 			}
@@ -291,7 +295,7 @@ func (h *HNSW) explore(s *searcher, query []byte, layer, ef int, f found) {
 		for _, links := range lists[:m] {
 			for i := range links[1 : 1+min(int(atomic.LoadUint32(&links[0])), len(links)-1)] {
 				node := atomic.LoadUint32(&links[1+i])
-				if int(node) >= len(visited) { // those of a damaged file may be any
+				if int(node) >= len(visited) { // it was added since the view; those of a damaged file may be any
 					continue
 				}
 				list[n] = node
@@ -316,7 +320,7 @@ func (h *HNSW) explore(s *searcher, query []byte, layer, ef int, f found) {
 				continue
 			}
 			next = push(next, ^c)
-			if f.all || h.admitted(c.row(), f) {
+			if f.all || v.admitted(c.row(), f) {
 				best = offer(best, c, ef)
 			}
 		}
@@ -324,23 +328,23 @@ func (h *HNSW) explore(s *searcher, query []byte, layer, ef int, f found) {
 	s.next, s.best, s.args.Bound = next, best, 0
 }
 
-// found says which nodes may be found: all, or those that admits has and, if seen is set, that are not hidden.
+// found says which nodes may be found: all that the view shows, or those that admits has and, if seen is set, that are not hidden.
 type found struct {
 	all, seen bool
 	admits    bitset
 }
 
-func (h *HNSW) finds(node uint32, f found) bool {
-	return (!f.seen || !h.hidden(node)) && f.admits.has(int(node))
+func (v *view) finds(node uint32, f found) bool {
+	return int(node) < len(v.ids) && (f.all || (!f.seen || !v.hidden(node)) && f.admits.has(int(node)))
 }
 
 // admitted reports whether a node or one of its copies may be found.
-func (h *HNSW) admitted(node uint32, f found) bool {
-	if h.finds(node, f) {
+func (v *view) admitted(node uint32, f found) bool {
+	if v.finds(node, f) {
 		return true
 	}
-	for copied := range h.copiesOf(node) {
-		if h.finds(copied, f) {
+	for copied := range v.copiesOf(node) {
+		if v.finds(copied, f) {
 			return true
 		}
 	}
@@ -348,14 +352,14 @@ func (h *HNSW) admitted(node uint32, f found) bool {
 }
 
 // copiesOf returns the copies of a node in the order in which they were added.
-func (h *HNSW) copiesOf(node uint32) iter.Seq[uint32] {
+func (v *view) copiesOf(node uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		if h.copies == nil {
+		if v.copies == nil {
 			return
 		}
-		last := atomic.LoadUint32(&h.copies[node])
+		last := atomic.LoadUint32(&v.copies[node])
 		for x := last; x != 0; {
-			if x = atomic.LoadUint32(&h.copies[x-1]); !yield(x-1) || x == last {
+			if x = atomic.LoadUint32(&v.copies[x-1]); !yield(x-1) || x == last {
 				return
 			}
 		}
@@ -363,8 +367,8 @@ func (h *HNSW) copiesOf(node uint32) iter.Seq[uint32] {
 }
 
 // withCopies adds the copies of the nearest nodes, which are as far as these: while nodes were looked for, these did not take the places of others. It leaves the ef nearest in s.best.
-func (h *HNSW) withCopies(s *searcher, ef int, f found) {
-	if h.copies == nil {
+func (v *view) withCopies(s *searcher, ef int, f found) {
+	if v.copies == nil {
 		return
 	}
 	slices.Sort(s.best)
@@ -373,16 +377,16 @@ func (h *HNSW) withCopies(s *searcher, ef int, f found) {
 		if len(best) == ef && c > best[0] {
 			break
 		}
-		if f.all || h.finds(c.row(), f) {
+		if v.finds(c.row(), f) {
 			best = offer(best, c, ef)
 		}
-		for copied := range h.copiesOf(c.row()) {
+		for copied := range v.copiesOf(c.row()) {
 			x := c>>32<<32 | candidate(copied)
 			if len(best) == ef && x > best[0] {
 				break
 			}
 			s.copied = true
-			if f.all || h.finds(copied, f) {
+			if v.finds(copied, f) {
 				best = offer(best, x, ef)
 			}
 		}

@@ -19,33 +19,29 @@ import (
 // HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a query with few vectors. Its vectors
 // are floats in the memory of the host.
 //
-// Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
-// wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
+// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it began with; a vector is found from the end of its Add on. Calls
+// that change the index wait for each other, and for searches only where these read what is replaced: when an Add needs more memory or other codes, in [HNSW.Compact], and in
+// Close. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
 // call when the removed vectors are more than the others. Vectors that are there more than once are found as if each were there once, and take no more time. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
 // links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
-	e        *engine
-	o        HNSWOptions
 	kind     string
-	writing  sync.Mutex
 	searches searchers
 	works    works
 	all      *Filter // admits every vector, for exact searches
 
-	mu     sync.RWMutex // its writer replaces what follows; searches, and Add while it links, are readers
-	closed bool
-	late   func() error // checks the graph of a file when it is first needed; nil if it is of none
-	state  uint64
-	base   *runtime.Buffer
-	rows   []byte          // base's memory
-	coded  *runtime.Buffer // bytes for the vectors, with option Codes
-	codes  []byte          // its memory; without it, that of the file which rows are
-	code   nodeCoding
-	ids    []int64
-	nodes  places
-	gone   int  // removed vectors
-	kept   sums // what the file's sections have to be until more changes than hides; nil if there is no file. Guarded by writing
-	graph
+	writing sync.Mutex // guards what follows, and view
+	base    *runtime.Buffer
+	coded   *runtime.Buffer // bytes for the vectors, with option Codes
+	kept    sums            // what the file's sections have to be until more changes than hides; nil if there is no file
+	view
+
+	now     atomic.Pointer[view] // what searches see
+	mu      sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
+	closed  bool
+	late    func() error // checks the graph of a file when it is first needed; nil if it is of none
+	knowing sync.Mutex   // guards nodes and gone, which changes replace while searches go on; held for a moment only
+	nodes   places
 }
 
 // HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
@@ -121,7 +117,9 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	return &HNSW{e: e, o: o, kind: "hnsw", all: And(), graph: newGraph(o)}, nil
+	h := &HNSW{kind: "hnsw", all: And(), view: view{e: e, o: o, graph: newGraph(o)}}
+	h.publish(0)
+	return h, nil
 }
 
 func (h *HNSW) check(ctx context.Context) error {
@@ -165,10 +163,9 @@ func (h *HNSW) free() {
 
 // Info implements [Index].
 func (h *HNSW) Info() Info {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	o := h.o
-	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: h.nodes.len(), Precision: h.e.code.String(), Device: h.e.dev.String(),
+	v := h.now.Load()
+	o := v.o
+	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: v.count, Precision: h.e.code.String(), Device: h.e.dev.String(),
 		DeviceMemory: -1, HNSW: &o}
 }
 
@@ -178,23 +175,18 @@ func (h *HNSW) SetEfSearch(ef int) error {
 	if ef < 0 {
 		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
 	}
-	h.writing.Lock() // before mu: a writer that waits there for an Add would hold up searches
+	h.writing.Lock()
 	defer h.writing.Unlock()
 	if err := h.check(context.Background()); err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.o.EfSearch = ef
+	h.publish(len(h.ids))
 	return nil
 }
 
 // Len returns the number of vectors.
-func (h *HNSW) Len() int {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.nodes.len()
-}
+func (h *HNSW) Len() int { return h.now.Load().count }
 
 // Get returns a vector. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) {
@@ -203,17 +195,13 @@ func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) {
 	if err := h.check(ctx); err != nil {
 		return nil, err
 	}
+	h.knowing.Lock()
 	node, ok := h.nodes.row(id)
+	h.knowing.Unlock()
 	if !ok {
 		return nil, unknown(id)
 	}
-	return append([]float32(nil), elements[float32](h.row(node))...), nil
-}
-
-// row returns the memory of a vector.
-func (h *HNSW) row(node uint32) []byte {
-	size := 4 * h.e.dim
-	return h.rows[int(node)*size:][:size]
+	return append([]float32(nil), elements[float32](h.now.Load().row(node))...), nil
 }
 
 // Add implements [Index]. The vectors are linked on several threads. If ctx is done before they all are, none of them is in the index.
@@ -250,31 +238,26 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	if n := first + len(ids); n > math.MaxInt32 || n > math.MaxInt/8/h.e.dim {
 		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
 	}
-	nodes := h.nodes.withMap()
-	h.mu.Lock()
-	h.nodes = nodes
-	err := h.extend(ids, vectors)
-	h.mu.Unlock()
-	if err != nil {
+	h.withMap()
+	if err := h.extend(ids, vectors); err != nil {
 		return err
 	}
-	err = h.link(ctx, first, len(ids))
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err != nil {
-		h.gone += len(ids)
+	h.publish(first) // so that searches go through the new vectors from here on, without finding them
+	linked := false
+	defer func() { h.show(first, linked) }() // also if a metric of the program ends the goroutine
+	if err := h.link(ctx, first, len(ids)); err != nil {
 		return err
 	}
-	for i, id := range ids {
-		if old, ok := nodes.rows[id]; ok {
-			h.hide(int(old), true)
-			h.gone++
-		}
-		h.hide(first+i, false)
-		nodes.rows[id] = uint32(first + i)
-	}
-	h.state++
+	linked = true
 	return nil
+}
+
+// withMap makes the map of ids that changes need. The caller holds writing.
+func (h *HNSW) withMap() {
+	nodes := h.nodes.withMap()
+	h.knowing.Lock()
+	defer h.knowing.Unlock()
+	h.nodes = nodes
 }
 
 // sound checks what is the memory of a file: its checksums, and the links. The caller holds writing, or nobody else uses h.
@@ -300,13 +283,13 @@ func (h *HNSW) own() error {
 	if nodes.rows == nil {
 		nodes.ids, nodes.order = ids, slices.Clone(nodes.order)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.knowing.Lock()
+	defer h.knowing.Unlock()
 	h.first, h.level, h.upper, h.ids, h.nodes, h.mapped, h.kept = first, level, upper, ids, nodes, false, nil
 	return nil
 }
 
-// extend makes room for new vectors and stores them, hidden and without links.
+// extend makes room for new vectors and stores them without links. No view shows them.
 func (h *HNSW) extend(ids []int64, vectors []float32) error {
 	have := len(h.ids)
 	n, capacity := have+len(ids), len(h.rows)/(4*h.e.dim)
@@ -333,7 +316,7 @@ func (h *HNSW) extend(ids []int64, vectors []float32) error {
 	return nil
 }
 
-// resize moves the vectors to memory for a number of them.
+// resize moves the vectors to memory for a number of them. It waits for searches.
 func (h *HNSW) resize(n int) error {
 	base, rows, err := h.alloc(runtime.F32, n)
 	if err != nil {
@@ -350,8 +333,11 @@ func (h *HNSW) resize(n int) error {
 	if codes != nil {
 		copy(codes, h.codes[:len(h.ids)*h.e.dim])
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.free()
 	h.base, h.rows, h.coded, h.codes = base, rows, coded, codes
+	h.publish(len(h.ids))
 	return nil
 }
 
@@ -369,21 +355,11 @@ func (h *HNSW) alloc(t runtime.Type, n int) (*runtime.Buffer, []byte, error) {
 	return b, memory, nil
 }
 
-// point returns the memory of a vector as distances in the graph are computed with it.
-func (h *HNSW) point(node uint32) []byte {
-	if h.codes != nil {
-		return h.codes[int(node)*h.e.dim:][:h.e.dim]
-	}
-	return h.row(node)
-}
-
 // link links new vectors on several threads.
 func (h *HNSW) link(ctx context.Context, first, n int) error {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
 	var next atomic.Int64
 	return sideBySide(min(h.threads(), n), func(int) error {
-		s, err := h.searches.take(h)
+		s, err := h.searches.take(&h.view)
 		if err != nil {
 			return err
 		}
@@ -422,16 +398,15 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 		}
 		seen[id] = true
 	}
-	nodes := h.nodes.withMap()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, id := range ids {
-		h.hide(int(nodes.rows[id]), true)
-		delete(nodes.rows, id)
+	h.withMap()
+	h.knowing.Lock()
+	defer h.knowing.Unlock()
+	hide := make([]uint32, len(ids))
+	for i, id := range ids {
+		hide[i] = h.nodes.rows[id]
+		delete(h.nodes.rows, id)
 	}
-	h.nodes = nodes
-	h.gone += len(ids)
-	h.state++
+	h.changed(hide)
 	return nil
 }
 
@@ -471,7 +446,7 @@ func (h *HNSW) compact(ctx context.Context) error {
 	}
 	o := h.o
 	o.InitialCapacity = h.nodes.len()
-	anew := &HNSW{e: h.e, o: o, graph: newGraph(o)}
+	anew := &HNSW{view: view{e: h.e, o: o, graph: newGraph(o)}}
 	var ids []int64
 	var vectors []float32
 	for i, id := range h.ids {
@@ -493,7 +468,7 @@ func (h *HNSW) compact(ctx context.Context) error {
 	defer h.mu.Unlock()
 	h.free()
 	h.base, h.rows, h.coded, h.codes, h.code = anew.base, anew.rows, anew.coded, anew.codes, anew.code
-	h.ids, h.nodes, h.gone, h.kept, h.state = anew.ids, anew.nodes, 0, nil, h.state+1
-	h.graph.become(&anew.graph)
+	h.ids, h.nodes, h.gone, h.kept, h.graph = anew.ids, anew.nodes, 0, nil, anew.graph
+	h.changed(nil)
 	return nil
 }

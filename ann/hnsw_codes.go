@@ -81,7 +81,11 @@ func (h *HNSW) encode(have, n int) {
 	dim := h.e.dim
 	vectors := elements[float32](h.rows)
 	if h.code.made == 0 || h.code.made < mostCoded && n >= codedAgain*h.code.made {
-		h.code, have = codingOf(h.e.metric, vectors[:n*dim], dim), 0
+		code := codingOf(h.e.metric, vectors[:n*dim], dim)
+		h.mu.Lock() // searches read the codes
+		defer h.mu.Unlock()
+		defer h.publish(len(h.ids))
+		h.code, have = code, 0
 	}
 	h.code.encode(h.codes[have*dim:], vectors[have*dim:n*dim], dim)
 }

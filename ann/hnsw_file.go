@@ -18,8 +18,6 @@ import (
 func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	h.mu.RLock()
-	defer h.mu.RUnlock()
 	if err := h.check(context.Background()); err != nil {
 		return 0, err
 	}
@@ -181,10 +179,12 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 	h.late = sync.OnceValue(func() error {
 		err := m.check()
 		if err == nil {
-			h.graph.become(m.graph)
+			h.graph = *m.graph
+			h.publish(len(h.ids))
 		}
 		return err
 	})
+	h.publish(len(h.ids))
 	if !inPlace { // then nothing has to keep the file
 		if err = h.check(ctx); err == nil {
 			err = h.own()

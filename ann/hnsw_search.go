@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
@@ -19,21 +20,21 @@ const usualEf = 50
 func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	a, k, err := h.begins(ctx, len(query), k, filter)
+	v, a, k, err := h.begins(ctx, len(query), k, filter)
 	if err != nil {
 		return dst, err
 	}
 	if len(query) != h.e.dim {
 		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
 	}
-	return h.search(ctx, dst, query, k, a)
+	return h.search(ctx, v, dst, query, k, a)
 }
 
 // SearchBatch implements [Index]. Several threads divide the queries among them.
 func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	a, k, err := h.begins(ctx, len(queries), k, filter)
+	v, a, k, err := h.begins(ctx, len(queries), k, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter
 			if q >= len(lists) {
 				return nil
 			}
-			if lists[q], err = h.search(ctx, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a); err != nil {
+			if lists[q], err = h.search(ctx, v, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a); err != nil {
 				return err
 			}
 		}
@@ -65,59 +66,68 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if filter == nil {
 		filter = h.all
 	}
-	a, k, err := h.begins(ctx, len(query), k, filter)
+	v, a, k, err := h.begins(ctx, len(query), k, filter)
 	if err != nil || k == 0 {
 		return dst, err
 	}
 	if len(query) != h.e.dim {
 		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
 	}
-	return h.exact(ctx, dst, query, k, a)
+	return h.exact(ctx, v, dst, query, k, a)
 }
 
-// begins checks the arguments of a search. It returns what the filter admits and how many results there are.
-func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
+// begins checks the arguments of a search. It returns the view to search, what the filter admits of it, and how many results there are.
+func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (v *view, a *admitted, results int, err error) {
 	err = h.check(ctx)
 	switch {
 	case err != nil:
-		return nil, 0, err
+		return nil, nil, 0, err
 	case k < 1:
-		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
+		return nil, nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%h.e.dim != 0:
-		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim, runtime.ErrDimension)
+		return nil, nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim, runtime.ErrDimension)
 	case ctx.Err() != nil:
-		return nil, 0, ctx.Err()
-	case filter == nil:
-		return nil, min(k, h.nodes.len()), nil
+		return nil, nil, 0, ctx.Err()
 	}
-	if a, err = h.admits(filter); err != nil {
-		return nil, 0, err
+	if v = h.now.Load(); filter == nil {
+		return v, nil, min(k, v.count), nil
 	}
-	return a, min(k, a.count), nil
+	if a, err = h.admits(v, filter); err != nil {
+		return nil, nil, 0, err
+	}
+	return v, a, min(k, a.count), nil
 }
 
-// admits returns what a filter admits, which it computes if it has not yet.
-func (h *HNSW) admits(filter *Filter) (*admitted, error) {
-	if a := filter.known(h, h.state); a != nil {
+// admits returns what a filter admits of a view, which it computes if it has not yet.
+func (h *HNSW) admits(v *view, filter *Filter) (*admitted, error) {
+	if a := filter.known(h, v.state); a != nil {
 		return a, nil
 	}
-	return filter.admitted(h, h.state, h.seen())
+	return filter.admitted(h, v.state, h.seen(v))
 }
 
-// seen returns the vectors as a filter sees them.
-func (h *HNSW) seen() *rows {
-	s := &rows{ids: h.ids, count: h.nodes.len(), place: func(id int64) (int, bool) {
+// seen returns the vectors of a view as a filter sees them.
+func (h *HNSW) seen(v *view) *rows {
+	before := sync.OnceValue(func() places { return places{ids: v.ids, order: v.byID(v.ids)} }) // if some have gone since the view
+	s := &rows{ids: v.ids, count: v.count, place: func(id int64) (int, bool) {
+		h.knowing.Lock()
 		node, ok := h.nodes.row(id)
+		same := h.gone == v.gone
+		h.knowing.Unlock()
+		if ok = ok && int(node) < len(v.ids) && !v.hidden(node); !ok && !same {
+			p := before()
+			node, ok = p.row(id)
+		}
 		return int(node), ok
 	}, rank: func() []uint32 { return nil }}
-	if h.nodes.len() == len(h.ids) {
+	if v.count == len(v.ids) {
 		return s
 	}
-	s.live = newBitset(len(h.ids))
-	rank := make([]uint32, len(h.ids))
+	s.live = newBitset(len(v.ids))
+	rank := make([]uint32, len(v.ids))
 	n := uint32(0)
-	for i := range h.ids {
-		if !h.hidden(uint32(i)) {
+	for i := range v.ids {
+		if !v.hidden(uint32(i)) {
 			s.live.put(i, true)
 			rank[i] = n
 			n++
@@ -127,17 +137,17 @@ func (h *HNSW) seen() *rows {
 	return s
 }
 
-func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int, a *admitted) (all []Result, err error) {
+func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted) (all []Result, err error) {
 	all = dst // if a metric of the program panics
 	defer catch(&err)
-	begin, top, ok := h.begin()
+	begin, top, ok := entered(v.start)
 	if k == 0 || !ok {
 		return dst, nil
 	}
-	if a != nil && a.count < max(10*k, h.nodes.len()/50) {
-		return h.exact(ctx, dst, query, k, a)
+	if a != nil && a.count < max(10*k, v.count/50) {
+		return h.exact(ctx, v, dst, query, k, a)
 	}
-	s, err := h.searches.take(h)
+	s, err := h.searches.take(v)
 	if err != nil {
 		return dst, err
 	}
@@ -147,33 +157,33 @@ func (h *HNSW) search(ctx context.Context, dst []Result, query []float32, k int,
 	if a != nil {
 		admits = a.bits
 	}
-	ef := max(h.o.EfSearch, k)
-	if h.o.EfSearch == 0 {
+	ef := max(v.o.EfSearch, k)
+	if v.o.EfSearch == 0 {
 		ef = max(k, usualEf)
 	}
 	s.best, s.copied = s.best[:0], false
-	if links := h.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || h.copies != nil && atomic.LoadUint32(&h.copies[begin]) > 0 { // it is not alone, nor a stray
-		f := found{all: a == nil && h.nodes.len() == len(h.ids), seen: h.nodes.len() < len(h.ids), admits: admits}
-		h.descend(s, point, s.one(point, begin), top, 0)
-		h.explore(s, point, 0, ef, f)
-		h.withCopies(s, ef, f)
+	if links := v.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || v.copies != nil && atomic.LoadUint32(&v.copies[begin]) > 0 { // it is not alone, nor a stray
+		f := found{all: a == nil && v.count == len(v.level), seen: v.count < len(v.ids), admits: admits}
+		v.descend(s, point, s.one(point, begin), top, 0)
+		v.explore(s, point, 0, ef, f)
+		v.withCopies(s, ef, f)
 	}
 	if len(s.best) < k {
 		if a == nil {
-			if a, err = h.admits(h.all); err != nil {
+			if a, err = h.admits(v, h.all); err != nil {
 				return dst, err
 			}
 		}
-		return h.exact(ctx, dst, query, min(k, a.count), a)
+		return h.exact(ctx, v, dst, query, min(k, a.count), a)
 	}
 	s.again()
 	slices.Sort(s.best)
-	h.settle(s.best, k)
-	return h.results(dst, query, s.best[:k]), nil
+	v.settle(s.best, k)
+	return v.results(dst, query, s.best[:k]), nil
 }
 
 // settle orders those of sorted candidates by their ids that are as far as the k-th, so that the first k are those of the smallest ids.
-func (h *HNSW) settle(best []candidate, k int) {
+func (v *view) settle(best []candidate, k int) {
 	if k == len(best) || best[k]>>32 != best[k-1]>>32 {
 		return
 	}
@@ -184,18 +194,18 @@ func (h *HNSW) settle(best []candidate, k int) {
 	for hi < len(best) && best[hi]>>32 == best[k]>>32 {
 		hi++
 	}
-	slices.SortFunc(best[lo:hi], func(x, y candidate) int { return cmp.Compare(h.ids[x.row()], h.ids[y.row()]) })
+	slices.SortFunc(best[lo:hi], func(x, y candidate) int { return cmp.Compare(v.ids[x.row()], v.ids[y.row()]) })
 }
 
 // results appends candidates in the order of results.
-func (h *HNSW) results(dst []Result, query []float32, best []candidate) []Result {
+func (v *view) results(dst []Result, query []float32, best []candidate) []Result {
 	first := len(dst)
 	for _, c := range best {
-		r := Result{h.ids[c.row()], 0}
-		if h.e.ranker != nil {
-			r.Distance = h.e.metric.finish(c.distance(), 1)
+		r := Result{v.ids[c.row()], 0}
+		if v.e.ranker != nil {
+			r.Distance = v.e.metric.finish(c.distance(), 1)
 		} else {
-			r.Distance = h.e.metric.distance(query, elements[float32](h.row(c.row())))
+			r.Distance = v.e.metric.distance(query, elements[float32](v.row(c.row())))
 		}
 		dst = append(dst, r)
 	}
@@ -203,8 +213,8 @@ func (h *HNSW) results(dst []Result, query []float32, best []candidate) []Result
 	return dst
 }
 
-// exact compares the query with every vector that is admitted.
-func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, a *admitted) (found []Result, err error) {
+// exact compares the query with every vector of a view that is admitted.
+func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted) (found []Result, err error) {
 	found = dst
 	defer catch(&err)
 	if h.e.ranker == nil {
@@ -213,7 +223,7 @@ func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, 
 			if err := ctx.Err(); err != nil {
 				return dst, err
 			}
-			all[i] = Result{h.ids[node], h.e.metric.distance(query, elements[float32](h.row(node)))}
+			all[i] = Result{v.ids[node], h.e.metric.distance(query, elements[float32](v.row(node)))}
 		}
 		slices.SortFunc(all, Result.compare)
 		return append(dst, all[:k]...), nil
@@ -226,7 +236,7 @@ func (h *HNSW) exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if err := w.ask(ctx, query); err != nil {
 		return dst, err
 	}
-	best, err := w.ranked(ctx, h.rows, h.ids, a.list, k, w.e.units)
+	best, err := w.ranked(ctx, v.rows, v.ids, a.list, k, w.e.units)
 	if err != nil {
 		return dst, err
 	}

@@ -24,10 +24,12 @@ type (
 	// MAE is Σ|p-t|/n.
 	MAE struct{}
 	// BinaryCrossEntropy is -Σ(t·ln p + (1-t)·ln(1-p))/n, with p limited to [1e-15, 1-1e-15], in F32 1e-7.
+	// A p beyond these limits has the gradient 0: for a network that may say 0 or 1, take SigmoidCrossEntropy of its logits.
 	BinaryCrossEntropy struct{}
 	// SigmoidCrossEntropy is BinaryCrossEntropy of the sigmoid of p, computed so that nothing overflows.
 	SigmoidCrossEntropy struct{}
 	// CategoricalCrossEntropy is -Σ t·ln p/R, with p limited as BinaryCrossEntropy does. t has p's shape, or it is a label for each row: an integer.
+	// A p beyond the limits has the gradient 0, as that of BinaryCrossEntropy has; CrossEntropy of logits has no limits.
 	CategoricalCrossEntropy struct {
 		Smoothing float64   // of t: the part that is spread over all classes
 		Weights   []float64 // a factor for each class of t, or nil. The loss is divided by R nevertheless.
@@ -43,7 +45,7 @@ type (
 	Hinge struct{}
 	// SquaredHinge is Σ max(0, 1-t·p)²/n.
 	SquaredHinge struct{}
-	// KLDivergence is Σ t·ln(t/p)/n, with both at least 1e-15.
+	// KLDivergence is Σ t·ln(t/p)/n, with both at least 1e-15, below which they have the gradient 0.
 	KLDivergence struct{}
 	// Poisson is Σ (p - t·ln p)/n.
 	Poisson struct{}
@@ -55,24 +57,26 @@ type (
 	Quantile struct{ Q float64 }
 )
 
-// pair returns t in p's type, if both have one shape and p elements.
-func pair(l Loss, p, t *tensor.Tensor) (*tensor.Tensor, error) {
+// pair returns p and t in the type that p is computed in, if both have one shape and p elements. Sums of losses are not
+// rounded to p's type, only their mean is.
+func pair(l Loss, p, t *tensor.Tensor) (wide, target *tensor.Tensor, err error) {
 	if !slices.Equal(p.Shape(), t.Shape()) {
-		return nil, fmt.Errorf("%w: %v of results %v and targets %v", ErrData, l, p.Shape(), t.Shape())
+		return nil, nil, fmt.Errorf("%w: %v of results %v and targets %v", ErrData, l, p.Shape(), t.Shape())
 	}
 	if p.Len() == 0 {
-		return nil, fmt.Errorf("%w: %v of no elements", ErrData, l)
+		return nil, nil, fmt.Errorf("%w: %v of no elements", ErrData, l)
 	}
-	return t.Cast(p.Type()), nil
+	wide = p.Cast(p.Type().Computed())
+	return wide, t.Cast(wide.Type()), nil
 }
 
 // each is a loss element by element.
 func each(l Loss, p, t *tensor.Tensor, f func(p, t *tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
-	t, err := pair(l, p, t)
+	x, t, err := pair(l, p, t)
 	if err != nil {
 		return nil, err
 	}
-	return f(p, t).Mean(), nil
+	return f(x, t).Mean().Cast(p.Type()), nil
 }
 
 // clip limits probabilities.
@@ -136,12 +140,12 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 		if !slices.Equal(p.Shape()[:t.Rank()], t.Shape()) {
 			return nil, fmt.Errorf("%w: %v of results %v and labels %v: labels have the shape %v", ErrData, l, p.Shape(), t.Shape(), p.Shape()[:t.Rank()])
 		}
-		t = t.OneHot(classes, p.Type())
+		t = t.OneHot(classes, p.Type().Computed())
 	case !slices.Equal(p.Shape(), t.Shape()):
 		return nil, fmt.Errorf("%w: %v of results %v and targets %v%v: targets are either labels, whole numbers from 0 to %d of an integer type and of shape %v, or a probability for each class, of shape %v",
 			ErrData, l, p.Shape(), t.Type(), t.Shape(), classes-1, p.Shape()[:p.Rank()-1], p.Shape())
 	}
-	t, err := pair(l, p, t)
+	x, t, err := pair(l, p, t)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +153,10 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 		t = t.Mul(1 - smoothing).Add(smoothing / float64(classes))
 	}
 	if weights != nil {
-		t = t.Mul(tensor.From(p.Scope(), weights).Cast(p.Type()))
+		t = t.Mul(tensor.From(p.Scope(), weights).Cast(x.Type()))
 	}
 	// The sum of each row is computed by the kernel that has the row for the gradient.
-	return t.Mul(log(p)).Sum(-1).Sum().Mul(-float64(classes) / float64(p.Len())), nil
+	return t.Mul(log(x)).Sum(-1).Sum().Mul(-float64(classes) / float64(p.Len())).Cast(p.Type()), nil
 }
 
 // Of returns the loss.
@@ -193,15 +197,15 @@ func (l Poisson) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 
 // Of returns the loss.
 func (l CosineSimilarity) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
-	t, err := pair(l, p, t)
+	x, t, err := pair(l, p, t)
 	if err != nil {
 		return nil, err
 	}
-	pp, tt := p.Square().Sum(-1), t.Square().Sum(-1)
+	pp, tt := x.Square().Sum(-1), t.Square().Sum(-1)
 	some := pp.Gt(0).And(tt.Gt(0))
 	norm := func(squares *tensor.Tensor) *tensor.Tensor { return tensor.Where(some, squares, 1).Sqrt() }
-	cos := p.Mul(t).Sum(-1).Div(norm(pp)).Div(norm(tt))
-	return from1(tensor.Where(some, cos, 0)).Mean(), nil
+	cos := x.Mul(t).Sum(-1).Div(norm(pp)).Div(norm(tt))
+	return from1(tensor.Where(some, cos, 0)).Mean().Cast(p.Type()), nil
 }
 
 // Of returns the loss.

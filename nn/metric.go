@@ -36,8 +36,17 @@ type (
 	R2 struct{}
 )
 
-// count is a number of the type of p.
-func count(p *tensor.Tensor, n int) *tensor.Tensor { return tensor.Full(p.Scope(), p.Type(), n) }
+// sums returns the type of sums over p, which counts far more examples than half can.
+func sums(p *tensor.Tensor) tensor.Type { return p.Type().Computed() }
+
+// count is a number of the type of sums.
+func count(p *tensor.Tensor, n int) *tensor.Tensor { return tensor.Full(p.Scope(), sums(p), n) }
+
+// apart returns p - t, and t, in the type of sums.
+func apart(p, t *tensor.Tensor) (d, target *tensor.Tensor) {
+	t = t.Cast(sums(p))
+	return p.Cast(sums(p)).Sub(t), t
+}
 
 // binary reports whether each target has one result of its own.
 func binary(p, t *tensor.Tensor) bool { return p.Len() == t.Len() && (p.Rank() < 2 || p.Dim(-1) == 1) }
@@ -59,10 +68,10 @@ func (Accuracy) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
 		// The place of the largest element by reductions of the row, which the kernel of the loss can compute too.
 		classes := p.Dim(-1)
 		says := tensor.Where(p.Eq(p.Max(-1).Unsqueeze(-1)), tensor.Iota(p.Scope(), tensor.I64, classes), classes).Min(-1)
-		return []*tensor.Tensor{says.Eq(t.Cast(tensor.I64)).Cast(p.Type()).Sum(), count(p, says.Len())}
+		return []*tensor.Tensor{says.Eq(t.Cast(tensor.I64)).Cast(sums(p)).Sum(), count(p, says.Len())}
 	}
 	says, is := decided(p, t)
-	return []*tensor.Tensor{says.Eq(is).Cast(p.Type()).Sum(), count(p, says.Len())}
+	return []*tensor.Tensor{says.Eq(is).Cast(sums(p)).Sum(), count(p, says.Len())}
 }
 
 // Value returns the fraction.
@@ -83,10 +92,10 @@ func ratio(a, b float64) float64 {
 func hits(p, t *tensor.Tensor) []*tensor.Tensor {
 	says, is := decided(p, t)
 	if says.Type() == tensor.Bool {
-		says, is = says.Cast(p.Type()).Reshape(-1, 1), is.Cast(p.Type()).Reshape(-1, 1)
+		says, is = says.Cast(sums(p)).Reshape(-1, 1), is.Cast(sums(p)).Reshape(-1, 1)
 	} else {
 		n := p.Dim(-1)
-		says, is = says.OneHot(n, p.Type()).Reshape(-1, n), is.OneHot(n, p.Type()).Reshape(-1, n)
+		says, is = says.OneHot(n, sums(p)).Reshape(-1, n), is.OneHot(n, sums(p)).Reshape(-1, n)
 	}
 	return []*tensor.Tensor{says.Mul(is).Sum(0), says.Sum(0), is.Sum(0)}
 }
@@ -135,7 +144,8 @@ func (F1) String() string { return "f1" }
 
 // Sums returns the sum of the differences and their number.
 func (MeanAbsolute) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
-	return []*tensor.Tensor{p.Sub(t.Cast(p.Type())).Abs().Sum(), count(p, p.Len())}
+	d, _ := apart(p, t)
+	return []*tensor.Tensor{d.Abs().Sum(), count(p, p.Len())}
 }
 
 // Value returns the mean.
@@ -146,7 +156,8 @@ func (MeanAbsolute) String() string { return "mae" }
 
 // Sums returns the sum of the squares and their number.
 func (RootMeanSquare) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
-	return []*tensor.Tensor{p.Sub(t.Cast(p.Type())).Square().Sum(), count(p, p.Len())}
+	d, _ := apart(p, t)
+	return []*tensor.Tensor{d.Square().Sum(), count(p, p.Len())}
 }
 
 // Value returns the root of the mean.
@@ -157,8 +168,8 @@ func (RootMeanSquare) String() string { return "rmse" }
 
 // Sums returns the sums of the squares of differences, of the targets, and of their squares, and their number.
 func (R2) Sums(p, t *tensor.Tensor) []*tensor.Tensor {
-	t = t.Cast(p.Type())
-	return []*tensor.Tensor{p.Sub(t).Square().Sum(), t.Sum(), t.Square().Sum(), count(p, p.Len())}
+	d, t := apart(p, t)
+	return []*tensor.Tensor{d.Square().Sum(), t.Sum(), t.Square().Sum(), count(p, p.Len())}
 }
 
 // Value returns the coefficient.

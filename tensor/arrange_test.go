@@ -119,6 +119,18 @@ func einsum(spec string, shapes [][]int, data [][]float64) ([]int, []float64) {
 	return shape, out
 }
 
+// Between the products of more than two tensors sums are not rounded to the type of the operands.
+func TestEinsumOfHalfByParts(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *Scope) {
+		x := Einsum("ij,jk,kl->il", Full(s, F16, 300, 2, 10), Full(s, F16, 300, 10, 2), Full(s, F16, 1e-4, 2, 3))
+		require.NoError(t, x.Err())
+		assert.Equal(t, F16, x.Type())
+		for _, v := range values[float32](t, x.Cast(F32)) {
+			assert.InDelta(t, 180, v, 0.2)
+		}
+	})
+}
+
 func TestEinsum(t *testing.T) {
 	s := scope(t)
 	r := rand.New(rand.NewPCG(13, 14))

@@ -64,6 +64,29 @@ func TestCapturedNumbers(t *testing.T) {
 	assert.Equal(t, values[float32](t, x.Exp()), values[float32](t, out[1]))
 }
 
+// What is large but a stretch or a simple function of indexes is not stored: only what it is made of is.
+func TestCapturedStretchesTakeNoMemory(t *testing.T) {
+	s := scope(t)
+	w, few := From(s, []float32{1, 2, 3, 4}), From(s, []int64{7})
+	for name, around := range map[string]*Tensor{
+		"stretched":               w.Mul(2).Reshape(4, 1, 1).Expand(4, 1000, 1000),
+		"a function of stretched": w.Mul(2).Reshape(4, 1, 1).Expand(4, 1000, 1000).Add(1),
+		"a causal mask":           Iota(s, I64, 2048, 1).Ge(Iota(s, I64, 2048)),
+		"a mask by a length":      Iota(s, I64, 2048, 1).Ge(Iota(s, I64, 2048)).And(Iota(s, I64, 2048).Lt(few)),
+	} {
+		want := values[float32](t, around.Cast(F32).Sum(-1))
+		x := Full(s, F32, 1)
+		f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{around.Cast(F32).Mul(a[0]).Sum(-1)} })
+		before := s.Device().Stats().Live
+		out, err := f.Call(t.Context(), x)
+		require.NoError(t, err, name)
+		assert.Nil(t, around.data, name)
+		assert.Less(t, s.Device().Stats().Live-before, int64(1<<20), name)
+		assert.InEpsilonSlice(t, want, values[float32](t, out[0]), 1e-5, name)
+		require.NoError(t, f.Close())
+	}
+}
+
 // Gradients pass through what was computed when a function was traced.
 func TestCapturedHasGradient(t *testing.T) {
 	s := scope(t)

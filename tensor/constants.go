@@ -9,13 +9,18 @@ import (
 )
 
 // captured returns the tensors that a function has taken from around it to make outs, and that are not computed: those
-// that are not younger than birth. Numbers that are only stretched are left out, since they are not worth memory.
+// that are not younger than birth. Numbers that are only stretched are left out, and large tensors that are simple
+// functions of much less, of which that is taken: they are not worth memory.
 func captured(outs []*Tensor, birth uint64) (list []*Tensor) {
 	worth := func(t *Tensor) bool {
 		return slices.ContainsFunc(walk([]*Tensor{t}, (*Tensor).sources), func(t *Tensor) bool { return !t.plain() })
 	}
+	made := madeFrom(outs)
 	walk(outs, func(t *Tensor) []*Tensor {
 		if t.data != nil || t.born == 0 || t.born > birth || count(t.shape) == 0 {
+			return t.sources()
+		}
+		if n := count(t.shape) * size(t.typ); n > largestConstant && n/8 >= made[t] {
 			return t.sources()
 		}
 		if !slices.Contains(list, t) && worth(t) {
@@ -24,6 +29,42 @@ func captured(outs []*Tensor, birth uint64) (list []*Tensor) {
 		return nil
 	})
 	return list
+}
+
+// madeFrom returns for outs and all that they are made of how many bytes are read to compute them by views and simple
+// operations alone: none for Full and Iota, and for what needs other operations the bytes of its own elements.
+func madeFrom(outs []*Tensor) map[*Tensor]int {
+	made := map[*Tensor]int{}
+	for _, t := range walk(outs, (*Tensor).sources) {
+		own, sum := count(t.shape)*size(t.typ), 0
+		for _, a := range t.sources() {
+			sum += made[a]
+		}
+		switch o := t.op.(type) {
+		case *viewOp:
+		case *mapOp:
+			if o.e.Indexed() && len(t.args) > 0 { // random numbers of a seed
+				sum = own
+			}
+			for op := range o.e.Operations() {
+				if op >= expr.Sqrt && op <= expr.GELU || op == expr.Pow || op == expr.Atan2 {
+					sum = own
+				}
+			}
+		default:
+			sum = own
+		}
+		if t.data != nil {
+			sum = own
+			for i, step := range t.data.steps {
+				if step == 0 {
+					sum /= max(t.shape[i], 1)
+				}
+			}
+		}
+		made[t] = min(sum, own)
+	}
+	return made
 }
 
 // plain reports whether t has one number in all places, or is a view of its arg, or the same in another type.

@@ -57,6 +57,9 @@ func Einsum(spec string, ts ...*Tensor) *Tensor {
 	}
 	all := terms[0]
 	for i, x := range terms[1:] {
+		if i+2 < len(terms) { // what follows multiplies sums, which are not rounded before
+			all.t = all.t.Cast(typ.Computed())
+		}
 		all = all.times(x, lengths, func(l int) bool {
 			return slices.Contains(out, l) || slices.ContainsFunc(terms[i+2:], func(y labeled) bool { return slices.Contains(y.labels, l) })
 		})

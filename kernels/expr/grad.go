@@ -239,8 +239,11 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 // powers end in a constant: with x^0 and x^-1 higher derivatives at 0 would be products of 0 and ∞.
 func powerBy(g, x, y *Expr) *Expr {
 	if y.op != opConst {
-		both := Apply(And, x.Eq(x.Number(0)), y.Eq(y.Number(0))) // where the derivative is 0
-		return g.Mul(y).Mul(x.Pow(both.Select(y, y.Sub(y.Number(1)))))
+		// Where y is 0 the derivative is 0, which x^-1 and its derivatives must not make NaN: near 0, and of a NaN, they
+		// are those of 1. Elsewhere they stay, since the derivative of the result by y is x^-1.
+		away := x.Number(1e-6).Le(Apply(Abs, x))
+		safe := y.Eq(y.Number(0)).Select(away.Select(x, x.Number(1)), x)
+		return g.Mul(y).Mul(safe.Pow(y.Sub(y.Number(1))))
 	}
 	switch k := constant(&node{typ: y.typ, bits: y.bits}).Float; k {
 	case 0:

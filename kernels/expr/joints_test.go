@@ -202,3 +202,21 @@ func elements(t *testing.T, dev *runtime.Device, e *Expr, row []float64) []float
 	require.NoError(t, runtime.Read(t.Context(), out, got))
 	return got
 }
+
+// TestGradientOfPowerNearZero: derivatives of x^y that are 0 are so where x^-1 overflows, too, and where x is NaN.
+func TestGradientOfPowerNearZero(t *testing.T) {
+	for _, typ := range []Type{F32, F64} {
+		x, y := Input(0, typ), Input(1, typ)
+		first := Gradient(x.Pow(y), x.Number(1), x)[0]
+		second := Gradient(first, x.Number(1), x)[0]
+		m, err := New(first, second)
+		require.NoError(t, err)
+		for _, a := range []float64{0, 1e-40, -1e-40, 1e-20, 1e-170, 5e-324, 1e-7, 2, math.Inf(1), math.NaN()} {
+			for k := range 2 {
+				got := m.Eval([]Value{{Float: a}, {Float: float64(k)}}, nil, 0)
+				assert.Equal(t, float64(k), got[0].Float, "%v: ∂x of %v^%d", typ, a, k)
+				assert.Equal(t, 0.0, math.Abs(got[1].Float), "%v: ∂x∂x of %v^%d", typ, a, k)
+			}
+		}
+	}
+}

@@ -127,12 +127,12 @@ func (d directory) OpenAbove(name string) (fs.File, error) {
 	return os.Open(path)
 }
 
-// decimal takes the zeros in front of a number away, which Go would take for octal: 010 is ten. 0x, 0b and 0o stay.
+// decimal takes the zeros in front of a number away, which Go would take for octal: 010 and 0_10 are ten. 0x, 0b and 0o stay.
 func decimal(text string) string {
 	digits := strings.TrimLeft(text, "+-")
 	sign := text[:len(text)-len(digits)]
-	for len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
-		digits = digits[1:]
+	for len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9') {
+		digits = strings.TrimPrefix(digits[1:], "_")
 	}
 	return sign + digits
 }

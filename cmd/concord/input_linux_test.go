@@ -149,7 +149,7 @@ func TestReadingIsLimited(t *testing.T) {
 func TestNumbersOfFlagsAreDecimal(t *testing.T) {
 	cmd, _, err := newApp(os.Stdout, os.Stderr).root().Find([]string{"predict"})
 	require.NoError(t, err)
-	for text, want := range map[string]int{"010": 10, "-0010": -10, "0x10": 16, "10": 10, "0": 0, "00": 0} {
+	for text, want := range map[string]int{"010": 10, "-0010": -10, "0_10": 10, "0_0_12": 12, "0x10": 16, "10": 10, "0": 0, "00": 0} {
 		require.NoError(t, cmd.Flags().Set("length", text))
 		got, err := cmd.Flags().GetInt("length")
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ package cpu
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,4 +85,25 @@ func TestIntegerDivision(t *testing.T) {
 	assert.Equal(t, []byte{0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0x80}, got)
 	_, err = run("literal_zero", make([]byte, 4), nil)
 	assert.ErrorIs(t, err, driver.ErrLaunch)
+}
+
+// Processors that do not fault for a division by zero read an address instead. The prelude has the same one.
+func TestDivisionByZeroWithoutTrap(t *testing.T) {
+	needCompiler(t)
+	d := openDevice(t)
+	u := parse(t, fmt.Sprintf("kernel void astray(global char *x) { x[0] = *(global const char *)%#xul; }", dividesAt))
+	m, err := d.Load(background(t), u, buildProgram(t, d, u))
+	require.NoError(t, err)
+	defer m.Close()
+	k, err := m.Kernel("astray")
+	require.NoError(t, err)
+	s := openStream(t, d)
+	l := launchOf(k, 1, upload(t, s, make([]byte, 1)))
+	require.NoError(t, s.Launch(l))
+	err = s.Download(background(t), make([]byte, 1), l.Args[0].Memory)
+	require.ErrorIs(t, err, driver.ErrLaunch)
+	assert.Contains(t, err.Error(), "division by zero in group (0,0,0)")
+	prelude, err := os.ReadFile("../source/internal/render/prelude/host_math.h")
+	require.NoError(t, err)
+	assert.Contains(t, string(prelude), fmt.Sprintf("(volatile const char *)%#x;", dividesAt))
 }

@@ -162,6 +162,10 @@ func (p *launch) timedHelp() bool {
 	return more
 }
 
+// dividesAt is the address that kernels read in order to fault for a division by zero, where the processor does not
+// fault for it: CC_FAULT_DIVIDE in the prelude for the host.
+const dividesAt = 0xd1d
+
 // hostError converts an error of the executor to an error of this launch.
 func (p *launch) hostError(e *C.concord_error) error {
 	group := fmt.Sprintf("group (%s)", places(e.group, e.more))
@@ -178,6 +182,10 @@ func (p *launch) hostError(e *C.concord_error) error {
 		case C.CONCORD_FAULT_ADDRESS:
 			if e.address == C.CONCORD_ADDRESS_UNKNOWN {
 				what = "bad address (unknown)"
+				break
+			}
+			if e.address == dividesAt {
+				what = "division by zero"
 				break
 			}
 			what = fmt.Sprintf("bad address %#x", uint64(e.address))

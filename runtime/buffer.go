@@ -80,7 +80,8 @@ var (
 )
 
 // Write copies data to the beginning of a buffer and waits until data may be
-// changed: on the device's own stream, or to the host's side of a Managed.
+// changed: on the device's own stream, or to the host's side of a Managed. It does not wait for work of other streams
+// that uses the buffer: sync those, or order them by [Stream.WaitFor] of the device's stream, before.
 func Write[T Element](ctx context.Context, to Array, data []T) error {
 	if err := checkContext(ctx, "write"); err != nil {
 		return err
@@ -92,9 +93,9 @@ func Write[T Element](ctx context.Context, to Array, data []T) error {
 }
 
 // Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any
-// stream: on the device's own stream, or from the host's side of a Managed. Where such work failed, its
-// stream has the error, and what the work was to store is undefined. [Stream.Read] waits for one stream
-// alone.
+// stream: on the device's own stream, or from the host's side of a Managed. Where such work failed, Read
+// returns no error for it, since later work may have stored all anew: what the failed work was to store is undefined,
+// and Sync or Err of its stream has the error. [Stream.WaitFor] returns it. [Stream.Read] waits for one stream alone.
 func Read[T Element](ctx context.Context, from Array, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,23 +101,38 @@ func fits(path string) error {
 	return nil
 }
 
-// regular is a directory with includes. What is no regular file in it, such as a pipe that would be waited for, cannot be opened.
-type regular struct{ fs.FS }
+// directory has the files that a program of this command may include: those in it and, by names that begin with
+// "../", all others. Whoever names a program here can read them anyway. What is no regular file, such as a pipe that
+// would be waited for, cannot be opened.
+type directory string
 
 // Open implements fs.FS.
-func (r regular) Open(name string) (fs.File, error) {
-	if info, err := fs.Stat(r.FS, name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+func (d directory) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
-	return r.FS.Open(name)
+	return d.OpenAbove(name)
 }
 
-// decimal takes the zeros in front of a number away, which Go would take for octal: 010 is ten. 0x, 0b and 0o stay.
+// OpenAbove opens files outside of the directory, too.
+func (d directory) OpenAbove(name string) (fs.File, error) {
+	path := filepath.Join(string(d), name)
+	info, err := os.Stat(path) // it waits for nothing, as opening would
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is no regular file")}
+	}
+	return os.Open(path)
+}
+
+// decimal takes the zeros in front of a number away, which Go would take for octal: 010 and 0_10 are ten. 0x, 0b and 0o stay.
 func decimal(text string) string {
 	digits := strings.TrimLeft(text, "+-")
 	sign := text[:len(text)-len(digits)]
-	for len(digits) > 1 && digits[0] == '0' && digits[1] >= '0' && digits[1] <= '9' {
-		digits = digits[1:]
+	for len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9') {
+		digits = strings.TrimPrefix(digits[1:], "_")
 	}
 	return sign + digits
 }

@@ -33,15 +33,6 @@ func (p *programFlags) add(cmd *cobra.Command) {
 // macroHead is what -D defines: a name, or a macro with parameters, NAME(a, b).
 var macroHead = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\([^()]*\))?$`)
 
-// directory has the files that a program of this command may include: those in it and, by names that begin with
-// "../", all others. Whoever names a program here can read them anyway.
-type directory string
-
-func (d directory) Open(name string) (fs.File, error) { return os.DirFS(string(d)).Open(name) }
-func (d directory) OpenAbove(name string) (fs.File, error) {
-	return os.Open(filepath.Join(string(d), name))
-}
-
 // definitions parses -D. A name alone is defined as 1, as compilers do.
 func (p *programFlags) definitions() ([]source.Define, error) {
 	var list []source.Define
@@ -93,9 +84,6 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 			return nil, fmt.Errorf("-I %s: not a directory", dir)
 		}
 		includes = append(includes, directory(dir))
-	}
-	for i, dir := range includes {
-		includes[i] = regular{dir}
 	}
 	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features, Native: native})
 	if err != nil {

@@ -77,13 +77,21 @@ func (f *Flat) sections() []section {
 	return []section{{name: "ids", data: bytesOf(f.ids)}, {name: "order", data: bytesOf(f.order)}, {name: "vectors", parts: f.parts()}}
 }
 
+// version returns the earliest version of the format that has all that is in a file, so that earlier builds read it if they can.
+func (c saved) version(sections []section) uint32 {
+	if c.Directions || slices.ContainsFunc(sections, func(s section) bool { return s.name == "copies" || s.name == "centre" }) {
+		return 2
+	}
+	return 1
+}
+
 // writeIndex writes a file with a configuration and other sections. Those in want have to have these checksums.
 func writeIndex(to io.Writer, c saved, want sums, sections []section) (int64, error) {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return 0, err
 	}
-	w, err := newWriter(to)
+	w, err := newWriter(to, c.version(sections))
 	if err != nil {
 		return w.at, err
 	}

@@ -217,10 +217,28 @@ func TestFileDamage(t *testing.T) {
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// TestFileVersion writes the earliest version of the format that has what is in an index.
+func TestFileVersion(t *testing.T) {
+	dev := open(t, "cpu:0")
+	of := func(ix Index, vectors ...float32) uint32 {
+		var b bytes.Buffer
+		require.NoError(t, ix.Add(t.Context(), counted(len(vectors)), vectors))
+		_, err := ix.WriteTo(&b)
+		require.NoError(t, err)
+		return binary.LittleEndian.Uint32(b.Bytes()[8:])
+	}
+	f, _, _ := written(t, "cpu:0", Euclidean, FP32)
+	assert.Equal(t, uint32(1), of(f))
+	assert.Equal(t, uint32(1), of(hnsw(t, dev, 1, Euclidean, HNSWOptions{}), 1, 2, 3))
+	assert.Equal(t, uint32(2), of(hnsw(t, dev, 1, Euclidean, HNSWOptions{}), 1, 2, 2), "copies")
+	assert.Equal(t, uint32(2), of(hnsw(t, dev, 1, Euclidean, HNSWOptions{Codes: true}), 1, 2, 3), "a centre")
+	assert.Equal(t, uint32(2), of(hnsw(t, dev, 1, Cosine, HNSWOptions{Codes: true}), 1, 2, 3), "directions")
+}
+
 // TestFileOverlap offers a file with a right list of sections, two of which are the same bytes.
 func TestFileOverlap(t *testing.T) {
 	var b bytes.Buffer
-	w, err := newWriter(&b)
+	w, err := newWriter(&b, version)
 	require.NoError(t, err)
 	require.NoError(t, w.bytes("one", make([]byte, 100)))
 	w.list = append(w.list, w.list...)
@@ -345,7 +363,7 @@ func sealed(data []byte) []byte {
 		return data
 	}
 	w := &bytes.Buffer{}
-	out, err := newWriter(w)
+	out, err := newWriter(w, version)
 	if err != nil {
 		return data
 	}

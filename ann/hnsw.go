@@ -46,9 +46,9 @@ type HNSW struct {
 
 // HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
 //
-// The bytes of Codes say how vectors differ from the mean of those that were there first, until there are four times as many, but for more than 4096, and until
-// [HNSW.Compact]. For cosine they say the direction. Components of others that are farther away saturate, and fewer of the nearest are found if there are many;
-// distances stay exact.
+// The bytes of Codes say how each component differs from its median; for cosine they say the direction. All are made anew each time there are four times as many
+// different vectors, up to 4096, when many vectors were added whose components are more than twice as far from the median as a byte can say, and by
+// [HNSW.Compact]. Components that are too far for a byte get the largest one, so that fewer of the nearest are found among such vectors; distances stay exact.
 type HNSWOptions struct {
 	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 16
 	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 200
@@ -427,7 +427,7 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 }
 
 // Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if there are some, or if the index is of a file that has
-// vectors to which no search comes, as [Verify] tells. Until it is done searches use the old graph.
+// vectors to which no search comes, as [Verify] tells, or if option Codes would now choose quite another scale. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -441,7 +441,7 @@ func (h *HNSW) compact(ctx context.Context) error {
 	if err := h.sound(); err != nil { // damaged vectors would be those of a new graph
 		return err
 	}
-	if h.gone == 0 && h.lost() == 0 {
+	if h.gone == 0 && h.lost() == 0 && !h.outgrown() {
 		return nil
 	}
 	o := h.o

@@ -40,7 +40,10 @@ func (h *HNSW) sections() []section {
 		list = append(list, section{name: "copies", data: bytesOf(h.copies)})
 	}
 	if h.o.Codes {
-		list = append(list, section{name: "centre", data: bytesOf(h.code.centre)}, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
+		if h.code.centre != nil {
+			list = append(list, section{name: "centre", data: bytesOf(h.code.centre)})
+		}
+		list = append(list, section{name: "codes", data: h.codes[:len(h.ids)*h.e.dim]})
 	}
 	return append(list, section{name: "vectors", data: h.rows[:len(h.ids)*4*h.e.dim]})
 }
@@ -198,7 +201,7 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 
 // takeCodes takes the codes of a file's vectors: where they are if inPlace is set, which says that the vectors keep the file. A file without them has them made again.
 func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
-	h.code = nodeCoding{coding: coding{INT8Scaled, m.Scale}, directions: m.Directions, made: m.Rows}
+	h.code = nodeCoding{coding: coding{INT8Scaled, m.Scale}, directions: m.Directions}
 	if len(m.parts["centre"]) > 0 {
 		h.code.centre = slices.Clone(elements[float32](m.parts["centre"]))
 	}

@@ -505,7 +505,7 @@ func TestGraphCodesFile(t *testing.T) {
 		list, err := readSections(file)
 		require.NoError(t, err)
 		var b bytes.Buffer
-		w, err := newWriter(&b)
+		w, err := newWriter(&b, version)
 		require.NoError(t, err)
 		for _, s := range list {
 			if s.name != "codes" {

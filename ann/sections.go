@@ -24,7 +24,7 @@ import (
 
 const (
 	mark    = "\x89ann\r\n\x1a\n"
-	version = 2  // 1 had no copies in graphs
+	version = 2  // 1 had no copies in graphs, and codes of vectors as they are; files without these are written as 1
 	block   = 64 // alignment of sections, and size of the head, the tail and an entry of the list
 )
 
@@ -41,6 +41,7 @@ type section struct {
 type writer struct {
 	to   io.Writer
 	at   int64
+	head []byte
 	list []byte // entries of the sections so far
 	sum  hash.Hash
 	want sums
@@ -63,17 +64,12 @@ func (s sums) check(list ...section) error {
 	return nil
 }
 
-// newWriter begins a file.
-func newWriter(to io.Writer) (*writer, error) {
-	w := &writer{to: to, sum: sha256.New()}
-	return w, w.write(head())
-}
-
-func head() []byte {
-	b := make([]byte, block)
-	copy(b, mark)
-	binary.LittleEndian.PutUint32(b[8:], version)
-	return b
+// newWriter begins a file of a version.
+func newWriter(to io.Writer, version uint32) (*writer, error) {
+	w := &writer{to: to, sum: sha256.New(), head: make([]byte, block)}
+	copy(w.head, mark)
+	binary.LittleEndian.PutUint32(w.head[8:], version)
+	return w, w.write(w.head)
 }
 
 func (w *writer) write(b []byte) error {
@@ -141,7 +137,7 @@ func (w *writer) end() error {
 	tail = binary.LittleEndian.AppendUint64(tail, uint64(len(w.list)/block))
 	tail = binary.LittleEndian.AppendUint64(tail, uint64(w.at)+uint64(len(w.list))+block)
 	w.sum.Reset()
-	w.sum.Write(head())
+	w.sum.Write(w.head)
 	w.sum.Write(w.list)
 	w.sum.Write(tail)
 	tail = append(w.sum.Sum(tail), mark...)

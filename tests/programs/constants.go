@@ -39,7 +39,8 @@ func (g *gen) constants() {
 	g.kern = k
 	g.support("computed", computed)
 	body := &block{}
-	body.add(&stmt{form: "const size_t o = get_global_id(0);\nconst uint l = (uint)o;", fixed: true})
+	body.add(&stmt{form: "const size_t o = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));\n" +
+		"const uint l = (uint)o;", fixed: true})
 	kinds := append(integers[:len(integers):len(integers)], kFloat)
 	if g.p.Double {
 		kinds = append(kinds, kDouble)

@@ -57,11 +57,23 @@ var hostile = map[string]func(n int) string{
 	"switch with returns": func(n int) string {
 		return inKernel("barrier(1); switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; return;", i) }) + "}")
 	},
+	"cases in blocks": func(n int) string {
+		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("{ case %d: x[%[1]d] = %[1]d; break; }", i) }) + "}")
+	},
+	"cases that fall through": func(n int) string {
+		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d;", i) }) + "}")
+	},
+	"cases with barriers": func(n int) string {
+		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; barrier(1); break;", i) }) + "}")
+	},
 	"ranges of cases": func(n int) string {
 		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d ... %d: x[0] = %d; break;", 64*i, 64*i+63, i) }) + "}")
 	},
 	"else if": func(n int) string {
 		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string { return fmt.Sprintf("else if (n == %d) x[%[1]d] = %[1]d;", i) }))
+	},
+	"else if with barriers": func(n int) string {
+		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string { return fmt.Sprintf("else if (n == %d) { x[%[1]d] = %[1]d; barrier(1); }", i) }))
 	},
 	"returns": func(n int) string {
 		return inKernel(lines(n, func(i int) string { return fmt.Sprintf("if (n == %d) return;", i) }) + "barrier(1); x[l] = 1;")
@@ -144,6 +156,11 @@ var hostile = map[string]func(n int) string{
 		return lines(n/100, func(i int) string {
 			return fmt.Sprintf("int f%d(int n) { ", i) + strings.Repeat("__attribute__((aligned(sizeof(({ ", 30) + "4" + strings.Repeat("; }))))) int a; ", 30) + "return 1; }"
 		})
+	},
+	"deep parentheses": func(n int) string {
+		return inKernel(lines(n/100, func(int) string {
+			return "x[0] = " + strings.Repeat("(", 200) + "n" + strings.Repeat(" + 1)", 200) + ";"
+		}))
 	},
 	"nested blocks": func(n int) string {
 		return inKernel(strings.Repeat("{ int a = n; ", 120) + strings.Repeat("x[n] = a;\n", n) + strings.Repeat("}", 120))

@@ -10,6 +10,9 @@
 // differ only in the last places of inexact functions, for which [Compare] has the specification's
 // limits, and in the payloads of NaNs.
 //
+// The last kernel of each program reads constants that a front end computes: initializers of program scope,
+// enumerations, case labels, sizes of arrays. Some targets compute the same expressions in the kernel instead.
+//
 // Each implementation is a [Target] and runs in a separate process, since the compilers of some
 // drivers crash in the same process, and since a crash or a hang is a finding, too. A program with
 // a difference is reduced ([Reduce]) and written to a file. Concord's implementations share a front

@@ -93,6 +93,11 @@ func Generate(seed uint64) *Program {
 	for i := range kernelsPerProgram {
 		g.makeKernel(i)
 	}
+	g.p.Half = g.chance(8)
+	g.constants()
+	if g.p.Half {
+		g.supports = append([]*part{{name: "half", head: "#pragma OPENCL EXTENSION cl_khr_fp16 : enable"}}, g.supports...)
+	}
 	if g.p.Double {
 		g.supports = append([]*part{{name: "double", head: "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}}, g.supports...)
 	}

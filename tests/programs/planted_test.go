@@ -121,18 +121,20 @@ func TestPlanted(t *testing.T) {
 // every program.
 func TestGenerate(t *testing.T) {
 	texts := map[string]bool{}
+	features := source.Portable
+	features.FP16 = true
 	for seed := range uint64(40) {
 		p := Generate(seed)
 		require.Equal(t, p.Describe(), Generate(seed).Describe())
 		texts[p.Text()] = true
-		unit, err := source.Parse(p.Text(), source.Options{Features: &source.Portable})
+		unit, err := source.Parse(p.Text(), source.Options{Features: &features})
 		require.NoError(t, err, "seed %d", seed)
 		for _, target := range []source.Target{source.Host, source.CUDA, source.HIP} {
 			_, err := unit.Render(target)
 			require.NoError(t, err, "seed %d", seed)
 		}
 		kernels, _ := p.counts()
-		assert.Equal(t, kernelsPerProgram, kernels)
+		assert.Equal(t, kernelsPerProgram+1, kernels, "and that of the constants")
 		for _, l := range p.Launches {
 			k, ok := unit.Kernel(l.Kernel)
 			require.True(t, ok)

@@ -10,6 +10,7 @@ import (
 type Program struct {
 	Seed       uint64
 	Double     bool // double is used
+	Half       bool // half is used
 	LongAtomic bool // atomics of 64 bits are used
 	// Hard programs use functions that oclgrind (21.10) computes wrongly: mad_sat of 64 bits, and
 	// conversions of NaN, which give 0 with _sat.

@@ -220,7 +220,7 @@ func errorLines(log string) string {
 
 // lacks reports whether a text needs a feature that is missing.
 func lacks(f *source.Features, text string) bool {
-	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.Int64Atomic && strings.Contains(text, "atom_")
+	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.FP16 && strings.Contains(text, "cl_khr_fp16") || !f.Int64Atomic && strings.Contains(text, "atom_")
 }
 
 // execute builds a program for a device and launches it.

@@ -25,20 +25,21 @@ func Targets(root string) []*Target {
 	if _, err := exec.LookPath("clang++-15"); err == nil {
 		clang = "clang++-15"
 	}
+	computes := []source.Define{{Name: "COMPUTED", Value: "1"}}
 	icd := func(name string) string { return "OCL_ICD_VENDORS=" + filepath.Join(vendors, name) }
 	return []*Target{
 		{Name: "cpu", Backend: "cpu", Device: "cpu:0", Base: true, Turns: 4},
-		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}, Foreign: true, Turns: 1},
+		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}, Defines: computes, Foreign: true, Turns: 1},
 		{Name: "cpu-clang", Backend: "cpu", Device: "cpu:0", Env: []string{"CXX=" + clang}, Turns: 3},
-		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: []source.Define{{Name: "CONCORD_HOST_FIBERS", Value: "1"}}, Turns: 3},
+		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: append(computes, source.Define{Name: "CONCORD_HOST_FIBERS", Value: "1"}), Turns: 3},
 		// Mesa's driver (22.3) miscompiles stores of long3 after loops whose number of rounds
 		// differs between items.
-		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Foreign: true, Named: true, Turns: 1},
+		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Defines: computes, Foreign: true, Named: true, Turns: 1},
 		// It computes sinpi as the sine of a product, and similar functions likewise. Since it
 		// interprets programs and generates no code, comparing with it is several times cheaper
 		// than with other targets, so most programs are compared with it.
 		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
-			Defines: []source.Define{{Name: "OCLGRIND", Value: "1"}}, Most: most, Foreign: true, Rough: true, Base: true, Turns: 1},
+			Defines: append(computes, source.Define{Name: "OCLGRIND", Value: "1"}), Most: most, Foreign: true, Rough: true, Base: true, Turns: 1},
 		{Name: "sim-cuda", Backend: "sim-cuda", Device: "sim-cuda:0", Env: []string{sim}, Turns: 2},
 		{Name: "sim-rocm", Backend: "sim-rocm", Device: "sim-rocm:0", Env: []string{sim}, Turns: 2},
 		{Name: "nvrtc", Backend: "cuda", Cross: "sm_80", Turns: 1},

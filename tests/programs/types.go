@@ -16,11 +16,12 @@ const (
 	kULong
 	kFloat
 	kDouble
+	kHalf // only in constants
 )
 
 var (
-	kindNames = [...]string{"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "double"}
-	kindSizes = [...]int{1, 1, 2, 2, 4, 4, 8, 8, 4, 8}
+	kindNames = [...]string{"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "float", "double", "half"}
+	kindSizes = [...]int{1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 2}
 	integers  = []kind{kChar, kUChar, kShort, kUShort, kInt, kUInt, kLong, kULong}
 	widths    = []int{2, 3, 4, 8, 16}
 )
@@ -39,6 +40,8 @@ func (k kind) toSigned() kind {
 		return kInt
 	case kDouble:
 		return kLong
+	case kHalf:
+		return kShort
 	}
 	return k &^ 1
 }

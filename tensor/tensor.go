@@ -39,7 +39,7 @@ type Tensor struct {
 	stop  bool   // gradients do not pass it
 	title string // the operation that the program asked for, if that is several, of which op is the last; or ""
 	data  *array // what has been computed, or nil; guarded by the engine's lock
-	born  uint64 // a number that is larger than those of all tensors that were made of others before; 0 without args
+	born  uint64 // a number that is larger than those of all tensors that were made of others before; 0 of Full, Iota and data
 }
 
 // births is the largest of the numbers in the order in which tensors were made of others.

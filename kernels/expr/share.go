@@ -9,8 +9,9 @@ const mostShared = 12
 
 // Parameters returns outputs with parameters in place of their numbers, and the value of each parameter, as a launch
 // takes it. Outputs that differ in such numbers alone so have one map, and one program. Small numbers and their halves
-// stay, since operations with them are often simpler, as do divisors of integers and the counts of shifts. Outputs that
-// have parameters, more numbers than are worth it, or a mistake are returned as they are.
+// stay, since operations with them are often simpler, as do divisors of integers and the counts of shifts. Of more than
+// mostShared numbers the first ones become parameters, and the others stay. Outputs that have parameters or a mistake
+// are returned as they are.
 func Parameters(outputs ...*Expr) ([]*Expr, []any) {
 	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
 	for _, e := range outputs {

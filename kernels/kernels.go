@@ -220,7 +220,7 @@ var (
 
 const (
 	maxGenerated      = 1024
-	maxGeneratedBytes = 64 << 20
+	maxGeneratedBytes = 768 << 20 // for a thousand small maps, by the estimate of UnitBytes
 )
 
 func init() {

@@ -50,23 +50,32 @@ type programKey struct {
 	rank                int
 }
 
+// bytes estimates the memory of a program of that name: 0 of the catalog's, whose units stay in any case.
+func (k programKey) bytes(u *source.Unit) int {
+	if k.family != expr.Family {
+		return 0
+	}
+	return kernels.UnitBytes(u)
+}
+
 type program struct {
 	unit    *source.Unit
 	program *runtime.Program
 	kernels map[string]*runtime.Kernel
 }
 
-// keptPrograms is how many programs an engine keeps loaded at most, and keptBytes how many bytes they have together: those that were used last.
-const keptPrograms, keptBytes = 2048, 128 << 20
+// keptPrograms is how many programs an engine keeps loaded at most, and keptBytes how many bytes those of maps have
+// together, as UnitBytes estimates: those that were used last. A thousand small maps have to fit.
+const keptPrograms, keptBytes = 2048, 768 << 20
 
 // NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope. In a session
 // with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
 func NewScope(dev *runtime.Device) *Scope {
 	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: dev.Info().Backend != "cpu", most: keptBytes}
 	var err error
-	e.programs, err = lru.NewWithEvict(keptPrograms, func(_ programKey, p *program) {
+	e.programs, err = lru.NewWithEvict(keptPrograms, func(key programKey, p *program) {
 		p.program.Close()
-		e.kept -= kernels.UnitBytes(p.unit)
+		e.kept -= key.bytes(p.unit)
 	})
 	if err != nil {
 		panic(err)
@@ -179,7 +188,7 @@ func (e *engine) program(ctx context.Context, key programKey, unit func() (*sour
 	}
 	p := &program{u, built, map[string]*runtime.Kernel{}}
 	e.programs.Add(key, p)
-	for e.kept += kernels.UnitBytes(u); e.kept > e.most && e.programs.Len() > 1; {
+	for e.kept += key.bytes(u); e.kept > e.most && e.programs.Len() > 1; {
 		e.programs.RemoveOldest()
 	}
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
 )
 
 // A number that changes from step to step, such as a learning rate, needs no new program.
@@ -43,8 +44,10 @@ func TestProgramsTakeBoundedMemory(t *testing.T) {
 	s := scope(t)
 	x := From(s, numbers(8))
 	sum := func() (bytes int) {
-		for _, p := range s.engine.programs.Values() {
-			bytes += kernels.UnitBytes(p.unit)
+		for _, key := range s.engine.programs.Keys() {
+			if p, _ := s.engine.programs.Peek(key); key.family == expr.Family {
+				bytes += kernels.UnitBytes(p.unit)
+			}
 		}
 		return bytes
 	}
@@ -62,4 +65,24 @@ func TestProgramsTakeBoundedMemory(t *testing.T) {
 	}
 	assert.Greater(t, s.engine.programs.Len(), 3)
 	assert.Less(t, s.engine.programs.Len(), 60)
+}
+
+// A thousand small functions stay, and programs of the catalog do not count.
+func TestAThousandProgramsStay(t *testing.T) {
+	s := scope(t)
+	x := From(s, numbers(16)).Reshape(4, 4)
+	const programs = 8
+	for i := range programs {
+		y := x
+		for j := range 3 {
+			if y = y.Exp(); i>>j&1 == 1 {
+				y = y.Sin()
+			}
+		}
+		require.NoError(t, Eval(t.Context(), y))
+	}
+	kept := s.engine.kept
+	assert.LessOrEqual(t, kept/programs*1000, s.engine.most)
+	require.NoError(t, Eval(t.Context(), x.MatMul(x)))
+	assert.Equal(t, kept, s.engine.kept)
 }

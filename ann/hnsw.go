@@ -21,7 +21,8 @@ import (
 //
 // Searches take no lock of a vector or a link, and go on while vectors are added; a vector is found from the end of its Add on. Calls that change the index
 // wait for each other. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
-// call when the removed vectors are more than the others. Vectors that are there more than once are found as if each were there once, and take no more time. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
+// call when the removed vectors are more than the others. Copies of a vector do not keep other vectors from being found. A search looks at those of
+// the vectors it finds until it has enough; with a filter, or while there are removed vectors, it may have to look at all copies of each vector it comes to, until one may be found. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
 // links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
 	e        *engine

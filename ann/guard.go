@@ -11,10 +11,10 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// PanicError is the error of a call during which a function of the program, a [Predicate] or a registered metric, panicked or ended its goroutine. The index is as it was
-// before the call, and may be used further. It unwraps to Value if that is an error.
+// PanicError is the error of a call during which a function of the program, a [Predicate] or a registered metric, panicked or ended its goroutine. The index has the
+// vectors that it had before the call, and may be used further; what a call of [HNSW.Add] had stored takes memory until [HNSW.Compact]. It unwraps to Value if that is an error.
 type PanicError struct {
-	Function string // "a predicate", or the name of a metric
+	Function string // "a predicate", or "metric " and its name
 	Value    any    // of the panic
 }
 

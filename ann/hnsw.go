@@ -19,10 +19,13 @@ import (
 // HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a query with few vectors. Its vectors
 // are floats in the memory of the host.
 //
-// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it began with; a vector is found from the end of its Add on. Calls
-// that change the index wait for each other, and for searches only where these read what is replaced: when an Add needs more memory or other codes, in [HNSW.Compact], and in
-// Close. A removed vector stays in the graph, where searches pass through it without returning it, until [HNSW.Compact], which Add and Update
-// call when the removed vectors are more than the others. Vectors that are there more than once are found as if each were there once, and take no more time. Vectors that are not at a distance from themselves, since they have components that are NaN or infinite, have no
+// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it began with; a vector is found
+// from the end of its Add on. Calls that change the index wait for each other, and for searches only where these read what is replaced: when
+// an Add needs more memory or other codes, in [HNSW.Compact], and in Close. A removed vector stays in the graph, where searches pass through
+// it without returning it, until [HNSW.Compact], which Add and Update call when the removed vectors are more than the others. Copies of a
+// vector do not keep other vectors from being found. A search looks at those of the vectors it finds until it has enough; with a filter, or
+// while there are removed vectors, it may have to look at all copies of each vector it comes to, until one may be found. Vectors that are not
+// at a distance from themselves, since they have components that are NaN or infinite, have no
 // links; a search compares the query with them if it finds fewer than k others.
 type HNSW struct {
 	kind     string

@@ -110,3 +110,13 @@ func TestPrecisions(t *testing.T) {
 	_, err = ParsePrecision("fp8")
 	assert.ErrorIs(t, err, runtime.ErrUnsupportedPrecision)
 }
+
+// TestAnglesNearPi computes angles of vectors in almost opposite directions.
+func TestAnglesNearPi(t *testing.T) {
+	for _, off := range []float64{1e-2, 1e-4, 1e-6, 1e-9, 1e-15, 0} {
+		x := float32(off)
+		got, err := Angular.Distance([]float32{3, 0}, []float32{-2, 2 * x})
+		require.NoError(t, err)
+		assert.InDelta(t, math.Atan(float64(x)), math.Pi-got, 1e-15, "%v", off)
+	}
+}

@@ -165,7 +165,7 @@ func (f *folded) whole(l *block) {
 	l.add(&stmt{form: fmt.Sprintf("int %s[((%s) & 15) + 1];", array, f.value(typ{pick(f.gen, integers), 1}, 3)), fixed: true})
 	f.observe(l, typ{kInt, 1}, "(int)sizeof("+array+")")
 	at := f.kern.output(kInt, 1, 0)
-	form := fmt.Sprintf("*%s = 7;\nswitch (l & 63u) {\n", at)
+	form := fmt.Sprintf("*%s = 7;\nswitch (SWITCH1(l & 63u)) {\n", at)
 	for i := range 4 { // no label occurs twice
 		form += fmt.Sprintf("case (%s) & 7 | %d: *%s = %[2]d; break;\n", f.value(typ{pick(f.gen, integers), 1}, 3), 8*i, at)
 	}

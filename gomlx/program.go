@@ -549,6 +549,7 @@ func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor
 
 // owned calls the function.
 func (c *compiled) owned(r *run, donated []bool, args []*tensor.Tensor) ([]owned, error) {
+	c.err = nil // a call that fails before a trace begins has no mistake
 	memory, specs, err := c.f.CallOwned(r.ctx, donated, args...)
 	list := make([]owned, len(memory))
 	for i, m := range memory {

@@ -106,7 +106,7 @@ func TestUpstream(t *testing.T) {
 		c.Stderr = &errors
 		raw, _ := c.Output() // its status is that of tests, which are looked at below
 		passed, failed := 0, 0
-		output := map[string]string{}
+		output, excused := map[string]string{}, map[string]bool{}
 		for d := json.NewDecoder(bytes.NewReader(raw)); d.More(); {
 			var e struct{ Action, Package, Test, Output string }
 			if err := d.Decode(&e); err != nil {
@@ -119,10 +119,15 @@ func TestUpstream(t *testing.T) {
 			case e.Action == "pass" && e.Test != "":
 				passed++
 			case e.Action == "fail":
+				// A package fails after its tests: without one of them it was not built, or ended by itself.
 				failed++
+				if e.Test == "" && excused[e.Package] {
+					continue
+				}
 				if why := reason(strings.ReplaceAll(e.Test, "/concord:"+device, "")); why == "" {
 					t.Errorf("%s on %s: %s", name, device, output[name])
 				}
+				excused[e.Package] = true
 			}
 		}
 		t.Logf("%s: %d tests of GoMLX passed, %d failed", device, passed, failed)
@@ -132,10 +137,10 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// reason says why a test of GoMLX fails, or one that has it as a part, or a package, whose name is empty.
+// reason says why a test of GoMLX fails, or one that has it as a part.
 func reason(test string) string {
 	for name, why := range known {
-		if test == name || strings.HasPrefix(test, name+"/") || test == "" || strings.HasPrefix(name, test+"/") {
+		if test == name || strings.HasPrefix(test, name+"/") || test != "" && strings.HasPrefix(name, test+"/") {
 			return why
 		}
 	}

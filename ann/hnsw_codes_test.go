@@ -18,7 +18,7 @@ func TestCodesAfterCopies(t *testing.T) {
 		each        int
 	}{{0, .01, others}, {0, 1000, others}, {1e5, 1, others}, {0, .01, 1}, {1e5, 1, 7}, {-3e38, 3e38, others}} {
 		r := rand.New(rand.NewPCG(95, 96))
-		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: true, EfConstruction: 60})
+		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: true, EfConstruction: 60, Threads: 1}) // one, since the order of insertion changes the recall
 		vectors, copies := make([]float32, (others+40)*dim), slices.Repeat([]float32{c.first}, first*dim)
 		for i := range vectors {
 			vectors[i] = c.size * (2*r.Float32() - 1)
@@ -37,7 +37,7 @@ func TestCodesAfterCopies(t *testing.T) {
 			}
 			continue
 		}
-		assert.Greater(t, recallByDistance(t, h, queries, 10), 0.9, "%v, then %v, %d at a time", c.first, c.size, c.each)
+		assert.Greater(t, recallByDistance(t, h, queries, 10), 0.95, "%v, then %v, %d at a time", c.first, c.size, c.each)
 	}
 }
 

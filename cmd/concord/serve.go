@@ -292,7 +292,7 @@ type heldBody struct {
 
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
-	if !b.by.TryAcquire(int64(n)) { // waiting for what others hold, who wait too, could last
+	if !b.by.TryAcquire(int64(n)) { // waiting is no help: those who hold the rest may be waiting for more themselves
 		return 0, errBusy
 	}
 	b.bytes += int64(n)

@@ -21,7 +21,7 @@ var twoOverPi, _ = new(big.Int).SetString("a2f9836e4e441529fc2757d1f534ddc0db629
 	"5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b"+
 	"6bab", 16)
 
-// rest returns x less n·π/2 for the nearest n, of which it returns n modulo 4.
+// rest subtracts the multiple n·π/2 nearest to x from x. It returns n modulo 4, and the difference.
 func rest(x float64) (n int, r pair) {
 	if math.Abs(x) >= 1<<29 {
 		return restOfLarge(x)

@@ -53,7 +53,7 @@ func gemmCases(f *Family) (list []Case) {
 			gemmCase(f, t, result, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
 			gemmCase(f, t, result, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
 	}
-	for _, s := range []gemmShape{{m: 1, n: 257, k: 1000}, {m: 16, n: 1, k: 65537, transB: true}, {m: 3, n: 700, k: 150, beta: -0.5, pad: 3}, {m: 5, n: 700, k: 150, transB: true, pad: 1},
+	for _, s := range []gemmShape{{m: 1, n: 257, k: 1000}, {m: 130, n: 1, k: 8209, transB: true}, {m: 3, n: 700, k: 150, beta: -0.5, pad: 3}, {m: 5, n: 700, k: 150, transB: true, pad: 1},
 		{m: 700, n: 7, k: 150, beta: 2}, {m: 700, n: 8, k: 150, transA: true}, {m: 65, n: 63, k: 129}, {m: 2, n: 3, k: 0, beta: 1}} {
 		for i, types := range [][2]string{{"", "bf16"}, {"", "f16"}, {"bf16", ""}, {"f16", "bf16"}, {}} {
 			s.alpha, s.types = 1+float64(i)/2, types

@@ -35,19 +35,18 @@
 #define TIMES_PLUS(a, b, c) ((a) * (b) + (c))
 #endif
 
-// Defines the function that reads elements col to col + DEPTH - 1 of a row of a matrix of S into the array part; 0 beyond the matrix.
+// Defines the function that reads elements col to col + DEPTH - 1 of a row of a matrix of S into the array part;
+// 0 beyond the matrix. The loop at the edge stays one, since 16 copies of it take registers that the tile needs.
 #define READ_PART(NAME, S)                                                                         \
-  void NAME(ARITH *part, global const JOIN(type_, S) *x, size_t ld, size_t row, size_t rows, size_t col, size_t cols) { \
+  void NAME(ARITH *part, global const JOIN(type_, S) *x, size_t ld, size_t row, size_t rows,       \
+            size_t col, size_t cols) {                                                             \
     x += row * ld + col;                                                                           \
     if (row < rows && col + DEPTH <= cols) {                                                       \
       vstore16(JOIN(load16_, S)(x, 0), 0, part);                                                   \
       return;                                                                                      \
     }                                                                                              \
-    uint some = row < rows && col < cols ? (uint)(cols - col) : 0;                                 \
-    for (uint e = 0; e < some; e++)                                                                \
-      part[e] = JOIN(load_, S)(x, e);                                                              \
-    for (uint e = some; e < DEPTH; e++)                                                            \
-      part[e] = 0;                                                                                 \
+    _Pragma("unroll 1") for (uint e = 0; e < DEPTH; e++)                                           \
+      part[e] = row < rows && col + e < cols ? JOIN(load_, S)(x, e) : (ARITH)0;                    \
   }
 READ_PART(read_a, TYPE_A)
 READ_PART(read_b, TYPE_B)

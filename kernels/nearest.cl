@@ -99,11 +99,13 @@ float precise_cosine(global const TYPE *q, global const TYPE *v, uint dim) {
 
 bool usual_length(float x) { return x >= 0x1p-40f && x <= 0x1p60f; }
 
-// 1 - cosine, unless it has lost too many of its digits, or a square was out of the range of float.
-float cosine_distance(float product, float square, float other, global const TYPE *q, global const TYPE *v, uint dim) {
+// 1 - cosine; UNKNOWN if it has lost too many of its digits, or a square was out of the range of float. The caller
+// computes precise_cosine then: in this function it costs registers which compilers for GPUs do not have.
+#define UNKNOWN -1
+float cosine_distance(float product, float square, float other) {
   float a = sqrt(square), b = sqrt(other), x = product / a / b;
   if (!usual_length(a) || !usual_length(b) || x > 1 - 0x1p-10f)
-    return precise_cosine(q, v, dim);
+    return UNKNOWN;
   return 1 - (x < -1 ? -1 : x);
 }
 #endif
@@ -270,7 +272,9 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
     SUM square = 0;
     for (uint j = 0; j < LANES; j++)
       square += sums[l][j];
-    float distance = l <= last ? cosine_distance((float)sum, (float)square, (float)norm[0], queries, vectors + (size_t)(v0 + l) * dim, dim) : 0;
+    float distance = l <= last ? cosine_distance((float)sum, (float)square, (float)norm[0]) : 0;
+    if (distance == UNKNOWN)
+      distance = precise_cosine(queries, vectors + (size_t)(v0 + l) * dim, dim);
 #elif L2
     float distance = (float)sum;
 #else

@@ -44,6 +44,9 @@
 // If the driver reports no device times (rusticl of Mesa 22 returns 0, 1, 2, 3), timed events have
 // the host's time at which they were found to be done.
 //
+// Mesa's llvmpipe, on which rusticl runs without a GPU, ends the loops of an item after 65,535 rounds
+// in all, without an error: results of kernels that need more are wrong there.
+//
 // OpenCL has no call that stops a kernel, and most of its drivers do not check
 // addresses: a kernel that writes out of bounds corrupts memory, on CPU devices
 // that of this process.

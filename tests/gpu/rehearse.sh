@@ -78,7 +78,7 @@ gone() {
 }
 
 in_cuda() {
-	run sim-cuda:0 results 1.2
+	run sim-cuda:0 results 2
 	[ $status = 0 ] || holds 'any(.steps[]; .state == "not run")'
 	lists
 	holds '.over and .about.info.simulated and ([.steps[] | select(.passed > 0 or .rates)] | length >= 9)'
@@ -199,7 +199,7 @@ in_newarch() {
 
 in_memory() {
 	export CONCORD_SIM_MEMORY=8 # MiB
-	run sim-cuda:0 results 0.5 --only first,search,endurance
+	run sim-cuda:0 results 1 --only first,search,endurance
 	[ $status = 1 ] || fail "status $status"
 	holds '.over and all(.steps[]; .endings == null and .passed > 0)'
 	holds '[.steps[] | .failures // [] | .[].reason] | length > 0 and all(test("out of memory|can never fit"))'

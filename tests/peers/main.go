@@ -15,7 +15,7 @@
 // large pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) with which it is
 // fastest on this machine. The settings that the processor supports are tried first, and the chosen
 // one is printed with each result. A peer that is missing or crashes is named, and the others are
-// measured. Pictures and tables go to build/peers.
+// measured. Pictures and tables go to build/peers. --ratios docs/rates.csv draws README.md's picture.
 package main
 
 import (
@@ -88,6 +88,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON document, and progress to standard error")
 	budget := flag.Duration("time", 3*time.Second, "time for each row")
 	out := flag.String("out", "build/peers", "`directory` for pictures and tables")
+	picture := flag.String("ratios", "", "measure nothing; draw a table of recorded ratios (.csv) beside it (.svg)")
 	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this program itself")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "usage: go run ./tests/peers [flags]\n\nSuites:\n")
@@ -106,6 +107,11 @@ func main() {
 		err = probeOpenBLAS(*probe)
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is not a flag; see --help", flag.Arg(0))
+	case *picture != "":
+		var ratios []ratio
+		if ratios, err = readRatios(*picture); err == nil {
+			err = drawRatios(ratios, strings.TrimSuffix(*picture, ".csv")+".svg")
+		}
 	default:
 		err = run(ctx, *only, *rows, *out, *asJSON, *budget)
 	}

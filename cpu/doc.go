@@ -30,17 +30,16 @@
 //
 // Each launch uses up to Config.CPUThreads threads, or, if that is 0, the value of GOMAXPROCS
 // at the time when the device was opened. A thread that has helped a launch polls for the work of the
-// next for 0.2 ms before it sleeps, as waking it takes longer than many launches. The results of sums of floats that several threads
-// compute together, of products of few rows and of convolutions may depend on that number in their
-// last digits, within their bounds.
+// next for 0.2 ms before it sleeps, as waking it takes longer than many launches. The results of sums of floats
+// that several threads compute together, of products of few rows and of convolutions may depend on that number
+// in their last digits, within their bounds.
 //
 // # Faults
 //
-// The launch of a compiled kernel fails if the kernel divides an integer by zero (the least integer by -1 wraps),
-// accesses a guard page behind its buffer, overflows its stack, or if not all items of a group reach the same
-// barrier. Every later
-// call on the stream returns an error that names the launch and the group. Other
-// streams and the process go on. Data that a failed kernel has written stays written.
+// The launch of a compiled kernel fails if it divides an integer by zero, accesses a guard page behind its
+// buffer, or overflows its stack. It fails, too, if not all items of a group reach the same barrier. The least
+// integer divided by -1 wraps. Every later call on the stream returns an error that names the launch and the
+// group. Other streams and the process go on. Data that a failed kernel has written stays written.
 //
 // # Limitations
 //
@@ -77,12 +76,12 @@
 // and bfloat16 are loaded as floats (storage.h). Integers are reduced by plain loops, which compilers
 // vectorize. Results larger than the last-level cache are stored past it.
 //
-//   - A product of up to 32 rows or columns reads the other matrix once, in the order of memory, if that has
-//     16 bits or exceeds the second-level cache: nothing is packed or widened before (few.h).
+//   - A product of up to 32 rows or columns reads the other matrix once, in the order of memory, if that has 16
+//     bits or exceeds the second-level cache. Nothing is packed or widened before (few.h).
 //   - A convolution copies its input into planes with zeros beside the image, and multiplies the filters with
 //     rows of the planes. Filters of 1×1, and of 3×3 of a single channel, read the image itself.
-//   - Filters of 3×3 and 5×5 with stride and dilation 1 go through Winograd's transforms if enough channels
-//     pay for them and the image has no gaps; if a result is not finite, it is computed again by definition.
+//   - Filters of 3×3 and 5×5 with stride and dilation 1 go through Winograd's transforms if enough channels pay
+//     for them and the image has no gaps. Results that are not finite are computed again by definition.
 //   - Filters longer than the output, as in gradients of filters, are multiplied with the planes as dot
 //     products. With enough images to fill registers they are products of matrices, on copies that have the
 //     images innermost.

@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -328,6 +328,10 @@ fuzz-programs: deps sim ## generated programs on every implementation here for T
 
 sim: ## the simulated vendor libraries in build/sim; needs gcc and g++
 	@sh tests/sim/build.sh build/sim
+
+docs: ## the parts of docs/ that programs know: commands, environment variables, the picture of rates
+	$(flags) $(GO) test $(tags) -count=1 -run '^Test(Commands|Environment)Page$$' ./cmd/concord ./tests -update
+	$(flags) $(GO) run $(tags) ./tests/peers --ratios docs/rates.csv
 
 # Tests of a machine as a new user has it. FRESH=all runs every case; FRESH="NAME ..." runs those
 # cases.

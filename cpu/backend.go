@@ -61,7 +61,8 @@ func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 // Open implements driver.Backend.
 func (backend) Open(_ context.Context, index int, cfg *driver.Config) (driver.Device, error) {
 	if index < 0 || index >= deviceCount {
-		return nil, &driver.OpError{Backend: "cpu", Op: fmt.Sprintf("open %d of %d devices", index, deviceCount), Err: driver.ErrDeviceIndex}
+		return nil, &driver.OpError{Backend: "cpu", Op: fmt.Sprintf("open %d of %d devices", index, deviceCount),
+			Err: driver.ErrDeviceIndex}
 	}
 	threads := goruntime.GOMAXPROCS(0)
 	if cfg != nil && cfg.CPUThreads > 0 {

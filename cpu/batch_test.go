@@ -92,7 +92,8 @@ func TestCompileAllFailsAlone(t *testing.T) {
 	needCompiler(t)
 	features := source.Portable
 	features.Subgroups = true
-	group, err := source.Parse("kernel void k(global const float *a, global float *out) { out[get_global_id(0)] = sub_group_all(1); }",
+	group, err := source.Parse("kernel void k(global const float *a, global float *out) { out[get_global_id(0)] = "+
+		"sub_group_all(1); }",
 		source.Options{Name: "groups.cl", Features: &features})
 	require.NoError(t, err)
 	units := []*source.Unit{
@@ -113,8 +114,10 @@ func TestCompileAllFailsAlone(t *testing.T) {
 func TestBatchFailsAlone(t *testing.T) {
 	d := openDevice(t)
 	needCompiler(t)
-	script := "#!/bin/sh\ncase \"$1\" in --version) echo g++ fake 1; exit 0;; -print-prog-name=ld) exec g++ \"$1\";; esac\n" +
-		"for last in \"$@\"; do case \"$last\" in *.cpp) in=$last;; esac; done\ngrep -q u_bad \"$in\" && { echo no; exit 1; }\nexec g++ \"$@\"\n"
+	script := "#!/bin/sh\ncase \"$1\" in --version) echo g++ fake 1; exit 0;; -print-prog-name=ld) exec g++ " +
+		"\"$1\";; esac\n" +
+		"for last in \"$@\"; do case \"$last\" in *.cpp) in=$last;; esac; done\ngrep -q u_bad \"$in\" && { echo no; exit " +
+		"1; }\nexec g++ \"$@\"\n"
 	path := filepath.Join(t.TempDir(), "g++fake")
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 	t.Setenv("CXX", path)
@@ -129,7 +132,8 @@ func TestBatchFailsAlone(t *testing.T) {
 		if i == 3 {
 			out = "bad"
 		}
-		units = append(units, parse(t, fmt.Sprintf("kernel void k(global const float *a, global float *%s) { %[1]s[get_global_id(0)] = %d; }", out, i)))
+		units = append(units, parse(t, fmt.Sprintf("kernel void k(global const float *a, global float *%s) { "+
+			"%[1]s[get_global_id(0)] = %d; }", out, i)))
 	}
 	bins, errs := d.CompileAll(background(t), units, nil)
 	for i, err := range errs {

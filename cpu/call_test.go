@@ -17,9 +17,11 @@ import (
 )
 
 var (
-	intBuffer   = source.Param{Name: "x", Decl: "global int *", Pointer: true, Space: source.Global, Kind: source.Int, Width: 1, Size: 4}
-	floatBuffer = source.Param{Name: "y", Decl: "global float *", Pointer: true, Space: source.Global, Kind: source.Float, Width: 1, Size: 4}
-	intValue    = source.Param{Name: "n", Decl: "int", Kind: source.Int, Width: 1, Size: 4}
+	intBuffer = source.Param{Name: "x", Decl: "global int *", Pointer: true, Space: source.Global, Kind: source.Int,
+		Width: 1, Size: 4}
+	floatBuffer = source.Param{Name: "y", Decl: "global float *", Pointer: true, Space: source.Global, Kind: source.Float,
+		Width: 1, Size: 4}
+	intValue = source.Param{Name: "n", Decl: "int", Kind: source.Int, Width: 1, Size: 4}
 )
 
 func value(kind source.Kind, size int) source.Param {
@@ -47,8 +49,10 @@ func TestArguments(t *testing.T) {
 	pass(l, uint64(1)<<63)
 	pass(l, half.ToFloat16(0.5))
 	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 24})
-	params := []source.Param{floatBuffer, value(source.Char, 1), value(source.UShort, 2), value(source.Int, 4), value(source.Float, 4),
-		value(source.Double, 8), value(source.ULong, 8), value(source.Half, 2), {Name: "l", Pointer: true, Space: source.Local, Kind: source.Float, Width: 1, Size: 4}}
+	params := []source.Param{floatBuffer, value(source.Char, 1), value(source.UShort, 2), value(source.Int, 4),
+		value(source.Float, 4),
+		value(source.Double, 8), value(source.ULong, 8), value(source.Half, 2),
+		{Name: "l", Pointer: true, Space: source.Local, Kind: source.Float, Width: 1, Size: 4}}
 	err := runKernel(t, d, func(c *Call) error {
 		assert.Len(t, c.F32(0), 10)
 		assert.Len(t, c.Bytes(0), 40)

@@ -16,7 +16,8 @@ const mostStep = 127
 func (d *device) EncodeRows(b *driver.CodeBook, points []float32, codes []byte) {
 	n := len(points) / b.Dim
 	if d.simd != nil {
-		d.simd.run(simd.CodesEncode, pointer(points), uint64(n), uint64(b.Dim), uint64(b.Bytes), pointer(b.Values), pointer(codes))
+		d.simd.run(simd.CodesEncode, pointer(points), uint64(n), uint64(b.Dim), uint64(b.Bytes), pointer(b.Values),
+			pointer(codes))
 		return
 	}
 	clear(codes[:n*b.Bytes])
@@ -34,7 +35,8 @@ func (d *device) EncodeRows(b *driver.CodeBook, points []float32, codes []byte) 
 	}
 }
 
-// goFar returns the squared distances of a part of a point from its 16 values. Products are rounded before they are added, as in C.
+// goFar returns the squared distances of a part of a point from its 16 values. Products are rounded before they
+// are added, as in C.
 func goFar(b *driver.CodeBook, point []float32, part int) (far [16]float32) {
 	for i := b.Part(part); i < b.Part(part+1); i++ {
 		for c, v := range b.Values[16*i : 16*i+16] {

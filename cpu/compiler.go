@@ -16,7 +16,8 @@ import (
 )
 
 // installHint tells the user how to get a compiler.
-const installHint = "install one (apt-get install g++, dnf install gcc-c++, apk add g++, xcode-select --install) or name one in CXX"
+const installHint = "install one (apt-get install g++, dnf install gcc-c++, apk add g++, xcode-select --install) or " +
+	"name one in CXX"
 
 // errReference is the error of Compile on the reference device.
 var errReference = fmt.Errorf("cpu:reference runs only the float64 implementations of catalog kernels; "+
@@ -28,7 +29,8 @@ func (d *device) Identity(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, d.opError("compile", err)
 	}
-	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version}, append(c.flags(true), c.flags(false)...)...), nil
+	return append([]string{"host", cpuFeatures(), fmt.Sprintf("abi %d", hostABI), c.path, c.version},
+		append(c.flags(true), c.flags(false)...)...), nil
 }
 
 // Target implements driver.Targeter: the parts of Identity that do not need the compiler.
@@ -149,7 +151,8 @@ func archFlag() string {
 
 // relaxed has the parts of -ffast-math that are used. The option itself would link an object that
 // makes the thread that loads the program flush denormals to zero from then on.
-var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast", relaxedDefine}
+var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast",
+	relaxedDefine}
 
 // relaxedDefine tells the prelude that the signs of zeros may be lost.
 const relaxedDefine = "-DCC_RELAXED"

@@ -156,7 +156,8 @@ func (d *device) Native(u *source.Unit, name string) (driver.Kernel, bool) {
 		return nil, false
 	}
 	return &kernel{
-		info:   driver.KernelInfo{Name: name, Implementation: f.implementation, Native: true, MaxGroup: maxGroup, GroupMultiple: 1},
+		info: driver.KernelInfo{Name: name, Implementation: f.implementation, Native: true, MaxGroup: maxGroup,
+			GroupMultiple: 1},
 		device: d,
 		unit:   u,
 		params: unitParams(u, name),

@@ -38,11 +38,13 @@ func TestIntegerDivision(t *testing.T) {
 	if testing.Short() {
 		types = []string{"short", "int", "ulong"}
 	}
-	text := "kernel void literals(global int *x) { x[0] = INT_MIN / -1; x[1] = INT_MIN % -1; x[2] = ((int2)(INT_MIN) / -1).x; }\n" +
+	text := "kernel void literals(global int *x) { x[0] = INT_MIN / -1; x[1] = INT_MIN % -1; x[2] = ((int2)(INT_MIN) / " +
+		"-1).x; }\n" +
 		"kernel void literal_zero(global int *x) { if (x[0] == 0) x[0] = 5 / 0; }\n"
 	for _, typ := range types {
 		for _, f := range divisions {
-			text += fmt.Sprintf("kernel void %s_%s(global %[1]s *x, %[1]s by) { %[3]s; }\n", typ, f.name, strings.NewReplacer("T4", typ+"4", "T2", typ+"2").Replace(f.form))
+			text += fmt.Sprintf("kernel void %s_%s(global %[1]s *x, %[1]s by) { %[3]s; }\n", typ, f.name,
+				strings.NewReplacer("T4", typ+"4", "T2", typ+"2").Replace(f.form))
 		}
 	}
 	u := parse(t, text)

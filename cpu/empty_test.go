@@ -33,11 +33,13 @@ func TestProductsOfNothing(t *testing.T) {
 		y := []float32{1, 2, 3, 4, 5, 6, 7}
 		b := unsafe.Slice((*byte)(unsafe.Pointer(&y[0])), 28)
 		none := make([]byte, 4)
-		require.NoError(t, invoke(t, d, "gemv", "gemv", nil, [3]int{1, 1, 1}, uint32(7), uint32(11), float32(0), none, uint32(11), none, float32(2), b))
+		require.NoError(t, invoke(t, d, "gemv", "gemv", nil, [3]int{1, 1, 1}, uint32(7), uint32(11), float32(0), none,
+			uint32(11), none, float32(2), b))
 		assert.Equal(t, []float32{2, 4, 6, 8, 10, 12, 14}, y)
 		z := []int32{1, 2, 3, 4, 5, 6}
 		b = unsafe.Slice((*byte)(unsafe.Pointer(&z[0])), 24)
-		require.NoError(t, invoke(t, d, "gemm_batch", "gemm_batch", []source.Define{{Name: "T", Value: "i32"}}, [3]int{1, 1, 3}, uint32(1), uint32(2), uint32(11),
+		require.NoError(t, invoke(t, d, "gemm_batch", "gemm_batch", []source.Define{{Name: "T", Value: "i32"}},
+			[3]int{1, 1, 3}, uint32(1), uint32(2), uint32(11),
 			int32(0), none, uint32(11), none, uint32(2), int32(3), b, uint32(2), uint32(3), uint64(77), uint64(77), uint64(2)))
 		assert.Equal(t, []int32{3, 6, 9, 12, 15, 18}, z)
 	})
@@ -63,7 +65,8 @@ func TestEmptyResults(t *testing.T) {
 		}{
 			{"im2col", "im2col", one, append(sizesAfter(nil, 1e6, 1000, 0, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1e6, 0), none(2)...)},
 			{"im2col", "im2col", one, append(sizesAfter(nil, all, all, 0, 1, all, all, 1, 1, 0, 0, 1, 1, 0, all), none(2)...)},
-			{"conv2d", "conv2d", one, append(sizesAfter(nil, half, half, 0, 1, half, 0, 1, 1, 1, 0, 0, 1, 1, half, 0, 7), none(4)...)},
+			{"conv2d", "conv2d", one, append(sizesAfter(nil, half, half, 0, 1, half, 0, 1, 1, 1, 0, 0, 1, 1, half, 0, 7),
+				none(4)...)},
 			{"softmax", "softmax", one, sizesAfter(none(2), all, 0)},
 			{"norm", "layer_norm", one, append(sizesAfter(none(4), all, 0), float32(0))},
 			{"norm", "rms_norm", one, append(sizesAfter(none(3), all, 0), float32(0))},
@@ -107,7 +110,8 @@ func TestOverflowRefuses(t *testing.T) {
 		args := sizesAfter(nil, 1, half, 0, 1, half, 4, 1, 1, 0, 0, 1, 1, 1, 1)
 		err := invoke(t, d, "im2col", "im2col", nil, [3]int{1, 1, 1}, append(args, []byte(nil), []byte(nil))...)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
-		err = invoke(t, d, "reduce", "reduce_sum", nil, [3]int{1, 1, 1}, sizesAfter([]any{[]byte(nil), []byte(nil)}, math.MaxUint32, 0, math.MaxUint32)...)
+		err = invoke(t, d, "reduce", "reduce_sum", nil, [3]int{1, 1, 1},
+			sizesAfter([]any{[]byte(nil), []byte(nil)}, math.MaxUint32, 0, math.MaxUint32)...)
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	})
 }
@@ -123,14 +127,22 @@ func TestIndexRefuses(t *testing.T) {
 	}{
 		{"gather", "gather", []int{rows * n, count, count * n}, []string{"in", "index", "out"}, []uint32{rows, count, n}},
 		{"scatter", "scatter_last", []int{count, rows}, []string{"index", "last"}, []uint32{rows, count}},
-		{"scatter", "scatter", []int{count * n, count, rows, rows * n}, []string{"in", "index", "last", "out"}, []uint32{rows, count, n}},
-		{"scatter", "scatter_runs", []int{count * n, count, count, rows * n}, []string{"in", "index", "order", "out"}, []uint32{rows, count, n}},
-		{"scatter", "scatter_add", []int{count * n, count, rows * n}, []string{"in", "index", "out"}, []uint32{rows, count, n}},
-		{"take_along", "take_along", []int{2 * rows * n, 2 * count * n, 2 * count * n}, []string{"in", "index", "out"}, []uint32{2, rows, count, n}},
-		{"sort_pairs", "sort_blocks", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n}},
-		{"sort_pairs", "sort_merge", []int{rows * n, rows * n, rows * n, rows * n}, []string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n, 2}},
-		{"scan", "scan_sum", []int{rows * n, rows * count, rows * n}, []string{"in", "totals", "out"}, []uint32{rows, n, count}},
-		{"segment", "segment_min", []int{rows * n, count, count, 4 * n}, []string{"in", "id", "order", "out"}, []uint32{rows, count, 4, n}},
+		{"scatter", "scatter", []int{count * n, count, rows, rows * n}, []string{"in", "index", "last", "out"},
+			[]uint32{rows, count, n}},
+		{"scatter", "scatter_runs", []int{count * n, count, count, rows * n}, []string{"in", "index", "order", "out"},
+			[]uint32{rows, count, n}},
+		{"scatter", "scatter_add", []int{count * n, count, rows * n}, []string{"in", "index", "out"},
+			[]uint32{rows, count, n}},
+		{"take_along", "take_along", []int{2 * rows * n, 2 * count * n, 2 * count * n}, []string{"in", "index", "out"},
+			[]uint32{2, rows, count, n}},
+		{"sort_pairs", "sort_blocks", []int{rows * n, rows * n, rows * n, rows * n},
+			[]string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n}},
+		{"sort_pairs", "sort_merge", []int{rows * n, rows * n, rows * n, rows * n},
+			[]string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n, 2}},
+		{"scan", "scan_sum", []int{rows * n, rows * count, rows * n}, []string{"in", "totals", "out"},
+			[]uint32{rows, n, count}},
+		{"segment", "segment_min", []int{rows * n, count, count, 4 * n}, []string{"in", "id", "order", "out"},
+			[]uint32{rows, count, 4, n}},
 	} {
 		eachDevice(t, func(t *testing.T, d *device) {
 			for short := -1; short < len(c.buffers); short++ {
@@ -157,7 +169,8 @@ func TestIndexRefuses(t *testing.T) {
 func TestBadSizesRefuse(t *testing.T) {
 	const all = math.MaxUint32
 	floats := func(n int) []byte { return make([]byte, 4*n) }
-	gemm := []any{uint32(5), uint32(3), uint32(4), float32(1), floats(20), uint32(4), floats(12), uint32(3), float32(1), floats(15), uint32(3)}
+	gemm := []any{uint32(5), uint32(3), uint32(4), float32(1), floats(20), uint32(4), floats(12), uint32(3), float32(1),
+		floats(15), uint32(3)}
 	conv := sizesAfter(nil, 1, 4, 4, 4, 2, 3, 3, 1, 1, 0, 0, 1, 1, 2, 2, 2)
 	im2col := sizesAfter(nil, 1, 2, 4, 4, 3, 3, 1, 1, 0, 0, 1, 1, 2, 2)
 	type bad map[int][]any // by argument, its wrong values
@@ -172,16 +185,23 @@ func TestBadSizesRefuse(t *testing.T) {
 		bad     []bad
 	}{
 		{"gemm", nil, gemm, []bad{products, operands}},
-		{"gemm_batch", nil, append(slices.Clone(gemm), uint32(1), uint64(0), uint64(0), uint64(0)), []bad{products, operands, {11: sizes(2, all)}}},
+		{"gemm_batch", nil, append(slices.Clone(gemm), uint32(1), uint64(0), uint64(0), uint64(0)),
+			[]bad{products, operands, {11: sizes(2, all)}}},
 		{"gemm_bias", nil, append(slices.Clone(gemm), floats(3)), []bad{products, operands, {11: {floats(2), floats(0)}}}},
-		{"gemm_i8", nil, []any{uint32(5), uint32(3), uint32(4), int32(1), make([]byte, 20), uint32(4), make([]byte, 12), uint32(3), int32(1),
+		{"gemm_i8", nil, []any{uint32(5), uint32(3), uint32(4), int32(1), make([]byte, 20), uint32(4), make([]byte, 12),
+			uint32(3), int32(1),
 			floats(15), uint32(3)}, []bad{products, {4: {make([]byte, 19)}, 6: {make([]byte, 11)}}}},
-		{"conv2d", define("BIAS", "1"), append(conv, floats(64), floats(36), floats(2), floats(8)), []bad{{0: sizes(2, all), 1: sizes(3, 6, all),
-			2: sizes(5, all), 3: sizes(5, all), 4: sizes(1, 3, 4, all), 5: sizes(4, all), 6: sizes(4, all), 7: sizes(0), 8: sizes(0), 11: sizes(0), 12: sizes(0),
-			13: sizes(0, 1, 3, all), 14: sizes(3, all), 15: sizes(3, all), 16: {floats(63)}, 17: {floats(35)}, 18: {floats(1)}, 19: {floats(7)}}}},
-		{"im2col", nil, append(im2col, floats(32), floats(72)), []bad{{0: sizes(2, all), 1: sizes(3, all), 2: sizes(5, all), 3: sizes(5, all),
-			4: sizes(4, all), 5: sizes(4, all), 6: sizes(0), 7: sizes(0), 10: sizes(0), 11: sizes(0), 12: sizes(3, all), 13: sizes(3, all),
-			14: {floats(31)}, 15: {floats(71)}}}},
+		{"conv2d", define("BIAS", "1"), append(conv, floats(64), floats(36), floats(2), floats(8)),
+			[]bad{{0: sizes(2, all), 1: sizes(3, 6, all),
+				2: sizes(5, all), 3: sizes(5, all), 4: sizes(1, 3, 4, all), 5: sizes(4, all), 6: sizes(4, all), 7: sizes(0),
+				8: sizes(0), 11: sizes(0), 12: sizes(0),
+				13: sizes(0, 1, 3, all), 14: sizes(3, all), 15: sizes(3, all), 16: {floats(63)}, 17: {floats(35)}, 18: {floats(1)},
+				19: {floats(7)}}}},
+		{"im2col", nil, append(im2col, floats(32), floats(72)),
+			[]bad{{0: sizes(2, all), 1: sizes(3, all), 2: sizes(5, all), 3: sizes(5, all),
+				4: sizes(4, all), 5: sizes(4, all), 6: sizes(0), 7: sizes(0), 10: sizes(0), 11: sizes(0), 12: sizes(3, all),
+				13: sizes(3, all),
+				14: {floats(31)}, 15: {floats(71)}}}},
 	} {
 		eachDevice(t, func(t *testing.T, d *device) {
 			run := func(args []any) error { return invoke(t, d, c.kernel, c.kernel, c.defines, [3]int{1, 1, 1}, args...) }
@@ -269,7 +289,8 @@ func TestOddOffsetsRefuse(t *testing.T) {
 						args[i] = argumentOf(t, a, false)
 					}
 					args[odd] = append([]byte{0}, args[odd].([]byte)...)[1:]
-					assert.ErrorIs(t, invoke(t, d, c.Family, c.Kernel, c.Defines, gridOf(t, &c), args...), driver.ErrInvalidArgument, "%s: argument %d", c.Name(), odd)
+					assert.ErrorIs(t, invoke(t, d, c.Family, c.Kernel, c.Defines, gridOf(t, &c), args...), driver.ErrInvalidArgument,
+						"%s: argument %d", c.Name(), odd)
 				}
 			}
 			for _, k := range f.Kernels {
@@ -308,8 +329,8 @@ func argumentOf(t *testing.T, a kernels.Arg, short bool) any {
 	return uint64(a.V)
 }
 
-// TestConvGivesBack stops a launch while it packs its filters; its scratch memory has to be given back, also that of copies of
-// the images.
+// TestConvGivesBack stops a launch while it packs its filters; its scratch memory has to be given back, also
+// that of copies of the images.
 func TestConvGivesBack(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -324,8 +345,10 @@ func TestConvGivesBack(t *testing.T) {
 		}{{1, 0, false, 1}, {1, 1, false, 1}, {1, 0, true, 2}, {3, 1, false, 3}} {
 			require.NoError(t, d.scratch.free())
 			d.scratch.closed = false
-			p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1, strideW: trial.stride,
-				dilationH: 1, dilationW: 1, outH: 1, outW: 1, gapW: trial.gap, last: trial.last}, call: &call{device: d, ctx: ctx}, set: d.simd, size: 4}
+			p := convPlan{convolution: convolution{n: 1, c: 1024, h: 1, w: 1, k: 16, groups: 1, rows: 1, cols: 1, strideH: 1,
+				strideW:   trial.stride,
+				dilationH: 1, dilationW: 1, outH: 1, outW: 1, gapW: trial.gap, last: trial.last}, call: &call{device: d,
+				ctx: ctx}, set: d.simd, size: 4}
 			f := newFence(t, 14)
 			err := p.arrange(f.bytes(4*1024), f.bytes(4*16*1024), nil, f.bytes(4*16))
 			require.ErrorIs(t, err, context.Canceled)

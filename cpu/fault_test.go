@@ -104,7 +104,8 @@ func TestNarrowGridsRunInFewCalls(t *testing.T) {
 	for _, grid := range [][3]int{{2, 20011, 1}, {3, 5, 3001}, {1, 1, 40009}, {211, 3, 67}, {101, 401, 1}} {
 		n := grid[0] * grid[1] * grid[2]
 		x := upload(t, s, make([]int32, n))
-		l := &driver.Launch{Kernel: k, Dim: 3, Global: grid, Local: [3]int{1, 1, 1}, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+		l := &driver.Launch{Kernel: k, Dim: 3, Global: grid, Local: [3]int{1, 1, 1},
+			Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
 		pass(l, int32(101))
 		require.NoError(t, s.Launch(l))
 		got := make([]int32, n)
@@ -114,7 +115,8 @@ func TestNarrowGridsRunInFewCalls(t *testing.T) {
 		}
 	}
 	x := upload(t, s, make([]int32, 40022))
-	l := &driver.Launch{Kernel: k, Dim: 2, Global: [3]int{2, 20011, 1}, Local: [3]int{1, 1, 1}, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+	l := &driver.Launch{Kernel: k, Dim: 2, Global: [3]int{2, 20011, 1}, Local: [3]int{1, 1, 1},
+		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
 	pass(l, int32(0))
 	require.NoError(t, s.Launch(l))
 	assert.Regexp(t, `division by zero in groups \(0\.\.1,\d+\.\.\d+,0\)`, s.Sync(background(t)).Error())
@@ -151,7 +153,8 @@ func TestFaults(t *testing.T) {
 	}{
 		{"divide", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group"}},
 		{"divide_fiber", 16, func(l *driver.Launch) { pass(l, int32(0)) }, []string{"division by zero in group (0,0,0)"}},
-		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(n)) }, []string{"bad address 0x", "behind argument 0", "in group ("}},
+		{"overrun", 16, func(l *driver.Launch) { pass(l, int32(n)) },
+			[]string{"bad address 0x", "behind argument 0", "in group ("}},
 		{"overrun_local", 16, func(l *driver.Launch) {
 			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64})
 			pass(l, int32(40)) // 64 bytes are rounded up to 128
@@ -161,8 +164,10 @@ func TestFaults(t *testing.T) {
 			l.Args = append(l.Args, l.Args[0])
 			pass(l, int32(1<<10))
 		}, []string{"bad address 0x", "before argument"}},
-		{"diverge", 16, func(l *driver.Launch) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64}) }, []string{": divergent barrier in group (", "): not all items of the group reached it: kernel failed"}},
-		{"parted", 16, func(*driver.Launch) {}, []string{": divergent barrier in group (", "): not all items of the group reached it: kernel failed"}},
+		{"diverge", 16, func(l *driver.Launch) { l.Args = append(l.Args, driver.Arg{Kind: driver.ArgLocal, Size: 64}) },
+			[]string{": divergent barrier in group (", "): not all items of the group reached it: kernel failed"}},
+		{"parted", 16, func(*driver.Launch) {}, []string{": divergent barrier in group (",
+			"): not all items of the group reached it: kernel failed"}},
 		{"stack", 16, func(*driver.Launch) {}, []string{"stack overflow in group ("}},
 	} {
 		t.Run(c.kernel, func(t *testing.T) {
@@ -175,7 +180,8 @@ func TestFaults(t *testing.T) {
 			require.NoError(t, s.Launch(l))
 			err = s.Sync(background(t))
 			require.ErrorIs(t, err, driver.ErrLaunch)
-			assert.True(t, strings.HasPrefix(err.Error(), "cpu:0: launch "+c.kernel+" global=(64,1,1) local=(16,1,1): "), err.Error())
+			assert.True(t, strings.HasPrefix(err.Error(), "cpu:0: launch "+c.kernel+" global=(64,1,1) local=(16,1,1): "),
+				err.Error())
 			for _, what := range c.says {
 				assert.Contains(t, err.Error(), what)
 			}
@@ -209,7 +215,8 @@ func TestUnknownAddress(t *testing.T) {
 	b, err := d.memory.bytes(mem)
 	require.NoError(t, err)
 	base := int64(address(b))
-	for from, says := range map[int64]string{1 << 60: "bad address (unknown) in group (0,0,0)", -base / 4: "bad address 0x0 in group (0,0,0)"} {
+	for from, says := range map[int64]string{1 << 60: "bad address (unknown) in group (0,0,0)",
+		-base / 4: "bad address 0x0 in group (0,0,0)"} {
 		s := openStream(t, d)
 		l := launchOf(k, 1, mem)
 		pass(l, from)
@@ -221,7 +228,8 @@ func TestUnknownAddress(t *testing.T) {
 }
 
 func TestRecursionIsRefused(t *testing.T) {
-	_, err := source.Parse("int f(int n) { return n + f(n - 1); } kernel void k(global int *x) { x[0] = f(x[0]); }", source.Options{})
+	_, err := source.Parse("int f(int n) { return n + f(n - 1); } kernel void k(global int *x) { x[0] = f(x[0]); }",
+		source.Options{})
 	require.Error(t, err)
 }
 

@@ -13,8 +13,8 @@ func integerProducts(u *source.Unit) bool {
 	return t == "i32" || t == "i64"
 }
 
-// gemmIntCols is the number of columns that the vector function multiplies at a time, gemmIntMost the largest number of multiply-adds
-// of a task of more than one tile: some milliseconds.
+// gemmIntCols is the number of columns that the vector function multiplies at a time, gemmIntMost the largest
+// number of multiply-adds of a task of more than one tile: some milliseconds.
 const gemmIntCols, gemmIntMost = 64, 1 << 24
 
 func simdGemmInt(c *call) error {
@@ -44,7 +44,8 @@ func simdGemmInt(c *call) error {
 		}
 		defer c.device.scratch.give(room)
 		z, i, j := task/(across*down), task%down*rows, task/down%across*gemmIntCols
-		c.device.simd.run(simd.GemmInt, flag(size == 8), uint64(min(rows, g.m-i)), uint64(min(gemmIntCols, g.n-j)), uint64(g.k),
+		c.device.simd.run(simd.GemmInt, flag(size == 8), uint64(min(rows, g.m-i)), uint64(min(gemmIntCols, g.n-j)),
+			uint64(g.k),
 			c.at(gemmBuffers[0])+uint64(size*(z*g.step[0]+i*rs)), uint64(rs), uint64(cs),
 			c.at(gemmBuffers[1])+uint64(size*(z*g.step[1]+j*bc)), uint64(bs), uint64(bc),
 			c.at(gemmBuffers[2])+uint64(size*(z*g.step[2]+i*g.ld[2]+j)), uint64(g.ld[2]), alpha, beta, address(room.data))

@@ -25,8 +25,8 @@ var arithOps = map[string]expr.Op{"add": expr.Add, "sub": expr.Sub, "mul": expr.
 // blockOf has the block program for each kernel and type that was used.
 var blockOf sync.Map // [2]string -> *expr.Block
 
-// runBlock runs the expression that define returns for the type T. Of the arguments, operands are its inputs and its output, and
-// param is its parameter if it is not negative.
+// runBlock runs the expression that define returns for the type T. Of the arguments, operands are its inputs
+// and its output, and param is its parameter if it is not negative.
 func runBlock(c *call, define func(t expr.Type) *expr.Expr, l expr.Layout, operands []int, param int) error {
 	t, _ := expr.TypeOf(c.Type("T"))
 	known, ok := blockOf.Load([2]string{c.Kernel, t.String()})

@@ -56,7 +56,8 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 			whole[i][j] = 0xa5
 		}
 		copy(whole[i][band:], data)
-		l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: driver.Memory{Handle: m.Handle, Offset: band, Size: n}})
+		l.Args = append(l.Args, driver.Arg{
+			Kind: driver.ArgMemory, Memory: driver.Memory{Handle: m.Handle, Offset: band, Size: n}})
 	}
 	s, err := d.NewStream()
 	require.NoError(t, err)
@@ -78,8 +79,8 @@ func runCase(t testing.TB, d *device, c *kernels.Case) [][]byte {
 	return after
 }
 
-// judge compares every output with the reference's and returns the first difference as an error. Inputs must not change, and integers
-// have to be equal even where the case has a bound.
+// judge compares every output with the reference's and returns the first difference as an error. Inputs must
+// not change, and integers have to be equal even where the case has a bound.
 func judge(c *kernels.Case, ref, got [][]byte) error {
 	if i, v := c.Judge(ref, got); !v.OK {
 		return fmt.Errorf("argument %d: %v, %s", i, v, c.Tolerance)
@@ -119,8 +120,10 @@ func TestGoAgainstReference(t *testing.T) {
 // for every case, so that they run without a compiler. There must not be fewer than before.
 func TestCatalogNeedsNoCompiler(t *testing.T) {
 	d := openDevice(t)
-	for _, id := range []string{"activation", "arith", "cast", "conv2d", "copy", "fill", "gather", "gemm", "gemm_batch", "gemm_bias", "gemm_i8",
-		"im2col", "l2_distance", "norm", "reduce", "saxpy", "scan", "scatter", "segment", "softmax", "sort_pairs", "take_along", "topk", "transpose"} {
+	for _, id := range []string{"activation", "arith", "cast", "conv2d", "copy", "fill", "gather", "gemm", "gemm_batch",
+		"gemm_bias", "gemm_i8",
+		"im2col", "l2_distance", "norm", "reduce", "saxpy", "scan", "scatter", "segment", "softmax", "sort_pairs",
+		"take_along", "topk", "transpose"} {
 		cases := kernels.Cases(id)
 		assert.NotEmpty(t, cases, id)
 		for i := range cases {
@@ -174,7 +177,8 @@ func TestJudgeSeesMistakes(t *testing.T) {
 			}
 			got := append([][]byte(nil), ref...)
 			got[out] = kernels.Encode(typ, x)
-			require.Error(t, judge(c, ref, got), "%s: %v was changed to %v without an error", c.Name(), kernels.Decode(typ, ref[out])[at], x[at])
+			require.Error(t, judge(c, ref, got), "%s: %v was changed to %v without an error", c.Name(),
+				kernels.Decode(typ, ref[out])[at], x[at])
 		}
 	}
 	assert.Greater(t, len(seen), 150)

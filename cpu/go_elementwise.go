@@ -78,7 +78,8 @@ func goCopy(c *call) error {
 
 // goTranspose computes out[c·rows + r] = in[r·cols + c] for each matrix, bit for bit.
 func goTranspose(c *call) error {
-	return bySize(c, c.Type("T"), transposeBits[uint8], transposeBits[uint16], transposeBits[uint32], transposeBits[uint64])
+	return bySize(c, c.Type("T"), transposeBits[uint8], transposeBits[uint16], transposeBits[uint32],
+		transposeBits[uint64])
 }
 
 func transposeBits[U unsigned](c *call) error {

@@ -87,8 +87,8 @@ func goGemmQ(c *call) error {
 	})
 }
 
-// gemmQIntegers returns the sums of products of the codes of a block of each row of a panel with activations, those of the block's first half and of its second
-// one. For 8 bits all are in the first.
+// gemmQIntegers returns the sums of products of the codes of a block of each row of a panel with activations,
+// those of the block's first half and of its second one. For 8 bits all are in the first.
 func gemmQIntegers(bits int, words, x []byte) (low, high [kernels.GemmQRows]int32) {
 	const word = 4 * kernels.GemmQRows
 	if bits == 8 {

@@ -165,7 +165,8 @@ func goGemm[F number](c *call, t string) error {
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
 	g := gemmOf(c)
 	result := outType(c.Unit, t)
-	a, b, out := viewOf[F](c, 4, operandType(c.Unit, "TYPE_A", t)), viewOf[F](c, 6, operandType(c.Unit, "TYPE_B", t)), viewOf[F](c, 9, result)
+	a, b, out := viewOf[F](c, 4, operandType(c.Unit, "TYPE_A", t)), viewOf[F](c, 6, operandType(c.Unit, "TYPE_B", t)),
+		viewOf[F](c, 9, result)
 	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, result)
 	for z := range g.count {
 		left, right, first := rowsOf(a, z*g.step[0], g.ld[0]), columnsOf(b, z*g.step[1], g.ld[1]), z*g.step[2]
@@ -223,9 +224,10 @@ func goL2Int(c *call) error {
 		}
 	}
 	out := c.F32(2)
-	return rowProducts(c, queries, vectors, dim, rows(c.I8(0)), rows(c.I8(1)), distances[int32], func(i, j int, sums []int64) {
-		for q, s := range sums {
-			out[i*vectors+j+q] = float32(float64(s) / 16129)
-		}
-	})
+	return rowProducts(c, queries, vectors, dim, rows(c.I8(0)), rows(c.I8(1)), distances[int32],
+		func(i, j int, sums []int64) {
+			for q, s := range sums {
+				out[i*vectors+j+q] = float32(float64(s) / 16129)
+			}
+		})
 }

@@ -195,7 +195,8 @@ func (s *search) take() []neighbor {
 
 // thread returns the number of the thread whose heaps these are.
 func (s *search) thread(own []neighbor) int {
-	return int(uintptr(unsafe.Pointer(&own[0]))-uintptr(unsafe.Pointer(&s.all[0]))) / int(unsafe.Sizeof(neighbor{})) / s.size
+	return int(uintptr(unsafe.Pointer(&own[0]))-uintptr(unsafe.Pointer(&s.all[0]))) / int(unsafe.Sizeof(neighbor{})) /
+		s.size
 }
 
 func (s *search) give(own []neighbor) {
@@ -255,7 +256,8 @@ func goNearest(c *call) error {
 
 // goSearch runs a search whose functions query and vector return rows, possibly in room, and whose function
 // sums returns the sum of a metric and, for cosine, that of the squares of v.
-func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) []E, sums func(metric string, q, v []E) (sum, square float32)) error {
+func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) []E,
+	sums func(metric string, q, v []E) (sum, square float32)) error {
 	queries, norms := make([][]E, s.queries), make([]float64, s.queries)
 	for q := range queries {
 		queries[q] = query(q, make([]E, s.dim))
@@ -268,7 +270,8 @@ func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) [
 			y := vector(v, room)
 			for q, x := range queries {
 				d, square := sums(s.metric, x, y)
-				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, x, y, d, square, norms[q])), int64(v)})
+				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, x, y, d, square, norms[q])),
+					int64(v)})
 			}
 		}
 	})
@@ -300,7 +303,8 @@ func elementsOf[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
-func rank[E float32 | int8](r *driver.Ranking, query []E, vector func(row int) []E, sums func(metric string, q, v []E) (sum, square float32)) {
+func rank[E float32 | int8](r *driver.Ranking, query []E, vector func(row int) []E,
+	sums func(metric string, q, v []E) (sum, square float32)) {
 	_, square := sums("cosine", query, query)
 	norm := math.Sqrt(float64(square))
 	for i, row := range r.Rows {
@@ -326,10 +330,12 @@ func goDistance[E float32 | int8](metric string, q, v []E, sum, square float32, 
 	return float32(1 - max(x, -1))
 }
 
-// The numbers of csrc/cpu/nearest.h: the cosine above which a distance has lost too many digits, and the lengths between which no square leaves the range of float.
+// The numbers of csrc/cpu/nearest.h: the cosine above which a distance has lost too many digits, and the
+// lengths between which no square leaves the range of float.
 const nearParallel, nearShort, nearLong = 1 - 0x1p-10, 0x1p-40, 0x1p60
 
-// preciseCosine computes the distance where float would lose it. Above a cosine of a half it does so from the difference of the directions.
+// preciseCosine computes the distance where float would lose it. Above a cosine of a half it does so from the
+// difference of the directions.
 func preciseCosine[E float32 | int8](q, v []E) float32 {
 	product, square, other := 0., 0., 0.
 	for i, x := range q {

@@ -42,8 +42,8 @@ func reductionOf(c *call) reduction {
 	return r
 }
 
-// part returns the number of the row in memory, the first element in it and the number of elements of the reduction i of
-// outer × parts, or, in stage 2, of outer.
+// part returns the number of the row in memory, the first element in it and the number of elements of the
+// reduction i of outer × parts, or, in stage 2, of outer.
 func (r *reduction) part(i int) (row, first, n int) {
 	switch r.stage {
 	case 1:
@@ -64,7 +64,8 @@ func (r *reduction) indexBytes() int {
 }
 
 func init() {
-	run := typedAll(goReduce[float32], goReduce[float64], goReduce[int8], goReduce[int16], goReduce[int32], goReduce[int64],
+	run := typedAll(goReduce[float32], goReduce[float64], goReduce[int8], goReduce[int16], goReduce[int32],
+		goReduce[int64],
 		goReduce[uint8], goReduce[uint16], goReduce[uint32], goReduce[uint64])
 	for _, op := range append([]string{"mean"}, reductions...) {
 		native("reduce", "reduce_"+op, run)

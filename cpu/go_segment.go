@@ -9,15 +9,16 @@ import (
 )
 
 func init() {
-	run := typedAll(goSegment[float32], goSegment[float64], goSegment[int8], goSegment[int16], goSegment[int32], goSegment[int64],
+	run := typedAll(goSegment[float32], goSegment[float64], goSegment[int8], goSegment[int16], goSegment[int32],
+		goSegment[int64],
 		goSegment[uint8], goSegment[uint16], goSegment[uint32], goSegment[uint64])
 	for _, op := range []string{"add", "max", "min"} {
 		native("segment", "segment_"+op, run)
 	}
 }
 
-// goSegment combines the rows of ranges of segments. Sums of rows are added in blocks, so that their rounding errors stay
-// small.
+// goSegment combines the rows of ranges of segments. Sums of rows are added in blocks, so that their rounding
+// errors stay small.
 func goSegment[F element](c *call) error {
 	const block = 128
 	t, rows, count, segments, n := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7))
@@ -26,7 +27,8 @@ func goSegment[F element](c *call) error {
 		order = c.U32(2)
 	}
 	sums := c.Kernel == "segment_add"
-	combine := map[string]func(to, x []F){"segment_add": addTo[F], "segment_max": raiseTo[F], "segment_min": lowerTo[F]}[c.Kernel]
+	combine := map[string]func(to, x []F){"segment_add": addTo[F], "segment_max": raiseTo[F],
+		"segment_min": lowerTo[F]}[c.Kernel]
 	return c.Parallel(segments, max(1, min(1+grain/n, segments/(8*c.device.threads))), func(lo, hi int) {
 		scratch, sum, wide := make([]F, n), make([]F, n), make([]F, n)
 		k := sort.Search(count, func(k int) bool { return int(id[k]) >= lo })

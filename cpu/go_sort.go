@@ -52,7 +52,8 @@ func sortKeys[K unsigned](c *call) error {
 }
 
 func sortAs[K, V unsigned](c *call) error {
-	s := sorting[K, V]{call: c, rows: int(c.Int(4)), n: int(c.Int(5)), keys: kernels.Elements[K](&c.Call, 0), values: kernels.Elements[V](&c.Call, 1),
+	s := sorting[K, V]{call: c, rows: int(c.Int(4)), n: int(c.Int(5)), keys: kernels.Elements[K](&c.Call, 0),
+		values:  kernels.Elements[V](&c.Call, 1),
 		keysOut: kernels.Elements[K](&c.Call, 2), valueOut: kernels.Elements[V](&c.Call, 3)}
 	t := c.Type("T")
 	if t[0] != 'u' {
@@ -148,8 +149,8 @@ func (s *sorting[K, V]) merge(width int) error {
 	})
 }
 
-// mergeRuns merges the runs from i to middle and from j to end to results lo to stop. The loop has no branch that depends on
-// the keys, since it would be predicted wrong half of the time.
+// mergeRuns merges the runs from i to middle and from j to end to results lo to stop. The loop has no branch
+// that depends on the keys, since it would be predicted wrong half of the time.
 func (s *sorting[K, V]) mergeRuns(i, middle, j, end, lo, stop int) int {
 	if i < middle && j < end {
 		x, y := s.key(i), s.key(j)
@@ -188,8 +189,8 @@ func (s *sorting[K, V]) mergeRuns(i, middle, j, end, lo, stop int) int {
 	return lo + n
 }
 
-// taken returns the place in the first run, from a to middle, of the first element that is not among the first n results. The
-// second run ends at end.
+// taken returns the place in the first run, from a to middle, of the first element that is not among the first
+// n results. The second run ends at end.
 func (s *sorting[K, V]) taken(a, middle, end, n int) int {
 	lo, hi := max(0, n-(end-middle)), min(n, middle-a)
 	for lo < hi {

@@ -27,7 +27,8 @@ func goQuantizeRows(c *call) error {
 			sum, scale := int32(0), 127/math.Float32frombits(most)
 			if most < math.Float32bits(float32(math.Inf(1))) {
 				for j, v := range row {
-					to[j] = int8(math.RoundToEven(float64(v * scale))) // at most 127, since the scale errs by at most half a unit in its last place
+					// at most 127, since the scale errs by at most half a unit in its last place
+					to[j] = int8(math.RoundToEven(float64(v * scale)))
 					sum += int32(to[j])
 				}
 			} else {

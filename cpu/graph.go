@@ -127,8 +127,8 @@ func (t *tape) release() {
 	}
 }
 
-// run performs the operations, with the turn and a place. Between two of them another launch may get the place. If the times are
-// wanted, it notes in times when each operation ended.
+// run performs the operations, with the turn and a place. Between two of them another launch may get the place.
+// If the times are wanted, it notes in times when each operation ended.
 func (t *tape) run(w *workers, times *timed) error {
 	for i := range t.ops {
 		if i > 0 {

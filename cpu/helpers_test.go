@@ -48,7 +48,8 @@ func allocBytes(t testing.TB, d *device, n int64) driver.Memory {
 
 // goKernel makes a kernel of a function, without registering it.
 func goKernel(d *device, name string, f Func, params ...source.Param) *kernel {
-	return &kernel{info: driver.KernelInfo{Name: name, Implementation: "go"}, device: d, unit: &source.Unit{}, params: params, run: plain(f)}
+	return &kernel{info: driver.KernelInfo{Name: name, Implementation: "go"}, device: d, unit: &source.Unit{},
+		params: params, run: plain(f)}
 }
 
 // launchOf describes a launch of n items in one group, with buffers as arguments.

@@ -30,7 +30,8 @@ var itemLoops = map[string]string{
 	"edges": `N x = get_global_id(0), y = get_global_id(1);
 		if (x > 0 && x < w - 1) out[y * w + x] = in[y * w + x - 1] + in[y * w + x + 1]; else out[y * w + x] = 0;`,
 	"some items": "N i = get_global_id(0); float v = in[i]; if (v > a) out[i] = v;",
-	"tree":       "N l = get_local_id(0); for (N s = n / 2; s > 0; s /= 2) { if (l < s) out[l] += out[l + s]; barrier(CLK_GLOBAL_MEM_FENCE); }",
+	"tree": "N l = get_local_id(0); for (N s = n / 2; s > 0; s /= 2) { if (l < s) out[l] += out[l + s]; " +
+		"barrier(CLK_GLOBAL_MEM_FENCE); }",
 }
 
 // TestItemLoopsVectorize reads the compiler's report of vectorized loops.
@@ -45,7 +46,8 @@ func TestItemLoopsVectorize(t *testing.T) {
 	for name, body := range itemLoops {
 		for _, index := range []string{"int", "uint", "ulong"} {
 			t.Run(name+" "+index, func(t *testing.T) {
-				u := parse(t, "kernel void k(global const float *in, global float *out, float a, N w, N n) { "+body+" }", source.Define{Name: "N", Value: index})
+				u := parse(t, "kernel void k(global const float *in, global float *out, float a, N w, N n) { "+body+" }",
+					source.Define{Name: "N", Value: index})
 				text, err := u.Render(source.Host)
 				require.NoError(t, err)
 				_, log, err := c.build(background(t), text, u.Loops(), []string{report})

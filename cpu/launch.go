@@ -222,5 +222,6 @@ func (p *launch) failed(detail string, err error) error {
 // describe returns the launch as text, such as "launch saxpy global=(1024,1,1) local=(64,1,1)".
 func (p *launch) describe() string {
 	g, l := p.call.Global, p.call.Local
-	return fmt.Sprintf("launch %s global=(%d,%d,%d) local=(%d,%d,%d)", p.kernel.info.Name, g[0], g[1], g[2], l[0], l[1], l[2])
+	return fmt.Sprintf("launch %s global=(%d,%d,%d) local=(%d,%d,%d)", p.kernel.info.Name, g[0], g[1], g[2], l[0], l[1],
+		l[2])
 }

@@ -22,8 +22,9 @@ const (
 	wideAlign = 128
 )
 
-// mostGuarded is how many blocks there are before small ones, of up to smallBlock bytes, are Go's memory, without guard pages of their own. A block with guard
-// pages is two or three mappings, of which a process on Linux can have 65,530 (vm.max_map_count), and without some that are left Go's runtime ends the process.
+// mostGuarded is how many blocks there are before small ones, of up to smallBlock bytes, are Go's memory,
+// without guard pages of their own. A block with guard pages is two or three mappings, of which a process on
+// Linux can have 65,530 (vm.max_map_count), and without some that are left Go's runtime ends the process.
 const mostGuarded, smallBlock = 8192, 64 << 10
 
 // checkAbove is the size from which an allocation is compared with the memory that the
@@ -49,7 +50,8 @@ type memory struct {
 	wraps  uint64 // foreign blocks so far
 }
 
-// goBlock returns n bytes of zeros of Go's memory, which the table keeps alive, aligned as the widest OpenCL vectors need it.
+// goBlock returns n bytes of zeros of Go's memory, which the table keeps alive, aligned as the widest OpenCL
+// vectors need it.
 func goBlock(n int64) block {
 	raw := make([]byte, n+wideAlign)
 	skip := int64(-address(raw) & (wideAlign - 1))
@@ -68,7 +70,8 @@ func (m *memory) alloc(n int64) (at driver.Memory, err error) {
 	}
 	if n >= checkAbove {
 		if _, available := systemMemory(); available > 0 && n > available {
-			return driver.Memory{}, fmt.Errorf("the machine has %s left: %w", driver.FormatBytes(available), driver.ErrOutOfMemory)
+			return driver.Memory{}, fmt.Errorf("the machine has %s left: %w", driver.FormatBytes(available),
+				driver.ErrOutOfMemory)
 		}
 	}
 	m.mu.RLock()
@@ -97,7 +100,8 @@ const firstForeign = 1 << 63
 // wrap adds memory of the program to the table.
 func (m *memory) wrap(data []byte, writable bool) (driver.Memory, error) {
 	if len(data) == 0 || address(data)%8 != 0 {
-		return driver.Memory{}, fmt.Errorf("%d bytes at %#x, which is no multiple of 8: %w", len(data), address(data), driver.ErrInvalidArgument)
+		return driver.Memory{}, fmt.Errorf("%d bytes at %#x, which is no multiple of 8: %w", len(data), address(data),
+			driver.ErrInvalidArgument)
 	}
 	if err := accessible(data, writable); err != nil {
 		return driver.Memory{}, err
@@ -113,8 +117,8 @@ func (m *memory) wrap(data []byte, writable bool) (driver.Memory, error) {
 	return driver.Memory{Handle: handle, Size: int64(len(data))}, nil
 }
 
-// accessible reads the first and the last byte, and writes them as they are if the memory is to be written. A launch that meets
-// pages without access may end the process, since vector kernels have no fault handlers.
+// accessible reads the first and the last byte, and writes them as they are if the memory is to be written. A
+// launch that meets pages without access may end the process, since vector kernels have no fault handlers.
 func accessible(data []byte, write bool) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -167,7 +171,8 @@ func (m *memory) bytes(at driver.Memory) ([]byte, error) {
 		return nil, fmt.Errorf("no memory at %#x: %w", at.Handle, driver.ErrInvalidArgument)
 	}
 	if at.Offset < 0 || at.Size < 0 || at.Offset > int64(len(b.data))-at.Size {
-		return nil, fmt.Errorf("bytes %d to %d of %d: %w", at.Offset, at.Offset+at.Size, len(b.data), driver.ErrBufferOverflow)
+		return nil, fmt.Errorf("bytes %d to %d of %d: %w", at.Offset, at.Offset+at.Size, len(b.data),
+			driver.ErrBufferOverflow)
 	}
 	return b.data[at.Offset : at.Offset+at.Size : at.Offset+at.Size], nil
 }

@@ -2,7 +2,8 @@
 
 package cpu
 
-// Blocks on systems other than Unix: Go memory. There are no guard pages. Only Go kernels run there, and these have bounds checks.
+// Blocks on systems other than Unix: Go memory. There are no guard pages. Only Go kernels run there, and these
+// have bounds checks.
 
 // maxBlock is far below the size for which the Go runtime ends the process.
 const maxBlock = 1 << 40

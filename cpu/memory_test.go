@@ -97,7 +97,8 @@ func TestGuardPages(t *testing.T) {
 		b, err := mapBlock(n)
 		require.NoError(t, err)
 		skip := len(b.mapping) - page // the offset of the guard page behind the data
-		assert.Equal(t, int(roundUp(n, baseAlign)), skip-int(address(b.data)-address(b.mapping)), "the block ends at the guard")
+		assert.Equal(t, int(roundUp(n, baseAlign)), skip-int(address(b.data)-address(b.mapping)),
+			"the block ends at the guard")
 		assert.False(t, touch(t, b.mapping[skip-1:]))
 		assert.True(t, touch(t, b.mapping[skip:]), "behind")
 		assert.True(t, touch(t, b.mapping[page-1:]), "before")

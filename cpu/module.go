@@ -27,7 +27,9 @@ var sharedObjects = [][]byte{[]byte("\x7fELF"), {0xcf, 0xfa, 0xed, 0xfe}, {0xca,
 // unseal verifies sealed code and returns the shared object in it.
 func unseal(code []byte) ([]byte, error) {
 	object, err := programs.Open(code)
-	if err == nil && !slices.ContainsFunc(sharedObjects, func(magic []byte) bool { return bytes.HasPrefix(object, magic) }) {
+	if err == nil && !slices.ContainsFunc(sharedObjects, func(magic []byte) bool {
+		return bytes.HasPrefix(object, magic)
+	}) {
 		err = fmt.Errorf("not a shared object: %w", driver.ErrCorrupt)
 	}
 	return object, err
@@ -66,7 +68,8 @@ func newModule(d *device, u *source.Unit, lib cgo.Library, rows []hostKernel) (*
 		if err := checkParams(row, params); err != nil {
 			return nil, err
 		}
-		info := driver.KernelInfo{Name: row.name, Implementation: "c++", GroupMultiple: 1, MaxGroup: maxGroup, LocalBytes: row.localBytes}
+		info := driver.KernelInfo{Name: row.name, Implementation: "c++", GroupMultiple: 1, MaxGroup: maxGroup,
+			LocalBytes: row.localBytes}
 		m.kernels[row.name] = &kernel{info: info, device: d, unit: u, params: params, module: m, entry: row.entry}
 	}
 	for _, k := range u.Kernels() {
@@ -79,11 +82,13 @@ func newModule(d *device, u *source.Unit, lib cgo.Library, rows []hostKernel) (*
 
 func checkParams(row hostKernel, params []source.Param) error {
 	if len(row.params) != len(params) {
-		return fmt.Errorf("kernel %s has %d parameters instead of %d: %w", row.name, len(row.params), len(params), driver.ErrCorrupt)
+		return fmt.Errorf("kernel %s has %d parameters instead of %d: %w", row.name, len(row.params), len(params),
+			driver.ErrCorrupt)
 	}
 	for i, p := range params {
 		if !p.Pointer && p.Size > 0 && int(row.params[i]) != p.Size {
-			return fmt.Errorf("kernel %s: parameter %s has %d bytes instead of %d: %w", row.name, p.Name, row.params[i], p.Size, driver.ErrCorrupt)
+			return fmt.Errorf("kernel %s: parameter %s has %d bytes instead of %d: %w", row.name, p.Name, row.params[i], p.Size,
+				driver.ErrCorrupt)
 		}
 	}
 	return nil

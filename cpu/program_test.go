@@ -102,7 +102,8 @@ func count(n int) []float32 {
 }
 
 func saxpyLaunch(k driver.Kernel, a float32, x, y driver.Memory, n, local int) *driver.Launch {
-	l := &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{(n + local - 1) / local * local, 1, 1}, Local: [3]int{local, 1, 1}}
+	l := &driver.Launch{Kernel: k, Dim: 1, Global: [3]int{(n + local - 1) / local * local, 1, 1},
+		Local: [3]int{local, 1, 1}}
 	pass(l, a)
 	l.Args = append(l.Args, driver.Arg{Kind: driver.ArgMemory, Memory: x}, driver.Arg{Kind: driver.ArgMemory, Memory: y})
 	pass(l, int32(n))
@@ -287,7 +288,8 @@ func TestLoaderDoesNotConfusePrograms(t *testing.T) {
 	d := openDevice(t)
 	s := openStream(t, d)
 	out := upload(t, s, make([]int32, 1))
-	for i, text := range []string{"kernel void k(global int *x) { x[0] = 1; }", "kernel void k(global int *x) { x[0] = 2; }"} {
+	for i, text := range []string{"kernel void k(global int *x) { x[0] = 1; }",
+		"kernel void k(global int *x) { x[0] = 2; }"} {
 		k := loadKernel(t, d, text, "k") // both stay loaded
 		require.NoError(t, s.Launch(launchOf(k, 1, out)))
 		got := make([]int32, 1)
@@ -331,14 +333,17 @@ func TestCorruptBinary(t *testing.T) {
 		return b
 	}
 	for name, code := range map[string][]byte{
-		"empty": nil, "short": good[:20], "header only": good[:seal.Size], "truncated": good[:len(good)-1], "longer": append(change(0)[:0:0], append(good, 0)...),
-		"magic": change(0), "length": change(9), "checksum": change(20), "payload": change(len(good) / 2),
-		"sealed text": programs.Seal([]byte("#!/bin/sh\n")), "sealed truncated": programs.Seal(elf[:len(elf)/2]), "sealed header": programs.Seal(elf[:64]), "sealed magic": programs.Seal(elf[:4]),
+		"empty": nil, "short": good[:20], "header only": good[:seal.Size], "truncated": good[:len(good)-1],
+		"longer": append(change(0)[:0:0], append(good, 0)...),
+		"magic":  change(0), "length": change(9), "checksum": change(20), "payload": change(len(good) / 2),
+		"sealed text": programs.Seal([]byte("#!/bin/sh\n")), "sealed truncated": programs.Seal(elf[:len(elf)/2]),
+		"sealed header": programs.Seal(elf[:64]), "sealed magic": programs.Seal(elf[:4]),
 	} {
 		_, err := d.Load(background(t), u, driver.Binary{Code: code})
 		assert.ErrorIs(t, err, driver.ErrCorrupt, name)
 	}
-	_, err = d.Load(background(t), u, driver.Binary{Code: []byte("something else entirely, of sufficient length to hold a header")})
+	_, err = d.Load(background(t), u, driver.Binary{Code: []byte("something else entirely, of sufficient length to hold " +
+		"a header")})
 	require.ErrorIs(t, err, driver.ErrFormat)
 }
 
@@ -366,12 +371,15 @@ func BenchmarkCompileSaxpy(b *testing.B) {
 func smallUnits(t testing.TB) (units []*source.Unit) {
 	for _, value := range []string{
 		"-x", "x * x", "x + y", "x - y", "x * y", "x / y", "x < y ? x : y", "x > 0 ? x : 0", "1 / x", "x == y",
-		"fabs(x)", "floor(x)", "sqrt(x)", "rsqrt(x)", "sign(x)", "fmax(x, y)", "fmin(x, y)", "fmod(x, y)", "clamp(x, 0.0f, 1.0f)",
+		"fabs(x)", "floor(x)", "sqrt(x)", "rsqrt(x)", "sign(x)", "fmax(x, y)", "fmin(x, y)", "fmod(x, y)",
+		"clamp(x, 0.0f, 1.0f)",
 		"exp(x)", "log(x)", "tanh(x)", "erf(x)", "sin(x)", "cos(x)", "pow(x, y)", "1 / (1 + exp(-x))",
-		"0.5f * x * (1 + erf(x * 0.70710678f))", "x / (1 + exp(-x))", "(int)x", "(uchar)x", "isnan(x)", "a[i / 2]", "a[n - 1 - i]",
+		"0.5f * x * (1 + erf(x * 0.70710678f))", "x / (1 + exp(-x))", "(int)x", "(uchar)x", "isnan(x)", "a[i / 2]",
+		"a[n - 1 - i]",
 		"select(x, y, i % 2)", "convert_float(as_uint(x))",
 	} {
-		units = append(units, parse(t, "kernel void k(global const float *a, global const float *b, global float *out, uint n) {\n"+
+		units = append(units, parse(t, "kernel void k(global const float *a, global const float *b, global float *out, "+
+			"uint n) {\n"+
 			"  uint i = get_global_id(0);\n  if (i >= n)\n    return;\n  float x = a[i], y = b[i];\n  out[i] = "+value+";\n}\n"))
 	}
 	return units
@@ -463,7 +471,8 @@ func BenchmarkGrids(b *testing.B) {
 		b.Run(fmt.Sprintf("%dx%d", g.items[0], g.items[1]), func(b *testing.B) {
 			n := int64(g.items[0]) * int64(g.items[1])
 			x := upload(b, s, make([]float32, n))
-			l := &driver.Launch{Kernel: k, Dim: 2, Global: g.items, Local: g.group, Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
+			l := &driver.Launch{Kernel: k, Dim: 2, Global: g.items, Local: g.group,
+				Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: x}}}
 			b.SetBytes(8 * n)
 			for b.Loop() {
 				if s.Launch(l) != nil || s.Sync(context.Background()) != nil {

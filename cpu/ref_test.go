@@ -87,8 +87,10 @@ func TestReferenceArith(t *testing.T) {
 		want        []float64
 	}{
 		{"add", "f32", buf("f32", 1, 0x1p24), buf("f32", 0.5, 1), []float64{1.5, 0x1p24}},
-		{"div", "f32", buf("f32", 1, -1, 0), buf("f32", 3, 0, 0), []float64{float64(float32(1) / 3), math.Inf(-1), math.NaN()}},
-		{"mul", "f16", buf("f16", 300, 0.1), buf("f16", 300, 3), []float64{math.Inf(1), half.ToFloat16(half.ToFloat16(0.1).Float64() * 3).Float64()}},
+		{"div", "f32", buf("f32", 1, -1, 0), buf("f32", 3, 0, 0),
+			[]float64{float64(float32(1) / 3), math.Inf(-1), math.NaN()}},
+		{"mul", "f16", buf("f16", 300, 0.1), buf("f16", 300, 3),
+			[]float64{math.Inf(1), half.ToFloat16(half.ToFloat16(0.1).Float64() * 3).Float64()}},
 		{"add", "bf16", buf("bf16", 256), buf("bf16", 1), []float64{256}}, // the tie goes to even
 		{"add", "i8", buf("i8", 127, -128), buf("i8", 1, -1), []float64{-128, 127}},
 		{"sub", "u16", buf("u16", 0, 5), buf("u16", 1, 5), []float64{65535, 0}},
@@ -104,7 +106,8 @@ func TestReferenceArith(t *testing.T) {
 		assert.True(t, same(c.want, got), "%s %s: got %v, want %v", c.kernel, c.typ, got, c.want)
 	}
 	// A column of 2 times a row of 3.
-	args := append([]arg{buf("f32", 2, 3), buf("f32", 1, 10, 100), zeros("f32", 6)}, uints(1, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 1)...)
+	args := append([]arg{buf("f32", 2, 3), buf("f32", 1, 10, 100), zeros("f32", 6)},
+		uints(1, 1, 2, 3, 0, 0, 1, 0, 0, 0, 0, 1)...)
 	assert.Equal(t, []float64{2, 20, 200, 3, 30, 300}, callReference(t, "arith", "mul_broadcast", nil, 2, args...))
 }
 
@@ -143,7 +146,8 @@ func TestReferenceCast(t *testing.T) {
 		{"f64", "i32", []float64{2147483647.9, -2147483649}, []float64{2147483647, -2147483648}},
 		{"i32", "u8", []float64{-5, 300, 7}, []float64{0, 255, 7}},
 		{"i16", "i8", []float64{-200, 200}, []float64{-128, 127}},
-		{"f32", "f16", []float64{65519, 65520, 1 + 0x1p-11, 1 + 3*0x1p-11, 0x1p-24, 0x1p-26}, []float64{65504, inf, 1, 1 + 0x1p-9, 0x1p-24, 0}},
+		{"f32", "f16", []float64{65519, 65520, 1 + 0x1p-11, 1 + 3*0x1p-11, 0x1p-24, 0x1p-26},
+			[]float64{65504, inf, 1, 1 + 0x1p-9, 0x1p-24, 0}},
 		{"f32", "bf16", []float64{257, 259, 1e30}, []float64{256, 260, half.ToBFloat16(1e30).Float64()}},
 		{"f64", "f16", []float64{1 + 0x1p-11 + 0x1p-40}, []float64{1 + 0x1p-10}}, // through float it would be 1
 		{"i64", "bf16", []float64{0x1p40 + 0x1p32 + 1}, []float64{0x1p40 + 0x1p33}},
@@ -194,19 +198,23 @@ func TestReferenceReductions(t *testing.T) {
 
 func TestReferenceReductionsOfIntegers(t *testing.T) {
 	x := buf("i8", 100, 3, -7, -128, 50, 2)
-	for op, want := range map[string][]float64{"sum": {96, -76}, "prod": {-52, 0}, "max": {100, 50}, "min": {-7, -128}, "argmin": {2, 0}} {
+	for op, want := range map[string][]float64{"sum": {96, -76}, "prod": {-52, 0}, "max": {100, 50}, "min": {-7, -128},
+		"argmin": {2, 0}} {
 		out := zeros("i8", 2)
 		args := append([]arg{x, out}, uints(2, 3, 1)...)
 		assert.Equal(t, want, callReference(t, "reduce", "reduce_"+op, define("T", "i8", "INDEX", "i8"), 1, args...), op)
 	}
 	for op, want := range map[string]float64{"sum": 0, "prod": 1, "max": 0, "min": 255} {
-		assert.Equal(t, []float64{want}, callReference(t, "reduce", "reduce_"+op, define("T", "u8"), 1, append([]arg{zeros("u8", 1), zeros("u8", 1)}, uints(1, 0, 1)...)...), op)
+		assert.Equal(t, []float64{want}, callReference(t, "reduce", "reduce_"+op, define("T", "u8"), 1,
+			append([]arg{zeros("u8", 1), zeros("u8", 1)}, uints(1, 0, 1)...)...), op)
 	}
 	nan := buf("f32", 1, math.NaN(), 2, math.NaN())
-	assert.Equal(t, []float64{1}, callReference(t, "reduce", "reduce_argmax", nil, 1, append([]arg{nan, zeros("u32", 1)}, uints(1, 4, 1)...)...))
+	assert.Equal(t, []float64{1}, callReference(t, "reduce", "reduce_argmax", nil, 1,
+		append([]arg{nan, zeros("u32", 1)}, uints(1, 4, 1)...)...))
 	// In parts of three, three and one.
 	args := append([]arg{buf("f16", 1, 2, 3, 4, 5, 6, 7), zeros("f32", 3)}, uints(1, 7, 1, 3)...)
-	assert.Equal(t, []float64{6, 15, 7}, callReference(t, "reduce", "reduce_mean", define("T", "f16", "STAGE", "1"), 1, args...))
+	assert.Equal(t, []float64{6, 15, 7}, callReference(t, "reduce", "reduce_mean", define("T", "f16", "STAGE", "1"), 1,
+		args...))
 	args = append([]arg{buf("f32", 6, 15, 7), zeros("f16", 1)}, uints(1, 7, 1, 3)...)
 	assert.Equal(t, []float64{4}, callReference(t, "reduce", "reduce_mean", define("T", "f16", "STAGE", "2"), 1, args...))
 	args = append([]arg{buf("f32", 1, 9, 9, 9, 5, 6, 9), zeros("f32", 3), zeros("u32", 3)}, uints(1, 7, 1, 3)...)
@@ -216,8 +224,10 @@ func TestReferenceReductionsOfIntegers(t *testing.T) {
 func TestReferenceIndices(t *testing.T) {
 	x, index := buf("f32", 1, 2, 3, 4, 5, 6), buf("i16", 1, -1, 300, 0)
 	args := append([]arg{x, index, zeros("f32", 8)}, uints(3, 4, 2)...)
-	assert.Equal(t, []float64{3, 4, 0, 0, 0, 0, 1, 2}, callReference(t, "gather", "gather", define("INDEX", "i16"), 2, args...))
-	assert.Equal(t, []float64{3, 4, 1, 2, 5, 6, 1, 2}, callReference(t, "gather", "gather", define("INDEX", "i16", "CLAMP", "1"), 2, args...))
+	assert.Equal(t, []float64{3, 4, 0, 0, 0, 0, 1, 2}, callReference(t, "gather", "gather", define("INDEX", "i16"), 2,
+		args...))
+	assert.Equal(t, []float64{3, 4, 1, 2, 5, 6, 1, 2},
+		callReference(t, "gather", "gather", define("INDEX", "i16", "CLAMP", "1"), 2, args...))
 	args = append([]arg{x, buf("u32", 2, 0, 1, 1), zeros("f32", 4)}, uints(1, 3, 2, 2)...)
 	assert.Equal(t, []float64{5, 2, 3, 4}, callReference(t, "take_along", "take_along", nil, 2, args...))
 }
@@ -233,25 +243,31 @@ func TestReferenceSort(t *testing.T) {
 		{"sort_blocks", "1", []float64{3, nan, 1, 3, -1}, []float64{nan, 3, 3, 1, -1}, []float64{1, 0, 3, 2, 4}, 0},
 		{"sort_merge", "0", []float64{1, 3, 1, 2, 0}, []float64{1, 1, 2, 3, 0}, []float64{0, 2, 3, 1, 4}, 2},
 	} {
-		args := append([]arg{buf("f32", c.keys...), buf("u32", 0, 1, 2, 3, 4), zeros("f32", 5), zeros("u32", 5)}, uints(1, 5)...)
+		args := append([]arg{buf("f32", c.keys...), buf("u32", 0, 1, 2, 3, 4), zeros("f32", 5), zeros("u32", 5)},
+			uints(1, 5)...)
 		if c.width > 0 {
 			args = append(args, val("u32", float64(c.width)))
 		}
-		assert.True(t, same(c.want, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 2, args...)), "%+v", c)
-		assert.Equal(t, c.places, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 3, args...), "%+v", c)
+		assert.True(t, same(c.want, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 2, args...)),
+			"%+v", c)
+		assert.Equal(t, c.places, callReference(t, "sort_pairs", c.kernel, define("DESCENDING", c.descending), 3, args...),
+			"%+v", c)
 	}
 }
 
 func TestReferenceScan(t *testing.T) {
-	args := append([]arg{buf("f16", 1, 2, 3, 4, 5), buf("f32", 3, 7), zeros("f16", 5)}, uints(1, 5, 2)...) // in parts of three and two
+	// in parts of three and two
+	args := append([]arg{buf("f16", 1, 2, 3, 4, 5), buf("f32", 3, 7), zeros("f16", 5)}, uints(1, 5, 2)...)
 	assert.Equal(t, []float64{1, 3, 6, 7, 12}, callReference(t, "scan", "scan_sum", define("T", "f16"), 2, args...))
 	args = append([]arg{buf("i8", 100, 100, 100, 1, -2, -3), zeros("i8", 2), zeros("i8", 6)}, uints(2, 3, 1)...)
-	assert.Equal(t, []float64{100, -56, 44, 1, -1, -4}, callReference(t, "scan", "scan_sum", define("T", "i8"), 2, args...))
+	assert.Equal(t, []float64{100, -56, 44, 1, -1, -4}, callReference(t, "scan", "scan_sum", define("T", "i8"), 2,
+		args...))
 }
 
 func TestReferenceSegment(t *testing.T) {
 	in, id, order := buf("i32", 1, 2, 10, 20, 100, -200), buf("u32", 0, 0, 2, 9), buf("u32", 1, 2, 0, 0)
-	for kernel, want := range map[string][]float64{"segment_add": {111, -179, 1, 1, 2, 3}, "segment_max": {100, 20, 1, 1, 1, 2}, "segment_min": {1, -200, 1, 1, 1, 1}} {
+	for kernel, want := range map[string][]float64{"segment_add": {111, -179, 1, 1, 2, 3},
+		"segment_max": {100, 20, 1, 1, 1, 2}, "segment_min": {1, -200, 1, 1, 1, 1}} {
 		args := append([]arg{in, id, order, buf("i32", 1, 1, 1, 1, 1, 1)}, uints(3, 4, 3, 2)...)
 		assert.Equal(t, want, callReference(t, "segment", kernel, define("T", "i32"), 3, args...), kernel)
 	}
@@ -259,13 +275,15 @@ func TestReferenceSegment(t *testing.T) {
 
 func TestReferenceSoftmax(t *testing.T) {
 	args := append([]arg{buf("f64", 0, math.Log(3), 1000, 1000), zeros("f64", 4)}, uints(2, 2)...)
-	assert.InDeltaSlice(t, []float64{0.25, 0.75, 0.5, 0.5}, callReference(t, "softmax", "softmax", define("T", "f64"), 1, args...), 1e-15)
+	assert.InDeltaSlice(t, []float64{0.25, 0.75, 0.5, 0.5}, callReference(t, "softmax", "softmax", define("T", "f64"), 1,
+		args...), 1e-15)
 }
 
 func TestReferenceTopK(t *testing.T) {
 	x := buf("f32", 3, math.NaN(), 1, 2, 1, math.Inf(1), math.Copysign(0, -1), 0)
 	args := append([]arg{x, zeros("f32", 8), zeros("u32", 8)}, uints(1, 8, 8)...)
-	assert.True(t, same([]float64{0, 0, 1, 1, 2, 3, math.Inf(1), math.NaN()}, callReference(t, "topk", "topk", nil, 1, args...)))
+	assert.True(t, same([]float64{0, 0, 1, 1, 2, 3, math.Inf(1), math.NaN()},
+		callReference(t, "topk", "topk", nil, 1, args...)))
 	assert.Equal(t, []float64{6, 7, 2, 4, 3, 0, 5, 1}, callReference(t, "topk", "topk", nil, 2, args...))
 }
 
@@ -287,7 +305,8 @@ func TestReferenceGemm(t *testing.T) {
 // Rows of A and B may have elements in common, rows of C may not.
 func TestReferenceGemmRows(t *testing.T) {
 	args := func(m, lda, ldb, ldc uint32) []any {
-		return []any{m, uint32(2), uint32(2), float32(1), kernels.Encode("f32", []float64{1, 2, 3, 4}), lda, kernels.Encode("f32", []float64{5, 6, 7, 8}), ldb,
+		return []any{m, uint32(2), uint32(2), float32(1), kernels.Encode("f32", []float64{1, 2, 3, 4}), lda,
+			kernels.Encode("f32", []float64{5, 6, 7, 8}), ldb,
 			float32(0), make([]byte, 16), ldc}
 	}
 	d := openIndex(t, referenceIndex)

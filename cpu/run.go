@@ -21,7 +21,8 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	}
 	k, ok := l.Kernel.(*kernel)
 	if !ok || k.device != dev || k.module != nil {
-		return nil, nil, dev.opError("prepare", fmt.Errorf("not a native kernel of this device: %w", driver.ErrInvalidArgument))
+		return nil, nil, dev.opError("prepare", fmt.Errorf("not a native kernel of this device: %w",
+			driver.ErrInvalidArgument))
 	}
 	if dev.closed.Load() {
 		return nil, nil, dev.opError("prepare", driver.ErrClosed)
@@ -38,8 +39,8 @@ func Prepare(d driver.Device, l *driver.Launch) (run func() error, release func(
 	return run, p.done, nil
 }
 
-// MultiplyAdds implements driver.MultiplyAdder, in vector registers on all threads of the device. ok is false if the device
-// has no vector kernels.
+// MultiplyAdds implements driver.MultiplyAdder, in vector registers on all threads of the device. ok is false
+// if the device has no vector kernels.
 func (d *device) MultiplyAdds() (rate float64, ok bool) {
 	if d.simd == nil || d.closed.Load() {
 		return 0, false

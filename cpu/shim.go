@@ -72,7 +72,8 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 	}
 	program := (*C.concord_module)(at)
 	if program.abi != C.CONCORD_HOST_ABI {
-		return nil, fmt.Errorf("program for another executor (version %d instead of %d): %w", program.abi, hostABI, driver.ErrCorrupt)
+		return nil, fmt.Errorf("program for another executor (version %d instead of %d): %w", program.abi, hostABI,
+			driver.ErrCorrupt)
 	}
 	var rows []hostKernel
 	if program.kernels != nil {
@@ -85,7 +86,8 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 				entry:      hostEntry(k),
 			}
 			if k.param_count > C.CPU_MAX_ARGS {
-				return nil, fmt.Errorf("kernel %s has %d parameters, more than the limit of %d: %w", row.name, k.param_count, C.CPU_MAX_ARGS, driver.ErrUnsupported)
+				return nil, fmt.Errorf("kernel %s has %d parameters, more than the limit of %d: %w", row.name, k.param_count,
+					C.CPU_MAX_ARGS, driver.ErrUnsupported)
 			}
 			if k.param_count > 0 {
 				for _, n := range unsafe.Slice(k.param_bytes, k.param_count) {
@@ -152,7 +154,8 @@ func (p *launch) shareJob(most int) time.Duration {
 // returns true.
 func (p *launch) help() bool {
 	d := p.call.device
-	return C.concord_host_help((*C.concord_job)(p.host.job), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded)), (*C.int32_t)(unsafe.Pointer(&d.cancelled)), 0) != 0
+	return C.concord_host_help((*C.concord_job)(p.host.job), (*C.int32_t)(unsafe.Pointer(&d.workers.crowded)),
+		(*C.int32_t)(unsafe.Pointer(&d.cancelled)), 0) != 0
 }
 
 func (p *launch) timedHelp() bool {

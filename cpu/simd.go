@@ -38,7 +38,8 @@ func (s *simdSet) missing() error {
 		return fmt.Errorf("this processor has no %s: %w", s.name, driver.ErrUnsupported)
 	}
 	if !s.number.Here() {
-		return fmt.Errorf("this binary has no %s kernels; they need cgo, a Unix system and a build without the tag no%[1]s: %w", s.name, driver.ErrUnsupported)
+		return fmt.Errorf("this binary has no %s kernels; they need cgo, a Unix system and a build without the tag "+
+			"no%[1]s: %w", s.name, driver.ErrUnsupported)
 	}
 	return nil
 }
@@ -64,7 +65,8 @@ func chooseSIMD(cfg *driver.Config) (*simdSet, error) {
 		}
 	}
 	if want != "" {
-		return nil, fmt.Errorf("CPUKernels %q is not one of %s, %s: %w", want, strings.Join(names, ", "), goKernels, driver.ErrInvalidArgument)
+		return nil, fmt.Errorf("CPUKernels %q is not one of %s, %s: %w", want, strings.Join(names, ", "), goKernels,
+			driver.ErrInvalidArgument)
 	}
 	return nil, nil
 }

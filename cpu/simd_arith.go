@@ -57,7 +57,8 @@ func bindArith(u *source.Unit, name string, code uint64) goFunc {
 			}
 		}
 		past := flag(overflows(int(c.Int(3)) * size))
-		c.device.simd.run(simd.Arith, typ, code, uint64(hi-lo), c.at(2)+uint64(lo*size), at[0], at[1], value[0], value[1], past)
+		c.device.simd.run(simd.Arith, typ, code, uint64(hi-lo), c.at(2)+uint64(lo*size), at[0], at[1], value[0], value[1],
+			past)
 	}
 	return func(c *call) error { return c.spread(int(c.Int(3)), 3*size, part) }
 }

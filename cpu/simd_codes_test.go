@@ -1,6 +1,7 @@
 package cpu
 
-// Tests of codes on memory between guard pages, in every instruction set: every bit is that of the implementation in Go.
+// Tests of codes on memory between guard pages, in every instruction set: every bit is that of the
+// implementation in Go.
 
 import (
 	"math"
@@ -61,7 +62,8 @@ func TestCodes(t *testing.T) {
 			require.Equal(t, again[:32*bytes], table[:32*bytes])
 			for _, limit := range []int{0, f.r.IntN(60 * bytes), f.r.IntN(254 * bytes), math.MaxInt16} {
 				found, places := elementsOf[uint32](f.bytes(4*(n+1))), make([]uint32, n+1)
-				require.Equal(t, plain.RankCodes(b, again, blocks, n, limit, places), d.RankCodes(b, table, blocks, n, limit, found), "%d vectors, limit %d", n, limit)
+				require.Equal(t, plain.RankCodes(b, again, blocks, n, limit, places),
+					d.RankCodes(b, table, blocks, n, limit, found), "%d vectors, limit %d", n, limit)
 			}
 			if n > 0 && b.Dim < 100 { // what a table says is about the distance of what codes stand for
 				found := plain.RankCodes(b, again, blocks, n, math.MaxInt16, make([]uint32, n+1))

@@ -122,8 +122,10 @@ func (p *convPlan) plan() {
 	}
 	// Rows at distances of whole pages would share the same few lines of the first-level cache.
 	p.packed = p.filters >= p.set.rows && p.depth()*p.size%4096 == 0
-	p.down = convAxis{size: p.h, out: p.outH, filter: p.rows, stride: p.strideH, pad: p.padH, dilation: p.dilationH}.shared()
-	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW, dilation: p.dilationW}.shared()
+	p.down = convAxis{size: p.h, out: p.outH, filter: p.rows, stride: p.strideH, pad: p.padH,
+		dilation: p.dilationH}.shared()
+	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW,
+		dilation: p.dilationW}.shared()
 	l2, _ := cacheSizes()
 	room := l2 / 2 / p.size // for planes, in elements
 	p.cutColumns(room)
@@ -151,15 +153,18 @@ func (p *convPlan) plan() {
 	p.some = min(even(p.filters, max(p.filters*tasks/(2*threads), 1), p.set.rows), p.filters)
 }
 
-// bare reports whether the planes are the image itself, and are not copied: each element of the output is a product of a filter with the elements at one place
-// of the image. Rows of an image are read in short parts, and the filters once for each of these.
+// bare reports whether the planes are the image itself, and are not copied: each element of the output is a
+// product of a filter with the elements at one place of the image. Rows of an image are read in short parts,
+// and the filters once for each of these.
 func (p *convPlan) bare() bool {
 	l2, _ := cacheSizes()
-	return p.rows == 1 && p.cols == 1 && p.strideH == 1 && p.strideW == 1 && p.padH == 0 && p.padW == 0 && p.outH == p.h && p.outW == p.w &&
+	return p.rows == 1 && p.cols == 1 && p.strideH == 1 && p.strideW == 1 && p.padH == 0 && p.padW == 0 && p.outH == p.h &&
+		p.outW == p.w &&
 		p.batch == 1 && !p.packed && p.filters >= p.set.rows && p.depth()*p.filters*p.size <= l2/2
 }
 
-// oddLines returns n elements rounded up to an odd number of cache lines, so that planes of so many elements begin at different offsets in a page.
+// oddLines returns n elements rounded up to an odd number of cache lines, so that planes of so many elements
+// begin at different offsets in a page.
 func (p *convPlan) oddLines(n int) int {
 	unit := 64 / p.size
 	lines := (n + unit - 1) / unit
@@ -248,7 +253,8 @@ func (p *convPlan) copies() (c convCopies, err error) {
 
 func (c *convCopies) give(s *scratch) { s.give(c.block) }
 
-// straight computes y from copies of images and filters whose images and channels have not changed places, and copies the result.
+// straight computes y from copies of images and filters whose images and channels have not changed places, and
+// copies the result.
 func (p *convPlan) straight(x, weight, bias, y []byte) error {
 	q := *p
 	q.across = false
@@ -269,7 +275,8 @@ func (p *convPlan) straight(x, weight, bias, y []byte) error {
 	if err := move(p.h*p.w*p.size, p.n, channels, x, p.imageSteps(), copies.x, q.imageSteps()); err != nil {
 		return err
 	}
-	if err := move(p.rows*p.cols*p.size, filters, channels, weight, p.filterSteps(), copies.weight, q.filterSteps()); err != nil {
+	if err := move(p.rows*p.cols*p.size, filters, channels, weight, p.filterSteps(), copies.weight,
+		q.filterSteps()); err != nil {
 		return err
 	}
 	if err := q.run(copies.x, copies.weight, bias, copies.y); err != nil {
@@ -365,8 +372,10 @@ func (p *convPlan) words(places int, x, filters, bias, steps, y uint64) []uint64
 	for _, a := range []*convAxis{&p.down, &p.along} {
 		words = append(words, u(a.size), u(a.stride), u(a.pad), u(a.dilation), u(a.planes), u(a.wrap))
 	}
-	return append(words, u(p.channels), u(p.groups), u(p.filters), u(places), u(p.down.out), u(p.along.out), u(p.n), u(p.batch),
-		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.along.out+p.along.longer), u(p.plane), u(p.sums), u(p.together), flag(p.packed),
+	return append(words, u(p.channels), u(p.groups), u(p.filters), u(places), u(p.down.out), u(p.along.out), u(p.n),
+		u(p.batch),
+		u(p.lines), u(p.some), u(p.deep), u(p.lines+p.down.longer), u(p.along.out+p.along.longer), u(p.plane), u(p.sums),
+		u(p.together), flag(p.packed),
 		x, filters, bias, steps, y)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/internal/simd"
 )
 
-// long reports whether dot products save time: they have to be long enough to pay for the sums of the lanes at their ends, and the
-// output so small that the products by the definition would leave lanes empty.
+// long reports whether dot products save time: they have to be long enough to pay for the sums of the lanes at
+// their ends, and the output so small that the products by the definition would leave lanes empty.
 func (p *convPlan) long() bool {
 	if p.outs() > 128 || p.outs() >= p.rows*p.cols {
 		return false
@@ -20,7 +20,8 @@ func (p *convPlan) long() bool {
 	return p.depth() >= 512 && p.pitch() <= 1<<16 && down.longer <= p.rows && along.longer <= p.cols
 }
 
-// pitch returns the length of a row of a plane: that of a filter's rows, and what planes that places of the output share are longer.
+// pitch returns the length of a row of a plane: that of a filter's rows, and what planes that places of the
+// output share are longer.
 func (p *convPlan) pitch() int { return p.cols + p.longAlong().longer }
 
 // longDown and longAlong return the axes with the filter and the output in each other's place.
@@ -32,8 +33,8 @@ func (p *convPlan) longAlong() convAxis {
 	return convAxis{size: p.w, out: p.cols, filter: p.outW, stride: p.dilationW, pad: p.padW, dilation: p.strideW}.shared()
 }
 
-// planLong decides how the work is divided. lines are the rows of a filter that are copied at a time, deep the channels, and sums
-// the images whose planes are made at a time.
+// planLong decides how the work is divided. lines are the rows of a filter that are copied at a time, deep the
+// channels, and sums the images whose planes are made at a time.
 func (p *convPlan) planLong() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	p.down, p.along = p.longDown(), p.longAlong()
@@ -54,7 +55,8 @@ func (p *convPlan) planLong() {
 	}
 	// Of an image that is neither padded nor cut, planes are not copies.
 	lanes := p.set.bytes / p.size
-	if unit := lanes / gcd(lanes, p.cols); p.outs() == 1 && p.padH == 0 && p.padW == 0 && p.dilationH == 1 && p.dilationW == 1 && p.w == p.cols && p.rows <= p.h && p.rows%unit == 0 {
+	if unit := lanes / gcd(lanes, p.cols); p.outs() == 1 && p.padH == 0 && p.padW == 0 && p.dilationH == 1 &&
+		p.dilationW == 1 && p.w == p.cols && p.rows <= p.h && p.rows%unit == 0 {
 		p.packed, p.deep, p.lines = true, 1, roundUpInt(p.lines, unit)
 		p.sums = min(p.batch, 64)
 		return
@@ -126,7 +128,8 @@ func (p *convPlan) runLong(x, weight, bias, y []byte) (finite bool, err error) {
 			panic(err)
 		}
 		defer scratch.give(own)
-		q.set.run(op, slices.Concat(list, []uint64{address(own.data)}, more, []uint64{uint64(lo), uint64(hi), address(shared.data)})...)
+		q.set.run(op, slices.Concat(list, []uint64{address(own.data)}, more,
+			[]uint64{uint64(lo), uint64(hi), address(shared.data)})...)
 	})
 	return words[0] == 0, err
 }

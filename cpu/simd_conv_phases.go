@@ -1,7 +1,7 @@
 package cpu
 
-// conv2d of images with gaps between their elements, as in transposed convolutions and gradients with strides, in vector instructions
-// (csrc/cpu/conv_phases.h).
+// conv2d of images with gaps between their elements, as in transposed convolutions and gradients with strides,
+// in vector instructions (csrc/cpu/conv_phases.h).
 
 import (
 	"math"
@@ -11,9 +11,10 @@ import (
 	"github.com/concord-compute/concord/internal/simd"
 )
 
-// convPhase has the rows of the output, or likewise the columns, that meet the same elements of the filter, if the elements
-// of the image have gaps between them: every step-th row from first on. They are a convolution without gaps, with
-// every every-th element of the filter from tap on, and their own stride, padding and dilation.
+// convPhase has the rows of the output, or likewise the columns, that meet the same elements of the filter, if
+// the elements of the image have gaps between them: every step-th row from first on. They are a convolution
+// without gaps, with every every-th element of the filter from tap on, and their own stride, padding and
+// dilation.
 type convPhase struct {
 	first, step, outs     int
 	tap, every, taps      int
@@ -25,7 +26,8 @@ func convPhases(outs, filter, stride, pad, dilation, gap int) (list []convPhase)
 	s := gap + 1
 	step, every := s/gcd(s, stride), s/gcd(s, dilation)
 	for first := range min(step, outs) {
-		ph := convPhase{first: first, step: step, outs: (outs - first + step - 1) / step, every: every, stride: stride * step / s, dilation: dilation * every / s}
+		ph := convPhase{first: first, step: step, outs: (outs - first + step - 1) / step, every: every,
+			stride: stride * step / s, dilation: dilation * every / s}
 		for ph.tap < min(filter, every) && (first*stride+ph.tap*dilation-pad)%s != 0 {
 			ph.tap++
 		}
@@ -67,7 +69,8 @@ func (p *convPlan) apart(x, weight, bias, y []byte) error {
 			at += lines * along.outs * p.size
 		}
 		err := p.call.Parallel(lines, 1+grain/p.outW, func(lo, hi int) {
-			p.set.run(p.op(simd.ConvZipF32), uint64(len(columns)), uint64(p.outW), uint64(lines), uint64(down.outs), address(block.data),
+			p.set.run(p.op(simd.ConvZipF32), uint64(len(columns)), uint64(p.outW), uint64(lines), uint64(down.outs),
+				address(block.data),
 				address(y)+uint64(down.first*p.outW*p.size), uint64(down.step*p.outW), uint64(p.outs()), uint64(lo), uint64(hi))
 		})
 		if err != nil {
@@ -100,7 +103,8 @@ func (p *convPlan) phase(down, along convPhase, x, weight, bias, y []byte) error
 	return q.run(x, part, bias, y[:p.n*p.k*q.outs()*p.size])
 }
 
-// phasesPlan is a convolution whose phases are computed together, from the same planes. Its output is the first phase of rows and of columns, which is the largest.
+// phasesPlan is a convolution whose phases are computed together, from the same planes. Its output is the first
+// phase of rows and of columns, which is the largest.
 type phasesPlan struct {
 	convPlan
 	rowPhases, colPhases []convPhase
@@ -112,8 +116,8 @@ func (p *convPlan) inPhases() phasesPlan {
 		colPhases: convPhases(p.outW, p.cols, p.strideW, p.padW, p.dilationW, p.gapW)}
 }
 
-// phasesAxis returns the axis of the planes: they have all elements of the image that a phase meets. It returns false if neighbours in the output of a phase
-// are none in the image.
+// phasesAxis returns the axis of the planes: they have all elements of the image that a phase meets. It returns
+// false if neighbours in the output of a phase are none in the image.
 func phasesAxis(size int, list []convPhase) (a convAxis, ok bool) {
 	a = convAxis{size: size, out: list[0].outs, stride: 1, pad: math.MinInt, planes: 1, wrap: 1}
 	for _, ph := range list {
@@ -132,8 +136,9 @@ func phasesAxis(size int, list []convPhase) (a convAxis, ok bool) {
 	return a, a.pad > math.MinInt
 }
 
-// plan decides how the work is divided. It returns false if the phases have to be computed apart: if images and channels have changed places, or if the
-// planes of all channels, or the sums of one block of filters in all phases, do not fit in half of the second-level cache.
+// plan decides how the work is divided. It returns false if the phases have to be computed apart: if images and
+// channels have changed places, or if the planes of all channels, or the sums of one block of filters in all
+// phases, do not fit in half of the second-level cache.
 func (p *phasesPlan) plan() bool {
 	var down, along bool
 	p.down, down = phasesAxis(p.h, p.rowPhases)
@@ -184,7 +189,8 @@ func (p *phasesPlan) run(x, weight, bias, y []byte) error {
 			for k := range p.channels * n {
 				words[steps+k] = int64(at(k+1) - at(k))
 			}
-			copy(words[4*(i*len(p.colPhases)+j):], []int64{int64(n), int64(first), int64(address(shared.data)) + 8*int64(steps), int64(address(shared.data)) + int64(panels)})
+			copy(words[4*(i*len(p.colPhases)+j):], []int64{int64(n), int64(first), int64(address(shared.data)) + 8*int64(steps),
+				int64(address(shared.data)) + int64(panels)})
 			steps, panels = steps+p.channels*n, panels+p.groups*tall*p.channels*n*p.size
 		}
 	}
@@ -207,7 +213,8 @@ func (p *phasesPlan) run(x, weight, bias, y []byte) error {
 			panic(err)
 		}
 		defer scratch.give(own)
-		p.set.run(p.op(simd.ConvPhasesF32), slices.Concat(list, []uint64{address(own.data), uint64(len(p.rowPhases)), uint64(len(p.colPhases)), uint64(p.outH), uint64(p.outW),
+		p.set.run(p.op(simd.ConvPhasesF32), slices.Concat(list, []uint64{address(own.data), uint64(len(p.rowPhases)),
+			uint64(len(p.colPhases)), uint64(p.outH), uint64(p.outW),
 			address(shared.data), uint64(lo), uint64(hi)})...)
 	})
 }

@@ -28,24 +28,29 @@ func (f *fence) convTrial(typ string, side, channels int) convTrial {
 	r := f.r
 	g := 1 + r.IntN(3)*r.IntN(2)
 	s := convolution{n: 1 + r.IntN(2), c: g * (1 + r.IntN(channels)), h: 1 + r.IntN(side), w: 1 + r.IntN(side),
-		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 + r.IntN(6)/3*r.IntN(4),
-		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6), dilationW: 1 + r.IntN(6)/3*r.IntN(6),
-		gapH: r.IntN(6) / 4 * r.IntN(3), gapW: r.IntN(6) / 4 * r.IntN(3), last: r.IntN(4) == 0}
+		k: g * (1 + r.IntN(2*channels)), groups: g, rows: 1 + r.IntN(4), cols: 1 + r.IntN(4), strideH: 1 +
+			r.IntN(6)/3*r.IntN(4),
+		strideW: 1 + r.IntN(6)/3*r.IntN(4), padH: r.IntN(4), padW: r.IntN(4), dilationH: 1 + r.IntN(6)/3*r.IntN(6),
+		dilationW: 1 + r.IntN(6)/3*r.IntN(6),
+		gapH:      r.IntN(6) / 4 * r.IntN(3), gapW: r.IntN(6) / 4 * r.IntN(3), last: r.IntN(4) == 0}
 	s.across = !s.last && r.IntN(4) == 0
 	s.outH = kernels.ConvOut(between(s.h, s.gapH), s.rows, s.strideH, s.padH, r.IntN(4), s.dilationH)
 	s.outW = kernels.ConvOut(between(s.w, s.gapW), s.cols, s.strideW, s.padW, r.IntN(4), s.dilationW)
 	return convTrial{convolution: s, typ: typ, bias: r.IntN(2) == 0}
 }
 
-// wildTrial has sizes of 0, primes, outputs of any length, much padding, and often the shapes of which there are other forms than that by
-// definition: those of Winograd's method and filters longer than the output.
+// wildTrial has sizes of 0, primes, outputs of any length, much padding, and often the shapes of which there
+// are other forms than that by definition: those of Winograd's method and filters longer than the output.
 func (f *fence) wildTrial(rows int) convTrial {
 	r := f.r
 	pick := func(list ...int) int { return list[r.IntN(len(list))] }
 	form, g := r.IntN(3), pick(1, 1, 1, 2, 3)
-	s := convolution{n: pick(1, 2, 3, 7), c: g * pick(0, 1, 2, 5, 17, 31), h: pick(0, 1, 2, 5, 11, 17, 29), w: pick(0, 1, 3, 7, 13, 31, 61), k: g * pick(1, 2, 5, 13, 4*rows, 4*rows+7),
-		groups: g, rows: pick(0, 1, 2, 3, 5, 7, 13), cols: pick(0, 1, 2, 3, 5, 11, 23), strideH: pick(1, 1, 2, 7), strideW: pick(1, 1, 3, 5), padH: pick(0, 1, 2, 9, 1<<20),
-		padW: pick(0, 1, 3, 40, 1<<20), dilationH: pick(1, 1, 2, 7), dilationW: pick(1, 1, 3, 5), gapH: pick(0, 0, 0, 1, 4), gapW: pick(0, 0, 0, 2, 3)}
+	s := convolution{n: pick(1, 2, 3, 7), c: g * pick(0, 1, 2, 5, 17, 31), h: pick(0, 1, 2, 5, 11, 17, 29),
+		w: pick(0, 1, 3, 7, 13, 31, 61), k: g * pick(1, 2, 5, 13, 4*rows, 4*rows+7),
+		groups: g, rows: pick(0, 1, 2, 3, 5, 7, 13), cols: pick(0, 1, 2, 3, 5, 11, 23), strideH: pick(1, 1, 2, 7),
+		strideW: pick(1, 1, 3, 5), padH: pick(0, 1, 2, 9, 1<<20),
+		padW: pick(0, 1, 3, 40, 1<<20), dilationH: pick(1, 1, 2, 7), dilationW: pick(1, 1, 3, 5), gapH: pick(0, 0, 0, 1, 4),
+		gapW: pick(0, 0, 0, 2, 3)}
 	if form == 1 {
 		s.rows, s.dilationH, s.dilationW, s.gapH, s.gapW = pick(3, 5), 1, 1, 0, 0
 		s.cols, s.strideH = s.rows, 1+r.IntN(4-s.rows/2)/2
@@ -63,7 +68,8 @@ func (f *fence) wildTrial(rows int) convTrial {
 	}
 	s.last = r.IntN(3) == 0
 	s.across = !s.last && r.IntN(3) == 0
-	s.outH, s.outW = out(s.h, s.gapH, s.rows, s.strideH, s.padH, s.dilationH), out(s.w, s.gapW, s.cols, s.strideW, s.padW, s.dilationW)
+	s.outH, s.outW = out(s.h, s.gapH, s.rows, s.strideH, s.padH, s.dilationH),
+		out(s.w, s.gapW, s.cols, s.strideW, s.padW, s.dilationW)
 	return convTrial{s, []string{"f32", "f32", "f64", "f16", "bf16"}[r.IntN(5)], r.IntN(2) == 0, r.IntN(2) == 0}
 }
 
@@ -85,13 +91,17 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 	bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
 	if size := kernels.SizeOf(s.typ); s.odd && len(x) > 0 {
 		for range 1 + f.r.IntN(3) {
-			copy(x[f.r.IntN(len(x)/size)*size:], kernels.Encode(s.typ, []float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[f.r.IntN(3)]}))
+			copy(x[f.r.IntN(len(x)/size)*size:], kernels.Encode(s.typ,
+				[]float64{[]float64{math.NaN(), math.Inf(1), math.Inf(-1)}[f.r.IntN(3)]}))
 		}
 	}
-	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)}, {Name: "NHWC", Value: zeroOne(s.last)}, {Name: "CNHW", Value: zeroOne(s.across)},
+	defines := []source.Define{{Name: "T", Value: s.typ}, {Name: "BIAS", Value: zeroOne(s.bias)},
+		{Name: "NHWC", Value: zeroOne(s.last)}, {Name: "CNHW", Value: zeroOne(s.across)},
 		{Name: "SPREAD_H", Value: strconv.Itoa(s.gapH + 1)}, {Name: "SPREAD_W", Value: strconv.Itoa(s.gapW + 1)}}
-	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v", *s)
-	in, filter, add, got := kernels.Decode(s.typ, x), kernels.Decode(s.typ, weight), kernels.Decode(s.typ, bias), kernels.Decode(s.typ, y)
+	require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...), "%+v",
+		*s)
+	in, filter, add, got := kernels.Decode(s.typ, x), kernels.Decode(s.typ, weight), kernels.Decode(s.typ, bias),
+		kernels.Decode(s.typ, y)
 	u := map[string]float64{"f64": 0x1p-52, "f32": 0x1p-24, "f16": 0x1p-10, "bf16": 0x1p-7}[s.typ]
 	step := 1
 	if brief() && len(got)*s.depth() > 1<<16 {
@@ -116,7 +126,8 @@ func (s *convTrial) run(t *testing.T, d *device, f *fence) {
 		if s.typ == "f16" {
 			small += 0x1p-24
 		}
-		if near := math.Abs(got[i]-sum) <= small && !math.IsInf(sum, 0); !(near || got[i] == sum || math.IsNaN(got[i]) && math.IsNaN(sum)) {
+		if near := math.Abs(got[i]-sum) <= small && !math.IsInf(sum, 0); !(near || got[i] == sum || math.IsNaN(got[i]) &&
+			math.IsNaN(sum)) {
 			t.Fatalf("%+v: element %d is %v instead of %v", *s, i, got[i], sum)
 		}
 	}
@@ -207,8 +218,8 @@ func TestConvImages(t *testing.T) {
 	})
 }
 
-// TestConvLong has filters that are longer than the output, with one or several channels side by side, cut into rows or not, or each alone as in gradients
-// of depthwise convolutions.
+// TestConvLong has filters that are longer than the output, with one or several channels side by side, cut into
+// rows or not, or each alone as in gradients of depthwise convolutions.
 func TestConvLong(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -221,14 +232,17 @@ func TestConvLong(t *testing.T) {
 		for i := range count {
 			r := f.r
 			g := 1 + r.IntN(3)*r.IntN(2)
-			s := convolution{n: 1 + r.IntN(6), c: g * (1 + r.IntN(12)), k: g * (1 + r.IntN(9)), groups: g, rows: 1 + r.IntN(30), cols: 1 + r.IntN(40),
-				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2, dilationW: 1 + r.IntN(4)/2,
-				outH: 1 + r.IntN(4), outW: 1 + r.IntN(4), across: r.IntN(2) == 0}
+			s := convolution{n: 1 + r.IntN(6), c: g * (1 + r.IntN(12)), k: g * (1 + r.IntN(9)), groups: g, rows: 1 + r.IntN(30),
+				cols:    1 + r.IntN(40),
+				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2,
+				dilationW: 1 + r.IntN(4)/2,
+				outH:      1 + r.IntN(4), outW: 1 + r.IntN(4), across: r.IntN(2) == 0}
 			if i%20 == 0 {
 				s.rows, s.cols = 1, 5000 // longer than what is copied at a time
 			}
 			if i%10 == 1 {
-				s.groups, s.n, s.c, s.k, s.rows, s.cols, s.outH, s.outW, s.across = 2, 1, 2*(2+r.IntN(3)), 2, 9+r.IntN(20), 29+r.IntN(50), 3, 3, true
+				s.groups, s.n, s.c, s.k, s.rows, s.cols, s.outH, s.outW, s.across = 2, 1, 2*(2+r.IntN(3)), 2, 9+r.IntN(20),
+					29+r.IntN(50), 3, 3, true
 				s.strideH, s.strideW, s.dilationH, s.dilationW = 1, 1, 1, 1
 			}
 			// The image has what the output needs, or less: the rest is padding.
@@ -243,8 +257,9 @@ func TestConvLong(t *testing.T) {
 	})
 }
 
-// TestConvTurned has gradients of filters of so many images that these are innermost in copies: in numbers that fill no whole registers, cut into rows, with gaps, in groups, and with
-// filters whole pages apart, which are packed.
+// TestConvTurned has gradients of filters of so many images that these are innermost in copies: in numbers that
+// fill no whole registers, cut into rows, with gaps, in groups, and with filters whole pages apart, which are
+// packed.
 func TestConvTurned(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -259,16 +274,19 @@ func TestConvTurned(t *testing.T) {
 			typ := []string{"f32", "f64", "f32", "bf16"}[i%4]
 			size := max(kernels.SizeOf(typ), 4)
 			g, lanes := 1+r.IntN(3)*r.IntN(2), d.simd.bytes/size
-			s := convolution{n: lanes + r.IntN(5*lanes), c: g * (1 + r.IntN(3)), k: g * (1 + r.IntN(40)), groups: g, rows: 1 + r.IntN(30), cols: 20 + r.IntN(30),
-				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2, dilationW: 1 + r.IntN(4)/2,
-				outH: 1 + r.IntN(4), outW: 2 + r.IntN(3), across: r.IntN(2) == 0}
+			s := convolution{n: lanes + r.IntN(5*lanes), c: g * (1 + r.IntN(3)), k: g * (1 + r.IntN(40)), groups: g,
+				rows: 1 + r.IntN(30), cols: 20 + r.IntN(30),
+				strideH: 1 + r.IntN(3)/2, strideW: 1 + r.IntN(3)/2, padH: r.IntN(3), padW: r.IntN(3), dilationH: 1 + r.IntN(4)/2,
+				dilationW: 1 + r.IntN(4)/2,
+				outH:      1 + r.IntN(4), outW: 2 + r.IntN(3), across: r.IntN(2) == 0}
 			switch i % 10 {
 			case 1:
 				s.rows, s.cols, s.across, s.n, s.k, s.dilationH, s.dilationW = 32, 64, true, 4*lanes, 16*g, 1, 1 // 8 KiB, or 16
 			case 2:
 				s.rows, s.cols = 1, 700
 			case 3:
-				s.rows, s.cols, s.n, s.c, s.k, s.outH, s.dilationH, s.dilationW = 110, 90, 4*lanes, g, 16*g, 2, 1, 1 // more than is copied at a time, with enough filters to pay for copies
+				// more than is copied at a time, with enough filters to pay for copies
+				s.rows, s.cols, s.n, s.c, s.k, s.outH, s.dilationH, s.dilationW = 110, 90, 4*lanes, g, 16*g, 2, 1, 1
 			}
 			s.h = max((s.outH-1)*s.strideH+(s.rows-1)*s.dilationH+1-s.padH-r.IntN(3), 0)
 			s.w = max((s.outW-1)*s.strideW+(s.cols-1)*s.dilationW+1-s.padW-r.IntN(3), 0)
@@ -287,27 +305,32 @@ func TestConvTurned(t *testing.T) {
 	})
 }
 
-// TestConvFarApart has filters whose elements are as far apart on the image as the arguments can say: of two rows of the output each meets another element.
+// TestConvFarApart has filters whose elements are as far apart on the image as the arguments can say: of two
+// rows of the output each meets another element.
 func TestConvFarApart(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 34)
 		for _, far := range []int{1 << 10, 1 << 29, math.MaxUint32} {
-			s := convolution{n: 17, c: 1, k: 7, groups: 1, h: 2, w: 2, rows: 1, cols: 512, strideH: far - 1, strideW: far - 1, padH: 1, padW: 1, dilationH: far, dilationW: far, outH: 2, outW: 2}
+			s := convolution{n: 17, c: 1, k: 7, groups: 1, h: 2, w: 2, rows: 1, cols: 512, strideH: far - 1, strideW: far - 1,
+				padH: 1, padW: 1, dilationH: far, dilationW: far, outH: 2, outW: 2}
 			trial := convTrial{s, "f32", true, false}
 			trial.run(t, d, f)
 		}
 	})
 }
 
-// TestConvLongNotFinite has an infinity that is not multiplied by all places of a filter: a dot product over all rows would spread it.
+// TestConvLongNotFinite has an infinity that is not multiplied by all places of a filter: a dot product over
+// all rows would spread it.
 func TestConvLongNotFinite(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 32)
 		defer f.free()
-		s := convTrial{convolution{n: 1, c: 2, h: 30, w: 30, k: 3, groups: 1, rows: 30, cols: 30, strideH: 1, strideW: 1, padH: 1, padW: 1, dilationH: 1, dilationW: 1, outH: 3, outW: 3}, "f32", false, false}
+		s := convTrial{convolution{n: 1, c: 2, h: 30, w: 30, k: 3, groups: 1, rows: 30, cols: 30, strideH: 1, strideW: 1,
+			padH: 1, padW: 1, dilationH: 1, dilationW: 1, outH: 3, outW: 3}, "f32", false, false}
 		x, weight, bias, y := f.numbers("f32", 2*900), f.numbers("f32", 3*2*900), f.numbers("f32", 3), f.numbers("f32", 27)
 		values := kernels.Decode("f32", x)
-		values[29] = math.Inf(1) // the end of the first row, which neither the first column of the output meets nor the last row
+		// the end of the first row, which neither the first column of the output meets nor the last row
+		values[29] = math.Inf(1)
 		copy(x, kernels.Encode("f32", values))
 		defines := []source.Define{{Name: "T", Value: "f32"}}
 		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...))
@@ -322,8 +345,9 @@ func TestConvLongNotFinite(t *testing.T) {
 // any plane.
 func TestConvCuts(t *testing.T) {
 	shape := func(n, c, h, w, k, groups, rows, cols, stride, pad, dilation int) convTrial {
-		s := convolution{n: n, c: c, h: h, w: w, k: k, groups: groups, rows: rows, cols: cols, strideH: stride, strideW: stride,
-			padH: pad, padW: pad, dilationH: dilation, dilationW: dilation}
+		s := convolution{n: n, c: c, h: h, w: w, k: k, groups: groups, rows: rows, cols: cols, strideH: stride,
+			strideW: stride,
+			padH:    pad, padW: pad, dilationH: dilation, dilationW: dilation}
 		s.outH = kernels.ConvOut(h, rows, stride, pad, pad, dilation)
 		s.outW = kernels.ConvOut(w, cols, stride, pad, pad, dilation)
 		return convTrial{s, "f32", true, false}
@@ -370,7 +394,8 @@ func TestConvRoom(t *testing.T) {
 		require.NoError(t, d.scratch.free()) // from now on each launch maps new memory
 		found, w := 0, d.simd.bytes/4
 		for range 1 << 20 {
-			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60), groups: 1, rows: 1 + f.r.IntN(3),
+			s := convolution{n: 1, c: 1 + f.r.IntN(24), h: 3 + f.r.IntN(40), w: 3 + f.r.IntN(120), k: 1 + f.r.IntN(60),
+				groups: 1, rows: 1 + f.r.IntN(3),
 				cols: 2, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1}
 			s.outH, s.outW = kernels.ConvOut(s.h, s.rows, 1, 0, 0, 1), kernels.ConvOut(s.w, s.cols, 1, 0, 0, 1)
 			p := convPlan{convolution: s, call: &call{device: d}, set: d.simd, size: 4}
@@ -418,14 +443,16 @@ func TestConvFar(t *testing.T) {
 func TestConvRefuses(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *device) {
 		f := newFence(t, 9)
-		s := convTrial{convolution: convolution{n: 1, c: 2, h: 4, w: 4, k: 2, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1,
+		s := convTrial{convolution: convolution{n: 1, c: 2, h: 4, w: 4, k: 2, groups: 1, rows: 3, cols: 3, strideH: 1,
+			strideW: 1, dilationH: 1,
 			dilationW: 1, outH: 2, outW: 2}}
 		call := func(nx, nw, ny int, change func(s *convTrial)) error {
 			q := s
 			if change != nil {
 				change(&q)
 			}
-			return invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, q.args(f.numbers("f32", nx), f.numbers("f32", nw), f.numbers("f32", 1), f.numbers("f32", ny))...)
+			return invoke(t, d, "conv2d", "conv2d", nil, [3]int{1, 1, 1}, q.args(f.numbers("f32", nx), f.numbers("f32", nw),
+				f.numbers("f32", 1), f.numbers("f32", ny))...)
 		}
 		assert.NoError(t, call(32, 36, 8, nil))
 		assert.ErrorIs(t, call(31, 36, 8, nil), driver.ErrInvalidArgument)

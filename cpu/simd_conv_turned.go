@@ -1,16 +1,18 @@
 package cpu
 
-// Gradients of filters, and other convolutions with filters that are longer than the output, as products of the filters with copies of many images
-// that have the images innermost (csrc/cpu/conv_turned.h).
+// Gradients of filters, and other convolutions with filters that are longer than the output, as products of the
+// filters with copies of many images that have the images innermost (csrc/cpu/conv_turned.h).
 
-// planTurned decides how the work is divided. lines are the rows of a filter for which an image is copied at a time, deep those that are multiplied at a time, and sums the
-// images in a copy. It returns false if there are too few images for whole registers, or too few products to pay for copies.
+// planTurned decides how the work is divided. lines are the rows of a filter for which an image is copied at a
+// time, deep those that are multiplied at a time, and sums the images in a copy. It returns false if there are
+// too few images for whole registers, or too few products to pay for copies.
 func (p *convPlan) planTurned() bool {
 	lanes := p.set.bytes / p.size
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	p.down, p.along = p.longDown().apart(), p.longAlong().apart()
 	// All lines and columns that are copied are met by some place of the output.
-	if p.outs() == 1 || p.n < lanes || p.dilationH > (p.outH-1)*p.strideH+1 || p.dilationW > (p.outW-1)*p.strideW+1 || p.filters*p.outs()/64/p.dilationH < p.dilationW {
+	if p.outs() == 1 || p.n < lanes || p.dilationH > (p.outH-1)*p.strideH+1 || p.dilationW > (p.outW-1)*p.strideW+1 ||
+		p.filters*p.outs()/64/p.dilationH < p.dilationW {
 		return false
 	}
 	threads := p.call.device.threads
@@ -54,7 +56,8 @@ func (p *convPlan) turnedRoom() int {
 	return n*p.size + 2*p.set.bytes
 }
 
-// turnedSteps sets steps to the distances in the copies from each element of the rows of a filter that are multiplied at a time to the next.
+// turnedSteps sets steps to the distances in the copies from each element of the rows of a filter that are
+// multiplied at a time to the next.
 func (p *convPlan) turnedSteps(steps []int64) {
 	for i := range steps {
 		steps[i] = int64(p.dilationW * p.sums)

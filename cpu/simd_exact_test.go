@@ -75,11 +75,13 @@ func exactTrials() (list []exactTrial) {
 		{"topk", "topk", floatTypes, func(f *fence, typ string, n int) []any {
 			rows, cols := split3(n)
 			k := f.r.IntN(min(cols, 60) + 1)
-			return []any{f.numbers(typ, rows*cols), f.numbers(typ, rows*k), f.bytes(4 * rows * k), uint32(rows), uint32(cols), uint32(k)}
+			return []any{f.numbers(typ, rows*cols), f.numbers(typ, rows*k), f.bytes(4 * rows * k), uint32(rows), uint32(cols),
+				uint32(k)}
 		}, one},
 		{"gather", "gather", someTypes, func(f *fence, typ string, n int) []any {
 			rows, cols := split3(n)
-			return []any{f.anything(typ, rows*cols), f.indices(n, rows), f.anything(typ, n*cols), uint32(rows), uint32(n), uint32(cols)}
+			return []any{f.anything(typ, rows*cols), f.indices(n, rows), f.anything(typ, n*cols), uint32(rows), uint32(n),
+				uint32(cols)}
 		}, one},
 		{"scatter", "scatter_add", []string{"i32", "u32"}, func(f *fence, typ string, n int) []any {
 			cols := n / 3
@@ -204,7 +206,8 @@ func TestExactStreams(t *testing.T) {
 	})
 }
 
-// TestPlacesInLongRows has rows of which several threads compute the place of one result: with NaNs, and with many equal elements.
+// TestPlacesInLongRows has rows of which several threads compute the place of one result: with NaNs, and with
+// many equal elements.
 func TestPlacesInLongRows(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	eachSet(t, func(t *testing.T, d *device) {
@@ -222,7 +225,8 @@ func TestPlacesInLongRows(t *testing.T) {
 				var got [2][]byte
 				for k, d := range []*device{d, exact} {
 					got[k] = f.bytes(rows * kernels.SizeOf(index))
-					require.NoError(t, invoke(t, d, "reduce", "reduce_"+op, define("T", typ, "INDEX", index), [3]int{1, 1, 1}, append([]any{in, got[k]}, sizes...)...))
+					require.NoError(t, invoke(t, d, "reduce", "reduce_"+op, define("T", typ, "INDEX", index), [3]int{1, 1, 1},
+						append([]any{in, got[k]}, sizes...)...))
 				}
 				require.Equal(t, got[1], got[0], "%s of %d %s", op, n, typ)
 				f.free()
@@ -231,8 +235,8 @@ func TestPlacesInLongRows(t *testing.T) {
 	})
 }
 
-// TestReductionsInParts computes partial results and then results from them: of every operation, in parts of all lengths,
-// to indices of every size.
+// TestReductionsInParts computes partial results and then results from them: of every operation, in parts of
+// all lengths, to indices of every size.
 func TestReductionsInParts(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	eachSet(t, func(t *testing.T, d *device) {
@@ -257,7 +261,8 @@ func TestReductionsInParts(t *testing.T) {
 						for k := range args {
 							switch {
 							case i < 2 || i > 3:
-								args[k] = append(args[k], f.bytes([]int{0, between, 2 * inner}[stage]*kernels.SizeOf([]string{"", partial, typ}[stage])))
+								args[k] =
+									append(args[k], f.bytes([]int{0, between, 2 * inner}[stage]*kernels.SizeOf([]string{"", partial, typ}[stage])))
 							case stage == 1:
 								args[k] = append(args[k], f.bytes(between*kernels.SizeOf(partial)), f.bytes(4*between))
 							default:

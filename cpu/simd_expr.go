@@ -155,7 +155,8 @@ type exprSteps struct {
 	block block
 }
 
-// bindReducing returns the function for a map with reductions, or nil if a step needs more memory than a thread's stack has.
+// bindReducing returns the function for a map with reductions, or nil if a step needs more memory than a
+// thread's stack has.
 func bindReducing(m *expr.Map) goFunc {
 	steps, err := m.Steps()
 	if err != nil {
@@ -186,7 +187,8 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 	}
 	words := exprRanges.Get().(*[]uint64)
 	defer exprRanges.Put(words)
-	w := append((*words)[:0], uint64(lo), uint64(hi), uint64(len(code)/instructionWords), uint64(s.Block.Prologue), uint64(s.Block.Registers),
+	w := append((*words)[:0], uint64(lo), uint64(hi), uint64(len(code)/instructionWords), uint64(s.Block.Prologue),
+		uint64(s.Block.Registers),
 		uint64(len(l.Dims)), uint64(len(l.Operands)), past, 0)
 	for _, d := range l.Dims {
 		w = append(w, uint64(d))
@@ -210,7 +212,8 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 
 func (e *exprSteps) Rows(op expr.Op, t expr.Type, rows, n int, into, from []byte) {
 	if code := slices.Index(exprReductions, op); code < 0 {
-		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), uint64(rows), uint64(n), 1, 1, address(from), address(into))
+		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), uint64(rows), uint64(n), 1, 1, address(from),
+			address(into))
 	} else {
 		by := simd.ReduceRows
 		if t != expr.F32 && t != expr.F64 {
@@ -222,13 +225,15 @@ func (e *exprSteps) Rows(op expr.Op, t expr.Type, rows, n int, into, from []byte
 
 func (e *exprSteps) Columns(op expr.Op, t expr.Type, n, step, columns int, into, from []byte) {
 	if code := slices.Index(exprReductions, op); code < 0 {
-		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), 1, uint64(n), uint64(step), uint64(columns), address(from), address(into))
+		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), 1, uint64(n), uint64(step), uint64(columns),
+			address(from), address(into))
 	} else {
 		by := simd.ReduceColumns
 		if t != expr.F32 && t != expr.F64 {
 			by = simd.ReduceIntCols
 		}
-		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(n), uint64(step), uint64(columns), address(from), address(into), 0, 0)
+		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(n), uint64(step), uint64(columns), address(from),
+			address(into), 0, 0)
 	}
 }
 
@@ -256,7 +261,8 @@ func readLater(list []expr.Instruction, register int) bool {
 	return false
 }
 
-// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands or as both of a product.
+// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands or
+// as both of a product.
 func feeds(list []expr.Instruction, i int) bool {
 	if i+1 == len(list) || list[i+1].Code == expr.CodeStore {
 		return false
@@ -281,25 +287,28 @@ const (
 // chained are the operations that chains of csrc/cpu have for integers, and those that they have for floats.
 var chained = [2][]expr.Op{
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
-	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Sigmoid,
+	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp,
+		expr.Sigmoid,
 		expr.Tanh, expr.GELU},
 }
 
-// asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and otherwise b. Integers then
-// lie in registers of their own size, if all operations only need the low bits of operands. Floats are converted while one
-// chain computes, if it is the whole program.
+// asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and
+// otherwise b. Integers then lie in registers of their own size, if all operations only need the low bits of
+// operands. Floats are converted while one chain computes, if it is the whole program.
 func asStored(b *expr.Block) *expr.Block {
 	list := b.Instructions
 	store := list[len(list)-1]
 	elem, float := store.Elem, 0
-	class, ok := map[expr.Type]expr.Class{expr.F16: classF16, expr.BF16: classBF16, expr.I8: classU8, expr.U8: classU8, expr.I16: classU16, expr.U16: classU16}[elem]
+	class, ok := map[expr.Type]expr.Class{expr.F16: classF16, expr.BF16: classBF16, expr.I8: classU8, expr.U8: classU8,
+		expr.I16: classU16, expr.U16: classU16}[elem]
 	if kernels.IsFloat(elem.String()) {
 		float = 1
 	}
 	out := expr.Block{Prologue: b.Prologue, Registers: b.Registers}
 	for i, in := range list {
 		last := len(out.Instructions) - 1
-		same := in.Elem.Size() == elem.Size() && kernels.IsFloat(in.Elem.String()) == (float == 1) // set for loads, stores, wraps
+		// set for loads, stores, wraps
+		same := in.Elem.Size() == elem.Size() && kernels.IsFloat(in.Elem.String()) == (float == 1)
 		chain := slices.Contains(chained[float], expr.Op(in.Code))
 		switch {
 		case !ok:
@@ -310,11 +319,13 @@ func asStored(b *expr.Block) *expr.Block {
 			}
 			out.Instructions = append(out.Instructions, in)
 			continue
-		case in.Code == expr.CodeWrap && same && last >= b.Prologue && out.Instructions[last].Dst == in.Args[0] && !readLater(list[i+1:], in.Args[0]):
+		case in.Code == expr.CodeWrap && same && last >= b.Prologue && out.Instructions[last].Dst == in.Args[0] &&
+			!readLater(list[i+1:], in.Args[0]):
 			out.Instructions[last].Dst = in.Dst // the operation itself wraps
 			continue
 		case in.Code == expr.CodeLoad && same && (float == 0 || in.Elem == elem):
-		case in.Code == expr.CodeStore && same && (float == 0 || i == len(list)-1 && i > b.Prologue && list[i-1].Dst == in.Args[0]):
+		case in.Code == expr.CodeStore && same && (float == 0 || i == len(list)-1 && i > b.Prologue &&
+			list[i-1].Dst == in.Args[0]):
 		case chain && (float == 0 || i+2 == len(list) || feeds(list, i)) && len(out.Instructions) < b.Prologue+exprLinks:
 		default:
 			return b
@@ -325,8 +336,8 @@ func asStored(b *expr.Block) *expr.Block {
 	return &out
 }
 
-// encodeBlock writes the instructions as csrc/cpu/expr.h reads them. Of operations other than casts, word low says whether
-// the result is an operand of the next instruction alone.
+// encodeBlock writes the instructions as csrc/cpu/expr.h reads them. Of operations other than casts, word low
+// says whether the result is an operand of the next instruction alone.
 func encodeBlock(b *expr.Block) []uint64 {
 	var words []uint64
 	for i, in := range b.Instructions {

@@ -21,7 +21,8 @@ func hardNumbers(typ string) (list []float64) {
 	if typ == "f32" {
 		most, least, tiny = math.MaxFloat32, 0x1p-126, 0x1p-149
 	}
-	for _, x := range []float64{0, tiny, least, least - tiny, 1e-30, 0x1p-30, 0.5, math.Sqrt2 / 2, 1, math.Pi / 2, math.Pi, 2, 4, 10.1, 16, 17.5, 40, 87.3, 88.8,
+	for _, x := range []float64{0, tiny, least, least - tiny, 1e-30, 0x1p-30, 0.5, math.Sqrt2 / 2, 1, math.Pi / 2, math.Pi,
+		2, 4, 10.1, 16, 17.5, 40, 87.3, 88.8,
 		103.9, 104.1, 128, 149, 150.5, 709.8, 745.2, 1e6, 0x1p22, 0x1p23, 0x1p24, 1e17, 1e30, most, math.Inf(1), math.NaN()} {
 		for _, y := range []float64{x, math.Nextafter(x, 0), math.Nextafter(x, math.Inf(1))} {
 			list = append(list, y, -y)
@@ -46,16 +47,19 @@ func spread(typ string, r *rand.Rand, n int) []float64 {
 	return kernels.Decode(typ, kernels.Encode(typ, list[:n]))
 }
 
-// Each function of the expressions is within the bound that expressions state, in every instruction set and at every place of a tile.
+// Each function of the expressions is within the bound that expressions state, in every instruction set and at
+// every place of a tile.
 func TestFunctionsOfExpressions(t *testing.T) {
 	n := 1<<15 + 77
 	if brief() {
 		n = 1<<12 + 77
 	}
-	one := []expr.Op{expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh, expr.Cosh,
+	one := []expr.Op{expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin,
+		expr.Cos, expr.Tan, expr.Sinh, expr.Cosh,
 		expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Floor, expr.Ceil, expr.Trunc, expr.Round}
 	// Of doubles, the C library computes these, more exactly than package math, with which it would be compared here.
-	library := []expr.Op{expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh, expr.Cosh, expr.Atan, expr.Erf,
+	library := []expr.Op{expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
+		expr.Cosh, expr.Atan, expr.Erf,
 		expr.Erfc, expr.Pow, expr.Atan2}
 	two := []expr.Op{expr.Pow, expr.Atan2, expr.Rem, expr.Min, expr.Max, expr.CopySign}
 	eachSet(t, func(t *testing.T, d *device) {
@@ -101,8 +105,9 @@ func TestFunctionsOfExpressions(t *testing.T) {
 	})
 }
 
-// Chains of operations that round, or wrap, in one way only have the bits of the Go kernels between guard pages: of a few elements up to several ranges of tiles, of rows and of
-// columns, with inputs that are the same for all elements, in reverse order or where an output is stored.
+// Chains of operations that round, or wrap, in one way only have the bits of the Go kernels between guard
+// pages: of a few elements up to several ranges of tiles, of rows and of columns, with inputs that are the same
+// for all elements, in reverse order or where an output is stored.
 func TestChainsOfExpressions(t *testing.T) {
 	count := 400
 	if brief() {
@@ -116,7 +121,8 @@ func TestChainsOfExpressions(t *testing.T) {
 			t.Skip("these are the Go kernels")
 		}
 		f := newFence(t, 41)
-		r, ops := f.r, []expr.Op{expr.Add, expr.Sub, expr.Mul, expr.Div, expr.Min, expr.Max, expr.Neg, expr.Abs, expr.And, expr.Or, expr.Xor}
+		r, ops := f.r, []expr.Op{expr.Add, expr.Sub, expr.Mul, expr.Div, expr.Min, expr.Max, expr.Neg, expr.Abs, expr.And,
+			expr.Or, expr.Xor}
 		for range count {
 			typ := expr.Types()[r.IntN(len(expr.Types()))]
 			if typ == expr.Bool {
@@ -209,7 +215,8 @@ func TestChainsOfExpressions(t *testing.T) {
 				a, b := kernels.Decode(typ.String(), want[j]), kernels.Decode(typ.String(), got[j])
 				for i := range a {
 					if a[i] != b[i] && a[i] == a[i] {
-						t.Fatalf("%v of %v, output %d, with %d in the memory of input %d: element %d is %v instead of %v", m, l, j, over, into, i, b[i], a[i])
+						t.Fatalf("%v of %v, output %d, with %d in the memory of input %d: element %d is %v instead of %v", m, l, j, over,
+							into, i, b[i], a[i])
 					}
 				}
 			}

@@ -14,8 +14,8 @@ import (
 const fewMost, fewTogether, fewLeast = 32, 16, 1 << 12
 
 // fewColumns is the most columns of the matrix that a task computes from its rows, fewDots how many rows of it a task
-// multiplies as dot products: a multiple of every set's FEW_ROWS. If there are fewer than fewNarrow of either, the depth
-// is divided, too.
+// multiplies as dot products: a multiple of every set's FEW_ROWS. If there are fewer than fewNarrow of either,
+// the depth is divided, too.
 const fewColumns, fewDots, fewNarrow = 2048, 12, 512
 
 // few reports whether the product is one of few rows or columns that gains by reading the large matrix as it is stored:

@@ -16,8 +16,9 @@ import (
 
 // anyFew returns a random product of few rows or columns with a matrix that counts as large.
 func (f *fence) anyFew(i int) gemmTrial {
-	g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], k: 16 + f.r.IntN(300), transA: f.r.IntN(2) == 0, transB: f.r.IntN(2) == 0,
-		alpha: []float64{1, 0.5}[f.r.IntN(2)], beta: []float64{0, 0, -2}[f.r.IntN(3)], pad: f.r.IntN(2) * f.r.IntN(9)}
+	g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], k: 16 + f.r.IntN(300), transA: f.r.IntN(2) == 0,
+		transB: f.r.IntN(2) == 0,
+		alpha:  []float64{1, 0.5}[f.r.IntN(2)], beta: []float64{0, 0, -2}[f.r.IntN(3)], pad: f.r.IntN(2) * f.r.IntN(9)}
 	many := 1 + f.r.IntN(700)
 	switch i % 5 {
 	case 0: // few rows of the matrix, which are divided
@@ -81,7 +82,8 @@ func TestGemmFewNaN(t *testing.T) {
 						ldb = k
 					}
 					defines := []source.Define{{Name: "T", Value: typ}, {Name: "TRANS_B", Value: zeroOne(across)}}
-					require.NoError(t, invoke(t, d, "gemm", "gemm", defines, [3]int{1, 1, 1}, uint32(5), uint32(n), uint32(k), one, a, uint32(k),
+					require.NoError(t, invoke(t, d, "gemm", "gemm", defines, [3]int{1, 1, 1}, uint32(5), uint32(n), uint32(k), one, a,
+						uint32(k),
 						kernels.Encode(typ, b), uint32(ldb), zero, c, uint32(n)))
 					for i, v := range kernels.Decode(typ, c) {
 						if i%n == column {
@@ -114,7 +116,8 @@ func TestGemmFewThreads(t *testing.T) {
 					if across == "1" {
 						ldb = k
 					}
-					err = invoke(t, d.(*device), "gemm", "gemm", []source.Define{{Name: "T", Value: typ}, {Name: "TRANS_B", Value: across}}, [3]int{1, 1, 1},
+					err = invoke(t, d.(*device), "gemm", "gemm",
+						[]source.Define{{Name: "T", Value: typ}, {Name: "TRANS_B", Value: across}}, [3]int{1, 1, 1},
 						uint32(m), uint32(n), uint32(k), float32(1), a, uint32(k), b, uint32(ldb), float32(0), c, uint32(n))
 					require.NoError(t, err)
 					results = append(results, c)
@@ -154,7 +157,8 @@ func BenchmarkGemmFew(b *testing.B) {
 					b.Run(fmt.Sprintf("%dx%d/%s_by_%s/across=%s/rows=%d", n, k, typ[0], typ[1], across, m), func(b *testing.B) {
 						b.SetBytes(int64(len(w)))
 						for range b.N {
-							require.NoError(b, invokeUnit(b, d.(*device), u, "gemm", [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k), float32(1),
+							require.NoError(b, invokeUnit(b, d.(*device), u, "gemm", [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k),
+								float32(1),
 								a, uint32(k), w, uint32(ldb), float32(0), c, uint32(n)))
 						}
 					})

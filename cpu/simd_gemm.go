@@ -180,10 +180,11 @@ func (p *product) compute() error {
 	return p.runPanels()
 }
 
-// narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more than it saves,
-// while there are rows for all threads.
+// narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more
+// than it saves, while there are rows for all threads.
 func (p *product) narrow() bool {
-	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n && p.rounded.out.size == 0 &&
+	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n &&
+		p.rounded.out.size == 0 &&
 		p.m >= p.set.rows*p.call.device.threads
 }
 
@@ -289,7 +290,8 @@ func (p *product) runDot() error {
 			return err
 		}
 		defer p.call.device.scratch.give(turned)
-		p.set.run(p.op(simd.GemmF32Pack), 0, uint64(p.k), uint64(p.n), p.b.at, uint64(p.b.ld), address(turned.data), uint64(p.k))
+		p.set.run(p.op(simd.GemmF32Pack), 0, uint64(p.k), uint64(p.n), p.b.at, uint64(p.b.ld), address(turned.data),
+			uint64(p.k))
 		p.b = matrix{at: address(turned.data), ld: p.k, size: p.size, across: true}
 	}
 	if !p.threadsPay() {

@@ -20,7 +20,8 @@ func TestGemmI8Shapes(t *testing.T) {
 			if i%100 == 99 && !brief() {
 				m, n, k = 1+f.r.IntN(200), 1+f.r.IntN(200), 1+f.r.IntN(900)
 			}
-			g := gemmI8{m: m, n: n, k: k, alpha: f.r.Uint32(), beta: f.r.Uint32() * uint32(f.r.IntN(2)), transA: f.r.IntN(2) == 0, transB: f.r.IntN(2) == 0}
+			g := gemmI8{m: m, n: n, k: k, alpha: f.r.Uint32(), beta: f.r.Uint32() * uint32(f.r.IntN(2)),
+				transA: f.r.IntN(2) == 0, transB: f.r.IntN(2) == 0}
 			pad := f.r.IntN(2) * f.r.IntN(5)
 			buffer := func(rows, cols, size int, across bool) ([]byte, int) {
 				if across {
@@ -44,7 +45,8 @@ func TestGemmI8Shapes(t *testing.T) {
 				g.out = append(g.out, int32(v))
 			}
 			defines := []source.Define{{Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
-			require.NoError(t, invoke(t, d, "gemm_i8", "gemm_i8", defines, [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k), g.alpha, a, uint32(lda),
+			require.NoError(t, invoke(t, d, "gemm_i8", "gemm_i8", defines, [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k),
+				g.alpha, a, uint32(lda),
 				b, uint32(ldb), g.beta, c, uint32(ldc)))
 			for i := range m {
 				for j := range n {

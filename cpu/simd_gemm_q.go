@@ -1,6 +1,7 @@
 package cpu
 
-// Activations of 8 bits and their products with blocks of weights of 8 and 4 bits in vector instructions (csrc/cpu/gemm_q.h).
+// Activations of 8 bits and their products with blocks of weights of 8 and 4 bits in vector instructions
+// (csrc/cpu/gemm_q.h).
 
 import (
 	"github.com/concord-compute/concord/internal/simd"
@@ -20,7 +21,8 @@ func bindQuantizeBlocks(*source.Unit) goFunc {
 }
 
 func quantizeBlocks(c *call, lo, hi int) {
-	c.device.simd.run(simd.GemmQBlocks, uint64(lo), uint64(hi), uint64(c.Int(5)), uint64(c.Int(6)/kernels.GemmQBlock), c.at(0), c.at(1), c.at(2), c.at(3))
+	c.device.simd.run(simd.GemmQBlocks, uint64(lo), uint64(hi), uint64(c.Int(5)), uint64(c.Int(6)/kernels.GemmQBlock),
+		c.at(0), c.at(1), c.at(2), c.at(3))
 }
 
 // bindGemmQ divides the rows of weights among the threads.
@@ -43,7 +45,8 @@ func gemmQSome(c *call, lo, hi int) {
 		form += 16
 	}
 	lo, hi = lo*gemmQRows, min(hi*gemmQRows, n)
-	c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/8)*bits), c.at(4)+uint64(lo*(k/kernels.GemmQBlock)*scales/8),
+	c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/8)*bits),
+		c.at(4)+uint64(lo*(k/kernels.GemmQBlock)*scales/8),
 		c.at(5)+uint64(4*lo), uint64(n), uint64(form))
 }
 

@@ -49,7 +49,8 @@ func TestBlockProducts(t *testing.T) {
 				}
 				binary.LittleEndian.PutUint32(sums[4*i:], uint32(sum))
 			}
-			require.NoError(t, invoke(t, d, "gemm_q", "gemm_q", defines, [3]int{1, 1, 1}, q, scales, sums, w, by, out, uint32(m), uint32(n), uint32(k)))
+			require.NoError(t, invoke(t, d, "gemm_q", "gemm_q", defines, [3]int{1, 1, 1}, q, scales, sums, w, by, out, uint32(m),
+				uint32(n), uint32(k)))
 			x := kernels.Decode("f32", scales)
 			number := func(at int) float32 { return half.Float16(binary.LittleEndian.Uint16(by[2*at:])).Float32() }
 			for i := range m {
@@ -82,7 +83,8 @@ func TestBlockProducts(t *testing.T) {
 						if step := number(from + j%16); bits == 6 {
 							want += float32(float32(s[0]*int(int8(first))+s[1]*int(int8(second))) * (step * scale))
 						} else {
-							v := float32(float32(s[0]+s[1])*(step*float32(first))) - float32(float32(all)*(number(from+16+j%16)*float32(second)))
+							v := float32(float32(s[0]+s[1])*(step*float32(first))) - float32(
+								float32(all)*(number(from+16+j%16)*float32(second)))
 							want += float32(v * scale)
 						}
 					}
@@ -96,7 +98,8 @@ func TestBlockProducts(t *testing.T) {
 			rows, cols := f.r.IntN(9), f.r.IntN(700)
 			k := (cols + f.r.IntN(70) + 31) / 32 * 32
 			x, q, scales, sums := f.numbers("f32", rows*cols), f.bytes(rows*k), f.bytes(rows*k/8), f.bytes(rows*k/4)
-			require.NoError(t, invoke(t, d, "gemm_q", "quantize_blocks", nil, [3]int{1, 1, 1}, x, q, scales, sums, uint32(rows), uint32(cols), uint32(k)))
+			require.NoError(t, invoke(t, d, "gemm_q", "quantize_blocks", nil, [3]int{1, 1, 1}, x, q, scales, sums, uint32(rows),
+				uint32(cols), uint32(k)))
 			numbers, scale, sum := kernels.Decode("f32", x), kernels.Decode("f32", scales), kernels.Decode("i32", sums)
 			for i := range rows * k / 32 {
 				from := i * 32 % max(k, 1)

@@ -88,9 +88,11 @@ func (g *gemmTrial) run(t testing.TB, d *device, f *fence) error {
 		}
 		return float32(v)
 	}
-	kernel, defines := "gemm", []source.Define{{Name: "T", Value: g.typ}, {Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
+	kernel, defines := "gemm", []source.Define{{Name: "T", Value: g.typ}, {Name: "TRANS_A", Value: zeroOne(g.transA)},
+		{Name: "TRANS_B", Value: zeroOne(g.transB)}}
 	defines = append(append(defines, defineA...), defineB...)
-	args := []any{uint32(g.m), uint32(g.n), uint32(g.k), scalar(g.alpha), a, uint32(lda), b, uint32(ldb), scalar(g.beta), c, uint32(ldc)}
+	args := []any{uint32(g.m), uint32(g.n), uint32(g.k), scalar(g.alpha), a, uint32(lda), b, uint32(ldb), scalar(g.beta),
+		c, uint32(ldc)}
 	bias, act := make([]float64, g.n), func(x float64) float64 { return x }
 	switch {
 	case g.count > 0:
@@ -222,8 +224,10 @@ func TestGemmBatch(t *testing.T) {
 		// Batches in which threads share each product, in which each thread computes whole products, and
 		// that are computed as one product.
 		for _, g := range []gemmTrial{
-			{typ: "f32", m: 64, n: 64, k: 64, alpha: 1, count: 40}, {typ: "f16", m: 40, n: 70, k: 90, alpha: 1, beta: 1, count: 40, woven: true},
-			{typ: "f64", m: 200, n: 200, k: 200, alpha: 1, count: 3}, {typ: "f32", m: 60, n: 150, k: 120, alpha: 1, count: 9, shared: [2]bool{false, true}},
+			{typ: "f32", m: 64, n: 64, k: 64, alpha: 1, count: 40}, {typ: "f16", m: 40, n: 70, k: 90, alpha: 1, beta: 1,
+				count: 40, woven: true},
+			{typ: "f64", m: 200, n: 200, k: 200, alpha: 1, count: 3}, {typ: "f32", m: 60, n: 150, k: 120, alpha: 1, count: 9,
+				shared: [2]bool{false, true}},
 		} {
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
@@ -246,7 +250,8 @@ func TestGemmBias(t *testing.T) {
 			return
 		}
 		for i, a := range kernels.Activations { // several panels along every side
-			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 300, n: 500, k: 1100, alpha: 0.3, beta: 1, act: a.Act}
+			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 300, n: 500, k: 1100, alpha: 0.3, beta: 1,
+				act: a.Act}
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
 	})
@@ -270,7 +275,8 @@ func TestGemmLarge(t *testing.T) {
 		}
 		f := newFence(t, 4)
 		for i := range 16 {
-			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 1 + f.r.IntN(500), n: 1 + f.r.IntN(700), k: 1 + f.r.IntN(1400),
+			g := gemmTrial{typ: []string{"f32", "f64", "f16", "bf16"}[i%4], m: 1 + f.r.IntN(500), n: 1 + f.r.IntN(700),
+				k:      1 + f.r.IntN(1400),
 				transA: i&4 != 0, transB: i&8 != 0, alpha: 1.5, beta: float64(i % 3), pad: f.r.IntN(5)}
 			require.NoError(t, g.run(t, d, f), "%+v", g)
 		}
@@ -284,7 +290,8 @@ func TestGemmNarrow(t *testing.T) {
 		for i, n := range []int{8, 16, 32, 64} {
 			for j, act := range []string{"", "gelu"} {
 				for _, k := range []int{700, 5003} {
-					g := gemmTrial{typ: []string{"f32", "f64"}[i/2^j], m: 61 + 40*i, n: n, k: k, alpha: 0.5, beta: float64(2 * j), pad: 3 * j, act: act}
+					g := gemmTrial{typ: []string{"f32", "f64"}[i/2^j], m: 61 + 40*i, n: n, k: k, alpha: 0.5, beta: float64(2 * j),
+						pad: 3 * j, act: act}
 					require.NoError(t, g.run(t, d, f), "%+v", g)
 				}
 			}

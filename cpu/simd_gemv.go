@@ -49,7 +49,8 @@ func bindGemv(u *source.Unit) goFunc {
 			set.run(simd.Widen, flag(c.Type("T") == "bf16"), 1, uint64(k), from, uint64(k), x, uint64(k))
 		}
 		store := func(_ *call, lo, hi int) {
-			set.run(simd.GemvStore, out, uint64(hi-lo), uint64(parts), sums+uint64(wide*lo), uint64(m), alpha, beta, y+uint64(lo*typeSize(out)))
+			set.run(simd.GemvStore, out, uint64(hi-lo), uint64(parts), sums+uint64(wide*lo), uint64(m), alpha, beta,
+				y+uint64(lo*typeSize(out)))
 		}
 		if !trans {
 			return c.spread(m, size*max(k, 1), func(_ *call, lo, hi int) {
@@ -61,7 +62,8 @@ func bindGemv(u *source.Unit) goFunc {
 		if err := c.spread(parts*across, size*min(m, gemvBlock)*max(depth, 1), func(_ *call, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				p, j := i/across*depth, i%across*gemvBlock
-				set.run(simd.GemvColumns, typ, uint64(max(min(depth, k-p), 0)), uint64(min(gemvBlock, m-j)), a+uint64((p*lda+j)*size), uint64(lda),
+				set.run(simd.GemvColumns, typ, uint64(max(min(depth, k-p), 0)), uint64(min(gemvBlock, m-j)),
+					a+uint64((p*lda+j)*size), uint64(lda),
 					x+uint64(wide*p), sums+uint64(wide*(i/across*m+j)))
 			}
 		}); err != nil {

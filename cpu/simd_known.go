@@ -1,7 +1,8 @@
 package cpu
 
 // Expressions that are kernels of the catalog. Over dense memory they run that kernel's vector function, which
-// passes over a row several times while it is in the first-level cache; steps of expressions pass over many rows at a time.
+// passes over a row several times while it is in the first-level cache; steps of expressions pass over many
+// rows at a time.
 
 import (
 	"math"
@@ -49,7 +50,8 @@ var knownMaps = []knownMap{
 		e := powers()
 		return e.Mul(e.Number(1).Div(e.Sum()))
 	}, run: (*knownLaunch).softmax},
-	{name: "softmax by a quotient", build: func(_, _ float64) *expr.Expr { return powers().Div(powers().Sum()) }, run: (*knownLaunch).softmax},
+	{name: "softmax by a quotient", build: func(_, _ float64) *expr.Expr { return powers().Div(powers().Sum()) },
+		run: (*knownLaunch).softmax},
 	{name: "layer norm", build: func(columns, epsilon float64) *expr.Expr {
 		x := expr.Input(0, expr.F32)
 		return scaled(x.Sub(mean(x, columns)), columns, epsilon).Mul(expr.Input(1, expr.F32)).Add(expr.Input(2, expr.F32))
@@ -93,7 +95,8 @@ var knownTexts = sync.OnceValue(func() (list []string) {
 
 var constants = regexp.MustCompile(`const\.f32\.([0-9a-f]+)`)
 
-// known returns the known map that m is, or nil. The order of a text depends on the numbers in it, so each pair of them is tried.
+// known returns the known map that m is, or nil. The order of a text depends on the numbers in it, so each pair
+// of them is tried.
 func known(m *expr.Map) *knownOf {
 	text := m.String()
 	if i := slices.Index(knownTexts(), text); i >= 0 {
@@ -140,7 +143,8 @@ func (k *knownOf) launch(c *call, m *expr.Map) (done bool, err error) {
 	return true, c.spread(l.Layout.Len()/l.n, 16*l.n, l.part)
 }
 
-// dense reports whether the elements of operand k follow each other in memory, or, if it is one row for all, those of that row.
+// dense reports whether the elements of operand k follow each other in memory, or, if it is one row for all,
+// those of that row.
 func (l *knownLaunch) dense(k int, row bool) bool {
 	step, last := 1, len(l.Layout.Dims)-1
 	for j := last; j >= 0; j-- {
@@ -174,6 +178,7 @@ func (l *knownLaunch) norm(c *call, lo, hi int) {
 	if out == 3 {
 		beta = l.at(c, 2, 0)
 	}
-	c.device.simd.run(simd.Norm, 0, uint64(hi-lo), uint64(l.n), l.at(c, 0, lo*l.n), l.at(c, 1, 0), beta, l.at(c, out, lo*l.n), math.Float64bits(float64(l.epsilon)),
+	c.device.simd.run(simd.Norm, 0, uint64(hi-lo), uint64(l.n), l.at(c, 0, lo*l.n), l.at(c, 1, 0), beta,
+		l.at(c, out, lo*l.n), math.Float64bits(float64(l.epsilon)),
 		l.past())
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// The cases that are as networks have them are known, so that the tests of all cases run vector functions of the catalog, and few others are.
+// The cases that are as networks have them are known, so that the tests of all cases run vector functions of
+// the catalog, and few others are.
 func TestKnownMaps(t *testing.T) {
 	found := map[string]int{}
 	for _, c := range kernels.Cases(expr.Family) {

@@ -51,12 +51,15 @@ func (l *distance) vector(i int) uint64 { return l.vectors + uint64(i*l.dim*l.si
 // parallel calls f for ranges of vectors that begin at multiples of step.
 func (l *distance) parallel(step int, f func(lo, hi int)) error {
 	steps := (l.nv + step - 1) / step
-	return l.call.spread(steps, step*(l.size*l.dim+l.nq*l.dim/8+4*l.nq), func(_ *call, lo, hi int) { f(lo*step, min(hi*step, l.nv)) })
+	return l.call.spread(steps, step*(l.size*l.dim+l.nq*l.dim/8+4*l.nq), func(_ *call, lo, hi int) {
+		f(lo*step, min(hi*step, l.nv))
+	})
 }
 
 // part computes the distances of a range of vectors, with the queries converted to float.
 func (l *distance) part(lo, hi int, queries, packed, room uint64) {
-	l.call.device.simd.run(simd.L2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
+	l.call.device.simd.run(simd.L2Float, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim),
+		l.out+uint64(4*lo), uint64(l.nv),
 		flag(l.size == 2), packed, room, l.past())
 }
 
@@ -82,7 +85,8 @@ func (l *distance) widened() error {
 // bytes computes the distances of a range of vectors of bytes, with the queries as stored, or packed
 // in words of word bytes.
 func (l *distance) bytes(lo, hi int, queries uint64, word int, room uint64) {
-	l.call.device.simd.run(simd.L2I8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim), l.out+uint64(4*lo), uint64(l.nv),
+	l.call.device.simd.run(simd.L2I8, queries, uint64(l.nq), l.vector(lo), uint64(hi-lo), uint64(l.dim),
+		l.out+uint64(4*lo), uint64(l.nv),
 		uint64(word), room, l.past())
 }
 
@@ -113,7 +117,8 @@ func (l *distance) packedBytes() error {
 
 // blocks calls pack to pack the queries, query bytes each, and then part for blocks of vectors. Each
 // thread has room for one block, vector bytes per vector.
-func (l *distance) blocks(block, query, vector int, pack func(to uint64), part func(lo, hi int, queries, room uint64)) error {
+func (l *distance) blocks(block, query, vector int, pack func(to uint64),
+	part func(lo, hi int, queries, room uint64)) error {
 	d := l.call.device
 	wide := d.simd.bytes / 2 // queries in the widest strip
 	strips := roundUp(int64((l.nq+wide-1)/wide*wide*query), baseAlign)

@@ -39,7 +39,8 @@ func (f *fence) exactDistances(d *device, nq, nv, dim int) {
 	for i := range dim { // the largest possible distance
 		q[i], v[i] = 127, 128
 	}
-	require.NoError(f.t, invoke(f.t, d, "l2_distance", "l2_distance_int8", nil, [3]int{1, 1, 1}, q, v, out, uint32(nq), uint32(nv), uint32(dim)))
+	require.NoError(f.t, invoke(f.t, d, "l2_distance", "l2_distance_int8", nil, [3]int{1, 1, 1}, q, v, out, uint32(nq),
+		uint32(nv), uint32(dim)))
 	for i := range nq * nv {
 		sum := int64(0)
 		for k := range dim {

@@ -37,17 +37,20 @@ type vectorScan struct {
 func simdNearest(c *call, typ uint64) error {
 	s, set := searchOf(c), c.device.simd
 	defer s.done()
-	s.vector = vectorScan{queries: c.at(0), vectors: c.at(1), typ: typ, metric: uint64(slices.Index(nearMetrics, s.metric))}
+	s.vector = vectorScan{queries: c.at(0), vectors: c.at(1), typ: typ,
+		metric: uint64(slices.Index(nearMetrics, s.metric))}
 	if typeSize(typ) == 2 {
 		wide, err := c.device.scratch.take(int64(max(4*s.queries*s.dim, 1)))
 		if err != nil {
 			return err
 		}
 		defer c.device.scratch.give(wide)
-		set.run(simd.Widen, flag(s.t == "bf16"), uint64(s.queries), uint64(s.dim), s.vector.queries, uint64(s.dim), address(wide.data), uint64(s.dim))
+		set.run(simd.Widen, flag(s.t == "bf16"), uint64(s.queries), uint64(s.dim), s.vector.queries, uint64(s.dim),
+			address(wide.data), uint64(s.dim))
 		s.vector.queries = address(wide.data)
 	}
-	if s.metric == "l2" && s.queries > set.bytes/8 && s.t != "bf16" && s.vectors > 0 && s.dim > 0 && (s.t != "i8" || s.dim <= l2Int8Short) {
+	if s.metric == "l2" && s.queries > set.bytes/8 && s.t != "bf16" && s.vectors > 0 && s.dim > 0 &&
+		(s.t != "i8" || s.dim <= l2Int8Short) {
 		return s.findMany()
 	}
 	return s.find(s.run)
@@ -56,11 +59,13 @@ func simdNearest(c *call, typ uint64) error {
 // scanVectors is scan for few queries, which are all compared with one vector after the other.
 func (s *search) scanVectors(lo, hi int, heaps []neighbor) {
 	v := &s.vector
-	s.device.simd.run(simd.Nearest, v.queries, uint64(s.queries), v.vectors+uint64(lo*s.dim*typeSize(v.typ)), uint64(hi-lo), uint64(s.dim), uint64(lo), uint64(s.k),
+	s.device.simd.run(simd.Nearest, v.queries, uint64(s.queries), v.vectors+uint64(lo*s.dim*typeSize(v.typ)),
+		uint64(hi-lo), uint64(s.dim), uint64(lo), uint64(s.k),
 		pointer(heaps), v.typ, v.metric)
 }
 
-// manyBytes is about the size of the distances of a block of vectors from many queries: they stay in the second-level cache beside the vectors.
+// manyBytes is about the size of the distances of a block of vectors from many queries: they stay in the
+// second-level cache beside the vectors.
 const manyBytes = 1 << 18
 
 // findMany computes the distances from many queries in tiles that stay in registers (csrc/cpu/l2.h), and then selects.
@@ -118,7 +123,8 @@ func (s *search) scanMany(lo, hi int, heaps []neighbor) {
 		} else {
 			set.run(simd.L2Float, v.packed, nq, vectors, uint64(n), dim, room, uint64(v.wide), flag(s.t == "f16"), 1, extra, 0)
 		}
-		set.run(simd.NearestPick, room, uint64(v.wide), v.queries, nq, vectors, uint64(n), dim, pointer(heaps), v.typ, uint64(lo), uint64(s.k), math.Float64bits(unit))
+		set.run(simd.NearestPick, room, uint64(v.wide), v.queries, nq, vectors, uint64(n), dim, pointer(heaps), v.typ,
+			uint64(lo), uint64(s.k), math.Float64bits(unit))
 	}
 }
 
@@ -139,7 +145,8 @@ func (d *device) Rank(r *driver.Ranking) bool {
 	}
 	_, metric := r.Distances[:len(r.Rows)], slices.Index(nearMetrics, r.Metric)
 	typ := uint64(slices.Index(simdTypes, r.Type.String()))
-	d.simd.run(simd.NearestList, pointer(r.Query), pointer(r.Vectors), pointer(r.Rows), uint64(len(r.Rows)), uint64(r.Dim), uint64(len(r.Vectors)/(r.Dim*typeSize(typ))),
+	d.simd.run(simd.NearestList, pointer(r.Query), pointer(r.Vectors), pointer(r.Rows), uint64(len(r.Rows)), uint64(r.Dim),
+		uint64(len(r.Vectors)/(r.Dim*typeSize(typ))),
 		pointer(r.Distances), math.Float64bits(bound), typ, uint64(metric))
 	return true
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// TestNearestShapes checks, for random sizes with equal vectors and numbers that are not finite, that a ranking has the distances of the
-// definition, and that a launch finds the first ones of exactly these, whatever the numbers of queries and parts.
+// TestNearestShapes checks, for random sizes with equal vectors and numbers that are not finite, that a ranking
+// has the distances of the definition, and that a launch finds the first ones of exactly these, whatever the
+// numbers of queries and parts.
 func TestNearestShapes(t *testing.T) {
 	eachBytes(t, func(t *testing.T, d *device) {
 		f := newFence(t, 23)
@@ -27,7 +28,8 @@ func TestNearestShapes(t *testing.T) {
 		for _, typ := range []driver.Type{driver.F32, driver.F16, driver.BF16, driver.I8} {
 			for _, metric := range nearMetrics {
 				for range trials {
-					f.nearest(d, typ, metric, 1+f.r.IntN(70)*f.r.IntN(2), 1+f.r.IntN(300), 1+f.r.IntN(150), 1+f.r.IntN(20), 1+f.r.IntN(4))
+					f.nearest(d, typ, metric, 1+f.r.IntN(70)*f.r.IntN(2), 1+f.r.IntN(300), 1+f.r.IntN(150), 1+f.r.IntN(20),
+						1+f.r.IntN(4))
 				}
 				f.nearest(d, typ, metric, 3, 40, 784, 5, 1)
 				f.nearest(d, typ, metric, 1, 70, 513, 5, 1)
@@ -55,7 +57,8 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 		}
 	}
 	distances, places := f.bytes(4*nq*parts*k), f.bytes(4*nq*parts*k)
-	require.NoError(f.t, invoke(f.t, d, "nearest", "nearest", []source.Define{{Name: "T", Value: name}, {Name: "METRIC", Value: metric}}, [3]int{1, 1, 1},
+	require.NoError(f.t, invoke(f.t, d, "nearest", "nearest",
+		[]source.Define{{Name: "T", Value: name}, {Name: "METRIC", Value: metric}}, [3]int{1, 1, 1},
 		q, v, distances, places, uint32(nq), uint32(nv), uint32(dim), uint32(k), uint32(parts)))
 	found, at := elementsOf[float32](distances), elementsOf[uint32](places)
 	vectors, each := kernels.Decode(name, v), (nv+parts-1)/parts
@@ -75,7 +78,8 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 		for j, p := range r.Rows {
 			all[p] = r.Distances[j]
 			want, unit := exactDistance(metric, query, vectors[int(p)*dim:(int(p)+1)*dim])
-			if got := float64(all[p]); !(math.Abs(got-want) <= unit*float64(dim+8)*0x1p-23) && !(got != got && want != want) && got != want {
+			if got := float64(all[p]); !(math.Abs(got-want) <= unit*float64(dim+8)*0x1p-23) && !(got != got && want != want) &&
+				got != want {
 				require.Equal(f.t, want, got, "%s %s, %d components, vector %d", name, metric, dim, p)
 			}
 		}
@@ -91,7 +95,8 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 					want = order[j]
 				}
 				got := neighbor{distanceKey(found[o]), int64(at[o])}
-				require.Equal(f.t, want, got, "%s %s, %d queries, %d vectors of %d, part %d of %d: result %d of query %d", name, metric, nq, nv, dim, part, parts, j, i)
+				require.Equal(f.t, want, got, "%s %s, %d queries, %d vectors of %d, part %d of %d: result %d of query %d", name,
+					metric, nq, nv, dim, part, parts, j, i)
 			}
 		}
 		if metric != "l2" {
@@ -101,7 +106,8 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 		require.True(f.t, d.Rank(r))
 		for j, p := range r.Rows {
 			if got := r.Distances[j]; all[p] <= r.Bound || !math.IsInf(float64(got), 1) {
-				require.Zero(f.t, cmp.Compare(all[p], got), "%s, %d components, bound %v: vector %d is %v and should be %v", name, dim, r.Bound, p, got, all[p])
+				require.Zero(f.t, cmp.Compare(all[p], got), "%s, %d components, bound %v: vector %d is %v and should be %v", name,
+					dim, r.Bound, p, got, all[p])
 			}
 		}
 	}

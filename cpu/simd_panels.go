@@ -80,7 +80,8 @@ func (p *product) runPanels() error {
 		deep: (p.k + s.depth - 1) / s.depth, broad: (p.n + s.cols - 1) / s.cols, chunks: (s.cols + s.chunk - 1) / s.chunk,
 		tall: (p.m + s.rows - 1) / s.rows, across: (s.cols + s.wide - 1) / s.wide}
 	count := r.deep * r.broad
-	r.packed, r.done, r.level = make([]atomic.Int32, count), make([]atomic.Int32, count), make([]atomic.Int32, r.tall*r.across)
+	r.packed, r.done, r.level = make([]atomic.Int32, count), make([]atomic.Int32, count),
+		make([]atomic.Int32, r.tall*r.across)
 	threads := p.call.device.threads
 	if !p.threadsPay() {
 		threads = 1
@@ -146,7 +147,8 @@ func (r *panels) pack(panel, chunk int, own uint64) {
 		if r.b.size == 2 {
 			at, ld = r.widen(&r.b, p0, p1, j0, j1, own)
 		}
-		r.set.run(r.op(simd.GemmF32Pack), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to, uint64(r.strip()))
+		r.set.run(r.op(simd.GemmF32Pack), flag(!r.b.across), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), to,
+			uint64(r.strip()))
 	}
 	r.packed[panel].Add(1)
 }
@@ -176,7 +178,8 @@ func (r *panels) multiply(panel, task int, own uint64) {
 			at, ld = r.widen(&r.a, i0, i1, p0, p1, own)
 		}
 		r.set.run(r.op(simd.GemmF32Block), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
-			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left, after.bias, after.f)
+			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left, after.bias,
+			after.f)
 		if p1 == r.k {
 			r.round(i0, i1, j0, j1)
 		}
@@ -215,8 +218,8 @@ type rounding struct {
 	finish finish
 }
 
-// halves computes a product in float of which a matrix is of 16 bits. If C is of 16 bits, too, it rounds each element once:
-// each part of C as soon as it is complete.
+// halves computes a product in float of which a matrix is of 16 bits. If C is of 16 bits, too, it rounds each
+// element once: each part of C as soon as it is complete.
 func (p *product) halves() error {
 	sums, wide := roundUpInt(p.m*p.n*4, 64), 4*(p.m*p.k+p.k*p.n)
 	if p.out.size == 4 {

@@ -51,7 +51,8 @@ func bindReduce(u *source.Unit, code uint64, mean bool) goFunc {
 	}
 	number := typeNumber(u, "T")
 	return func(c *call) error {
-		r := vectorReduction{reduction: reductionOf(c), number: number, code: code, size: typeSize(number), overRows: simd.ReduceRows, across: simd.ReduceColumns}
+		r := vectorReduction{reduction: reductionOf(c), number: number, code: code, size: typeSize(number),
+			overRows: simd.ReduceRows, across: simd.ReduceColumns}
 		if !kernels.IsFloat(r.typ) {
 			r.overRows, r.across = simd.ReduceIntRows, simd.ReduceIntCols
 		}
@@ -75,7 +76,8 @@ func bindReduce(u *source.Unit, code uint64, mean bool) goFunc {
 	}
 }
 
-// last returns the last word of a call: the size of indices, or whether results are stored in the type of the computation.
+// last returns the last word of a call: the size of indices, or whether results are stored in the type of the
+// computation.
 func (r *vectorReduction) last(wide bool) uint64 {
 	if r.places {
 		return uint64(r.result)
@@ -92,7 +94,8 @@ func (r *vectorReduction) rows() error {
 		return r.long(1)
 	}
 	return c.spread(r.outer, bytes, func(_ *call, lo, hi int) {
-		set.run(r.overRows, r.number, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result), r.by, r.last(false))
+		set.run(r.overRows, r.number, r.code, uint64(hi-lo), uint64(r.axis), r.in+uint64(lo*bytes), r.out+uint64(lo*r.result),
+			r.by, r.last(false))
 	})
 }
 
@@ -143,7 +146,8 @@ func (r *vectorReduction) split() error {
 }
 
 // valuesOfPlaces stores the values at places of parts, and makes them places in the whole axis.
-var valuesOfPlaces = typedAll(valuesAt[float32], valuesAt[float64], valuesAt[int8], valuesAt[int16], valuesAt[int32], valuesAt[int64],
+var valuesOfPlaces = typedAll(valuesAt[float32], valuesAt[float64], valuesAt[int8], valuesAt[int16], valuesAt[int32],
+	valuesAt[int64],
 	valuesAt[uint8], valuesAt[uint16], valuesAt[uint32], valuesAt[uint64])
 
 func valuesAt[F element](c *call) error {
@@ -182,7 +186,8 @@ func (r *vectorReduction) long(inner int) error {
 	for o := range r.outer {
 		from, to := r.in+uint64(o*r.axis*inner*r.size), r.out+uint64(o*inner*r.size)
 		if err := c.ranges(parts, 1, threads, func(_ *call, p, _ int) {
-			r.whole(r.number, min(length, r.axis-p*length), inner, from+uint64(p*length*inner*r.size), between+uint64(p*inner*size), 0)
+			r.whole(r.number, min(length, r.axis-p*length), inner, from+uint64(p*length*inner*r.size),
+				between+uint64(p*inner*size), 0)
 		}); err != nil {
 			return err
 		}

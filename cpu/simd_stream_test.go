@@ -37,7 +37,8 @@ func scalarArg(typ string, v float64) any {
 const streamRows = 3
 
 var streamTrials = []streamTrial{
-	{"arith", "add", binaryArgs, 2, 1}, {"arith", "sub", binaryArgs, 2, 1}, {"arith", "mul", binaryArgs, 2, 1}, {"arith", "div", binaryArgs, 2, 1},
+	{"arith", "add", binaryArgs, 2, 1}, {"arith", "sub", binaryArgs, 2, 1}, {"arith", "mul", binaryArgs, 2, 1},
+	{"arith", "div", binaryArgs, 2, 1},
 	{"arith", "mul_scalar", func(f *fence, typ string, n int) []any {
 		return []any{f.numbers(typ, n), scalarArg(typ, 1.7), f.numbers(typ, n), uint64(n)}
 	}, 2, 1},
@@ -49,15 +50,18 @@ var streamTrials = []streamTrial{
 	}, 2, 2},
 	{"reduce", "reduce_sum", rowArgs, 1, 24}, {"reduce", "reduce_mean", rowArgs, 1, 24},
 	{"reduce", "reduce_sum_columns", columnArgs, 1, 24}, {"reduce", "reduce_mean_columns", columnArgs, 1, 24},
-	{"activation", "sigmoid", mapArgs, 1, 8}, {"activation", "swish", mapArgs, 1, 8}, {"activation", "gelu_tanh", mapArgs, 1, 8},
+	{"activation", "sigmoid", mapArgs, 1, 8}, {"activation", "swish", mapArgs, 1, 8},
+	{"activation", "gelu_tanh", mapArgs, 1, 8},
 	{"activation", "tanh_act", mapArgs, 1, 8}, {"activation", "gelu", mapArgs, 1, 8},
 	{"norm", "layer_norm", func(f *fence, typ string, n int) []any {
 		rows, cols := split3(n)
-		return []any{f.numbers(typ, rows*cols), f.numbers(typ, cols), f.numbers(typ, cols), f.numbers(typ, rows*cols), uint32(rows), uint32(cols), scalarArg(typ, 0.5)}
+		return []any{f.numbers(typ, rows*cols), f.numbers(typ, cols), f.numbers(typ, cols), f.numbers(typ, rows*cols),
+			uint32(rows), uint32(cols), scalarArg(typ, 0.5)}
 	}, 3, 256},
 	{"norm", "rms_norm", func(f *fence, typ string, n int) []any {
 		rows, cols := split3(n)
-		return []any{f.numbers(typ, rows*cols), f.numbers(typ, cols), f.numbers(typ, rows*cols), uint32(rows), uint32(cols), scalarArg(typ, 0.5)}
+		return []any{f.numbers(typ, rows*cols), f.numbers(typ, cols), f.numbers(typ, rows*cols), uint32(rows), uint32(cols),
+			scalarArg(typ, 0.5)}
 	}, 2, 256},
 	{"softmax", "softmax", func(f *fence, typ string, n int) []any {
 		rows := min(streamRows, n)
@@ -173,7 +177,8 @@ func TestPastCaches(t *testing.T) {
 		for skip := range 3 {
 			clear(c)
 			m := n - 3*skip
-			require.NoError(t, invoke(t, d, "arith", "add", nil, [3]int{1, 1, 1}, bytesOf(a[skip:]), bytesOf(b), bytesOf(c[2*skip:]), uint64(m)))
+			require.NoError(t, invoke(t, d, "arith", "add", nil, [3]int{1, 1, 1}, bytesOf(a[skip:]), bytesOf(b),
+				bytesOf(c[2*skip:]), uint64(m)))
 			for i, v := range c {
 				want := float32(0)
 				if i >= 2*skip && i < 2*skip+m {
@@ -230,7 +235,8 @@ func TestDistances(t *testing.T) {
 	exact := openIndex(t, referenceIndex)
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 9)
-		for kernel, typ := range map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "f16", "l2_distance_int8": "i8"} {
+		for kernel, typ := range map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "f16",
+			"l2_distance_int8": "i8"} {
 			for range 150 {
 				nq, nv, dim := f.r.IntN(30), f.r.IntN(71), f.r.IntN(71)
 				f.distances(d, exact, kernel, typ, nq, nv, dim)
@@ -270,7 +276,8 @@ func TestDistancesPastCaches(t *testing.T) {
 					}
 				}
 			}
-			require.NoError(t, invoke(t, d, "l2_distance", kernel, nil, [3]int{1, 1, 1}, q, v, out, uint32(nq), uint32(nv), uint32(dim)))
+			require.NoError(t, invoke(t, d, "l2_distance", kernel, nil, [3]int{1, 1, 1}, q, v, out, uint32(nq), uint32(nv),
+				uint32(dim)))
 			for i := range nq * nv {
 				x, y := at(q, i/nv*dim)-at(v, i%nv*dim), at(q, i/nv*dim+1)-at(v, i%nv*dim+1)
 				if want, got := float64(x*x+y*y), float64(at32(out, i)); math.Abs(got-want) > 1e-5*(1+want) {

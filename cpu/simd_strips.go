@@ -43,7 +43,8 @@ func (p *product) runStrips() error {
 		threads = p.call.device.threads
 	}
 	q := *p
-	s := &strips{product: &q, at: address(b.data), rows: even(p.m, (p.m+4*threads-1)/(4*threads), p.set.rows), list: make([]strip, count)}
+	s := &strips{product: &q, at: address(b.data), rows: even(p.m, (p.m+4*threads-1)/(4*threads), p.set.rows),
+		list: make([]strip, count)}
 	return p.call.ranges(count+threads-1, 1, threads, s.run)
 }
 
@@ -72,7 +73,8 @@ func (s *strips) columns(i int) (j0, j1 int, at uint64) {
 
 func (s *strips) pack(i int) {
 	j0, j1, at := s.columns(i)
-	s.set.run(s.op(simd.GemmF32Pack), flag(!s.b.across), uint64(j1-j0), uint64(s.k), s.b.element(0, j0), uint64(s.b.ld), at, uint64(s.strip()))
+	s.set.run(s.op(simd.GemmF32Pack), flag(!s.b.across), uint64(j1-j0), uint64(s.k), s.b.element(0, j0), uint64(s.b.ld),
+		at, uint64(s.strip()))
 	s.list[i].packed.Store(1)
 }
 

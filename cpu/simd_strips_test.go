@@ -20,8 +20,10 @@ func TestGemmStrips(t *testing.T) {
 		}
 		for i := range count {
 			d.threads = []int{threads, 1, 8}[i%3]
-			g := gemmTrial{typ: []string{"f32", "f64", "bf16"}[i/2%3], m: 20*d.simd.rows + 1 + f.r.IntN(100), n: 65 + f.r.IntN(200), k: 9 + f.r.IntN(150),
-				transA: f.r.IntN(3) == 0, transB: f.r.IntN(3) == 0, alpha: 0.5, beta: float64(i % 2), pad: f.r.IntN(2) * f.r.IntN(9)}
+			g := gemmTrial{typ: []string{"f32", "f64", "bf16"}[i/2%3], m: 20*d.simd.rows + 1 + f.r.IntN(100),
+				n: 65 + f.r.IntN(200), k: 9 + f.r.IntN(150),
+				transA: f.r.IntN(3) == 0, transB: f.r.IntN(3) == 0, alpha: 0.5, beta: float64(i % 2),
+				pad: f.r.IntN(2) * f.r.IntN(9)}
 			if i%4 == 0 {
 				g.act = "relu"
 			}

@@ -35,7 +35,8 @@ func eachSet(t *testing.T, f func(t *testing.T, d *device)) {
 	}
 }
 
-// eachBytes calls f for the sets, and for those whose processor adds four products of bytes in an instruction also as if it did not.
+// eachBytes calls f for the sets, and for those whose processor adds four products of bytes in an instruction
+// also as if it did not.
 func eachBytes(t *testing.T, f func(t *testing.T, d *device)) {
 	t.Helper()
 	eachSet(t, func(t *testing.T, d *device) {
@@ -184,9 +185,12 @@ func invokeUnit(t testing.TB, d *device, u *source.Unit, kernel string, global [
 	t.Helper()
 	f, ok := d.find(u, kernel)
 	require.True(t, ok)
-	p := &launch{kernel: &kernelOf{info: driver.KernelInfo{Name: kernel}, device: d, unit: u, params: unitParams(u, kernel), run: f.run}}
+	p := &launch{
+		kernel: &kernelOf{info: driver.KernelInfo{Name: kernel}, device: d, unit: u, params: unitParams(u, kernel),
+			run: f.run}}
 	c := &p.call
-	*c = call{Call: Call{Unit: u, Kernel: kernel, Params: p.kernel.params, Dim: 3, Global: global, Local: [3]int{1, 1, 1}, Host: c}, device: d, ctx: d.ctx}
+	*c = call{Call: Call{Unit: u, Kernel: kernel, Params: p.kernel.params, Dim: 3, Global: global, Local: [3]int{1, 1, 1},
+		Host: c}, device: d, ctx: d.ctx}
 	for _, a := range args {
 		var b []byte
 		switch a := a.(type) {
@@ -263,7 +267,8 @@ func TestGemmBatchRefuses(t *testing.T) {
 	} {
 		eachDevice(t, func(t *testing.T, d *device) {
 			f := newFence(t, 5)
-			err := invoke(t, d, "gemm_batch", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", c.na), uint32(2),
+			err := invoke(t, d, "gemm_batch", "gemm_batch", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1),
+				f.numbers("f32", c.na), uint32(2),
 				f.numbers("f32", c.nb), uint32(2), float32(0), f.numbers("f32", c.nc), c.ldc, c.count, c.stepA, c.stepB, c.stepC)
 			if c.ok {
 				assert.NoError(t, err, "%+v", c)
@@ -274,8 +279,10 @@ func TestGemmBatchRefuses(t *testing.T) {
 	}
 	eachDevice(t, func(t *testing.T, d *device) {
 		f := newFence(t, 5)
-		assert.ErrorIs(t, invoke(t, d, "gemm_bias", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2), float32(1), f.numbers("f32", 4), uint32(2),
-			f.numbers("f32", 4), uint32(2), float32(0), f.numbers("f32", 4), uint32(2), f.numbers("f32", 1)), driver.ErrInvalidArgument)
+		assert.ErrorIs(t, invoke(t, d, "gemm_bias", "gemm_bias", nil, [3]int{1, 1, 1}, uint32(2), uint32(2), uint32(2),
+			float32(1), f.numbers("f32", 4), uint32(2),
+			f.numbers("f32", 4), uint32(2), float32(0), f.numbers("f32", 4), uint32(2),
+			f.numbers("f32", 1)), driver.ErrInvalidArgument)
 	})
 }
 
@@ -288,7 +295,8 @@ func TestModesStay(t *testing.T) {
 		a, b, c := f.bytes(4), f.bytes(4), f.bytes(4)
 		copy(a, bytesOf([]float32{tiny}))
 		copy(b, bytesOf([]float32{1}))
-		require.NoError(t, invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, uint32(1), uint32(1), uint32(1), float32(1), a, uint32(1), b, uint32(1), float32(0), c, uint32(1)))
+		require.NoError(t, invoke(t, d, "gemm", "gemm", nil, [3]int{1, 1, 1}, uint32(1), uint32(1), uint32(1), float32(1), a,
+			uint32(1), b, uint32(1), float32(0), c, uint32(1)))
 		assert.Equal(t, bytesOf([]float32{tiny}), c, "denormal numbers are kept")
 		assert.NotZero(t, tiny/2*2+tiny)
 	})

@@ -21,7 +21,8 @@ func bindTopK(u *source.Unit) goFunc {
 		in, values, places := c.at(0), c.at(1), c.at(2)
 		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
 			for r := range rows {
-				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k), c.U32(2)[r*k:][:want]); err != nil {
+				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k),
+					c.U32(2)[r*k:][:want]); err != nil {
 					return err
 				}
 			}

@@ -21,7 +21,8 @@ func bindQuantizeRows(*source.Unit) goFunc {
 
 func quantizeSome(c *call, lo, hi int) {
 	cols, k := int(c.Int(5)), int(c.Int(6))
-	c.device.simd.run(simd.W2A8Rows, uint64(hi-lo), uint64(cols), uint64(k), c.at(0)+uint64(4*lo*cols), c.at(1)+uint64(lo*k), c.at(2)+uint64(4*lo), c.at(3)+uint64(4*lo))
+	c.device.simd.run(simd.W2A8Rows, uint64(hi-lo), uint64(cols), uint64(k), c.at(0)+uint64(4*lo*cols),
+		c.at(1)+uint64(lo*k), c.at(2)+uint64(4*lo), c.at(3)+uint64(4*lo))
 }
 
 // bindW2A8 divides the rows of weights among the threads.
@@ -33,7 +34,8 @@ func bindW2A8(u *source.Unit) goFunc {
 			op = simd.W2A8Four
 		}
 		lo, hi = lo*w2a8Rows, min(hi*w2a8Rows, n)
-		c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/4)), c.at(4)+uint64(4*lo),
+		c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/4)),
+			c.at(4)+uint64(4*lo),
 			c.at(5)+uint64(4*lo), uint64(n), flag(whole))
 	}
 	return func(c *call) error {

@@ -26,7 +26,8 @@ func TestTernaryShapes(t *testing.T) {
 		for range 200 {
 			m, n, k := f.r.IntN(20), f.r.IntN(20), kernels.W2A8Group*f.r.IntN(8)
 			q, w, sums, out := noise(m*k), noise(n*k/4), noise(4*m), noise(4*m*n)
-			require.NoError(t, invoke(t, d, "w2a8", "w2a8", []source.Define{{Name: "OUT", Value: "i32"}}, [3]int{1, 1, 1}, q, f.numbers("f32", m), sums, w,
+			require.NoError(t, invoke(t, d, "w2a8", "w2a8", []source.Define{{Name: "OUT", Value: "i32"}}, [3]int{1, 1, 1}, q,
+				f.numbers("f32", m), sums, w,
 				f.numbers("f32", n), out, uint32(m), uint32(n), uint32(k)))
 			less, got := kernels.Decode("i32", sums), kernels.Decode("i32", out)
 			for i := range m {
@@ -44,7 +45,8 @@ func TestTernaryShapes(t *testing.T) {
 			rows, cols := f.r.IntN(9), f.r.IntN(700)
 			k := cols + f.r.IntN(70)
 			x, q, scales, sums := f.numbers("f32", rows*cols), noise(rows*k), noise(4*rows), noise(4*rows)
-			require.NoError(t, invoke(t, d, "w2a8", "quantize_rows", nil, [3]int{1, 1, 1}, x, q, scales, sums, uint32(rows), uint32(cols), uint32(k)))
+			require.NoError(t, invoke(t, d, "w2a8", "quantize_rows", nil, [3]int{1, 1, 1}, x, q, scales, sums, uint32(rows),
+				uint32(cols), uint32(k)))
 			numbers, scale, sum := kernels.Decode("f32", x), kernels.Decode("f32", scales), kernels.Decode("i32", sums)
 			for i := range rows {
 				most, all := float32(1e-5), 0.0

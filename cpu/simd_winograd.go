@@ -1,7 +1,8 @@
 package cpu
 
-// conv2d by Winograd's method (csrc/cpu/winograd.h), for filters of 3×3 with strides of 1 or 2 and of 5×5 with a stride of 1:
-// 2.25, 1.44 and 2.78 times fewer products than by definition. The bound of the catalog covers all of them.
+// conv2d by Winograd's method (csrc/cpu/winograd.h), for filters of 3×3 with strides of 1 or 2 and of 5×5 with
+// a stride of 1: 2.25, 1.44 and 2.78 times fewer products than by definition. The bound of the catalog covers
+// all of them.
 
 import (
 	"slices"
@@ -25,7 +26,8 @@ func (p *convPlan) winograd() bool {
 		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= few && n*n*p.k*channels*p.size <= l3
 }
 
-// tile returns the number of rows, and columns, of the input that a tile of 2×2 elements of the output comes from, or 0 if the method is not for the filter.
+// tile returns the number of rows, and columns, of the input that a tile of 2×2 elements of the output comes
+// from, or 0 if the method is not for the filter.
 func (p *convPlan) tile() int {
 	for _, t := range [][3]int{{3, 1, 4}, {3, 2, 5}, {5, 1, 6}} {
 		if t[0] == p.rows && t[0] == p.cols && t[1] == p.strideH && t[1] == p.strideW {
@@ -35,9 +37,10 @@ func (p *convPlan) tile() int {
 	return 0
 }
 
-// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements, those of all images, which are computed in strips. A task computes
-// some strips with some of the filters. If the transformed filters are too many for half of the second-level cache, it computes
-// several strips with each filter that it reads.
+// planWinograd divides the work: the output of the plan are the tiles of 2×2 elements, those of all images,
+// which are computed in strips. A task computes some strips with some of the filters. If the transformed
+// filters are too many for half of the second-level cache, it computes several strips with each filter that it
+// reads.
 func (p *convPlan) planWinograd() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
 	n := p.tile()
@@ -81,7 +84,8 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 	}
 	defer p.call.device.scratch.give(filters)
 	err = p.call.Parallel(q.groups*panels, 1, func(lo, hi int) {
-		q.set.run(simd.WinogradFilters, uint64(n), uint64(q.filters), uint64(q.channels), address(weight), address(filters.data), uint64(lo), uint64(hi))
+		q.set.run(simd.WinogradFilters, uint64(n), uint64(q.filters), uint64(q.channels), address(weight),
+			address(filters.data), uint64(lo), uint64(hi))
 	})
 	if err != nil {
 		return false, err
@@ -101,7 +105,8 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 			panic(err)
 		}
 		defer q.call.device.scratch.give(own)
-		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW), uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
+		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW),
+			uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {
 			odd.Store(true)
 		}

@@ -13,19 +13,23 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// winogradTrial is a random convolution that the method is used for, with so many filters that they do not fit in half of the second-level cache if many is set.
+// winogradTrial is a random convolution that the method is used for, with so many filters that they do not fit
+// in half of the second-level cache if many is set.
 func (f *fence) winogradTrial(typ string, rows, side int, many bool) convTrial {
 	r, size, stride := f.r, 3+2*f.r.IntN(2), 1
 	if size == 3 {
 		stride += f.r.IntN(2)
 	}
 	g := 1 + r.IntN(2)
-	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(stride*side), w: size + r.IntN(stride*side), groups: g, k: g * (4*rows + r.IntN(15)),
-		rows: size, cols: size, strideH: stride, strideW: stride, padH: r.IntN(size + 1), padW: r.IntN(size + 1), dilationH: 1, dilationW: 1}
+	s := convolution{c: g * (16 + r.IntN(20)), h: size + r.IntN(stride*side), w: size + r.IntN(stride*side), groups: g,
+		k:    g * (4*rows + r.IntN(15)),
+		rows: size, cols: size, strideH: stride, strideW: stride, padH: r.IntN(size + 1), padW: r.IntN(size + 1),
+		dilationH: 1, dilationW: 1}
 	if l2, _ := cacheSizes(); many {
 		s.k = g * (1 + l2/8/16/(s.c/g))
 	}
-	s.outH, s.outW = kernels.ConvOut(s.h, size, stride, s.padH, s.padH, 1), kernels.ConvOut(s.w, size, stride, s.padW, s.padW, 1)
+	s.outH, s.outW = kernels.ConvOut(s.h, size, stride, s.padH, s.padH, 1),
+		kernels.ConvOut(s.w, size, stride, s.padW, s.padW, 1)
 	few := 256
 	if stride == 2 {
 		few = 1024
@@ -62,7 +66,8 @@ func TestConvPhaseByDefinition(t *testing.T) {
 		if d.simd == nil {
 			t.Skip("the Go kernel computes by definition")
 		}
-		s := convolution{n: 1, c: 16, h: 24, w: 24, k: 4 * d.simd.rows, groups: 1, rows: 6, cols: 6, strideH: 1, strideW: 1, padH: 2, padW: 2,
+		s := convolution{n: 1, c: 16, h: 24, w: 24, k: 4 * d.simd.rows, groups: 1, rows: 6, cols: 6, strideH: 1, strideW: 1,
+			padH: 2, padW: 2,
 			dilationH: 1, dilationW: 1, gapH: 1, gapW: 1}
 		s.outH, s.outW = kernels.ConvOut(47, 6, 1, 2, 2, 1), kernels.ConvOut(47, 6, 1, 2, 2, 1)
 		f, r := newFence(t, 23), 0
@@ -83,7 +88,8 @@ func TestConvPhaseByDefinition(t *testing.T) {
 		copy(weight, kernels.Encode("f32", filters))
 		trial := convTrial{s, "f32", false, false}
 		defines := []source.Define{{Name: "SPREAD_H", Value: "2"}, {Name: "SPREAD_W", Value: "2"}}
-		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, trial.args(x, weight, f.bytes(4), y)...))
+		require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1},
+			trial.args(x, weight, f.bytes(4), y)...))
 		got, image, filters := kernels.Decode("f32", y), kernels.Decode("f32", x), kernels.Decode("f32", weight)
 		for i, g := range got {
 			sum, weight := 0.0, 0.0
@@ -107,7 +113,8 @@ func TestConvWinogradNotFinite(t *testing.T) {
 		if d.simd == nil {
 			t.Skip("the Go kernel computes by definition")
 		}
-		s := convolution{n: 1, c: 16, h: 20, w: 20, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1,
+		s := convolution{n: 1, c: 16, h: 20, w: 20, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1,
+			dilationH: 1, dilationW: 1,
 			outH: 18, outW: 18}
 		trial := convTrial{s, "f32", false, false}
 		f := newFence(t, 22)
@@ -137,8 +144,8 @@ func TestConvWinogradNotFinite(t *testing.T) {
 	})
 }
 
-// TestWinogradStack checks that what an earlier launch has left on the stack makes no difference: here NaN, which a strip with fewer tiles than
-// two registers must not take for its own.
+// TestWinogradStack checks that what an earlier launch has left on the stack makes no difference: here NaN,
+// which a strip with fewer tiles than two registers must not take for its own.
 func TestWinogradStack(t *testing.T) {
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -158,7 +165,8 @@ func TestWinogradStack(t *testing.T) {
 				t.Skip("no shape")
 			}
 		}
-		s := convolution{n: 1, c: 16, h: 2 * rows, w: 2 * cols, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1, strideW: 1, dilationH: 1, dilationW: 1, padH: 1, padW: 1,
+		s := convolution{n: 1, c: 16, h: 2 * rows, w: 2 * cols, k: 4 * d.simd.rows, groups: 1, rows: 3, cols: 3, strideH: 1,
+			strideW: 1, dilationH: 1, dilationW: 1, padH: 1, padW: 1,
 			outH: 2 * rows, outW: 2 * cols}
 		f := newFence(t, 22)
 		defer f.free()

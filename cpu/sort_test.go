@@ -18,14 +18,17 @@ import (
 )
 
 // sortRows sorts rows of n keys by as many launches as it takes, and returns keys and values.
-func sortRows(t testing.TB, d *device, defines []source.Define, keys, values []byte, rows, n int) (sortedKeys, sortedValues []byte) {
+func sortRows(t testing.TB, d *device, defines []source.Define, keys, values []byte, rows,
+	n int) (sortedKeys, sortedValues []byte) {
 	t.Helper()
 	k, v := make([]byte, len(keys)), make([]byte, len(values))
 	one, sizes := [3]int{1, 1, 1}, []any{uint32(rows), uint32(n)}
-	require.NoError(t, invoke(t, d, "sort_pairs", "sort_blocks", defines, one, append([]any{keys, values, k, v}, sizes...)...))
+	require.NoError(t, invoke(t, d, "sort_pairs", "sort_blocks", defines, one,
+		append([]any{keys, values, k, v}, sizes...)...))
 	k2, v2 := make([]byte, len(keys)), make([]byte, len(values))
 	for width := kernels.SortBlock; width < n; width *= 2 {
-		require.NoError(t, invoke(t, d, "sort_pairs", "sort_merge", defines, one, append(append([]any{k, v, k2, v2}, sizes...), uint32(width))...))
+		require.NoError(t, invoke(t, d, "sort_pairs", "sort_merge", defines, one,
+			append(append([]any{k, v, k2, v2}, sizes...), uint32(width))...))
 		k, k2, v, v2 = k2, k, v2, v
 	}
 	return k, v
@@ -43,7 +46,8 @@ func TestSortLongRows(t *testing.T) {
 				places[i] = float64(i % n)
 			}
 			for _, descending := range []string{"0", "1"} {
-				keys, values := sortRows(t, d, define("T", "f64", "DESCENDING", descending), kernels.Encode("f64", x), kernels.Encode("u32", places), 2, n)
+				keys, values := sortRows(t, d, define("T", "f64", "DESCENDING", descending), kernels.Encode("f64", x),
+					kernels.Encode("u32", places), 2, n)
 				for row := range 2 {
 					want := make([]int, n)
 					for i := range want {
@@ -73,7 +77,8 @@ func TestGradientOfRows(t *testing.T) {
 	const table, count, n = 70, 5000, 9
 	eachDevice(t, func(t *testing.T, d *device) {
 		r := rand.New(rand.NewPCG(5, 6))
-		ids, places, x, want := make([]float64, count), make([]float64, count), make([]float64, count*n), make([]float64, table*n)
+		ids, places, x, want := make([]float64, count), make([]float64, count), make([]float64, count*n),
+			make([]float64, table*n)
 		for i := range ids {
 			ids[i], places[i] = float64(r.IntN(table)), float64(i)
 			for j := range n {
@@ -81,7 +86,8 @@ func TestGradientOfRows(t *testing.T) {
 				want[int(ids[i])*n+j] += x[i*n+j]
 			}
 		}
-		sorted, order := sortRows(t, d, define("T", "u32"), kernels.Encode("u32", ids), kernels.Encode("u32", places), 1, count)
+		sorted, order := sortRows(t, d, define("T", "u32"), kernels.Encode("u32", ids), kernels.Encode("u32", places), 1,
+			count)
 		out := make([]byte, 4*table*n)
 		args := append([]any{kernels.Encode("f32", x), sorted, order, out}, sizesAfter(nil, count, count, table, n)...)
 		require.NoError(t, invoke(t, d, "segment", "segment_add", nil, [3]int{1, 1, 1}, args...))

@@ -61,7 +61,8 @@ func TestTransfersBehindALaunch(t *testing.T) {
 
 	expired, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*stageBytes)), context.DeadlineExceeded, "ctx ends the wait of a large upload")
+	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*stageBytes)), context.DeadlineExceeded,
+		"ctx ends the wait of a large upload")
 	out := make([]byte, 8)
 	require.ErrorIs(t, s.Download(expired, out, a), context.DeadlineExceeded)
 	require.ErrorIs(t, s.Sync(expired), context.DeadlineExceeded)
@@ -233,7 +234,8 @@ func TestElapsed(t *testing.T) {
 	require.NoError(t, err)
 	plain, err := s.Record(false)
 	require.NoError(t, err)
-	require.NoError(t, s.Launch(launchOf(goKernel(d, "sleep", func(*Call) error { time.Sleep(20 * time.Millisecond); return nil }), 1)))
+	require.NoError(t,
+		s.Launch(launchOf(goKernel(d, "sleep", func(*Call) error { time.Sleep(20 * time.Millisecond); return nil }), 1)))
 	to, err := s.Record(true)
 	require.NoError(t, err)
 	_, err = to.Elapsed(from)

@@ -10,8 +10,8 @@ import (
 
 var _ driver.Timeliner = (*stream)(nil)
 
-// timed is an operation of driver.Timeliner. The stream's mu guards it, except for Parts, which is the worker's until the piece of
-// work has passed.
+// timed is an operation of driver.Timeliner. The stream's mu guards it, except for Parts, which is the worker's
+// until the piece of work has passed.
 type timed struct {
 	driver.Span
 	left   int // pieces of work that are queued and not done

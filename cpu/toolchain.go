@@ -90,7 +90,8 @@ func findToolchain(ctx context.Context) (c *toolchain, tried []string, err error
 		}
 		return c, append(tried, path+": "+firstLine(c.version)), nil
 	}
-	return nil, tried, fmt.Errorf("no C++ compiler: %s; %s: %w", strings.Join(tried, "; "), installHint, driver.ErrNoCompiler)
+	return nil, tried, fmt.Errorf("no C++ compiler: %s; %s: %w", strings.Join(tried, "; "), installHint,
+		driver.ErrNoCompiler)
 }
 
 // identify asks the compiler for its version.
@@ -128,7 +129,8 @@ func (c *toolchain) identify(ctx context.Context) error {
 
 // findLinker returns the path of the linker, or "" where only the compiler knows how to use it.
 func (c *toolchain) findLinker(ctx context.Context) string {
-	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" || len(c.args) > 0 || strings.Contains(c.version, "clang") {
+	if goruntime.GOOS != "linux" || goruntime.GOARCH != "amd64" || len(c.args) > 0 ||
+		strings.Contains(c.version, "clang") {
 		return ""
 	}
 	out, err := c.run(ctx, "", "-print-prog-name=ld")
@@ -152,7 +154,8 @@ func firstLine(s string) string {
 // slower with these.
 var loopless = []string{
 	"-O1", "-ftree-loop-vectorize", "-ftree-slp-vectorize", "-fvect-cost-model=dynamic", "-fpeel-loops", "-fgcse",
-	"-finline-functions", "-finline-small-functions", "--param=max-inline-insns-single=200", "--param=max-inline-insns-auto=30",
+	"-finline-functions", "-finline-small-functions", "--param=max-inline-insns-single=200",
+	"--param=max-inline-insns-auto=30",
 	"--param=inline-min-speedup=15", "--param=early-inlining-insns=14",
 }
 
@@ -172,7 +175,8 @@ func (c *toolchain) flags(loops bool) []string {
 		// A loop over items is vectorized with run-time checks that its buffers do not overlap; by
 		// default GCC does not vectorize if more than ten pairs need such a check.
 		// GCC 12 splits some loops wrongly that run their body before their condition: one round too many is run.
-		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64", "-fno-split-loops")
+		flags = append(flags, "-fmax-errors=50", "-fno-gnu-unique", "--param=vect-max-version-for-alias-checks=64",
+			"-fno-split-loops")
 		if goruntime.GOARCH == "amd64" {
 			// GCC 12 picks wrong lanes in 512-bit permutations, and folds constant
 			// vectors wrongly with the vector form of popcnt.
@@ -198,7 +202,8 @@ func (c *toolchain) libraries() []string {
 
 // build compiles text and returns the shared object and the output of the compiler.
 // The error is errBuild if the compiler rejected the text.
-func (c *toolchain) build(ctx context.Context, text string, loops bool, options []string) (object []byte, log string, err error) {
+func (c *toolchain) build(ctx context.Context, text string, loops bool,
+	options []string) (object []byte, log string, err error) {
 	objects, log, err := c.buildTables(ctx, text, loops, options, []string{programTable})
 	if err != nil {
 		return nil, log, err
@@ -209,7 +214,8 @@ func (c *toolchain) build(ctx context.Context, text string, loops bool, options 
 // buildTables is build for a text with several tables of kernels; it returns a shared object for each,
 // whose table has the usual name and that contains only what this table needs. More than one table needs a
 // toolchain with a linker, and no options.
-func (c *toolchain) buildTables(ctx context.Context, text string, loops bool, options, tables []string) (objects [][]byte, log string, err error) {
+func (c *toolchain) buildTables(ctx context.Context, text string, loops bool, options,
+	tables []string) (objects [][]byte, log string, err error) {
 	// The object that is read back will be run, so no other user may be able to replace the directory.
 	dir, err := file.TempDir(buildPrefix)
 	if err != nil {
@@ -229,7 +235,8 @@ func (c *toolchain) buildTables(ctx context.Context, text string, loops bool, op
 	args := append(append(c.flags(loops), options...), "-o", out, in)
 	switch {
 	case apart:
-		args = append(c.flags(loops), "-c", "-ffunction-sections", "-fdata-sections", "-o", filepath.Join(dir, objectName), in)
+		args = append(c.flags(loops), "-c", "-ffunction-sections", "-fdata-sections", "-o", filepath.Join(dir, objectName),
+			in)
 	case len(options) == 0:
 		args = append(args, c.libraries()...)
 	}

@@ -43,7 +43,8 @@ func TestBuildError(t *testing.T) {
 	assert.Contains(t, bin.Log, "test.cl:3", "warnings are kept")
 	_, err = d.Compile(background(t), u, []string{"program2.cpp"})
 	require.ErrorIs(t, err, driver.ErrInvalidArgument)
-	_, err = d.Compile(background(t), u, []string{"-cl-mad-enable", "-cl-std=CL1.2", "-cl-fast-relaxed-math", "-cl-opt-disable",
+	_, err = d.Compile(background(t), u, []string{"-cl-mad-enable", "-cl-std=CL1.2", "-cl-fast-relaxed-math",
+		"-cl-opt-disable",
 		"-cl-unsafe-math-optimizations", "-cl-finite-math-only", "-cl-no-signed-zeros", "-ffast-math", "-Ofast", "-g", "-O1"})
 	require.NoError(t, err, "the device works after a failed compilation")
 }
@@ -87,7 +88,8 @@ func fakeCompiler(t *testing.T, body string) {
 		t.Skip("no sh")
 	}
 	path := filepath.Join(t.TempDir(), "cxx")
-	script := "#!/bin/sh\nif [ \"$1\" = --first ]; then shift; fi\ncase \"$1\" in --version) echo fake c++ 1.0; exit 0;; esac\n" + body
+	script := "#!/bin/sh\nif [ \"$1\" = --first ]; then shift; fi\ncase \"$1\" in --version) echo fake c++ 1.0; exit " +
+		"0;; esac\n" + body
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o700))
 	t.Setenv("CXX", path+" --first")
 }
@@ -187,7 +189,8 @@ func TestIdentity(t *testing.T) {
 func TestSweep(t *testing.T) {
 	tmp := t.TempDir()
 	now := time.Now()
-	for name, age := range map[string]time.Duration{buildPrefix + "old": 2 * time.Hour, buildPrefix + "new": time.Minute, "other": 2 * time.Hour} {
+	for name, age := range map[string]time.Duration{buildPrefix + "old": 2 * time.Hour, buildPrefix + "new": time.Minute,
+		"other": 2 * time.Hour} {
 		require.NoError(t, os.Mkdir(filepath.Join(tmp, name), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(tmp, name, "program.cpp"), nil, 0o600))
 		require.NoError(t, os.Chtimes(filepath.Join(tmp, name), now.Add(-age), now.Add(-age)))

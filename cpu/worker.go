@@ -74,7 +74,8 @@ func (o *op) run() error {
 	case opWait:
 		d := o.at.stream.device
 		if err := o.at.reach(d.ctx); err != nil {
-			return &driver.OpError{Backend: "cpu", Device: d.id, Op: "wait", Err: fmt.Errorf("the event was not reached: %w", err)}
+			return &driver.OpError{Backend: "cpu", Device: d.id, Op: "wait",
+				Err: fmt.Errorf("the event was not reached: %w", err)}
 		}
 	}
 	return nil

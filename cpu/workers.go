@@ -163,7 +163,8 @@ func (s *share) assistOnce() {
 	whole = true
 }
 
-// linger polls for work that has a place for the caller, which counts as idle. It returns nil if there was none for some time.
+// linger polls for work that has a place for the caller, which counts as idle. It returns nil if there was none
+// for some time.
 func (w *workers) linger() *share {
 	for start := time.Now(); ; goruntime.Gosched() {
 		over := time.Since(start) > lingers

@@ -254,11 +254,13 @@ func TestProductsYield(t *testing.T) {
 					b, uint32(n), float32(0), c, uint32(n))
 			},
 			"gemm_i8": func() error {
-				return invoke(t, d, "gemm_i8", "gemm_i8", nil, [3]int{1, 1, 1}, uint32(rows), uint32(many), uint32(dim/2), uint32(1), large,
+				return invoke(t, d, "gemm_i8", "gemm_i8", nil, [3]int{1, 1, 1}, uint32(rows), uint32(many), uint32(dim/2),
+					uint32(1), large,
 					uint32(dim/2), a, uint32(many), uint32(0), c, uint32(many))
 			},
 			"l2": func() error {
-				return invoke(t, d, "l2_distance", "l2_distance_fp32", nil, [3]int{1, 1, 1}, a, large, c, uint32(many), uint32(rows*many/dim), uint32(dim))
+				return invoke(t, d, "l2_distance", "l2_distance_fp32", nil, [3]int{1, 1, 1}, a, large, c, uint32(many),
+					uint32(rows*many/dim), uint32(dim))
 			},
 			"softmax": func() error {
 				return invoke(t, d, "softmax", "softmax", nil, [3]int{1, 1, 1}, a, b, uint32(n), uint32(n))

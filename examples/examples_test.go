@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// examples lists every example with its expected output, in which ACCURACY is a number from 0.93 to 0.9999 and NUMBER any whole one, and whether the cpu backend needs
-// a C++ compiler for it.
+// examples lists every example with its expected output, in which ACCURACY is a number from 0.93 to 0.9999 and
+// NUMBER any whole one, and whether the cpu backend needs a C++ compiler for it.
 var examples = []struct {
 	name     string
 	compiles bool
@@ -31,8 +31,10 @@ var examples = []struct {
 	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
 	{"07-tensors", false, "DEVICE: the loss fell: true; the network says [0 1 1 0]\n"},
 	{"08-networks", false, "DEVICE: 162 parameters; more than 90 % are right: true; the network says [1 1 0 0]\n"},
-	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\nno picture is written: sheet.png as an argument makes one of them there\n"},
-	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat       436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
+	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\nno picture is written: sheet.png " +
+		"as an argument makes one of them there\n"},
+	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat     " +
+		"  436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.
@@ -59,7 +61,8 @@ func TestExamples(t *testing.T) {
 				cmd.Stderr = os.Stderr
 				out, err := cmd.Output()
 				require.NoError(t, err)
-				want := strings.NewReplacer("DEVICE", d.ID, "INDENT", strings.Repeat(" ", len(d.ID))).Replace(regexp.QuoteMeta(e.prints))
+				want := strings.NewReplacer("DEVICE", d.ID, "INDENT",
+					strings.Repeat(" ", len(d.ID))).Replace(regexp.QuoteMeta(e.prints))
 				want = strings.NewReplacer("ACCURACY", `0\.9[3-9]\d\d`, "NUMBER", ` *\d+`).Replace(want)
 				assert.Regexp(t, "^"+want+"$", string(out))
 			})

@@ -68,9 +68,9 @@ func (p attended) mask(shape shapes.Shape, axesLayout compute.AttentionAxesLayou
 }
 
 // FusedScaledDotProductAttention returns softmax(query·keyᵀ·scale + mask)·value for each head. A mask of four
-// dimensions has the order of axesLayout, [batch, heads, queries, keys] or [batch, queries, heads, keys]; a bias is always
-// [batch, heads, queries, keys], of which the first ones may be left out. A query that sees no key has zeros. It has no
-// states for a gradient of its own.
+// dimensions has the order of axesLayout, [batch, heads, queries, keys] or [batch, queries, heads, keys]; a
+// bias is always [batch, heads, queries, keys], of which the first ones may be left out. A query that sees no
+// key has zeros. It has no states for a gradient of its own.
 func (f *function) FusedScaledDotProductAttention(query, key, value compute.Value,
 	axesLayout compute.AttentionAxesLayout, options *compute.ScaledDotProductAttentionConfig) (
 	output compute.Value, statesForVJP []compute.Value, err error) {

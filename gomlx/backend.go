@@ -1,24 +1,26 @@
-// Package gomlx lets GoMLX compute on every device of Concord. It registers the backend "concord", so that a program needs only to import it,
+// Package gomlx lets GoMLX compute on every device of Concord. It registers the backend "concord", so that a
+// program needs only to import it,
 //
 //	import _ "github.com/concord-compute/concord/gomlx"
 //
-// and to choose it, by GOMLX_BACKEND=concord:cpu:0 in the environment or by compute.NewWithConfig("concord:cuda:0"). What follows
-// "concord:" is the name of a device as runtime.Open takes it, "auto" if there is nothing.
+// and to choose it, by GOMLX_BACKEND=concord:cpu:0 in the environment or by
+// compute.NewWithConfig("concord:cuda:0"). What follows "concord:" is the name of a device as runtime.Open
+// takes it, "auto" if there is nothing.
 //
 // # Execution
 //
-// A computation is recorded as a graph of operations of package tensor. When it is executed with inputs of shapes that it has not had
-// before, the graph is traced and becomes one compiled function, with planned memory and fused kernels; where it has loops or
-// branches, one function for each part between them, whose conditions are read by the host. Later executions only launch.
+// A computation is recorded as a graph of operations of package tensor. The first execution with inputs of new
+// shapes traces the graph, and makes it one compiled function with planned memory and fused kernels. Loops and
+// branches divide it into several functions, and the host reads their conditions. Later executions only launch.
 //
 // Results are in memory of their own. On devices whose memory the host can address, such as the CPU, GoMLX reads and
 // writes it directly (shared buffers).
 //
 // # What there is
 //
-// All of GoMLX's standard operations but those of complex numbers, whose data types, like those of less than 8 bits, are not supported; an
-// operation that is missing returns compute.ErrNotImplemented. Random bits are those of Philox4x32-10, the same on every
-// device.
+// All of GoMLX's standard operations but those of complex numbers, whose data types, like those of less than 8
+// bits, are not supported; an operation that is missing returns compute.ErrNotImplemented. Random bits are
+// those of Philox4x32-10, the same on every device.
 package gomlx
 
 import (
@@ -142,10 +144,12 @@ var _ compute.Buffer = (*Buffer)(nil)
 
 // newBuffer returns a buffer of memory, which it owns.
 func (b *Backend) newBuffer(memory *runtime.Buffer, shape shapes.Shape) *Buffer {
-	return &Buffer{backend: b, shape: shape, memory: memory, tensor: tensor.Wrap(b.scope, memory, types[shape.DType], shape.Dimensions...)}
+	return &Buffer{backend: b, shape: shape, memory: memory, tensor: tensor.Wrap(b.scope, memory, types[shape.DType],
+		shape.Dimensions...)}
 }
 
-// alloc returns a buffer with undefined contents, for work on the stream, or, if idle is set, with memory that no work uses.
+// alloc returns a buffer with undefined contents, for work on the stream, or, if idle is set, with memory that
+// no work uses.
 func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape, idle bool) (*Buffer, error) {
 	if device != 0 {
 		return nil, errors.Errorf("device %d: the backend %s has only device 0", device, b)

@@ -111,7 +111,8 @@ func BenchmarkTraining(b *testing.B) {
 		data.x, data.y = c.data.draw(random)
 		b.Run(c.name, func(b *testing.B) {
 			onBoth(b, func(b *testing.B, on compute.Backend) {
-				trainer := train.NewTrainer(on, model.NewStore(), c.f, loss.BinaryCrossentropyLogits, optimizer.Adam().Done(), nil, nil)
+				trainer := train.NewTrainer(on, model.NewStore(), c.f, loss.BinaryCrossentropyLogits, optimizer.Adam().Done(), nil,
+					nil)
 				loop := train.NewLoop(trainer)
 				for b.Loop() {
 					if _, err := loop.RunSteps(data, 1); err != nil {

@@ -1,6 +1,7 @@
 package gomlx
 
-// Functions that are called, loops and branches, whose conditions the host reads, and sorting by a function that compares.
+// Functions that are called, loops and branches, whose conditions the host reads, and sorting by a function
+// that compares.
 
 import (
 	"slices"
@@ -25,7 +26,8 @@ func (f *function) callee(what string, g compute.Function) (*function, error) {
 	return c, nil
 }
 
-// closure returns a closure of this function, or of one around it, that has returned. GoMLX makes all closures those of the main function.
+// closure returns a closure of this function, or of one around it, that has returned. GoMLX makes all closures
+// those of the main function.
 func (f *function) closure(what string, g compute.Function) (*function, error) {
 	c, err := f.callee(what, g)
 	if err != nil {
@@ -96,9 +98,10 @@ func (f *function) Call(g compute.Function, inputs ...compute.Value) ([]compute.
 	return f.several(n, shapesOf(c.outputs)...)
 }
 
-// enclosed returns the values that closures capture as operands, behind others, and for each closure a function that returns its arguments from the
-// operands of the node.
-func (f *function) enclosed(in []*value, closures ...*function) ([]*value, []func(params, in []*tensor.Tensor) []*tensor.Tensor, error) {
+// enclosed returns the values that closures capture as operands, behind others, and for each closure a function
+// that returns its arguments from the operands of the node.
+func (f *function) enclosed(in []*value,
+	closures ...*function) ([]*value, []func(params, in []*tensor.Tensor) []*tensor.Tensor, error) {
 	in = slices.Clone(in)
 	var arguments []func(params, in []*tensor.Tensor) []*tensor.Tensor
 	for _, c := range closures {
@@ -165,33 +168,34 @@ func (f *function) While(cond, body compute.Function, initialState ...compute.Va
 		return nil, err
 	}
 	n := len(state)
-	return f.several(&node{op: compute.OpTypeWhile, in: in, host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		now := in[:n]
-		var mine []owned // the memory of now
-		for {
-			again, err := test.decide(r, arguments[0](now, in))
-			if err != nil {
-				_ = free(mine) // the first error says what is wrong
-				return nil, err
+	return f.several(&node{op: compute.OpTypeWhile, in: in,
+		host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			now := in[:n]
+			var mine []owned // the memory of now
+			for {
+				again, err := test.decide(r, arguments[0](now, in))
+				if err != nil {
+					_ = free(mine) // the first error says what is wrong
+					return nil, err
+				}
+				if !again {
+					break
+				}
+				next, err := step.run(r, arguments[1](now, in))
+				if err == nil {
+					err = free(mine)
+				}
+				if err != nil {
+					return nil, err
+				}
+				mine, now = next, nil
+				for _, o := range next {
+					now = append(now, r.wrap(o))
+				}
 			}
-			if !again {
-				break
-			}
-			next, err := step.run(r, arguments[1](now, in))
-			if err == nil {
-				err = free(mine)
-			}
-			if err != nil {
-				return nil, err
-			}
-			mine, now = next, nil
-			for _, o := range next {
-				now = append(now, r.wrap(o))
-			}
-		}
-		r.temps = append(r.temps, mine...)
-		return now, nil
-	}}, shapesOf(state)...)
+			r.temps = append(r.temps, mine...)
+			return now, nil
+		}}, shapesOf(state)...)
 }
 
 // If returns the results of one of two branches.
@@ -222,23 +226,26 @@ func (f *function) If(pred compute.Value, trueBranch, falseBranch compute.Functi
 	if err != nil {
 		return nil, err
 	}
-	return f.several(&node{op: compute.OpTypeIf, in: in, host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		which, err := tensor.Read[bool](r.ctx, in[0])
-		if err != nil {
-			return nil, errors.WithStack(err)
-		}
-		branch, args := no, arguments[1]
-		if which[0] {
-			branch, args = yes, arguments[0]
-		}
-		out, err := branch.run(r, args(nil, in))
-		return r.keep(out), err
-	}}, shapesOf(yes.outputs)...)
+	return f.several(&node{
+		op: compute.OpTypeIf, in: in, host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			which, err := tensor.Read[bool](r.ctx, in[0])
+			if err != nil {
+				return nil, errors.WithStack(err)
+			}
+			branch, args := no, arguments[1]
+			if which[0] {
+				branch, args = yes, arguments[0]
+			}
+			out, err := branch.run(r, args(nil, in))
+			return r.keep(out), err
+		}}, shapesOf(yes.outputs)...)
 }
 
-// Sort returns arrays of one shape in the order that comparator gives to their elements along an axis. Its parameters are an element and another one of each array in
-// turn, and its result whether the first ones come before the others.
-func (f *function) Sort(comparator compute.Function, axis int, isStable bool, inputs ...compute.Value) ([]compute.Value, error) {
+// Sort returns arrays of one shape in the order that comparator gives to their elements along an axis. Its
+// parameters are an element and another one of each array in turn, and its result whether the first ones come
+// before the others.
+func (f *function) Sort(comparator compute.Function, axis int, isStable bool,
+	inputs ...compute.Value) ([]compute.Value, error) {
 	list, err := f.operands(compute.OpTypeSort, inputs...)
 	if err != nil {
 		return nil, err
@@ -260,7 +267,8 @@ func (f *function) Sort(comparator compute.Function, axis int, isStable bool, in
 		return nil, errors.Errorf("Sort: comparator has %d parameters for %d arrays", len(c.params), len(list))
 	}
 	for i, p := range c.params {
-		if v := list[i/2]; p.shape.Rank() != 0 || p.shape.DType != v.shape.DType || !slices.Equal(v.shape.Dimensions, list[0].shape.Dimensions) {
+		if v := list[i/2]; p.shape.Rank() != 0 || p.shape.DType != v.shape.DType ||
+			!slices.Equal(v.shape.Dimensions, list[0].shape.Dimensions) {
 			return nil, errors.Errorf("Sort: parameter %d of comparator is of shape %s for an array of %s", i, p.shape, v.shape)
 		}
 	}
@@ -290,7 +298,8 @@ func (f *function) Sort(comparator compute.Function, axis int, isStable bool, in
 	}}, shapesOf(list)...)
 }
 
-// ordering returns the number of the array whose elements alone a comparator compares, and whether the largest comes first, if it does nothing else.
+// ordering returns the number of the array whose elements alone a comparator compares, and whether the largest
+// comes first, if it does nothing else.
 func (f *function) ordering(stable bool) (by int, descending, plain bool) {
 	v := f.outputs[0]
 	switch v.node.op {
@@ -314,8 +323,9 @@ func (f *function) ordering(stable bool) (by int, descending, plain bool) {
 	return a / 2, descending, true
 }
 
-// network sorts by a bitonic network, of which each layer exchanges all pairs of elements at one distance. Equal elements keep their order, as their
-// first places are compared too, by which those beyond the end, which make the length a power of two, come last.
+// network sorts by a bitonic network, of which each layer exchanges all pairs of elements at one distance.
+// Equal elements keep their order, as their first places are compared too, by which those beyond the end, which
+// make the length a power of two, come last.
 func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor) *tensor.Tensor) []*tensor.Tensor {
 	n := list[0].Dim(axis)
 	if n < 2 || list[0].Len() == 0 {

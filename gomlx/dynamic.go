@@ -1,6 +1,7 @@
 package gomlx
 
-// Operations of dynamic shapes. Lengths that come from shapes alone are known when a function is traced; others are read by the host.
+// Operations of dynamic shapes. Lengths that come from shapes alone are known when a function is traced; others
+// are read by the host.
 
 import (
 	"fmt"
@@ -25,9 +26,10 @@ func (f *function) DynamicDimensionSize(operand compute.Value, axis int) (comput
 	if axis < 0 || axis >= in[0].shape.Rank() {
 		return nil, errors.Errorf("DynamicDimensionSize of axis %d of %s", axis, in[0].shape)
 	}
-	return f.single(compute.OpTypeDynamicDimensionSize, shapes.Make(dtypes.Int32), in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return tensor.Full(in[0].Scope(), tensor.I32, in[0].Dim(axis))
-	})
+	return f.single(compute.OpTypeDynamicDimensionSize, shapes.Make(dtypes.Int32), in,
+		func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+			return tensor.Full(in[0].Scope(), tensor.I32, in[0].Dim(axis))
+		})
 }
 
 // DynamicShape returns the lengths of the dimensions, a vector of Int32.
@@ -36,16 +38,17 @@ func (f *function) DynamicShape(operand compute.Value) (compute.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.single(compute.OpTypeDynamicShape, shapes.Make(dtypes.Int32, in[0].shape.Rank()), in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		var dims []*tensor.Tensor
-		for _, d := range in[0].Shape() {
-			dims = append(dims, tensor.Full(in[0].Scope(), tensor.I32, d, 1))
-		}
-		if len(dims) == 0 {
-			return tensor.Zeros(in[0].Scope(), tensor.I32, 0)
-		}
-		return tensor.Concat(0, dims...)
-	})
+	return f.single(compute.OpTypeDynamicShape, shapes.Make(dtypes.Int32, in[0].shape.Rank()), in,
+		func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+			var dims []*tensor.Tensor
+			for _, d := range in[0].Shape() {
+				dims = append(dims, tensor.Full(in[0].Scope(), tensor.I32, d, 1))
+			}
+			if len(dims) == 0 {
+				return tensor.Zeros(in[0].Scope(), tensor.I32, 0)
+			}
+			return tensor.Concat(0, dims...)
+		})
 }
 
 // read returns the number in a tensor of one integer.
@@ -54,9 +57,10 @@ func (r *run) read(t *tensor.Tensor) (int, error) {
 	return int(x), errors.WithStack(err)
 }
 
-// lengths adds a node whose result depends on numbers that the host reads: the values, in order, behind the operands. bind names some of the numbers as
-// lengths of axes; emit gets them all.
-func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, values []*value, bind func(numbers []int, axes shapes.AxisBindings),
+// lengths adds a node whose result depends on numbers that the host reads: the values, in order, behind the
+// operands. bind names some of the numbers as lengths of axes; emit gets them all.
+func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, values []*value,
+	bind func(numbers []int, axes shapes.AxisBindings),
 	emit func(tr *trace, in []*tensor.Tensor, numbers []int) *tensor.Tensor) (compute.Value, error) {
 	if _, err := typeOf(shape.DType); err != nil {
 		return nil, err
@@ -66,39 +70,42 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 	}
 	n := len(operands)
 	compiledFor := map[string]*compiled{}
-	out, err := f.several(&node{op: op, in: append(slices.Clone(operands), values...), host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
-		numbers := make([]int, len(values))
-		for i := range numbers {
-			var err error
-			if numbers[i], err = r.read(in[n+i]); err != nil {
-				return nil, err
+	out, err := f.several(&node{op: op, in: append(slices.Clone(operands), values...),
+		host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+			numbers := make([]int, len(values))
+			for i := range numbers {
+				var err error
+				if numbers[i], err = r.read(in[n+i]); err != nil {
+					return nil, err
+				}
 			}
-		}
-		axes := maps.Clone(r.axes)
-		if axes == nil {
-			axes = shapes.AxisBindings{}
-		}
-		bind(numbers, axes)
-		r.axes = axes
-		key := fmt.Sprint(axes.Key(), numbers)
-		c := compiledFor[key]
-		if c == nil {
-			c = r.compile(axes, func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
-				return []*tensor.Tensor{emit(tr, args, numbers)}
-			})
-			compiledFor[key] = c
-		}
-		res, err := c.owned(r, nil, in[:n])
-		return r.keep(res), err
-	}}, shape)
+			axes := maps.Clone(r.axes)
+			if axes == nil {
+				axes = shapes.AxisBindings{}
+			}
+			bind(numbers, axes)
+			r.axes = axes
+			key := fmt.Sprint(axes.Key(), numbers)
+			c := compiledFor[key]
+			if c == nil {
+				c = r.compile(axes, func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
+					return []*tensor.Tensor{emit(tr, args, numbers)}
+				})
+				compiledFor[key] = c
+			}
+			res, err := c.owned(r, nil, in[:n])
+			return r.keep(res), err
+		}}, shape)
 	if err != nil {
 		return nil, err
 	}
 	return out[0], nil
 }
 
-// specified returns the values in a list of dimensions, and a function that returns the lengths, -1 for one that is inferred.
-func (f *function) specified(op compute.OpType, dimensions []compute.DynamicDimensionSpec) (values []*value, bind func(numbers []int, axes shapes.AxisBindings),
+// specified returns the values in a list of dimensions, and a function that returns the lengths, -1 for one
+// that is inferred.
+func (f *function) specified(op compute.OpType,
+	dimensions []compute.DynamicDimensionSpec) (values []*value, bind func(numbers []int, axes shapes.AxisBindings),
 	dims func(tr *trace, numbers []int) []int, err error) {
 	list := slices.Clone(dimensions)
 	for _, d := range list {
@@ -144,7 +151,8 @@ func (f *function) specified(op compute.OpType, dimensions []compute.DynamicDime
 }
 
 // DynamicReshape returns the elements of the operand with other dimensions.
-func (f *function) DynamicReshape(operand compute.Value, dimensions ...compute.DynamicDimensionSpec) (compute.Value, error) {
+func (f *function) DynamicReshape(operand compute.Value, dimensions ...compute.DynamicDimensionSpec) (
+	compute.Value, error) {
 	const op = compute.OpTypeDynamicReshape
 	in, err := f.operands(op, operand)
 	if err != nil {
@@ -164,7 +172,8 @@ func (f *function) DynamicReshape(operand compute.Value, dimensions ...compute.D
 }
 
 // DynamicBroadcastInDim returns the operand stretched to dimensions, of which broadcastAxes[i] is its dimension i.
-func (f *function) DynamicBroadcastInDim(operand compute.Value, broadcastAxes []int, dimensions ...compute.DynamicDimensionSpec) (compute.Value, error) {
+func (f *function) DynamicBroadcastInDim(operand compute.Value, broadcastAxes []int,
+	dimensions ...compute.DynamicDimensionSpec) (compute.Value, error) {
 	const op = compute.OpTypeDynamicBroadcastInDim
 	in, err := f.operands(op, operand)
 	if err != nil {
@@ -186,7 +195,8 @@ func (f *function) DynamicBroadcastInDim(operand compute.Value, broadcastAxes []
 }
 
 // DynamicIota returns the numbers from 0 on along an axis.
-func (f *function) DynamicIota(dtype dtypes.DType, iotaAxis int, dimensions ...compute.DynamicDimensionSpec) (compute.Value, error) {
+func (f *function) DynamicIota(dtype dtypes.DType, iotaAxis int, dimensions ...compute.DynamicDimensionSpec) (
+	compute.Value, error) {
 	const op = compute.OpTypeDynamicIota
 	if err := f.open(); err != nil {
 		return nil, err

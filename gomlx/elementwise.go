@@ -15,7 +15,8 @@ import (
 )
 
 // unary adds an operation on one operand.
-func (f *function) unary(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+func (f *function) unary(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (
+	compute.Value, error) {
 	in, err := f.operands(op, x)
 	if err != nil {
 		return nil, err
@@ -184,7 +185,8 @@ func (f *function) Imag(x compute.Value) (compute.Value, error) {
 }
 
 // truth adds an operation on one operand that returns a Bool.
-func (f *function) truth(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+func (f *function) truth(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (
+	compute.Value, error) {
 	in, err := f.operands(op, x)
 	if err != nil {
 		return nil, err
@@ -207,7 +209,8 @@ func (f *function) IsNaN(x compute.Value) (compute.Value, error) {
 }
 
 // binary adds an operation on two operands of one type, which stretch to one shape.
-func (f *function) binary(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+func (f *function) binary(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (
+	compute.Value, error) {
 	in, err := f.operands(op, lhs, rhs)
 	if err != nil {
 		return nil, err
@@ -346,8 +349,10 @@ func (f *function) LogicalXor(lhs, rhs compute.Value) (compute.Value, error) {
 	return f.binary(compute.OpTypeLogicalXor, lhs, rhs, with((*tensor.Tensor).Xor))
 }
 
-// shift adds a shift: of the bits of x as type t, where all bits leave a number that is shifted by as many or more, but for copies of the sign.
-func (f *function) shift(op compute.OpType, lhs, rhs compute.Value, by expr.Op, as func(t tensor.Type) tensor.Type) (compute.Value, error) {
+// shift adds a shift: of the bits of x as type t, where all bits leave a number that is shifted by as many or
+// more, but for copies of the sign.
+func (f *function) shift(op compute.OpType, lhs, rhs compute.Value, by expr.Op,
+	as func(t tensor.Type) tensor.Type) (compute.Value, error) {
 	return f.binary(op, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
 		t := x.Type()
 		a, n := bits(expr.Input(0, t), as(t)), bits(expr.Input(1, t), unsigned(t))
@@ -405,12 +410,13 @@ func (f *function) LessThan(lhs, rhs compute.Value) (compute.Value, error) {
 	return f.compare(compute.OpTypeLessThan, lhs, rhs, with((*tensor.Tensor).Lt))
 }
 
-func (f *function) compare(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+func (f *function) compare(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (
+	compute.Value, error) {
 	return f.binary(op, lhs, rhs, emit)
 }
 
-// total compares in the order -NaN < -∞ < numbers < ∞ < NaN, where -0 < 0: that of the bits, as integers in which those of negative numbers
-// are inverted.
+// total compares in the order -NaN < -∞ < numbers < ∞ < NaN, where -0 < 0: that of the bits, as integers in
+// which those of negative numbers are inverted.
 func total(emit func(x, y *tensor.Tensor) *tensor.Tensor) func(x, y *tensor.Tensor) *tensor.Tensor {
 	order := func(x *tensor.Tensor) *tensor.Tensor {
 		t := x.Type()
@@ -487,8 +493,8 @@ func (f *function) Clamp(lo, x, hi compute.Value) (compute.Value, error) {
 	})
 }
 
-// ConvertDType returns x as elements of another type. Integers become other integers modulo 2^bits, floating-point numbers become the nearest
-// integer toward zero that the type has.
+// ConvertDType returns x as elements of another type. Integers become other integers modulo 2^bits,
+// floating-point numbers become the nearest integer toward zero that the type has.
 func (f *function) ConvertDType(x compute.Value, dtype dtypes.DType) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeConvertDType, x)
 	if err != nil {
@@ -500,5 +506,7 @@ func (f *function) ConvertDType(x compute.Value, dtype dtypes.DType) (compute.Va
 	}
 	shape := in[0].shape.Clone()
 	shape.DType = dtype
-	return f.single(compute.OpTypeConvertDType, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return convert(in[0], to) })
+	return f.single(compute.OpTypeConvertDType, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return convert(in[0], to)
+	})
 }

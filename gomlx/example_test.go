@@ -11,7 +11,8 @@ import (
 	_ "github.com/concord-compute/concord/gomlx"
 )
 
-// A program chooses the backend by name. Here it is the CPU, which every machine has; "concord" alone takes the best device.
+// A program chooses the backend by name. Here it is the CPU, which every machine has; "concord" alone takes the
+// best device.
 func Example() {
 	backend, err := compute.NewWithConfig("concord:cpu:0")
 	if err != nil {

@@ -112,8 +112,9 @@ type node struct {
 	emit     func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor
 	host     func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error)
 
-	order     []int                                // of a transposition
-	exchanged func(order []int) (n *node, ok bool) // of a product: one of exchanged operands, whose result has its dimensions in that order
+	order []int // of a transposition
+	// of a product: one of exchanged operands, whose result has its dimensions in that order
+	exchanged func(order []int) (n *node, ok bool)
 }
 
 // trace is what operations need besides their operands while they are traced.
@@ -123,8 +124,8 @@ type trace struct {
 	axes   shapes.AxisBindings // lengths of dynamic axes
 }
 
-// mistake is what a trace panics with, so that it ends at the first node that has one: what the nodes behind it would compute of a tensor that has
-// no shape is not defined. compile recovers.
+// mistake is what a trace panics with, so that it ends at the first node that has one: what the nodes behind it
+// would compute of a tensor that has no shape is not defined. compile recovers.
 type mistake struct{ error }
 
 // shape returns a shape with the lengths of its dynamic axes.
@@ -238,12 +239,14 @@ func (f *function) capture(v *value) error {
 }
 
 // single adds a node of one result, which emit computes.
-func (f *function) single(op compute.OpType, shape shapes.Shape, in []*value, emit func(tr *trace, in []*tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+func (f *function) single(op compute.OpType, shape shapes.Shape, in []*value,
+	emit func(tr *trace, in []*tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
 	if _, err := typeOf(shape.DType); err != nil {
 		return nil, errors.WithMessage(err, op.String())
 	}
 	if shape.Rank() > tensor.MaxRank {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s: shape %s of more than %d dimensions", op, shape, tensor.MaxRank)
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s: shape %s of more than %d dimensions", op, shape,
+			tensor.MaxRank)
 	}
 	n := &node{op: op, in: in, emit: func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor {
 		return []*tensor.Tensor{emit(tr, in)}
@@ -331,9 +334,11 @@ func (f *function) OptimizationBarrier(operands ...compute.Value) ([]compute.Val
 	return operands, nil
 }
 
-// SchedulingBarrier returns its operand, after which nothing can go wrong for want of an order: a function's operations have no effects.
+// SchedulingBarrier returns its operand, after which nothing can go wrong for want of an order: a function's
+// operations have no effects.
 func (f *function) SchedulingBarrier(operand compute.Value, dependencies ...compute.Value) (compute.Value, error) {
-	if _, err := f.operands(compute.OpTypeSchedulingBarrier, append([]compute.Value{operand}, dependencies...)...); err != nil {
+	if _, err := f.operands(compute.OpTypeSchedulingBarrier,
+		append([]compute.Value{operand}, dependencies...)...); err != nil {
 		return nil, err
 	}
 	return operand, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// windows are parts of an array, at places that a matrix of indices gives, as parts of rows of a matrix: the axes behind the last one
-// that is not read as a whole are the columns.
+// windows are parts of an array, at places that a matrix of indices gives, as parts of rows of a matrix: the
+// axes behind the last one that is not read as a whole are the columns.
 type windows struct {
 	rows, columns int
 	count, each   int            // the number of windows, and of rows in one
@@ -49,8 +49,9 @@ func newWindows(x, indices *tensor.Tensor, vectorAxis int, axes, sizes []int, wh
 	return w
 }
 
-// places returns the number of each row of each window, a matrix, where only every one of a run of neighbouring rows counts. Windows that reach beyond the array
-// are moved into it, or, if drop is set, have the number behind the last row.
+// places returns the number of each row of each window, a matrix, where only every one of a run of neighbouring
+// rows counts. Windows that reach beyond the array are moved into it, or, if drop is set, have the number
+// behind the last row.
 func (w *windows) places(drop bool, run int) *tensor.Tensor {
 	s := w.starts.Scope()
 	first := tensor.Zeros(s, tensor.I64, w.count)
@@ -95,19 +96,23 @@ func vectorShape(indices shapes.Shape, vectorAxis int) shapes.Shape {
 	return s
 }
 
-// Gather returns parts of the operand, at the places that startIndices give, moved into the operand where they reach beyond it.
-func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis int, offsetOutputAxes, collapsedSliceAxes, startIndexMap, sliceSizes []int,
+// Gather returns parts of the operand, at the places that startIndices give, moved into the operand where they
+// reach beyond it.
+func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis int, offsetOutputAxes,
+	collapsedSliceAxes, startIndexMap, sliceSizes []int,
 	indicesAreSorted bool) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeGather, operand, startIndices)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Gather(in[0].shape, vectorShape(in[1].shape, indexVectorAxis), indexVectorAxis, offsetOutputAxes, collapsedSliceAxes, startIndexMap,
+	shape, err := shapeinference.Gather(in[0].shape, vectorShape(in[1].shape, indexVectorAxis), indexVectorAxis,
+		offsetOutputAxes, collapsedSliceAxes, startIndexMap,
 		sliceSizes, indicesAreSorted)
 	if err != nil {
 		return nil, err
 	}
-	offsets, collapsed, axes, parts := slices.Clone(offsetOutputAxes), slices.Clone(collapsedSliceAxes), slices.Clone(startIndexMap), slices.Clone(sliceSizes)
+	offsets, collapsed, axes, parts := slices.Clone(offsetOutputAxes), slices.Clone(collapsedSliceAxes),
+		slices.Clone(startIndexMap), slices.Clone(sliceSizes)
 	return f.single(compute.OpTypeGather, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
 		x, sizes := in[0], slices.Clone(parts)
 		for i, n := range sizes {
@@ -150,13 +155,15 @@ func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis i
 }
 
 // scatter adds an operation that combines windows of the operand with updates.
-func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates compute.Value, vectorAxis int, windowAxes, insertedAxes, operandAxes []int,
+func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates compute.Value, vectorAxis int,
+	windowAxes, insertedAxes, operandAxes []int,
 	combine func(x, places, updates *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
 	in, err := f.operands(op, operand, scatterIndices, updates)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.Scatter(in[0].shape, in[1].shape, in[2].shape, vectorAxis, windowAxes, insertedAxes, operandAxes)
+	shape, err := shapeinference.Scatter(in[0].shape, in[1].shape, in[2].shape, vectorAxis, windowAxes, insertedAxes,
+		operandAxes)
 	if err != nil {
 		return nil, err
 	}
@@ -185,23 +192,27 @@ func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates c
 	})
 }
 
-// ScatterSum returns the operand with updates added, in order, to its windows at scatterIndices. Those that reach beyond it are left out.
+// ScatterSum returns the operand with updates added, in order, to its windows at scatterIndices. Those that
+// reach beyond it are left out.
 func (f *function) ScatterSum(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
 	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterSum, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes,
+	return f.scatter(compute.OpTypeScatterSum, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes,
+		insertedWindowAxes, scatterAxesToOperandAxes,
 		func(x, places, u *tensor.Tensor) *tensor.Tensor { return x.IndexAdd(0, places, u) })
 }
 
 // ScatterMax is ScatterSum with the maximum in place of the sum.
 func (f *function) ScatterMax(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
 	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterMax, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes, scatterMax)
+	return f.scatter(compute.OpTypeScatterMax, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes,
+		insertedWindowAxes, scatterAxesToOperandAxes, scatterMax)
 }
 
 // ScatterMin is ScatterSum with the minimum in place of the sum.
 func (f *function) ScatterMin(operand, scatterIndices, updates compute.Value, indexVectorAxis int,
 	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
-	return f.scatter(compute.OpTypeScatterMin, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes,
+	return f.scatter(compute.OpTypeScatterMin, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes,
+		insertedWindowAxes, scatterAxesToOperandAxes,
 		func(x, places, u *tensor.Tensor) *tensor.Tensor {
 			// Of the numbers in reverse order, which of integers is that of the inverted bits.
 			reverse := (*tensor.Tensor).Neg
@@ -224,8 +235,10 @@ func scatterMax(x, places, u *tensor.Tensor) *tensor.Tensor {
 	return x.Maximum(largest.Reshape(x.Shape()...))
 }
 
-// DynamicSlice returns the part of the operand of the given lengths that begins at startIndices, moved into the operand where it reaches beyond it.
-func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Value, sliceDims []int) (compute.Value, error) {
+// DynamicSlice returns the part of the operand of the given lengths that begins at startIndices, moved into the
+// operand where it reaches beyond it.
+func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Value,
+	sliceDims []int) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeDynamicSlice, append([]compute.Value{operand}, startIndices...)...)
 	if err != nil {
 		return nil, err
@@ -272,8 +285,10 @@ func startAt(starts []*tensor.Tensor, axis int) *tensor.Tensor {
 	return convert(starts[axis], tensor.I64)
 }
 
-// DynamicUpdateSlice returns the operand with update in the part that begins at startIndices, which is moved as DynamicSlice does.
-func (f *function) DynamicUpdateSlice(operand, update compute.Value, startIndices []compute.Value) (compute.Value, error) {
+// DynamicUpdateSlice returns the operand with update in the part that begins at startIndices, which is moved as
+// DynamicSlice does.
+func (f *function) DynamicUpdateSlice(operand, update compute.Value,
+	startIndices []compute.Value) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeDynamicUpdateSlice, append([]compute.Value{operand, update}, startIndices...)...)
 	if err != nil {
 		return nil, err

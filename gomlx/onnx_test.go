@@ -1,7 +1,8 @@
 package gomlx_test
 
-// The operators of ONNX on Concord, beside GoMLX's Go backend: the tests of nodes in Debian's libonnx-testdata, of which
-// ONNX-GoMLX makes graphs. GOMLX_ALL=1 runs all of them, which takes a minute or more, on every device.
+// The operators of ONNX on Concord, beside GoMLX's Go backend: the tests of nodes in Debian's libonnx-testdata,
+// of which ONNX-GoMLX makes graphs. GOMLX_ALL=1 runs all of them, which takes a minute or more, on every
+// device.
 
 import (
 	"fmt"

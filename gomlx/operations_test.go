@@ -1,6 +1,7 @@
 package gomlx_test
 
-// Operations that GoMLX's suite of backends leaves out, beside what plain Go computes, and what executables leave behind.
+// Operations that GoMLX's suite of backends leaves out, beside what plain Go computes, and what executables
+// leave behind.
 
 import (
 	"cmp"
@@ -107,7 +108,9 @@ func TestSortByTwoKeys(t *testing.T) {
 				keys[i], seconds[i], numbers[i] = r.key, r.second, r.number
 			}
 			got := values(t, b, f, keys, seconds, numbers)
-			slices.SortStableFunc(rows, func(x, y row) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(y.second, x.second)) })
+			slices.SortStableFunc(rows, func(x, y row) int {
+				return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(y.second, x.second))
+			})
 			want := make([]int32, n)
 			for i, r := range rows {
 				want[i] = r.number
@@ -120,7 +123,8 @@ func TestSortByTwoKeys(t *testing.T) {
 // The largest and the smallest of several updates of one element, some of which have no element.
 func TestScatterOfLimits(t *testing.T) {
 	f := func(x []*Node) []*Node {
-		return []*Node{ScatterMax(x[0], x[1], x[2], false, false), ScatterMin(x[0], x[1], x[2], false, false), ScatterSum(x[0], x[1], x[2], false, false)}
+		return []*Node{ScatterMax(x[0], x[1], x[2], false, false), ScatterMin(x[0], x[1], x[2], false, false),
+			ScatterSum(x[0], x[1], x[2], false, false)}
 	}
 	onDevices(t, func(t *testing.T, b *gomlx.Backend) {
 		places := [][]int32{{1}, {3}, {1}, {-1}, {4}, {1}}
@@ -194,7 +198,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// A mistake that only an execution shows is the error of that execution, whatever operations come behind it, and the next one computes.
+// A mistake that only an execution shows is the error of that execution, whatever operations come behind it,
+// and the next one computes.
 func TestMistakes(t *testing.T) {
 	behind := map[string]func(x *Node) *Node{
 		"normalization": func(x *Node) *Node { return BackendFusedLayerNorm(x, []int{1}, 1e-3, nil, nil) },

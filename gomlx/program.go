@@ -110,7 +110,8 @@ func (x *executable) Outputs() (outputShapes []shapes.Shape) {
 	return outputShapes
 }
 
-// Execute queues the computation, and returns its results. Donated inputs are freed as soon as the work that reads them is done, or become results.
+// Execute queues the computation, and returns its results. Donated inputs are freed as soon as the work that
+// reads them is done, or become results.
 func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.DeviceNum) ([]compute.Buffer, error) {
 	if len(inputs) != len(x.main.params) {
 		return nil, errors.Errorf("%d inputs for %d parameters", len(inputs), len(x.main.params))
@@ -220,7 +221,8 @@ func free(list []owned) error {
 	return nil
 }
 
-// program is a function as parts and operations of the host, in the order in which they run. Values are known by numbers.
+// program is a function as parts and operations of the host, in the order in which they run. Values are known
+// by numbers.
 type program struct {
 	steps  []any // *part or *hosted
 	values int
@@ -257,8 +259,9 @@ func (f *function) prepared() *program {
 	return f.program
 }
 
-// split puts the nodes that the results need into parts. A value has a level: the number of operations of the host, one after the
-// other, that come before it. Part l has the nodes of level l; what needs no operand belongs to every part that reads it.
+// split puts the nodes that the results need into parts. A value has a level: the number of operations of the
+// host, one after the other, that come before it. Part l has the nodes of level l; what needs no operand
+// belongs to every part that reads it.
 func (f *function) split() *program {
 	f.exchange()
 	level, free, number := map[*value]int{}, map[*node]bool{}, map[*value]int{}
@@ -397,7 +400,8 @@ func (f *function) split() *program {
 	return p
 }
 
-// exchange makes a transposed product that nothing else reads a product of exchanged operands, whose elements lie in the order in which they are read.
+// exchange makes a transposed product that nothing else reads a product of exchanged operands, whose elements
+// lie in the order in which they are read.
 func (f *function) exchange() {
 	uses := map[*value]int{}
 	for _, n := range f.nodes {

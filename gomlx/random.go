@@ -11,16 +11,18 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// RNGBitGenerator returns random bits, and the state with the next number. The bits are those of Philox4x32-10, whose key is a mixture of the three words of
-// the state, and whose counter is the number of the element.
-func (f *function) RNGBitGenerator(state compute.Value, shape shapes.Shape) (newState, values compute.Value, err error) {
+// RNGBitGenerator returns random bits, and the state with the next number. The bits are those of Philox4x32-10,
+// whose key is a mixture of the three words of the state, and whose counter is the number of the element.
+func (f *function) RNGBitGenerator(state compute.Value,
+	shape shapes.Shape) (newState, values compute.Value, err error) {
 	const op = compute.OpTypeRNGBitGenerator
 	in, err := f.operands(op, state)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !in[0].shape.Equal(compute.RNGStateShape) {
-		return nil, nil, errors.Errorf("%s with a state of shape %s, which has to be %s", op, in[0].shape, compute.RNGStateShape)
+		return nil, nil, errors.Errorf("%s with a state of shape %s, which has to be %s", op, in[0].shape,
+			compute.RNGStateShape)
 	}
 	t, err := typeOf(shape.DType)
 	if err != nil {
@@ -66,7 +68,8 @@ func mixed(x *expr.Expr) *expr.Expr {
 		shift int64
 		by    uint64
 	}{{30, 0xbf58476d1ce4e5b9}, {27, 0x94d049bb133111eb}, {31, 1}} {
-		x = expr.Apply(expr.Xor, x, expr.Apply(expr.Shr, x, expr.Int(tensor.U64, s.shift))).Mul(expr.Int(tensor.U64, int64(s.by)))
+		x = expr.Apply(expr.Xor, x, expr.Apply(expr.Shr, x, expr.Int(tensor.U64, s.shift))).Mul(expr.Int(tensor.U64,
+			int64(s.by)))
 	}
 	return x
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // reduce adds a reduction over axes, or all.
-func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits func(d dtypes.DType) bool, emit func(x *tensor.Tensor, axes ...int) *tensor.Tensor) (compute.Value, error) {
+func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits func(d dtypes.DType) bool,
+	emit func(x *tensor.Tensor, axes ...int) *tensor.Tensor) (compute.Value, error) {
 	in, err := f.operands(op, x)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,8 @@ func (f *function) ReduceMin(x compute.Value, axes ...int) (compute.Value, error
 }
 
 // orLimit reduces x, or returns a limit of its type if it has no elements.
-func orLimit(x *tensor.Tensor, largest bool, reduce func(x *tensor.Tensor, axes ...int) *tensor.Tensor, axes []int) *tensor.Tensor {
+func orLimit(x *tensor.Tensor, largest bool, reduce func(x *tensor.Tensor, axes ...int) *tensor.Tensor,
+	axes []int) *tensor.Tensor {
 	if x.Len() > 0 {
 		return reduce(x, axes...)
 	}
@@ -123,14 +125,16 @@ func (f *function) ReduceBitwiseXor(x compute.Value, axes ...int) (compute.Value
 }
 
 // bitwise adds a reduction by halves: the first half is combined with the second, until one element is left.
-func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor, none int) (compute.Value, error) {
+func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int,
+	combine func(x, y *tensor.Tensor) *tensor.Tensor, none int) (compute.Value, error) {
 	return f.reduce(op, x, axes, isInt, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
 		return folded(x, axes, combine, convert(tensor.Full(x.Scope(), tensor.I64, none), x.Type()))
 	})
 }
 
 // folded reduces axes by halves with an operation on two tensors; none is the result of no elements.
-func folded(x *tensor.Tensor, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor, none *tensor.Tensor) *tensor.Tensor {
+func folded(x *tensor.Tensor, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor,
+	none *tensor.Tensor) *tensor.Tensor {
 	var order, kept []int
 	for i := range x.Rank() {
 		if !slices.Contains(axes, i) {
@@ -207,14 +211,17 @@ func (f *function) CumSum(x compute.Value, axis int, options compute.CumSumOptio
 	})
 }
 
-// DotGeneral returns the products of lhs and rhs, summed over the contracting axes, for each place along the batch axes.
-func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxes []int, rhs compute.Value, rhsContractingAxes, rhsBatchAxes []int,
+// DotGeneral returns the products of lhs and rhs, summed over the contracting axes, for each place along the
+// batch axes.
+func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxes []int, rhs compute.Value,
+	rhsContractingAxes, rhsBatchAxes []int,
 	config compute.DotGeneralConfig) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeDotGeneral, lhs, rhs)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.DotGeneral(in[0].shape, lhsContractingAxes, lhsBatchAxes, in[1].shape, rhsContractingAxes, rhsBatchAxes, config)
+	shape, err := shapeinference.DotGeneral(in[0].shape, lhsContractingAxes, lhsBatchAxes, in[1].shape, rhsContractingAxes,
+		rhsBatchAxes, config)
 	if err != nil {
 		return nil, err
 	}
@@ -230,10 +237,12 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 	if err != nil {
 		return nil, err
 	}
-	if from := types[in[0].shape.DType]; tensor.IsFloat(from) && by.Size() > from.Size() && to == from && by == tensor.F32 {
+	if from := types[in[0].shape.DType]; tensor.IsFloat(from) && by.Size() > from.Size() && to == from &&
+		by == tensor.F32 {
 		by = from // half and bfloat16 are summed in F32
 	}
-	lc, lb, rc, rb := slices.Clone(lhsContractingAxes), slices.Clone(lhsBatchAxes), slices.Clone(rhsContractingAxes), slices.Clone(rhsBatchAxes)
+	lc, lb, rc, rb := slices.Clone(lhsContractingAxes), slices.Clone(lhsBatchAxes), slices.Clone(rhsContractingAxes),
+		slices.Clone(rhsBatchAxes)
 	v, err := f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
 		return convert(dot(convert(in[0], by), lc, lb, convert(in[1], by), rc, rb), to)
 	})

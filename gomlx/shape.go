@@ -41,7 +41,9 @@ func (f *function) Transpose(x compute.Value, permutation ...int) (compute.Value
 		return nil, err
 	}
 	order := slices.Clone(permutation)
-	v, err := f.single(compute.OpTypeTranspose, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return in[0].Permute(order...) })
+	v, err := f.single(compute.OpTypeTranspose, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return in[0].Permute(order...)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +52,8 @@ func (f *function) Transpose(x compute.Value, permutation ...int) (compute.Value
 }
 
 // BroadcastInDim returns x stretched to a shape, of which broadcastAxes[i] is x's dimension i.
-func (f *function) BroadcastInDim(x compute.Value, outputShape shapes.Shape, broadcastAxes []int) (compute.Value, error) {
+func (f *function) BroadcastInDim(x compute.Value, outputShape shapes.Shape,
+	broadcastAxes []int) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeBroadcastInDim, x)
 	if err != nil {
 		return nil, err
@@ -91,7 +94,9 @@ func (f *function) Concatenate(axis int, operands ...compute.Value) (compute.Val
 	if err != nil {
 		return nil, err
 	}
-	return f.single(compute.OpTypeConcatenate, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return tensor.Concat(axis, in...) })
+	return f.single(compute.OpTypeConcatenate, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return tensor.Concat(axis, in...)
+	})
 }
 
 // Slice returns every stride-th element of each dimension from its start to its limit.
@@ -114,7 +119,9 @@ func (f *function) Slice(x compute.Value, starts, limits, strides []int) (comput
 			ranges[i].Step = strides[i]
 		}
 	}
-	return f.single(compute.OpTypeSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return in[0].Slice(ranges...) })
+	return f.single(compute.OpTypeSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return in[0].Slice(ranges...)
+	})
 }
 
 // Reverse returns x with the elements of dimensions in reverse order.
@@ -137,7 +144,8 @@ func (f *function) Reverse(x compute.Value, axes ...int) (compute.Value, error) 
 	})
 }
 
-// Pad returns x with fillValue around and between the elements of dimensions. A negative number of elements leaves out as many of x.
+// Pad returns x with fillValue around and between the elements of dimensions. A negative number of elements
+// leaves out as many of x.
 func (f *function) Pad(x, fillValue compute.Value, axesConfig ...compute.PadAxis) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypePad, x, fillValue)
 	if err != nil {
@@ -151,7 +159,9 @@ func (f *function) Pad(x, fillValue compute.Value, axesConfig ...compute.PadAxis
 		return nil, err
 	}
 	config := slices.Clone(axesConfig)
-	return f.single(compute.OpTypePad, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return padded(in[0], in[1], config) })
+	return f.single(compute.OpTypePad, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		return padded(in[0], in[1], config)
+	})
 }
 
 // padded returns x with a value, a number of Go or a tensor of one element, around and between its elements.
@@ -213,7 +223,8 @@ func counted(s *tensor.Scope, t tensor.Type, axis int, dims []int) *tensor.Tenso
 	return stretched(convert(tensor.Iota(s, tensor.I64, dims[axis]), t), []int{axis}, dims)
 }
 
-// Bitcast returns the bits of x as another type. Elements of a larger type become several of a smaller one along a new last dimension, and back.
+// Bitcast returns the bits of x as another type. Elements of a larger type become several of a smaller one
+// along a new last dimension, and back.
 func (f *function) Bitcast(x compute.Value, target dtypes.DType) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeBitcast, x)
 	if err != nil {

@@ -99,7 +99,8 @@ func convolutional(scope *model.Scope, _ any, inputs []*graph.Node) []*graph.Nod
 // losses returns the losses of training steps.
 func losses(t *testing.T, b compute.Backend, f train.ModelFn, ds train.Dataset, steps int) []float64 {
 	t.Helper()
-	trainer := train.NewTrainer(b, model.NewStore(), f, loss.BinaryCrossentropyLogits, optimizer.Adam().LearningRate(0.01).Done(), nil, nil)
+	trainer := train.NewTrainer(b, model.NewStore(), f, loss.BinaryCrossentropyLogits,
+		optimizer.Adam().LearningRate(0.01).Done(), nil, nil)
 	loop := train.NewLoop(trainer)
 	var list []float64
 	loop.OnStep("losses", 0, func(_ *train.Loop, metrics []*tensors.Tensor) error {

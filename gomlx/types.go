@@ -124,7 +124,8 @@ func limit(t tensor.Type, largest bool) any {
 	return int64(math.MinInt64) >> (64 - bitsOf(t))
 }
 
-// convert returns x as elements of another type. Integers keep their low bits, where tensor.Cast would keep to the limits of the type.
+// convert returns x as elements of another type. Integers keep their low bits, where tensor.Cast would keep to
+// the limits of the type.
 func convert(x *tensor.Tensor, to tensor.Type) *tensor.Tensor {
 	from := x.Type()
 	if x.Err() != nil || from == to || !isInteger(from) || !isInteger(to) {

@@ -23,7 +23,8 @@ var (
 const (
 	refused  = "GoMLX itself refuses it: it fails with the Go backend too"
 	narrow   = "Concord has no data types of less than 8 bits"
-	backward = "it wants the gradient of a backend that fuses attention; GoMLX's use of one leaves out the gradient of a bias"
+	backward = "it wants the gradient of a backend that fuses attention; GoMLX's use of one leaves out the gradient " +
+		"of a bias"
 )
 
 // known has the tests of GoMLX that fail, without the names of backends, and why.
@@ -44,12 +45,14 @@ var known = map[string]string{
 	"TestFusionParity":                   backward,
 }
 
-// TestUpstream runs the tests of a copy of GoMLX, in a workspace with this module, of which the copy imports the backend.
+// TestUpstream runs the tests of a copy of GoMLX, in a workspace with this module, of which the copy imports
+// the backend.
 func TestUpstream(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds GoMLX's tests")
 	}
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/gomlx/gomlx").Output()
+	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/gomlx/gomlx").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,21 +24,24 @@ func or(list []int, i, otherwise int) int {
 }
 
 // ConvGeneral returns the convolution of input with a kernel.
-func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.ConvolveAxesConfig, strides []int, paddings [][2]int,
+func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.ConvolveAxesConfig, strides []int,
+	paddings [][2]int,
 	inputDilations, kernelDilations []int, channelGroupCount, batchGroupCount int) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeConvGeneral, input, kernel)
 	if err != nil {
 		return nil, err
 	}
 	channelGroups, batchGroups := max(channelGroupCount, 1), max(batchGroupCount, 1)
-	shape, err := shapeinference.ConvGeneral(in[0].shape, in[1].shape, axes, strides, paddings, inputDilations, kernelDilations, channelGroups, batchGroups)
+	shape, err := shapeinference.ConvGeneral(in[0].shape, in[1].shape, axes, strides, paddings, inputDilations,
+		kernelDilations, channelGroups, batchGroups)
 	if err != nil {
 		return nil, err
 	}
 	if in[0].shape.DType != in[1].shape.DType {
 		return nil, errors.Errorf("ConvGeneral of %s and %s", in[0].shape, in[1].shape)
 	}
-	axes, strides, paddings, inputDilations, kernelDilations = axes.Clone(), slices.Clone(strides), slices.Clone(paddings), slices.Clone(inputDilations), slices.Clone(kernelDilations)
+	axes, strides, paddings, inputDilations, kernelDilations = axes.Clone(), slices.Clone(strides), slices.Clone(paddings),
+		slices.Clone(inputDilations), slices.Clone(kernelDilations)
 	// The numbers of places of the kernel and of the result, where they are known.
 	places := func(s shapes.Shape, spatial []int) int {
 		n := 1
@@ -90,7 +93,8 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 	})
 }
 
-// outputOrder returns the order of a result's axes for a permutation, where the batch, the channels and the first spatial axis are given.
+// outputOrder returns the order of a result's axes for a permutation, where the batch, the channels and the
+// first spatial axis are given.
 func outputOrder(axes compute.ConvolveAxesConfig, batch, channels, spatial int) []int {
 	order := make([]int, 2+len(axes.OutputSpatial))
 	order[axes.OutputBatch], order[axes.OutputChannels] = batch, channels
@@ -100,9 +104,11 @@ func outputOrder(axes compute.ConvolveAxesConfig, batch, channels, spatial int) 
 	return order
 }
 
-// met returns a convolution whose kernel has more places than the result, such as the gradient of a kernel. For each place of the result, what the kernel
-// meets there is a matrix, in the order of the operands' axes, and the kernel is the other one.
-func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.PadAxis, steps, gaps []int) *tensor.Tensor {
+// met returns a convolution whose kernel has more places than the result, such as the gradient of a kernel. For
+// each place of the result, what the kernel meets there is a matrix, in the order of the operands' axes, and
+// the kernel is the other one.
+func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.PadAxis, steps,
+	gaps []int) *tensor.Tensor {
 	margins, out := make([]compute.PadAxis, x.Rank()), make([]int, len(config))
 	for i, a := range axes.InputSpatial {
 		margins[a] = config[i]
@@ -142,8 +148,8 @@ func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.
 	return y.Permute(outputOrder(axes, len(out), len(out)+1, 0)...)
 }
 
-// convolved returns the convolution of x, batch × channels × places, with k, results × channels × places, as a product of matrices: one has the elements
-// that a place of the kernel meets in each row.
+// convolved returns the convolution of x, batch × channels × places, with k, results × channels × places, as a
+// product of matrices: one has the elements that a place of the kernel meets in each row.
 func convolved(x, k *tensor.Tensor, steps, gaps []int, channelGroups, batchGroups int) *tensor.Tensor {
 	batch, channels, results := x.Dim(0), x.Dim(1), k.Dim(0)
 	window := k.Shape()[2:]
@@ -163,7 +169,8 @@ func convolved(x, k *tensor.Tensor, steps, gaps []int, channelGroups, batchGroup
 	columns := tensor.Stack(2, parts...)
 	groups := channelGroups * batchGroups
 	columns = columns.Reshape(batchGroups, batch/batchGroups, channelGroups, channels/channelGroups*len(parts), size(out))
-	columns = columns.Permute(1, 0, 2, 3, 4).Reshape(batch/batchGroups, groups, channels/channelGroups*len(parts), size(out))
+	columns = columns.Permute(1, 0, 2, 3, 4).Reshape(batch/batchGroups, groups, channels/channelGroups*len(parts),
+		size(out))
 	y := k.Reshape(groups, results/groups, channels/channelGroups*len(parts)).MatMul(columns)
 	return y.Reshape(append([]int{batch / batchGroups, results}, out...)...)
 }
@@ -183,13 +190,15 @@ func eachOffset(window []int, f func(at []int)) {
 }
 
 // ReduceWindow returns the reduction of each window. Strides are the window's lengths if there are none.
-func (f *function) ReduceWindow(input compute.Value, reductionType compute.ReduceOpType, windowDimensions, strides, inputDilations, windowDilations []int,
+func (f *function) ReduceWindow(input compute.Value, reductionType compute.ReduceOpType, windowDimensions, strides,
+	inputDilations, windowDilations []int,
 	paddings [][2]int) (compute.Value, error) {
 	in, err := f.operands(compute.OpTypeReduceWindow, input)
 	if err != nil {
 		return nil, err
 	}
-	shape, err := shapeinference.ReduceWindow(in[0].shape, windowDimensions, strides, inputDilations, windowDilations, paddings)
+	shape, err := shapeinference.ReduceWindow(in[0].shape, windowDimensions, strides, inputDilations, windowDilations,
+		paddings)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +229,8 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 			combine, reduce, none = with((*tensor.Tensor).And), (*tensor.Tensor).All, true
 		}
 	}
-	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides), slices.Clone(windowDilations)
+	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides),
+		slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
 	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
 	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
@@ -243,7 +253,8 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	})
 }
 
-// manyElements is how many elements a window along an axis has at most that are combined one by one, in the kernel that reads them.
+// manyElements is how many elements a window along an axis has at most that are combined one by one, in the
+// kernel that reads them.
 const manyElements = 16
 
 // pool is a maximum of windows, as tensors have it: of the last dimensions, behind those without windows.
@@ -301,7 +312,8 @@ func margins(rank int, dilations []int, paddings [][2]int) []compute.PadAxis {
 	return config
 }
 
-// slid combines the elements of windows along an axis. Windows of a length that is a power of two are combined from halves.
+// slid combines the elements of windows along an axis. Windows of a length that is a power of two are combined
+// from halves.
 func slid(x *tensor.Tensor, axis, w, step, gap int, combine func(x, y *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
 	places := x.Dim(axis) - (w-1)*gap // with step 1
 	var sum *tensor.Tensor
@@ -324,18 +336,23 @@ func slid(x *tensor.Tensor, axis, w, step, gap int, combine func(x, y *tensor.Te
 	return sum.Slice(ranges...)
 }
 
-// SelectAndScatterMax returns an array of the operand's shape, to which each element of source is added where its window of the operand has the
-// largest element, the first of equal ones.
-func (f *function) SelectAndScatterMax(operand, source compute.Value, windowDimensions, windowStrides []int, paddings [][2]int) (compute.Value, error) {
-	return f.selectAndScatter(compute.OpTypeSelectAndScatterMax, operand, source, windowDimensions, windowStrides, paddings, false)
+// SelectAndScatterMax returns an array of the operand's shape, to which each element of source is added where
+// its window of the operand has the largest element, the first of equal ones.
+func (f *function) SelectAndScatterMax(operand, source compute.Value, windowDimensions, windowStrides []int,
+	paddings [][2]int) (compute.Value, error) {
+	return f.selectAndScatter(compute.OpTypeSelectAndScatterMax, operand, source, windowDimensions, windowStrides,
+		paddings, false)
 }
 
 // SelectAndScatterMin is SelectAndScatterMax with the smallest element.
-func (f *function) SelectAndScatterMin(operand, source compute.Value, windowDimensions, windowStrides []int, paddings [][2]int) (compute.Value, error) {
-	return f.selectAndScatter(compute.OpTypeSelectAndScatterMin, operand, source, windowDimensions, windowStrides, paddings, true)
+func (f *function) SelectAndScatterMin(operand, source compute.Value, windowDimensions, windowStrides []int,
+	paddings [][2]int) (compute.Value, error) {
+	return f.selectAndScatter(compute.OpTypeSelectAndScatterMin, operand, source, windowDimensions, windowStrides,
+		paddings, true)
 }
 
-func (f *function) selectAndScatter(op compute.OpType, operand, source compute.Value, windowDimensions, windowStrides []int, paddings [][2]int,
+func (f *function) selectAndScatter(op compute.OpType, operand, source compute.Value, windowDimensions,
+	windowStrides []int, paddings [][2]int,
 	smallest bool) (compute.Value, error) {
 	in, err := f.operands(op, operand, source)
 	if err != nil {
@@ -351,7 +368,8 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 	}
 	p := poolOf(shape.Rank(), windowDimensions, windowStrides, nil, margins(shape.Rank(), nil, paddings))
 	if !p.fits || t == tensor.I64 || t == tensor.U64 {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape, windowDimensions, paddings)
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape,
+			windowDimensions, paddings)
 	}
 	return f.single(op, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
 		x, source := in[0], in[1]

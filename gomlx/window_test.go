@@ -40,13 +40,21 @@ func TestWindows(t *testing.T) {
 		{"same", draw(2, 9, 8, 3), draw(3, 3, 3, 4), func(x, k *Node) *Node { return Convolve(x, k).PadSame().Done() }},
 		{"one channel", draw(3, 12, 12, 1), draw(5, 5, 1, 2), func(x, k *Node) *Node { return Convolve(x, k).Done() }},
 		{"strides", draw(2, 9, 11, 3), draw(3, 3, 3, 4), func(x, k *Node) *Node { return Convolve(x, k).Strides(2).Done() }},
-		{"dilations", draw(2, 9, 11, 3), draw(3, 3, 3, 4), func(x, k *Node) *Node { return Convolve(x, k).Dilations(2).Done() }},
+		{"dilations", draw(2, 9, 11, 3), draw(3, 3, 3, 4), func(x, k *Node) *Node {
+			return Convolve(x, k).Dilations(2).Done()
+		}},
 		{"a line", draw(2, 30, 3), draw(4, 3, 2), func(x, k *Node) *Node { return Convolve(x, k).PadSame().Done() }},
 		{"a volume", draw(1, 5, 6, 7, 2), draw(2, 3, 2, 2, 3), func(x, k *Node) *Node { return Convolve(x, k).Done() }},
-		{"a filter as large as the image", draw(2, 6, 5, 2), draw(6, 5, 2, 3), func(x, k *Node) *Node { return Convolve(x, k).Done() }},
-		{"groups", draw(2, 8, 8, 4), draw(3, 3, 2, 6), func(x, k *Node) *Node { return Convolve(x, k).ChannelGroupCount(2).PadSame().Done() }},
+		{"a filter as large as the image", draw(2, 6, 5, 2), draw(6, 5, 2, 3), func(x, k *Node) *Node {
+			return Convolve(x, k).Done()
+		}},
+		{"groups", draw(2, 8, 8, 4), draw(3, 3, 2, 6), func(x, k *Node) *Node {
+			return Convolve(x, k).ChannelGroupCount(2).PadSame().Done()
+		}},
 		{"maxima", draw(2, 9, 8, 3), draw(), func(x, k *Node) *Node { return Mul(MaxPool(x).Window(2).Done(), k) }},
-		{"maxima that overlap", draw(2, 9, 8, 3), draw(), func(x, k *Node) *Node { return Mul(MaxPool(x).Window(3).Strides(2).PadSame().Done(), k) }},
+		{"maxima that overlap", draw(2, 9, 8, 3), draw(), func(x, k *Node) *Node {
+			return Mul(MaxPool(x).Window(3).Strides(2).PadSame().Done(), k)
+		}},
 		{"minima", draw(2, 9, 8, 3), draw(), func(x, k *Node) *Node { return Mul(MinPool(x).Window(2).Done(), k) }},
 		{"sums", draw(2, 9, 8, 3), draw(), func(x, k *Node) *Node { return Mul(SumPool(x).Window(3).Done(), k) }},
 	} {
@@ -88,7 +96,8 @@ func TestWindowsOfTruths(t *testing.T) {
 	})
 }
 
-// Windows of all axes, of which those in the last one are read as runs of elements, and others are moved into the array.
+// Windows of all axes, of which those in the last one are read as runs of elements, and others are moved into
+// the array.
 func TestGatherOfWindows(t *testing.T) {
 	random := rand.New(rand.NewPCG(34, 17))
 	type gather struct {
@@ -108,7 +117,8 @@ func TestGatherOfWindows(t *testing.T) {
 		for i := range starts {
 			starts[i] = int32(random.IntN(10) - 2)
 		}
-		c := gather{tensors.FromFlatDataAndDimensions(x, dims...).Value(), tensors.FromFlatDataAndDimensions(starts, count, 3).Value(), sizes, nil}
+		c := gather{tensors.FromFlatDataAndDimensions(x, dims...).Value(),
+			tensors.FromFlatDataAndDimensions(starts, count, 3).Value(), sizes, nil}
 		for w := range count {
 			var at [3]int
 			for axis := range at {

@@ -70,7 +70,8 @@ type activationError struct {
 }
 
 var logisticError = activationError{"14ε·|y|",
-	"exp errs by 3 ulp = 6ε, which adding 1 does not increase; the sum adds ε; the division errs by 2.5 ulp = 5ε; the reference rounds once",
+	"exp errs by 3 ulp = 6ε, which adding 1 does not increase; the sum adds ε; the division errs by 2.5 ulp = 5ε; the " +
+		"reference rounds once",
 	func(float64) float64 { return errExp + 1 + errDiv + 1 + 1 }}
 
 // activationErrors has no entry for relu, which does not round.
@@ -80,13 +81,15 @@ var activationErrors = map[string]activationError{
 	"tanh_act": {"11ε·|y|", "tanh errs by 5 ulp = 10ε; the reference rounds once",
 		func(float64) float64 { return errTanh + 1 }},
 	"gelu": {"ε·|y|·(35 + 4(z² + 1)), z = max(-x/√2, 0)",
-		"erfc errs by 16 ulp = 32ε; z is rounded twice, which changes erfc(z) by up to 2(z²+1) times as much; two products and the reference round once each",
+		"erfc errs by 16 ulp = 32ε; z is rounded twice, which changes erfc(z) by up to 2(z²+1) times as much; two products " +
+			"and the reference round once each",
 		func(x float64) float64 {
 			z := max(-x/math.Sqrt2, 0)
 			return errErfc + 3 + 4*(z*z+1)
 		}},
 	"gelu_tanh": {"ε·|y|·(13 + 8|w|), w = 2u where e^-2u > 1, else 1",
-		"w = 2u is computed with seven roundings, and a relative error of w changes e^w by |w| times as much; exp errs by 3 ulp = 6ε, the " +
+		"w = 2u is computed with seven roundings, and a relative error of w changes e^w by |w| times as much; exp errs by " +
+			"3 ulp = 6ε, the " +
 			"division by 2.5 ulp = 5ε; the sum and the reference round once each",
 		func(x float64) float64 {
 			w := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)

@@ -125,8 +125,10 @@ func arithBound(c Case, k, t string, x, y int) Case {
 		return c.within("6ε·|a/b|", "OpenCL divides to 2.5 ulp = 5ε; the reference rounds once",
 			arithFlush(k, t, x, y, 6))
 	}
-	return c.within("0, or the effect of flushing a denormal to 0", "one correctly rounded operation; half and bfloat16 operands "+
-		"are exact in float, which has more than twice their digits, so that rounding twice gives the same result as rounding once",
+	return c.within("0, or the effect of flushing a denormal to 0", "one correctly rounded operation; half and bfloat16 "+
+		"operands "+
+		"are exact in float, which has more than twice their digits, so that rounding twice gives the same result as "+
+		"rounding once",
 		arithFlush(k, t, x, y, 0))
 }
 

@@ -35,9 +35,9 @@ func Smallest(dtype string) float64 {
 }
 
 // Stored returns the bound of a result after it is stored as dtype. ref is the reference's result
-// and e the bound before. For f32 and f64 that is e. For half and bfloat16 it is e and one unit in the
-// last place, because device and reference both round, possibly to two neighbouring numbers; if
-// e is 0, they round the same number, and the bound is 0. It is also 0 if ref is NaN or infinite.
+// and e the bound before. For f32 and f64 that is e. For half and bfloat16 it is e and one unit in the last
+// place, because device and reference both round, possibly to two neighbouring numbers. If e is 0, they round
+// the same number, and the bound is 0. It is also 0 if ref is NaN or infinite.
 func Stored(dtype string, ref, e float64) float64 {
 	if ref != ref || math.IsInf(ref, 0) {
 		return 0
@@ -59,7 +59,8 @@ func Stored(dtype string, ref, e float64) float64 {
 
 // relative returns a bound of c·u·|ref| per element, plus what flushing denormals may change:
 // scale(in, i) times the smallest normal number, or nothing if scale is nil.
-func relative(dtype string, c float64, scale func(in [][]float64, i int) float64) func(int, [][]float64, []float64) []float64 {
+func relative(dtype string, c float64, scale func(in [][]float64, i int) float64) func(int, [][]float64,
+	[]float64) []float64 {
 	u, tiny := Roundoff(dtype), Smallest(dtype)
 	return func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
@@ -74,10 +75,10 @@ func relative(dtype string, c float64, scale func(in [][]float64, i int) float64
 	}
 }
 
-// additions bounds the number of additions in which one of n elements of a sum takes part, if a group of that many items adds
-// them up, 0 being the usual one: each item adds every group-th element, and a tree of depth log₂ group the items' sums. Groups
-// larger than 128 have the bound of 128, since a native implementation does not know the group; those of the CPU add their
-// parts in pairs, which is within it.
+// additions bounds the number of additions in which one of n elements of a sum takes part, if a group of that
+// many items adds them up, 0 being the usual one: each item adds every group-th element, and a tree of depth
+// log₂ group the items' sums. Groups larger than 128 have the bound of 128, since a native implementation does
+// not know the group; those of the CPU add their parts in pairs, which is within it.
 func additions(n, group int) int {
 	if group == 0 {
 		group = Group

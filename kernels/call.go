@@ -317,7 +317,8 @@ func (c *Call) Product(sizes ...int) int {
 	n := 1
 	for _, s := range sizes {
 		if s < 0 || n > maxElements/s {
-			c.Fail(-1, "the product of the sizes %v is larger than any memory", slices.Clone(sizes)) // a clone, so that sizes stays on the stack
+			// a clone, so that sizes stays on the stack
+			c.Fail(-1, "the product of the sizes %v is larger than any memory", slices.Clone(sizes))
 		}
 		n *= s
 	}

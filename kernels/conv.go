@@ -14,8 +14,10 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "conv2d", Doc: "convolution of images in NCHW, NHWC or CNHW layouts: stride, padding, dilation of filter and image, groups, bias",
-		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "CNHW", "SPREAD_H", "SPREAD_W"},
+		ID: "conv2d", Doc: "convolution of images in NCHW, NHWC or CNHW layouts: stride, padding, dilation of filter and " +
+			"image, groups, bias",
+		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "CNHW", "SPREAD_H",
+			"SPREAD_W"},
 		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Work: convWork, Reference: refConv2D,
 		Cases: convCases,
 	})
@@ -55,8 +57,8 @@ func convCheck(d source.Define) error {
 
 // ConvOut returns the height of a convolution's output for an image of height n, or likewise its
 // width. All sizes count elements; before and after are the elements of padding at the ends, and stride is at
-// least 1. For an image of m elements that stand s apart n is (m-1)·s + 1. The result is 0 if the dilated filter is larger than
-// the padded image.
+// least 1. For an image of m elements that stand s apart n is (m-1)·s + 1. The result is 0 if the dilated
+// filter is larger than the padded image.
 func ConvOut(n, filter, stride, before, after, dilation int) int {
 	room := n + before + after - dilation*(filter-1) - 1
 	if room < 0 || filter == 0 {
@@ -93,41 +95,63 @@ var convShapes = []convShape{
 	{n: 1, c: 2, h: 3, w: 3, k: 2, groups: 1, filter: [2]int{5, 5}, stride: one, dilation: one, note: " no output"},
 	{n: 2, c: 3, h: 9, w: 7, k: 5, groups: 1, filter: one, stride: one, dilation: one, bias: true},
 	{n: 1, c: 3, h: 19, w: 23, k: 7, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true},
-	{n: 2, c: 5, h: 11, w: 8, k: 3, groups: 1, filter: [2]int{3, 2}, stride: [2]int{2, 3}, pad: [2]int{2, 1}, dilation: [2]int{2, 1}, bias: true},
+	{n: 2, c: 5, h: 11, w: 8, k: 3, groups: 1, filter: [2]int{3, 2}, stride: [2]int{2, 3}, pad: [2]int{2, 1},
+		dilation: [2]int{2, 1}, bias: true},
 	{n: 2, c: 6, h: 8, w: 9, k: 4, groups: 2, filter: three, stride: one, pad: one, dilation: one},
 	{n: 1, c: 7, h: 17, w: 33, k: 7, groups: 7, filter: three, stride: one, pad: one, dilation: one, bias: true},
 	{n: 1, c: 4, h: 5, w: 5, k: 8, groups: 4, filter: [2]int{7, 7}, stride: one, pad: three, dilation: one},
 	{n: 1, c: 33, h: 12, w: 40, k: 70, groups: 1, filter: three, stride: one, pad: one, dilation: one},
-	{n: 5, c: 17, h: 16, w: 16, k: 66, groups: 1, filter: three, stride: [2]int{2, 2}, pad: one, dilation: one, bias: true},
-	{n: 1, c: 2, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: [2]int{3, 3}, pad: [2]int{4, 5}, dilation: one, bias: true, note: " mostly padding"},
-	{n: 1, c: 2, h: 1, w: 100, k: 3, groups: 1, filter: [2]int{1, 9}, stride: one, pad: [2]int{0, 8}, dilation: [2]int{1, 2}},
-	{n: 1, c: 2, h: 100, w: 1, k: 3, groups: 1, filter: [2]int{9, 1}, stride: one, pad: [2]int{8, 0}, dilation: [2]int{2, 1}},
+	{n: 5, c: 17, h: 16, w: 16, k: 66, groups: 1, filter: three, stride: [2]int{2, 2}, pad: one, dilation: one,
+		bias: true},
+	{n: 1, c: 2, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: [2]int{3, 3}, pad: [2]int{4, 5}, dilation: one,
+		bias: true, note: " mostly padding"},
+	{n: 1, c: 2, h: 1, w: 100, k: 3, groups: 1, filter: [2]int{1, 9}, stride: one, pad: [2]int{0, 8},
+		dilation: [2]int{1, 2}},
+	{n: 1, c: 2, h: 100, w: 1, k: 3, groups: 1, filter: [2]int{9, 1}, stride: one, pad: [2]int{8, 0},
+		dilation: [2]int{2, 1}},
 	{n: 1, c: 2, h: 6, w: 6, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, note: " NaN in x"},
-	{n: 2, c: 17, h: 13, w: 11, k: 50, groups: 1, filter: [2]int{5, 5}, stride: one, pad: [2]int{2, 1}, dilation: one, bias: true},
+	{n: 2, c: 17, h: 13, w: 11, k: 50, groups: 1, filter: [2]int{5, 5}, stride: one, pad: [2]int{2, 1}, dilation: one,
+		bias: true},
 	{n: 1, c: 32, h: 19, w: 15, k: 96, groups: 2, filter: three, stride: one, pad: one, dilation: one, note: " NaN in x"},
 	{n: 2, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: one, stride: one, dilation: one, note: " no channels"},
-	{n: 1, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, note: " no channels"},
+	{n: 1, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true,
+		note: " no channels"},
 }
 
-// convVariants have padding that differs at the two ends, zeros between the elements of the image, and channels innermost.
+// convVariants have padding that differs at the two ends, zeros between the elements of the image, and channels
+// innermost.
 var convVariants = []convShape{
-	{n: 2, c: 5, h: 9, w: 11, k: 6, groups: 1, filter: three, stride: one, pad: [2]int{0, 2}, more: [2]int{3, -1}, dilation: one, bias: true},
+	{n: 2, c: 5, h: 9, w: 11, k: 6, groups: 1, filter: three, stride: one, pad: [2]int{0, 2}, more: [2]int{3, -1},
+		dilation: one, bias: true},
 	{n: 1, c: 3, h: 10, w: 8, k: 4, groups: 1, filter: [2]int{2, 3}, stride: [2]int{2, 2}, more: one, dilation: one},
-	{n: 2, c: 4, h: 7, w: 9, k: 5, groups: 1, filter: three, stride: one, pad: one, more: [2]int{1, 0}, dilation: one, spread: [2]int{2, 2}, bias: true},
-	{n: 1, c: 2, h: 5, w: 6, k: 4, groups: 2, filter: [2]int{4, 2}, stride: [2]int{2, 1}, pad: [2]int{3, 0}, dilation: [2]int{1, 2}, spread: [2]int{3, 1}},
-	{n: 2, c: 5, h: 9, w: 11, k: 6, groups: 1, filter: three, stride: one, pad: one, dilation: one, nhwc: true, bias: true},
-	{n: 1, c: 6, h: 8, w: 9, k: 4, groups: 2, filter: [2]int{3, 2}, stride: [2]int{2, 1}, pad: [2]int{1, 0}, more: one, dilation: one, nhwc: true},
+	{n: 2, c: 4, h: 7, w: 9, k: 5, groups: 1, filter: three, stride: one, pad: one, more: [2]int{1, 0}, dilation: one,
+		spread: [2]int{2, 2}, bias: true},
+	{n: 1, c: 2, h: 5, w: 6, k: 4, groups: 2, filter: [2]int{4, 2}, stride: [2]int{2, 1}, pad: [2]int{3, 0},
+		dilation: [2]int{1, 2}, spread: [2]int{3, 1}},
+	{n: 2, c: 5, h: 9, w: 11, k: 6, groups: 1, filter: three, stride: one, pad: one, dilation: one, nhwc: true,
+		bias: true},
+	{n: 1, c: 6, h: 8, w: 9, k: 4, groups: 2, filter: [2]int{3, 2}, stride: [2]int{2, 1}, pad: [2]int{1, 0}, more: one,
+		dilation: one, nhwc: true},
 	{n: 3, c: 33, h: 13, w: 6, k: 70, groups: 1, filter: one, stride: one, dilation: one, nhwc: true, bias: true},
-	{n: 2, c: 3, h: 6, w: 5, k: 4, groups: 1, filter: three, stride: one, pad: [2]int{2, 2}, dilation: one, spread: [2]int{2, 3}, nhwc: true},
-	{n: 1, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, nhwc: true, note: " no channels"},
-	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true, spread: [2]int{2, 1}, note: " no rows"},
-	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true, nhwc: true, note: " no rows"},
-	{n: 3, c: 4, h: 14, w: 17, k: 5, groups: 1, filter: [2]int{14, 17}, stride: one, pad: one, dilation: one, cnhw: true, bias: true},
-	{n: 2, c: 10, h: 12, w: 13, k: 14, groups: 2, filter: [2]int{6, 7}, stride: one, pad: one, more: [2]int{-1, 0}, dilation: [2]int{2, 2}, cnhw: true},
+	{n: 2, c: 3, h: 6, w: 5, k: 4, groups: 1, filter: three, stride: one, pad: [2]int{2, 2}, dilation: one,
+		spread: [2]int{2, 3}, nhwc: true},
+	{n: 1, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, nhwc: true,
+		note: " no channels"},
+	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true,
+		spread: [2]int{2, 1}, note: " no rows"},
+	{n: 1, c: 2, h: 0, w: 3, k: 2, groups: 1, filter: one, stride: one, pad: one, dilation: one, bias: true, nhwc: true,
+		note: " no rows"},
+	{n: 3, c: 4, h: 14, w: 17, k: 5, groups: 1, filter: [2]int{14, 17}, stride: one, pad: one, dilation: one, cnhw: true,
+		bias: true},
+	{n: 2, c: 10, h: 12, w: 13, k: 14, groups: 2, filter: [2]int{6, 7}, stride: one, pad: one, more: [2]int{-1, 0},
+		dilation: [2]int{2, 2}, cnhw: true},
 	{n: 70, c: 3, h: 23, w: 29, k: 7, groups: 1, filter: [2]int{23, 29}, stride: one, dilation: one, cnhw: true},
-	{n: 2, c: 3, h: 21, w: 22, k: 4, groups: 1, filter: [2]int{20, 20}, stride: [2]int{2, 1}, pad: one, dilation: one, cnhw: true, note: " NaN in x"},
-	{n: 5, c: 6, h: 7, w: 6, k: 4, groups: 2, filter: three, stride: one, pad: one, dilation: one, spread: [2]int{2, 1}, cnhw: true, bias: true},
-	{n: 2, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, cnhw: true, note: " no channels"},
+	{n: 2, c: 3, h: 21, w: 22, k: 4, groups: 1, filter: [2]int{20, 20}, stride: [2]int{2, 1}, pad: one, dilation: one,
+		cnhw: true, note: " NaN in x"},
+	{n: 5, c: 6, h: 7, w: 6, k: 4, groups: 2, filter: three, stride: one, pad: one, dilation: one, spread: [2]int{2, 1},
+		cnhw: true, bias: true},
+	{n: 2, c: 0, h: 3, w: 4, k: 2, groups: 1, filter: three, stride: one, pad: one, dilation: one, bias: true, cnhw: true,
+		note: " no channels"},
 }
 
 // longFilters are filters longer than the output, of images in the usual layout.
@@ -218,10 +242,14 @@ func convCase(f *Family, t string, s convShape) Case {
 			c.Defines = append(c.Defines, source.Define{Name: name, Value: strconv.Itoa(s.spread[d])})
 		}
 	}
-	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products; with filters of 3×3, stride 1 or 2, or 5×5, stride 1, and dilation 1 also "+
-		"ε·((t·c+32)·|A|ᵀ(Σ|G||weight||G|ᵀ ⊙ |B|ᵀ|x||B|)|A| + |bias| + |result|), c channels of a group, t = 4 with stride 2, else 1",
-		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε times the sum of their magnitudes; the reference rounds once more. "+
-			"The larger bound is that of Winograd's F(2×2, r×r): each of its matrices costs at most 12 roundings, the sum over the channels t·c",
+	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products; with filters of 3×3, stride 1 or 2, or "+
+		"5×5, stride 1, and dilation 1 also "+
+		"ε·((t·c+32)·|A|ᵀ(Σ|G||weight||G|ᵀ ⊙ |B|ᵀ|x||B|)|A| + |bias| + |result|), c channels of a group, t = 4 with stride "+
+		"2, else 1",
+		"a sum of K products and the bias, in any order, fused or not, errs by at most (K+1)·ε times the sum of their "+
+			"magnitudes; the reference rounds once more. "+
+			"The larger bound is that of Winograd's F(2×2, r×r): each of its matrices costs at most 12 roundings, the sum "+
+			"over the channels t·c",
 		func(_ int, in [][]float64, ref []float64) []float64 { return convBound(t, s, in, ref) })
 }
 
@@ -283,7 +311,8 @@ var winogradMatrices = map[[2]int][3][][]float64{
 		{{1, 1, 1, 0, 0}, {0, 0, 1, 1, 1}},
 	},
 	{5, 1}: {
-		{{4, 0, 5, 0, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 2, 1, 2, 1, 0}, {0, 2, 1, 2, 1, 0}, {0, 4, 0, 5, 0, 1}},
+		{{4, 0, 5, 0, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 4, 4, 1, 1, 0}, {0, 2, 1, 2, 1, 0}, {0, 2, 1, 2, 1, 0},
+			{0, 4, 0, 5, 0, 1}},
 		{{1. / 4, 0, 0, 0, 0}, {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6}, {1. / 6, 1. / 6, 1. / 6, 1. / 6, 1. / 6},
 			{1. / 24, 1. / 12, 1. / 6, 1. / 3, 2. / 3}, {1. / 24, 1. / 12, 1. / 6, 1. / 3, 2. / 3}, {0, 0, 0, 0, 1}},
 		{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 1}},
@@ -450,7 +479,8 @@ func convArguments(c *Call) bool {
 	return total > 0
 }
 
-// convWork counts the products and sums of the definition, those with zeros of the padding included, whatever form computes them.
+// convWork counts the products and sums of the definition, those with zeros of the padding included, whatever
+// form computes them.
 func convWork(c *Call, bytes float64) (operations, moved float64) {
 	v := func(i int) float64 { return float64(c.Int(i)) }
 	results := v(0) * v(4) * v(14) * v(15)
@@ -474,7 +504,8 @@ func im2colArguments(c *Call) bool {
 // refWindowOf reads the size of the image and the eight arguments from position at on.
 func refWindowOf(c *Call, at int) refWindow {
 	v := func(i int) int { return int(c.Int(at + i)) }
-	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7), c.number("SPREAD_H", 1), c.number("SPREAD_W", 1)}
+	return refWindow{int(c.Int(2)), int(c.Int(3)), v(0), v(1), v(2), v(3), v(4), v(5), v(6), v(7), c.number("SPREAD_H", 1),
+		c.number("SPREAD_W", 1)}
 }
 
 // number returns the value of a definition that is a number, or the number otherwise without it.
@@ -499,7 +530,8 @@ func (f *refWindow) place(i, j, r, s int) int {
 // refConv2D computes conv2d by its formula, element by element.
 func refConv2D(c *Call) error {
 	t, f := c.Type("T"), refWindowOf(c, 5)
-	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)), int(c.Int(15))
+	n, channels, k, groups, outH, outW := int(c.Int(0)), int(c.Int(1)), int(c.Int(4)), int(c.Int(13)), int(c.Int(14)),
+		int(c.Int(15))
 	outs, deep := outH*outW, channels/groups
 	x, weight, set := c.Get(16, t), c.Get(17, t), c.Set(19, t)
 	bias := func(int) float64 { return 0 }

@@ -43,7 +43,8 @@ func Example_nearest() {
 	const queries, points, dim, k, parts = 2, 5, 2, 2, 2
 	q := must(runtime.Upload(ctx, dev, []float32{0, 0, 9, 9}))
 	p := must(runtime.Upload(ctx, dev, []float32{5, 5, 1, 0, 8, 9, 0, 3, 9, 7}))
-	some, somePlaces := must(runtime.Alloc[float32](dev, queries*parts*k)), must(runtime.Alloc[uint32](dev, queries*parts*k))
+	some, somePlaces := must(runtime.Alloc[float32](dev, queries*parts*k)),
+		must(runtime.Alloc[uint32](dev, queries*parts*k))
 	best, places := must(runtime.Alloc[float32](dev, queries*k)), must(runtime.Alloc[uint32](dev, queries*k))
 
 	launch(dev, "nearest", "nearest", []int{parts, queries}, q, p, some, somePlaces,
@@ -66,8 +67,8 @@ func Example_nearest() {
 	// points [2 4] at squared distances [1 4]
 }
 
-// A row of 3000 keys is longer than one group sorts: sort_blocks sorts blocks of it, and each sort_merge merges pairs of
-// sorted runs. The values move with the keys; here they are the keys' places before.
+// A row of 3000 keys is longer than one group sorts: sort_blocks sorts blocks of it, and each sort_merge merges
+// pairs of sorted runs. The values move with the keys; here they are the keys' places before.
 func Example_sortPairs() {
 	ctx := context.Background()
 	dev := must(runtime.Open(ctx, "cpu:0"))
@@ -84,7 +85,8 @@ func Example_sortPairs() {
 	launch(dev, "sort_pairs", "sort_blocks", []int{1, n}, from[0], from[1], to[0], to[1], uint32(1), uint32(n))
 	for width := kernels.SortBlock; width < n; width *= 2 {
 		from, to = to, from
-		launch(dev, "sort_pairs", "sort_merge", []int{1, n}, from[0], from[1], to[0], to[1], uint32(1), uint32(n), uint32(width))
+		launch(dev, "sort_pairs", "sort_merge", []int{1, n}, from[0], from[1], to[0], to[1], uint32(1), uint32(n),
+			uint32(width))
 	}
 
 	if err := runtime.Read(ctx, to[0], keys); err != nil {

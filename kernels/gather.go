@@ -16,9 +16,11 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "gather", Doc: "rows of a table by index of any integer type; zeros for an index without a row, or the nearest row",
+		ID: "gather", Doc: "rows of a table by index of any integer type; zeros for an index without a row, or the " +
+			"nearest row",
 		Kernels: []string{"gather", "gather_parts"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
-		Source: sources, Check: indexCheck, Arguments: gatherArguments, Work: gatherWork, Reference: refGather, Native: gatherNative,
+		Source: sources, Check: indexCheck, Arguments: gatherArguments, Work: gatherWork, Reference: refGather,
+		Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [3]int, clamp bool) {
 				rows, count, n := s[0], s[1], s[2]
@@ -44,18 +46,22 @@ func init() {
 	})
 }
 
-// partsCases are those of gather_parts: parts, rows, indices, elements of a row, the distance of rows, and what lies between parts.
+// partsCases are those of gather_parts: parts, rows, indices, elements of a row, the distance of rows, and what
+// lies between parts.
 func partsCases(f *Family) (list []Case) {
 	for _, t := range f.Types {
-		for i, s := range [][6]int{{1, 1, 1, 1, 1, 0}, {3, 9, 20, 5, 5, 0}, {4, 50, 33, 1, 1, 0}, {2, 40, 31, 7, 1, 11}, {5, 8, 60, 3, 10, 4}, {2, 6, 5, 4, 0, 0}, {3, 0, 4, 2, 2, 0},
+		for i, s := range [][6]int{{1, 1, 1, 1, 1, 0}, {3, 9, 20, 5, 5, 0}, {4, 50, 33, 1, 1, 0}, {2, 40, 31, 7, 1, 11},
+			{5, 8, 60, 3, 10, 4}, {2, 6, 5, 4, 0, 0}, {3, 0, 4, 2, 2, 0},
 			{0, 4, 5, 2, 2, 0}, {2, 4, 0, 2, 2, 0}, {2, 300, 700, 64, 64, 0}} {
 			if t != "f32" && i != 2 && i != 3 {
 				continue
 			}
 			parts, rows, count, n, step := s[0], s[1], s[2], s[3], s[4]
 			part := max(rows-1, 0)*step + n + s[5]
-			list = append(list, f.Case("gather_parts", t, fmt.Sprintf("%d of %d×%d rows of %d, %d apart", count, parts, rows, n, step), parts, count, n).
-				with(in(t, parts*part, Uniform(t, parts*part, 46, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)), out(t, parts*count*n),
+			list = append(list, f.Case("gather_parts", t, fmt.Sprintf("%d of %d×%d rows of %d, %d apart", count, parts, rows, n,
+				step), parts, count, n).
+				with(in(t, parts*part, Uniform(t, parts*part, 46, -1e4, 1e4)), in("u32", count, rowIndices(count, rows)),
+					out(t, parts*count*n),
 					uintArg(parts), uintArg(rows), uintArg(count), uintArg(n), ulongArg(part), ulongArg(step)).exact("bits are moved"))
 		}
 	}
@@ -103,7 +109,8 @@ func (c Case) indexed(i int, index string, clamp bool) Case {
 }
 
 // moveShapes are sizes of cases: rows of the table, number of indices, elements of a row.
-var moveShapes = [][3]int{{1, 1, 1}, {5, 7, 3}, {0, 4, 2}, {4, 0, 2}, {9, 300, 33}, {70, 31, 0}, {257, 100, 64}, {3, 65, 1}, {1000, 2000, 17}}
+var moveShapes = [][3]int{{1, 1, 1}, {5, 7, 3}, {0, 4, 2}, {4, 0, 2}, {9, 300, 33}, {70, 31, 0}, {257, 100, 64},
+	{3, 65, 1}, {1000, 2000, 17}}
 
 // rowIndices returns random row indices with repetitions, some of them beyond the last row.
 func rowIndices(count, rows int) func() []float64 {
@@ -125,7 +132,8 @@ var addable = map[string]bool{"f32": true, "i32": true, "u32": true}
 
 func init() {
 	Register(Family{
-		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or all are added",
+		ID: "scatter", Doc: "rows stored or added at the rows that indices name; for duplicates the last one is stored, or " +
+			"all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_runs", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: scatterArguments, Work: scatterWork, Reference: refScatter, Native: scatterNative,
 		Cases: func(f *Family) (list []Case) {
@@ -140,7 +148,8 @@ func init() {
 					into := inout(t, rows*n, Uniform(t, rows*n, 44, -1e4, 1e4))
 					sizes := []Arg{uintArg(rows), uintArg(count), uintArg(n)}
 					list = append(list, f.Case("scatter", t, shape, count, n).
-						with(append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact("bits are moved"))
+						with(append([]Arg{from, index, in("u32", rows, lastIndices(count, rows)), into}, sizes...)...).exact(
+						"bits are moved"))
 					list = append(list, f.Case("scatter_runs", t, shape, count, n).
 						with(append([]Arg{from, in("u32", count, sortedIndices(count, rows)), in("u32", count, func() []float64 {
 							return sortedOrder(count, rows)
@@ -197,7 +206,8 @@ func scatterAdd(c Case, rows, count, n int) Case {
 		return c.exact("integers wrap modulo 2^bits, in any order")
 	}
 	return c.within("ε·(c + 1)·(|y| + Σ|x|), c = number of rows with that index, y = the element before",
-		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of the c additions rounds one; the reference rounds once",
+		"no partial sum exceeds |y| + Σ|x|, whatever the order, and each of the c additions rounds one; the reference "+
+			"rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			b, added := make([]float64, len(ref)), make([]float64, len(ref))
 			for i := range rows * n {
@@ -243,7 +253,8 @@ func gatherArguments(c *Call) bool {
 func gatherWork(c *Call, bytes float64) (operations, moved float64) {
 	if c.Kernel == "gather_parts" { // each result is read once, and stored
 		size := float64(SizeOf(c.Type("T")))
-		used := 2*size*float64(c.Int(3))*float64(c.Int(5))*float64(c.Int(6)) + float64(c.Int(5))*float64(SizeOf(c.indexType()))
+		used := 2*size*float64(c.Int(3))*float64(c.Int(5))*float64(c.Int(6)) +
+			float64(c.Int(5))*float64(SizeOf(c.indexType()))
 		return 0, min(bytes, used)
 	}
 	return 0, bytes - c.unused(int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
@@ -280,7 +291,8 @@ func rowsOf(c *Call, i, rows int) func(lo int, to []int) {
 	}
 }
 
-func rowsBy[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](index []I, rows int, clamp bool) func(int, []int) {
+func rowsBy[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](index []I, rows int,
+	clamp bool) func(int, []int) {
 	return func(lo int, to []int) {
 		for i, v := range index[lo : lo+len(to)] {
 			switch {
@@ -329,7 +341,8 @@ func scatterArguments(c *Call) bool {
 	return rowArguments(c, 3, 1, 0, int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))
 }
 
-// scatterWork leaves out the rows of the table beyond as many as there are indices, and counts those twice that are added to.
+// scatterWork leaves out the rows of the table beyond as many as there are indices, and counts those twice that
+// are added to.
 func scatterWork(c *Call, bytes float64) (operations, moved float64) {
 	switch c.Kernel {
 	case "scatter", "scatter_runs":

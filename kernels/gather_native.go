@@ -9,7 +9,8 @@ func gatherNative(u *source.Unit, kernel string) Func {
 		return nativeGather
 	}
 	t, _ := u.Define("T")
-	return map[int]Func{1: nativeGatherParts[uint8], 2: nativeGatherParts[uint16], 4: nativeGatherParts[uint32], 8: nativeGatherParts[uint64]}[SizeOf(t)]
+	return map[int]Func{1: nativeGatherParts[uint8], 2: nativeGatherParts[uint16], 4: nativeGatherParts[uint32],
+		8: nativeGatherParts[uint64]}[SizeOf(t)]
 }
 
 func scatterNative(_ *source.Unit, kernel string) Func {
@@ -79,7 +80,8 @@ func nativeScatterRuns(c *Call) error {
 	in, index, order, out := c.Bytes(0), c.U32(1)[:count], c.U32(2)[:count], c.Bytes(3)
 	return c.Parallel(count, 1<<14/bytes+1, func(lo, hi int) {
 		for k := lo; k < hi; k++ {
-			if row, from := int(index[k]), int(order[k]); row < rows && from < count && (k+1 == count || index[k+1] != index[k]) {
+			if row, from := int(index[k]), int(order[k]); row < rows && from < count &&
+				(k+1 == count || index[k+1] != index[k]) {
 				copy(out[row*bytes:][:bytes], in[from*bytes:])
 			}
 		}

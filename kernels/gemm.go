@@ -22,17 +22,20 @@ var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources,
+		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
-		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources,
+		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct, Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct,
+		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: biasCases,
 	})
 }
@@ -60,7 +63,8 @@ func checkGemm(d source.Define) error {
 		return checkOut(d)
 	}
 	if d.Value != "f16" && d.Value != "bf16" {
-		return fmt.Errorf("%s=%s is neither f16 nor bf16, the types of 16 bits of a matrix in a product of T=f32", d.Name, d.Value)
+		return fmt.Errorf("%s=%s is neither f16 nor bf16, the types of 16 bits of a matrix in a product of T=f32", d.Name,
+			d.Value)
 	}
 	return nil
 }
@@ -113,7 +117,8 @@ func gemmArguments(c *Call) bool {
 	needMatrices(c, 6, tb, flip(c.Flag("TRANS_B"), k, n), count, step[1])
 	needMatrices(c, 9, result, [2]int{m, n}, count, step[2])
 	if !apart(count, m, n, ldc, step[2]) {
-		c.Fail(9, "rows of %d elements overlap: the leading dimension is %d, and %d matrices are %d elements apart", n, ldc, count, step[2])
+		c.Fail(9, "rows of %d elements overlap: the leading dimension is %d, and %d matrices are %d elements apart", n, ldc,
+			count, step[2])
 	}
 	if c.Kernel == "gemm_bias" {
 		needAll(c, result, n, 11)
@@ -121,7 +126,8 @@ func gemmArguments(c *Call) bool {
 	return true
 }
 
-// gemmWork counts elements between the rows of a matrix, which a leading dimension leaves out, not, and C twice if it is read.
+// gemmWork counts elements between the rows of a matrix, which a leading dimension leaves out, not, and C twice
+// if it is read.
 func gemmWork(c *Call, _ float64) (operations, moved float64) {
 	t, result := [2]string{c.operandType("TYPE_A"), c.operandType("TYPE_B")}, c.outType()
 	m, n, k, batch, shared := float64(c.Int(0)), float64(c.Int(1)), float64(c.Int(2)), 1.0, [2]bool{}

@@ -36,7 +36,8 @@ func gemmCases(f *Family) (list []Case) {
 	for _, s := range []gemmShape{
 		{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 5, n: 0, k: 5, alpha: 1},
 		{m: 3, n: 5, k: 0, alpha: 1, beta: 2}, {m: 3, n: 5, k: 0, alpha: 1}, {m: 2, n: 3, k: 5, alpha: 1},
-		{m: 31, n: 33, k: 32, alpha: 1.5, beta: -0.5}, {m: 64, n: 64, k: 16, alpha: 1}, {m: 65, n: 63, k: 17, alpha: 1, beta: 1},
+		{m: 31, n: 33, k: 32, alpha: 1.5, beta: -0.5}, {m: 64, n: 64, k: 16, alpha: 1},
+		{m: 65, n: 63, k: 17, alpha: 1, beta: 1},
 		{m: 127, n: 131, k: 67, alpha: 1}, {m: 1, n: 257, k: 1000, alpha: 1}, {m: 257, n: 1, k: 31, alpha: 1},
 		{m: 17, n: 19, k: 23, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"},
 		{m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"}, {m: 66, n: 67, k: 18, alpha: 1, note: " NaN in A, Inf in B"},
@@ -53,16 +54,20 @@ func gemmCases(f *Family) (list []Case) {
 			gemmCase(f, t, result, gemmShape{m: 65, n: 63, k: 129, alpha: 0.5, beta: 2, transB: true}),
 			gemmCase(f, t, result, gemmShape{m: 17, n: 131, k: 33, alpha: 1, transA: true, pad: 1}))
 	}
-	for _, s := range []gemmShape{{m: 1, n: 257, k: 1000}, {m: 130, n: 1, k: 8209, transB: true}, {m: 3, n: 700, k: 150, beta: -0.5, pad: 3}, {m: 5, n: 700, k: 150, transB: true, pad: 1},
-		{m: 700, n: 7, k: 150, beta: 2}, {m: 700, n: 8, k: 150, transA: true}, {m: 65, n: 63, k: 129}, {m: 2, n: 3, k: 0, beta: 1}} {
+	for _, s := range []gemmShape{{m: 1, n: 257, k: 1000}, {m: 130, n: 1, k: 8209, transB: true},
+		{m: 3, n: 700, k: 150, beta: -0.5, pad: 3}, {m: 5, n: 700, k: 150, transB: true, pad: 1},
+		{m: 700, n: 7, k: 150, beta: 2}, {m: 700, n: 8, k: 150, transA: true}, {m: 65, n: 63, k: 129},
+		{m: 2, n: 3, k: 0, beta: 1}} {
 		for i, types := range [][2]string{{"", "bf16"}, {"", "f16"}, {"bf16", ""}, {"f16", "bf16"}, {}} {
 			s.alpha, s.types = 1+float64(i)/2, types
 			list = append(list, gemmCase(f, "f32", "f32", s))
 		}
 	}
 	for _, t := range []string{"i32", "i64"} {
-		for _, s := range []gemmShape{{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2},
-			{m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 65, n: 63, k: 129, alpha: -3, beta: 1 << 30, pad: 3}, {m: 67, n: 131, k: 17, alpha: 1}} {
+		for _, s := range []gemmShape{{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1},
+			{m: 3, n: 5, k: 0, alpha: 1, beta: 2},
+			{m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 65, n: 63, k: 129, alpha: -3, beta: 1 << 30, pad: 3},
+			{m: 67, n: 131, k: 17, alpha: 1}} {
 			for trans := 0; trans < 4 && (trans == 0 || s.m > 60); trans++ {
 				s.transA, s.transB = trans&1 != 0, trans&2 != 0
 				list = append(list, gemmCase(f, t, t, s))
@@ -98,14 +103,19 @@ func batchCases(f *Family) (list []Case) {
 	}
 	for _, r := range gemmResults {
 		t, result := r[0], r[1]
-		list = append(list, batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 3, gap: 1}),
-			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 65, n: 17, k: 64, alpha: 0.5, beta: 2, transB: true}, count: 3, woven: true}),
-			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, pad: 1}, count: 2, sharedB: true}))
+		list = append(list, batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 3,
+			gap: 1}),
+			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 65, n: 17, k: 64, alpha: 0.5, beta: 2, transB: true},
+				count: 3, woven: true}),
+			batchCase(f, t, result, gemmBatch{gemmShape: gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, pad: 1},
+				count: 2, sharedB: true}))
 	}
 	for _, t := range []string{"i32", "i64"} {
 		list = append(list, batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 2, n: 3, k: 5, alpha: 1}, count: 0}),
-			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 17, n: 19, k: 23, alpha: 1, beta: 2, transB: true}, count: 5, woven: true}),
-			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 65, n: 67, k: 33, alpha: -1, transA: true, pad: 1}, count: 3, sharedB: true}))
+			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 17, n: 19, k: 23, alpha: 1, beta: 2, transB: true}, count: 5,
+				woven: true}),
+			batchCase(f, t, t, gemmBatch{gemmShape: gemmShape{m: 65, n: 67, k: 33, alpha: -1, transA: true, pad: 1}, count: 3,
+				sharedB: true}))
 	}
 	return list
 }
@@ -113,9 +123,11 @@ func batchCases(f *Family) (list []Case) {
 // biasCases returns cases with every activation, applied to sums from about -8 to 8.
 func biasCases(f *Family) (list []Case) {
 	for _, s := range []gemmShape{
-		{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2}, {m: 3, n: 17, k: 0, alpha: 1},
+		{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2},
+		{m: 3, n: 17, k: 0, alpha: 1},
 		{m: 64, n: 64, k: 64, alpha: 1}, {m: 17, n: 1, k: 64, alpha: 1}, {m: 1, n: 257, k: 17, alpha: 1, beta: 1},
-		{m: 65, n: 63, k: 17, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"}, {m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"},
+		{m: 65, n: 63, k: 17, alpha: 2, beta: 1, pad: 3}, {m: 7, n: 9, k: 11, beta: 3, note: " alpha=0"},
+		{m: 5, n: 70, k: 9, alpha: 1, note: " NaN in C"},
 	} {
 		list = append(list, biasCase(f, "f32", "f32", "none", s))
 		for trans := 1; trans < 4 && s.m == 65; trans++ {
@@ -127,8 +139,10 @@ func biasCases(f *Family) (list []Case) {
 		list = append(list, biasCase(f, "f32", "f32", a.Act, gemmShape{m: 3, n: 5, k: 3, alpha: 8}),
 			biasCase(f, "f32", "f32", a.Act, gemmShape{m: 65, n: 131, k: 17, alpha: 2, beta: 1, pad: 1}))
 	}
-	list = append(list, biasCase(f, "f32", "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true, transB: true}))
-	for _, p := range [][2]string{{"f64", "gelu_tanh"}, {"f16", "gelu_tanh"}, {"f64", "none"}, {"f64", "tanh"}, {"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
+	list = append(list, biasCase(f, "f32", "f32", "relu", gemmShape{m: 17, n: 67, k: 33, alpha: 1, transA: true,
+		transB: true}))
+	for _, p := range [][2]string{{"f64", "gelu_tanh"}, {"f16", "gelu_tanh"}, {"f64", "none"}, {"f64", "tanh"},
+		{"f64", "gelu"}, {"f16", "none"}, {"f16", "relu"}, {"f16", "silu"},
 		{"bf16", "none"}, {"bf16", "sigmoid"}, {"bf16", "gelu"}} {
 		for _, r := range gemmResults {
 			if r[0] == p[0] {
@@ -156,7 +170,8 @@ func (c Case) wraps(t string) Case {
 	return c.exact("integers wrap modulo a power of two")
 }
 
-const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; the products with alpha and beta and the reference round once more each"
+const gemmWhy = "a sum of k products, in any order, fused or not, errs by at most k·ε·Σ|a||b|; the products with " +
+	"alpha and beta and the reference round once more each"
 
 // gemmBatch describes a batch of count products.
 type gemmBatch struct {
@@ -208,7 +223,8 @@ func biasCase(f *Family, t, result, act string, s gemmShape) Case {
 		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
 	}
 	return c.within("ε·(D·((k+3)·|alpha|·Σ|a||b| + 3|beta·c| + |bias|) + E·|result|)",
-		"the sum errs as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that error by D, and adds its own, E, which is that of the family activation",
+		"the sum errs as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that "+
+			"error by D, and adds its own, E, which is that of the family activation",
 		func(_ int, in [][]float64, ref []float64) []float64 { return biasBound(t, result, act, s, p, in, ref) })
 }
 

@@ -1,6 +1,7 @@
 package kernels
 
-// The family gemm_q and its cases: blocks that are padded, ties of rounding, numbers that are not finite, the largest sums.
+// The family gemm_q and its cases: blocks that are padded, ties of rounding, numbers that are not finite, the
+// largest sums.
 
 import (
 	"encoding/binary"
@@ -11,9 +12,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// GemmQBlock is the number of weights of the family gemm_q that have one scale, and GemmQRows that of the rows of a panel: the length of a
-// row is a multiple of the first, and the weights are those of whole panels. Where weights have scales for GemmQLarge of them, too, the length is
-// a multiple of that.
+// GemmQBlock is the number of weights of the family gemm_q that have one scale, and GemmQRows that of the rows
+// of a panel. The length of a row is a multiple of GemmQBlock, and the number of rows one of GemmQRows. Where
+// weights have scales for GemmQLarge of them, too, the length is a multiple of that.
 const GemmQBlock, GemmQRows, GemmQLarge = 32, 16, 256
 
 func init() {
@@ -79,8 +80,8 @@ func (f gemmQForm) code(w []byte, blocks, row, col int) int {
 	return word(e / 4)
 }
 
-// block returns the integer of a block of a row of weights with a row of activations, its factor and, with least numbers, the factor of the sum of the
-// activations, which is to be subtracted.
+// block returns the integer of a block of a row of weights with a row of activations, its factor and, with
+// least numbers, the factor of the sum of the activations, which is to be subtracted.
 func (f gemmQForm) block(w, by, q []byte, blocks, row, b int) (s, step, least float32) {
 	low, high := 0, 0
 	for e := range GemmQBlock / 2 {
@@ -110,11 +111,14 @@ func gemmQTile(_ *source.Unit, kernel string) (rows, cols int) {
 
 func gemmQCases(f *Family) (list []Case) {
 	quantize := func(note string, rows, cols, k int, x func() []float64) Case {
-		return f.Case("quantize_blocks", "f32", fmt.Sprintf("rows=%d cols=%d k=%d%s", rows, cols, k, note), rows*k/GemmQBlock).
-			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows*k/GemmQBlock), out("i32", rows*k/16), uintArg(rows), uintArg(cols), uintArg(k)).
+		return f.Case("quantize_blocks", "f32", fmt.Sprintf("rows=%d cols=%d k=%d%s", rows, cols, k, note),
+			rows*k/GemmQBlock).
+			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows*k/GemmQBlock), out("i32", rows*k/16), uintArg(rows),
+				uintArg(cols), uintArg(k)).
 			exact("the factor is the nearest float, and each product is rounded once to float and once to a whole number")
 	}
-	for _, s := range [][3]int{{1, 1, 32}, {0, 5, 32}, {1, 0, 32}, {1, 0, 0}, {2, 32, 32}, {5, 33, 64}, {7, 1000, 1024}, {64, 31, 96}} {
+	for _, s := range [][3]int{{1, 1, 32}, {0, 5, 32}, {1, 0, 32}, {1, 0, 0}, {2, 32, 32}, {5, 33, 64}, {7, 1000, 1024},
+		{64, 31, 96}} {
 		list = append(list, quantize("", s[0], s[1], s[2], Uniform("f32", s[0]*s[1], 71, -3, 3)))
 	}
 	list = append(list,
@@ -128,8 +132,10 @@ func gemmQCases(f *Family) (list []Case) {
 			}
 			return x
 		}),
-		quantize(" tiny", 2, 33, 64, Uniform("f32", 66, 72, -1e-6, 1e-6)), quantize(" huge", 2, 33, 64, Uniform("f32", 66, 73, -3e38, 3e38)),
-		quantize(" NaN and Inf", 3, 300, 320, mixed(mixed(Uniform("f32", 900, 74, -1, 1), math.NaN(), 17), math.Inf(-1), 899)))
+		quantize(" tiny", 2, 33, 64, Uniform("f32", 66, 72, -1e-6, 1e-6)),
+		quantize(" huge", 2, 33, 64, Uniform("f32", 66, 73, -3e38, 3e38)),
+		quantize(" NaN and Inf", 3, 300, 320, mixed(mixed(Uniform("f32", 900, 74, -1, 1), math.NaN(), 17), math.Inf(-1),
+			899)))
 
 	product := func(form gemmQForm, note string, m, n, k int, q, w func() []float64, scales float64) Case {
 		blocks, panels := k/GemmQBlock, (n+GemmQRows-1)/GemmQRows
@@ -155,9 +161,11 @@ func gemmQCases(f *Family) (list []Case) {
 			return x
 		})
 		c := f.Case("gemm_q", "f32", fmt.Sprintf("%v m=%d n=%d k=%d%s", form, m, n, k, note), m, n).
-			with(in("u32", m*k/4, q), in("f32", m*blocks, mixed(Uniform("f32", m*blocks, 83, 0.5, 2), scales, 0)), in("i32", 2*m*blocks, sums),
+			with(in("u32", m*k/4, q), in("f32", m*blocks, mixed(Uniform("f32", m*blocks, 83, 0.5, 2), scales, 0)),
+				in("i32", 2*m*blocks, sums),
 				in("u32", panels*GemmQRows*blocks*form.bits, w), by, out("f32", m*n), uintArg(m), uintArg(n), uintArg(k)).
-			within("(2·k/32 + 9)·ε·Σ|s·(by·scale)|", "the integer s of a block is exact; two products are rounded, for least numbers four and a difference, and up to k/32 sums, here and in the reference",
+			within("(2·k/32 + 9)·ε·Σ|s·(by·scale)|", "the integer s of a block is exact; two products are rounded, for least "+
+				"numbers four and a difference, and up to k/32 sums, here and in the reference",
 				gemmQBound(form, m, n, k))
 		c.Defines = append(c.Defines, source.Define{Name: "BITS", Value: fmt.Sprint(form.bits)})
 		if form.large {
@@ -168,9 +176,11 @@ func gemmQCases(f *Family) (list []Case) {
 	words := func(n int, v uint32) func() []float64 { return constant(n, float64(v)) }
 	for _, form := range []gemmQForm{{8, false}, {4, false}, {4, true}, {6, true}} {
 		any := func(m, n, k int) (q, w func() []float64) {
-			return Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", (n+GemmQRows-1)/GemmQRows*GemmQRows*k/GemmQBlock*form.bits, 82, 0, 0)
+			return Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", (n+GemmQRows-1)/GemmQRows*GemmQRows*k/GemmQBlock*form.bits,
+				82, 0, 0)
 		}
-		shapes := [][3]int{{1, 1, 32}, {0, 3, 32}, {2, 0, 32}, {2, 3, 0}, {1, 64, 512}, {4, 16, 64}, {5, 9, 768}, {7, 33, 1024}, {13, 7, 96}, {33, 20, 2560}, {1, 257, 4096}}
+		shapes := [][3]int{{1, 1, 32}, {0, 3, 32}, {2, 0, 32}, {2, 3, 0}, {1, 64, 512}, {4, 16, 64}, {5, 9, 768},
+			{7, 33, 1024}, {13, 7, 96}, {33, 20, 2560}, {1, 257, 4096}}
 		if form.large {
 			shapes = [][3]int{{1, 1, 256}, {2, 3, 0}, {1, 64, 512}, {5, 9, 768}, {13, 33, 1024}, {1, 257, 4096}}
 		}
@@ -180,8 +190,10 @@ func gemmQCases(f *Family) (list []Case) {
 			list = append(list, product(form, "", m, n, k, q, w, 1))
 		}
 		q, w := any(6, 21, 1280)
-		list = append(list, product(form, "", 6, 21, 1280, q, w, 1).grouped(32), product(form, " a scale of NaN", 6, 21, 1280, q, w, math.NaN()),
-			product(form, " all -128 and the largest code", 7, 18, 8192, words(7*2048, 0x80808080), words(32*256*form.bits, 0xffffffff), 1),
+		list = append(list, product(form, "", 6, 21, 1280, q, w, 1).grouped(32),
+			product(form, " a scale of NaN", 6, 21, 1280, q, w, math.NaN()),
+			product(form, " all -128 and the largest code", 7, 18, 8192, words(7*2048, 0x80808080),
+				words(32*256*form.bits, 0xffffffff), 1),
 			product(form, " all 127 and code 0", 2, 9, 2560, words(2*640, 0x7f7f7f7f), words(16*80*form.bits, 0), 1))
 	}
 	return list
@@ -244,8 +256,9 @@ func gemmQArguments(c *Call) bool {
 	return true
 }
 
-// GemmQForm returns the bits of a weight of a program of the family gemm_q, and how many 16-bit numbers its scales take for a block of a panel: GemmQRows or,
-// where GemmQLarge weights have scales, a quarter more.
+// GemmQForm returns the bits of a weight of a program of the family gemm_q, and how many 16-bit numbers the
+// scales of a block of a panel take. That is GemmQRows or, where GemmQLarge weights have scales, a quarter
+// more.
 func GemmQForm(c *Call) (bits, scales int) {
 	f := gemmQFormOf(c)
 	return f.bits, f.scales()

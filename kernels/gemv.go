@@ -1,7 +1,7 @@
 package kernels
 
-// The family gemv and its cases: long and short rows, padding, views that are not aligned, NaN in memory that must not be
-// read.
+// The family gemv and its cases: long and short rows, padding, views that are not aligned, NaN in memory that
+// must not be read.
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ func init() {
 	})
 }
 
-// gemvTile returns how many elements of y a group computes: as many as it has rows of LANES items or, with TRANS_A, as LANES
-// items have elements in 16 bytes each.
+// gemvTile returns how many elements of y a group computes: as many as it has rows of LANES items or, with
+// TRANS_A, as LANES items have elements in 16 bytes each.
 func gemvTile(u *source.Unit, kernel string) (rows, cols int) {
 	k, _ := u.Kernel(kernel)
 	lanes := min(k.ReqdLocal[0], 8)
@@ -52,9 +52,11 @@ func (c *Call) outType() string {
 func gemvCases(f *Family) (list []Case) {
 	for _, t := range f.Types {
 		for i, s := range []gemmShape{
-			{m: 1, k: 1, alpha: 1}, {m: 0, k: 5, alpha: 1}, {m: 5, k: 0, alpha: 1, beta: 2}, {m: 3, k: 0, alpha: 1}, {m: 2, k: 5, alpha: 1},
+			{m: 1, k: 1, alpha: 1}, {m: 0, k: 5, alpha: 1}, {m: 5, k: 0, alpha: 1, beta: 2}, {m: 3, k: 0, alpha: 1},
+			{m: 2, k: 5, alpha: 1},
 			{m: 31, k: 33, alpha: 1.5, beta: -0.5}, {m: 64, k: 512, alpha: 1}, {m: 65, k: 257, alpha: 1, beta: 1, pad: 3},
-			{m: 128, k: 2048, alpha: -1, pad: 16}, {m: 1, k: 65537, alpha: 1}, {m: 4099, k: 150, alpha: 2, beta: 1}, {m: 7, k: 11, beta: 3, note: " alpha=0"},
+			{m: 128, k: 2048, alpha: -1, pad: 16}, {m: 1, k: 65537, alpha: 1}, {m: 4099, k: 150, alpha: 2, beta: 1},
+			{m: 7, k: 11, beta: 3, note: " alpha=0"},
 			{m: 70, k: 9, alpha: 1, note: " NaN in C"}, {m: 97, k: 301, alpha: 1, note: " NaN in A, Inf in B"},
 		} {
 			for _, trans := range []bool{false, true} {
@@ -70,7 +72,8 @@ func gemvCases(f *Family) (list []Case) {
 	}
 	for _, group := range []int{4, 32, 256} {
 		for _, trans := range []bool{false, true} {
-			list = append(list, gemvCase(f, "f32", "f32", gemmShape{m: 97, n: 1, k: 301, alpha: 1.5, beta: -0.5, pad: 3, transA: trans}).grouped(group),
+			list = append(list, gemvCase(f, "f32", "f32", gemmShape{m: 97, n: 1, k: 301, alpha: 1.5, beta: -0.5, pad: 3,
+				transA: trans}).grouped(group),
 				gemvCase(f, "f32", "f32", gemmShape{m: 64, n: 1, k: 512, alpha: 1, transA: trans}).grouped(group))
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// TestGeometry checks the grids of kernels with different definitions. That they cover all results is shown by the cases of
-// parity, some with other groups and tiles than the usual.
+// TestGeometry checks the grids of kernels with different definitions. That they cover all results is shown by
+// the cases of parity, some with other groups and tiles than the usual.
 func TestGeometry(t *testing.T) {
 	def := func(list ...string) (d []source.Define) {
 		for i := 0; i < len(list); i += 2 {

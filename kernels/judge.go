@@ -31,13 +31,14 @@ func (v Verdict) String() string {
 }
 
 // Judge compares elements of a type, such as "f32" or "bf16", as they lie in memory: got is a result, want that of a
-// reference. bound has the largest absolute error that is allowed for each element, in the unit of the elements; an infinite
-// one allows any error. If bound is nil, all are 0.
+// reference. bound has the largest absolute error that is allowed for each element, in the unit of the
+// elements; an infinite one allows any error. If bound is nil, all are 0.
 //
-// Two NaNs are equal whatever their bits, and so are two equal infinities; from any other number both differ by an infinite
-// error. Zeros of different signs differ if the bound is 0. Integers of 64 bits are compared exactly, though Got and Want may
-// be rounded. If bound does not have a number of 0 or more for each element, or the lengths differ, the verdict is
-// not OK, whatever the result is. A name that is not an element type is a mistake of the caller, for which Judge panics.
+// Two NaNs are equal whatever their bits, and so are two equal infinities; from any other number both differ by
+// an infinite error. Zeros of different signs differ if the bound is 0. Integers of 64 bits are compared
+// exactly, though Got and Want may be rounded. If bound does not have a number of 0 or more for each element,
+// or the lengths differ, the verdict is not OK, whatever the result is. A name that is not an element type is a
+// mistake of the caller, for which Judge panics.
 func Judge(typ string, want, got []byte, bound []float64) Verdict {
 	size := elementSize(typ)
 	n := len(want) / size
@@ -105,11 +106,11 @@ func separation(a, b uint64, signed bool) float64 {
 	return float64(max(a, b) - min(a, b))
 }
 
-// Judge judges a launch of the case: [Judge] of each output, with the case's Bound. want and got have an entry for each argument:
-// the bytes of an Out or InOut buffer after the launch, on the reference and on a device; other entries are not
-// read. Judge returns the verdict on the first output that is not OK, or else on the one whose worst element is nearest to its bound,
-// and the position of that output in Args. If the case has no output, the verdict is not OK. Judge calls Fill of
-// the arguments if there is a bound, and changes nothing.
+// Judge judges a launch of the case: [Judge] of each output, with the case's Bound. want and got have an entry
+// for each argument: the bytes of an Out or InOut buffer after the launch, on the reference and on a device;
+// other entries are not read. Judge returns the verdict on the first output that is not OK, or else on the one
+// whose worst element is nearest to its bound, and the position of that output in Args. If the case has no
+// output, the verdict is not OK. Judge calls Fill of the arguments if there is a bound, and changes nothing.
 func (c *Case) Judge(want, got [][]byte) (arg int, v Verdict) {
 	arg, v = -1, wrongVerdict("the case has no Out or InOut argument, so that there is nothing to compare")
 	var in [][]float64
@@ -164,8 +165,8 @@ func elementSize(typ string) int {
 	return SizeOf(typ)
 }
 
-// Encode returns numbers as elements of a type in memory, little-endian. Floating types round to nearest even. Numbers for an integer
-// type have to be whole and in its range. It panics if typ is not an element type.
+// Encode returns numbers as elements of a type in memory, little-endian. Floating types round to nearest even.
+// Numbers for an integer type have to be whole and in its range. It panics if typ is not an element type.
 func Encode(typ string, numbers []float64) []byte {
 	size := elementSize(typ)
 	b := make([]byte, 0, len(numbers)*size)
@@ -192,8 +193,9 @@ func Encode(typ string, numbers []float64) []byte {
 	return b
 }
 
-// Decode returns the numbers of elements of a type in memory, little-endian. Integers of 64 bits are rounded to nearest even, which all
-// other types do not need. Bytes after the last whole element are ignored. It panics if typ is not an element type.
+// Decode returns the numbers of elements of a type in memory, little-endian. Integers of 64 bits are rounded to
+// nearest even, which all other types do not need. Bytes after the last whole element are ignored. It panics if
+// typ is not an element type.
 func Decode(typ string, b []byte) []float64 {
 	size := elementSize(typ)
 	numbers := make([]float64, len(b)/size)

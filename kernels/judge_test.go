@@ -37,7 +37,8 @@ func TestJudge(t *testing.T) {
 	assert.Panics(t, func() { Judge("float", nil, nil, nil) })
 }
 
-// TestJudgeSeesBits checks that NaNs with different bits are equal, and that integers which float64 cannot tell apart differ.
+// TestJudgeSeesBits checks that NaNs with different bits are equal, and that integers which float64 cannot tell
+// apart differ.
 func TestJudgeSeesBits(t *testing.T) {
 	assert.True(t, Judge("f32", []byte{0, 0, 0xc0, 0x7f}, []byte{1, 0, 0xc0, 0xff}, nil).OK)
 	for _, typ := range []string{"i64", "u64"} {
@@ -49,7 +50,8 @@ func TestJudgeSeesBits(t *testing.T) {
 		assert.False(t, Judge(typ, got, want, []float64{0, 0.5}).OK)
 		assert.True(t, Judge(typ, want, got, []float64{0, 1}).OK)
 	}
-	assert.Equal(t, 0x1p64, Judge("i64", Encode("i64", []float64{-0x1p63}), []byte{255, 255, 255, 255, 255, 255, 255, 127}, nil).MaxError)
+	assert.Equal(t, 0x1p64, Judge("i64", Encode("i64", []float64{-0x1p63}), []byte{255, 255, 255, 255, 255, 255, 255, 127},
+		nil).MaxError)
 }
 
 // TestBadBounds checks that unusable bounds fail with a reason, even if the result is right.
@@ -112,8 +114,9 @@ func TestCaseJudge(t *testing.T) {
 func TestEncode(t *testing.T) {
 	for typ, want := range map[string][]byte{
 		"f32": {0, 0, 0xc0, 0xbf}, "f64": {0, 0, 0, 0, 0, 0, 0xf8, 0xbf}, "f16": {0, 0xbe}, "bf16": {0xc0, 0xbf},
-		"i8": {0xfe}, "i16": {0xfe, 0xff}, "i32": {0xfe, 0xff, 0xff, 0xff}, "i64": {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
-		"u8": {200}, "u16": {200, 0}, "u32": {200, 0, 0, 0}, "u64": {200, 0, 0, 0, 0, 0, 0, 0},
+		"i8": {0xfe}, "i16": {0xfe, 0xff}, "i32": {0xfe, 0xff, 0xff, 0xff},
+		"i64": {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		"u8":  {200}, "u16": {200, 0}, "u32": {200, 0, 0, 0}, "u64": {200, 0, 0, 0, 0, 0, 0, 0},
 	} {
 		x := map[byte]float64{'f': -1.5, 'b': -1.5, 'i': -2, 'u': 200}[typ[0]]
 		assert.Equal(t, want, Encode(typ, []float64{x}), typ)

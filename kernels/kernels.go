@@ -11,8 +11,9 @@
 //	unit, err := kernels.Unit("gemm", features, source.Define{Name: "T", Value: "f16"})
 //
 // Its kernels are launched like any other. T is the element type, f32 if it is not defined.
-// [Geometry] returns the grid to launch a kernel with. The parameters of the kernels are described in the sources, which [Sources] returns: "nearest.cl" begins with what nearest
-// and nearest_merge take. The command concord kernels nearest prints that.
+// [Geometry] returns the grid to launch a kernel with. The parameters of the kernels are described in the
+// sources, which [Sources] returns: "nearest.cl" begins with what nearest and nearest_merge take. The command
+// concord kernels nearest prints that.
 //
 // A device may have an implementation of its own for a kernel, found by the
 // family's ID and the kernel's name. It is judged by the same list of [Case].
@@ -44,8 +45,8 @@
 // Every size is an argument, and the grid may be larger than the size: items beyond the
 // size do nothing, and a size of 0 writes nothing. The implementations of cpu:0 itself do not use the grid: one that is
 // too small, or has groups of another size, shows only on devices that compile the kernel. A buffer that is written
-// must not overlap one that is read, unless the source says that they may be the same. half and bfloat16 are formats for storage:
-// such elements are computed in float and rounded once, to nearest even. Integers wrap.
+// must not overlap one that is read, unless the source says that they may be the same. half and bfloat16 are
+// formats for storage: such elements are computed in float and rounded once, to nearest even. Integers wrap.
 // Devices may flush denormals to zero: the tolerances allow it.
 package kernels
 
@@ -102,10 +103,10 @@ type Family struct {
 	// and the native implementations check the arguments themselves.
 	Arguments func(c *Call) (work bool)
 
-	// Work returns the work of a launch for which Arguments returned true, for profiles: arithmetic operations and functions
-	// of elements, each of which counts as one, and the bytes that are read and written, each of which
-	// counts once for either. The Call has values and no memory. bytes are those that Arguments needs: what each buffer has at most. A
-	// family without Work does no operations on all of these; one without both has no known work.
+	// Work returns the work of a launch for which Arguments returned true, for profiles. Arithmetic operations and
+	// functions of elements count as one each. Bytes that are read or written count once for either. The Call has
+	// values and no memory. bytes are those that Arguments needs: what each buffer has at most. A family without
+	// Work does no operations on all of these; one without both has no known work.
 	Work func(c *Call, bytes float64) (operations, moved float64)
 
 	// Reference computes a launch of any of Kernels in float64 and rounds once. The device
@@ -269,7 +270,8 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 // UnitBytes estimates how many bytes of memory a parsed program takes.
 func UnitBytes(u *source.Unit) int { return 128 * len(u.Text()) } // as was measured for maps of package expr
 
-// limitGenerated counts the bytes of an entry that has been parsed, and drops those that were used the longest time ago while there are too many.
+// limitGenerated counts the bytes of an entry that has been parsed, and drops those that were used the longest
+// time ago while there are too many.
 func limitGenerated(key string, e *unitEntry) {
 	generated.Lock()
 	defer generated.Unlock()
@@ -304,14 +306,16 @@ func (f *Family) parse(features source.Features, defs []source.Define) (*source.
 		if err != nil {
 			return nil, err
 		}
-		return source.Parse(text, source.Options{Name: f.ID + ".cl", Defines: defs, Features: &features, Family: f.ID, Work: f.work})
+		return source.Parse(text, source.Options{Name: f.ID + ".cl", Defines: defs, Features: &features, Family: f.ID,
+			Work: f.work})
 	}
 	text, err := fs.ReadFile(f.Source, f.ID+".cl")
 	if err != nil {
 		return nil, err
 	}
 	u, err := source.Parse(string(text), source.Options{
-		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID, Work: f.work,
+		Name: f.ID + ".cl", Defines: defs, Includes: []fs.FS{f.Source, sources}, Features: &features, Family: f.ID,
+		Work: f.work,
 	})
 	if err != nil {
 		return nil, err

@@ -137,8 +137,10 @@ func TestUnitRefuses(t *testing.T) {
 // TestOtherDefinitions checks that programs also parse with other values of the definitions that
 // are not types.
 func TestOtherDefinitions(t *testing.T) {
-	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"}, "softmax": {Name: "GROUP", Value: "1024"},
-		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"}, "gemm_bias": {Name: "ACT", Value: "none"}} {
+	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"},
+		"softmax": {Name: "GROUP", Value: "1024"},
+		"topk":    {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
+		"gemm_bias": {Name: "ACT", Value: "none"}} {
 		u, err := Unit(id, nil, def)
 		require.NoError(t, err)
 		assert.NotEmpty(t, u.Kernels())
@@ -156,7 +158,8 @@ func TestNoDoubleWithoutFP64(t *testing.T) {
 
 // TestReduceParts checks that long axes of few results are divided, and only these, and that no part is short.
 func TestReduceParts(t *testing.T) {
-	for _, c := range [][4]int{{1, 1 << 24, 1, 1024}, {2, 1 << 24, 3, 170}, {1, 1 << 16, 1, 8}, {1, 1 << 13, 1, 1}, {1, 100, 1, 1}, {0, 1 << 24, 1, 1},
+	for _, c := range [][4]int{{1, 1 << 24, 1, 1024}, {2, 1 << 24, 3, 170}, {1, 1 << 16, 1, 8}, {1, 1 << 13, 1, 1},
+		{1, 100, 1, 1}, {0, 1 << 24, 1, 1},
 		{1, 0, 1, 1}, {512, 1 << 24, 1, 1}, {1, 1 << 24, 1000, 1}} {
 		assert.Equal(t, c[3], ReduceParts(c[0], c[1], c[2]), "%v", c)
 	}

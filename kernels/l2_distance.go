@@ -24,7 +24,8 @@ var l2Types = map[string]string{"l2_distance_fp32": "f32", "l2_distance_fp16": "
 func l2Cases(f *Family) (list []Case) {
 	for _, k := range f.Kernels {
 		t := l2Types[k]
-		for _, s := range [][3]int{{1, 1, 1}, {0, 3, 4}, {3, 0, 4}, {2, 3, 0}, {1, 1, 31}, {3, 1025, 2}, {64, 64, 16}, {65, 63, 17},
+		for _, s := range [][3]int{{1, 1, 1}, {0, 3, 4}, {3, 0, 4}, {2, 3, 0}, {1, 1, 31}, {3, 1025, 2}, {64, 64, 16},
+			{65, 63, 17},
 			{31, 33, 127}, {2, 5, 784}, {257, 1031, 3}} {
 			q, v, dim := s[0], s[1], s[2]
 			list = append(list, l2Case(f, k, t, fmt.Sprintf("q=%d v=%d dim=%d", q, v, dim), s,
@@ -57,10 +58,12 @@ func l2Case(f *Family, k, t, shape string, s [3]int, queries, vectors func() []f
 	c := f.Case(k, t, shape, q, v).with(in(t, q*dim, queries), in(t, v*dim, vectors), out("f32", q*v),
 		uintArg(q), uintArg(v), uintArg(dim))
 	if t == "i8" {
-		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the reference rounds once",
+		return c.within("7ε·d", "the integer sum is exact; it is rounded to float, divided (2.5 ulp = 5ε), and the "+
+			"reference rounds once",
 			relative("f32", 7, nil))
 	}
-	return c.within("ε·(dim + 4)·d", "each difference rounds once, and its error counts twice in the square; the square and the additions round once "+
+	return c.within("ε·(dim + 4)·d", "each difference rounds once, and its error counts twice in the square; the square "+
+		"and the additions round once "+
 		"each; all terms are positive; the reference rounds once",
 		relative("f32", float64(dim+4), func([][]float64, int) float64 { return float64(dim) }))
 }

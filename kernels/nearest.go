@@ -21,7 +21,8 @@ import (
 const NearestMissing = math.MaxUint32
 
 // NearestParts returns the number of parts for a launch of nearest over so many vectors on a GPU with units compute
-// units, of which runtime's Info.ComputeUnits tells. On cpu:0 one part is enough, since it divides a part among its threads.
+// units, of which runtime's Info.ComputeUnits tells. On cpu:0 one part is enough, since it divides a part among
+// its threads.
 func NearestParts(vectors, units int) int {
 	return max(1, min(4*units, vectors/1024))
 }
@@ -57,9 +58,11 @@ type nearestShape struct{ queries, vectors, dim, k, parts int }
 func nearestCases(f *Family) (list []Case) {
 	for _, t := range f.Types {
 		for _, metric := range nearestMetrics {
-			for i, s := range []nearestShape{{1, 1, 1, 1, 1}, {0, 3, 4, 2, 1}, {2, 0, 4, 3, 2}, {1, 5, 0, 2, 1}, {1, 7, 3, 10, 1}, {2, 300, 16, 10, 7},
+			for i, s := range []nearestShape{{1, 1, 1, 1, 1}, {0, 3, 4, 2, 1}, {2, 0, 4, 3, 2}, {1, 5, 0, 2, 1},
+				{1, 7, 3, 10, 1}, {2, 300, 16, 10, 7},
 				{3, 1031, 64, 10, 5}, {1, 129, 128, 128, 1}, {5, 257, 31, 1, 300}, {1, 65537, 8, 17, 4}, {2, 2003, 100, 100, 1},
-				{37, 1031, 64, 10, 3}, {70, 500, 33, 3, 1}, {20, 130, 7, 40, 1}} { // the last ones have more queries than a register has sums
+				// the last ones have more queries than a register has sums
+				{37, 1031, 64, 10, 3}, {70, 500, 33, 3, 1}, {20, 130, 7, 40, 1}} {
 				if metric == "cosine" && s.queries > 5 {
 					continue
 				}
@@ -105,7 +108,8 @@ func nearestCases(f *Family) (list []Case) {
 					zero = append(zero, 3*33+d)
 				}
 				list = append(list, nearestCase(f, t, metric, " NaN and Inf", s, nearestData(t, metric, 33, 55),
-					mixed(mixed(mixed(nearestData(t, metric, 40*33, 56), math.NaN(), 33, 66, 39*33), math.Inf(1), 34, 35*33, 36*33+5), 0, zero...)))
+					mixed(mixed(mixed(nearestData(t, metric, 40*33, 56), math.NaN(), 33, 66, 39*33), math.Inf(1), 34, 35*33, 36*33+5),
+						0, zero...)))
 			}
 		}
 	}
@@ -119,12 +123,15 @@ func nearestCases(f *Family) (list []Case) {
 					return x
 				}
 			}
-			list = append(list, nearestCase(f, t, "cosine", fmt.Sprintf(" times %g", by), s, scaled(66, 59, by), scaled(300*33, 60+uint64(i), 1/by)),
-				nearestCase(f, t, "cosine", fmt.Sprintf(" both times %g", by), s, scaled(66, 59, by), scaled(300*33, 62+uint64(i), by)))
+			list = append(list, nearestCase(f, t, "cosine", fmt.Sprintf(" times %g", by), s, scaled(66, 59, by),
+				scaled(300*33, 60+uint64(i), 1/by)),
+				nearestCase(f, t, "cosine", fmt.Sprintf(" both times %g", by), s, scaled(66, 59, by),
+					scaled(300*33, 62+uint64(i), by)))
 		}
 	}
 	large := nearestShape{2, 3001, 24, 1000, 3}
-	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57), nearestData("f32", "l2", 3001*24, 58))
+	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57),
+		nearestData("f32", "l2", 3001*24, 58))
 	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
 	list = append(list, c.grouped(64))
 
@@ -158,15 +165,18 @@ func nearestData(t, metric string, n int, seed uint64) func() []float64 {
 
 func nearestCase(f *Family, t, metric, note string, s nearestShape, queries, vectors func() []float64) Case {
 	n := s.queries * s.parts * s.k
-	c := f.Case("nearest", t, fmt.Sprintf("%s q=%d v=%d dim=%d k=%d parts=%d%s", metric, s.queries, s.vectors, s.dim, s.k, s.parts, note), s.parts, s.queries).
+	c := f.Case("nearest", t, fmt.Sprintf("%s q=%d v=%d dim=%d k=%d parts=%d%s", metric, s.queries, s.vectors, s.dim, s.k,
+		s.parts, note), s.parts, s.queries).
 		with(in(t, s.queries*s.dim, queries), in(t, s.vectors*s.dim, vectors), out("f32", n), out("u32", n),
 			uintArg(s.queries), uintArg(s.vectors), uintArg(s.dim), uintArg(s.k), uintArg(s.parts))
 	c.Defines = append(c.Defines, source.Define{Name: "METRIC", Value: metric})
 	if metric != "cosine" {
-		return c.exact("sums of whole numbers below 2^24 are exact in any order, and those of bytes are rounded once; the order is total")
+		return c.exact("sums of whole numbers below 2^24 are exact in any order, and those of bytes are rounded once; the " +
+			"order is total")
 	}
 	return c.within("distances ε·(2·dim + 25), places equal",
-		"the product errs by at most dim·ε·|q|·|v| and each norm by (dim/2 + 1)·ε; two square roots (3 ulp = 6ε each), two divisions "+
+		"the product errs by at most dim·ε·|q|·|v| and each norm by (dim/2 + 1)·ε; two square roots (3 ulp = 6ε each), two "+
+			"divisions "+
 			"(2.5 ulp = 5ε each) and a subtraction follow; no two distances are close enough for the order to depend on that",
 		func(arg int, _ [][]float64, ref []float64) []float64 {
 			if arg == 3 {
@@ -233,7 +243,8 @@ func nearestArguments(c *Call) bool {
 		needAll(c, "u32", c.Product(rows, k), 3)
 		return true
 	}
-	t, queries, vectors, dim, k, parts := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
+	t, queries, vectors, dim, k, parts := c.Type("T"), int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7)),
+		int(c.Int(8))
 	results := c.Product(queries, parts, k)
 	if results == 0 {
 		return false

@@ -60,7 +60,8 @@ func rounded(t string, x []float64) []float64 {
 }
 
 func TestNearestParts(t *testing.T) {
-	for _, c := range [][3]int{{0, 132, 1}, {1, 132, 1}, {1 << 20, 132, 528}, {4096, 132, 4}, {1 << 20, 0, 1}, {math.MaxUint32, 2, 8}} {
+	for _, c := range [][3]int{{0, 132, 1}, {1, 132, 1}, {1 << 20, 132, 528}, {4096, 132, 4}, {1 << 20, 0, 1},
+		{math.MaxUint32, 2, 8}} {
 		require.Equal(t, c[2], NearestParts(c[0], c[1]), c)
 	}
 }

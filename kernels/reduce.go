@@ -17,8 +17,10 @@ import (
 
 func init() {
 	Register(Family{
-		ID: "reduce", Doc: "sum, product, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner, in one launch or two",
-		Kernels: []string{"reduce_sum", "reduce_prod", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax", "reduce_argmin",
+		ID: "reduce", Doc: "sum, product, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner, in " +
+			"one launch or two",
+		Kernels: []string{"reduce_sum", "reduce_prod", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax",
+			"reduce_argmin",
 			"reduce_sum_columns", "reduce_prod_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: allTypes, Defines: []string{"T", "GROUP", "INDEX", "STAGE"},
@@ -184,9 +186,11 @@ func reduceArguments(c *Call) bool {
 }
 
 func reduceCases(f *Family) (list []Case) {
-	shapes := [][3]int{{1, 1, 1}, {1, 0, 1}, {0, 5, 1}, {3, 2, 1}, {2, 31, 3}, {5, 33, 7}, {3, 127, 1}, {3, 128, 1}, {2, 129, 2},
+	shapes := [][3]int{{1, 1, 1}, {1, 0, 1}, {0, 5, 1}, {3, 2, 1}, {2, 31, 3}, {5, 33, 7}, {3, 127, 1}, {3, 128, 1},
+		{2, 129, 2},
 		{2, 1000, 1}, {2, 257, 31}, {1, 3, 257}, {1, 65537, 1}}
-	staged := [][4]int{{2, 1000, 3, 7}, {1, 0, 2, 3}, {1, 10, 1, 16}, {0, 4, 1, 2}, {1, 65537, 1, 129}, {1, 1 << 20, 1, 256}}
+	staged := [][4]int{{2, 1000, 3, 7}, {1, 0, 2, 3}, {1, 10, 1, 16}, {0, 4, 1, 2}, {1, 65537, 1, 129},
+		{1, 1 << 20, 1, 256}}
 	for _, t := range f.Types {
 		for _, k := range f.Kernels {
 			if !IsFloat(t) && strings.Contains(k, "mean") {
@@ -201,11 +205,13 @@ func reduceCases(f *Family) (list []Case) {
 				}
 			}
 			for i, s := range staged {
-				if t != "f32" && i > 2 || i == 5 && k != "reduce_sum" && k != "reduce_argmax" || !slices.Contains([]string{"f32", "f16", "i8", "u64"}, t) {
+				if t != "f32" && i > 2 || i == 5 && k != "reduce_sum" && k != "reduce_argmax" ||
+					!slices.Contains([]string{"f32", "f16", "i8", "u64"}, t) {
 					continue
 				}
 				for stage := 1; stage <= 2; stage++ {
-					list = append(list, reduceCase(f, reduction{kernel: k, typ: t, stage: stage, outer: s[0], axis: s[1], inner: s[2], parts: s[3]}, ""))
+					list = append(list, reduceCase(f, reduction{kernel: k, typ: t, stage: stage, outer: s[0], axis: s[1], inner: s[2],
+						parts: s[3]}, ""))
 				}
 			}
 			list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 2, axis: 300, inner: 1}, " ties"))
@@ -217,7 +223,8 @@ func reduceCases(f *Family) (list []Case) {
 	}
 	for _, k := range f.Kernels[:7] { // those with a group for each result
 		for _, s := range [][3]int{{3, 1000, 2}, {1, 20, 5}} {
-			list = append(list, reduceCase(f, reduction{kernel: k, typ: "f32", group: 32, outer: s[0], axis: s[1], inner: s[2]}, ""))
+			list = append(list, reduceCase(f, reduction{kernel: k, typ: "f32", group: 32, outer: s[0], axis: s[1], inner: s[2]},
+				""))
 		}
 	}
 	for i, index := range []string{"i8", "u8", "i16", "i64"} {
@@ -323,12 +330,15 @@ func (r reduction) bounded(c Case) Case {
 	mean := r.op() == "mean" && r.stage != 1
 	switch {
 	case r.op() == "sum" && IsFloat(r.typ), r.op() == "mean":
-		return c.within("ε·(d·Σ|x| + c·|result|), "+additionsFormula+", columns min(n, 128 + n/128), for n elements, c = 1, mean 6",
-			"d bounds the number of additions in which an element takes part: each item sums every GROUP-th element, and a tree adds the items' sums; "+
+		return c.within("ε·(d·Σ|x| + c·|result|), "+additionsFormula+", columns min(n, 128 + n/128), for n elements, c = "+
+			"1, mean 6",
+			"d bounds the number of additions in which an element takes part: each item sums every GROUP-th element, and a "+
+				"tree adds the items' sums; "+
 				"columns are summed in blocks of 128; mean divides (2.5 ulp = 5ε); the reference rounds once",
 			func(_ int, in [][]float64, ref []float64) []float64 { return r.sumBound(mean, in[0], ref) })
 	case r.op() == "prod" && IsFloat(r.typ):
-		return c.within("1.01·n·ε·|result| for n factors; ∞ where the factors are such that a partial product can leave the range of the type",
+		return c.within("1.01·n·ε·|result| for n factors; ∞ where the factors are such that a partial product can leave "+
+			"the range of the type",
 			"n multiplications, in any order, err by at most ε each, and an error is multiplied like a factor",
 			func(_ int, in [][]float64, ref []float64) []float64 { return r.prodBound(in[0], ref) })
 	}
@@ -421,12 +431,14 @@ func refReduce(c *Call) error {
 	switch {
 	case r.arg() && IsFloat(r.typ):
 		get := c.Get(r.in, from)
-		better := refOne[func(x, y float64) bool](r.op() == "argmax", func(x, y float64) bool { return x > y }, func(x, y float64) bool { return x < y })
+		better := refOne[func(x, y float64) bool](r.op() == "argmax", func(x, y float64) bool { return x > y },
+			func(x, y float64) bool { return x < y })
 		refPlaces(c, &r, get, func(x, y float64) bool { return better(x, y) || x != x && y == y },
 			math.Inf(refOne(r.op() == "argmax", -1, 1)), func() func(int, float64) { return c.Set(r.out, to) })
 	case r.arg():
 		sign := refOne(r.op() == "argmax", 1, -1)
-		refPlaces(c, &r, refGetInt(c, r.in, from), func(x, y *big.Int) bool { return x.Cmp(y) == sign }, refNone(r.op(), r.typ),
+		refPlaces(c, &r, refGetInt(c, r.in, from), func(x, y *big.Int) bool { return x.Cmp(y) == sign },
+			refNone(r.op(), r.typ),
 			func() func(int, *big.Int) { return refSetInt(c, r.out, to) })
 	case IsFloat(r.typ):
 		f, get, set := refReductions[r.op()], c.Get(r.in, from), c.Set(r.out, to)
@@ -441,7 +453,8 @@ func refReduce(c *Call) error {
 			set(o, f(x))
 		})
 	default:
-		f, get, set, mask := refIntReductions[r.op()], refGetInt(c, r.in, from), refSetInt(c, r.out, to), new(big.Int).Lsh(big.NewInt(1), 64)
+		f, get, set, mask := refIntReductions[r.op()], refGetInt(c, r.in, from), refSetInt(c, r.out, to),
+			new(big.Int).Lsh(big.NewInt(1), 64)
 		r.each(func(o, at, _, n int) {
 			x := refNone(r.op(), r.typ)
 			for j := range n {
@@ -456,7 +469,8 @@ func refReduce(c *Call) error {
 }
 
 // refPlaces computes argmax or argmin: of the elements than which none is better, the one with the smallest place.
-func refPlaces[V any](c *Call, r *reduction, get func(int) V, better func(x, y V) bool, none V, values func() func(int, V)) {
+func refPlaces[V any](c *Call, r *reduction, get func(int) V, better func(x, y V) bool, none V,
+	values func() func(int, V)) {
 	var places, outPlaces []uint32
 	var set func(int, V)
 	var out func(int, uint64)

@@ -36,7 +36,8 @@ func saxpyCases(f *Family) []Case {
 func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float64) Case {
 	return f.Case("saxpy", t, shape, n).
 		with(value(scalarOf(t), a), in(t, n, x), inout(t, n, y), ulongArg(n)).
-		within("ε·(|a·x| + 2|y'|)", "the product and the sum round once each, or once if they are fused; the reference rounds once",
+		within("ε·(|a·x| + 2|y'|)", "the product and the sum round once each, or once if they are fused; the reference "+
+			"rounds once",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				u, tiny := Roundoff(t), Smallest(t)
 				b := make([]float64, len(ref))

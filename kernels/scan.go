@@ -37,13 +37,15 @@ func scanWork(c *Call, bytes float64) (operations, moved float64) {
 
 func scanCases(f *Family) (list []Case) {
 	for _, t := range f.Types {
-		for i, s := range [][3]int{{1, 1, 1}, {3, 33, 1}, {0, 4, 1}, {4, 0, 3}, {2, 1024, 1}, {2, 3001, 1}, {2, 3001, 4}, {1, 70001, 9}, {2, 7, 5}, {1, 3, 200}} {
+		for i, s := range [][3]int{{1, 1, 1}, {3, 33, 1}, {0, 4, 1}, {4, 0, 3}, {2, 1024, 1}, {2, 3001, 1}, {2, 3001, 4},
+			{1, 70001, 9}, {2, 7, 5}, {1, 3, 200}} {
 			if t == "f32" || i == 1 || i == 6 {
 				list = append(list, scanCase(f, t, "", s[0], s[1], s[2], Uniform(t, s[0]*s[1], 71, -1e2, 1e2)))
 			}
 		}
 		if IsFloat(t) {
-			list = append(list, scanCase(f, t, " Inf and NaN", 2, 1500, 1, mixed(mixed(Uniform(t, 3000, 72, -1, 1), math.Inf(1), 40, 2800), math.NaN(), 1200)))
+			list = append(list, scanCase(f, t, " Inf and NaN", 2, 1500, 1,
+				mixed(mixed(Uniform(t, 3000, 72, -1, 1), math.Inf(1), 40, 2800), math.NaN(), 1200)))
 		}
 	}
 	for _, group := range []int{32, 256} {
@@ -58,12 +60,14 @@ func scanCase(f *Family, t, note string, rows, n, parts int, data func() []float
 		return Uniform(partialType(t), rows*parts, 73, -1e2, 1e2)()
 	}
 	c := f.Case("scan_sum", t, fmt.Sprintf("%d×%d in %d%s", rows, n, parts, note), rows, parts).
-		with(in(t, rows*n, data), in(partialType(t), rows*parts, totals), out(t, rows*n), uintArg(rows), uintArg(n), uintArg(parts))
+		with(in(t, rows*n, data), in(partialType(t), rows*parts, totals), out(t, rows*n), uintArg(rows), uintArg(n),
+			uintArg(parts))
 	if !IsFloat(t) {
 		return c.exact("integers wrap")
 	}
 	return c.within("ε·(c·Σ|x| + |result|), c = the number of terms, among them the totals of the parts before",
-		"no partial sum exceeds Σ|x|, whatever the order, and each of at most c additions rounds one; the reference rounds once",
+		"no partial sum exceeds Σ|x|, whatever the order, and each of at most c additions rounds one; the reference "+
+			"rounds once",
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			b := make([]float64, len(ref))
 			for r := range rows {
@@ -100,7 +104,9 @@ func refScan(c *Call) error {
 	}
 	if !IsFloat(t) {
 		get, totals, set, sum := refGetInt(c, 0, t), refGetInt(c, 1, t), refSetInt(c, 2, t), new(big.Int)
-		each(func() { sum.SetInt64(0) }, func(at int) { sum.Add(sum, totals(at)) }, func(at int) { set(at, sum.Add(sum, get(at))) })
+		each(func() { sum.SetInt64(0) }, func(at int) { sum.Add(sum, totals(at)) }, func(at int) {
+			set(at, sum.Add(sum, get(at)))
+		})
 		return nil
 	}
 	get, totals, set := c.Get(0, t), c.Get(1, partialType(t)), c.Set(2, t)

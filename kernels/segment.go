@@ -1,7 +1,7 @@
 package kernels
 
-// The family segment and its cases: rows combined by sorted ids, among them long segments, ids without a row and entries
-// of rows that do not exist.
+// The family segment and its cases: rows combined by sorted ids, among them long segments, ids without a row
+// and entries of rows that do not exist.
 
 import (
 	"fmt"
@@ -34,8 +34,8 @@ func segmentArguments(c *Call) bool {
 	return true
 }
 
-// segmentWork leaves out the rows beyond as many as there are entries, and counts twice the results of all segments that entries can
-// name, since they are read, too.
+// segmentWork leaves out the rows beyond as many as there are entries, and counts twice the results of all
+// segments that entries can name, since they are read, too.
 func segmentWork(c *Call, bytes float64) (operations, moved float64) {
 	rows, count, segments, n := int(c.Int(4)), int(c.Int(5)), int(c.Int(6)), int(c.Int(7))
 	used := float64(min(segments, count)) * float64(n) * float64(SizeOf(c.Type("T")))
@@ -51,7 +51,8 @@ func inOrder(c *Call) bool {
 func segmentCases(f *Family) (list []Case) {
 	for _, t := range f.Types {
 		for _, k := range f.Kernels {
-			for i, s := range [][4]int{{1, 1, 1, 1}, {7, 20, 5, 3}, {3, 0, 4, 2}, {0, 9, 4, 2}, {50, 1000, 3, 33}, {100, 300, 400, 17}, {9, 65537, 2, 1}, {4, 4, 0, 3}} {
+			for i, s := range [][4]int{{1, 1, 1, 1}, {7, 20, 5, 3}, {3, 0, 4, 2}, {0, 9, 4, 2}, {50, 1000, 3, 33},
+				{100, 300, 400, 17}, {9, 65537, 2, 1}, {4, 4, 0, 3}} {
 				if t == "f32" || i == 1 || i == 4 {
 					list = append(list, segmentCase(f, k, t, s, true, ""))
 				}
@@ -93,8 +94,10 @@ func segmentCase(f *Family, k, t string, s [4]int, order bool, note string) Case
 	if note != "" {
 		data = mixed(mixed(data, math.NaN(), 5, 100, 200), math.Inf(1), 7, 101)
 	}
-	c := f.Case(k, t, fmt.Sprintf("%d of %d rows of %d in %d segments%s", count, rows, n, segments, note), segments, n).with(
-		in(t, rows*n, data), in("u32", count, ids), in("u32", count, places), inout(t, segments*n, Uniform(t, segments*n, 62, -1e3, 1e3)),
+	c := f.Case(k, t, fmt.Sprintf("%d of %d rows of %d in %d segments%s", count, rows, n, segments, note), segments,
+		n).with(
+		in(t, rows*n, data), in("u32", count, ids), in("u32", count, places),
+		inout(t, segments*n, Uniform(t, segments*n, 62, -1e3, 1e3)),
 		uintArg(rows), uintArg(count), uintArg(segments), uintArg(n))
 	if !order {
 		c.Defines = append(c.Defines, source.Define{Name: "ORDER", Value: "0"})

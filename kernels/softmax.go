@@ -23,7 +23,8 @@ func init() {
 					list = append(list, softmaxCase(f, t, "", s[0], s[1], 0, Uniform(t, s[0]*s[1], 20, -20, 20)))
 				}
 				n := 200
-				odd := mixed(mixed(mixed(Uniform(t, 4*n, 21, -1, 1), math.NaN(), 7), math.Inf(1), n+150), math.Inf(-1), 2*n, 2*n+199)
+				odd := mixed(mixed(mixed(Uniform(t, 4*n, 21, -1, 1), math.NaN(), 7), math.Inf(1), n+150), math.Inf(-1), 2*n,
+					2*n+199)
 				far := mixed(Uniform(t, n, 22, -1, 1), 2000, 130)
 				list = append(list,
 					softmaxCase(f, t, " NaN and Inf", 4, n, 0, odd),
@@ -42,7 +43,8 @@ func softmaxCase(f *Family, t, note string, rows, n, group int, data func() []fl
 	return f.Case("softmax", t, fmt.Sprintf("%d×%d%s", rows, n, note), rows).
 		with(in(t, rows*n, data), out(t, rows*n), uintArg(rows), uintArg(n)).
 		within("ε·y·(|z| + Σy|z| + d + 18), z = x - max, "+additionsFormula,
-			"the rounding of z changes e^z by a factor of up to 1 + |z|ε; exp errs by 3 ulp = 6ε, in the numerator and in the sum; the sum adds dε; "+
+			"the rounding of z changes e^z by a factor of up to 1 + |z|ε; exp errs by 3 ulp = 6ε, in the numerator and in the "+
+				"sum; the sum adds dε; "+
 				"the division errs by 2.5 ulp = 5ε; the reference rounds once",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				return softmaxBound(t, rows, n, group, in[0], ref)

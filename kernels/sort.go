@@ -17,8 +17,9 @@ const SortBlock = 1024
 func init() {
 	Register(Family{
 		ID: "sort_pairs", Doc: "a stable sort of the keys of each row with their values, ascending or descending",
-		Kernels: []string{"sort_blocks", "sort_merge"}, Types: allTypes, Defines: []string{"T", "GROUP", "VALUE", "DESCENDING"},
-		Source: sources, Check: sortCheck, Tile: sortTile, Arguments: sortArguments, Reference: refSort,
+		Kernels: []string{"sort_blocks", "sort_merge"}, Types: allTypes,
+		Defines: []string{"T", "GROUP", "VALUE", "DESCENDING"},
+		Source:  sources, Check: sortCheck, Tile: sortTile, Arguments: sortArguments, Reference: refSort,
 		Cases: sortCases,
 	})
 }
@@ -78,12 +79,14 @@ func sortCases(f *Family) (list []Case) {
 		list = append(list, s.build(f, data))
 	}
 	for _, t := range f.Types {
-		for i, s := range [][3]int{{1, 1, 0}, {3, 2, 0}, {2, 1025, 0}, {5, 300, 0}, {0, 4, 0}, {4, 0, 0}, {2, 31, 0}, {1, 5000, 0}} {
+		for i, s := range [][3]int{{1, 1, 0}, {3, 2, 0}, {2, 1025, 0}, {5, 300, 0}, {0, 4, 0}, {4, 0, 0}, {2, 31, 0},
+			{1, 5000, 0}} {
 			if t == "f32" || i == 2 {
 				add(sortCase{rows: s[0], n: s[1], keys: t, values: "u32"})
 			}
 		}
-		for i, s := range [][3]int{{2, 3001, 1024}, {2, 3001, 2048}, {1, 1, 1024}, {3, 7, 1}, {3, 7, 4}, {1, 70001, 65536}, {2, 10, math.MaxUint32}} {
+		for i, s := range [][3]int{{2, 3001, 1024}, {2, 3001, 2048}, {1, 1, 1024}, {3, 7, 1}, {3, 7, 4}, {1, 70001, 65536},
+			{2, 10, math.MaxUint32}} {
 			if t == "f32" || i == 0 {
 				add(sortCase{rows: s[0], n: s[1], width: s[2], keys: t, values: "u32"})
 			}
@@ -189,7 +192,8 @@ func refSort(c *Call) error {
 		compare = func(i, j int) int { return list[i].Cmp(list[j]) * refOne(descending, -1, 1) }
 	}
 	key, value := SizeOf(t), SizeOf(c.valueType())
-	getKey, getValue, setKey, setValue := refGetBits(c, 0, key), refGetBits(c, 1, value), refSetBits(c, 2, key), refSetBits(c, 3, value)
+	getKey, getValue, setKey, setValue := refGetBits(c, 0, key), refGetBits(c, 1, value), refSetBits(c, 2, key),
+		refSetBits(c, 3, value)
 	for r := range rows {
 		for lo := 0; lo < n; lo += width {
 			order := make([]int, min(width, n-lo))

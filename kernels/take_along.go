@@ -17,12 +17,16 @@ func init() {
 			add := func(t, index string, s [4]int, clamp bool) {
 				outer, axis, count, inner := s[0], s[1], s[2], s[3]
 				results := outer * count * inner
-				list = append(list, f.Case("take_along", t, fmt.Sprintf("%d of %d×%d×%d", count, outer, axis, inner), outer, count, inner).
-					with(in(t, outer*axis*inner, Uniform(t, outer*axis*inner, 45, -1e4, 1e4)), in("u32", results, rowIndices(results, axis)),
-						out(t, results), uintArg(outer), uintArg(axis), uintArg(count), uintArg(inner)).exact("bits are moved").indexed(1, index, clamp))
+				list = append(list, f.Case("take_along", t, fmt.Sprintf("%d of %d×%d×%d", count, outer, axis, inner), outer, count,
+					inner).
+					with(in(t, outer*axis*inner, Uniform(t, outer*axis*inner, 45, -1e4, 1e4)),
+						in("u32", results, rowIndices(results, axis)),
+						out(t, results), uintArg(outer), uintArg(axis), uintArg(count), uintArg(inner)).exact("bits are moved").indexed(1,
+					index, clamp))
 			}
 			for _, t := range f.Types {
-				for i, s := range [][4]int{{1, 1, 1, 1}, {3, 7, 5, 1}, {2, 0, 3, 2}, {0, 4, 3, 2}, {5, 31, 33, 7}, {1, 1000, 70001, 1}, {2, 3, 0, 4}} {
+				for i, s := range [][4]int{{1, 1, 1, 1}, {3, 7, 5, 1}, {2, 0, 3, 2}, {0, 4, 3, 2}, {5, 31, 33, 7},
+					{1, 1000, 70001, 1}, {2, 3, 0, 4}} {
 					if t == "f32" || i%4 == 0 {
 						add(t, "u32", s, false)
 					}
@@ -73,7 +77,8 @@ func refTake(c *Call) error {
 
 func takeNative(u *source.Unit, _ string) Func {
 	t, _ := u.Define("T")
-	return map[int]Func{1: nativeTake[uint8], 2: nativeTake[uint16], 4: nativeTake[uint32], 8: nativeTake[uint64]}[SizeOf(t)]
+	return map[int]Func{1: nativeTake[uint8], 2: nativeTake[uint16], 4: nativeTake[uint32],
+		8: nativeTake[uint64]}[SizeOf(t)]
 }
 
 func nativeTake[E Elem](c *Call) error {

@@ -16,7 +16,8 @@ func init() {
 		Source: sources, Arguments: topkArguments, Reference: refTopK,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
-				for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257}, {2, 1000, 10},
+				for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257},
+					{2, 1000, 10},
 					{7, 1009, 128}, {1, 65537, 17}, {2, 3001, 1025}} {
 					if t != "f32" && i != 0 && i != 5 && i != 8 {
 						continue
@@ -42,7 +43,8 @@ func init() {
 					topkCase(f, t, " special values", [3]int{2, 16, 9}, odd))
 			}
 			for _, items := range []int{32, 256} {
-				list = append(list, topkCase(f, "f32", "", [3]int{7, 1009, 128}, Uniform("f32", 7*1009, 17, -1e3, 1e3)).grouped(items))
+				list = append(list, topkCase(f, "f32", "", [3]int{7, 1009, 128}, Uniform("f32", 7*1009, 17, -1e3, 1e3)).grouped(
+					items))
 			}
 			return list
 		},

@@ -15,7 +15,8 @@ func init() {
 		Source: sources, Tile: transposeTile, Arguments: transposeArguments, Reference: refTranspose,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
-				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2}, {255, 257, 1}} {
+				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2},
+					{255, 257, 1}} {
 					if t != "f32" && i != 2 && i != 5 {
 						continue
 					}

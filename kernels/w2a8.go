@@ -1,6 +1,7 @@
 package kernels
 
-// The family w2a8 and its cases: rows without elements, ties of rounding, numbers that are not finite, the largest sums.
+// The family w2a8 and its cases: rows without elements, ties of rounding, numbers that are not finite, the
+// largest sums.
 
 import (
 	"fmt"
@@ -38,10 +39,12 @@ func w2a8Tile(u *source.Unit, kernel string) (rows, cols int) {
 func w2a8Cases(f *Family) (list []Case) {
 	quantize := func(note string, rows, cols, k int, x func() []float64) Case {
 		return f.Case("quantize_rows", "f32", fmt.Sprintf("rows=%d cols=%d k=%d%s", rows, cols, k, note), rows).
-			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows), out("i32", rows), uintArg(rows), uintArg(cols), uintArg(k)).
+			with(in("f32", rows*cols, x), out("i8", rows*k), out("f32", rows), out("i32", rows), uintArg(rows), uintArg(cols),
+				uintArg(k)).
 			exact("the scale is the nearest float, one product is rounded to float and to a whole number")
 	}
-	for _, s := range [][3]int{{1, 1, 256}, {0, 5, 256}, {1, 0, 256}, {2, 256, 256}, {5, 257, 512}, {7, 1000, 1024}, {64, 31, 256}} {
+	for _, s := range [][3]int{{1, 1, 256}, {0, 5, 256}, {1, 0, 256}, {2, 256, 256}, {5, 257, 512}, {7, 1000, 1024},
+		{64, 31, 256}} {
 		list = append(list, quantize("", s[0], s[1], s[2], Uniform("f32", s[0]*s[1], 71, -3, 3)))
 	}
 	list = append(list,
@@ -53,27 +56,33 @@ func w2a8Cases(f *Family) (list []Case) {
 			x[255] = -127
 			return x
 		}),
-		quantize(" tiny", 2, 33, 256, Uniform("f32", 66, 72, -1e-6, 1e-6)), quantize(" huge", 2, 33, 256, Uniform("f32", 66, 73, -3e38, 3e38)),
-		quantize(" NaN and Inf", 3, 300, 512, mixed(mixed(Uniform("f32", 900, 74, -1, 1), math.NaN(), 17), math.Inf(-1), 899)),
+		quantize(" tiny", 2, 33, 256, Uniform("f32", 66, 72, -1e-6, 1e-6)),
+		quantize(" huge", 2, 33, 256, Uniform("f32", 66, 73, -3e38, 3e38)),
+		quantize(" NaN and Inf", 3, 300, 512, mixed(mixed(Uniform("f32", 900, 74, -1, 1), math.NaN(), 17), math.Inf(-1),
+			899)),
 		quantize("", 3, 777, 1024, Uniform("f32", 3*777, 75, -2, 2)).grouped(32))
 
 	product := func(result, note string, m, n, k int, q, w func() []float64) Case {
 		c := f.Case("w2a8", result, fmt.Sprintf("m=%d n=%d k=%d%s", m, n, k, note), m, n).
 			with(in("u32", m*k/4, q), in("f32", m, Uniform("f32", m, 83, 0.5, 2)), in("i32", m, Uniform("i32", m, 84, 0, 0)),
-				in("u32", n*k/16, w), in("f32", n, Uniform("f32", n, 85, -2, 2)), out(result, m*n), uintArg(m), uintArg(n), uintArg(k))
+				in("u32", n*k/16, w), in("f32", n, Uniform("f32", n, 85, -2, 2)), out(result, m*n), uintArg(m), uintArg(n),
+				uintArg(k))
 		if result == "i32" {
 			c.Defines = append(c.Defines, source.Define{Name: "OUT", Value: "i32"})
 			return c.exact("integers wrap modulo 2^32")
 		}
-		return c.within("9ε·|y|", "the sum is exact; it is rounded to float, divided (2.5 ulp = 5ε) and multiplied, and the reference rounds once",
+		return c.within("9ε·|y|", "the sum is exact; it is rounded to float, divided (2.5 ulp = 5ε) and multiplied, and "+
+			"the reference rounds once",
 			relative("f32", 9, nil))
 	}
-	for _, s := range [][3]int{{1, 1, 256}, {0, 3, 256}, {2, 0, 256}, {2, 3, 0}, {1, 64, 512}, {4, 8, 256}, {5, 9, 768}, {7, 33, 1024}, {13, 7, 256}, {33, 20, 2560}, {1, 257, 4096}} {
+	for _, s := range [][3]int{{1, 1, 256}, {0, 3, 256}, {2, 0, 256}, {2, 3, 0}, {1, 64, 512}, {4, 8, 256}, {5, 9, 768},
+		{7, 33, 1024}, {13, 7, 256}, {33, 20, 2560}, {1, 257, 4096}} {
 		m, n, k := s[0], s[1], s[2]
 		q, w := Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", n*k/16, 82, 0, 0)
 		list = append(list, product("i32", "", m, n, k, q, w), product("f32", "", m, n, k, q, w))
 	}
-	list = append(list, product("i32", "", 6, 21, 1280, Uniform("u32", 6*320, 81, 0, 0), Uniform("u32", 21*80, 82, 0, 0)).grouped(32))
+	list = append(list, product("i32", "", 6, 21, 1280, Uniform("u32", 6*320, 81, 0, 0),
+		Uniform("u32", 21*80, 82, 0, 0)).grouped(32))
 	bits := func(n int, v uint32) func() []float64 { return constant(n, float64(v)) }
 	return append(list,
 		product("i32", " all -128 and +1", 7, 6, 65536, bits(7*16384, 0x80808080), bits(6*4096, 0xaaaaaaaa)),

@@ -40,8 +40,8 @@ func workEach(operations float64, size int) func(c *Call, bytes float64) (float6
 	return func(c *Call, bytes float64) (float64, float64) { return operations * float64(c.Int(size)), bytes }
 }
 
-// unused returns the bytes of the rows of n elements in a table of rows rows that a launch which names count of them cannot
-// have used.
+// unused returns the bytes of the rows of n elements in a table of rows rows that a launch which names count of
+// them cannot have used.
 func (c *Call) unused(rows, count, n int) float64 {
 	return float64(max(rows-count, 0)) * float64(n) * float64(SizeOf(c.Type("T")))
 }

@@ -13,13 +13,15 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// TestWork: the work of every case is known, and moves no more bytes than its buffers have; where cases use every element of
-// their buffers, it moves all of them.
+// TestWork: the work of every case is known, and moves no more bytes than its buffers have; where cases use
+// every element of their buffers, it moves all of them.
 func TestWork(t *testing.T) {
 	sparse := map[string]string{
-		"arith": "an operand may have gaps", "expr": "likewise", "gemm": "likewise", "gemm_bias": "likewise", "gemm_i8": "likewise", "gemm_batch": "likewise", "gemv": "likewise",
+		"arith": "an operand may have gaps", "expr": "likewise", "gemm": "likewise", "gemm_bias": "likewise",
+		"gemm_i8": "likewise", "gemm_batch": "likewise", "gemv": "likewise",
 		"conv2d": "a bias is not always read",
-		"gather": "a table may have rows without an index", "scatter": "likewise", "segment": "likewise", "take_along": "likewise",
+		"gather": "a table may have rows without an index", "scatter": "likewise", "segment": "likewise",
+		"take_along": "likewise",
 	}
 	features := source.Features{FP64: true, FP16: true, Int64Atomic: true}
 	for _, f := range kernels.Families() {
@@ -72,15 +74,18 @@ func TestWorkOf(t *testing.T) {
 		{"gemm", nil, []any{3, 5, 7, f(1), buffer, 7, buffer, 5, f(0), buffer, 5}, 2 * 3 * 5 * 7, 4 * (3*7 + 7*5 + 3*5)},
 		{"gemm", nil, []any{3, 5, 7, f(1), buffer, 70, buffer, 5, f(2), buffer, 9}, 2*3*5*7 + 2*3*5, 4 * (3*7 + 7*5 + 2*3*5)},
 		{"gemm", nil, []any{3, 5, 7, f(0), buffer, 7, buffer, 5, f(0), buffer, 5}, 0, 4 * 3 * 5},
-		{"gemm", []source.Define{{Name: "T", Value: "f16"}, {Name: "OUT", Value: "f32"}}, []any{3, 5, 7, f(1), buffer, 7, buffer, 5, f(0), buffer, 5}, 2 * 3 * 5 * 7, 2*(3*7+7*5) + 4*3*5},
+		{"gemm", []source.Define{{Name: "T", Value: "f16"}, {Name: "OUT", Value: "f32"}},
+			[]any{3, 5, 7, f(1), buffer, 7, buffer, 5, f(0), buffer, 5}, 2 * 3 * 5 * 7, 2*(3*7+7*5) + 4*3*5},
 		{"saxpy", nil, []any{f(2), buffer, buffer, uint64(10)}, 20, 120},
 		{"gather", nil, []any{buffer, buffer, buffer, 100, 3, 8}, 0, 4 * (3*8 + 3 + 3*8)},
 		{"gather", nil, []any{buffer, buffer, buffer, 2, 3, 8}, 0, 4 * (2*8 + 3 + 3*8)},
 		{"scatter_add", nil, []any{buffer, buffer, buffer, 100, 3, 8}, 24, 4 * (3*8 + 3 + 2*3*8)},
 		{"layer_norm", nil, []any{buffer, buffer, buffer, buffer, 4, 10, f(1e-5)}, 8 * 40, 4 * (2*40 + 20)},
-		{"nearest", []source.Define{{Name: "T", Value: "i8"}, {Name: "METRIC", Value: "ip"}}, []any{buffer, buffer, buffer, buffer, 2, 1000, 16, 10, 1}, 2 * 2 * 1000 * 16, 1002*16 + 2*10*8},
+		{"nearest", []source.Define{{Name: "T", Value: "i8"}, {Name: "METRIC", Value: "ip"}},
+			[]any{buffer, buffer, buffer, buffer, 2, 1000, 16, 10, 1}, 2 * 2 * 1000 * 16, 1002*16 + 2*10*8},
 		{"saxpy", nil, []any{f(2), buffer, buffer, uint64(0)}, 0, 0},
-		{"gemm", nil, []any{3, 5, 7, f(1), buffer, 1, buffer, 5, f(0), buffer, 1}, 0, 0}, // rows of the result overlap: no launch
+		// rows of the result overlap: no launch
+		{"gemm", nil, []any{3, 5, 7, f(1), buffer, 1, buffer, 5, f(0), buffer, 1}, 0, 0},
 	} {
 		id := map[string]string{"scatter_add": "scatter", "layer_norm": "norm"}[c.kernel]
 		if id == "" {

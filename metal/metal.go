@@ -25,10 +25,10 @@
 //
 // # Memory
 //
-// If host and device share one memory, as on every Apple GPU, all kinds of memory are visible to
-// the host, and a copy between host and device on an idle stream is done by the CPU. On a GPU with
-// separate memory, OnDevice memory is on the GPU; Unified memory then has a copy on each side, so
-// that host and device must not use the same unified buffer at the same time.
+// If host and device share one memory, as on every Apple GPU, all kinds of memory are visible to the host. The
+// CPU makes a copy between host and device on an idle stream. On a GPU with separate memory, OnDevice memory is
+// on the GPU, and Unified memory has a copy on each side. Host and device must not use the same unified buffer
+// there at the same time.
 //
 // # Streams
 //

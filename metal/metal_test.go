@@ -31,7 +31,8 @@ func TestNotInThisBuild(t *testing.T) {
 func TestVersion(t *testing.T) { assert.Equal(t, "23.5.0", version(230500)) }
 
 func TestFeatures(t *testing.T) {
-	for arch, subgroups := range map[string]bool{"apple5": false, "apple6": true, "apple9": true, "apple10": true, "mac2": true, "common": false, "": false} {
+	for arch, subgroups := range map[string]bool{"apple5": false, "apple6": true, "apple9": true, "apple10": true,
+		"mac2": true, "common": false, "": false} {
 		f := features(arch)
 		assert.Equal(t, subgroups, f.Subgroups, arch)
 		assert.False(t, f.FP64 || f.Int64Atomic, arch)

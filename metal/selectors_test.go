@@ -139,10 +139,14 @@ func TestSelectorsDeclared(t *testing.T) {
 func TestSelectorsOfDeclarations(t *testing.T) {
 	for text, want := range map[string][]string{
 		"- (void)commit": {"commit"},
-		"- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options": {"newBufferWithLength:options:"},
-		"- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index":             {"setBytes:length:atIndex:"},
-		"@property (readonly) BOOL hasUnifiedMemory":                                                           {"hasUnifiedMemory"},
-		"@property (readwrite, nonatomic, copy, nullable) NSURL *url":                                          {"url", "setUrl:"},
+		"- (nullable id<MTLBuffer>)newBufferWithLength:(NSUInteger)length options:(MTLResourceOptions)options": {
+			"newBufferWithLength:options:"},
+		"- (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index": {
+			"setBytes:length:atIndex:"},
+		"@property (readonly) BOOL hasUnifiedMemory": {
+			"hasUnifiedMemory"},
+		"@property (readwrite, nonatomic, copy, nullable) NSURL *url": {
+			"url", "setUrl:"},
 	} {
 		assert.Equal(t, want, declaration{"MTLDevice", text}.selectors(), text)
 	}

@@ -51,7 +51,8 @@ func TestSimulatedLaunch(t *testing.T) {
 func TestSimulatedConstant(t *testing.T) {
 	for ordinal, align := range []int64{4, 256} { // Apple's GPUs, others
 		d := openAt(t, ordinal)
-		l, s, mem := sim.Single(t, d, 1024, "pick", `kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
+		l, s, mem := sim.Single(t, d, 1024, "pick",
+			`kernel void pick(constant float *from, global float *to) { to[0] = from[0]; }`)
 		host := make([]byte, 1024)
 		for i := range 256 {
 			binary.LittleEndian.PutUint32(host[4*i:], uint32(i))
@@ -75,7 +76,8 @@ func TestSimulatedConstant(t *testing.T) {
 
 // An empty view may begin at the end of its buffer.
 func TestSimulatedNothing(t *testing.T) {
-	l, s, mem := sim.Single(t, open(t), 4096, "touch", `kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
+	l, s, mem := sim.Single(t, open(t), 4096, "touch",
+		`kernel void touch(global float *none, global float *to) { to[0] = 7; }`)
 	end := driver.Memory{Handle: mem.Handle, Offset: mem.Size}
 	l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: end}, {Kind: driver.ArgMemory, Memory: mem}}
 	require.NoError(t, s.Launch(l))
@@ -94,7 +96,8 @@ func TestSimulatedValueSizes(t *testing.T) {
 			fmt.Fprintf(&params, ", int v%d", i)
 			fmt.Fprintf(&sum, " + v%d", i)
 		}
-		l, s, mem := sim.Single(t, d, 4, "add", "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+"; }")
+		l, s, mem := sim.Single(t, d, 4, "add", "kernel void add(global int *to"+params.String()+") { to[0] = 0"+sum.String()+
+			"; }")
 		l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}}
 		for i := range count {
 			l.Args = append(l.Args, driver.Arg{Kind: driver.ArgValue, Offset: len(l.Data), Size: 4})
@@ -118,7 +121,8 @@ func TestSimulatedStruct(t *testing.T) {
 	for i := range pointers {
 		fmt.Fprintf(&params, "global float *p%d, ", i)
 	}
-	text := "struct pair { int a, b; };\nkernel void gather(" + params.String() + `char c, float4 v, local float *l, short s, struct pair q, float3 w, uchar last) {
+	text := "struct pair { int a, b; };\nkernel void gather(" + params.String() +
+		`char c, float4 v, local float *l, short s, struct pair q, float3 w, uchar last) {
 		l[0] = c;
 		p0[0] = l[0];
 		vstore4(v, 0, p0 + 1);
@@ -167,7 +171,8 @@ func TestSimulatedFastMath(t *testing.T) {
 			if fast {
 				options = append(options, "-cl-fast-relaxed-math")
 			}
-			l, s, mem := sim.Single(t, d, 4, "difference", `kernel void difference(global float *to, float x) { to[0] = x - x; }`, options...)
+			l, s, mem := sim.Single(t, d, 4, "difference",
+				`kernel void difference(global float *to, float x) { to[0] = x - x; }`, options...)
 			l.Args = []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgValue, Size: 4}}
 			l.Data = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.Inf(1))))
 			require.NoError(t, s.Launch(l))

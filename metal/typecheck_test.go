@@ -78,7 +78,8 @@ func (c *checker) translate(path string, found *build.Package) (names []string, 
 		return names, nil
 	}
 	out := c.t.TempDir()
-	cmd := exec.Command("go", slices.Concat([]string{"tool", "cgo", "-objdir", out, "-importpath", path}, found.CgoFiles)...)
+	cmd := exec.Command("go", slices.Concat([]string{"tool", "cgo", "-objdir", out, "-importpath", path},
+		found.CgoFiles)...)
 	cmd.Dir = found.Dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "GOOS="+c.context.GOOS, "GOARCH="+c.context.GOARCH,
 		"CC="+clang())
@@ -104,7 +105,8 @@ func TestTypeChecksOnMac(t *testing.T) {
 	}
 	for _, cgo := range []bool{true, false} {
 		c := checker{t: t, context: build.Default, fset: token.NewFileSet(), done: map[string]*types.Package{}}
-		c.context.GOOS, c.context.GOARCH, c.context.CgoEnabled, c.context.BuildTags = "darwin", "arm64", cgo, []string{"metal"}
+		c.context.GOOS, c.context.GOARCH, c.context.CgoEnabled, c.context.BuildTags = "darwin", "arm64", cgo,
+			[]string{"metal"}
 		c.standard = importer.ForCompiler(c.fset, "gc", nil)
 		p, err := c.Import(module + "metal")
 		require.NoError(t, err)

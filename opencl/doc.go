@@ -50,4 +50,11 @@
 // OpenCL has no call that stops a kernel, and most of its drivers do not check
 // addresses: a kernel that writes out of bounds corrupts memory, on CPU devices
 // that of this process.
+//
+// # How calls reach the library
+//
+// All calls but those of a launch go through the binding. A launch is one call into csrc/opencl/shim.c: an
+// OpenCL kernel holds the arguments that were set last, so setting them and queueing is one step under that
+// kernel's lock. csrc/opencl/loader.c defines the functions that the binding asks the linker for, and opens
+// libOpenCL at the first call.
 package opencl

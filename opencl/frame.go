@@ -60,5 +60,6 @@ func parseFrame(b []byte) (frame, error) {
 	if uint64(n) >= uint64(len(rest)) { // empty code is not a program
 		return frame{}, driver.ErrCorrupt
 	}
-	return frame{source: body[0] == 's', device: [sha256.Size]byte(body[1:]), options: string(rest[:n]), code: rest[n:]}, nil
+	return frame{source: body[0] == 's', device: [sha256.Size]byte(body[1:]), options: string(rest[:n]), code: rest[n:]},
+		nil
 }

@@ -147,7 +147,8 @@ func (a adopted) find() (platform, cl.DeviceId, error) {
 	if code := cl.GetDeviceInfo(id, cl.DEVICE_PLATFORM, 8, unsafe.Pointer(&of), nil); code != cl.SUCCESS {
 		return platform{}, nil, opError("", "adopt", code, driver.ErrInvalidArgument)
 	}
-	return platform{id: of, name: platformText(of, cl.PLATFORM_NAME), version: platformText(of, cl.PLATFORM_VERSION)}, id, nil
+	return platform{id: of, name: platformText(of, cl.PLATFORM_NAME), version: platformText(of, cl.PLATFORM_VERSION)}, id,
+		nil
 }
 
 func (a adopted) Probe(ctx context.Context, cfg *driver.Config) (p driver.Probe) {
@@ -167,7 +168,8 @@ func (a adopted) Probe(ctx context.Context, cfg *driver.Config) (p driver.Probe)
 
 func (a adopted) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
 	if nativeIndex != 0 {
-		return nil, &driver.OpError{Backend: name, Op: "open", Detail: "an adopted context has one device", Err: driver.ErrDeviceIndex}
+		return nil, &driver.OpError{Backend: name, Op: "open", Detail: "an adopted context has one device",
+			Err: driver.ErrDeviceIndex}
 	}
 	pl, id, err := a.find()
 	if err != nil {

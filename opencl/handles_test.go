@@ -43,7 +43,8 @@ func TestHandlesOut(t *testing.T) {
 	for i := range data {
 		data[i] = byte(i)
 	}
-	require.Equal(t, cl.SUCCESS, cl.EnqueueWriteBuffer(queue, memOf(m.Handle), cl.TRUE, 0, 64, unsafe.Pointer(&data[0]), 0, nil, nil))
+	require.Equal(t, cl.SUCCESS, cl.EnqueueWriteBuffer(queue, memOf(m.Handle), cl.TRUE, 0, 64, unsafe.Pointer(&data[0]), 0,
+		nil, nil))
 	assert.Equal(t, data, download[byte](t, s, m))
 	assert.Zero(t, d.StreamHandle(nil))
 }

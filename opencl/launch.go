@@ -82,7 +82,8 @@ func (s *stream) launchViews(k *kernel, l *driver.Launch) error {
 	e, err := k.offsets()
 	if err != nil {
 		return d.errorf(k.op, driver.ErrInvalidArgument,
-			"a view does not begin at a multiple of %d bytes, and the program has no rendering that takes offsets: %v", d.info.BaseAlign, err)
+			"a view does not begin at a multiple of %d bytes, and the program has no rendering that takes offsets: %v",
+			d.info.BaseAlign, err)
 	}
 	return s.enqueue(e, k.op, l, l.Args, true)
 }

@@ -208,7 +208,8 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 	m := load(t, d, programText)
 	x := alloc(t, d, 4*1024)
 	y := alloc(t, d, 4*(1024+d.info.BaseAlign))
-	for name, y := range map[string]driver.Memory{"whole": view(y, 0, 4096), "aligned": view(y, d.info.BaseAlign, 4096), "odd": view(y, 4, 4096)} {
+	for name, y := range map[string]driver.Memory{"whole": view(y, 0, 4096), "aligned": view(y, d.info.BaseAlign, 4096),
+		"odd": view(y, 4, 4096)} {
 		l := launch(kernelOf(t, m, "saxpy"), 64, 64, float32(1), x, y, int32(64))
 		n := testing.AllocsPerRun(100, func() {
 			if err := s.Launch(l); err != nil {

@@ -53,7 +53,8 @@ func (d *device) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, error) {
 	case driver.Pinned:
 		flags |= cl.MEM_ALLOC_HOST_PTR
 	default:
-		return driver.Memory{}, d.errorf(op, driver.ErrUnsupported, "OpenCL 1.2 has no memory with one address for host and device")
+		return driver.Memory{}, d.errorf(op, driver.ErrUnsupported, "OpenCL 1.2 has no memory with one address for host "+
+			"and device")
 	}
 	if d.info.Kind == driver.CPU {
 		flags |= cl.MEM_ALLOC_HOST_PTR

@@ -55,7 +55,8 @@ func (backend) Name() string { return name }
 func (backend) Describe() driver.Description { return description }
 
 // advice is the remedy for a machine on which no device is found.
-const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; pocl-opencl-icd runs on any CPU)"
+const advice = "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 with the vendor's ICD; " +
+	"pocl-opencl-icd runs on any CPU)"
 
 // install is the remedy for a machine without OpenCL.
 const install = "install a loader (Debian: ocl-icd-libopencl1) and a driver " +
@@ -74,7 +75,8 @@ func (backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
 		return probe(cfg), nil
 	}, func(driver.Probe) {})
 	if err != nil {
-		p = driver.Probe{Backend: name, State: driver.Unavailable, Reason: "asking the OpenCL drivers for their devices: " + err.Error()}
+		p = driver.Probe{Backend: name, State: driver.Unavailable, Reason: "asking the OpenCL drivers for their devices: " +
+			err.Error()}
 	}
 	if p.State != driver.Available {
 		p.Remedy = cgo.Advice(p.Reason, advice)
@@ -134,7 +136,9 @@ func noDevices(platforms []platform) string {
 
 // Open opens the device with that index in Probe's list.
 func (backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
-	d, err := blocking.Call(ctx, func() (*device, error) { return openIndex(ctx, nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	d, err := blocking.Call(ctx, func() (*device, error) { return openIndex(ctx, nativeIndex, cfg) }, func(d *device) {
+		_ = d.Close()
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,8 @@ func (backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (d
 
 func openIndex(ctx context.Context, nativeIndex int, cfg *driver.Config) (*device, error) {
 	refuse := func(is error, detail string) error {
-		return &driver.OpError{Backend: name, Device: fmt.Sprintf("%s:%d", name, nativeIndex), Op: "open", Detail: detail, Err: is}
+		return &driver.OpError{Backend: name, Device: fmt.Sprintf("%s:%d", name, nativeIndex), Op: "open", Detail: detail,
+			Err: is}
 	}
 	if tried, there := library(cfg); !there {
 		return nil, refuse(driver.ErrNoDevice, strings.Join(tried, "; ")+"; "+install)
@@ -170,7 +175,8 @@ func openIndex(ctx context.Context, nativeIndex int, cfg *driver.Config) (*devic
 }
 
 // openFirst is openDevice. The first call for a device runs alone.
-func openFirst(ctx context.Context, cfg *driver.Config, pl platform, dev cl.DeviceId, context cl.Context, index int) (*device, error) {
+func openFirst(ctx context.Context, cfg *driver.Config, pl platform, dev cl.DeviceId, context cl.Context,
+	index int) (*device, error) {
 	leave, err := enter(ctx, firstOf("open", dev), cfg)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ const schema = "opencl 2"
 // Identity lists everything besides the program that decides the bytes of a binary.
 func (d *device) Identity(context.Context) ([]string, error) {
 	if number(d.id, cl.DEVICE_COMPILER_AVAILABLE) == 0 {
-		return nil, d.errorf("compile", driver.ErrNoCompiler, "the driver brings no compiler; install the vendor's full OpenCL package")
+		return nil, d.errorf("compile", driver.ErrNoCompiler, "the driver brings no compiler; install the vendor's full "+
+			"OpenCL package")
 	}
 	return []string{
 		schema, standard,
@@ -57,7 +58,8 @@ func (d *device) Compile(ctx context.Context, unit *source.Unit, options []strin
 	text, err := d.text(ctx, unit)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return driver.Binary{}, &driver.OpError{Backend: name, Device: d.info.ID, Op: "compile " + unit.Name(), Err: context.Cause(ctx)}
+		return driver.Binary{}, &driver.OpError{Backend: name, Device: d.info.ID, Op: "compile " + unit.Name(),
+			Err: context.Cause(ctx)}
 	case err != nil:
 		return driver.Binary{}, err
 	}
@@ -160,7 +162,8 @@ func (d *device) finishBuild(p cl.Program, name, options string, mapped func(str
 // binaryOf returns the driver's binary of a program, or nil if the driver makes none.
 func (d *device) binaryOf(p cl.Program) []byte {
 	var size uint64
-	if cl.GetProgramInfo(p, cl.PROGRAM_BINARY_SIZES, 8, unsafe.Pointer(&size), nil) != cl.SUCCESS || size == 0 || size > 1<<31 {
+	if cl.GetProgramInfo(p, cl.PROGRAM_BINARY_SIZES, 8, unsafe.Pointer(&size), nil) != cl.SUCCESS || size == 0 ||
+		size > 1<<31 {
 		return nil
 	}
 	code := make([]byte, size)

@@ -60,7 +60,8 @@ func TestBuildErrors(t *testing.T) {
 	assert.Equal(t, "opencl:0", be.Target)
 	assert.Equal(t, "sub/my prog.cl", be.Source)
 	assert.Regexp(t, `(?m)^sub/my prog\.cl:2:10: error: use of undeclared identifier 'nope'`, be.Log)
-	assert.Contains(t, err.Error(), "sub/my prog.cl: build for opencl:0: program did not build: sub/my prog.cl:2:10: error")
+	assert.Contains(t, err.Error(),
+		"sub/my prog.cl: build for opencl:0: program did not build: sub/my prog.cl:2:10: error")
 
 	_, err = d.Compile(t.Context(), unit, []string{"-fno-such-option-of-opencl"})
 	if err != nil { // rusticl accepts anything
@@ -159,7 +160,8 @@ func TestIncludes(t *testing.T) {
 	d := open(t)
 	files := fstest.MapFS{"two.h": {Data: []byte("#define TWO (VALUE)\ninline int two(void) { return TWO; }\n")}}
 	unit, err := source.Parse("#include \"two.h\"\nkernel void k(global int *p) { p[0] = two() + VALUE; }\n",
-		source.Options{Name: "inc.cl", Includes: []fs.FS{files}, Defines: []source.Define{{Name: "VALUE", Value: "2"}}, Features: &d.info.Features})
+		source.Options{Name: "inc.cl", Includes: []fs.FS{files}, Defines: []source.Define{{Name: "VALUE", Value: "2"}},
+			Features: &d.info.Features})
 	require.NoError(t, err)
 	bin, err := d.Compile(t.Context(), unit, nil)
 	require.NoError(t, err)
@@ -179,7 +181,8 @@ func TestCorruptBinary(t *testing.T) {
 	bin, err := d.Compile(t.Context(), unit, nil)
 	require.NoError(t, err)
 	assert.Equal(t, string(programs), string(bin.Code[:len(programs)]))
-	for _, n := range []int{0, 1, len(programs), seal.Size - 1, seal.Size, seal.Size + 3, len(bin.Code) / 2, len(bin.Code) - 1} {
+	for _, n := range []int{0, 1, len(programs), seal.Size - 1, seal.Size, seal.Size + 3, len(bin.Code) / 2,
+		len(bin.Code) - 1} {
 		_, err := d.Load(t.Context(), unit, driver.Binary{Code: bin.Code[:n]})
 		require.ErrorIs(t, err, driver.ErrCorrupt, "cut to %d of %d bytes", n, len(bin.Code))
 	}

@@ -123,7 +123,8 @@ func (s *stream) fail(at uint64, op string, code cl.ErrorCode) {
 	if codes[code].is == driver.ErrOutOfMemory {
 		is = driver.ErrOutOfMemory
 	}
-	var err error = &driver.OpError{Backend: name, Device: s.d.info.ID, Op: op, Code: int(code), Detail: codeName(code), Err: is}
+	var err error = &driver.OpError{Backend: name, Device: s.d.info.ID, Op: op, Code: int(code), Detail: codeName(code),
+		Err: is}
 	if gone(code) {
 		s.d.lose(err)
 		err = s.d.lost()

@@ -263,7 +263,8 @@ func TestLostDevice(t *testing.T) {
 	s.mu.Lock()
 	s.fail(0, "launch wild", codeNVIDIAFault)
 	s.mu.Unlock()
-	for _, err := range []error{s.Err(), other.Err(), other.Sync(t.Context()), other.Fill(driver.Memory{Size: 1}, []byte{0})} {
+	for _, err := range []error{s.Err(), other.Err(), other.Sync(t.Context()),
+		other.Fill(driver.Memory{Size: 1}, []byte{0})} {
 		require.ErrorIs(t, err, driver.ErrDeviceLost)
 		assert.Contains(t, err.Error(), "launch wild")
 	}

@@ -48,7 +48,8 @@ func (d *device) dimensions() string {
 		// A macro is not expanded again within itself, so the name in its body is the function. The
 		// inner conditional keeps the compiler from seeing a constant index above 2; the compiler
 		// folds the outer one.
-		fmt.Fprintf(&b, "#define %s(d) ((uint)(d) < 3u ? %s((uint)(d) < 3u ? (d) : 0) : (size_t)%s)\n", f.name, f.name, f.beyond)
+		fmt.Fprintf(&b, "#define %s(d) ((uint)(d) < 3u ? %s((uint)(d) < 3u ? (d) : 0) : (size_t)%s)\n", f.name, f.name,
+			f.beyond)
 	}
 	return b.String()
 }

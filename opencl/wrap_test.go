@@ -53,7 +53,8 @@ func TestProgramsMemory(t *testing.T) {
 	require.NoError(t, d.Stream().Launch(saxpy, runtime.Items(n), float32(2), x, y, uint64(n)))
 	require.NoError(t, d.Stream().Sync(t.Context()))
 	got := make([]float32, n)
-	require.Equal(t, cl.SUCCESS, cl.EnqueueReadBuffer(queue, memory, cl.TRUE, 0, 4*n, unsafe.Pointer(&got[0]), 0, nil, nil))
+	require.Equal(t, cl.SUCCESS, cl.EnqueueReadBuffer(queue, memory, cl.TRUE, 0, 4*n, unsafe.Pointer(&got[0]), 0, nil,
+		nil))
 	for i := range got {
 		require.Equal(t, 3*float32(i), got[i])
 	}

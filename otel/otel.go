@@ -1,5 +1,6 @@
 // Package otel turns what Concord does into spans of OpenTelemetry: launches, copies, compiles, waits and regions
-// beside the spans of the rest of a program. It is a module of its own, so that programs without it do not depend on OpenTelemetry.
+// beside the spans of the rest of a program. It is a module of its own, so that programs without it do not
+// depend on OpenTelemetry.
 //
 //	stop := device.Session().Observe(otel.New(ctx, provider.Tracer("concord")))
 //	defer stop()
@@ -43,8 +44,8 @@ type Observer struct {
 var _ profile.Observer = (*Observer)(nil)
 
 // New returns an observer whose spans are children of the span in ctx, or roots if there is none. They have the
-// times of the events, on the clock of the system as it was when New was called. How long a call of Observe takes is up to the
-// tracer's processors: batches do not make the program wait.
+// times of the events, on the clock of the system as it was when New was called. How long a call of Observe
+// takes is up to the tracer's processors: batches do not make the program wait.
 func New(ctx context.Context, tracer trace.Tracer) *Observer {
 	return &Observer{ctx, tracer, time.Now().Add(-time.Duration(driver.Now()))}
 }

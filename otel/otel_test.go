@@ -36,7 +36,8 @@ func TestObserve(t *testing.T) {
 	before := time.Now()
 	o := otel.New(ctx, tracer)
 	now := driver.Now()
-	o.Observe(profile.Event{Kind: profile.Launch, Name: "saxpy", Device: "cuda:0", Stream: 2, Queued: now - 50, Start: now, End: now + 2000, DeviceTime: true,
+	o.Observe(profile.Event{Kind: profile.Launch, Name: "saxpy", Device: "cuda:0", Stream: 2, Queued: now - 50, Start: now,
+		End: now + 2000, DeviceTime: true,
 		Items: [3]int{64, 2, 1}, Group: [3]int{32, 1, 1}, Flops: 10, Bytes: 20, Detail: "ptx", Err: errors.New("broken")})
 	o.Observe(profile.Event{Kind: profile.Region, Start: now, End: now})
 	list := spans.Ended()
@@ -48,8 +49,10 @@ func TestObserve(t *testing.T) {
 	assert.WithinDuration(t, before, s.StartTime(), time.Second)
 	assert.Equal(t, sdk.Status{Code: codes.Error, Description: "broken"}, s.Status())
 	require.Len(t, s.Events(), 1)
-	assert.ElementsMatch(t, []attribute.KeyValue{otel.KindKey.String("launch"), otel.DeviceKey.String("cuda:0"), otel.StreamKey.Int64(2),
-		otel.ItemsKey.IntSlice([]int{64, 2, 1}), otel.GroupKey.IntSlice([]int{32, 1, 1}), otel.FlopsKey.Float64(10), otel.BytesKey.Float64(20),
+	assert.ElementsMatch(t, []attribute.KeyValue{otel.KindKey.String("launch"), otel.DeviceKey.String("cuda:0"),
+		otel.StreamKey.Int64(2),
+		otel.ItemsKey.IntSlice([]int{64, 2, 1}), otel.GroupKey.IntSlice([]int{32, 1, 1}), otel.FlopsKey.Float64(10),
+		otel.BytesKey.Float64(20),
 		otel.QueuedKey.Int64(50), otel.ClockKey.String("device"), otel.DetailKey.String("ptx")}, s.Attributes())
 	assert.Equal(t, "region", list[1].Name())
 	assert.Equal(t, []attribute.KeyValue{otel.KindKey.String("region")}, list[1].Attributes())

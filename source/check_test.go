@@ -21,11 +21,13 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"no member", "struct S { int a; }; kernel void k(global struct S *o) { o->@b = 1; }", "member", "no member 'b'"},
 	{"no component", "kernel void k(global float2 *o) { o[0].@z = 1; }", "swizzle", "no component 'z'"},
 	{"assign to const", "kernel void k(global const int *o) { @o[0] = 1; }", "assignment", "cannot be assigned to"},
-	{"assign to constant", "constant int t[2] = {1, 2}; kernel void k() { @t[0] = 1; }", "assignment", "cannot be assigned to"},
+	{"assign to constant", "constant int t[2] = {1, 2}; kernel void k() { @t[0] = 1; }", "assignment",
+		"cannot be assigned to"},
 	{"assign to value", "kernel void k(int a) { @(a + 1) = 2; }", "assignment", "cannot be assigned to"},
 	{"twice in a swizzle", "kernel void k(float4 a) { @a.xx = 1; }", "assignment", "named twice"},
 	{"kernel result", "kernel int @k() { return 1; }", "kernel", "must return void"},
-	{"missing semicolon", "kernel void k(global int *o) {\n  int a = 1@\n  o[0] = a;\n}", "declaration", "expected ';' before 'o'"},
+	{"missing semicolon", "kernel void k(global int *o) {\n  int a = 1@\n  o[0] = a;\n}", "declaration",
+		"expected ';' before 'o'"},
 	{"missing parenthesis", "kernel void k(global int *o) { o[0] = (1 + 2@; }", "expression", "expected ')' before ';'"},
 	{"missing brace", "kernel void k() { if (1) { @", "block", "expected '}' before the end of the program"},
 	{"image", "kernel void k(read_only @image2d_t i) { }", "image", "image is not part of the portable language"},
@@ -34,9 +36,11 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"pipe", "kernel void k(@pipe int p) { }", "pipe", "not part"},
 	{"queue", "kernel void k() { @queue_t q; }", "device enqueue", "not part"},
 	{"recursion", "int f(int n) { return n ? @f(n - 1) : 0; } kernel void k() { f(1); }", "recursion", "'f' calls itself"},
-	{"mutual recursion", "int g(int n); int f(int n) { return @g(n); } int g(int n) { return f(n); } kernel void k() { f(1); }", "recursion", "calls itself"},
+	{"mutual recursion", "int g(int n); int f(int n) { return @g(n); } int g(int n) { return f(n); } kernel void k() { " +
+		"f(1); }", "recursion", "calls itself"},
 	{"function pointer", "kernel void k() { int (@*f)(int); }", "function pointer", "function pointers"},
-	{"function as a value", "int f(int a) { return a; } kernel void k(global int *o) { o[0] = (f)@(1); }", "call", "not a function"},
+	{"function as a value", "int f(int a) { return a; } kernel void k(global int *o) { o[0] = (f)@(1); }", "call",
+		"not a function"},
 	{"variable length array", "kernel void k(int n) { float a[@n]; }", "variable length array", "not a constant"},
 	{"bit-field", "struct S { int a @: 3; };", "bit-field", "bit-fields"},
 	{"flexible array", "struct S { int n; float @a[]; };", "flexible array member", "flexible"},
@@ -47,10 +51,13 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"local in a helper", "void f() { local int @t[2]; }", "local variable", "only a kernel"},
 	{"local with initializer", "kernel void k() { local int t @= 1; }", "local variable", "cannot have an initializer"},
 	{"static variable", "kernel void k() { static int @t = 1; }", "storage class", "static"},
-	{"address spaces in a call", "void f(local int *p) { } kernel void k(global int *o) { f(@o); }", "address space", "the address spaces differ"},
-	{"address spaces in a cast", "kernel void k(global int *o) { int *p = (int *)@o; }", "address space", "the address spaces differ"},
+	{"address spaces in a call", "void f(local int *p) { } kernel void k(global int *o) { f(@o); }", "address space",
+		"the address spaces differ"},
+	{"address spaces in a cast", "kernel void k(global int *o) { int *p = (int *)@o; }", "address space",
+		"the address spaces differ"},
 	{"kernel pointer without a space", "kernel void k(int *@o) { }", "kernel parameter", "must say global"},
-	{"kernel pointer to pointer", "kernel void k(global int * global *@o) { }", "kernel parameter", "pointers to pointers"},
+	{"kernel pointer to pointer", "kernel void k(global int * global *@o) { }", "kernel parameter",
+		"pointers to pointers"},
 	{"kernel bool", "kernel void k(bool @b) { }", "kernel parameter", "'bool'"},
 	{"kernel buffer of bool", "kernel void k(global const bool *@b) { }", "kernel parameter", "'uchar'"},
 	{"kernel constant of bool", "kernel void k(constant bool *@b) { }", "kernel parameter", "'uchar'"},
@@ -58,9 +65,11 @@ var refused = []struct{ name, text, construct, msg string }{
 	{"kernel size_t", "kernel void k(size_t @n) { }", "kernel parameter", "'size_t'"},
 	{"kernel half", "kernel void k(half @n) { }", "kernel parameter", "half"},
 	{"half arithmetic", "kernel void k(global half *h, global float *o) { o[0] = @h[0]; }", "half", "cl_khr_fp16"},
-	{"too many components", "kernel void k(global float4 *o) { o[0] = @(float4)(1, 2, 3); }", "vector literal", "takes 4 components, not 3"},
+	{"too many components", "kernel void k(global float4 *o) { o[0] = @(float4)(1, 2, 3); }", "vector literal",
+		"takes 4 components, not 3"},
 	{"vector cast", "kernel void k(int4 a, global float4 *o) { o[0] = @(float4)a; }", "cast", "convert_float4"},
-	{"vector sizes", "kernel void k(float4 a, float2 b, global float4 *o) { o[0] = a @+ b; }", "operator +", "'float4' and 'float2'"},
+	{"vector sizes", "kernel void k(float4 a, float2 b, global float4 *o) { o[0] = a @+ b; }", "operator +",
+		"'float4' and 'float2'"},
 	{"vector to scalar", "kernel void k(float4 a) { float f = @a; }", "initialization", "cannot become"},
 	{"float modulo", "kernel void k(float a) { float f = a @% 2; }", "operator %", "cannot be applied"},
 	{"float shift", "kernel void k(float a) { a @<< 2; }", "operator <<", "cannot be applied"},
@@ -129,13 +138,15 @@ func TestFeatures(t *testing.T) {
 	assert.Contains(t, cpp, "u_f[0] = 1.5f * 2;", "an unsuffixed literal is float where there is no double")
 	_, err = Parse("kernel void k(global long *l) { atom_add(l, 1L); }", Options{Features: &Features{FP64: true}})
 	assert.ErrorContains(t, err, "cl_khr_int64_base_atomics")
-	_, err = Parse("kernel void k(global half *h) { half a = h[0]; h[1] = a * a + 1.0h; }", Options{Features: &Features{FP16: true}})
+	_, err = Parse("kernel void k(global half *h) { half a = h[0]; h[1] = a * a + 1.0h; }",
+		Options{Features: &Features{FP16: true}})
 	assert.NoError(t, err)
 }
 
 // TestManyErrors: parsing goes on after a mistake, and stops after a limited number of them.
 func TestManyErrors(t *testing.T) {
-	_, err := Parse("kernel void a() { int x = y; }\nkernel void b() { x = ; }\nvoid c( { }\nkernel void d() { z = 1; }", Options{})
+	_, err := Parse("kernel void a() { int x = y; }\nkernel void b() { x = ; }\nvoid c( { }\nkernel void d() { z = 1; }",
+		Options{})
 	var list ErrorList
 	require.True(t, errors.As(err, &list))
 	var lines []int
@@ -166,11 +177,12 @@ func TestDeep(t *testing.T) {
 		"postfix":      "struct S { int a; }; kernel void k(float4 a) { a = a" + strings.Repeat(".xyzw", n) + "; }",
 		"labels":       "kernel void k() { " + strings.Repeat("a: ", n) + "; }",
 		"conditional":  "kernel void k(int a) { a = " + strings.Repeat("a ? a : ", n) + "1; }",
-		"calls":        "int f(int a) { return a; } kernel void k(int a) { a = " + strings.Repeat("f(", n) + "1" + strings.Repeat(")", n) + "; }",
-		"comma":        "kernel void k(int a) { a" + strings.Repeat(", a", n) + "; }",
-		"sizeof":       "kernel void k(int a) { a = " + strings.Repeat("sizeof ", n) + "a; }",
-		"typeof":       "kernel void k(int a) { " + strings.Repeat("typeof(", n) + "a" + strings.Repeat(")", n) + " b; }",
-		"designators":  "constant int a[] = {[1000000000] = 1};",
+		"calls": "int f(int a) { return a; } kernel void k(int a) { a = " + strings.Repeat("f(", n) + "1" +
+			strings.Repeat(")", n) + "; }",
+		"comma":       "kernel void k(int a) { a" + strings.Repeat(", a", n) + "; }",
+		"sizeof":      "kernel void k(int a) { a = " + strings.Repeat("sizeof ", n) + "a; }",
+		"typeof":      "kernel void k(int a) { " + strings.Repeat("typeof(", n) + "a" + strings.Repeat(")", n) + " b; }",
+		"designators": "constant int a[] = {[1000000000] = 1};",
 	}
 	for name, text := range deep {
 		t.Run(name, func(t *testing.T) {

@@ -20,11 +20,12 @@
 //
 // The dot products of bytes of cl_khr_integer_dot_product are always there (dot_4x8packed_ss_int and its
 // like, dot and dot_acc_sat of char4 and uchar4): instructions where CUDA and HIP devices have them, else plain
-// code. An int or a uint plus such a product is one instruction there, too. Of AMD's before gfx11, those of bytes with and without a sign take two.
+// code. An int or a uint plus such a product is one instruction there, too. Of AMD's before gfx11, those of
+// bytes with and without a sign take two.
 //
 // A program may have texts in vendors' languages beside the portable one (Options.Native), for a kernel that
-// uses what OpenCL C does not have: their kernels are declared in the portable text, so that arguments are checked
-// as usual. That the vendor's text has the same parameters is not checked.
+// uses what OpenCL C does not have. The portable text declares its kernels, so that arguments are checked as
+// usual. That the vendor's text has the same parameters is not checked.
 //
 // # Caveats
 //
@@ -34,12 +35,12 @@
 // positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf.
 //
 // The work of the front end is linear in the size of the text, and a context ends it
-// ([ParseContext], [Unit.RenderContext]). Texts beyond a limit are refused with the position: one
-// text of more than 16 MiB, 64 MiB read or written in all, 2^20 tokens after preprocessing or 2^21
-// preprocessing steps, names of more than 4096 bytes, 256 levels of nesting (of statements,
-// parentheses, pointers, initializers), 4000 operators in one chain, 1000 levels of calls, 256
-// overloads of one function, 2^22 elements of initializers. On the host, a kernel whose barriers
-// would take too long to analyze runs on fibers.
+// ([ParseContext], [Unit.RenderContext]). Texts beyond a limit are refused with the position. A text has at
+// most 16 MiB, and all that is read or written 64 MiB. Preprocessing takes at most 2^21 steps and leaves at
+// most 2^20 tokens. Names have at most 4096 bytes. Statements, parentheses, pointers and initializers nest up
+// to 256 levels, calls up to 1000. A chain has at most 4000 operators, a function 256 overloads, and all
+// initializers 2^22 elements. On the host, a kernel whose barriers would take too long to analyze runs on
+// fibers.
 //
 // Every operation rounds once: products and sums are not contracted, denormals
 // are kept, division is exact. That needs compiler flags. NVRTC: --std=c++17 --fmad=false

@@ -30,53 +30,75 @@ func lines(n int, line func(i int) string) string {
 
 // inKernel returns a program of one kernel with that body.
 func inKernel(body string) string {
-	return "kernel void k(global int *x, int n) { int l = get_local_id(0), g = get_global_id(0), z = get_global_size(0);\n" + body + "}\n"
+	return "kernel void k(global int *x, int n) { int l = get_local_id(0), " +
+		"g = get_global_id(0), z = get_global_size(0);\n" + body + "}\n"
 }
 
 // hostile are programs whose analysis or text could take more than their size suggests.
 var hostile = map[string]func(n int) string{
 	"differences spread backwards": func(n int) string {
 		return inKernel(lines(n+1, func(i int) string { return fmt.Sprintf("int a%d = 0;", i) }) +
-			lines(n, func(i int) string { return fmt.Sprintf("a%d = a%d;", i, i+1) }) + fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
+			lines(n, func(i int) string { return fmt.Sprintf("a%d = a%d;", i, i+1) }) +
+			fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
 	},
 	"differences spread by conditions": func(n int) string {
 		return inKernel(lines(n+1, func(i int) string { return fmt.Sprintf("int a%d = 0;", i) }) +
-			lines(n, func(i int) string { return fmt.Sprintf("if (a%d) a%d = 1;", i+1, i) }) + fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
+			lines(n, func(i int) string { return fmt.Sprintf("if (a%d) a%d = 1;", i+1, i) }) +
+			fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
 	},
 	"differences spread by breaks": func(n int) string {
 		return inKernel(lines(n+1, func(i int) string { return fmt.Sprintf("int a%d = 0;", i) }) +
-			lines(n, func(i int) string { return fmt.Sprintf("while (n) { if (a%d) break; a%d = 1; }", i+1, i) }) + fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
+			lines(n, func(i int) string { return fmt.Sprintf("while (n) { if (a%d) break; a%d = 1; }", i+1, i) }) +
+			fmt.Sprintf("a%d = l; x[l] = a0; barrier(1);", n))
 	},
 	"the group decides backwards": func(n int) string {
 		return inKernel(lines(n+1, func(i int) string { return fmt.Sprintf("int a%d = 0;", i) }) +
-			lines(n, func(i int) string { return fmt.Sprintf("a%d = a%d;", i, i+1) }) + fmt.Sprintf("a%d = n; if (a0) barrier(1);", n))
+			lines(n, func(i int) string { return fmt.Sprintf("a%d = a%d;", i, i+1) }) +
+			fmt.Sprintf("a%d = n; if (a0) barrier(1);", n))
 	},
 	"switch": func(n int) string {
-		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; break;", i) }) + "}")
+		return inKernel("switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; break;", i)
+		}) + "}")
 	},
 	"switch with returns": func(n int) string {
-		return inKernel("barrier(1); switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; return;", i) }) + "}")
+		return inKernel("barrier(1); switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; return;", i)
+		}) + "}")
 	},
 	"cases in blocks": func(n int) string {
-		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("{ case %d: x[%[1]d] = %[1]d; break; }", i) }) + "}")
+		return inKernel("switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("{ case %d: x[%[1]d] = %[1]d; break; }", i)
+		}) + "}")
 	},
 	"cases that fall through": func(n int) string {
-		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d;", i) }) + "}")
+		return inKernel("switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("case %d: x[%[1]d] = %[1]d;", i)
+		}) + "}")
 	},
 	"cases with barriers": func(n int) string {
-		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; barrier(1); break;", i) }) + "}")
+		return inKernel("switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("case %d: x[%[1]d] = %[1]d; barrier(1); break;", i)
+		}) + "}")
 	},
 	"ranges of cases": func(n int) string {
-		return inKernel("switch (n) {" + lines(n, func(i int) string { return fmt.Sprintf("case %d ... %d: x[0] = %d; break;", 64*i, 64*i+63, i) }) + "}")
+		return inKernel("switch (n) {" + lines(n, func(i int) string {
+			return fmt.Sprintf("case %d ... %d: x[0] = %d; break;", 64*i, 64*i+63, i)
+		}) + "}")
 	},
 	"else if": func(n int) string {
-		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string { return fmt.Sprintf("else if (n == %d) x[%[1]d] = %[1]d;", i) }))
+		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string {
+			return fmt.Sprintf("else if (n == %d) x[%[1]d] = %[1]d;", i)
+		}))
 	},
 	"else if with barriers": func(n int) string {
-		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string { return fmt.Sprintf("else if (n == %d) { x[%[1]d] = %[1]d; barrier(1); }", i) }))
+		return inKernel("if (n == -1) x[0] = 1;" + lines(n, func(i int) string {
+			return fmt.Sprintf("else if (n == %d) { x[%[1]d] = %[1]d; barrier(1); }", i)
+		}))
 	},
 	"returns": func(n int) string {
-		return inKernel(lines(n, func(i int) string { return fmt.Sprintf("if (n == %d) return;", i) }) + "barrier(1); x[l] = 1;")
+		return inKernel(lines(n, func(i int) string { return fmt.Sprintf("if (n == %d) return;", i) }) +
+			"barrier(1); x[l] = 1;")
 	},
 	"guards through a chain": func(n int) string {
 		return inKernel("int a0 = g;" + lines(n, func(i int) string { return fmt.Sprintf("int a%d = a%d;", i+1, i) }) +
@@ -92,7 +114,9 @@ var hostile = map[string]func(n int) string{
 			lines(n, func(i int) string { return fmt.Sprintf("x[%d] = a%d; barrier(1);", i, n) }))
 	},
 	"a count of the group": func(n int) string {
-		return inKernel("int c = 0; while (c < n) { barrier(1);" + lines(n, func(i int) string { return fmt.Sprintf("c++; int b%d = l + c; x[b%[1]d] = 1;", i) }) + "}")
+		return inKernel("int c = 0; while (c < n) { barrier(1);" + lines(n, func(i int) string {
+			return fmt.Sprintf("c++; int b%d = l + c; x[b%[1]d] = 1;", i)
+		}) + "}")
 	},
 	"interchanged loops": func(n int) string {
 		return inKernel("int q = 0;" + lines(n, func(i int) string {
@@ -109,7 +133,9 @@ var hostile = map[string]func(n int) string{
 			lines(n, func(i int) string { return fmt.Sprintf("p%d++; if (p%[1]d) barrier(1);", i) }) + "}"
 	},
 	"functions and kernels": func(n int) string {
-		return "int f0(int a) { return a; }\n" + lines(500, func(i int) string { return fmt.Sprintf("int f%d(int a) { return f%d(a); }", i+1, i) }) +
+		return "int f0(int a) { return a; }\n" + lines(500, func(i int) string {
+			return fmt.Sprintf("int f%d(int a) { return f%d(a); }", i+1, i)
+		}) +
 			lines(n, func(i int) string {
 				return fmt.Sprintf("kernel void k%d(global int *x) { if (f500(1)) barrier(1); x[0] = f500(2); }", i)
 			})
@@ -123,29 +149,41 @@ var hostile = map[string]func(n int) string{
 	},
 	"local variables": func(n int) string { return inKernel(strings.Repeat("{ local int a; }\n", n)) },
 	"members": func(n int) string {
-		return "struct s {" + lines(n, func(i int) string { return fmt.Sprintf("int a%d; struct { int b%[1]d; };", i) }) + "}; constant struct s c = {" +
-			lines(n, func(i int) string { return fmt.Sprintf(".a%d = 1, .b%[1]d = 2,", i) }) + "}; kernel void k(global struct s *x) {" +
+		return "struct s {" + lines(n, func(i int) string { return fmt.Sprintf("int a%d; struct { int b%[1]d; };", i) }) +
+			"}; constant struct s c = {" +
+			lines(n, func(i int) string { return fmt.Sprintf(".a%d = 1, .b%[1]d = 2,", i) }) +
+			"}; kernel void k(global struct s *x) {" +
 			lines(n, func(i int) string { return fmt.Sprintf("x[0].a%d = x[0].b%[1]d + c.a%[1]d;", i) }) + "}"
 	},
 	"structs in structs": func(n int) string {
-		return "struct s0 { };\n" + lines(n, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d a, b; };", i+1, i) }) +
+		return "struct s0 { };\n" + lines(n, func(i int) string {
+			return fmt.Sprintf("struct s%d { struct s%d a, b; };", i+1, i)
+		}) +
 			fmt.Sprintf("kernel void k(global int *x, struct s%d v) { x[0] = 1; }", n)
 	},
 	"nameless structs in structs": func(n int) string {
 		n = min(n/10, 200)
-		return "struct s0 { };\n" + lines(n, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d; struct s%d; };", i+1, i, i) }) +
+		return "struct s0 { };\n" + lines(n, func(i int) string {
+			return fmt.Sprintf("struct s%d { struct s%d; struct s%d; };", i+1, i, i)
+		}) +
 			fmt.Sprintf("struct t { struct s%d; int a; }; kernel void k(global struct t *x) { x->a = 1; }", n)
 	},
 	"constants from constants": func(n int) string {
-		return "constant int2 c0 = (int2)(1, 2);\n" + lines(n, func(i int) string { return fmt.Sprintf("constant int2 c%d = c%d + c%d;", i+1, i, i) }) +
+		return "constant int2 c0 = (int2)(1, 2);\n" + lines(n, func(i int) string {
+			return fmt.Sprintf("constant int2 c%d = c%d + c%d;", i+1, i, i)
+		}) +
 			inKernel(fmt.Sprintf("x[0] = c%d.x;", n))
 	},
 	"deep initializers": func(n int) string {
-		return "struct s0 { int a[1000000]; };\n" + lines(100, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d a; };", i+1, i) }) +
-			"constant struct s100 c = " + strings.Repeat("{", 102) + strings.Repeat("1,\n", n) + strings.Repeat("}", 102) + ";" + inKernel("x[0] = c"+strings.Repeat(".a", 101)+"[n];")
+		return "struct s0 { int a[1000000]; };\n" + lines(100, func(i int) string {
+			return fmt.Sprintf("struct s%d { struct s%d a; };", i+1, i)
+		}) +
+			"constant struct s100 c = " + strings.Repeat("{", 102) + strings.Repeat("1,\n", n) + strings.Repeat("}", 102) + ";" +
+			inKernel("x[0] = c"+strings.Repeat(".a", 101)+"[n];")
 	},
 	"strings": func(n int) string {
-		return "constant char t[] = " + strings.Repeat("\"abcdefgh\"\n", n) + ";" + inKernel("x[0] = t[n]; printf(\""+strings.Repeat("abcdefgh", n)+"\");")
+		return "constant char t[] = " + strings.Repeat("\"abcdefgh\"\n", n) + ";" +
+			inKernel("x[0] = t[n]; printf(\""+strings.Repeat("abcdefgh", n)+"\");")
 	},
 	"long sums": func(n int) string {
 		return inKernel(lines(n/500, func(int) string {
@@ -154,7 +192,8 @@ var hostile = map[string]func(n int) string{
 	},
 	"attributes in attributes": func(n int) string {
 		return lines(n/100, func(i int) string {
-			return fmt.Sprintf("int f%d(int n) { ", i) + strings.Repeat("__attribute__((aligned(sizeof(({ ", 30) + "4" + strings.Repeat("; }))))) int a; ", 30) + "return 1; }"
+			return fmt.Sprintf("int f%d(int n) { ", i) + strings.Repeat("__attribute__((aligned(sizeof(({ ", 30) + "4" +
+				strings.Repeat("; }))))) int a; ", 30) + "return 1; }"
 		})
 	},
 	"deep parentheses": func(n int) string {
@@ -166,7 +205,8 @@ var hostile = map[string]func(n int) string{
 		return inKernel(strings.Repeat("{ int a = n; ", 120) + strings.Repeat("x[n] = a;\n", n) + strings.Repeat("}", 120))
 	},
 	"nested switches": func(n int) string {
-		return inKernel(strings.Repeat("switch (n) { case 1: ", 60) + strings.Repeat("x[n] = 1;\n", n) + strings.Repeat("}", 60))
+		return inKernel(strings.Repeat("switch (n) { case 1: ", 60) + strings.Repeat("x[n] = 1;\n", n) +
+			strings.Repeat("}", 60))
 	},
 }
 
@@ -218,7 +258,8 @@ func (a after) Err() error {
 // TestCancel ends reading and rendering at every place where they look at the context. Afterwards
 // the unit still works.
 func TestCancel(t *testing.T) {
-	text := hostile["interchanged loops"](200) + strings.ReplaceAll(hostile["differences spread by breaks"](200), "void k", "void k2")
+	text := hostile["interchanged loops"](200) + strings.ReplaceAll(hostile["differences spread by breaks"](200), "void k",
+		"void k2")
 	u, err := Parse(text, Options{})
 	require.NoError(t, err)
 	ends := func(call func(ctx context.Context) error) {
@@ -287,24 +328,35 @@ func TestSizeLimits(t *testing.T) {
 		"overloads": {lines(mostOverloads+1, func(i int) string {
 			return fmt.Sprintf("struct s%d { int a; }; int __attribute__((overloadable)) f(struct s%[1]d a) { return 1; }", i)
 		}), "program.cl:257:59: 'f' has more than 256 overloads"},
-		"calls": {"int f0(int a) { return a; }\n" + lines(deepestCalls+9, func(i int) string { return fmt.Sprintf("int f%d(int a) { return f%d(a); }", i+1, i) }),
+		"calls": {"int f0(int a) { return a; }\n" + lines(deepestCalls+9, func(i int) string {
+			return fmt.Sprintf("int f%d(int a) { return f%d(a); }", i+1, i)
+		}),
 			"program.cl:1002:5: calls are nested deeper than 1000 functions"},
 		"names":      {"constant int " + long + " = 1;", "program.cl:1:14: the name is longer than 4096 bytes"},
 		"file names": {"#line 1 \"" + long + "\"\n", "program.cl:1:9: #line: the file name is longer than 4096 bytes"},
-		"members without a name": {"struct s0 { int a; };\n" + lines(deepestNest+1, func(i int) string { return fmt.Sprintf("struct s%d { struct s%d; };", i+1, i) }),
+		"members without a name": {"struct s0 { int a; };\n" + lines(deepestNest+1, func(i int) string {
+			return fmt.Sprintf("struct s%d { struct s%d; };", i+1, i)
+		}),
 			"program.cl:258:15: members without a name are nested deeper than 256 levels"},
-		"strings":      {"constant char t[] = \"" + strings.Repeat("a", mostElements+1) + "\";", "program.cl:1:21: the initializer is too long"},
-		"cases":        {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"), "program.cl:4:1: the case 20 occurs twice"},
-		"other cases":  {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"), "program.cl:4:1: the case 20 occurs twice"},
-		"long cases":   {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase 0x8000000000000000: x[0] = 1; }"), "occurs twice"},
-		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"), "program.cl:4:1: the case -5 occurs twice"},
+		"strings": {"constant char t[] = \"" + strings.Repeat("a", mostElements+1) + "\";",
+			"program.cl:1:21: the initializer is too long"},
+		"cases": {inKernel("switch (n) {\ncase 1 ... 9000: x[0] = 1; break;\ncase 20: x[0] = 2; }"),
+			"program.cl:4:1: the case 20 occurs twice"},
+		"other cases": {inKernel("switch (n) {\ncase 20: x[0] = 2; break;\ncase 1 ... 9000: x[0] = 1; }"),
+			"program.cl:4:1: the case 20 occurs twice"},
+		"long cases": {inKernel("switch ((ulong)n) {\ncase 1 ... 0xffffffffffffffff: x[0] = 2; break;\ncase " +
+			"0x8000000000000000: x[0] = 1; }"), "occurs twice"},
+		"equal ranges": {inKernel("switch (n) {\ncase -5 ... 5: x[0] = 2; break;\ncase -5 ... 5: x[0] = 1; }"),
+			"program.cl:4:1: the case -5 occurs twice"},
 	} {
 		_, err := Parse(c.text, Options{})
 		var list ErrorList
 		require.ErrorAs(t, err, &list, name)
 		assert.Contains(t, err.Error(), c.want, name)
 	}
-	u := mustParse(t, inKernel("switch (n) {"+lines(8000, func(i int) string { return fmt.Sprintf("case %d ... %d: x[0] = 1; break;", 4097*i, 4097*i+4096) })+"}"), Options{})
+	u := mustParse(t, inKernel("switch (n) {"+lines(8000, func(i int) string {
+		return fmt.Sprintf("case %d ... %d: x[0] = 1; break;", 4097*i, 4097*i+4096)
+	})+"}"), Options{})
 	_, err := u.Render(CUDA)
 	var list ErrorList
 	require.ErrorAs(t, err, &list)
@@ -324,7 +376,8 @@ func TestSizeLimits(t *testing.T) {
 
 // TestRangesBesideEachOther: adjacent case ranges that do not overlap are accepted.
 func TestRangesBesideEachOther(t *testing.T) {
-	mustParse(t, inKernel("switch (n) { case -9000 ... -1: x[0] = 1; break; case 0: case 1 ... 5000: break; case 6 + 5000 ... 9000: x[0] = 2; break; case 5001: ; }"), Options{})
+	mustParse(t, inKernel("switch (n) { case -9000 ... -1: x[0] = 1; break; case 0: case 1 ... 5000: break; case 6 + "+
+		"5000 ... 9000: x[0] = 2; break; case 5001: ; }"), Options{})
 }
 
 // TestPlansThatTakeTooLong: a kernel runs on fibers if the plan that would replace them would grow

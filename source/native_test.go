@@ -15,7 +15,8 @@ func TestNativeText(t *testing.T) {
 	const text = "kernel void scale(global float *x, float a);\nkernel void both(global int *x) { x[0] = N; }\n"
 	const cuda = "extern \"C\" __global__ void scale(float *x, float a) {}\nextern \"C\" __global__ void both(int *x) {}"
 	parse := func(native map[source.Target]source.File) (*source.Unit, error) {
-		return source.Parse(text, source.Options{Name: "k.cl", Defines: []source.Define{{Name: "N", Value: "3"}}, Native: native})
+		return source.Parse(text, source.Options{Name: "k.cl", Defines: []source.Define{{Name: "N", Value: "3"}},
+			Native: native})
 	}
 	native := map[source.Target]source.File{source.CUDA: {Name: "k.cu", Text: cuda}}
 	u, err := parse(native)
@@ -51,8 +52,10 @@ func TestNativeText(t *testing.T) {
 	// Every text and its name are part of the hash.
 	hashes := map[[32]byte]bool{}
 	for _, n := range []map[source.Target]source.File{nil,
-		{source.CUDA: {Name: "k.cu", Text: cuda}}, {source.HIP: {Name: "k.cu", Text: cuda}}, {source.CUDA: {Name: "l.cu", Text: cuda}},
-		{source.CUDA: {Name: "k.cu", Text: cuda + " "}}, {source.CUDA: {Name: "k.cu", Text: cuda}, source.Metal: {Name: "k.metal", Text: cuda}}} {
+		{source.CUDA: {Name: "k.cu", Text: cuda}}, {source.HIP: {Name: "k.cu", Text: cuda}},
+		{source.CUDA: {Name: "l.cu", Text: cuda}},
+		{source.CUDA: {Name: "k.cu", Text: cuda + " "}},
+		{source.CUDA: {Name: "k.cu", Text: cuda}, source.Metal: {Name: "k.metal", Text: cuda}}} {
 		u, err := parse(n)
 		require.NoError(t, err)
 		assert.False(t, hashes[u.Hash()])
@@ -66,7 +69,8 @@ func TestNativeText(t *testing.T) {
 		_, err = parse(map[source.Target]source.File{target: {Name: "x", Text: cuda}})
 		assert.ErrorContains(t, err, "x:1:1", "%s", target)
 	}
-	_, err = parse(map[source.Target]source.File{source.Metal: {Text: "kernel void cc_kernel_scale(); kernel void both();"}})
+	_, err = parse(map[source.Target]source.File{
+		source.Metal: {Text: "kernel void cc_kernel_scale(); kernel void both();"}})
 	assert.NoError(t, err, "the names of entry points are good as well")
 	_, err = parse(map[source.Target]source.File{source.Metal: {Text: "kernel void scaled(); kernel void both();"}})
 	require.ErrorContains(t, err, "the kernel 'scale' is not in program.metal")

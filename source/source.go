@@ -34,9 +34,10 @@ type Options struct {
 	// Devices with native kernels are asked for those of the family.
 	Family string
 
-	// Work returns the amount of work of a launch of a kernel k of the Unit u, for profiles: operations, and bytes that are read and
-	// written; 0 and 0 if that is not known. global is the number of items, and values has the bytes of each argument that is a value,
-	// nil for the others. It must not keep them. It may be nil, is called from any goroutine and is not part of the hash.
+	// Work returns the amount of work of a launch of a kernel k of the Unit u, for profiles: operations, and bytes
+	// that are read and written; 0 and 0 if that is not known. global is the number of items, and values has the
+	// bytes of each argument that is a value, nil for the others. It must not keep them. It may be nil, is called
+	// from any goroutine and is not part of the hash.
 	Work func(u *Unit, k *Kernel, global [3]int, values [][]byte) (operations, bytes float64)
 }
 
@@ -146,9 +147,9 @@ const (
 	Local    = tree.Local
 )
 
-// Pos is a place in the text that the user wrote: the File as it was named to Parse or in an
-// #include, and the Line and Col (in bytes), both from 1, of the character there. Text that a
-// macro expands to has the place of the macro's use. String gives "file:line:col".
+// Pos is a place in the text that the user wrote. File is as it was named to Parse or in an #include; Line and
+// Col (in bytes) count from 1. Text that a macro expands to has the place of the macro's use. String gives
+// "file:line:col".
 type Pos = token.Pos
 
 // Error is one mistake in the text of a program: its place (Pos), a message (Msg), and the
@@ -187,9 +188,9 @@ const (
 // In Metal it is a kernel void function. Buffers and blocks of threadgroup memory are numbered
 // separately, both from 0, in the order of the kernel's parameters:
 //   - a pointer to global memory is device T *p [[buffer(i)]];
-//   - a pointer to constant memory is constant T *p [[buffer(i)]]; the offset at which such a buffer
-//     is bound has to be a multiple of 256 on Macs with AMD or Intel GPUs and of 4 on Apple's
-//     GPUs, while the alignment of T is enough for a pointer to global memory;
+//   - a pointer to constant memory is constant T *p [[buffer(i)]]. The offset at which such a buffer is bound
+//     has to be a multiple of 256 on Macs with AMD or Intel GPUs, and of 4 on Apple's. For a pointer to global
+//     memory the alignment of T is enough;
 //   - a value (scalar, vector, struct) is constant T &p [[buffer(i)]], with OpenCL's
 //     size and alignment;
 //   - a pointer to local memory is threadgroup T *p [[threadgroup(j)]], and the launch sets its

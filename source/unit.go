@@ -42,7 +42,8 @@ func ParseContext(ctx context.Context, text string, opt Options) (u *Unit, err e
 	}
 	features := opt.features()
 	opt.Features = &features // the caller may change its own
-	pp, err := preprocess.Expand(m, text, preprocess.Options{Name: opt.Name, Defines: opt.Defines, Includes: opt.Includes, Features: features})
+	pp, err := preprocess.Expand(m, text, preprocess.Options{Name: opt.Name, Defines: opt.Defines, Includes: opt.Includes,
+		Features: features})
 	if err != nil {
 		return nil, err
 	}
@@ -220,12 +221,11 @@ func (u *Unit) Render(t Target) (string, error) {
 	return u.RenderContext(context.Background(), t)
 }
 
-// RenderContext returns the program in the language of target t: the original text for
-// OpenCL, a complete C++17 translation unit for Host, CUDA and HIP, a program in the
-// Metal Shading Language for Metal (EntryPrefix describes the arguments of entry points). For any
-// other value of t the error wraps ErrTarget. If the program uses a feature that the target does not
-// have, the error wraps ErrUnsupported and an ErrorList with the places. If the rendering would be
-// larger than 64 MiB, the error is an ErrorList with the place where the limit was reached.
+// RenderContext returns the program in the language of target t: the original text for OpenCL, a complete C++17
+// translation unit for Host, CUDA and HIP, and the Metal Shading Language for Metal. EntryPrefix describes the
+// arguments of entry points. For any other value of t the error wraps ErrTarget. If the program uses a feature
+// that the target does not have, the error wraps ErrUnsupported and an ErrorList with the places. If the
+// rendering would be larger than 64 MiB, the error is an ErrorList with the place where the limit was reached.
 //
 // It computes in the caller's goroutine, which takes seconds for a program of a million tokens.
 // When ctx is done it returns soon with the context's cause. The Unit can be rendered again.
@@ -271,7 +271,9 @@ func (u *Unit) Loops() bool { return u.tree.Loops }
 // with a kernel whose name is changed (see OpenCLName). The program's definitions are already
 // applied in it, so that the OpenCL compiler needs no -D options.
 func (u *Unit) Expanded() bool {
-	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool { return render.OpenCLName(k.Name) != k.Name })
+	return len(u.resolved) > 0 || slices.ContainsFunc(u.kernels, func(k Kernel) bool {
+		return render.OpenCLName(k.Name) != k.Name
+	})
 }
 
 // OpenCLName returns the name that a kernel has in OpenCL renderings: its own, or

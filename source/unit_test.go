@@ -38,7 +38,8 @@ kernel void b() { }
 	assert.Equal(t, Pos{File: "d.cl", Line: 5, Col: 6}, k.Pos)
 	want := []Param{
 		{Name: "x", Kind: Float, Width: 1, Size: 4, Decl: "float"},
-		{Name: "p", Pointer: true, Space: Global, Kind: Float, Width: 3, Size: 16, Const: true, Decl: "global const float3 *"},
+		{Name: "p", Pointer: true, Space: Global, Kind: Float, Width: 3, Size: 16, Const: true,
+			Decl: "global const float3 *"},
 		{Name: "s", Pointer: true, Space: Constant, Kind: Struct, Width: 1, Size: 32, Const: true, Decl: "constant S *"},
 		{Name: "l", Pointer: true, Space: Local, Kind: UChar, Width: 1, Size: 1, Decl: "local uchar *"},
 		{Name: "v", Kind: Struct, Width: 1, Size: 32, Decl: "S"},
@@ -61,11 +62,12 @@ func TestHash(t *testing.T) {
 	h := mustParse(t, text, base).Hash()
 	assert.Equal(t, h, mustParse(t, text, base).Hash(), "the same inputs")
 	for name, u := range map[string]*Unit{
-		"text":     mustParse(t, text+" ", base),
-		"define":   mustParse(t, text, Options{Defines: []Define{{Name: "B", Value: "3"}}, Includes: base.Includes}),
-		"include":  mustParse(t, text, Options{Defines: base.Defines, Includes: dir("#define A 2")}),
-		"features": mustParse(t, text, Options{Defines: base.Defines, Includes: base.Includes, Features: &Features{FP64: true}}),
-		"name":     mustParse(t, text, Options{Name: "other.cl", Defines: base.Defines, Includes: base.Includes}),
+		"text":    mustParse(t, text+" ", base),
+		"define":  mustParse(t, text, Options{Defines: []Define{{Name: "B", Value: "3"}}, Includes: base.Includes}),
+		"include": mustParse(t, text, Options{Defines: base.Defines, Includes: dir("#define A 2")}),
+		"features": mustParse(t, text, Options{Defines: base.Defines, Includes: base.Includes, Features: &Features{
+			FP64: true}}),
+		"name": mustParse(t, text, Options{Name: "other.cl", Defines: base.Defines, Includes: base.Includes}),
 	} {
 		assert.NotEqual(t, h, u.Hash(), name)
 	}
@@ -90,7 +92,8 @@ func TestRenderOpenCL(t *testing.T) {
 
 // TestHostLines: the C++ compiler's messages carry the portable text's lines.
 func TestHostLines(t *testing.T) {
-	u := mustParse(t, "\n\n\nkernel void k(global float *x) {\n\n\n\n\n\n  x[0] = 1;\n}\n", Options{Name: "dir/\"odd\".cl"})
+	u := mustParse(t, "\n\n\nkernel void k(global float *x) {\n\n\n\n\n\n  x[0] = 1;\n}\n",
+		Options{Name: "dir/\"odd\".cl"})
 	cpp, err := u.Render(Host)
 	require.NoError(t, err)
 	assert.Contains(t, cpp, "#line 4 \"dir/\\\"odd\\\".cl\"\ntemplate <class cc_I> CC_KERNEL_FN void ks_k(")

@@ -150,7 +150,9 @@ func begins(doc *ast.CommentGroup, names ...*ast.Ident) bool {
 	first := text[:len(text)-len(strings.TrimLeftFunc(text, func(r rune) bool {
 		return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 	}))]
-	return strings.HasPrefix(text, "Deprecated: ") || slices.ContainsFunc(names, func(n *ast.Ident) bool { return n.Name == first })
+	return strings.HasPrefix(text, "Deprecated: ") || slices.ContainsFunc(names, func(n *ast.Ident) bool {
+		return n.Name == first
+	})
 }
 
 // typeName returns the name of a receiver's type without pointer and parameters.
@@ -206,12 +208,12 @@ func pages(t *testing.T) []string {
 	return names
 }
 
-// TestQuotedCode demands that each block of Go, CUDA or output in the pages of docs stands, but for
-// its indentation, in an example that is compiled and run. The code in README.md and CONTRIBUTING.md
-// has tests of its own.
+// TestQuotedCode demands that each block of Go, CUDA or output in the pages of docs and in README.md stands,
+// but for its indentation, in an example that is compiled and run. README.md's program and CONTRIBUTING.md
+// have tests of their own.
 func TestQuotedCode(t *testing.T) {
 	var examples []string
-	for _, pattern := range []string{"../examples/*/*.go", "../examples/*_test.go", "../source/example_test.go"} {
+	for _, pattern := range []string{"../examples/*/*.go", "../examples/*_test.go", "../*/example_test.go"} {
 		found, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, f := range found {
@@ -221,7 +223,8 @@ func TestQuotedCode(t *testing.T) {
 		}
 	}
 	for page, code := range blocks(t, "go|text|cuda") {
-		if page == "CONTRIBUTING.md" {
+		if page == "CONTRIBUTING.md" || page == "README.md" &&
+			(strings.HasPrefix(code, "package main") || strings.HasPrefix(code, "cpu:0")) {
 			continue
 		}
 		quoted := slices.ContainsFunc(examples, func(e string) bool { return strings.Contains(e, flat(code)) })
@@ -267,7 +270,8 @@ func TestKernelBlocks(t *testing.T) {
 	n := 0
 	for page, code := range blocks(t, "c") {
 		n++
-		opt := source.Options{Name: page, Includes: []fs.FS{kernels.Sources()}, Defines: []source.Define{{Name: "T", Value: "f32"}}}
+		opt := source.Options{Name: page, Includes: []fs.FS{kernels.Sources()}, Defines: []source.Define{
+			{Name: "T", Value: "f32"}}}
 		unit, err := source.Parse(code, opt)
 		require.NoError(t, err)
 		for _, target := range []source.Target{source.OpenCL, source.Host, source.CUDA, source.HIP} {
@@ -289,13 +293,13 @@ func TestKernelBlocks(t *testing.T) {
 	assert.NotZero(t, n)
 }
 
-// blocks iterates over the blocks of code in a language in the pages of docs and in CONTRIBUTING.md,
+// blocks iterates over the blocks of code in a language in the pages of docs, README.md and CONTRIBUTING.md,
 // with the page.
 func blocks(t *testing.T, language string) iter.Seq2[string, string] {
 	block := regexp.MustCompile("(?ms)^```(?:" + language + ")\n(.*?)^```$")
 	return func(yield func(page, code string) bool) {
 		for _, page := range pages(t) {
-			if !strings.HasPrefix(page, "docs/") && page != "CONTRIBUTING.md" {
+			if page == "ARCHITECTURE.md" || page == "RATIONALE.md" {
 				continue
 			}
 			text, err := os.ReadFile(filepath.Join("..", page))

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,6 +19,8 @@ import (
 
 // childDies is a variable that makes a child of the tests die as it says.
 const childDies = "_CONCORD_TEST_CHILD_DIES"
+
+var update = flag.Bool("update", false, "write docs/commands.md instead of comparing it")
 
 // asCommand is a variable that makes this binary the command itself.
 const asCommand = "_CONCORD_TEST_COMMAND"
@@ -186,8 +190,11 @@ func TestFailures(t *testing.T) {
 		{"read from a file beside it", []string{"compile", "--target", "host", textFile(t, "alone.cu", "")}},
 		{"no kernel in this file", []string{"compile", "--target", "host", empty}},
 		{"no kernel in this file", []string{"run", "--global", "1", empty}},
-		{"both marked kernel and defined", []string{"compile", "--target", "host", textFile(t, "declared.cl", "kernel void k(global int *o);")}},
-		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds", []string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
+		{
+			"both marked kernel and defined", []string{
+				"compile", "--target", "host", textFile(t, "declared.cl", "kernel void k(global int *o);")}},
+		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds",
+			[]string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
 		{"nowhere.bundle: no such file", []string{"cache", "export", filepath.Join("missing", "nowhere.bundle")}},
 		{"there are cpu:0, cpu:reference", []string{"run", "--device", "cpu:1", "--global", "1", cl}},
 		{"cpu:9", []string{"run", "--device", "cpu:9", "--global", "1", cl}},
@@ -281,15 +288,39 @@ func TestHelp(t *testing.T) {
 	assert.Contains(t, stdout, "go1")
 }
 
-// README.md's table of calls has a row for every command.
-func TestReadmeCalls(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	require.NoError(t, err)
-	for _, cmd := range newApp(io.Discard, io.Discard).root().Commands() {
-		if name := cmd.Name(); name != "completion" && name != "help" {
-			assert.Contains(t, string(text), "\n| `concord "+name+"` | ")
+// docs/commands.md is what the command says of itself.
+func TestCommandsPage(t *testing.T) {
+	var table, sections strings.Builder
+	var describe func(*cobra.Command)
+	describe = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.Name() == "help" {
+			return
+		}
+		if cmd.HasParent() {
+			anchor := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+			fmt.Fprintf(&table, "| [`%s`](#%s) | %s |\n", cmd.CommandPath(), anchor, cmd.Short)
+		}
+		var help strings.Builder
+		cmd.SetOut(&help)
+		cmd.InitDefaultHelpFlag()
+		require.NoError(t, cmd.Help())
+		fmt.Fprintf(&sections, "\n## %s\n\n```\n%s```\n", cmd.CommandPath(), help.String())
+		for _, c := range cmd.Commands() {
+			describe(c)
 		}
 	}
+	describe(newApp(io.Discard, io.Discard).root())
+	want := "# Commands\n\nThe help of `concord`, as it prints it: `go run ./cmd/concord`, or `make build` and " +
+		"`bin/concord`. Most calls take `--json`.\n" +
+		"`make docs` writes this page.\n\n| call | does |\n|---|---|\n" + table.String() + sections.String()
+	const file = "../../docs/commands.md"
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+		return
+	}
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.True(t, want == string(got), "docs/commands.md is not what the command prints: make docs")
 }
 
 func TestDevices(t *testing.T) {

@@ -97,6 +97,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: sum[0] = %d, sum[%d] = %d; the side stream's work was timed: %t\n", dev, out[0], n-1, out[n-1], took >= 0)
+	fmt.Printf("%s: sum[0] = %d, sum[%d] = %d; the side stream's work was timed: %t\n", dev, out[0], n-1, out[n-1],
+		took >= 0)
 	return nil
 }

@@ -96,7 +96,8 @@ func work(ctx context.Context, dev *runtime.Device) error {
 	for step := range 5 {
 		_, end := dev.Session().Region(ctx, fmt.Sprintf("step %d", step))
 		for range 2 {
-			if err := launch(dev.Stream(), multiply, []int{n, n}, uint32(n), uint32(n), uint32(n), float32(1), x[0], uint32(n), x[1], uint32(n),
+			if err := launch(dev.Stream(), multiply, []int{n, n}, uint32(n), uint32(n), uint32(n), float32(1), x[0], uint32(n),
+				x[1], uint32(n),
 				float32(0), x[2], uint32(n)); err != nil {
 				return err
 			}

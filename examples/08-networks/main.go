@@ -75,6 +75,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	accuracy := h.ValMetrics["accuracy"][h.Epochs()-1]
-	fmt.Printf("%v: %d parameters; more than 90 %% are right: %t; the network says %v\n", dev, m.Count(), accuracy > 0.9, inside)
+	fmt.Printf("%v: %d parameters; more than 90 %% are right: %t; the network says %v\n", dev, m.Count(), accuracy > 0.9,
+		inside)
 	return nil
 }

@@ -1,4 +1,5 @@
-// Search: of each digit, an image that the index does not hold is searched for among 9,000 others, and a contact sheet shows what is nearest.
+// Search: of each digit, an image that the index does not hold is searched for among 9,000 others, and a
+// contact sheet shows what is nearest.
 //
 //	go run ./examples/09-search            how many of the nearest show the same digit
 //	go run ./examples/09-search sheet.png  and a picture of them
@@ -130,7 +131,8 @@ func floats(pixels []byte) []float32 {
 	return x
 }
 
-// sheet draws a row for each query: the query itself in a white frame, and then what was found, in a red frame where it is another digit.
+// sheet draws a row for each query: the query itself in a white frame, and then what was found, in a red frame
+// where it is another digit.
 func sheet(images, labels []byte, queries []int, found [][]ann.Result) image.Image {
 	white, red := color.RGBA{255, 255, 255, 255}, color.RGBA{230, 40, 40, 255}
 	s := image.NewRGBA(image.Rect(0, 0, (1+k)*cell, len(queries)*cell))

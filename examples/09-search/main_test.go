@@ -13,7 +13,8 @@ import (
 	mnistdata "github.com/concord-compute/concord/testdata/mnist"
 )
 
-// TestSheet reads the picture back: a frame is red exactly where the image in it has another label, and the images are those of MNIST.
+// TestSheet reads the picture back: a frame is red exactly where the image in it has another label, and the
+// images are those of MNIST.
 func TestSheet(t *testing.T) {
 	t.Setenv("CONCORD_DEVICE", "cpu:0")
 	path := filepath.Join(t.TempDir(), "sheet.png")

@@ -1,4 +1,5 @@
-// Ternary weights: a network that reads digits is trained, then its weights become -s, 0 and s of 2 bits each, and both are compared.
+// Ternary weights: a network that reads digits is trained, then its weights become -s, 0 and s of 2 bits each,
+// and both are compared.
 package main
 
 import (
@@ -71,7 +72,8 @@ func compare(ctx context.Context, dev *runtime.Device, learned int) ([]result, e
 	if err != nil {
 		return nil, err
 	}
-	// The ternary network begins with what the other one has learned, and learns to do with fewer values. So it has seen the images more often.
+	// The ternary network begins with what the other one has learned, and learns to do with fewer values. So it
+	// has seen the images more often.
 	ternary, err := train(ctx, s, digits, float, 3)
 	if err != nil {
 		return nil, err
@@ -134,7 +136,8 @@ func unpack(file []byte, header int) ([]byte, error) {
 func train(ctx context.Context, s *tensor.Scope, digits nn.Data, from *nn.Model, epochs int) (*nn.Model, error) {
 	ternary := from != nil
 	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.U8, Shape: []int{pixels}}, scale,
-		nn.Dense{Out: 128, Act: nn.ReLU, Ternary: ternary}, nn.Dense{Out: 64, Act: nn.ReLU, Ternary: ternary}, nn.Dense{Out: 10, Ternary: ternary})
+		nn.Dense{Out: 128, Act: nn.ReLU, Ternary: ternary}, nn.Dense{Out: 64, Act: nn.ReLU, Ternary: ternary},
+		nn.Dense{Out: 10, Ternary: ternary})
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +161,8 @@ func train(ctx context.Context, s *tensor.Scope, digits nn.Data, from *nn.Model,
 	return m, err
 }
 
-// pack returns the network with packed weights in the place of those that it has learned, and the bytes of the weights before and after.
+// pack returns the network with packed weights in the place of those that it has learned, and the bytes of the
+// weights before and after.
 func pack(ctx context.Context, s *tensor.Scope, m *nn.Model) (small *nn.Model, before, after int, err error) {
 	layers, biases := []nn.Layer{scale}, map[string]*tensor.Tensor{}
 	for i, act := range []nn.Activation{nn.ReLU, nn.ReLU, nn.Linear} {

@@ -9,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// TestCompare: ternary weights lose little of what few images teach, and have at most a fourteenth of the bytes. The accuracy with all images
-// is compared where all examples run.
+// TestCompare: ternary weights lose little of what few images teach, and have at most a fourteenth of the
+// bytes. The accuracy with all images is compared where all examples run.
 func TestCompare(t *testing.T) {
 	dev, err := runtime.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)

@@ -278,7 +278,9 @@ func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 
 // Open opens the device with that index in the driver's own order.
 func (b *backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
-	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(ctx, nativeIndex, cfg) }, func(d *device) { _ = d.Close() })
+	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(ctx, nativeIndex, cfg) }, func(d *device) {
+		_ = d.Close()
+	})
 	if err != nil {
 		return nil, err
 	}

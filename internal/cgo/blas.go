@@ -173,7 +173,8 @@ func (g *gemm) read(l *driver.Launch) (c gemmCall, ok bool) {
 		ok = ok && l.Args[i].Kind == driver.ArgMemory
 		return l.Args[i].Memory
 	}
-	c = gemmCall{m: count(gemmM), n: count(gemmN), k: count(gemmK), lda: count(gemmLDA), ldb: count(gemmLDB), ldc: count(gemmLDC),
+	c = gemmCall{m: count(gemmM), n: count(gemmN), k: count(gemmK), lda: count(gemmLDA), ldb: count(gemmLDB),
+		ldc:   count(gemmLDC),
 		alpha: scalar(gemmAlpha), beta: scalar(gemmBeta), a: memory(gemmA), b: memory(gemmB), c: memory(gemmC)}
 	return c, ok
 }
@@ -215,7 +216,8 @@ func (s *stream) launchGEMM(g *gemm, l *driver.Launch) error {
 	case !ok:
 		return refuse(driver.ErrInvalidArgument, "the arguments are not those of gemm")
 	case !g.fits(&c):
-		return refuse(driver.ErrUnsupported, "%s computes no product of %d x %d x %d with alpha %g and rows of %d, %d and %d elements",
+		return refuse(driver.ErrUnsupported, "%s computes no product of %d x %d x %d with alpha %g and rows of %d, %d and "+
+			"%d elements",
 			g.info.Implementation, c.m, c.n, c.k, c.alpha, c.lda, c.ldb, c.ldc)
 	}
 	a, b := g.shapes(&c)

@@ -17,9 +17,11 @@ import (
 
 // productUnit returns a program with the declaration of the catalog's gemm for a type.
 func productUnit(typ string, defines ...source.Define) *source.Unit {
-	types := map[string][2]string{"f32": {"float", "float"}, "f64": {"double", "double"}, "f16": {"half", "float"}, "bf16": {"ushort", "float"}}
+	types := map[string][2]string{"f32": {"float", "float"}, "f64": {"double", "double"}, "f16": {"half", "float"},
+		"bf16": {"ushort", "float"}}
 	of, scalar := types[typ][0], types[typ][1]
-	u, err := source.Parse("kernel void gemm(uint m, uint n, uint k, "+scalar+" alpha, global const "+of+" *a, uint lda, global const "+of+
+	u, err := source.Parse("kernel void gemm(uint m, uint n, uint k, "+scalar+" alpha, global const "+of+
+		" *a, uint lda, global const "+of+
 		" *b, uint ldb, "+scalar+" beta, global "+of+" *c, uint ldc) {}",
 		source.Options{Defines: append([]source.Define{{Name: "T", Value: typ}}, defines...), Family: "gemm"})
 	if err != nil {
@@ -71,7 +73,8 @@ func TestProduct(t *testing.T) {
 		assert.Equal(t, driver.KernelInfo{Name: "gemm", Implementation: "nullblas", Native: true}, k.Info())
 		require.NoError(t, s.Launch(product(k, gemmTypes[typ].scalar, [3]uint32{4, 5, 6}, [3]uint32{7, 8, 9}, 2, -0.5, part)))
 		at := m.Handle + 64
-		assert.Equal(t, null.Product{Type: number, TransB: true, M: 4, N: 5, K: 6, LDA: 7, LDB: 8, LDC: 9, Alpha: 2, Beta: -0.5, A: at, B: at, C: at},
+		assert.Equal(t, null.Product{Type: number, TransB: true, M: 4, N: 5, K: 6, LDA: 7, LDB: 8, LDC: 9, Alpha: 2,
+			Beta: -0.5, A: at, B: at, C: at},
 			null.LastProduct(), typ)
 	}
 	assert.Equal(t, 1, null.Calls("blas_open"), "once")
@@ -97,7 +100,8 @@ func TestProductRefused(t *testing.T) {
 		"m": launch([3]uint32{0, 1, 1}, [3]uint32{1, 1, 1}, 1), "n": launch([3]uint32{1, 0, 1}, [3]uint32{1, 1, 1}, 1),
 		"k": launch([3]uint32{1, 1, 0}, [3]uint32{1, 1, 1}, 1), "alpha": launch([3]uint32{1, 1, 1}, [3]uint32{1, 1, 1}, 0),
 		"lda": launch([3]uint32{2, 2, 2}, [3]uint32{1, 2, 2}, 1), "ldb": launch([3]uint32{2, 2, 2}, [3]uint32{2, 1, 2}, 1),
-		"ldc": launch([3]uint32{2, 2, 2}, [3]uint32{2, 2, 1}, 1), "huge": launch([3]uint32{1, 1 << 31, 1}, [3]uint32{1, 1 << 31, 1 << 31}, 1),
+		"ldc":  launch([3]uint32{2, 2, 2}, [3]uint32{2, 2, 1}, 1),
+		"huge": launch([3]uint32{1, 1 << 31, 1}, [3]uint32{1, 1 << 31, 1 << 31}, 1),
 	} {
 		assert.ErrorIs(t, s.Launch(l), driver.ErrUnsupported, what)
 		assert.False(t, k.(driver.Selective).Takes(l), what)
@@ -132,7 +136,8 @@ func TestTakes(t *testing.T) {
 	k, ok := d.Native(productUnit("f32"), "gemm")
 	require.True(t, ok)
 	takes := func(m, n, depth uint32) bool {
-		return k.(driver.Selective).Takes(product(k, 4, [3]uint32{m, n, depth}, [3]uint32{depth, n, n}, 1, 0, driver.Memory{}))
+		return k.(driver.Selective).Takes(product(k, 4, [3]uint32{m, n, depth}, [3]uint32{depth, n, n}, 1, 0,
+			driver.Memory{}))
 	}
 	assert.True(t, takes(64, 64, 64))
 	assert.False(t, takes(64, 64, 63))

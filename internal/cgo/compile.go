@@ -59,7 +59,8 @@ func (b *backend) crossLibraries(cfg *driver.Config) (library, error) {
 func (b *backend) TargetFeatures(target string) source.Features { return b.v.Features(target) }
 
 // CompileFor implements driver.CrossCompiler.
-func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target string, unit *source.Unit, options []string) (driver.Compiled, error) {
+func (b *backend) CompileFor(ctx context.Context, cfg *driver.Config, target string, unit *source.Unit,
+	options []string) (driver.Compiled, error) {
 	return blocking.Call(ctx, func() (driver.Compiled, error) {
 		l, err := b.crossLibraries(cfg)
 		if err != nil {
@@ -107,7 +108,8 @@ func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 		info, ok := byName[k.Name]
 		if !ok && len(told) > 0 { // a native text
 			return nil, &driver.BuildError{Source: c.Unit.NameFor(b.v.Target), Target: c.Target,
-				Err: fmt.Errorf("kernel %s is not in the compiled program: is it extern \"C\" __global__?: %w", k.Name, driver.ErrNoKernel)}
+				Err: fmt.Errorf("kernel %s is not in the compiled program: is it extern \"C\" __global__?: %w", k.Name,
+					driver.ErrNoKernel)}
 		}
 		info.Name, info.Implementation = k.Name, b.v.Target.String()
 		list = append(list, info)
@@ -116,7 +118,8 @@ func (b *backend) report(c *Compilation) ([]driver.KernelInfo, error) {
 }
 
 // compile renders and builds a unit. A context that is done ends the rendering.
-func (b *backend) compile(ctx context.Context, l library, target string, unit *source.Unit, options []string) (*Compilation, error) {
+func (b *backend) compile(ctx context.Context, l library, target string, unit *source.Unit,
+	options []string) (*Compilation, error) {
 	if b.v.Options != nil {
 		var err error
 		if options, err = b.v.Options(options); err != nil {
@@ -145,7 +148,8 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 		}}
 	c.Code, c.Log, err = build(c.Options)
 	if err == nil && len(c.Code) == 0 {
-		err = &driver.BuildError{Source: unit.Name(), Target: target, Log: c.Log, Err: fmt.Errorf("the compiler returned nothing: %w", errFailed)}
+		err = &driver.BuildError{Source: unit.Name(), Target: target, Log: c.Log,
+			Err: fmt.Errorf("the compiler returned nothing: %w", errFailed)}
 	}
 	if err != nil {
 		return nil, err
@@ -199,13 +203,15 @@ func (d *device) target() (string, error) {
 	}
 	if d.b.v.CompileArch == nil {
 		if !knows(known, d.info.Arch) {
-			return "", d.errorf("compile", driver.ErrUnsupported, "the installed compiler does not know %s, only %s", d.info.Arch, strings.Join(known, ", "))
+			return "", d.errorf("compile", driver.ErrUnsupported, "the installed compiler does not know %s, only %s",
+				d.info.Arch, strings.Join(known, ", "))
 		}
 		return d.info.Arch, nil
 	}
 	target, err := d.b.v.CompileArch(d.info.Arch, known)
 	if err != nil {
-		return "", &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: "compile", Detail: err.Error(), Err: driver.ErrUnsupported}
+		return "", &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: "compile", Detail: err.Error(),
+			Err: driver.ErrUnsupported}
 	}
 	return target, nil
 }

@@ -95,7 +95,8 @@ func TestModule(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrClosed)
 	_, err = d.Occupancy(k, 256, 0)
 	assert.ErrorIs(t, err, driver.ErrClosed)
-	assert.ErrorIs(t, newStream(t, d).Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1}, Local: [3]int{1}}), driver.ErrClosed)
+	assert.ErrorIs(t, newStream(t, d).Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1}, Local: [3]int{1}}),
+		driver.ErrClosed)
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -188,14 +189,16 @@ func TestCloseForgotten(t *testing.T) {
 	_, doneErr := e.Done()
 	_, recordErr := s.Record(false)
 	for what, err := range map[string]error{
-		"alloc": allocErr, "stream": streamErr, "compile": compileErr, "kernel": kernelErr, "done": doneErr, "record": recordErr,
+		"alloc": allocErr, "stream": streamErr, "compile": compileErr, "kernel": kernelErr, "done": doneErr,
+		"record": recordErr,
 		"launch": s.Launch(launchOf(k, x, x)), "sync": s.Sync(ctx), "wait": e.Wait(ctx), "graph": g.Launch(s),
 		"upload": s.Upload(ctx, x, []byte{1}), "copy": s.Copy(x, x), "wait for": s.Wait(e),
 	} {
 		assert.ErrorIs(t, err, driver.ErrClosed, what)
 	}
 	assert.NoError(t, s.Err())
-	for what, err := range map[string]error{"free": d.Free(x), "stream": s.Close(), "event": e.Close(), "graph": g.Close(), "module": m.Close()} {
+	for what, err := range map[string]error{"free": d.Free(x), "stream": s.Close(), "event": e.Close(), "graph": g.Close(),
+		"module": m.Close()} {
 		assert.NoError(t, err, what)
 	}
 	assert.Nil(t, d.Handles())
@@ -233,9 +236,11 @@ func TestLacking(t *testing.T) {
 	_, hereErr := s.AllocHere(64)
 	_, occupancyErr := d.Occupancy(k, 64, 0)
 	_, suggestErr := d.SuggestGroup(k, 0)
-	for what, err := range map[string]error{"wrap": wrapErr, "alloc": hereErr, "occupancy": occupancyErr, "suggest": suggestErr,
-		"upload": s.UploadPinned(p, p), "download": s.DownloadPinned(p, p), "prefetch": s.Prefetch(p, true), "capture": s.BeginCapture(),
-		"peer": d.CopyFrom(s, p, d, p)} {
+	for what, err := range map[string]error{"wrap": wrapErr, "alloc": hereErr, "occupancy": occupancyErr,
+		"suggest": suggestErr,
+		"upload":  s.UploadPinned(p, p), "download": s.DownloadPinned(p, p), "prefetch": s.Prefetch(p, true),
+		"capture": s.BeginCapture(),
+		"peer":    d.CopyFrom(s, p, d, p)} {
 		assert.ErrorIs(t, err, driver.ErrUnsupported, what)
 	}
 	can, _ := d.CanCopyFrom(d)

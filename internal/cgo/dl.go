@@ -63,7 +63,8 @@ func Open(path string) (Library, error) {
 		return Library{}, err
 	}
 	text := make([]byte, textSize)
-	handle := C.concord_dl_open((*C.char)(unsafe.Pointer(&name[0])), (*C.char)(unsafe.Pointer(&text[0])), C.uint64_t(len(text)))
+	handle := C.concord_dl_open((*C.char)(unsafe.Pointer(&name[0])), (*C.char)(unsafe.Pointer(&text[0])),
+		C.uint64_t(len(text)))
 	if handle == nil {
 		return Library{}, why(text)
 	}
@@ -80,7 +81,8 @@ func (l Library) Lookup(symbol string) (unsafe.Pointer, error) {
 		return nil, err
 	}
 	text := make([]byte, textSize)
-	p := C.concord_dl_symbol(l.handle, (*C.char)(unsafe.Pointer(&name[0])), (*C.char)(unsafe.Pointer(&text[0])), C.uint64_t(len(text)))
+	p := C.concord_dl_symbol(l.handle, (*C.char)(unsafe.Pointer(&name[0])), (*C.char)(unsafe.Pointer(&text[0])),
+		C.uint64_t(len(text)))
 	if p == nil {
 		return nil, why(text)
 	}

@@ -12,8 +12,9 @@ import (
 
 func TestSentinels(t *testing.T) {
 	for s, want := range map[status]error{
-		statusInvalid: driver.ErrInvalidArgument, statusNoDevice: driver.ErrNoDevice, statusUnsupported: driver.ErrUnsupported,
-		statusNoMemory: driver.ErrOutOfMemory, statusTooLarge: driver.ErrTooLarge, statusCompile: driver.ErrCompile,
+		statusInvalid: driver.ErrInvalidArgument, statusNoDevice: driver.ErrNoDevice,
+		statusUnsupported: driver.ErrUnsupported,
+		statusNoMemory:    driver.ErrOutOfMemory, statusTooLarge: driver.ErrTooLarge, statusCompile: driver.ErrCompile,
 		statusFormat: driver.ErrFormat, statusNotFound: driver.ErrNoKernel, statusLaunch: driver.ErrLaunch,
 		statusTimeout: driver.ErrTimeout, statusLost: driver.ErrDeviceLost, statusRefused: driver.ErrLaunch,
 		statusFailed: errFailed, 99: errFailed, -1: errFailed,

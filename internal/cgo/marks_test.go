@@ -37,7 +37,8 @@ func TestMarks(t *testing.T) {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
-	source, library, other, told := filepath.Join(dir, "marks.c"), filepath.Join(dir, "libmarks.so"), filepath.Join(dir, "libother.so"), filepath.Join(dir, "told")
+	source, library, other, told := filepath.Join(dir, "marks.c"), filepath.Join(dir, "libmarks.so"),
+		filepath.Join(dir, "libother.so"), filepath.Join(dir, "told")
 	t.Setenv("CONCORD_TEST_MARKS", told)
 	require.NoError(t, os.WriteFile(source, []byte(marksText), 0o600))
 	for out, define := range map[string]string{library: "-DX", other: "-DbeginRange=otherRange"} {

@@ -53,7 +53,9 @@ func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary)
 	if err != nil {
 		return nil, &driver.OpError{Backend: d.b.v.Name, Device: d.info.ID, Op: op, Err: err}
 	}
-	m, err := blocking.Call(ctx, func() (*module, error) { return d.load(op, unit, code) }, func(m *module) { _ = m.Close() })
+	m, err := blocking.Call(ctx, func() (*module, error) { return d.load(op, unit, code) }, func(m *module) {
+		_ = m.Close()
+	})
 	if err != nil {
 		return nil, err
 	}

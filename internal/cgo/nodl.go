@@ -13,7 +13,8 @@ import (
 // no loader.
 type Library struct{}
 
-var errNoLoader = fmt.Errorf("no dynamic loader in this build (it needs cgo and a Unix system): %w", driver.ErrUnsupported)
+var errNoLoader = fmt.Errorf("no dynamic loader in this build (it needs cgo and a Unix system): %w",
+	driver.ErrUnsupported)
 
 // Open returns an error that matches driver.ErrUnsupported.
 func Open(string) (Library, error) { return Library{}, errNoLoader }

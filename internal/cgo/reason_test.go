@@ -16,10 +16,13 @@ func TestSought(t *testing.T) {
 	const gone = ": not found: cannot open shared object file: No such file or directory"
 	names := []string{"libcuda.so.1", "libcuda.so", "/w/libcuda.so.1"}
 	for want, tried := range map[string][]string{
-		"none of libcuda.so.1, libcuda.so, /w/libcuda.so.1 was found": {names[0] + gone, names[1] + gone, names[2] + gone, "libnvrtc.so: found"},
+		"none of libcuda.so.1, libcuda.so, /w/libcuda.so.1 was found": {names[0] + gone, names[1] + gone, names[2] + gone,
+			"libnvrtc.so: found"},
 		"libcuda.so: of no use: it has no cuInit; none of libcuda.so.1, /w/libcuda.so.1 was found": {
-			names[0] + ": not found: Error loading shared library libcuda.so.1: No such file or directory", names[1] + ": of no use: it has no cuInit", names[2] + gone},
-		"libcuda.so.1: not found: libdep.so.2: cannot open shared object file; none of libcuda.so, /w/libcuda.so.1 was found": {
+			names[0] + ": not found: Error loading shared library libcuda.so.1: No such file or directory", names[1] +
+				": of no use: it has no cuInit", names[2] + gone},
+		"libcuda.so.1: not found: libdep.so.2: cannot open shared object file; " +
+			"none of libcuda.so, /w/libcuda.so.1 was found": {
 			names[0] + ": not found: libdep.so.2: cannot open shared object file", names[1] + gone, names[2] + gone},
 	} {
 		assert.Equal(t, want, sought(names, tried))

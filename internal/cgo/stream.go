@@ -129,7 +129,8 @@ func (s *stream) Launch(l *driver.Launch) error {
 	}
 	for _, i := range k.constants {
 		if i < len(l.Args) && address(l.Args[i].Memory)%s.d.constantAlign != 0 {
-			return s.d.errorf(k.op, driver.ErrInvalidArgument, "argument %d is constant memory, whose offset has to be a multiple of %d bytes: it is %d",
+			return s.d.errorf(k.op, driver.ErrInvalidArgument, "argument %d is constant memory, whose offset has to be a "+
+				"multiple of %d bytes: it is %d",
 				i, s.d.constantAlign, l.Args[i].Memory.Offset)
 		}
 	}
@@ -223,7 +224,8 @@ func (s *stream) AllocHere(n int64) (driver.Memory, error) {
 	}
 	defer s.leave()
 	if limit := s.d.largest(driver.OnDevice); limit > 0 && n > limit {
-		return driver.Memory{}, s.d.errorf(op(), driver.ErrTooLarge, "an allocation has at most %s", driver.FormatBytes(limit))
+		return driver.Memory{}, s.d.errorf(op(), driver.ErrTooLarge, "an allocation has at most %s",
+			driver.FormatBytes(limit))
 	}
 	address, f := s.t.allocOn(s.c, n)
 	if f != nil {

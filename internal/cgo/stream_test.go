@@ -71,7 +71,8 @@ func TestLaunch(t *testing.T) {
 	word(y.Handle + 12)
 	h.Write([]byte{2})
 	word(256)
-	assert.Equal(t, null.Launch{Groups: [3]uint64{4, 2, 1}, Group: [3]uint64{64, 3, 1}, Args: 4, Sum: h.Sum64()}, null.Last())
+	assert.Equal(t, null.Launch{Groups: [3]uint64{4, 2, 1}, Group: [3]uint64{64, 3, 1}, Args: 4, Sum: h.Sum64()},
+		null.Last())
 
 	before := null.Calls("launch")
 	l.Global[0] = 0
@@ -103,7 +104,8 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 	}))
 	pattern := []byte{1, 2, 3, 4}
 	assert.Zero(t, testing.AllocsPerRun(1000, func() {
-		if s.Copy(x, x) != nil || s.Fill(x, pattern) != nil || s.Upload(ctx, x, pattern) != nil || s.Sync(ctx) != nil || s.Err() != nil {
+		if s.Copy(x, x) != nil || s.Fill(x, pattern) != nil || s.Upload(ctx, x, pattern) != nil || s.Sync(ctx) != nil ||
+			s.Err() != nil {
 			t.Error("copy")
 		}
 	}))
@@ -121,7 +123,8 @@ func TestFailsLater(t *testing.T) {
 		"close":    func(s *stream, m driver.Memory) error { return s.Close() },
 	}
 	for name, f := range find {
-		for class, want := range map[status]error{statusLaunch: driver.ErrLaunch, statusTimeout: driver.ErrTimeout, statusFailed: driver.ErrLaunch} {
+		for class, want := range map[status]error{statusLaunch: driver.ErrLaunch, statusTimeout: driver.ErrTimeout,
+			statusFailed: driver.ErrLaunch} {
 			t.Run(name, func(t *testing.T) {
 				d := openNull(t, vendor())
 				s, other := newStream(t, d), newStream(t, d)
@@ -130,7 +133,8 @@ func TestFailsLater(t *testing.T) {
 				require.NoError(t, s.Launch(launchOf(kernelOf(t, m, "saxpy"), x, x)))
 				require.NoError(t, s.Sync(ctx))
 				null.Break(int(class))
-				require.NoError(t, s.Launch(&driver.Launch{Kernel: kernelOf(t, m, "relu"), Dim: 1, Global: [3]int{1}, Local: [3]int{1}}))
+				require.NoError(t, s.Launch(&driver.Launch{Kernel: kernelOf(t, m, "relu"), Dim: 1, Global: [3]int{1},
+					Local: [3]int{1}}))
 				err := f(s, x)
 				require.ErrorIs(t, err, want)
 				assert.Equal(t, "launch relu", opErr(t, err).Op, "saxpy was done")
@@ -163,7 +167,8 @@ func TestFailsLaterAmongMany(t *testing.T) {
 	null.Break(int(statusLaunch))
 	require.NoError(t, s.Launch(launchOf(kernelOf(t, m, "saxpy"), x, x)))
 	err = s.Sync(ctx)
-	assert.EqualError(t, err, "null:0: one of 4 operations (launch relu x 2, fill, launch saxpy): NULL_ERROR_10: kernel failed (code 1010)")
+	assert.EqualError(t, err, "null:0: one of 4 operations (launch relu x 2, fill, launch saxpy): NULL_ERROR_10: kernel "+
+		"failed (code 1010)")
 	done, err := before.Done()
 	assert.True(t, done)
 	assert.NoError(t, err, "an event that was reached before stays reached")
@@ -185,11 +190,13 @@ func TestLost(t *testing.T) {
 	assert.EqualError(t, err, "device lost: null:0: launch saxpy: NULL_ERROR_12: kernel failed (code 1012)")
 	_, recordErr := s.Record(true)
 	_, loadErr := d.Load(ctx, parse(t, saxpyText), driver.Binary{Code: programs.Seal([]byte("x"))})
-	for what, got := range map[string]error{"sync": s.Sync(ctx), "other sync": other.Sync(ctx), "err": s.Err(), "other err": other.Err(),
-		"copy": other.Copy(x, x), "record": recordErr, "load": loadErr, "wait": s.Wait(e)} {
+	for what, got := range map[string]error{"sync": s.Sync(ctx), "other sync": other.Sync(ctx), "err": s.Err(),
+		"other err": other.Err(),
+		"copy":      other.Copy(x, x), "record": recordErr, "load": loadErr, "wait": s.Wait(e)} {
 		assert.Equal(t, err, got, what)
 	}
-	for what, err := range map[string]error{"free": d.Free(x), "stream": s.Close(), "other": other.Close(), "event": e.Close(), "module": m.Close(), "device": d.Close()} {
+	for what, err := range map[string]error{"free": d.Free(x), "stream": s.Close(), "other": other.Close(),
+		"event": e.Close(), "module": m.Close(), "device": d.Close()} {
 		assert.NoError(t, err, what)
 	}
 	require.Empty(t, null.Live(), "a lost device leaves nothing behind")
@@ -239,7 +246,8 @@ func TestWaiting(t *testing.T) {
 	}
 	null.Hold(false)
 	assert.NoError(t, <-closed)
-	assert.Eventually(t, func() bool { return null.Live()["event"] == 0 }, 5*time.Second, time.Millisecond, "the wait that was left ends")
+	assert.Eventually(t, func() bool { return null.Live()["event"] == 0 }, 5*time.Second, time.Millisecond,
+		"the wait that was left ends")
 }
 
 func TestElapsed(t *testing.T) {
@@ -278,8 +286,9 @@ func TestCapture(t *testing.T) {
 
 	require.NoError(t, s.BeginCapture())
 	_, recordErr := s.Record(false)
-	for what, err := range map[string]error{"upload": s.Upload(ctx, x, []byte{1}), "download": s.Download(ctx, []byte{1}, x),
-		"sync": s.Sync(ctx), "record": recordErr, "again": s.BeginCapture()} {
+	for what, err := range map[string]error{"upload": s.Upload(ctx, x, []byte{1}),
+		"download": s.Download(ctx, []byte{1}, x),
+		"sync":     s.Sync(ctx), "record": recordErr, "again": s.BeginCapture()} {
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, what)
 	}
 	queries := null.Calls("stream_query")

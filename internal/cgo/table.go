@@ -74,10 +74,14 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(driver.Arg{})-unsafe.Sizeof(C.cs_arg{})]
 	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Offset)-unsafe.Offsetof(C.cs_arg{}.offset)]
 	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Size)-unsafe.Offsetof(C.cs_arg{}.size)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+unsafe.Offsetof(driver.Memory{}.Handle)-unsafe.Offsetof(C.cs_arg{}.mem)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+unsafe.Offsetof(driver.Memory{}.Offset)-unsafe.Offsetof(C.cs_arg{}.mem_offset)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+unsafe.Offsetof(driver.Memory{}.Size)-unsafe.Offsetof(C.cs_arg{}.mem_size)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+unsafe.Offsetof(driver.Memory{}.Kind)-unsafe.Offsetof(C.cs_arg{}.mem_kind)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+
+		unsafe.Offsetof(driver.Memory{}.Handle)-unsafe.Offsetof(C.cs_arg{}.mem)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+
+		unsafe.Offsetof(driver.Memory{}.Offset)-unsafe.Offsetof(C.cs_arg{}.mem_offset)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+
+		unsafe.Offsetof(driver.Memory{}.Size)-unsafe.Offsetof(C.cs_arg{}.mem_size)]
+	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)+
+		unsafe.Offsetof(driver.Memory{}.Kind)-unsafe.Offsetof(C.cs_arg{}.mem_kind)]
 	_ = [1]struct{}{}[unsafe.Sizeof(int(0))-8]
 	_ = [1]struct{}{}[driver.ArgValue-C.CS_ARG_VALUE]
 	_ = [1]struct{}{}[driver.ArgMemory-C.CS_ARG_MEMORY]

@@ -114,12 +114,14 @@ func (t table) freeOn(s cStream, address uint64) *failure {
 
 func (t table) upload(s cStream, dst uint64, src []byte) *failure {
 	var e C.cs_error
-	return failed(C.table_upload(C.uintptr_t(t), s, C.uint64_t(dst), (*C.uchar)(unsafe.SliceData(src)), C.uint64_t(len(src)), &e), &e)
+	return failed(C.table_upload(C.uintptr_t(t), s, C.uint64_t(dst), (*C.uchar)(unsafe.SliceData(src)),
+		C.uint64_t(len(src)), &e), &e)
 }
 
 func (t table) download(s cStream, dst []byte, src uint64) *failure {
 	var e C.cs_error
-	return failed(C.table_download(C.uintptr_t(t), s, (*C.uchar)(unsafe.SliceData(dst)), C.uint64_t(src), C.uint64_t(len(dst)), &e), &e)
+	return failed(C.table_download(C.uintptr_t(t), s, (*C.uchar)(unsafe.SliceData(dst)), C.uint64_t(src),
+		C.uint64_t(len(dst)), &e), &e)
 }
 
 func (t table) uploadPinned(s cStream, dst, host uint64, n int64) *failure {
@@ -165,8 +167,10 @@ func number(p unsafe.Pointer) C.uintptr_t { return C.uintptr_t(uintptr(p)) }
 
 func (t table) launch(s cStream, k cKernel, groups, group *[3]uint64, args []driver.Arg, data []byte) *failure {
 	var e C.cs_error
-	return failed(C.table_launch(C.uintptr_t(t), number(unsafe.Pointer(s)), number(unsafe.Pointer(k)), (*C.uint64_t)(unsafe.Pointer(groups)), (*C.uint64_t)(unsafe.Pointer(group)),
-		(*C.cs_arg)(unsafe.Pointer(unsafe.SliceData(args))), C.uint32_t(len(args)), (*C.uchar)(unsafe.SliceData(data)), &e), &e)
+	return failed(C.table_launch(C.uintptr_t(t), number(unsafe.Pointer(s)), number(unsafe.Pointer(k)),
+		(*C.uint64_t)(unsafe.Pointer(groups)), (*C.uint64_t)(unsafe.Pointer(group)),
+		(*C.cs_arg)(unsafe.Pointer(unsafe.SliceData(args))), C.uint32_t(len(args)), (*C.uchar)(unsafe.SliceData(data)),
+		&e), &e)
 }
 
 func (t table) streamWait(s cStream, ev cEvent) *failure {

@@ -70,8 +70,9 @@ type Vendor struct {
 	// none. BLASName is its name in records: "cublas".
 	BLAS     func(cfg *driver.Config) []string
 	BLASName string
-	// Marks returns the candidates for the library that names parts of a program for the vendor's profilers, best first. Nil means
-	// that there is none. Its function MarkBegin takes a name and returns a number of 64 bits, with which MarkEnd ends what began.
+	// Marks returns the candidates for the library that names parts of a program for the vendor's profilers, best
+	// first. Nil means that there is none. Its function MarkBegin takes a name and returns a number of 64 bits,
+	// with which MarkEnd ends what began.
 	Marks              func() []string
 	MarkBegin, MarkEnd string
 	// Outdated returns a remedy for a driver that refuses a compiled program with an error code of

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// here is the part of a temporary name that says under which run of which kernel it was made: a lock is seen by all processes of that one, in whatever
-// container they are, and perhaps by no other machine that has the directory from a server. It is "" if the kernel does not tell.
+// here is the part of a temporary name that says under which run of which kernel it was made: a lock is seen by
+// all processes of that one, in whatever container they are, and perhaps by no other machine that has the
+// directory from a server. It is "" if the kernel does not tell.
 var here = sync.OnceValue(func() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -23,8 +24,9 @@ var here = sync.OnceValue(func() string {
 	return base32.StdEncoding.EncodeToString(sum[:])[:tempHere]
 })
 
-// hold locks a new temporary file until the returned file is closed, or the process ends. The file is nil where there are no locks. kept is false if another
-// process, which found the file before the lock was there, has removed it or will.
+// hold locks a new temporary file until the returned file is closed, or the process ends. The file is nil where
+// there are no locks. kept is false if another process, which found the file before the lock was there, has
+// removed it or will.
 func hold(f *os.File) (lock *os.File, kept bool, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

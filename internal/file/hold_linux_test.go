@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What a process leaves that is killed while it writes is removed by the next that writes there, and what others write at the time is not.
+// What a process leaves that is killed while it writes is removed by the next that writes there, and what
+// others write at the time is not.
 func TestCreateSweepsAfterDeath(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A file's temporary name is tempPrefix and tempRandom characters of base 32, random ones but for the first tempHere where
-// [here] is known.
+// A file's temporary name is tempPrefix and tempRandom characters of base 32, random ones but for the first
+// tempHere where [here] is known.
 const (
 	tempPrefix = ".concord-"
 	tempRandom = 26
@@ -24,7 +24,8 @@ func tempName() string { return tempPrefix + (here() + rand.Text())[:tempRandom]
 // behind, if that is not known otherwise.
 const staleAfter = time.Hour
 
-// sweep removes the temporary files in a directory that were last written before then, and those of processes of this machine that are dead.
+// sweep removes the temporary files in a directory that were last written before then, and those of processes
+// of this machine that are dead.
 func sweep(root *os.Root, then time.Time) {
 	dir, err := root.Open(".")
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 func TestCreateSweeps(t *testing.T) {
 	dir := t.TempDir()
 	left := filepath.Join(dir, ".concord-ABCDEFGHIJKLMNOPQRSTUVWX27")
-	others := []string{".concord-ABCDEFGHIJKLMNOPQRSTUVWX2", ".concord-ABCDEFGHIJKLMNOPQRSTUVW.py", ".concord-", "ABCDEFGHIJKLMNOPQRSTUVWX27"}
+	others := []string{".concord-ABCDEFGHIJKLMNOPQRSTUVWX2", ".concord-ABCDEFGHIJKLMNOPQRSTUVW.py", ".concord-",
+		"ABCDEFGHIJKLMNOPQRSTUVWX27"}
 	young := filepath.Join(dir, ".concord-BBCDEFGHIJKLMNOPQRSTUVWX27")
 	long := time.Now().Add(-2 * staleAfter)
 	for _, name := range append(others, filepath.Base(left), filepath.Base(young)) {
@@ -41,8 +42,9 @@ func TestTarget(t *testing.T) {
 	require.NoError(t, os.Mkdir("sub", 0o700))
 	require.NoError(t, os.Symlink("sub", "way"))
 	require.NoError(t, os.Symlink("../new", "sub/link"))
-	for path, want := range map[string]string{"new": "new", "./new": "new", "sub/../new": "new", "way/link": "new", "sub/link": "new",
-		"way/a": "sub/a", filepath.Join(dir, "new"): "new"} {
+	for path, want := range map[string]string{"new": "new", "./new": "new", "sub/../new": "new", "way/link": "new",
+		"sub/link": "new",
+		"way/a":    "sub/a", filepath.Join(dir, "new"): "new"} {
 		got, err := Target(path)
 		require.NoError(t, err)
 		assert.Equal(t, filepath.Join(dir, want), got, path)

@@ -41,7 +41,8 @@ func writable(mode fs.FileMode, sys *syscall.Stat_t) bool {
 }
 
 func looseError(path string, mode fs.FileMode) error {
-	return fmt.Errorf("%s has mode %04o and others can write to it (chmod go-w): %w", path, mode.Perm(), driver.ErrUnsupported)
+	return fmt.Errorf("%s has mode %04o and others can write to it (chmod go-w): %w", path, mode.Perm(),
+		driver.ErrUnsupported)
 }
 
 // checkOwner refuses a file that belongs neither to this user nor to the superuser nor to the

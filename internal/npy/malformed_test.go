@@ -47,10 +47,14 @@ func TestMalformedHeaders(t *testing.T) {
 		replace("'<f4'", "<f4"), replace("'<f4'", "'<f4"), replace("'<f4'", "'<f4\""), replace("'<f4'", "4"),
 		replace("'<f4'", "''"), replace("'<f4'", "'f4'"), replace("'<f4'", "'=f4'"), replace("'<f4'", "'|f4'"),
 		replace("'<f4'", "'!f4'"), replace("'<f4'", "'\\x3cf4'"), replace("'<f4'", "'<f4\x00'"), replace("'<f4'", "'é'"),
-		replace("False", "false"), replace("False", "0"), replace("False", "Falsey"), replace("False", ""), replace("False", "None"),
-		replace("(2,)", "2"), replace("(2,)", "(2)"), replace("(2,)", "[2]"), replace("(2,)", "(,)"), replace("(2,)", "(2,,)"),
-		replace("(2,)", "(2 1)"), replace("(2,)", "(2,"), replace("(2,)", "(-2,)"), replace("(2,)", "(+2,)"), replace("(2,)", "(02,)"),
-		replace("(2,)", "(2.0,)"), replace("(2,)", "(0x2,)"), replace("(2,)", "(1_0,)"), replace("(2,)", "('2',)"), replace("(2,)", "(2LL,)"),
+		replace("False", "false"), replace("False", "0"), replace("False", "Falsey"), replace("False", ""),
+		replace("False", "None"),
+		replace("(2,)", "2"), replace("(2,)", "(2)"), replace("(2,)", "[2]"), replace("(2,)", "(,)"),
+		replace("(2,)", "(2,,)"),
+		replace("(2,)", "(2 1)"), replace("(2,)", "(2,"), replace("(2,)", "(-2,)"), replace("(2,)", "(+2,)"),
+		replace("(2,)", "(02,)"),
+		replace("(2,)", "(2.0,)"), replace("(2,)", "(0x2,)"), replace("(2,)", "(1_0,)"), replace("(2,)", "('2',)"),
+		replace("(2,)", "(2LL,)"),
 		replace("(2,)", "(None,)"), replace("(2,)", "((2,),)"), replace("(2,)", "()*2"), replace("(2,)", "(-1, -2)"),
 	} {
 		_, err := Read(strings.NewReader(raw(text) + data))
@@ -143,7 +147,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a, err := Read(bytes.NewReader(data))
 		if err != nil {
-			documented := errors.Is(err, driver.ErrCorrupt) || errors.Is(err, driver.ErrTooLarge) || errors.Is(err, driver.ErrUnsupported)
+			documented := errors.Is(err, driver.ErrCorrupt) || errors.Is(err, driver.ErrTooLarge) ||
+				errors.Is(err, driver.ErrUnsupported)
 			require.True(t, documented, "%v", err)
 			return
 		}

@@ -56,7 +56,8 @@ func within(contents []byte) (*Mapped, error) {
 	case h.descr.big && elem > 1:
 		return nil, fmt.Errorf("npy: big-endian data is not used in place: %w", driver.ErrUnsupported)
 	case n%elem != 0 && want > 0:
-		return nil, fmt.Errorf("npy: data at byte %d is not used in place, its elements have %d bytes: %w", n, elem, driver.ErrUnsupported)
+		return nil, fmt.Errorf("npy: data at byte %d is not used in place, its elements have %d bytes: %w", n, elem,
+			driver.ErrUnsupported)
 	default:
 		return &Mapped{
 			Type: h.descr.elem, Bool: h.descr.truth, Shape: h.shape, Fortran: h.fortran,

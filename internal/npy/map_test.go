@@ -63,7 +63,8 @@ func TestMapRefuses(t *testing.T) {
 	says("", driver.ErrFormat, path)
 	says(good[:len(good)-1], driver.ErrCorrupt, "7 bytes of data where the header says 8")
 	says(good+"\n", driver.ErrCorrupt, "bytes after the data")
-	says(raw("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } \n")+"12345678", driver.ErrUnsupported, "data at byte 69 is not used in place")
+	says(raw("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } \n")+"12345678", driver.ErrUnsupported,
+		"data at byte 69 is not used in place")
 	says(strings.Replace(good, "<f4", ">f4", 1), driver.ErrUnsupported, "big-endian")
 	says(raw("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807,)}"), driver.ErrTooLarge, "shape")
 	_, err = Map(filepath.Dir(path))

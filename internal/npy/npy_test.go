@@ -148,7 +148,8 @@ func TestForeignOrders(t *testing.T) {
 		if len(a.Shape) == 0 {
 			shape = "()"
 		}
-		got, err := Read(strings.NewReader(raw("{'descr': '>"+name[1:]+"', 'fortran_order': True, 'shape': "+shape+"}") + string(data)))
+		got, err := Read(strings.NewReader(raw("{'descr': '>"+name[1:]+"', 'fortran_order': True, 'shape': "+shape+"}") +
+			string(data)))
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(a.Data, got.Data), "%v %v", a.Shape, got.Data)
 	})

@@ -16,10 +16,11 @@ var (
 // twoOverPi is 2/π times 2^fraction, enough digits for every float64.
 const fraction = 1216
 
-var twoOverPi, _ = new(big.Int).SetString("a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d"+
-	"eb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b"+
-	"5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b"+
-	"6bab", 16)
+var twoOverPi, _ = new(big.Int).SetString(
+	"a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1d"+
+		"eb1cb129a73ee88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b"+
+		"5a0a6d1f6d367ecf27cb09b74f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b"+
+		"6bab", 16)
 
 // rest subtracts the multiple n·π/2 nearest to x from x. It returns n modulo 4, and the difference.
 func rest(x float64) (n int, r pair) {

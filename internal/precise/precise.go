@@ -1,6 +1,8 @@
-// Package precise has functions of float64 that are right to a few units in the last place (ulp) for every argument, by which others are judged. The standard
-// library's are not everywhere: on some processors its Log takes all denormal numbers for one and its Exp is infinite below the largest number, its
-// Sinh and Cosh overflow early, its Sin, Cos and Tan lose digits near multiples of π/2, and its Pow near the ends of the range.
+// Package precise has functions of float64 that are right to a few units in the last place (ulp) for every
+// argument, by which others are judged. The standard library's are not everywhere: on some processors its Log
+// takes all denormal numbers for one and its Exp is infinite below the largest number, its Sinh and Cosh
+// overflow early, its Sin, Cos and Tan lose digits near multiples of π/2, and its Pow near the ends of the
+// range.
 //
 // The largest errors, in ulp of the exact result, and of the smallest denormal number where the result is one:
 //
@@ -9,8 +11,9 @@
 //	Tan, Sinh, Cosh, Sigmoid                2
 //	GELU                                    5, and 24 below 2^-1022
 //
-// Of functions that package math has right, the tests of this package check the errors, too: 0 of Sqrt and Mod, 1 of Exp2, Log1p, Tanh, Atan and
-// Erf, and 4 of Erfc. Special cases are those of package math. All functions may be called from any goroutine.
+// Of functions that package math has right, the tests of this package check the errors, too: 0 of Sqrt and Mod,
+// 1 of Exp2, Log1p, Tanh, Atan and Erf, and 4 of Erfc. Special cases are those of package math. All functions
+// may be called from any goroutine.
 package precise
 
 import "math"
@@ -97,7 +100,8 @@ func Sigmoid(x float64) float64 {
 	return 1 / (1 + math.Exp(-x))
 }
 
-// GELU returns x·Φ(x), where Φ(x) = erfc(z)/2 is the standard normal distribution and z = -x/√2. The digits of z that a float64 lacks are added by erfc's slope.
+// GELU returns x·Φ(x), where Φ(x) = erfc(z)/2 is the standard normal distribution and z = -x/√2. The digits of
+// z that a float64 lacks are added by erfc's slope.
 func GELU(x float64) float64 {
 	const half, rest = math.Sqrt2 / 2, -4.833646656726457e-17 // of √½
 	z := -x * half

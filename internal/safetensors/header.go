@@ -35,11 +35,13 @@ type tensor struct {
 // parse reads the header of a file with these contents. The data of the result is part of them.
 func parse(contents []byte) (*File, error) {
 	if len(contents) < lengthBytes {
-		return nil, fmt.Errorf("safetensors: %d bytes are too few for the length of a header: %w", len(contents), driver.ErrFormat)
+		return nil, fmt.Errorf("safetensors: %d bytes are too few for the length of a header: %w", len(contents),
+			driver.ErrFormat)
 	}
 	n, rest := binary.LittleEndian.Uint64(contents), contents[lengthBytes:]
 	if n > maxHeader {
-		return nil, fmt.Errorf("safetensors: it does not begin with the length of a header, which has at most %d bytes: %w", maxHeader, driver.ErrFormat)
+		return nil, fmt.Errorf("safetensors: it does not begin with the length of a header, which has at most %d bytes: %w",
+			maxHeader, driver.ErrFormat)
 	}
 	if n > uint64(len(rest)) {
 		return nil, fmt.Errorf("safetensors: header of %d bytes, of which %d are there: %w", n, len(rest), driver.ErrFormat)
@@ -270,7 +272,8 @@ func (s *scanner) number() uint64 {
 		end++
 	}
 	digits := s.text[s.pos:end]
-	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' || end < len(s.text) && strings.IndexByte(".eE", s.text[end]) >= 0 {
+	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' || end < len(s.text) &&
+		strings.IndexByte(".eE", s.text[end]) >= 0 {
 		s.fail("no natural number")
 		return 0
 	}

@@ -41,22 +41,38 @@ func TestMalformedHeaders(t *testing.T) {
 		assert.NoError(t, err, text)
 	}
 	for _, text := range []string{
-		"", " ", "{", "}", "[]", "null", "1", `"a"`, "{,}", `{"a"`, `{"a":`, `{"a":{`, `{"a":{}}`, "{} {}", "{}x", "{}\x00", " " + good, "\ufeff" + good,
-		good[1:], good[:len(good)-1], good + "}", strings.Repeat("{", 500), strings.Repeat(`{"a":`, 500), strings.Repeat("[", 500),
-		with(`"a"`, "a"), with(`"a"`, `'a'`), with(`"a"`, `"a`), with(`"a"`, `"\x61"`), with(`"a"`, `"\u00"`), with(`"a"`, `"\u00zz"`),
-		with(`"a"`, `"\ud83d"`), with(`"a"`, `"\ud83da"`), with(`"a"`, `"\ud83d\ud83d"`), with(`"a"`, `"\ude00"`), with(`"a"`, `"\ud83d\u0041"`), with(`"a"`, `"\u+041"`),
-		with(`"a"`, "\"\n\""), with(`"a"`, "\"\\\\\n\""), with(`"a"`, "\"\xff\""), with(`"a"`, "\"\\n\xff\""), with(`"a"`, `"\`), with(`"a":`, `"a",`),
+		"", " ", "{", "}", "[]", "null", "1", `"a"`, "{,}", `{"a"`, `{"a":`, `{"a":{`, `{"a":{}}`, "{} {}", "{}x", "{}\x00",
+		" " + good, "\ufeff" + good,
+		good[1:], good[:len(good)-1], good + "}", strings.Repeat("{", 500), strings.Repeat(`{"a":`, 500),
+		strings.Repeat("[", 500),
+		with(`"a"`, "a"), with(`"a"`, `'a'`), with(`"a"`, `"a`), with(`"a"`, `"\x61"`), with(`"a"`, `"\u00"`),
+		with(`"a"`, `"\u00zz"`),
+		with(`"a"`, `"\ud83d"`), with(`"a"`, `"\ud83da"`), with(`"a"`, `"\ud83d\ud83d"`), with(`"a"`, `"\ude00"`),
+		with(`"a"`, `"\ud83d\u0041"`), with(`"a"`, `"\u+041"`),
+		with(`"a"`, "\"\n\""), with(`"a"`, "\"\\\\\n\""), with(`"a"`, "\"\xff\""), with(`"a"`, "\"\\n\xff\""),
+		with(`"a"`, `"\`), with(`"a":`, `"a",`),
 		with("]},", "]}"), with("]},", "]},,"), with("]},", "],},"), with("}}", "},}"),
-		with(`"F32"`, "32"), with(`"F32"`, `""`), with(`"F32"`, `"f32"`), with(`"F32"`, `"F 32"`), with(`"F32"`, "null"), with(`"F32"`, `"`+strings.Repeat("F", maxTypeName+1)+`"`),
-		with(`"F32"`, `"F64"`), with(`"F32"`, `"F16"`), with(`"dtype":"F32"`, `"dtype":"F32","dtype":"F32"`), with(`"dtype":"F32",`, ""),
-		with(`"shape"`, `"Shape"`), with(`"shape"`, `"more":[[[[{}]]]],"shape"`), with(`"shape":[2],`, ""), with(`"shape":[2],`, `"shape":[2],"shape":[2],`),
-		with("[2]", "2"), with("[2]", "[]"), with("[2]", "[2,]"), with("[2]", "[,2]"), with("[2]", "[2 1]"), with("[2]", "[2"), with("[2]", "[-2]"), with("[2]", "[+2]"), with("[2]", "[02]"),
-		with("[2]", "[2.0]"), with("[2]", "[2e0]"), with("[2]", "[2E0]"), with("[2]", "[0x2]"), with("[2]", `["2"]`), with("[2]", "[[2]]"), with("[2]", "[null]"), with("[2]", "[3]"),
-		with("[2]", "[18446744073709551616]"), with("[2]", "[18446744073709551615]"), with("[2]", "["+strings.Repeat("9", 100_000)+"]"), with("[2]", "[9223372036854775807,2]"), with("[2]", "[2,9223372036854775807]"),
-		with("[2]", "[4294967296,4294967296,2]"), with("[2]", "[4611686018427387906]"), with("[2]", "["+strings.Repeat("1,", maxDims)+"2]"), with("[2]", "[0,9223372036854775807,3]"),
-		with("[0,8]", "[0]"), with("[0,8]", "[]"), with("[0,8]", "[0,8,8]"), with("[0,8]", "[8,0]"), with("[0,8]", "[-8,0]"), with("[0,8]", "[0,-8]"), with("[0,8]", "[0.0,8]"), with("[0,8]", "8"),
-		with("[0,8]", "[1,9]"), with("[0,8]", "[18446744073709551608,0]"), with("[0,8]", "[18446744073709551615,7]"), with("[0,8]", "[0,18446744073709551616]"), with("[0,8]", `{"0":8}`),
-		with("__metadata__", "a"), with(`"k":"v"`, `"k":"v","k":"v"`), with(`"k":"v"`, `"k":1`), with(`"k":"v"`, `"k":{}`), with(`"k":"v"`, `"k":null`), with(`{"k":"v"}`, "null"), with(`{"k":"v"}`, "[]"), with(`{"k":"v"}`, `"v"`),
+		with(`"F32"`, "32"), with(`"F32"`, `""`), with(`"F32"`, `"f32"`), with(`"F32"`, `"F 32"`), with(`"F32"`, "null"),
+		with(`"F32"`, `"`+strings.Repeat("F", maxTypeName+1)+`"`),
+		with(`"F32"`, `"F64"`), with(`"F32"`, `"F16"`), with(`"dtype":"F32"`, `"dtype":"F32","dtype":"F32"`),
+		with(`"dtype":"F32",`, ""),
+		with(`"shape"`, `"Shape"`), with(`"shape"`, `"more":[[[[{}]]]],"shape"`), with(`"shape":[2],`, ""),
+		with(`"shape":[2],`, `"shape":[2],"shape":[2],`),
+		with("[2]", "2"), with("[2]", "[]"), with("[2]", "[2,]"), with("[2]", "[,2]"), with("[2]", "[2 1]"),
+		with("[2]", "[2"), with("[2]", "[-2]"), with("[2]", "[+2]"), with("[2]", "[02]"),
+		with("[2]", "[2.0]"), with("[2]", "[2e0]"), with("[2]", "[2E0]"), with("[2]", "[0x2]"), with("[2]", `["2"]`),
+		with("[2]", "[[2]]"), with("[2]", "[null]"), with("[2]", "[3]"),
+		with("[2]", "[18446744073709551616]"), with("[2]", "[18446744073709551615]"),
+		with("[2]", "["+strings.Repeat("9", 100_000)+"]"), with("[2]", "[9223372036854775807,2]"),
+		with("[2]", "[2,9223372036854775807]"),
+		with("[2]", "[4294967296,4294967296,2]"), with("[2]", "[4611686018427387906]"),
+		with("[2]", "["+strings.Repeat("1,", maxDims)+"2]"), with("[2]", "[0,9223372036854775807,3]"),
+		with("[0,8]", "[0]"), with("[0,8]", "[]"), with("[0,8]", "[0,8,8]"), with("[0,8]", "[8,0]"), with("[0,8]", "[-8,0]"),
+		with("[0,8]", "[0,-8]"), with("[0,8]", "[0.0,8]"), with("[0,8]", "8"),
+		with("[0,8]", "[1,9]"), with("[0,8]", "[18446744073709551608,0]"), with("[0,8]", "[18446744073709551615,7]"),
+		with("[0,8]", "[0,18446744073709551616]"), with("[0,8]", `{"0":8}`),
+		with("__metadata__", "a"), with(`"k":"v"`, `"k":"v","k":"v"`), with(`"k":"v"`, `"k":1`), with(`"k":"v"`, `"k":{}`),
+		with(`"k":"v"`, `"k":null`), with(`{"k":"v"}`, "null"), with(`{"k":"v"}`, "[]"), with(`{"k":"v"}`, `"v"`),
 		with("}}", `},"__metadata__":{}}`),
 		// Two tensors: gaps and overlaps.
 		`{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[3],"data_offsets":[5,8]}}`,
@@ -88,7 +104,8 @@ func TestMalformedSizes(t *testing.T) {
 		assert.Equal(t, i < 8+len(head), errors.Is(err, driver.ErrFormat), "%d bytes", i)
 		assert.ErrorContains(t, err, path)
 	}
-	for _, n := range []uint64{0, 1, uint64(len(head)) - 1, maxHeader, maxHeader + 1, 1 << 40, 1<<63 - 1, 1 << 63, 1<<64 - 8, 1<<64 - 1} {
+	for _, n := range []uint64{0, 1, uint64(len(head)) - 1, maxHeader, maxHeader + 1, 1 << 40, 1<<63 - 1, 1 << 63,
+		1<<64 - 8, 1<<64 - 1} {
 		_, err := parse(append(binary.LittleEndian.AppendUint64(nil, n), good[8:]...))
 		assert.ErrorIs(t, err, driver.ErrFormat, "length %d", n)
 	}
@@ -119,7 +136,8 @@ func TestMemoryOfHeaders(t *testing.T) {
 	}
 	var many strings.Builder
 	for i := range 20_000 {
-		fmt.Fprintf(&many, `%s"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`, map[bool]string{true: "{", false: ","}[i == 0], i)
+		fmt.Fprintf(&many, `%s"%d":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`,
+			map[bool]string{true: "{", false: ","}[i == 0], i)
 	}
 	bytes, err := parsed(many.String() + "}")
 	require.NoError(t, err)
@@ -135,7 +153,9 @@ func FuzzOpen(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(data)
 	}
-	f.Add([]byte(raw(`{"\ud83d\ude00":{"dtype":"F4","shape":[2,18446744073709551615],"data_offsets":[18446744073709551615,0]}}`, "")))
+	f.Add(
+		[]byte(raw(`{"\ud83d\ude00":{"dtype":"F4","shape":[2,18446744073709551615],"data_offsets":[18446744073709551615,0]}}`,
+			"")))
 	f.Add([]byte(raw(`{"__metadata__":{"a":"\u0000"},"a":{"dtype":"X","shape":[],"data_offsets":[0,1]}}`, "1")))
 	f.Fuzz(func(t *testing.T, contents []byte) {
 		file, err := parse(contents)

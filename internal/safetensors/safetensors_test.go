@@ -198,7 +198,8 @@ func drawEntry(t *rapid.T) Entry {
 func TestRoundTrip(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		list := rapid.SliceOfNDistinct(rapid.Custom(drawEntry), 0, 8, func(e Entry) string { return e.Name }).Draw(t, "entries")
+		list := rapid.SliceOfNDistinct(rapid.Custom(drawEntry), 0, 8, func(e Entry) string { return e.Name }).Draw(t,
+			"entries")
 		metadata := rapid.MapOfN(rapid.String(), rapid.String(), 0, 4).Draw(t, "metadata")
 		if len(metadata) == 0 {
 			metadata = nil

@@ -124,7 +124,8 @@ func (e Entry) check(seen map[string]bool) error {
 		return fmt.Errorf("shape %v: %w", e.Shape, driver.ErrInvalidArgument)
 	}
 	if want, ok := e.Type.sizeOf(n); !ok || uint64(len(e.Data)) != want {
-		return fmt.Errorf("%d bytes of data for %s of shape %v, which is %d: %w", len(e.Data), e.Type, e.Shape, want, driver.ErrDimension)
+		return fmt.Errorf("%d bytes of data for %s of shape %v, which is %d: %w", len(e.Data), e.Type, e.Shape, want,
+			driver.ErrDimension)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ func TestSeal(t *testing.T) {
 	code, err := mark.Open(sealed)
 	require.NoError(t, err)
 	assert.Equal(t, "code", string(code))
-	assert.Equal(t, sealed, append(mark.Header(code), code...), "the header does not depend on how the bytes are divided into parts")
+	assert.Equal(t, sealed, append(mark.Header(code), code...), "the header does not depend on how the bytes are "+
+		"divided into parts")
 	n, err := mark.Length(sealed[:seal.Size])
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, n)

@@ -142,7 +142,8 @@ func (a *archive) write(w io.Writer) error {
 			if len(f.data) == 0 {
 				continue
 			}
-			if err := t.WriteHeader(&tar.Header{Name: l.name + f.ending, Mode: 0o644, Size: int64(len(f.data)), ModTime: time.Now()}); err != nil {
+			if err := t.WriteHeader(&tar.Header{Name: l.name + f.ending, Mode: 0o644, Size: int64(len(f.data)),
+				ModTime: time.Now()}); err != nil {
 				return err
 			}
 			if _, err := t.Write(f.data); err != nil {

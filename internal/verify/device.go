@@ -22,7 +22,8 @@ func stepDevice(ctx context.Context, e *Env) error {
 		return err
 	}
 	info := dev.Info()
-	about := About{Info: info, System: goruntime.GOOS + " " + goruntime.GOARCH, Processor: processor(), Cores: goruntime.NumCPU()}
+	about := About{Info: info, System: goruntime.GOOS + " " + goruntime.GOARCH, Processor: processor(),
+		Cores: goruntime.NumCPU()}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		about.System += " " + strings.TrimSpace(string(release))
 	}
@@ -49,7 +50,9 @@ func stepDevice(ctx context.Context, e *Env) error {
 		e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
 	}
 	e.fact("threads of Go", "%d", goruntime.GOMAXPROCS(0))
-	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) }); err != nil {
+	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error {
+		return there(ctx, dev)
+	}); err != nil {
 		return err
 	}
 	if err := e.check(ctx, "a compiler", func(ctx context.Context) error {
@@ -65,7 +68,9 @@ func stepDevice(ctx context.Context, e *Env) error {
 		return err
 	}
 	if e.tools.Doctor != nil {
-		if err := e.check(ctx, "doctor", func(ctx context.Context) error { return e.tools.Doctor(ctx, info.ID, os.Stderr) }); err != nil {
+		if err := e.check(ctx, "doctor", func(ctx context.Context) error {
+			return e.tools.Doctor(ctx, info.ID, os.Stderr)
+		}); err != nil {
 			return err
 		}
 	}

@@ -8,4 +8,11 @@
 // [Run] is the parent: it starts the processes, reads their records and writes the report. [Child] is
 // what such a process does. A process gets its job as one line on its standard input, which stays
 // open as long as its parent lives, and writes records, one JSON object a line, to its output.
+//
+// The parent opens no device. It keeps the clock: a process that exceeds its time is killed, with all that it
+// started. Records are the check that begins, its verdict, or a rate. A process ends by itself when its input
+// does, which is when the parent is gone.
+//
+// The checks are those of the tests: the rows of runtime/conformance, the catalog through runtime/parity, and
+// the cases in the packages golden and stress. Each is a function that returns what is wrong.
 package verify

@@ -53,7 +53,9 @@ func stepEndurance(ctx context.Context, e *Env) error {
 		}
 	}
 	t.end()
-	if err := e.check(ctx, "nothing is left on the device", func(context.Context) error { return left(dev, before) }); err != nil {
+	if err := e.check(ctx, "nothing is left on the device", func(context.Context) error {
+		return left(dev, before)
+	}); err != nil {
 		return err
 	}
 	return dev.Close()
@@ -66,12 +68,14 @@ func left(dev *runtime.Device, before runtime.Info) error {
 	}
 	st := dev.Stats()
 	if st.Live != 0 || st.LiveBuffers != 0 || st.Deferred != 0 || st.Allocations != st.Frees {
-		return fmt.Errorf("%d bytes in %d buffers are live, %d bytes deferred, %d allocations and %d frees", st.Live, st.LiveBuffers, st.Deferred, st.Allocations, st.Frees)
+		return fmt.Errorf("%d bytes in %d buffers are live, %d bytes deferred, %d allocations and %d frees", st.Live,
+			st.LiveBuffers, st.Deferred, st.Allocations, st.Frees)
 	}
 	after := dev.Info()
 	// Drivers keep some memory of their own: for loaded code, for stacks of kernels.
 	const kept = 64 << 20
-	if before.FreeMemoryKnown && after.FreeMemoryKnown && !after.UnifiedMemory && before.Kind == "discrete" && after.FreeMemory < before.FreeMemory-kept {
+	if before.FreeMemoryKnown && after.FreeMemoryKnown && !after.UnifiedMemory && before.Kind == "discrete" &&
+		after.FreeMemory < before.FreeMemory-kept {
 		return fmt.Errorf("the driver has %d MiB less free than before", (before.FreeMemory-after.FreeMemory)>>20)
 	}
 	return nil

@@ -76,7 +76,8 @@ func residency(limits profile.Limits, k *runtime.Kernel) error {
 		}
 		ours := profile.Occupancy(limits, r, group)
 		if ours.Groups != theirs {
-			return fmt.Errorf("groups of %d items: %d run at a time by the rules (%v), and %d by the driver; registers %d, local memory %d",
+			return fmt.Errorf("groups of %d items: %d run at a time by the rules (%v), and %d by the driver; registers %d, "+
+				"local memory %d",
 				group, ours.Groups, ours, theirs, r.Registers, r.Local)
 		}
 	}

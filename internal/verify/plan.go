@@ -32,20 +32,31 @@ const spare = 10 * time.Second
 // steps are in the order of their value: what is lost when the time is over is what matters least.
 var steps = []Step{
 	// What the device is decides how patient the run is with all other steps, so it must come out on a busy machine too.
-	{Name: "device", Title: "the device, its driver and libraries", Area: "the machine", Budget: 14 * time.Second, Least: 14 * time.Second, run: stepDevice},
+	{Name: "device", Title: "the device, its driver and libraries", Area: "the machine", Budget: 14 * time.Second,
+		Least: 14 * time.Second, run: stepDevice},
 	{Name: "first", Title: "five kernels", Area: "kernels", Budget: 20 * time.Second, run: stepFirst},
-	{Name: "catalog", Title: "one case of each kernel and type of the catalog", Area: "kernels", Budget: 75 * time.Second, run: stepCatalog},
-	{Name: "conformance", Title: "the rules that every device meets", Area: "the runtime", Budget: 60 * time.Second, run: stepConformance},
-	{Name: "golden", Title: "tensors and their gradients beside PyTorch's results", Area: "tensors", Budget: 45 * time.Second, run: stepGolden},
-	{Name: "training", Title: "two networks learn as on the CPU", Area: "networks", Budget: 25 * time.Second, run: stepTraining},
+	{Name: "catalog", Title: "one case of each kernel and type of the catalog", Area: "kernels", Budget: 75 * time.Second,
+		run: stepCatalog},
+	{Name: "conformance", Title: "the rules that every device meets", Area: "the runtime", Budget: 60 * time.Second,
+		run: stepConformance},
+	{Name: "golden", Title: "tensors and their gradients beside PyTorch's results", Area: "tensors",
+		Budget: 45 * time.Second, run: stepGolden},
+	{Name: "training", Title: "two networks learn as on the CPU", Area: "networks", Budget: 25 * time.Second,
+		run: stepTraining},
 	{Name: "search", Title: "nearest neighbours", Area: "search", Budget: 12 * time.Second, run: stepSearch},
-	{Name: "quantized", Title: "products with weights in few bits", Area: "quantization", Budget: 12 * time.Second, run: stepQuantized},
-	{Name: "rates", Title: "rates, beside the device's limits and PyTorch", Area: "rates", Budget: 110 * time.Second, run: stepRates},
+	{Name: "quantized", Title: "products with weights in few bits", Area: "quantization", Budget: 12 * time.Second,
+		run: stepQuantized},
+	{Name: "rates", Title: "rates, beside the device's limits and PyTorch", Area: "rates", Budget: 110 * time.Second,
+		run: stepRates},
 	{Name: "parity", Title: "the other cases of the catalog", Area: "kernels", Budget: 25 * time.Second, run: stepParity},
-	{Name: "stress", Title: "programs that compilers have got wrong", Area: "kernels", Budget: 18 * time.Second, run: stepStress},
-	{Name: "endurance", Title: "graphs, 100,000 launches, leaks", Area: "the runtime", Budget: 15 * time.Second, run: stepEndurance},
-	{Name: "sanitizer", Title: "kernels under compute-sanitizer", Area: "kernels", Budget: 30 * time.Second, Quiet: true, run: stepSanitizer},
-	{Name: "occupancy", Title: "occupancy, as computed and as the driver says", Area: "the runtime", Budget: 9 * time.Second, run: stepOccupancy},
+	{Name: "stress", Title: "programs that compilers have got wrong", Area: "kernels", Budget: 18 * time.Second,
+		run: stepStress},
+	{Name: "endurance", Title: "graphs, 100,000 launches, leaks", Area: "the runtime", Budget: 15 * time.Second,
+		run: stepEndurance},
+	{Name: "sanitizer", Title: "kernels under compute-sanitizer", Area: "kernels", Budget: 30 * time.Second, Quiet: true,
+		run: stepSanitizer},
+	{Name: "occupancy", Title: "occupancy, as computed and as the driver says", Area: "the runtime",
+		Budget: 9 * time.Second, run: stepOccupancy},
 }
 
 // Steps returns the plan.
@@ -66,7 +77,9 @@ func choose(names []string) ([]Step, error) {
 			return nil, fmt.Errorf("%w: there is no step %q; the steps are %s", ErrUsage, name, strings.Join(all, ", "))
 		}
 	}
-	return slices.DeleteFunc(Steps(), func(s Step) bool { return s.Name != steps[0].Name && !slices.Contains(names, s.Name) }), nil
+	return slices.DeleteFunc(Steps(), func(s Step) bool {
+		return s.Name != steps[0].Name && !slices.Contains(names, s.Name)
+	}), nil
 }
 
 // clock hands out the time of a run.

@@ -61,7 +61,8 @@ func (p *process) run(ctx context.Context) end {
 	}
 	lines := make(chan []byte)
 	go read(out, lines)
-	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over, Quick: p.quick}
+	j := job{Step: p.step.Name, Device: p.opt.Device, Seconds: (limit - grace(limit)).Seconds(), Done: p.over,
+		Quick: p.quick}
 	go func() { _ = json.NewEncoder(in).Encode(j) }() // a process that does not read it is noticed below
 	exited := make(chan error, 1)
 	go func() {
@@ -131,7 +132,8 @@ func (p *process) quiet(limit time.Duration) time.Duration {
 }
 
 // watch takes the records until the process has ended, and returns how; or until it has to be killed, and returns why.
-func (p *process) watch(ctx context.Context, lines <-chan []byte, exited <-chan error, limit time.Duration) (killed *end, waited error) {
+func (p *process) watch(ctx context.Context, lines <-chan []byte, exited <-chan error,
+	limit time.Duration) (killed *end, waited error) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
 	quiet := p.quiet(limit)
@@ -219,7 +221,8 @@ func (p *process) take(line []byte) {
 // tell reports progress.
 func (p *process) tell(doing string, ended bool) {
 	if p.opt.Progress != nil {
-		p.opt.Progress(Progress{Result: p.res, Number: p.number, Steps: p.all, Doing: doing, Ended: ended, Elapsed: time.Since(p.start), Limit: p.opt.Limit})
+		p.opt.Progress(Progress{Result: p.res, Number: p.number, Steps: p.all, Doing: doing, Ended: ended,
+			Elapsed: time.Since(p.start), Limit: p.opt.Limit})
 	}
 }
 

@@ -110,7 +110,8 @@ func product(got []float32, w quant.Matrix, x []float32, rows int) error {
 				want, size = want+term, size+math.Abs(term)
 			}
 			if g := float64(got[i*w.Rows+j]); !(math.Abs(g-want) <= bound*size) {
-				return fmt.Errorf("row %d, output %d is %v, not %v: off by %.3g, and the bound is %.3g", i, j, g, want, math.Abs(g-want), bound*size)
+				return fmt.Errorf("row %d, output %d is %v, not %v: off by %.3g, and the bound is %.3g", i, j, g, want,
+					math.Abs(g-want), bound*size)
 			}
 		}
 	}

@@ -38,10 +38,11 @@ type Report struct {
 	Started time.Time `json:"started"`
 	Seconds float64   `json:"seconds"`
 	Limit   float64   `json:"limit_seconds"`
-	Over    bool      `json:"over"`           // the run came to its end; otherwise it was ended, and this is what there was
-	OK      bool      `json:"ok"`             // something was shown, and nothing failed
-	Note    string    `json:"note,omitempty"` // what became of an earlier report
-	Steps   []Result  `json:"steps"`
+	// the run came to its end; otherwise it was ended, and this is what there was
+	Over  bool     `json:"over"`
+	OK    bool     `json:"ok"`             // something was shown, and nothing failed
+	Note  string   `json:"note,omitempty"` // what became of an earlier report
+	Steps []Result `json:"steps"`
 }
 
 // schema names the form of the document.
@@ -124,7 +125,8 @@ func (r *Result) Summary() string {
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{r.Passed, "passed"}, {r.Failed, "failed"}, {r.Skipped, "skipped"}, {r.measured(), "rates"}, {len(r.Rates) - r.measured(), "rates not measured"}} {
+	}{{r.Passed, "passed"}, {r.Failed, "failed"}, {r.Skipped, "skipped"}, {r.measured(), "rates"},
+		{len(r.Rates) - r.measured(), "rates not measured"}} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))
 		}

@@ -76,11 +76,13 @@ func TestVerdicts(t *testing.T) {
 
 // TestHostile: what a driver says changes neither the page nor the tables.
 func TestHostile(t *testing.T) {
-	r := Report{Device: "<b>", About: &About{Info: runtime.Info{Name: "a | b\n<script>"}, System: "s"}, Started: time.Now(), Steps: []Result{{
-		Step: "one", Title: "t", State: Done, Failed: 1, Failures: []Check{{Name: "</pre><script>alert(1)</script>", Reason: strings.Repeat("long ", 10_000)}},
-		Endings: []Ending{{Crashed, "x|y", "bad \xff bytes"}}, Facts: []Fact{{"f|g", "1\n2"}},
-		Rates: []rates.Rate{{Name: "r|s", Unit: "µs", Median: 4, Roof: 2, PeerMedian: 8}},
-	}}}
+	r := Report{Device: "<b>", About: &About{Info: runtime.Info{Name: "a | b\n<script>"}, System: "s"},
+		Started: time.Now(), Steps: []Result{{
+			Step: "one", Title: "t", State: Done, Failed: 1,
+			Failures: []Check{{Name: "</pre><script>alert(1)</script>", Reason: strings.Repeat("long ", 10_000)}},
+			Endings:  []Ending{{Crashed, "x|y", "bad \xff bytes"}}, Facts: []Fact{{"f|g", "1\n2"}},
+			Rates: []rates.Rate{{Name: "r|s", Unit: "µs", Median: 4, Roof: 2, PeerMedian: 8}},
+		}}}
 	var text, page, doc bytes.Buffer
 	require.NoError(t, r.writeMarkdown(&text))
 	require.NoError(t, r.writeHTML(&page))

@@ -92,9 +92,11 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	r := &runner{opt: opt, start: time.Now(), logs: &archive{}}
 	r.clock = newClock(r.start, opt.Limit, list)
-	r.report = &Report{Schema: schema, Program: opt.Program, Device: opt.Device, Started: r.start, Limit: opt.Limit.Seconds()}
+	r.report = &Report{Schema: schema, Program: opt.Program, Device: opt.Device, Started: r.start,
+		Limit: opt.Limit.Seconds()}
 	for _, s := range list {
-		r.report.Steps = append(r.report.Steps, Result{Step: s.Name, Title: s.Title, Area: s.Area, State: NotRun, Reason: "not begun"})
+		r.report.Steps = append(r.report.Steps, Result{Step: s.Name, Title: s.Title, Area: s.Area, State: NotRun,
+			Reason: "not begun"})
 	}
 	if err := r.setAside(old); err != nil {
 		return nil, err
@@ -119,7 +121,8 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	// Caches of its own: a kernel that was compiled before would hide that the compiler is not there. Drivers have theirs
 	// below XDG_CACHE_HOME, and CUDA's has a variable.
 	if os.Getenv("CONCORD_CACHE_DIR") == "" {
-		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"), "XDG_CACHE_HOME="+temp, "CUDA_CACHE_PATH="+filepath.Join(temp, "cuda"))
+		r.env = append(r.env, "CONCORD_CACHE_DIR="+filepath.Join(temp, "cache"), "XDG_CACHE_HOME="+temp, "CUDA_CACHE_PATH="+
+			filepath.Join(temp, "cuda"))
 	}
 	for i, s := range list {
 		if r.step(ctx, i+1, len(list), s); ctx.Err() != nil {
@@ -179,7 +182,8 @@ func previous(opt Options) (*Report, error) {
 		return nil, nil
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("%w: there is no report in %s whose failed steps could be repeated: run without --only first", ErrUsage, opt.Dir)
+		return nil, fmt.Errorf("%w: there is no report in %s whose failed steps could be repeated: run without --only first",
+			ErrUsage, opt.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -227,7 +231,8 @@ func (r *runner) keep(old *Report) {
 		return
 	}
 	if old.Program != r.report.Program || old.About == nil || !sameDevice(&old.About.Info, &r.report.About.Info) {
-		r.report.Note = "The report that was in the folder is of another device, driver or program: it is " + earlierFile + " now."
+		r.report.Note = "The report that was in the folder is of another device, driver or program: it is " + earlierFile +
+			" now."
 		return
 	}
 	var list []Result
@@ -247,7 +252,8 @@ func (r *runner) keep(old *Report) {
 // sameDevice reports whether results of one device are those of the other: a name such as cuda:0 can mean a simulated
 // one, too.
 func sameDevice(a, b *runtime.Info) bool {
-	return a.ID == b.ID && a.Name == b.Name && a.UUID == b.UUID && a.Arch == b.Arch && a.DriverVersion == b.DriverVersion &&
+	return a.ID == b.ID && a.Name == b.Name && a.UUID == b.UUID && a.Arch == b.Arch &&
+		a.DriverVersion == b.DriverVersion &&
 		a.Simulated == b.Simulated && a.Fake == b.Fake
 }
 
@@ -287,7 +293,8 @@ func (r *runner) step(ctx context.Context, number, all int, s Step) {
 	}
 	res.Begun, res.Budget = time.Now(), budget.Seconds()
 	res.State, res.Reason = Cut, "the run was ended while it was under way" // true if nothing else is written
-	p := &process{runner: r, step: s, res: res, number: number, all: all, end: res.Begun.Add(budget), log: r.logs.log(s.Name)}
+	p := &process{runner: r, step: s, res: res, number: number, all: all, end: res.Begun.Add(budget),
+		log: r.logs.log(s.Name)}
 	p.tell("", false)
 	for n := 0; n < mostProcesses; n++ {
 		how := p.run(ctx)

@@ -56,7 +56,10 @@ var odd = []Step{
 	}},
 	{Name: "slow", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
 		for i := 0; ; i++ {
-			if err := e.check(ctx, fmt.Sprintf("slow/%d", i), func(context.Context) error { time.Sleep(10 * time.Millisecond); return nil }); err != nil {
+			if err := e.check(ctx, fmt.Sprintf("slow/%d", i), func(context.Context) error {
+				time.Sleep(10 * time.Millisecond)
+				return nil
+			}); err != nil {
 				return err
 			}
 		}
@@ -64,10 +67,13 @@ var odd = []Step{
 	{Name: "good", Area: "a", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
 		e.fact("a fact", "%d", 33)
 		e.out.put(record{Rate: &rates.Rate{Area: "x", Name: "good/rate", Unit: "GB/s", Median: 2, Roof: 4}})
-		return sequence(ctx, e, "good", func() error { return nil }, func() error { return skipf("no such thing") }, func() error { return nil })
+		return sequence(ctx, e, "good", func() error { return nil }, func() error { return skipf("no such thing") },
+			func() error { return nil })
 	}},
 	{Name: "wrong", Area: "b", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
-		return sequence(ctx, e, "wrong", func() error { return errors.New("two is three") }, func() error { panic("a panic") }, func() error { return nil })
+		return sequence(ctx, e, "wrong", func() error { return errors.New("two is three") }, func() error {
+			panic("a panic")
+		}, func() error { return nil })
 	}},
 	{Name: "crash", Area: "b", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
 		return sequence(ctx, e, "crash", func() error { return nil }, func() error {
@@ -91,9 +97,14 @@ var odd = []Step{
 		}
 		return nil
 	}},
-	{Name: "broken", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error { return errors.New("it does not open a file") }},
-	{Name: "absent", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error { return skipf("not of this device") }},
-	{Name: "long", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error { // a line that is no record, and one with a driver's text
+	{Name: "broken", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error {
+		return errors.New("it does not open a file")
+	}},
+	{Name: "absent", Area: "c", Budget: 10 * time.Second, run: func(context.Context, *Env) error {
+		return skipf("not of this device")
+	}},
+	// a line that is no record, and one with a driver's text
+	{Name: "long", Area: "c", Budget: 10 * time.Second, run: func(ctx context.Context, e *Env) error {
 		_, _ = os.Stdout.Write(append(bytes.Repeat([]byte("x"), 3<<20), '\n'))
 		fmt.Print("a driver says { hello")
 		return sequence(ctx, e, "long", func() error { return errors.New("found behind a driver's text") })
@@ -196,9 +207,12 @@ func TestEveryEnding(t *testing.T) {
 	delete(got, "slow")
 	delete(got, "shut")
 	assert.Equal(t, map[string]row{
-		"about": {"passed", 1, 0, 0, 0}, "good": {"passed", 2, 0, 1, 0}, "wrong": {"FAILED", 1, 2, 0, 0}, "crash": {"FAILED", 2, 0, 0, 1},
-		"hang": {"FAILED", 1, 0, 0, 1}, "lost": {"FAILED", 2, 0, 0, 1}, "broken": {"broken", 0, 0, 0, 0}, "absent": {"not here", 0, 0, 0, 0},
-		"orphan": {"passed", 1, 0, 0, 0}, "noise": {"passed", 1, 0, 0, 0}, "long": {"FAILED", 0, 1, 0, 0}, "ends": {"crashed", 1, 0, 0, 1},
+		"about": {"passed", 1, 0, 0, 0}, "good": {"passed", 2, 0, 1, 0}, "wrong": {"FAILED", 1, 2, 0, 0},
+		"crash": {"FAILED", 2, 0, 0, 1},
+		"hang":  {"FAILED", 1, 0, 0, 1}, "lost": {"FAILED", 2, 0, 0, 1}, "broken": {"broken", 0, 0, 0, 0},
+		"absent": {"not here", 0, 0, 0, 0},
+		"orphan": {"passed", 1, 0, 0, 0}, "noise": {"passed", 1, 0, 0, 0}, "long": {"FAILED", 0, 1, 0, 0},
+		"ends": {"crashed", 1, 0, 0, 1},
 	}, got)
 	at := func(name string) *Result { return &r.Steps[r.at(name)] }
 	assert.Equal(t, Ending{Crashed, "crash/2", "a driver's last words"}, at("crash").Endings[0])
@@ -212,7 +226,8 @@ func TestEveryEnding(t *testing.T) {
 
 	text, err := os.ReadFile(filepath.Join(dir, markdownFile))
 	require.NoError(t, err)
-	for _, want := range []string{"two is three", "crashed during crash/2", "a driver's last words", "not of this device", "| good/rate |", "1 check: no such thing"} {
+	for _, want := range []string{"two is three", "crashed during crash/2", "a driver's last words", "not of this device",
+		"| good/rate |", "1 check: no such thing"} {
 		assert.Contains(t, string(text), want)
 	}
 	html, err := os.ReadFile(page)
@@ -309,7 +324,8 @@ func TestParentKilled(t *testing.T) {
 	assert.Equal(t, Cut, r.Steps[r.at("slow")].State)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	assert.Eventually(t, func() bool { return len(running(t, self)) == 0 && len(running(t, "sleep 1003")) == 0 }, 5*time.Second, 20*time.Millisecond)
+	assert.Eventually(t, func() bool { return len(running(t, self)) == 0 && len(running(t, "sleep 1003")) == 0 },
+		5*time.Second, 20*time.Millisecond)
 }
 
 // TestFailed: a second run repeats what the first did not show, and keeps the rest.
@@ -370,7 +386,8 @@ func TestLastWords(t *testing.T) {
 	l := (&archive{}).log("x")
 	fmt.Fprint(l, strings.Repeat("before\n", 30))
 	assert.Equal(t, 15, strings.Count(l.lastWords(), "before"))
-	fmt.Fprint(l, "fatal error: the first\n"+strings.Repeat("stack\n", 50)+"terminate called\nSIGABRT: abort\n"+strings.Repeat("r9 0x73\n", 50))
+	fmt.Fprint(l, "fatal error: the first\n"+strings.Repeat("stack\n", 50)+"terminate called\nSIGABRT: abort\n"+
+		strings.Repeat("r9 0x73\n", 50))
 	assert.Regexp(t, `^(stack\n){2}terminate called\nSIGABRT: abort\n(r9 0x73\n?){11}$`, l.lastWords())
 }
 
@@ -402,7 +419,8 @@ func TestClock(t *testing.T) {
 	assert.InDelta(t, 10, c.budget(start.Add(90*time.Second), list[2]).Seconds(), 0.01)
 	assert.Zero(t, c.budget(start.Add(99*time.Second), list[2]))
 	list[0].Least = 15 * time.Second
-	assert.InDelta(t, 15, newClock(start, 20*time.Second, list).budget(start, list[0]).Seconds(), 0.01, "however short the run")
+	assert.InDelta(t, 15, newClock(start, 20*time.Second, list).budget(start, list[0]).Seconds(), 0.01,
+		"however short the run")
 	assert.InDelta(t, 4, newClock(start, time.Hour, list).scale, 0.01, "nobody waits for hours for what takes seconds")
 	total := time.Duration(0)
 	for _, s := range steps {

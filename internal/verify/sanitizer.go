@@ -43,7 +43,9 @@ func stepSanitizer(ctx context.Context, e *Env) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			share = time.Until(deadline) / time.Duration(len(sanitizers)-i)
 		}
-		if err := e.check(ctx, name, func(ctx context.Context) error { return e.sanitize(ctx, program, name, share) }); err != nil {
+		if err := e.check(ctx, name, func(ctx context.Context) error {
+			return e.sanitize(ctx, program, name, share)
+		}); err != nil {
 			return err
 		}
 	}
@@ -73,7 +75,8 @@ var summary = regexp.MustCompile(`(?m)^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECH
 func (e *Env) sanitize(ctx context.Context, program, name string, share time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, share)
 	defer stop()
-	args := append([]string{"--tool", name, "--error-exitcode", "9", "--print-limit", "20", "--report-api-errors", "no"}, e.tools.Self...)
+	args := append([]string{"--tool", name, "--error-exitcode", "9", "--print-limit", "20", "--report-api-errors", "no"},
+		e.tools.Self...)
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.WaitDelay = time.Second
 	var words bytes.Buffer

@@ -72,7 +72,9 @@ func stepSearch(ctx context.Context, e *Env) error {
 	}
 	var trials []trial
 	for _, m := range []ann.Metric{ann.Euclidean, ann.Cosine, ann.Manhattan} {
-		trials = append(trials, trial{"flat " + m.String(), func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, m, ann.FlatOptions{}) }, m, false, 1, 1e-4})
+		trials = append(trials, trial{"flat " + m.String(), func() (ann.Index, error) {
+			return ann.NewFlat(dev, searchDim, m, ann.FlatOptions{})
+		}, m, false, 1, 1e-4})
 	}
 	for _, p := range []ann.Precision{ann.FP16, ann.INT8Scaled} {
 		trials = append(trials, trial{"flat in " + p.String(), func() (ann.Index, error) {
@@ -80,7 +82,9 @@ func stepSearch(ctx context.Context, e *Env) error {
 		}, ann.Euclidean, false, 0.85, 0.05})
 	}
 	trials = append(trials,
-		trial{"flat with a filter", func() (ann.Index, error) { return ann.NewFlat(dev, searchDim, ann.Euclidean, ann.FlatOptions{}) }, ann.Euclidean, true, 1, 1e-4},
+		trial{"flat with a filter", func() (ann.Index, error) {
+			return ann.NewFlat(dev, searchDim, ann.Euclidean, ann.FlatOptions{})
+		}, ann.Euclidean, true, 1, 1e-4},
 		trial{"lists, all of them", func() (ann.Index, error) {
 			return ann.NewIVF(dev, searchDim, ann.Euclidean, ann.IVFOptions{Lists: 32, Probes: 32, Seed: 1})
 		}, ann.Euclidean, false, 1, 1e-4},

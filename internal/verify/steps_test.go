@@ -25,7 +25,8 @@ func TestSteps(t *testing.T) {
 	if !testing.Short() {
 		only = append(only, "golden", "training", "endurance")
 	}
-	r, err := Run(t.Context(), Options{Device: "cpu:0", Dir: t.TempDir(), Limit: 3 * time.Minute, Command: again("real"), Only: only})
+	r, err := Run(t.Context(), Options{Device: "cpu:0", Dir: t.TempDir(), Limit: 3 * time.Minute, Command: again("real"),
+		Only: only})
 	require.NoError(t, err)
 	for _, s := range r.Steps {
 		switch s.Step {
@@ -69,7 +70,8 @@ func TestSanitizer(t *testing.T) {
 	run := func(lines string) error { return e.sanitize(t.Context(), script(lines), "memcheck", 5*time.Second) }
 	assert.NoError(t, run(cases+`echo "========= ERROR SUMMARY: 0 errors"`))
 	assert.NoError(t, run(cases+`echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)"`))
-	err := run(cases + `echo "========= Invalid __global__ write of size 4 bytes"; echo "========= ERROR SUMMARY: 3 errors"`)
+	err :=
+		run(cases + `echo "========= Invalid __global__ write of size 4 bytes"; echo "========= ERROR SUMMARY: 3 errors"`)
 	assert.ErrorContains(t, err, "ERROR SUMMARY: 3 errors in 2 cases")
 	assert.ErrorContains(t, err, "Invalid __global__ write")
 	assert.ErrorContains(t, run(`echo "========= ERROR SUMMARY: 0 errors"`), "no case ran under it")
@@ -144,7 +146,8 @@ func TestJudges(t *testing.T) {
 	assert.ErrorContains(t, l.compare(learned{params: []float64{1.1, 1}, losses: []float64{2}}, want), "parameters")
 	assert.ErrorContains(t, l.compare(learned{params: []float64{math.NaN(), 1}, losses: []float64{2}}, want), "parameters")
 	assert.ErrorContains(t, l.compare(learned{params: []float64{1, 1}, losses: []float64{2.1}}, want), "loss 0")
-	assert.ErrorContains(t, l.compare(want, learned{before: []float64{1, 1}, params: []float64{1, 1}, losses: []float64{2}}), "nothing was learned")
+	assert.ErrorContains(t, l.compare(want, learned{before: []float64{1, 1}, params: []float64{1, 1},
+		losses: []float64{2}}), "nothing was learned")
 
 	assert.ErrorContains(t, leftOpen(t), "bytes")
 }

@@ -33,9 +33,12 @@ func lessons(small bool) []lesson {
 		images, wide, narrow, filters = 640, 48, 24, 4
 	}
 	scale, flat := nn.Scale{Factor: 1. / 255}, nn.Flatten{}
-	mlp := []nn.Layer{scale, flat, nn.Dense{Out: wide, Act: nn.ReLU}, nn.Dense{Out: narrow, Act: nn.ReLU}, nn.Dense{Out: 10}}
-	cnn := []nn.Layer{scale, nn.Reshape{Shape: []int{1, 28, 28}}, nn.Conv{Filters: filters, Size: []int{3, 3}, Act: nn.ReLU},
-		nn.Conv{Filters: 2 * filters, Size: []int{3, 3}, Act: nn.ReLU}, nn.MaxPool{Size: []int{2, 2}}, flat, nn.Dense{Out: 64, Act: nn.ReLU}, nn.Dense{Out: 10}}
+	mlp := []nn.Layer{scale, flat, nn.Dense{Out: wide, Act: nn.ReLU}, nn.Dense{Out: narrow, Act: nn.ReLU},
+		nn.Dense{Out: 10}}
+	cnn := []nn.Layer{scale, nn.Reshape{Shape: []int{1, 28, 28}},
+		nn.Conv{Filters: filters, Size: []int{3, 3}, Act: nn.ReLU},
+		nn.Conv{Filters: 2 * filters, Size: []int{3, 3}, Act: nn.ReLU}, nn.MaxPool{Size: []int{2, 2}}, flat,
+		nn.Dense{Out: 64, Act: nn.ReLU}, nn.Dense{Out: 10}}
 	return []lesson{
 		{fmt.Sprintf("an MLP of 784, %d, %d and 10", wide, narrow), mlp, images, 128, nn.Full, 1e-3, 1e-4},
 		{"a CNN of two convolutions", cnn, images / 5, 32, nn.Full, 1e-3, 1e-4},
@@ -110,7 +113,8 @@ func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n
 		return n, err
 	}
 	c := nn.Defaults()
-	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience, c.Precision = nn.CrossEntropy{}, nn.Momentum{}, 0.03, l.batch, 1, 0, l.precision
+	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience, c.Precision = nn.CrossEntropy{}, nn.Momentum{},
+		0.03, l.batch, 1, 0, l.precision
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return n, err
@@ -151,7 +155,8 @@ func distance(a, b []float64) float64 {
 // compare returns what is further off than rounding explains.
 func (l lesson) compare(got, want learned) error {
 	if len(got.params) != len(want.params) || len(got.losses) != len(want.losses) {
-		return fmt.Errorf("%d parameters and %d losses, not %d and %d", len(got.params), len(got.losses), len(want.params), len(want.losses))
+		return fmt.Errorf("%d parameters and %d losses, not %d and %d", len(got.params), len(got.losses), len(want.params),
+			len(want.losses))
 	}
 	for i, w := range want.losses {
 		if g := got.losses[i]; !(math.Abs(g-w) <= l.loss*math.Abs(w)) { // NaN is wrong, too
@@ -163,7 +168,8 @@ func (l lesson) compare(got, want learned) error {
 	case !(came > 0):
 		return errors.New("nothing was learned")
 	case !(off <= l.change*came):
-		return fmt.Errorf("the parameters came %.3g far, and are %.3g from those of the judge, more than %.2g of that", came, off, l.change)
+		return fmt.Errorf("the parameters came %.3g far, and are %.3g from those of the judge, more than %.2g of that", came,
+			off, l.change)
 	}
 	return nil
 }

@@ -134,7 +134,8 @@ func BenchmarkFused(b *testing.B) {
 	one := func(family, name string, args ...any) func() { return t.catalog(family, name, nil, args...) }
 	chain := []func(){one("arith", "mul_scalar", in, float32(1.5)), one("arith", "add_scalar", out, float32(0.25)),
 		one("arith", "mul", out, in), one("arith", "sub_scalar", out, float32(0.5))}
-	relu, tanh, double := one("activation", "relu", out), one("activation", "tanh_act", out), one("arith", "mul_scalar", out, float32(2))
+	relu, tanh, double := one("activation", "relu", out), one("activation", "tanh_act", out),
+		one("arith", "mul_scalar", out, float32(2))
 	b.Run("A", func(b *testing.B) {
 		t.b = b
 		t.compare(t.fused(a.Relu().Mul(v.Number(2))), append(slices.Clone(chain), relu, double)...)
@@ -142,8 +143,10 @@ func BenchmarkFused(b *testing.B) {
 	b.Run("B", func(b *testing.B) {
 		t.b = b
 		w, z := t.bufs[1], t.bufs[2]
-		t.compare(t.fused(v.Mul(Input(1, F32)).Add(Input(2, F32)).Sub(v).Mul(Input(1, F32)).Add(Input(2, F32)).Mul(v)), one("arith", "mul", in, w),
-			one("arith", "add", out, z), one("arith", "sub", out, in), one("arith", "mul", out, w), one("arith", "add", out, z), one("arith", "mul", out, in))
+		t.compare(t.fused(v.Mul(Input(1, F32)).Add(Input(2, F32)).Sub(v).Mul(Input(1, F32)).Add(Input(2, F32)).Mul(v)),
+			one("arith", "mul", in, w),
+			one("arith", "add", out, z), one("arith", "sub", out, in), one("arith", "mul", out, w), one("arith", "add", out, z),
+			one("arith", "mul", out, in))
 	})
 	b.Run("C", func(b *testing.B) {
 		t.b = b
@@ -155,12 +158,13 @@ func BenchmarkFused(b *testing.B) {
 	})
 }
 
-// One operation as an expression beside the built-in kernel that computes the same: the ratio of their times, of 16 M elements and,
-// with the wait for each launch, of 1,024.
+// One operation as an expression beside the built-in kernel that computes the same: the ratio of their times,
+// of 16 M elements and, with the wait for each launch, of 1,024.
 func BenchmarkFusedOne(b *testing.B) {
 	const n = 16 << 20
 	t := newBench(b, 1)
-	for typ, number := range map[Type]any{F32: float32(2), F64: 2.0, F16: float32(2), BF16: float32(2), I8: int8(2), U16: uint16(2), I32: int32(2), I64: int64(2)} {
+	for typ, number := range map[Type]any{F32: float32(2), F64: 2.0, F16: float32(2), BF16: float32(2), I8: int8(2),
+		U16: uint16(2), I32: int32(2), I64: int64(2)} {
 		v, w, p := Input(0, typ), Input(1, typ), Param(0, typ.Computed())
 		rt, err := runtime.ParseType(typ.String())
 		require.NoError(b, err)
@@ -219,7 +223,8 @@ func BenchmarkFunctions(b *testing.B) {
 		for i := range t.bufs {
 			t.bufs[i], err = t.dev.Alloc(rt, n)
 			require.NoError(b, err)
-			require.NoError(b, t.s.Write(context.Background(), t.bufs[i], 0, kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n, uint64(i), -4, 4)())))
+			require.NoError(b, t.s.Write(context.Background(), t.bufs[i], 0,
+				kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n, uint64(i), -4, 4)())))
 		}
 		v := Input(0, typ)
 		half, one := v.Number(0.5), v.Number(1)
@@ -227,8 +232,10 @@ func BenchmarkFunctions(b *testing.B) {
 			name string
 			e    *Expr
 		}{{"neg", v.Neg()}, {"gelu", v.Mul(half).Mul(one.Add(v.Mul(v.Number(0.70710678118654752)).Erf()))},
-			{"softplus", Apply(Log1p, v.Abs().Neg().Exp()).Add(v.Relu())}, {"pow", v.Pow(Input(1, typ))}, {"atan2", Apply(Atan2, v, Input(1, typ))}}
-		for _, op := range []Op{Sqrt, Rsqrt, Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Sinh, Cosh, Tanh, Atan, Erf, Erfc, Sigmoid} {
+			{"softplus", Apply(Log1p, v.Abs().Neg().Exp()).Add(v.Relu())}, {"pow", v.Pow(Input(1, typ))},
+			{"atan2", Apply(Atan2, v, Input(1, typ))}}
+		for _, op := range []Op{Sqrt, Rsqrt, Exp, Exp2, Expm1, Log, Log2, Log1p, Sin, Cos, Tan, Sinh, Cosh, Tanh, Atan, Erf,
+			Erfc, Sigmoid} {
 			functions = append(functions, struct {
 				name string
 				e    *Expr
@@ -274,8 +281,8 @@ func BenchmarkFusedFirst(b *testing.B) {
 	b.ReportMetric(total/float64(len(times))*1e6, "µs-mean")
 }
 
-// Random chains of two to eight operations of up to three inputs, beside launches of their operations one by one. The metrics
-// are the smallest and the median ratio.
+// Random chains of two to eight operations of up to three inputs, beside launches of their operations one by
+// one. The metrics are the smallest and the median ratio.
 func BenchmarkFusedChains(b *testing.B) {
 	const n = 16 << 20
 	t := newBench(b, n)
@@ -339,7 +346,8 @@ func (t *bench) launchOf(k *runtime.Kernel, sizes []int, args ...any) func() {
 	}
 }
 
-// reduced is a launch of a map with reductions of rows of n elements. steps has for each operand its step from row to row and within a row.
+// reduced is a launch of a map with reductions of rows of n elements. steps has for each operand its step from
+// row to row and within a row.
 func (t *bench) reduced(e *Expr, rows, n int, steps [][2]int, args ...any) func() {
 	m, err := New(e)
 	require.NoError(t.b, err)
@@ -368,13 +376,17 @@ func BenchmarkReduced(b *testing.B) {
 		u, err := kernels.Unit(family, t.dev.Features())
 		return t.launchOf(t.kernel(u, err, name), sizes, args...)
 	}
-	for _, s := range [][2]int{{1, 1 << 10}, {32, 64}, {1000, 3}, {1, 1 << 16}, {1 << 10, 1 << 10}, {1 << 14, 1 << 10}, {1 << 20, 16}, {4, 4 << 20}, {1, 16 << 20}} {
+	for _, s := range [][2]int{{1, 1 << 10}, {32, 64}, {1000, 3}, {1, 1 << 16}, {1 << 10, 1 << 10}, {1 << 14, 1 << 10},
+		{1 << 20, 16}, {4, 4 << 20}, {1, 16 << 20}} {
 		rows, n := s[0], s[1]
 		dense, once, same := [2]int{n, 1}, [2]int{1, 0}, [2]int{0, 1}
 		for name, f := range map[string][2]func(){
-			"sum":     {t.reduced(v.Sum(), rows, n, [][2]int{dense, once}, in, out), builtIn("reduce", "reduce_sum", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
-			"max":     {t.reduced(v.Largest(), rows, n, [][2]int{dense, once}, in, out), builtIn("reduce", "reduce_max", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
-			"softmax": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, in, out), builtIn("softmax", "softmax", []int{rows}, in, out, uint32(rows), uint32(n))},
+			"sum": {t.reduced(v.Sum(), rows, n, [][2]int{dense, once}, in, out),
+				builtIn("reduce", "reduce_sum", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
+			"max": {t.reduced(v.Largest(), rows, n, [][2]int{dense, once}, in, out),
+				builtIn("reduce", "reduce_max", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
+			"softmax": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, in, out),
+				builtIn("softmax", "softmax", []int{rows}, in, out, uint32(rows), uint32(n))},
 			"softmax in place": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, out, out),
 				builtIn("softmax", "softmax", []int{rows}, out, out, uint32(rows), uint32(n))},
 			"layer norm": {t.reduced(norm, rows, n, [][2]int{dense, same, same, dense}, in, t.bufs[1], t.bufs[2], out),
@@ -386,7 +398,9 @@ func BenchmarkReduced(b *testing.B) {
 			})
 		}
 	}
-	for _, s := range [][2]int{{1 << 10, 1 << 14}, {1 << 14, 1 << 10}, {32, 64}, {1000, 1000}, {1000000, 4}, {1000000, 1}, {4 << 20, 3}} { // over axis 0
+	// over axis 0
+	for _, s := range [][2]int{{1 << 10, 1 << 14}, {1 << 14, 1 << 10}, {32, 64}, {1000, 1000}, {1000000, 4}, {1000000, 1},
+		{4 << 20, 3}} {
 		rows, n := s[1], s[0]
 		for name, e := range map[string]*Expr{"sum": v.Sum(), "max": v.Largest()} {
 			f := t.reduced(e, rows, n, [][2]int{{1, rows}, {1, 0}}, in, out)

@@ -12,9 +12,9 @@ import (
 // first-level cache.
 const Tile = 512
 
-// Block is a map as a program for a machine whose registers are tiles of [Tile] numbers of 32 or 64 bits. Instructions up to
-// Prologue fill registers with one number each and run once for any number of tiles; the others run for every tile,
-// loads first, stores last, so that an output may be an input.
+// Block is a map as a program for a machine whose registers are tiles of [Tile] numbers of 32 or 64 bits.
+// Instructions up to Prologue fill registers with one number each, and run once for any number of tiles. The
+// others run for every tile: loads first, stores last, so that an output may be an input.
 type Block struct {
 	Instructions []Instruction
 	Prologue     int
@@ -113,7 +113,8 @@ func (m *Map) lower() (*Block, error) {
 	for i := range m.nodes {
 		if n := &m.nodes[i]; n.op == opConst || n.op == opParam {
 			l.register[i] = l.take()
-			b.Instructions = append(b.Instructions, Instruction{Code: Code(n.op), To: n.typ.class(), Dst: l.register[i], Bits: n.bits, Slot: n.slot, Elem: n.typ})
+			b.Instructions = append(b.Instructions, Instruction{Code: Code(n.op), To: n.typ.class(), Dst: l.register[i],
+				Bits: n.bits, Slot: n.slot, Elem: n.typ})
 		}
 	}
 	b.Prologue = len(b.Instructions)
@@ -128,7 +129,8 @@ func (m *Map) lower() (*Block, error) {
 		}
 	}
 	for k, o := range m.outputs {
-		b.Instructions = append(b.Instructions, Instruction{Code: CodeStore, Type: m.nodes[o.node].typ.class(), Args: [3]int{l.register[o.node]}, Elem: o.elem, Slot: len(m.inputs) + k})
+		b.Instructions = append(b.Instructions, Instruction{Code: CodeStore, Type: m.nodes[o.node].typ.class(),
+			Args: [3]int{l.register[o.node]}, Elem: o.elem, Slot: len(m.inputs) + k})
 	}
 	if b.Registers > MaxRegisters {
 		return nil, fmt.Errorf("%d values are needed at once; there can be %d: %w", b.Registers, MaxRegisters, ErrInvalid)
@@ -196,7 +198,8 @@ func (l *lowering) lower(i int) {
 		l.release(i, n)
 		return
 	}
-	in := Instruction{Code: Code(n.op), Type: n.typ.class(), To: n.typ.class(), Dst: l.take(), Slot: n.slot, Bits: n.bits, Elem: n.typ}
+	in := Instruction{Code: Code(n.op), Type: n.typ.class(), To: n.typ.class(), Dst: l.take(), Slot: n.slot, Bits: n.bits,
+		Elem: n.typ}
 	l.register[i] = in.Dst
 	for j, a := range n.args[:ops[n.op].arity] {
 		in.Args[j] = l.register[a]

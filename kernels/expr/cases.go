@@ -24,7 +24,8 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 		whole = whole && !node.typ.float()
 	}
 	for k, t := range m.inputs {
-		c.Args = append(c.Args, kernels.Arg{Dir: kernels.In, Type: t.String(), Len: max(l.Operands[k].Reach(l.Dims), 1), Fill: inputs[k]})
+		c.Args = append(c.Args, kernels.Arg{Dir: kernels.In, Type: t.String(), Len: max(l.Operands[k].Reach(l.Dims), 1),
+			Fill: inputs[k]})
 	}
 	for j, o := range m.outputs {
 		k := len(m.inputs) + j
@@ -169,7 +170,8 @@ func cases(*kernels.Family) []kernels.Case {
 	reduced("sum", v.Sum())
 	reduced("softmax", soft.Div(soft.Sum()))
 	reduced("softmax by a product", soft.Mul(v.Number(1).Div(soft.Sum())))
-	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()), mean(centered.Mul(centered)))
+	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()),
+		mean(centered.Mul(centered)))
 	reduced("product and ends", v.Mul(v.Number(0.1)).Add(v.Number(1)).Product(), v.Smallest(), v.Mul(w).Largest())
 	reduced("bool", v.Lt(w).All(), v.Lt(w).Any())
 	reduced("f64", Input(0, F64).Abs().Sum())
@@ -183,7 +185,8 @@ func cases(*kernels.Family) []kernels.Case {
 		average := func(e *Expr) *Expr { return e.Sum().Div(e.Number(float64(n))) }
 		scaled := func(e *Expr) *Expr { return e.Mul(Apply(Rsqrt, average(e.Mul(e)).Add(e.Number(0.001)))) }
 		row, operand := Operand{Steps: []int{0, 1}}, Rows(5, n)
-		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}}, scaled(v.Sub(average(v))).Mul(w).Add(Input(2, F32)))
+		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}},
+			scaled(v.Sub(average(v))).Mul(w).Add(Input(2, F32)))
 		add("rms norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand}}, scaled(v).Mul(w))
 	}
 	add("gelu", nil, v.GELU())
@@ -203,23 +206,32 @@ func cases(*kernels.Family) []kernels.Case {
 				add(t.String(), nil, Apply(Shr, x, y).Mul(x), x.Lt(y).Select(x.Cast(F32), y.Cast(F32)), x.Cast(I32), x.Cast(U8))
 				continue
 			}
-			add(t.String(), nil, Apply(Div, x, y).Add(Apply(Shr, x, y).Mul(x)), Apply(Rem, x, y).Lt(y).Select(x.Cast(F32), y.Cast(F32)),
+			add(t.String(), nil, Apply(Div, x, y).Add(Apply(Shr, x, y).Mul(x)),
+				Apply(Rem, x, y).Lt(y).Select(x.Cast(F32), y.Cast(F32)),
 				x.Cast(I32), x.Cast(U8), Float(F32, 1.5).Mul(x.Cast(F32)).Cast(t))
 		}
 	}
-	add("outer product", &Layout{Dims: []int{31, 33}, Operands: []Operand{{Steps: []int{1, 0}}, {Steps: []int{0, 1}}, Rows(31, 33)}}, v.Mul(w))
+	add("outer product", &Layout{Dims: []int{31, 33}, Operands: []Operand{{Steps: []int{1, 0}}, {Steps: []int{0, 1}},
+		Rows(31, 33)}}, v.Mul(w))
 	// Rows with gaps, a number for each row and one for each column: some consist of whole vectors, some have a rest.
 	for _, n := range []int{64, 256, 640, 1030} {
 		for _, t := range []Type{F32, F64, F16} {
 			x, row, column := Input(0, t), Input(1, t), Input(2, t)
 			gap := n + 3
-			add("rows with gaps "+t.String(), &Layout{Dims: []int{3, 5, n}, Operands: []Operand{{Steps: []int{5 * gap, gap, 1}}, {Steps: []int{5, 1, 0}}, {Steps: []int{0, 0, 1}},
-				{First: 2, Steps: []int{5 * gap, gap, 1}}, Rows(3, 5, n)}}, x.Sub(row).Mul(column).Sigmoid().Output(t), x.Sub(column).Max(row).Output(t))
+			add("rows with gaps "+t.String(), &Layout{
+				Dims: []int{3, 5, n}, Operands: []Operand{{Steps: []int{5 * gap, gap, 1}}, {Steps: []int{5, 1, 0}},
+					{Steps: []int{0, 0, 1}},
+					{First: 2, Steps: []int{5 * gap, gap, 1}}, Rows(3, 5, n)}}, x.Sub(row).Mul(column).Sigmoid().Output(t), x.Sub(
+				column).Max(row).Output(t))
 		}
 	}
-	add("reversed into columns", &Layout{Dims: []int{5, 1030}, Operands: []Operand{{First: 5*1030 - 1, Steps: []int{-1030, -1}}, {Steps: []int{1, 6}}}}, v.Neg())
+	add("reversed into columns", &Layout{
+		Dims: []int{5, 1030}, Operands: []Operand{{First: 5*1030 - 1, Steps: []int{-1030, -1}},
+			{Steps: []int{1, 6}}}}, v.Neg())
 	eight := []int{2, 3, 2, 1, 3, 2, 2, 5}
-	add("eight dimensions", &Layout{Dims: eight, Operands: []Operand{{Steps: []int{0, 2, 0, 0, 6, 1, 0, 18}}, Rows(eight...), {Steps: []int{1, 2, 6, 12, 12, 36, 72, 144}}}},
+	add("eight dimensions", &Layout{
+		Dims: eight, Operands: []Operand{{Steps: []int{0, 2, 0, 0, 6, 1, 0, 18}}, Rows(eight...),
+			{Steps: []int{1, 2, 6, 12, 12, 36, 72, 144}}}},
 		v.Sub(w))
 	return list
 }

@@ -11,9 +11,9 @@
 //	m, err := expr.New(y)
 //	unit, err := m.Unit(dev.Features(), 0)
 //
-// The program has one kernel, [Kernel]. It takes the inputs, the outputs, the parameters, and as the last argument the
-// positions of the elements: a ulong, the number of elements, where all operands are dense ([Map.Unit] with rank 0),
-// or the bytes of a [Layout].
+// The program has one kernel, [Kernel]. It takes the inputs, the outputs, the parameters, and last the
+// positions of the elements. These are the number of elements, a ulong, where all operands are dense
+// ([Map.Unit] with rank 0), and otherwise the bytes of a [Layout].
 //
 //	stream.Launch(k, runtime.Items(n), in, out, uint64(n))
 //
@@ -26,16 +26,17 @@
 // The same definition gives
 //
 //   - OpenCL C, which every device compiles: [Map.Text];
-//   - a block program, which cpu:0 runs tile by tile in vector instructions or in Go: [Map.Block], or several: [Map.Steps];
+//   - a block program, which cpu:0 runs tile by tile in vector instructions or in Go: [Map.Block], or several:
+//     [Map.Steps];
 //   - a float64 evaluation with a bound of the error that a device may make: [Map.Eval], which cpu:reference runs;
 //   - its gradient, as expressions: [Gradient];
 //   - its amount of work: [Map.Work].
 //
 // # Reductions
 //
-// [Sum], [Product], [Smallest], [Largest], [All] and [Any] reduce the last dimension of a launch, a row, to one value, which every
-// element of the row may use, also in other reductions. So a softmax is one map of three passes over each row, of which
-// those after the first find the row in the caches:
+// [Sum], [Product], [Smallest], [Largest], [All] and [Any] reduce the last dimension of a launch, a row, to one
+// value, which every element of the row may use, also in other reductions. So a softmax is one map of three
+// passes over each row, of which those after the first find the row in the caches:
 //
 //	e := v.Sub(v.Largest()).Exp()
 //	m, err := expr.New(e.Div(e.Sum()))
@@ -48,12 +49,13 @@
 //	items, group, err := kernels.Geometry(unit, name, size)
 //	err = stream.Launch(k, runtime.Grid{Items: items, Group: group}, in, out, l.Argument())
 //
-// An output whose value is the same for a whole row is stored once for each row, and must not overlap an input. A program
-// with reductions has no rank 0, and [Map.Entry] gives the entry point for a launch. Other dimensions than the last one
-// are reduced by a layout that has them last.
+// An output whose value is the same for a whole row is stored once for each row, and must not overlap an input.
+// A program with reductions has no rank 0, and [Map.Entry] gives the entry point for a launch. Other dimensions
+// than the last one are reduced by a layout that has them last.
 //
-// Sums are added up in an order that depends on the layout and the device, but neither on the number of threads nor on the
-// run. Smallest and Largest are NaN if an element is, and of zeros of both signs either may be the result.
+// Sums are added up in an order that depends on the layout and the device, but neither on the number of threads
+// nor on the run. Smallest and Largest are NaN if an element is, and of zeros of both signs either may be the
+// result.
 //
 // # Arithmetic
 //

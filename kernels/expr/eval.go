@@ -10,8 +10,9 @@ import (
 	"github.com/concord-compute/concord/internal/precise"
 )
 
-// Value is a number of any type: Float if the type is a floating one, and otherwise Int, extended to 64 bits with its
-// sign if the type is signed; a Bool is 0 or 1. The number of a device may differ from this one by at most Bound.
+// Value is a number of any type: Float if the type is a floating one, and otherwise Int. Int is extended to 64
+// bits, with its sign if the type is signed; a Bool is 0 or 1. The number of a device may differ from this one
+// by at most Bound.
 type Value struct {
 	Float float64
 	Int   uint64
@@ -24,8 +25,8 @@ type Value struct {
 //
 // A map with reductions is computed for a row of one element.
 //
-// The bound is composed of those of the operations: a monotonic function is computed at both ends of an inexact
-// operand, and a comparison whose result the bounds of its operands leave open is taken to be either.
+// The bound is composed of those of the operations. A monotonic function is computed at both ends of an inexact
+// operand. A comparison that the bounds of its operands leave open is taken to be either.
 func (m *Map) Eval(inputs, params []Value, index int64) []Value {
 	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
 	e.row(1, func(int) []Value { return inputs }, params, index)
@@ -43,8 +44,8 @@ type evaluation struct {
 	length int // of a row
 }
 
-// row computes the reductions of a row of n elements, the nodes with one value for it, and the last of its elements. load
-// returns the inputs of an element, first is the position of the first one.
+// row computes the reductions of a row of n elements, the nodes with one value for it, and the last of its
+// elements. load returns the inputs of an element, first is the position of the first one.
 func (e *evaluation) row(n int, load func(j int) []Value, params []Value, first int64) {
 	e.length = n
 	for level := range e.m.levels {
@@ -183,7 +184,8 @@ func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
 	return rounded(t, y, farther(y, lo, hi), ulp)
 }
 
-// gelu returns GELU of x, whose error is that of erfc and of its operand z, a small error of which is multiplied by 2z² at most.
+// gelu returns GELU of x, whose error is that of erfc and of its operand z, a small error of which is
+// multiplied by 2z² at most.
 func gelu(t Type, x Value, ulp float64) Value {
 	const least, at = -0.16997120747990369, -0.75179 // of the function, and where that is
 	f := unary[GELU]
@@ -279,8 +281,9 @@ func (t Type) asFloat(x uint64) float64 {
 var unary = [opEnd]func(float64) float64{
 	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
 	Exp: precise.Exp, Exp2: math.Exp2, Expm1: precise.Expm1, Log: precise.Log, Log2: precise.Log2, Log1p: math.Log1p,
-	Sin: precise.Sin, Cos: precise.Cos, Tan: precise.Tan, Sinh: precise.Sinh, Cosh: precise.Cosh, Tanh: math.Tanh, Atan: math.Atan,
-	Erf: math.Erf, Erfc: math.Erfc, Sigmoid: precise.Sigmoid, GELU: precise.GELU,
+	Sin: precise.Sin, Cos: precise.Cos, Tan: precise.Tan, Sinh: precise.Sinh, Cosh: precise.Cosh, Tanh: math.Tanh,
+	Atan: math.Atan,
+	Erf:  math.Erf, Erfc: math.Erfc, Sigmoid: precise.Sigmoid, GELU: precise.GELU,
 	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
 }
 
@@ -539,7 +542,8 @@ func cast(to, from Type, a Value) Value {
 		x := truncate(to, a.Float)
 		v := Value{Int: x}
 		if a.Bound > 0 {
-			v.Bound = farther(to.asFloat(x), to.asFloat(truncate(to, a.Float-a.Bound)), to.asFloat(truncate(to, a.Float+a.Bound)))
+			v.Bound = farther(to.asFloat(x), to.asFloat(truncate(to, a.Float-a.Bound)),
+				to.asFloat(truncate(to, a.Float+a.Bound)))
 		}
 		return v
 	case to.float():

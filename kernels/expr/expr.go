@@ -22,7 +22,8 @@ type Expr struct {
 	err  error
 }
 
-// ErrInvalid is the error for an expression, map or layout that is not well formed. The errors that wrap it give the reason.
+// ErrInvalid is the error for an expression, map or layout that is not well formed. The errors that wrap it
+// give the reason.
 var ErrInvalid = errors.New("expr: invalid expression")
 
 func wrong(format string, args ...any) *Expr {
@@ -33,9 +34,9 @@ func wrong(format string, args ...any) *Expr {
 // guarantees only 1,024 bytes of arguments.
 const maxSlots = 16
 
-// Input returns the element of input number slot, counted from 0, that belongs to the element being computed. Every slot
-// up to the highest has to be used, always with the same type. The elements of an input of type Bool are U8; those that are not
-// 0 are true.
+// Input returns the element of input number slot, counted from 0, that belongs to the element being computed.
+// Every slot up to the highest has to be used, always with the same type. The elements of an input of type Bool
+// are U8; those that are not 0 are true.
 func Input(slot int, t Type) *Expr {
 	if slot < 0 || slot >= maxSlots || !t.valid() {
 		return wrong("input %d of type %v: the slots are 0 to %d and the types those of elements", slot, t, maxSlots-1)
@@ -47,7 +48,8 @@ func Input(slot int, t Type) *Expr {
 // BF16.
 func Param(slot int, t Type) *Expr {
 	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool || t.computed() != t {
-		return wrong("parameter %d of type %v: the slots are 0 to %d and the types those that are computed in", slot, t, maxSlots-1)
+		return wrong("parameter %d of type %v: the slots are 0 to %d and the types those that are computed in", slot, t,
+			maxSlots-1)
 	}
 	return &Expr{op: opParam, typ: t, slot: slot}
 }
@@ -96,8 +98,8 @@ func Index() *Expr { return &Expr{op: opIndex, typ: I64} }
 // Length returns the length of the last dimension, an I64. Only maps with reductions have it.
 func Length() *Expr { return &Expr{op: opLength, typ: I64} }
 
-// Random returns 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with the key seed,
-// a U64, and the counter made of Index and stream. They are the same on every device.
+// Random returns 32 random bits, a U32: word number lane, 0 to 3, of Philox4x32-10 (Salmon et al., 2011) with
+// the key seed, a U64, and the counter made of Index and stream. They are the same on every device.
 func Random(seed *Expr, stream uint32, lane int) *Expr {
 	switch {
 	case seed == nil:
@@ -134,7 +136,8 @@ func Apply(op Op, args ...*Expr) *Expr {
 	}
 	if op == Select {
 		if args[0].typ != Bool || args[1].typ != args[2].typ {
-			return wrong("select of a %v between %v and %v: it takes a bool and two values of one type", args[0].typ, args[1].typ, args[2].typ)
+			return wrong("select of a %v between %v and %v: it takes a bool and two values of one type", args[0].typ,
+				args[1].typ, args[2].typ)
 		}
 		e.typ = args[1].typ
 		return e
@@ -179,8 +182,8 @@ func (e *Expr) Bits(t Type) *Expr {
 	return &Expr{op: Bits, typ: t, args: [3]*Expr{e}}
 }
 
-// Replace returns e with each input i replaced by the expression with[i], which must have that input's type. Inputs for which
-// there is no expression, or a nil one, stay. It composes expressions.
+// Replace returns e with each input i replaced by the expression with[i], which must have that input's type.
+// Inputs for which there is no expression, or a nil one, stay. It composes expressions.
 func (e *Expr) Replace(with ...*Expr) *Expr {
 	return e.rewritten(func(x *Expr) *Expr {
 		if x.op != opInput || x.slot >= len(with) || with[x.slot] == nil {
@@ -193,8 +196,8 @@ func (e *Expr) Replace(with ...*Expr) *Expr {
 	})
 }
 
-// Substitute returns e with one of the expressions that it contains, the same *Expr, replaced by another one of its type. A gradient so takes the result
-// of a function as an input.
+// Substitute returns e with one of the expressions that it contains, the same *Expr, replaced by another one of
+// its type. A gradient so takes the result of a function as an input.
 func (e *Expr) Substitute(part, with *Expr) *Expr {
 	return e.rewritten(func(x *Expr) *Expr {
 		switch {
@@ -207,7 +210,8 @@ func (e *Expr) Substitute(part, with *Expr) *Expr {
 	})
 }
 
-// rewritten returns e with expressions replaced by those that f returns for them, if it returns one. A mistake in one of these is the result.
+// rewritten returns e with expressions replaced by those that f returns for them, if it returns one. A mistake
+// in one of these is the result.
 func (e *Expr) rewritten(f func(x *Expr) *Expr) *Expr {
 	if e.err != nil {
 		return e
@@ -242,8 +246,8 @@ func (e *Expr) Uses(slot int) bool {
 	return e.err == nil && slices.ContainsFunc(ordered(e), func(x *Expr) bool { return x.op == opInput && x.slot == slot })
 }
 
-// Used returns, for each input that a map of these outputs reads, the type with which [Input] made it; 0 for inputs that the
-// map does not need, such as those of an operation that is always multiplied by an integer 0.
+// Used returns the type with which [Input] made each input that a map of these outputs reads. It is 0 for
+// inputs that the map does not need, such as those of an operation that is always multiplied by an integer 0.
 func Used(outputs ...*Expr) []Type {
 	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
 	for _, e := range outputs {

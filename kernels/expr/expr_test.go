@@ -91,8 +91,10 @@ func TestRefused(t *testing.T) {
 	}
 	_, err = New(deep)
 	assert.ErrorIs(t, err, ErrInvalid)
-	for _, text := range []string{"", "out", "input.f32.0", "input.f32.0;out.f32.1", "input.f32.99;out.f32.0", "input.f32.0;add.f32.0;out.f32.1",
-		"const.f32.;out.f32.0", "const.f32.zz;out.f32.0", "input.f32.0;sin.f64.0;out.f64.1", "input.f32.0;input.f32.0;out.f32.1"} {
+	for _, text := range []string{"", "out", "input.f32.0", "input.f32.0;out.f32.1", "input.f32.99;out.f32.0",
+		"input.f32.0;add.f32.0;out.f32.1",
+		"const.f32.;out.f32.0", "const.f32.zz;out.f32.0", "input.f32.0;sin.f64.0;out.f64.1",
+		"input.f32.0;input.f32.0;out.f32.1"} {
 		_, err := Parse(text)
 		assert.ErrorIs(t, err, ErrInvalid, text)
 	}
@@ -100,7 +102,8 @@ func TestRefused(t *testing.T) {
 
 // Philox agrees with the known answers of its authors' Random123 (kat_vectors: philox4x32 10).
 func TestPhilox(t *testing.T) {
-	m, err := New(Random(Param(0, U64), 0, 0), Random(Param(0, U64), 0, 1), Random(Param(0, U64), 0, 2), Random(Param(0, U64), 0, 3))
+	m, err := New(Random(Param(0, U64), 0, 0), Random(Param(0, U64), 0, 1), Random(Param(0, U64), 0, 2),
+		Random(Param(0, U64), 0, 3))
 	require.NoError(t, err)
 	var got []uint64
 	for _, v := range m.Eval(nil, []Value{{}}, 0) {
@@ -165,7 +168,8 @@ func TestGradientOfReductions(t *testing.T) {
 	zeros := []float64{0.3, 0, -0.9, 2.3, 0.5}
 	for name, f := range map[string]*Expr{
 		"sum": x.Mul(y).Sum(), "product": x.Product().Mul(y), "largest": x.Largest().Mul(x), "smallest": x.Mul(y).Smallest(),
-		"softmax": soft.Div(soft.Sum()).Mul(y), "norm": centered.Div(mean(centered.Mul(centered)).Add(x.Number(0.1)).Sqrt()).Mul(y),
+		"softmax": soft.Div(soft.Sum()).Mul(y),
+		"norm":    centered.Div(mean(centered.Mul(centered)).Add(x.Number(0.1)).Sqrt()).Mul(y),
 		"log sum": x.Exp().Sum().Log(), "param": x.Mul(Param(0, F64)).Sum().Add(x).Exp().Mul(Param(0, F64)),
 	} {
 		for _, at := range [][]float64{row, zeros} {
@@ -195,7 +199,8 @@ func TestGradientOfReductions(t *testing.T) {
 	}
 }
 
-// value returns an expression's value at element j-1 of a row, or with j = 0 the sum over the row, as cpu:reference computes it.
+// value returns an expression's value at element j-1 of a row, or with j = 0 the sum over the row, as
+// cpu:reference computes it.
 func value(t *testing.T, e *Expr, in, by []float64, p float64, j int) float64 {
 	x, y, param := Input(0, F64), Input(1, F64), Param(0, F64)
 	if j > 0 {
@@ -251,14 +256,15 @@ func TestLayout(t *testing.T) {
 	assert.Equal(t, []int{24}, l.Dims)
 	assert.Equal(t, 0, l.Rank())
 	for want, l := range map[string]Layout{
-		"1 operands":        {Dims: []int{3}, Operands: []Operand{Rows(3)}},
-		"2 steps":           {Dims: []int{3}, Operands: []Operand{Rows(3), Rows(3, 1)}},
-		"length -1":         {Dims: []int{-1}, Operands: []Operand{Rows(3), Rows(3)}},
-		"in front":          {Dims: []int{3}, Operands: []Operand{{Steps: []int{-1}}, Rows(3)}},
-		"may be one":        {Dims: []int{3, 3}, Operands: []Operand{Rows(3, 3), {Steps: []int{2, 1}}}},
-		"more elements":     {Dims: []int{1 << 40, 1 << 40}, Operands: []Operand{Rows(1, 1), Rows(1, 1)}},
-		"beyond what an":    {Dims: []int{1 << 40}, Operands: []Operand{{Steps: []int{1 << 40}}, Rows(1)}},
-		"cannot be joined":  {Dims: []int{2, 2, 2, 2, 2, 2, 2, 2, 2}, Operands: []Operand{{Steps: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}}, Rows(2, 2, 2, 2, 2, 2, 2, 2, 2)}},
+		"1 operands":     {Dims: []int{3}, Operands: []Operand{Rows(3)}},
+		"2 steps":        {Dims: []int{3}, Operands: []Operand{Rows(3), Rows(3, 1)}},
+		"length -1":      {Dims: []int{-1}, Operands: []Operand{Rows(3), Rows(3)}},
+		"in front":       {Dims: []int{3}, Operands: []Operand{{Steps: []int{-1}}, Rows(3)}},
+		"may be one":     {Dims: []int{3, 3}, Operands: []Operand{Rows(3, 3), {Steps: []int{2, 1}}}},
+		"more elements":  {Dims: []int{1 << 40, 1 << 40}, Operands: []Operand{Rows(1, 1), Rows(1, 1)}},
+		"beyond what an": {Dims: []int{1 << 40}, Operands: []Operand{{Steps: []int{1 << 40}}, Rows(1)}},
+		"cannot be joined": {Dims: []int{2, 2, 2, 2, 2, 2, 2, 2, 2}, Operands: []Operand{
+			{Steps: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}}, Rows(2, 2, 2, 2, 2, 2, 2, 2, 2)}},
 		"may be one of its": {Dims: []int{3}, Operands: []Operand{Rows(3), {Steps: []int{0}}}},
 	} {
 		_, err := m.Layout(l)
@@ -282,17 +288,19 @@ func TestLayout(t *testing.T) {
 	assert.Equal(t, []int{3, 4}, l.Dims)
 	m, err = New(Input(0, F32).Sum(), Input(0, F32).Sub(Input(0, F32).Largest()))
 	require.NoError(t, err)
-	l, err = m.Layout(Layout{Dims: []int{2, 3, 1, 4}, Operands: []Operand{Rows(2, 3, 1, 4), {Steps: []int{3, 1, 7, 0}}, Rows(2, 3, 1, 4)}})
+	l, err = m.Layout(Layout{Dims: []int{2, 3, 1, 4}, Operands: []Operand{Rows(2, 3, 1, 4), {Steps: []int{3, 1, 7, 0}},
+		Rows(2, 3, 1, 4)}})
 	require.NoError(t, err)
 	assert.Equal(t, []int{6, 4}, l.Dims)
 	assert.Equal(t, []int{1, 0}, l.Operands[1].Steps)
 	_, err = m.Unit(nil, 0)
 	assert.ErrorIs(t, err, ErrInvalid)
 	for want, l := range map[string]Layout{
-		"no dimension":  {Operands: []Operand{{}, {}, {}}},
-		"the step 1":    {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), Rows(2, 3), Rows(2, 3)}},
-		"may be one":    {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), {Steps: []int{0, 0}}, Rows(2, 3)}},
-		"more elements": {Dims: []int{1 << 62, 0, 4}, Operands: []Operand{Rows(1, 1, 1), {Steps: []int{1, 0, 0}}, Rows(1, 1, 1)}},
+		"no dimension": {Operands: []Operand{{}, {}, {}}},
+		"the step 1":   {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), Rows(2, 3), Rows(2, 3)}},
+		"may be one":   {Dims: []int{2, 3}, Operands: []Operand{Rows(2, 3), {Steps: []int{0, 0}}, Rows(2, 3)}},
+		"more elements": {Dims: []int{1 << 62, 0, 4}, Operands: []Operand{Rows(1, 1, 1), {Steps: []int{1, 0, 0}},
+			Rows(1, 1, 1)}},
 	} {
 		_, err := m.Layout(l)
 		if assert.ErrorIs(t, err, ErrInvalid, want) {
@@ -319,7 +327,9 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []Operand{down, down}, l.Operands)
 	for _, first := range []int{0, math.MaxInt} {
-		_, err = m.Layout(Layout{Dims: []int{2}, Operands: []Operand{{First: first, Steps: []int{math.MinInt}}, {First: first, Steps: []int{-1}}, {First: 1, Steps: []int{-1}}}})
+		_, err = m.Layout(Layout{
+			Dims: []int{2}, Operands: []Operand{{First: first, Steps: []int{math.MinInt}}, {First: first, Steps: []int{-1}},
+				{First: 1, Steps: []int{-1}}}})
 		assert.ErrorIs(t, err, ErrInvalid)
 	}
 	o, err := Rows(3, 1).Broadcast([]int{3, 1}, []int{2, 3, 4})
@@ -376,7 +386,8 @@ func TestInPlace(t *testing.T) {
 	}
 }
 
-// An output of a map with reductions may be an input too: what is stored when elements are visited for a sum is not read again, by rows or by columns.
+// An output of a map with reductions may be an input too: what is stored when elements are visited for a sum is
+// not read again, by rows or by columns.
 func TestInPlaceWithSums(t *testing.T) {
 	a, b := Input(0, F32), Input(1, F32)
 	m, err := New(a.Sub(b), b, Apply(Sum, a.Add(b)), Apply(Largest, b))
@@ -394,7 +405,8 @@ func TestInPlaceWithSums(t *testing.T) {
 			if c.columns {
 				step = []int{1, c.rows}
 			}
-			l := Layout{Dims: []int{c.rows, c.n}, Operands: []Operand{{Steps: step}, {Steps: step}, {Steps: step}, {Steps: step}, {Steps: []int{1, 0}}, {Steps: []int{1, 0}}}}
+			l := Layout{Dims: []int{c.rows, c.n}, Operands: []Operand{{Steps: step}, {Steps: step}, {Steps: step}, {Steps: step},
+				{Steps: []int{1, 0}}, {Steps: []int{1, 0}}}}
 			l, err := m.Layout(l)
 			require.NoError(t, err)
 			u, err := m.Unit(dev.Features(), l.Rank())
@@ -490,11 +502,15 @@ func TestValues(t *testing.T) {
 	assert.Equal(t, -8.0, eval(gradient.Add(x.Sub(x)), float64(float32(0.89999998)), float64(float32(0.1))).Float)
 	e := x.Mul(y)
 	assert.Equal(t, 1.0, eval(Gradient(e.Output(F16), x.Number(1), e)[0]).Float)
-	for _, wrong := range []*Expr{Int(I32, 0).Number(1.5), Int(U8, 0).Number(300), Int(I32, 0).Number(math.NaN()), Random(nil, 0, 0),
+	for _, wrong := range []*Expr{Int(I32, 0).Number(1.5), Int(U8, 0).Number(300), Int(I32, 0).Number(math.NaN()),
+		Random(nil, 0, 0),
 		Apply(Add, &Expr{}, x), Gradient(x, nil, x)[0]} {
 		assert.ErrorIs(t, wrong.Err(), ErrInvalid)
 	}
-	assert.Equal(t, "const.u64.d02ab486cedc0000;out.u64.0", func() string { m, _ := New(Int(U64, 0).Number(1.5e19)); return m.String() }())
+	assert.Equal(t, "const.u64.d02ab486cedc0000;out.u64.0", func() string {
+		m, _ := New(Int(U64, 0).Number(1.5e19))
+		return m.String()
+	}())
 	_, err := New(&Expr{})
 	assert.ErrorIs(t, err, ErrInvalid)
 	m, err := New(v)
@@ -503,7 +519,8 @@ func TestValues(t *testing.T) {
 	assert.ErrorContains(t, err, "double precision")
 }
 
-// The reference, whose functions block programs in Go have too, is right where package math is not: among denormal numbers, near the ends of the range, near multiples of π/2.
+// The reference, whose functions block programs in Go have too, is right where package math is not: among
+// denormal numbers, near the ends of the range, near multiples of π/2.
 func TestLimits(t *testing.T) {
 	x, y := Input(0, F64), Input(1, F64)
 	for _, c := range []struct {
@@ -511,9 +528,11 @@ func TestLimits(t *testing.T) {
 		x, y, want float64
 	}{
 		{x.Log(), 5e-324, 0, -744.4400719213812}, {x.Log(), 1e-310, 0, -713.8013788281542},
-		{x.Exp(), 709.5744502375717, 0, 1.4597155608516412e308}, {Apply(Expm1, x), 709.782712893384, 0, 1.7976931348622732e308},
+		{x.Exp(), 709.5744502375717, 0, 1.4597155608516412e308},
+		{Apply(Expm1, x), 709.782712893384, 0, 1.7976931348622732e308},
 		{Apply(Sinh, x), -710, 0, -1.1169973830808555e308}, {Apply(Cosh, x), 710, 0, 1.1169973830808555e308},
-		{Apply(Sin, x), math.Pi, 0, 1.2246467991473532e-16}, {Apply(Cos, x), 5.319372648326541e255, 0, -4.687165924254628e-19},
+		{Apply(Sin, x), math.Pi, 0, 1.2246467991473532e-16},
+		{Apply(Cos, x), 5.319372648326541e255, 0, -4.687165924254628e-19},
 		{Apply(Tan, x), math.Pi / 2, 0, 1.633123935319537e16}, {Apply(Sigmoid, x), -710, 0, 4.47628622567513e-309},
 		{Apply(GELU, x), -36, 0, -1.505744663687022e-282}, {x.Pow(y), 0.6362928641485426, 1022, 2.1752437521546628e-201},
 		{x.Pow(y), 1e-310, 0.25, 3.162277660168377e-78},

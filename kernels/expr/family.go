@@ -66,8 +66,8 @@ func checkDefine(d source.Define) error {
 	return err
 }
 
-// recent keeps the maps that were used last, by their canonical forms, so that a program's definition need not be parsed
-// again each time that a device needs its map.
+// recent keeps the maps that were used last, by their canonical forms, so that a program's definition need not
+// be parsed again each time that a device needs its map.
 var recent = func() *lru.Cache[string, *Map] {
 	c, err := lru.New[string, *Map](1024)
 	if err != nil {
@@ -122,7 +122,8 @@ func text(defs []source.Define) (string, error) {
 // OfUnit returns the map of a program of this family, and the rank of its operands.
 func OfUnit(u *source.Unit) (m *Map, rank int, err error) { return definition(u.Define) }
 
-// Launch has the arguments of one launch of a map's kernel. The zero value is ready for [Map.Read], which reuses its memory.
+// Launch has the arguments of one launch of a map's kernel. The zero value is ready for [Map.Read], which
+// reuses its memory.
 type Launch struct {
 	Layout Layout
 	Params []uint64 // bits of each parameter, extended to 64 with the sign if the type is signed
@@ -166,8 +167,8 @@ func (m *Map) elem(k int) Type {
 	return m.outputs[k-len(m.inputs)].elem
 }
 
-// Argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of elements alone,
-// of the type that they are computed in. Integers wrap.
+// Argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of
+// elements alone, of the type that they are computed in. Integers wrap.
 func (t Type) Argument(c *kernels.Call, i int) uint64 {
 	switch t.computed() {
 	case F32:
@@ -253,8 +254,8 @@ func reference(c *kernels.Call) error {
 	return nil
 }
 
-// visit calls store for every element of every output, with its place in the output's buffer and its value, which is computed
-// from the elements that load returns. If load is nil, nothing is computed.
+// visit calls store for every element of every output, with its place in the output's buffer and its value,
+// which is computed from the elements that load returns. If load is nil, nothing is computed.
 func (m *Map) visit(l *Layout, params []Value, load func(k, at int) Value, store func(j, at int, v Value)) {
 	e := evaluation{m: m, values: make([]Value, len(m.nodes))}
 	whole, n := *l, 1

@@ -8,20 +8,20 @@ import "math"
 // step of reverse accumulation, so that Gradient of its results gives higher derivatives. Each of wrt is an input, a
 // parameter or another expression that y contains; the derivative with respect to one that y does not contain is 0.
 //
-// Where a function has no derivative, a value is chosen: for |x| and for CopySign of x at 0 it is 0, and of Min and
-// Max of equal operands each has half of the gradient, so that sums of such functions have the mean of the
-// derivatives from both sides. That is right for the first derivative of a smooth function that is composed of them,
-// but not for its second: compose it by [Expr.Select], with one condition in all places. Of [Expr.Relu],
-// [Expr.AtLeast] and [Expr.AtMost] these methods tell. Floor and operations whose results are integers or Bools have
-// the derivative 0. A mistake in an expression passes to the results.
+// Where a function has no derivative, the mean of the derivatives from both sides is chosen: 0 for |x| and for
+// CopySign of x at 0, and half of the gradient for each of two equal operands of Min and Max. That is right for
+// the first derivative of a smooth function that is composed of them, but not for its second: compose it by
+// [Expr.Select], with one condition in all places. Of [Expr.Relu], [Expr.AtLeast] and [Expr.AtMost] these
+// methods tell. Floor and operations whose results are integers or Bools have the derivative 0. A mistake in an
+// expression passes to the results.
 //
 // Reductions have derivatives for each element of the row; of [Smallest] and [Largest] all elements that are equal to
 // the result share it. The first and the second derivatives of [Product] are right also where elements are 0. Where y
 // contains a reduction, the gradient with respect to a value that is the same for the whole row is the sum over the
 // row.
 //
-// An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr. At a NaN,
-// the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
+// An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr.
+// At a NaN, the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
 func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 	results := make([]*Expr, len(wrt))
 	fail := func(e *Expr) []*Expr {
@@ -78,7 +78,8 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			if g == nil {
 				continue
 			}
-			if e == x || e.op == x.op && (e.op == opInput || e.op == opParam) && e.slot == x.slot && e.elem == x.elem && e.typ == x.typ {
+			if e == x || e.op == x.op && (e.op == opInput || e.op == opParam) && e.slot == x.slot && e.elem == x.elem &&
+				e.typ == x.typ {
 				if results[i] == nil {
 					results[i] = g
 				} else {
@@ -274,7 +275,9 @@ func others(x *Expr) *Expr {
 // Work is the amount of work of a launch.
 type Work struct {
 	Operations float64 // each arithmetic operation or function of one element, or of one row, counts as one
-	Bytes      float64 // bytes that are read or written: each element of an operand counts once, even if a step of 0 repeats it or reductions read it again
+	// bytes that are read or written: each element of an operand counts once, even if a step of 0 repeats it or
+	// reductions read it again
+	Bytes float64
 }
 
 // Work returns the amount of work of a launch with that layout, which [Map.Layout] returned.

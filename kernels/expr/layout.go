@@ -97,9 +97,10 @@ func (l *Layout) Rank() int {
 }
 
 // Layout checks a layout for the map and returns it with as few dimensions as have the same effect: dimensions of
-// length 1 are removed, and neighbours that every operand steps through evenly are joined. Dimensions that most operands step through downwards
-// are turned around, and those that are not reduced get the order in which most operands lie in memory, unless the map has the number of an element
-// ([Index], [Random]). The error wraps ErrInvalid.
+// length 1 are removed, and neighbours that every operand steps through evenly are joined. Dimensions with
+// negative strides in most operands are flipped. Those that are not reduced get the order in which most
+// operands lie in memory, unless the map has the number of an element ([Index], [Random]). The error wraps
+// ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
 	var out Layout
 	l = m.ordered(m.turned(l))
@@ -109,11 +110,14 @@ func (m *Map) Layout(l Layout) (Layout, error) {
 	return out, nil
 }
 
-// turned returns l with those dimensions in the opposite order through which operands of more bytes step downwards than upwards: processors
-// fetch by themselves what is read upwards. A layout that simplify would refuse is returned as it is.
+// turned returns l with those dimensions in the opposite order through which operands of more bytes step
+// downwards than upwards: processors fetch by themselves what is read upwards. A layout that simplify would
+// refuse is returned as it is.
 func (m *Map) turned(l Layout) Layout {
 	elems := append(m.Inputs(), m.Outputs()...)
-	if len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool { return n.op == opIndex || n.op == opRandom }) {
+	if len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool {
+		return n.op == opIndex || n.op == opRandom
+	}) {
 		return l
 	}
 	for j, d := range l.Dims {
@@ -137,14 +141,17 @@ func (m *Map) turned(l Layout) Layout {
 	return l
 }
 
-// ordered returns l with the dimensions that are not reduced in the order of memory. A layout that simplify would refuse is returned as it is.
+// ordered returns l with the dimensions that are not reduced in the order of memory. A layout that simplify
+// would refuse is returned as it is.
 func (m *Map) ordered(l Layout) Layout {
 	elems := append(m.Inputs(), m.Outputs()...)
 	n := len(l.Dims)
 	if m.Reduces() {
 		n--
 	}
-	if n < 2 || len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool { return n.op == opIndex || n.op == opRandom }) {
+	if n < 2 || len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool {
+		return n.op == opIndex || n.op == opRandom
+	}) {
 		return l
 	}
 	bytes, steps := make([]int, len(elems)), make([][]int, len(elems))
@@ -169,8 +176,9 @@ func (m *Map) ordered(l Layout) Layout {
 	return out
 }
 
-// Order returns the numbers of dimensions from the outermost to the innermost as operands lie in memory: of two dimensions the one is further in through which
-// operands with more bytes in an element step in smaller steps. Dimensions of which the same can be said remain in their order. Steps of 0 do not count.
+// Order returns the numbers of dimensions from the outermost to the innermost, as operands lie in memory. Of
+// two dimensions the inner one is that with smaller strides in most operands, each weighted by the bytes of its
+// elements. Dimensions of which the same can be said remain in their order. Steps of 0 do not count.
 func Order(dims []int, steps [][]int, bytes []int) []int {
 	order := make([]int, len(dims))
 	for j := range dims {
@@ -220,7 +228,8 @@ func (m *Map) simplify(l, out *Layout) error {
 			return bad("operand %d has %d steps for %d dimensions", k, len(o.Steps), len(l.Dims))
 		}
 		if m.oncePerRow(k) && o.Steps[len(o.Steps)-1] != 0 {
-			return bad("output %d has one element for a row and the step %d in the last dimension", k-len(m.inputs), o.Steps[len(o.Steps)-1])
+			return bad("output %d has one element for a row and the step %d in the last dimension", k-len(m.inputs),
+				o.Steps[len(o.Steps)-1])
 		}
 		dims, places := m.own(k, l)
 		if slices.Contains(dims, 0) {
@@ -239,7 +248,8 @@ func (m *Map) simplify(l, out *Layout) error {
 			return bad("two elements of output %d may be one of its buffer", k)
 		}
 	}
-	if bytes := 8 * (len(out.Dims) + len(out.Operands)*(len(out.Dims)+2) + len(m.params)); out.Rank() > 0 && bytes > maxBytes {
+	if bytes := 8 * (len(out.Dims) + len(out.Operands)*(len(out.Dims)+2) + len(m.params)); out.Rank() > 0 &&
+		bytes > maxBytes {
 		return bad("%d bytes of arguments; OpenCL promises %d", bytes, maxBytes)
 	}
 	return nil
@@ -264,8 +274,8 @@ func (l *Layout) dense(n, operands int) {
 	}
 }
 
-// own returns the dimensions that operand k has elements for, and where it has them: all but the last one for an output with
-// one element for a row.
+// own returns the dimensions that operand k has elements for, and where it has them: all but the last one for
+// an output with one element for a row.
 func (m *Map) own(k int, l *Layout) (dims []int, o Operand) {
 	dims, o = l.Dims, l.Operands[k]
 	if m.oncePerRow(k) {

@@ -126,7 +126,8 @@ func (m *Map) check(slots int) error {
 	}
 	switch {
 	case len(m.inputs)+len(m.outputs)+len(m.reductions) > slots:
-		return fmt.Errorf("%d inputs, outputs and reductions; there can be %d: %w", len(m.inputs)+len(m.outputs)+len(m.reductions), slots, ErrInvalid)
+		return fmt.Errorf("%d inputs, outputs and reductions; there can be %d: %w", len(m.inputs)+len(m.outputs)+
+			len(m.reductions), slots, ErrInvalid)
 	case len(m.nodes) > maxNodes:
 		return fmt.Errorf("%d operations; there can be %d: %w", len(m.nodes), maxNodes, ErrInvalid)
 	}

@@ -104,9 +104,9 @@ type opInfo struct {
 	takes takes
 	truth bool // the result is a Bool
 
-	// call is the function of OpenCL C for floating numbers, or empty if the text has an expression instead. ulp is its largest
-	// error in units in the last place, for float and double alike, from the tables of OpenCL 1.2; 0: it is exact or
-	// rounded correctly.
+	// call is the function of OpenCL C for floating numbers, or empty if the text has an expression instead. ulp
+	// is its largest error in units in the last place, for float and double alike, from the tables of OpenCL 1.2;
+	// 0: it is exact or rounded correctly.
 	call string
 	ulp  float64
 }

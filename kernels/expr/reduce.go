@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// phases says in which order the nodes of a map with reductions are computed. The elements of a row, which differ in the
-// last dimension only, are visited once for each level: nodes of level k need the results of reductions of level k
-// and below. After the last level the elements are visited once more if an output has a value for each of them.
+// phases says in which order the nodes of a map with reductions are computed. The elements of a row, which
+// differ in the last dimension only, are visited once for each level: nodes of level k need the results of
+// reductions of level k and below. After the last level the elements are visited once more if an output has a
+// value for each of them.
 type phases struct {
 	level      []int
 	uniform    []bool // nodes with one value for a row
@@ -44,7 +45,8 @@ func (m *Map) arrange() error {
 			continue
 		}
 		for _, a := range n.args[:ops[n.op].arity] {
-			if x := m.nodes[a].op; m.uniform[a] && !x.reduces() && x != opConst && x != opParam && x != opLength && !slices.Contains(m.values, a) {
+			if x := m.nodes[a].op; m.uniform[a] && !x.reduces() && x != opConst && x != opParam && x != opLength &&
+				!slices.Contains(m.values, a) {
 				m.values = append(m.values, a)
 			}
 		}
@@ -109,11 +111,11 @@ func (m *Map) outputsBy(row bool) []int {
 	return list
 }
 
-// Step is one step in the evaluation of a map with reductions on a machine for block programs: a map without reductions
-// that is computed for every element, or for every row if Rows is set. What earlier steps computed is among its inputs.
+// Step is one step in the evaluation of a map with reductions by block programs: a map without reductions, for
+// every element, or for every row if Rows is set. What earlier steps computed is among its inputs.
 //
-// Operands of steps are numbered: those of the whole map, then the results of its reductions, then other values of rows, then what
-// the reductions reduce.
+// Operands of steps are numbered: those of the whole map, then the results of its reductions, then other values
+// of rows, then what the reductions reduce.
 type Step struct {
 	Map     *Map
 	Block   *Block
@@ -129,11 +131,12 @@ type Step struct {
 // division has the steps of a map with reductions.
 type division struct {
 	list []Step
-	kept int // where the steps for rows begin whose elements stay in memory once they are computed, 0 if these are the same steps
+	// where the steps for rows begin whose elements stay in memory once they are computed, 0 if these are the same steps
+	kept int
 }
 
-// Steps returns the steps of a map with reductions, in the order of which [Machine] counts them. They are made once, and callers must
-// not change them. The error wraps ErrInvalid if a step has no block program.
+// Steps returns the steps of a map with reductions, in the order of which [Machine] counts them. They are made
+// once, and callers must not change them. The error wraps ErrInvalid if a step has no block program.
 func (m *Map) Steps() ([]Step, error) {
 	d, err := m.steps()
 	return d.list, err
@@ -158,7 +161,8 @@ func (m *Map) reducedAt(reduction int) int {
 	return m.valueAt(len(m.values)) + reduction
 }
 
-// stepsOf returns the steps, with keep those in which what was reduced is not computed again, and whether there is such a thing.
+// stepsOf returns the steps, with keep those in which what was reduced is not computed again, and whether there
+// is such a thing.
 func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 	add := func(s Step, level int, roots []int) error {
 		if len(roots) == 0 {
@@ -178,7 +182,8 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 		s := Step{Rows: true}
 		for i, v := range m.values {
 			if m.level[v] == level {
-				s.Outputs, s.Types, roots = append(s.Outputs, m.valueAt(i)), append(s.Types, m.nodes[v].typ.register()), append(roots, v)
+				s.Outputs, s.Types, roots = append(s.Outputs, m.valueAt(i)), append(s.Types, m.nodes[v].typ.register()),
+					append(roots, v)
 			}
 		}
 		if level == m.levels {
@@ -214,16 +219,21 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 	}
 }
 
-// early reports whether the outputs with a value for each element are stored when these are visited for reductions: if none needs a reduction, and elements
-// are visited but once, since an output may be the same memory as an input.
+// early reports whether the outputs with a value for each element are stored when these are visited for
+// reductions: if none needs a reduction, and elements are visited but once, since an output may be the same
+// memory as an input.
 func (m *Map) early() bool {
-	return m.levels == 1 && !slices.ContainsFunc(m.outputsBy(false), func(j int) bool { return m.level[m.outputs[j].node] > 0 })
+	return m.levels == 1 && !slices.ContainsFunc(m.outputsBy(false), func(j int) bool {
+		return m.level[m.outputs[j].node] > 0
+	})
 }
 
-// stored adds to a step the outputs of the map that are stored once for each row if it is one for rows, and otherwise the others.
+// stored adds to a step the outputs of the map that are stored once for each row if it is one for rows, and
+// otherwise the others.
 func (m *Map) stored(s Step, roots []int) (Step, []int) {
 	for _, j := range m.outputsBy(s.Rows) {
-		s.Outputs, s.Types, roots = append(s.Outputs, len(m.inputs)+j), append(s.Types, m.outputs[j].elem), append(roots, m.outputs[j].node)
+		s.Outputs, s.Types, roots = append(s.Outputs, len(m.inputs)+j), append(s.Types, m.outputs[j].elem),
+			append(roots, m.outputs[j].node)
 	}
 	return s, roots
 }
@@ -239,13 +249,15 @@ func (t Type) register() Type {
 	return t
 }
 
-// part returns the map of a step after the reductions of a level: that of some nodes, with what is known by then as inputs, which inputs and
-// params describe as in Step. Outputs are stored as elems.
+// part returns the map of a step after the reductions of a level: that of some nodes, with what is known by
+// then as inputs, which inputs and params describe as in Step. Outputs are stored as elems.
 func (m *Map) part(roots []int, elems []Type, rows, keep bool, level int) (p *Map, inputs, params []int, err error) {
 	known := make([]int, len(m.nodes)) // the operand of steps that each node is, or -1
 	for i := range m.nodes {
 		n := &m.nodes[i]
-		value, reduced := slices.Index(m.values, i), slices.IndexFunc(m.reductions, func(r int) bool { return m.nodes[r].args[0] == i })
+		value, reduced := slices.Index(m.values, i), slices.IndexFunc(m.reductions, func(r int) bool {
+			return m.nodes[r].args[0] == i
+		})
 		switch known[i] = -1; {
 		case n.op.reduces():
 			known[i] = m.resultAt(slices.Index(m.reductions, i))

@@ -1,7 +1,7 @@
 package expr
 
-// The evaluation of maps with reductions on a machine for block programs. In which order numbers are combined depends on the
-// layout alone, so that results do not depend on the number of threads.
+// The evaluation of maps with reductions on a machine for block programs. In which order numbers are combined
+// depends on the layout alone, so that results do not depend on the number of threads.
 
 import (
 	"slices"
@@ -11,13 +11,13 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// Machine runs the steps of a map with reductions, for one launch at a time. Compute, Rows and Columns may be called from several
-// goroutines at once.
+// Machine runs the steps of a map with reductions, for one launch at a time. Compute, Rows and Columns may be
+// called from several goroutines at once.
 type Machine interface {
 	// Compute computes elements lo to hi of a step. memory has the memory of each operand.
 	Compute(step int, l *Layout, memory [][]byte, params []uint64, lo, hi int)
-	// Rows sets into[i] to the combination of from[i·n] to from[i·n+n-1], for each i < rows. n is not 0, and the numbers are of a type of
-	// 32 or 64 bits.
+	// Rows sets into[i] to the combination of from[i·n] to from[i·n+n-1], for each i < rows. n is not 0, and the
+	// numbers are of a type of 32 or 64 bits.
 	Rows(op Op, t Type, rows, n int, into, from []byte)
 	// Columns sets into[i] to the combination of n numbers, from[i], from[i+step] and so on, for each i < columns.
 	Columns(op Op, t Type, n, step, columns int, into, from []byte)
@@ -26,8 +26,9 @@ type Machine interface {
 	Free()
 }
 
-// The CPU computes the elements of a row once, also if several reductions or an output need them, if the row has at most Kept elements, or at
-// most LongestKept and there are at least two rows for each thread. Others are computed at each visit.
+// The CPU computes the elements of a row once for all reductions and outputs that need them, if the row has at
+// most Kept elements. With two or more rows for each thread, it may have LongestKept. Others are computed at
+// each visit.
 const (
 	Kept        = piece
 	LongestKept = 1 << 20
@@ -121,8 +122,8 @@ func (r *reducing) end() {
 	launches.Put(r)
 }
 
-// columns reports whether neighbouring rows lie side by side in memory in most inputs. Inputs with one element for a row, or with the same ones for all neighbouring
-// rows, are read as fast in either order.
+// columns reports whether neighbouring rows lie side by side in memory in most inputs. Inputs with one element
+// for a row, or with the same ones for all neighbouring rows, are read as fast in either order.
 func (m *Map) columns(l *Layout) bool {
 	last := len(l.Dims) - 1
 	votes := 0
@@ -161,7 +162,8 @@ func (r *reducing) divide() {
 		if r.inner() <= wide { // their rows are adjacent
 			r.few = piece / r.inner()
 		}
-		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally long, too.
+		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally
+		// long, too.
 		r.length = r.few * ceil(min(max(r.n/256, 32), pieces*r.few), r.few)
 		rows := ceil(r.n, max(1, ceil(r.n, r.length)))
 		times := max(1, ceil(rows, r.few))
@@ -218,7 +220,8 @@ func (r *reducing) allocate() error {
 	return nil
 }
 
-// results appends the memory of the results of reductions and of other values of rows to memory, and that of the results of parts.
+// results appends the memory of the results of reductions and of other values of rows to memory, and that of
+// the results of parts.
 func (r *reducing) results(memory, partial [][]byte) (m, p [][]byte) {
 	for range len(r.m.reductions) + len(r.m.values) {
 		memory = append(memory, r.take(r.height()))
@@ -266,7 +269,8 @@ func (r *reducing) worker() *worker {
 	}
 	w := r.spare[len(r.spare)-1]
 	r.spare = r.spare[:len(r.spare)-1]
-	w.row, w.memory, w.partial, w.tops = 0, append(w.memory[:0], r.memory...), append(w.partial[:0], r.partial...), w.tops[:0]
+	w.row, w.memory, w.partial, w.tops = 0, append(w.memory[:0], r.memory...), append(w.partial[:0], r.partial...),
+		w.tops[:0]
 	if r.blocks {
 		w.memory, w.partial = r.results(w.memory, w.partial)
 	}
@@ -493,7 +497,8 @@ func (w *worker) reduceColumns(i, outer, first, part int) {
 		lo, some := (outer*w.n+begin+at)*w.inner()+first, min(w.few, n-at)
 		w.run(i, lo, lo+some*columns)
 		for j, op := range s.Combine {
-			w.combine(op, s.Types[j], some, columns, columns, w.tops[s.reduction(w.m, j)][at/w.few*columns*s.Types[j].Size():], w.memory[s.Outputs[j]])
+			w.combine(op, s.Types[j], some, columns, columns, w.tops[s.reduction(w.m, j)][at/w.few*columns*s.Types[j].Size():],
+				w.memory[s.Outputs[j]])
 		}
 	}
 	for j, op := range s.Combine {
@@ -509,7 +514,8 @@ func (w *worker) reduceColumns(i, outer, first, part int) {
 	}
 }
 
-// combine does what Columns does. Where there are few columns, it combines several rows at a time as if they were one long row.
+// combine does what Columns does. Where there are few columns, it combines several rows at a time as if they
+// were one long row.
 func (w *worker) combine(op Op, t Type, n, step, columns int, into, from []byte) {
 	together := 1
 	for step == columns && 2*together*columns <= narrow && 2*together <= n {
@@ -591,7 +597,8 @@ func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
 	plusZero(op, c, rows, into)
 }
 
-// plusZero adds 0 to n sums of floating numbers, as other devices begin with it: the sum of numbers that are all -0 is 0.
+// plusZero adds 0 to n sums of floating numbers, as other devices begin with it: the sum of numbers that are
+// all -0 is 0.
 func plusZero(op Op, c Class, n int, sums []byte) {
 	switch {
 	case op == Sum && c == ClassF32:

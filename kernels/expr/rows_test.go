@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestColumns reduces columns of 64×32 elements, which lie side by side in memory, and rows of as many. What is the same for all columns, or all rows, has no say
-// in the order.
+// TestColumns reduces columns of 64×32 elements, which lie side by side in memory, and rows of as many. What is
+// the same for all columns, or all rows, has no say in the order.
 func TestColumns(t *testing.T) {
 	x, y := Input(0, F32), Input(1, F32)
 	m, err := New(Apply(Sum, x.Mul(y)))

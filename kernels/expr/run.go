@@ -28,8 +28,9 @@ type machine struct {
 	raw    []byte   // a tile as it is stored
 }
 
-// Run computes elements lo to hi in Go, on the calling goroutine. memory has the memory of each operand, which the layout must
-// not leave, params the bits of each parameter, extended to 64 with the sign if the type is signed.
+// Run computes elements lo to hi in Go, on the calling goroutine. memory has the memory of each operand, which
+// the layout must not leave, params the bits of each parameter, extended to 64 with the sign if the type is
+// signed.
 func (b *Block) Run(l *Layout, memory [][]byte, params []uint64, lo, hi int) {
 	newMachine(b, l, memory, params).run(lo, hi)
 }
@@ -417,8 +418,8 @@ func floatStep[F floatNumber](m *machine, in *Instruction, n int) {
 	}
 }
 
-// fused returns a·b + c rounded once. For floats the product is exact in float64; its sum with c is rounded to odd there,
-// and then rounds to the same float as the exact sum.
+// fused returns a·b + c rounded once. For floats the product is exact in float64; its sum with c is rounded to
+// odd there, and then rounds to the same float as the exact sum.
 func fused[F floatNumber](a, b, c F) F {
 	if unsafe.Sizeof(a) == 8 {
 		return F(math.FMA(float64(a), float64(b), float64(c)))

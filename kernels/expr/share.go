@@ -36,7 +36,8 @@ func Parameters(outputs ...*Expr) ([]*Expr, []any) {
 	shared := func(e *Expr, operand int) *Expr {
 		n := nodes[b.done[e.args[operand]]]
 		switch {
-		case !left[n] || n.simple() || operand == 1 && e.typ.integer() && (e.op == Div || e.op == Rem || e.op == Shl || e.op == Shr):
+		case !left[n] || n.simple() || operand == 1 && e.typ.integer() &&
+			(e.op == Div || e.op == Rem || e.op == Shl || e.op == Shr):
 			return nil
 		case params[n] == nil && len(values) < mostShared:
 			params[n] = Param(len(values), n.typ)

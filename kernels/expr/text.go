@@ -12,15 +12,16 @@ import (
 )
 
 // The entry points of a map's program. One without reductions has [Kernel] alone, which has one item for each element.
-// One with reductions has both, which compute the same: in Kernel a group of [kernels.Group] items computes a row, which is
-// fast where the elements of a row lie side by side, and in KernelColumns an item does, which is fast where rows lie side by side.
+// One with reductions has both, which compute the same. In Kernel a group of [kernels.Group] items computes a
+// row, which is fast where the elements of a row are contiguous. In KernelColumns one item does, which is fast
+// where rows lie side by side.
 const (
 	Kernel        = "map"
 	KernelColumns = "map_columns"
 )
 
-// Entry returns the entry point for a launch with a layout, which [Map.Layout] returned, and the number of elements or rows, from
-// which kernels.Geometry makes the grid.
+// Entry returns the entry point for a launch with a layout, which [Map.Layout] returned, and the number of
+// elements or rows, from which kernels.Geometry makes the grid.
 func (m *Map) Entry(l *Layout) (kernel string, size int) {
 	if !m.Reduces() {
 		return Kernel, l.Len()
@@ -32,13 +33,14 @@ func (m *Map) Entry(l *Layout) (kernel string, size int) {
 	return Kernel, rows
 }
 
-// Text returns the map as a program of OpenCL C for operands of a rank: 0 for dense ones, else 1 to [MaxRank]. Items beyond
-// the last element or row do nothing.
+// Text returns the map as a program of OpenCL C for operands of a rank: 0 for dense ones, else 1 to [MaxRank].
+// Items beyond the last element or row do nothing.
 func (m *Map) Text(rank int) string {
 	t := &writer{m: m, rank: rank, operands: len(m.inputs) + len(m.outputs)}
 	t.WriteString(m.preamble())
 	if rank > 0 {
-		fmt.Fprintf(t, "typedef struct {\n  long dims[%d];\n  long first[%d];\n  long steps[%d];\n} layout;\n", rank, t.operands, rank*t.operands)
+		fmt.Fprintf(t, "typedef struct {\n  long dims[%d];\n  long first[%d];\n  long steps[%d];\n} layout;\n", rank,
+			t.operands, rank*t.operands)
 	}
 	if m.Reduces() {
 		t.rows()
@@ -178,7 +180,8 @@ func (t *writer) rows() {
 		for _, r := range reductions {
 			s := fmt.Sprintf("part%d", r)
 			fmt.Fprintf(t, "  %s[item] = v%d;\n  barrier(CLK_LOCAL_MEM_FENCE);\n", s, r)
-			fmt.Fprintf(t, "  for (uint width = %d; width > 0; width /= 2) {\n    if (item < width)\n      %s[item] = %s;\n    barrier(CLK_LOCAL_MEM_FENCE);\n  }\n",
+			fmt.Fprintf(t, "  for (uint width = %d; width > 0; width /= 2) {\n    if (item < width)\n      %s[item] = %s;\n   "+
+				" barrier(CLK_LOCAL_MEM_FENCE);\n  }\n",
 				kernels.Group/2, s, m.combine(&m.nodes[r], s+"[item]", s+"[item + width]"))
 			fmt.Fprintf(t, "  v%d = %s[0];\n", r, s)
 		}
@@ -244,7 +247,8 @@ func (t *writer) columns() {
 }
 
 // positions computes the place of element i in each operand, at0 and so on, from its coordinates in the first rank
-// dimensions, the last of which changes fastest. An item without an element returns. In maps with reductions n is the length of a row.
+// dimensions, the last of which changes fastest. An item without an element returns. In maps with reductions n
+// is the length of a row.
 func (t *writer) positions(rank int, i, id string) {
 	fmt.Fprintf(t, "  size_t %s = %s;\n", i, id)
 	count := "1"
@@ -344,7 +348,8 @@ func (m *Map) name(i int) string {
 func literal(t Type, bits uint64) string {
 	switch t {
 	case F32:
-		if x := float64(math.Float32frombits(uint32(bits))); math.Abs(x) < math.MaxFloat32 && math.Abs(x) >= 0x1p-126 || bits == 0 {
+		if x := float64(math.Float32frombits(uint32(bits))); math.Abs(x) < math.MaxFloat32 && math.Abs(x) >= 0x1p-126 ||
+			bits == 0 {
 			return "(" + strconv.FormatFloat(x, 'e', -1, 32) + "f)"
 		}
 		return fmt.Sprintf("as_float(0x%08xu)", bits)
@@ -357,7 +362,8 @@ func literal(t Type, bits uint64) string {
 		return strconv.FormatUint(bits, 10)
 	}
 	suffix := map[Type]string{I8: "", I16: "", I32: "", I64: "l", U8: "u", U16: "u", U32: "u", U64: "ul"}[t]
-	if lo, _ := t.ends(); t.kind() == signed && int64(bits) == lo { // the literal without its minus sign would be out of range
+	// the literal without its minus sign would be out of range
+	if lo, _ := t.ends(); t.kind() == signed && int64(bits) == lo {
 		return fmt.Sprintf("((%s)(-%d%s - 1))", types[t].cl, uint64(lo+1)*math.MaxUint64, suffix)
 	}
 	if t.kind() == signed {

@@ -17,8 +17,8 @@ type total struct {
 	infinities  [2]bool
 }
 
-// depth returns in how many operations one of n elements takes part at most: items of a group, and lanes of a tile, each
-// combine a 128th of the elements or less, or blocks of 128, and then a tree or another 128 follows.
+// depth returns in how many operations one of n elements takes part at most: items of a group, and lanes of a
+// tile, each combine a 128th of the elements or less, or blocks of 128, and then a tree or another 128 follows.
 func depth(n int) float64 { return float64(min(n, 256+n/128)) }
 
 func (s *total) add(n *node, v Value) {

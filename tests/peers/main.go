@@ -15,7 +15,7 @@
 // large pages, and with the setting (OPENBLAS_CORETYPE, ATEN_CPU_CAPABILITY) with which it is
 // fastest on this machine. The settings that the processor supports are tried first, and the chosen
 // one is printed with each result. A peer that is missing or crashes is named, and the others are
-// measured. Pictures and tables go to build/peers.
+// measured. Pictures and tables go to build/peers. --ratios docs/rates.csv draws README.md's picture.
 package main
 
 import (
@@ -44,15 +44,20 @@ var suites = []struct {
 }{
 	{"gemm", "square products, f32 and f64, beside OpenBLAS", (*bench).squares},
 	{"batch", "64 products of 64, a product with bias and relu, and one beside gonum", (*bench).batches},
-	{"odd", "products of shapes that blocks do not fit, geometric mean and quartiles over them, beside OpenBLAS", (*bench).odd},
-	{"few", "products of few rows with weights of 32 and 16 bits, beside PyTorch and reading the weights", (*bench).fewRows},
+	{"odd", "products of shapes that blocks do not fit, geometric mean and quartiles over them, beside OpenBLAS",
+		(*bench).odd},
+	{"few", "products of few rows with weights of 32 and 16 bits, beside PyTorch and reading the weights",
+		(*bench).fewRows},
 	{"stream", "64 M floats, beside loops by hand and PyTorch", (*bench).streams},
 	{"softmax", "rows of 1024, beside PyTorch", (*bench).softmax},
 	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},
-	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
+	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them",
+		(*bench).distances},
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
-	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them", (*bench).searches},
-	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats", (*bench).flat},
+	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them",
+		(*bench).searches},
+	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats",
+		(*bench).flat},
 	{"hnsw", "graphs of package ann at a recall of 0.99, beside hnswlib", (*bench).graph},
 	{"ivf", "lists of package ann at a recall of 0.95, beside FAISS", (*bench).lists},
 	{"pq", "codes of vectors in lists of package ann, beside FAISS", (*bench).codes},
@@ -88,7 +93,9 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON document, and progress to standard error")
 	budget := flag.Duration("time", 3*time.Second, "time for each row")
 	out := flag.String("out", "build/peers", "`directory` for pictures and tables")
-	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this program itself")
+	picture := flag.String("ratios", "", "measure nothing; draw a table of recorded ratios (.csv) beside it (.svg)")
+	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this "+
+		"program itself")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "usage: go run ./tests/peers [flags]\n\nSuites:\n")
 		for _, s := range suites {
@@ -106,6 +113,11 @@ func main() {
 		err = probeOpenBLAS(*probe)
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is not a flag; see --help", flag.Arg(0))
+	case *picture != "":
+		var ratios []ratio
+		if ratios, err = readRatios(*picture); err == nil {
+			err = drawRatios(ratios, strings.TrimSuffix(*picture, ".csv")+".svg")
+		}
 	default:
 		err = run(ctx, *only, *rows, *out, *asJSON, *budget)
 	}
@@ -143,7 +155,8 @@ func run(ctx context.Context, only, rows, out string, asJSON bool, budget time.D
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch).heldTo(s.Config().CPUKernels), which: which,
+	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch).heldTo(s.Config().CPUKernels),
+		which:   which,
 		threads: goruntime.GOMAXPROCS(0), budget: budget,
 		quiet: asJSON, interpreter: interpreter, pythons: map[string]*python{}}
 	defer b.stopPythons()

@@ -18,15 +18,16 @@ var files embed.FS
 
 // Case is one call of an operation.
 type Case struct {
-	Op         string   `json:"op"`
-	Name       string   `json:"name"` // Op/variant, which no other case has
-	Attrs      Attrs    `json:"attrs"`
-	Inputs     []Array  `json:"inputs"`
-	Outputs    []Array  `json:"outputs"`
-	Cotangents []*Array `json:"cotangents"` // for each output, nil for those that are not of f64; none in a case without gradients
-	Grads      []*Array `json:"grads"`      // of Σ cotangent·output by each input, nil for those that are not of f64
-	Only       string   `json:"only"`       // "f64" if the case makes no sense in float32
-	Formula    bool     `json:"-"`          // the operation is computed by several others; Name is formula/Op/variant then
+	Op      string  `json:"op"`
+	Name    string  `json:"name"` // Op/variant, which no other case has
+	Attrs   Attrs   `json:"attrs"`
+	Inputs  []Array `json:"inputs"`
+	Outputs []Array `json:"outputs"`
+	// for each output, nil for those that are not of f64; none in a case without gradients
+	Cotangents []*Array `json:"cotangents"`
+	Grads      []*Array `json:"grads"` // of Σ cotangent·output by each input, nil for those that are not of f64
+	Only       string   `json:"only"`  // "f64" if the case makes no sense in float32
+	Formula    bool     `json:"-"`     // the operation is computed by several others; Name is formula/Op/variant then
 }
 
 // Array is an array of any number of dimensions.

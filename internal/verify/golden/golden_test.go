@@ -96,7 +96,8 @@ func mirror(t *testing.T, name string, a *Array, of Array) {
 
 func TestNumbers(t *testing.T) {
 	var a Array
-	require.NoError(t, json.Unmarshal([]byte(`{"shape":[5],"type":"f64","data":["nan","inf","-inf",-0.0,0.30000001192092896]}`), &a))
+	require.NoError(t,
+		json.Unmarshal([]byte(`{"shape":[5],"type":"f64","data":["nan","inf","-inf",-0.0,0.30000001192092896]}`), &a))
 	assert.True(t, math.IsNaN(a.Data[0]))
 	assert.Equal(t, Numbers{math.Inf(1), math.Inf(-1)}, a.Data[1:3])
 	assert.True(t, math.Signbit(a.Data[3]))
@@ -107,7 +108,10 @@ func TestNumbers(t *testing.T) {
 
 func TestAttrs(t *testing.T) {
 	var a Attrs
-	require.NoError(t, json.Unmarshal([]byte(`{"p":"-inf","n":3,"axes":null,"kept":true,"mode":"same","rows":[[1,null],[]],"to":["i64"],"order":[2,-1]}`), &a))
+	require.NoError(t,
+		json.Unmarshal(
+			[]byte(`{"p":"-inf","n":3,"axes":null,"kept":true,"mode":"same","rows":[[1,null],[]],"to":["i64"],"order":[2,-1]}`),
+			&a))
 	assert.Equal(t, math.Inf(-1), a.Float("p"))
 	assert.Equal(t, 3.0, a.Float("n"))
 	assert.Equal(t, 3, a.Int("n"))
@@ -141,5 +145,6 @@ func TestCheck(t *testing.T) {
 	assert.Error(t, Check([]float64{1e-300}, []float64{0}, F32), "of zeros alone nothing may be off")
 	assert.Error(t, Check([]float64{1e200}, []float64{1.1e200}, F64))
 	assert.EqualError(t, Check([]float64{1}, nil, F64), "1 elements instead of 0")
-	assert.EqualError(t, Check([]float64{1, 2.5, 9}, []float64{1, 2, 2}, 0.1), "element 2 is 9 instead of 2, 18.8 times the bound")
+	assert.EqualError(t, Check([]float64{1, 2.5, 9}, []float64{1, 2, 2}, 0.1),
+		"element 2 is 9 instead of 2, 18.8 times the bound")
 }

@@ -25,7 +25,8 @@ type request struct {
 // package tensor, where the data has float64. It returns what is wrong, which may be a panic of package tensor, or why
 // the case does not apply: the device or package tensor lacks something. It waits for the device as long as ctx
 // allows. Cases may be judged at the same time.
-func (c Case) Judge(ctx context.Context, around *tensor.Scope, typ tensor.Type, how Layout, by Way) (skip string, err error) {
+func (c Case) Judge(ctx context.Context, around *tensor.Scope, typ tensor.Type, how Layout,
+	by Way) (skip string, err error) {
 	f := operations[c.Op]
 	if c.Formula {
 		f = formulas[c.Op]

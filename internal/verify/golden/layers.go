@@ -29,28 +29,34 @@ var layers = map[string]call{
 		return applied(nn.Dense{Out: x[2].Len(), Act: act}, false, x[0], nil, "weight", x[1], "bias", x[2])
 	},
 	"layer_conv": func(c request, x []*T) []*T {
-		l := nn.Conv{Filters: x[1].Dim(0), Size: x[1].Shape()[2:], Stride: c.Attrs.Ints("stride"), Pad: c.Attrs.Ints("padding"), Same: c.Attrs.Null("padding"),
+		l := nn.Conv{Filters: x[1].Dim(0), Size: x[1].Shape()[2:], Stride: c.Attrs.Ints("stride"),
+			Pad: c.Attrs.Ints("padding"), Same: c.Attrs.Null("padding"),
 			Dilation: c.Attrs.Ints("dilation"), Groups: c.Attrs.Int("groups")}
 		return applied(l, false, x[0], nil, "weight", x[1], "bias", x[2])
 	},
 	"layer_batch_norm": func(c request, x []*T) []*T {
-		return applied(nn.BatchNorm{}, true, x[0], nil, "weight", x[1], "bias", x[2], "running_mean", x[3], "running_var", x[4])
+		return applied(nn.BatchNorm{}, true, x[0], nil, "weight", x[1], "bias", x[2], "running_mean", x[3], "running_var",
+			x[4])
 	},
 	"layer_batch_norm_inference": func(c request, x []*T) []*T {
-		return applied(nn.BatchNorm{}, false, x[0], nil, "weight", x[1], "bias", x[2], "running_mean", x[3], "running_var", x[4])
+		return applied(nn.BatchNorm{}, false, x[0], nil, "weight", x[1], "bias", x[2], "running_mean", x[3], "running_var",
+			x[4])
 	},
 	"layer_embedding": func(c request, x []*T) []*T {
 		return applied(nn.Embedding{Count: x[0].Dim(0), Width: x[0].Dim(1)}, false, x[1], nil, "weight", x[0])
 	},
 	"layer_rnn": func(c request, x []*T) []*T {
-		return applied(nn.RNN{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[4:]), "weight", x[1], "recurrent", x[2], "bias", x[3])
+		return applied(nn.RNN{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[4:]), "weight",
+			x[1], "recurrent", x[2], "bias", x[3])
 	},
 	"layer_gru": func(c request, x []*T) []*T {
-		return applied(nn.GRU{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[5:]), "weight", x[1], "recurrent", x[2], "bias", x[3],
+		return applied(nn.GRU{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[5:]), "weight",
+			x[1], "recurrent", x[2], "bias", x[3],
 			"recurrent_bias", x[4])
 	},
 	"layer_lstm": func(c request, x []*T) []*T {
-		return applied(nn.LSTM{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[4:]), "weight", x[1], "recurrent", x[2], "bias", x[3])
+		return applied(nn.LSTM{Units: x[2].Dim(0), Sequences: c.Attrs.Bool("sequences")}, true, x[0], lengths(x[4:]),
+			"weight", x[1], "recurrent", x[2], "bias", x[3])
 	},
 	"layer_attention": func(c request, x []*T) []*T {
 		l := nn.Attention{Heads: c.Attrs.Int("heads"), Causal: c.Attrs.Bool("causal")}
@@ -58,7 +64,8 @@ var layers = map[string]call{
 	},
 	"layer_transformer": func(c request, x []*T) []*T {
 		l := nn.Transformer{Heads: c.Attrs.Int("heads"), Hidden: x[12].Dim(1), Causal: true, After: c.Attrs.Bool("after")}
-		named := append(projections("attention.", x[3:10]), "norm1.weight", x[1], "norm1.bias", x[2], "norm2.weight", x[10], "norm2.bias", x[11],
+		named := append(projections("attention.", x[3:10]), "norm1.weight", x[1], "norm1.bias", x[2], "norm2.weight", x[10],
+			"norm2.bias", x[11],
 			"wide.weight", x[12], "wide.bias", x[13], "narrow.weight", x[14], "narrow.bias", x[15])
 		return applied(l, true, x[0], nil, named...)
 	},
@@ -72,7 +79,8 @@ var layers = map[string]call{
 	"optimizer": optimized,
 }
 
-// applied returns a layer's results for parameters and statistics with their names in front, and behind them the next statistics.
+// applied returns a layer's results for parameters and statistics with their names in front, and behind them
+// the next statistics.
 func applied(l nn.Layer, training bool, x, lengths *T, named ...any) []*T {
 	values := map[string]*T{}
 	for i := 0; i < len(named); i += 2 {
@@ -106,7 +114,8 @@ func lengths(x []*T) *T {
 
 // projections are the parameters of attention with their names.
 func projections(prefix string, x []*T) (named []any) {
-	for i, name := range []string{"query.weight", "query.bias", "key.weight", "value.weight", "value.bias", "out.weight", "out.bias"} {
+	for i, name := range []string{"query.weight", "query.bias", "key.weight", "value.weight", "value.bias", "out.weight",
+		"out.bias"} {
 		named = append(named, prefix+name, x[i])
 	}
 	return append(named, prefix+"key.bias", tensor.Full(x[0].Scope(), x[0].Type(), 0.5, x[0].Dim(1)))
@@ -123,15 +132,21 @@ func lost(l nn.Loss, x []*T) []*T {
 // lossBy are the losses of the data by package nn, which formulas has once more.
 var lossBy = map[string]func(a Attrs) nn.Loss{
 	"loss_mse": func(Attrs) nn.Loss { return nn.MSE{} }, "loss_mae": func(Attrs) nn.Loss { return nn.MAE{} },
-	"loss_bce": func(Attrs) nn.Loss { return nn.BinaryCrossEntropy{} }, "loss_cce": func(Attrs) nn.Loss { return nn.CategoricalCrossEntropy{} },
+	"loss_bce": func(Attrs) nn.Loss { return nn.BinaryCrossEntropy{} }, "loss_cce": func(Attrs) nn.Loss {
+		return nn.CategoricalCrossEntropy{}
+	},
 	"loss_sparse_cce":         func(Attrs) nn.Loss { return nn.CategoricalCrossEntropy{} },
 	"loss_softmax_cce":        func(a Attrs) nn.Loss { return nn.CrossEntropy{Smoothing: a.Float("smoothing")} },
 	"loss_sparse_softmax_cce": func(a Attrs) nn.Loss { return nn.CrossEntropy{Smoothing: a.Float("smoothing")} },
 	"loss_sigmoid_bce":        func(Attrs) nn.Loss { return nn.SigmoidCrossEntropy{} },
 	"loss_huber":              func(a Attrs) nn.Loss { return nn.Huber{Delta: a.Float("delta")} },
-	"loss_hinge":              func(Attrs) nn.Loss { return nn.Hinge{} }, "loss_squared_hinge": func(Attrs) nn.Loss { return nn.SquaredHinge{} },
-	"loss_kl": func(Attrs) nn.Loss { return nn.KLDivergence{} }, "loss_poisson": func(Attrs) nn.Loss { return nn.Poisson{} },
-	"loss_cosine": func(Attrs) nn.Loss { return nn.CosineSimilarity{} }, "loss_log_cosh": func(Attrs) nn.Loss { return nn.LogCosh{} },
+	"loss_hinge":              func(Attrs) nn.Loss { return nn.Hinge{} },
+	"loss_squared_hinge":      func(Attrs) nn.Loss { return nn.SquaredHinge{} },
+	"loss_kl":                 func(Attrs) nn.Loss { return nn.KLDivergence{} }, "loss_poisson": func(Attrs) nn.Loss {
+		return nn.Poisson{}
+	},
+	"loss_cosine":   func(Attrs) nn.Loss { return nn.CosineSimilarity{} },
+	"loss_log_cosh": func(Attrs) nn.Loss { return nn.LogCosh{} },
 	"loss_quantile": func(a Attrs) nn.Loss { return nn.Quantile{Q: a.Float("q")} },
 }
 
@@ -142,8 +157,10 @@ func init() {
 }
 
 // optimizers by their names in the data.
-var optimizers = map[string]nn.Optimizer{"sgd": nn.SGD{}, "momentum": nn.Momentum{}, "nesterov": nn.Nesterov{}, "adagrad": nn.Adagrad{}, "adadelta": nn.Adadelta{},
-	"rmsprop": nn.RMSprop{}, "adam": nn.Adam{}, "adamax": nn.AdaMax{}, "nadam": nn.Nadam{}, "amsgrad": nn.AMSGrad{}, "adabound": nn.AdaBound{}}
+var optimizers = map[string]nn.Optimizer{"sgd": nn.SGD{}, "momentum": nn.Momentum{}, "nesterov": nn.Nesterov{},
+	"adagrad": nn.Adagrad{}, "adadelta": nn.Adadelta{},
+	"rmsprop": nn.RMSprop{}, "adam": nn.Adam{}, "adamax": nn.AdaMax{}, "nadam": nn.Nadam{}, "amsgrad": nn.AMSGrad{},
+	"adabound": nn.AdaBound{}}
 
 // optimized makes ten steps with all tensors as one.
 func optimized(c request, x []*T) []*T {

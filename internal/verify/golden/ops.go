@@ -17,13 +17,20 @@ type call func(c request, x []*T) []*T
 // operations has a function for each operation of the data: nil if package tensor lacks it. A function
 // returns nil for a variant that the package lacks.
 var operations = map[string]call{
-	"neg": unary((*T).Neg), "abs": unary((*T).Abs), "sqrt": unary((*T).Sqrt), "rsqrt": unary((*T).Rsqrt), "exp": unary((*T).Exp),
-	"exp2": unary((*T).Exp2), "expm1": unary((*T).Expm1), "log": unary((*T).Log), "log2": unary((*T).Log2), "log1p": unary((*T).Log1p),
-	"sin": unary((*T).Sin), "cos": unary((*T).Cos), "tan": unary((*T).Tan), "sinh": unary((*T).Sinh), "cosh": unary((*T).Cosh),
-	"tanh": unary((*T).Tanh), "atan": unary((*T).Atan), "erf": unary((*T).Erf), "erfc": unary((*T).Erfc), "sigmoid": unary((*T).Sigmoid),
-	"floor": unary((*T).Floor), "ceil": unary((*T).Ceil), "trunc": unary((*T).Trunc), "round": unary((*T).Round), "relu": unary((*T).Relu),
-	"gelu": unary((*T).GELU), "gelu_tanh": unary((*T).GELUTanh), "silu": unary((*T).SiLU), "softplus": unary((*T).Softplus),
-	"mish": unary((*T).Mish), "hard_sigmoid": unary((*T).HardSigmoid), "hard_tanh": unary((*T).HardTanh), "square": unary((*T).Square),
+	"neg": unary((*T).Neg), "abs": unary((*T).Abs), "sqrt": unary((*T).Sqrt), "rsqrt": unary((*T).Rsqrt),
+	"exp":  unary((*T).Exp),
+	"exp2": unary((*T).Exp2), "expm1": unary((*T).Expm1), "log": unary((*T).Log), "log2": unary((*T).Log2),
+	"log1p": unary((*T).Log1p),
+	"sin":   unary((*T).Sin), "cos": unary((*T).Cos), "tan": unary((*T).Tan), "sinh": unary((*T).Sinh),
+	"cosh": unary((*T).Cosh),
+	"tanh": unary((*T).Tanh), "atan": unary((*T).Atan), "erf": unary((*T).Erf), "erfc": unary((*T).Erfc),
+	"sigmoid": unary((*T).Sigmoid),
+	"floor":   unary((*T).Floor), "ceil": unary((*T).Ceil), "trunc": unary((*T).Trunc), "round": unary((*T).Round),
+	"relu": unary((*T).Relu),
+	"gelu": unary((*T).GELU), "gelu_tanh": unary((*T).GELUTanh), "silu": unary((*T).SiLU),
+	"softplus": unary((*T).Softplus),
+	"mish":     unary((*T).Mish), "hard_sigmoid": unary((*T).HardSigmoid), "hard_tanh": unary((*T).HardTanh),
+	"square":     unary((*T).Square),
 	"reciprocal": unary((*T).Reciprocal), "sign": unary((*T).Sign), "isnan": unary((*T).IsNaN), "not": unary((*T).Not),
 	"leaky_relu": one(func(c request, x *T) *T { return x.LeakyRelu(c.Attrs.Float("slope")) }),
 	"elu":        one(func(c request, x *T) *T { return x.ELU(c.Attrs.Float("alpha")) }),
@@ -39,15 +46,19 @@ var operations = map[string]call{
 		return []*T{y}
 	},
 
-	"add": binary((*T).Add), "sub": binary((*T).Sub), "mul": binary((*T).Mul), "div": binary((*T).Div), "quo": binary((*T).Quo),
+	"add": binary((*T).Add), "sub": binary((*T).Sub), "mul": binary((*T).Mul), "div": binary((*T).Div),
+	"quo": binary((*T).Quo),
 	"rem": binary((*T).Rem), "minimum": binary((*T).Minimum), "maximum": binary((*T).Maximum), "pow": binary((*T).Pow),
-	"atan2": binary((*T).Atan2), "copysign": binary((*T).CopySign), "eq": binary((*T).Eq), "ne": binary((*T).Ne), "lt": binary((*T).Lt),
-	"le": binary((*T).Le), "gt": binary((*T).Gt), "ge": binary((*T).Ge), "and": binary((*T).And), "or": binary((*T).Or), "xor": binary((*T).Xor),
+	"atan2": binary((*T).Atan2), "copysign": binary((*T).CopySign), "eq": binary((*T).Eq), "ne": binary((*T).Ne),
+	"lt": binary((*T).Lt),
+	"le": binary((*T).Le), "gt": binary((*T).Gt), "ge": binary((*T).Ge), "and": binary((*T).And), "or": binary((*T).Or),
+	"xor":      binary((*T).Xor),
 	"where":    func(c request, x []*T) []*T { return []*T{tensor.Where(x[0], x[1], x[2])} },
 	"clamp_by": func(c request, x []*T) []*T { return []*T{x[0].Clamp(x[1], x[2])} },
 
 	"sum": reduction((*T).Sum), "prod": reduction((*T).Prod), "mean": reduction((*T).Mean), "max": reduction((*T).Max),
-	"min": reduction((*T).Min), "all": reduction((*T).All), "any": reduction((*T).Any), "logsumexp": reduction((*T).LogSumExp),
+	"min": reduction((*T).Min), "all": reduction((*T).All), "any": reduction((*T).Any),
+	"logsumexp": reduction((*T).LogSumExp),
 	"var": func(c request, x []*T) []*T {
 		return reduction(func(x *T, axes ...int) *T { return x.Var(c.Attrs.Int("correction"), axes...) })(c, x)
 	},
@@ -57,7 +68,8 @@ var operations = map[string]call{
 	"norm": func(c request, x []*T) []*T {
 		return reduction(func(x *T, axes ...int) *T { return x.Norm(c.Attrs.Float("p"), axes...) })(c, x)
 	},
-	"argmax": along((*T).ArgMax), "argmin": along((*T).ArgMin), "cumsum": along((*T).CumSum), "softmax": along((*T).Softmax),
+	"argmax": along((*T).ArgMax), "argmin": along((*T).ArgMin), "cumsum": along((*T).CumSum),
+	"softmax":     along((*T).Softmax),
 	"log_softmax": along((*T).LogSoftmax),
 
 	"permute":   one(func(c request, x *T) *T { return x.Permute(c.Attrs.Ints("order")...) }),
@@ -143,8 +155,9 @@ var operations = map[string]call{
 		return []*T{x[0].BatchNormInference(x[1], x[2], x[3], x[4], c.Attrs.Float("eps"))}
 	},
 
-	"conv1d": convolution, "conv2d": convolution, "conv3d": convolution, "conv_transpose1d": transposed, "conv_transpose2d": transposed,
-	"max_pool1d": pooling((*T).MaxPool), "max_pool2d": pooling((*T).MaxPool), "max_pool3d": pooling((*T).MaxPool),
+	"conv1d": convolution, "conv2d": convolution, "conv3d": convolution, "conv_transpose1d": transposed,
+	"conv_transpose2d": transposed,
+	"max_pool1d":       pooling((*T).MaxPool), "max_pool2d": pooling((*T).MaxPool), "max_pool3d": pooling((*T).MaxPool),
 	"avg_pool1d": pooling((*T).AvgPool), "avg_pool2d": pooling((*T).AvgPool), "avg_pool3d": pooling((*T).AvgPool),
 	"global_max_pool": unary((*T).GlobalMaxPool), "global_avg_pool": unary((*T).GlobalAvgPool),
 
@@ -160,8 +173,9 @@ var operations = map[string]call{
 	},
 
 	"loss_mse": nil, "loss_mae": nil, "loss_bce": nil, "loss_cce": nil, "loss_sparse_cce": nil, "loss_softmax_cce": nil,
-	"loss_sparse_softmax_cce": nil, "loss_sigmoid_bce": nil, "loss_huber": nil, "loss_hinge": nil, "loss_squared_hinge": nil,
-	"loss_kl": nil, "loss_poisson": nil, "loss_cosine": nil, "loss_log_cosh": nil, "loss_quantile": nil,
+	"loss_sparse_softmax_cce": nil, "loss_sigmoid_bce": nil, "loss_huber": nil, "loss_hinge": nil,
+	"loss_squared_hinge": nil,
+	"loss_kl":            nil, "loss_poisson": nil, "loss_cosine": nil, "loss_log_cosh": nil, "loss_quantile": nil,
 }
 
 func unary(f func(*T) *T) call { return func(c request, x []*T) []*T { return []*T{f(x[0])} } }
@@ -218,8 +232,10 @@ func convolution(c request, x []*T) []*T {
 }
 
 func transposed(c request, x []*T) []*T {
-	return []*T{tensor.ConvTranspose(x[0], x[1], third(x), tensor.ConvTransposeOptions{Stride: c.Attrs.Ints("stride"), Pad: c.margins(),
-		OutputPad: c.Attrs.Ints("output_padding"), Dilation: c.Attrs.Ints("dilation"), Groups: c.Attrs.Int("groups")})}
+	return []*T{
+		tensor.ConvTranspose(x[0], x[1], third(x), tensor.ConvTransposeOptions{Stride: c.Attrs.Ints("stride"),
+			Pad:       c.margins(),
+			OutputPad: c.Attrs.Ints("output_padding"), Dilation: c.Attrs.Ints("dilation"), Groups: c.Attrs.Int("groups")})}
 }
 
 func pooling(f func(*T, []int, tensor.PoolOptions) *T) call {

@@ -40,8 +40,9 @@ const (
 // Bound runs a command, its program first, under NVIDIA's profiler ncu and returns what limits the kernel that took the
 // most time, such as "gemm: memory 78 %, DRAM 70 %, compute 12 %, warps 45 %, 96 registers". The command should do the
 // work of Once and end. Bound waits for it, 90 seconds at most; then, or when ctx ends, the profiler is killed. The
-// command stays in the caller's group of processes, so that what kills this group ends it, too. An error is one line. It
-// matches runtime.ErrUnsupported where there is no profiler, or where it may not read the device's counters.
+// command stays in the caller's group of processes, so that what kills this group ends it, too. An error is one
+// line. It matches runtime.ErrUnsupported where there is no profiler, or where it may not read the device's
+// counters.
 func Bound(ctx context.Context, command []string) (string, error) {
 	profiler, err := findProfiler()
 	if err != nil {

@@ -98,7 +98,8 @@ func (p Program) Check(ctx context.Context, d *runtime.Device) (skip string, err
 }
 
 // runs does what each "// run:" line says, and compares with the "// want:" lines below it.
-func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *runtime.Program) (skip string, err error) {
+func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream,
+	prog *runtime.Program) (skip string, err error) {
 	lines := strings.Split(p.Text, "\n")
 	var wrong []error
 	found, ran := false, false
@@ -140,7 +141,8 @@ func (p Program) runs(ctx context.Context, d *runtime.Device, s *runtime.Stream,
 }
 
 // launch does what one line says, and returns the output buffers as text.
-func launch(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *runtime.Program, spec string) (got []string, err error) {
+func launch(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *runtime.Program,
+	spec string) (got []string, err error) {
 	fields := map[string]string{"local": "1"}
 	for _, f := range strings.Fields(spec) {
 		key, value, _ := strings.Cut(f, "=")
@@ -210,7 +212,9 @@ func launch(ctx context.Context, d *runtime.Device, s *runtime.Stream, prog *run
 
 // elementOf returns the element type of a buffer for a parameter: its own, and any for void or a struct.
 func elementOf(p source.Param) runtime.Type {
-	i := slices.IndexFunc(driver.Types(), func(typ runtime.Type) bool { return typ.Kind() == p.Kind && typ != runtime.BF16 })
+	i := slices.IndexFunc(driver.Types(), func(typ runtime.Type) bool {
+		return typ.Kind() == p.Kind && typ != runtime.BF16
+	})
 	if i < 0 {
 		return runtime.U8
 	}

@@ -26,7 +26,8 @@ const clangAll = "CLANG_ALL"
 
 // findClang returns a clang that compiles OpenCL C.
 func findClang(t *testing.T) string {
-	for _, name := range []string{os.Getenv("CLANG"), "clang", "clang-19", "clang-17", "clang-16", "clang-15", "clang-14"} {
+	for _, name := range []string{os.Getenv("CLANG"), "clang", "clang-19", "clang-17", "clang-16", "clang-15",
+		"clang-14"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -39,7 +40,8 @@ func findClang(t *testing.T) string {
 var (
 	everyScalar = []string{"char", "uchar", "short", "ushort", "int", "uint", "long", "ulong", "half", "float", "double"}
 	someScalars = []string{"char", "int", "uint", "long", "half", "float", "double"}
-	someVectors = []string{"float4", "float2", "double4", "half4", "int4", "uint4", "char4", "uchar4", "short4", "long4", "ulong4"}
+	someVectors = []string{"float4", "float2", "double4", "half4", "int4", "uint4", "char4", "uchar4", "short4", "long4",
+		"ulong4"}
 	somePointed = []string{"float", "double", "half", "int", "uint", "char", "float4", "int4", "half4", "long", "ulong"}
 )
 
@@ -202,12 +204,14 @@ func compareWithClang(t *testing.T, clang, options string, feats *token.Features
 	var b bytes.Buffer
 	b.WriteString("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\nvoid calls(")
 	for _, typ := range slices.Concat(everyScalar, someVectors) {
-		if !strings.HasPrefix(typ, "half") && !strings.HasPrefix(typ, "double") || feats.FP16 && typ[0] == 'h' || feats.FP64 && typ[0] == 'd' {
+		if !strings.HasPrefix(typ, "half") && !strings.HasPrefix(typ, "double") || feats.FP16 && typ[0] == 'h' ||
+			feats.FP64 && typ[0] == 'd' {
 			fmt.Fprintf(&b, "%s v_%s, ", typ, typ)
 		}
 	}
 	for _, typ := range somePointed {
-		if !strings.HasPrefix(typ, "half") && typ[0] != 'd' || typ == "half" || feats.FP16 && typ[0] == 'h' || feats.FP64 && typ[0] == 'd' {
+		if !strings.HasPrefix(typ, "half") && typ[0] != 'd' || typ == "half" || feats.FP16 && typ[0] == 'h' || feats.FP64 &&
+			typ[0] == 'd' {
 			fmt.Fprintf(&b, "global %s *p_%s, ", typ, typ)
 		}
 	}
@@ -217,13 +221,16 @@ func compareWithClang(t *testing.T, clang, options string, feats *token.Features
 		if want == "" {
 			want = "struct none"
 		}
-		fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), %s), \"another result\");\n", x.text, want)
+		fmt.Fprintf(&b, "_Static_assert(__builtin_types_compatible_p(__typeof__(%s), %s), \"another result\");\n", x.text,
+			want)
 	}
 	b.WriteString("}\n")
 	text := strings.Replace(b.String(), "void calls(", "struct none { int x; }; void calls(", 1)
 	file := filepath.Join(t.TempDir(), "calls.cl")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	args := []string{"-x", "cl", "-cl-std=CL1.2", "-D__opencl_c_integer_dot_product_input_4x8bit", "-D__opencl_c_integer_dot_product_input_4x8bit_packed", "-target", "spir64", "-fsyntax-only", "-w", "-ferror-limit=0", "-fno-caret-diagnostics",
+	args := []string{"-x", "cl", "-cl-std=CL1.2", "-D__opencl_c_integer_dot_product_input_4x8bit",
+		"-D__opencl_c_integer_dot_product_input_4x8bit_packed", "-target", "spir64", "-fsyntax-only", "-w", "-ferror-limit=0",
+		"-fno-caret-diagnostics",
 		"-Xclang", "-finclude-default-header", "-fmacro-backtrace-limit=1"}
 	args = append(args, strings.Fields(options)...)
 	cmd := exec.Command(clang, append(args, file)...)

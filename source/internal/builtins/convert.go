@@ -33,7 +33,8 @@ func ConversionOf(name string) (c Conversion, ok bool) {
 		}
 		rest, c.Sat = strings.CutSuffix(rest, "_sat")
 	}
-	if alias, found := map[string]string{"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long", "uintptr_t": "ulong"}[rest]; found {
+	if alias, found := map[string]string{"size_t": "ulong", "ptrdiff_t": "long", "intptr_t": "long",
+		"uintptr_t": "ulong"}[rest]; found {
 		rest = alias
 	}
 	letters := strings.TrimRight(rest, "0123456789")

@@ -156,7 +156,8 @@ func newClasses() map[string]*Class {
 	add("atomicx", "int|uint|float", []int{1}, tree.Int, tree.UInt, tree.Float)
 	add("atomic", "int|uint|long|ulong", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong)
 	add("atomicx64", "int|uint|float|long|ulong", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong, tree.Float)
-	add("subgroup", "int|uint|long|ulong|half|float|double", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong, tree.Half, tree.Float, tree.Double)
+	add("subgroup", "int|uint|long|ulong|half|float|double", []int{1}, tree.Int, tree.UInt, tree.Long, tree.ULong,
+		tree.Half, tree.Float, tree.Double)
 	add("fdata", "float|double", all, tree.Float, tree.Double)
 	return cs
 }

@@ -58,7 +58,8 @@ func notConstant(e *tree.Expr) *tree.Expr {
 			return e
 		}
 	case tree.OpSym:
-		if e.Type.Kind == tree.TArray && e.Sym.Type.Space == tree.Constant || e.Sym.Val.OK || e.Sym.Type.Space == tree.Constant && e.Sym.Inst {
+		if e.Type.Kind == tree.TArray && e.Sym.Type.Space == tree.Constant || e.Sym.Val.OK ||
+			e.Sym.Type.Space == tree.Constant && e.Sym.Inst {
 			return nil
 		}
 		return e

@@ -46,7 +46,8 @@ func (p *parser) externalDecl() {
 // declareTypedef enters a typedef; an anonymous record takes its first name.
 func (p *parser) declareTypedef(name string, typ *tree.Type, pos token.Pos, align int) {
 	if typ.Kind == tree.TFunc {
-		p.fail(pos, "function pointer", "a typedef of a function type is of no use: function pointers are not part of OpenCL C")
+		p.fail(pos, "function pointer", "a typedef of a function type is of no use: function pointers are not part of "+
+			"OpenCL C")
 	}
 	if typ.Kind == tree.TRecord && typ.Rec.Tag == "" && typ.Rec.Typedef == "" {
 		typ.Rec.Typedef = name
@@ -84,7 +85,8 @@ func (p *parser) programVar(name string, typ *tree.Type, pos token.Pos, s *speci
 		typ = typ.In(tree.Constant) // as early compilers accepted it; nothing else can be meant
 	}
 	if typ.Space != tree.Constant && !typ.IsUnknown() {
-		p.errorf(pos, "program-scope variable", "'%s' must be constant: OpenCL C 1.2 has no other variables outside functions", name)
+		p.errorf(pos, "program-scope variable",
+			"'%s' must be constant: OpenCL C 1.2 has no other variables outside functions", name)
 		typ = typ.In(tree.Constant)
 	}
 	p.constantVar(name, typ, pos, s.extern)
@@ -94,7 +96,8 @@ func (p *parser) programVar(name string, typ *tree.Type, pos token.Pos, s *speci
 // and declares it.
 func (p *parser) constantVar(name string, typ *tree.Type, pos token.Pos, extern bool) {
 	sym := &tree.Symbol{Kind: tree.SymVar, Name: name, Type: typ, Pos: pos, Inst: true}
-	if old := p.scopes[len(p.scopes)-1].names[name]; old != nil && old.Kind == tree.SymVar && old.Inst && old.Init == nil && tree.SameType(old.Type, typ) {
+	if old := p.scopes[len(p.scopes)-1].names[name]; old != nil && old.Kind == tree.SymVar && old.Inst &&
+		old.Init == nil && tree.SameType(old.Type, typ) {
 		// extern constant int t[]; constant int t[] = {...};
 		old.Type = typ
 		sym = old
@@ -118,7 +121,8 @@ func (p *parser) constantVar(name string, typ *tree.Type, pos token.Pos, extern 
 // foldVariable remembers the value of an initialized integer or floating
 // constant, so that it can size arrays.
 func (p *parser) foldVariable(sym *tree.Symbol) {
-	if sym.Init != nil && sym.Init.Value != nil && sym.Type.IsScalar() && sym.Type.IsConst() && sym.Type.Q&tree.QVolatile == 0 {
+	if sym.Init != nil && sym.Init.Value != nil && sym.Type.IsScalar() && sym.Type.IsConst() &&
+		sym.Type.Q&tree.QVolatile == 0 {
 		sym.Val = tree.Fold(sym.Init.Value).Convert(sym.Type)
 	}
 }
@@ -163,7 +167,8 @@ func (p *parser) localDecl() *tree.Stmt {
 
 // localVar parses one variable of a function. Constants and local memory are
 // kept elsewhere and give no symbol for the statement.
-func (p *parser) localVar(name string, typ *tree.Type, pos token.Pos, s *specifiers, attrs tree.Attributes) *tree.Symbol {
+func (p *parser) localVar(name string, typ *tree.Type, pos token.Pos, s *specifiers,
+	attrs tree.Attributes) *tree.Symbol {
 	if attrs.Align > 0 {
 		c := *typ
 		c.Align = attrs.Align
@@ -210,7 +215,8 @@ func (p *parser) localMemory(name string, typ *tree.Type, pos token.Pos) {
 		sym.Type = tree.UnknownType
 	}
 	if p.fn != nil && !p.fn.Kernel {
-		p.errorf(pos, "local variable", "'%s': only a kernel can declare variables in local memory, not the function '%s'", name, p.fn.Name)
+		p.errorf(pos, "local variable", "'%s': only a kernel can declare variables in local memory, not the function '%s'",
+			name, p.fn.Name)
 	}
 	if p.at("=") {
 		p.errorf(p.pos(), "local variable", "'%s' is in local memory and cannot have an initializer", name)

@@ -34,7 +34,8 @@ func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Ty
 
 // fullDeclarator also returns the parameter list when the declarator declares a
 // function. With abstract the name may be missing.
-func (p *parser) fullDeclarator(base *tree.Type, construct string, abstract bool) (string, *tree.Type, token.Pos, *paramList) {
+func (p *parser) fullDeclarator(base *tree.Type, construct string,
+	abstract bool) (string, *tree.Type, token.Pos, *paramList) {
 	ops, nameTok := p.declaratorOps(construct, abstract)
 	name, pos := "", p.pos()
 	if nameTok >= 0 {
@@ -144,7 +145,8 @@ func (p *parser) arraySuffix(construct string) declOp {
 			p.errorf(op.pos, "array", "the array size is not an integer")
 			op.n = 1
 		case !c.OK:
-			p.errorf(p.PosOf(e), "variable length array", "the array size is not a constant: variable length arrays are not part of OpenCL C")
+			p.errorf(p.PosOf(e), "variable length array", "the array size is not a constant: variable length arrays are not "+
+				"part of OpenCL C")
 			op.n = 1
 		case c.Negative() || c.Bits > tree.BigSize:
 			p.errorf(p.PosOf(e), "array", "the array size %s is out of range", c)

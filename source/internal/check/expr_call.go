@@ -156,7 +156,8 @@ func overloadCost(params []*tree.Type, args []*tree.Expr) (cost int, ok bool) {
 		case tree.SameType(t, from):
 		case t.IsPointer() && from.IsPointer() && tree.SameType(t.Elem, from.Elem) && t.Elem.Space == from.Elem.Space:
 			cost++ // gains const or volatile
-		case t.IsScalar() && from.IsScalar() && (tree.SameType(tree.Promoted(from), t) || from.Is(tree.Float) && t.Is(tree.Double)):
+		case t.IsScalar() && from.IsScalar() && (tree.SameType(tree.Promoted(from), t) || from.Is(tree.Float) &&
+			t.Is(tree.Double)):
 			cost++
 		case t.IsScalar() && from.IsScalar(), t.IsPointer() && tree.IsNullConstant(args[i]):
 			cost += 10
@@ -286,7 +287,8 @@ func (p *parser) checkBuiltin(e *tree.Expr, b *builtins.Func, c builtins.Call, p
 			p.errorf(pos, "double", "'%s' on double needs the feature cl_khr_fp64, which the device does not have", b.Name)
 		}
 		if b.Atomic && want.Ptr && tree.KindSize(want.Kind) == 8 && !p.feats.Int64Atomic {
-			p.errorf(pos, "atomic", "'%s' on 64 bits needs the feature cl_khr_int64_base_atomics, which the device does not have", b.Name)
+			p.errorf(pos, "atomic",
+				"'%s' on 64 bits needs the feature cl_khr_int64_base_atomics, which the device does not have", b.Name)
 		}
 		if want.Ptr && (want.Const || want.Space == tree.Constant) && writesArg(b.Name, i) {
 			p.errorf(p.PosOf(e.Args[i]), "call", "'%s' would write to '%s'", b.Name, e.Args[i].Type.Bare())

@@ -106,7 +106,8 @@ func (p *parser) chooseLanes(e, b, c *tree.Expr, pos token.Pos) *tree.Expr {
 		e.Type = t
 	}
 	if e.Type.N != n || tree.KindSize(e.Type.Base) != tree.KindSize(e.A.Type.Base) || !tree.IsIntKind(e.A.Type.Base) {
-		p.errorf(pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer lanes of the same size", e.A.Type.Bare(), e.Type)
+		p.errorf(pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer lanes of the "+
+			"same size", e.A.Type.Bare(), e.Type)
 		return p.bad(e.Tok)
 	}
 	return p.node(e)

@@ -24,7 +24,8 @@ func (p *parser) rvalue(e *tree.Expr) *tree.Expr {
 // checkHalf refuses values of type half on devices without half arithmetic.
 func (p *parser) checkHalf(e *tree.Expr) {
 	if !p.feats.FP16 && e.Type.IsArith() && e.Type.Base == tree.Half {
-		p.errorf(p.PosOf(e), "half", "a value of type '%s' needs the feature cl_khr_fp16, which the device does not have; use vload_half and vstore_half", e.Type.Bare())
+		p.errorf(p.PosOf(e), "half", "a value of type '%s' needs the feature cl_khr_fp16, which the device does not have; "+
+			"use vload_half and vstore_half", e.Type.Bare())
 		e.Type = tree.UnknownType
 	}
 }
@@ -96,7 +97,8 @@ func (p *parser) checkSpaces(e *tree.Expr, t *tree.Type, construct string) {
 	a, b := e.Type.Elem, t.Elem
 	for {
 		if tree.ArrayBase(a).Space != tree.ArrayBase(b).Space {
-			p.errorf(p.PosOf(e), "address space", "%s: '%s' cannot become '%s': the address spaces differ", construct, e.Type.Bare(), t.Bare())
+			p.errorf(p.PosOf(e), "address space", "%s: '%s' cannot become '%s': the address spaces differ", construct,
+				e.Type.Bare(), t.Bare())
 			return
 		}
 		if !a.IsPointer() || !b.IsPointer() {
@@ -136,7 +138,8 @@ func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 	case tree.SameType(typ, from):
 		ok = typ.Kind == tree.TRecord // clang refuses this, but it is harmless
 	case typ.IsVector() && from.IsVector():
-		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
+		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s",
+			from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
 		return p.bad(tok)
 	}
 	if !ok {

@@ -61,10 +61,12 @@ func (p *parser) checkRank(s *tree.Expr, v *tree.Type) {
 	}
 	ok := k <= lane // the order of Kind is the order of rank, floating types last
 	if !tree.IsIntKind(k) && k != lane {
-		ok = map[tree.Kind]int{tree.Half: 1, tree.Float: 2, tree.Double: 3}[k] <= map[tree.Kind]int{tree.Half: 1, tree.Float: 2, tree.Double: 3}[lane]
+		ok = map[tree.Kind]int{tree.Half: 1, tree.Float: 2, tree.Double: 3}[k] <= map[tree.Kind]int{
+			tree.Half: 1, tree.Float: 2, tree.Double: 3}[lane]
 	}
 	if !ok {
-		p.errorf(p.PosOf(s), "vector operand", "the scalar '%s' does not convert to the lanes of '%s': cast it", s.Type.Bare(), v.Bare())
+		p.errorf(p.PosOf(s), "vector operand", "the scalar '%s' does not convert to the lanes of '%s': cast it",
+			s.Type.Bare(), v.Bare())
 	}
 }
 

@@ -85,7 +85,8 @@ func wrapped(k string, i *big.Int) number {
 
 // rounded returns f in floating type k, to nearest, ties to even; subnormal numbers have fewer digits.
 func rounded(k string, f *big.Float) number {
-	digits, least, most := map[string]uint{"half": 11, "float": 24, "double": 53}[k], map[string]int{"half": -14, "float": -126, "double": -1022}[k],
+	digits, least, most := map[string]uint{"half": 11, "float": 24, "double": 53}[k],
+		map[string]int{"half": -14, "float": -126, "double": -1022}[k],
 		map[string]int{"half": 15, "float": 127, "double": 1023}[k]
 	if f.IsInf() || f.Sign() == 0 {
 		return number{k: k, f: f}
@@ -419,7 +420,8 @@ func TestFoldedConstants(t *testing.T) {
 		if want == nil {
 			continue
 		}
-		text := fmt.Sprintf("constant %s2 x = (%s2)(%s) %s (%s2)(%s);", out, k, strings.Join(lanes[0], ", "), op, k, strings.Join(lanes[1], ", "))
+		text := fmt.Sprintf("constant %s2 x = (%s2)(%s) %s (%s2)(%s);", out, k, strings.Join(lanes[0], ", "), op, k,
+			strings.Join(lanes[1], ", "))
 		require.Equal(t, want, bitsOf(t, text), text)
 	}
 }
@@ -434,7 +436,8 @@ func TestIntegerConstants(t *testing.T) {
 			continue
 		}
 		small := new(big.Int).And(want.i, big.NewInt(63)).Int64()
-		text = fmt.Sprintf("enum { E = (%s) & 63, F }; constant int a[((%[1]s) & 63) + 1] = {1}; constant ulong y = sizeof(a) / 4, z = F;", text)
+		text = fmt.Sprintf("enum { E = (%s) & 63, F }; constant int a[((%[1]s) & 63) + 1] = {1}; constant ulong y = "+
+			"sizeof(a) / 4, z = F;", text)
 		assert.Equal(t, []uint64{uint64(small + 1)}, bitsOf(t, text), text)
 		assert.Equal(t, []uint64{uint64(small + 1)}, bitsOf(t, strings.Replace(text, ", z = F", "", 1)), text)
 	}
@@ -459,22 +462,38 @@ func TestEnumerationTypes(t *testing.T) {
 // TestNaNBits: the bits of a NaN survive what copies it.
 func TestNaNBits(t *testing.T) {
 	for text, want := range map[string][]uint64{
-		"constant float x = as_float(0xffffffffu);":                                                                         {0xffffffff},
-		"constant float2 x = -(float2)(as_float(0x7fc12345u), NAN);":                                                        {0xffc12345, 0xffc00000},
-		"constant double x = as_double(0xfff0000000000001ul);":                                                              {0xfff0000000000001},
-		"constant double x = as_float(0xffc12345u);":                                                                        {0xfff82468a0000000},
-		"constant half x = as_half((ushort)0x7c01);":                                                                        {0x7c01},
-		"constant uint x = as_uint(as_float(0x7fa00001u));":                                                                 {0x7fa00001},
-		"constant float t[2] = {1, as_float(0xff812345u)}; constant float x = t[1];":                                        {0xff812345},
-		"union u { float f; uint i; }; constant union u t = {.i = 0x7fc12345u}; constant uint x = t.i + 1;":                 {0x7fc12346},
-		"constant int x = NAN == NAN || NAN < 1 || 1 >= NAN || !(NAN != NAN);":                                              {0},
-		"constant int2 x = ((float2)(NAN, 1) < 2) ? (int2)(5, 6) : 7;":                                                      {7, 6},
-		"constant uchar2 x = (uchar2)(128, 127) ? (uchar2)(1, 2) : (uchar2)(3, 4);":                                         {1, 4},
-		"constant int4 v = {1, 2, 3, 4}; constant int x = v[2] + v.s3 + (int4){5, 6, 7, 8}.y;":                              {13},
-		"constant int x = (1 ?: 2) + (0 ?: 3) + (int){};":                                                                   {4},
-		"constant int4 x = (int4)(true) + (int4)((bool)5);":                                                                 {0, 0, 0, 0},
-		"constant uint x = vec_step(float3) + sizeof(double3) + sizeof('a') + 'a' + '\\377' + (char)200 + (bool)0.1f + 07;": {4 + 32 + 4 + 97 - 1 - 56 + 1 + 7},
-		"constant int x = INT_MIN / -1 == INT_MIN && INT_MIN % -1 == 0 && LONG_MIN / -1 == LONG_MIN;":                       {1},
+		"constant float x = as_float(0xffffffffu);": {
+			0xffffffff},
+		"constant float2 x = -(float2)(as_float(0x7fc12345u), NAN);": {
+			0xffc12345, 0xffc00000},
+		"constant double x = as_double(0xfff0000000000001ul);": {
+			0xfff0000000000001},
+		"constant double x = as_float(0xffc12345u);": {
+			0xfff82468a0000000},
+		"constant half x = as_half((ushort)0x7c01);": {
+			0x7c01},
+		"constant uint x = as_uint(as_float(0x7fa00001u));": {
+			0x7fa00001},
+		"constant float t[2] = {1, as_float(0xff812345u)}; constant float x = t[1];": {
+			0xff812345},
+		"union u { float f; uint i; }; constant union u t = {.i = 0x7fc12345u}; constant uint x = t.i + 1;": {
+			0x7fc12346},
+		"constant int x = NAN == NAN || NAN < 1 || 1 >= NAN || !(NAN != NAN);": {
+			0},
+		"constant int2 x = ((float2)(NAN, 1) < 2) ? (int2)(5, 6) : 7;": {
+			7, 6},
+		"constant uchar2 x = (uchar2)(128, 127) ? (uchar2)(1, 2) : (uchar2)(3, 4);": {
+			1, 4},
+		"constant int4 v = {1, 2, 3, 4}; constant int x = v[2] + v.s3 + (int4){5, 6, 7, 8}.y;": {
+			13},
+		"constant int x = (1 ?: 2) + (0 ?: 3) + (int){};": {
+			4},
+		"constant int4 x = (int4)(true) + (int4)((bool)5);": {
+			0, 0, 0, 0},
+		"constant uint x = vec_step(float3) + sizeof(double3) + sizeof('a') + 'a' + '\\377' + (char)200 + (bool)0.1f + 07;": {
+			4 + 32 + 4 + 97 - 1 - 56 + 1 + 7},
+		"constant int x = INT_MIN / -1 == INT_MIN && INT_MIN % -1 == 0 && LONG_MIN / -1 == LONG_MIN;": {
+			1},
 	} {
 		assert.Equal(t, want, bitsOf(t, text), text)
 	}
@@ -484,7 +503,8 @@ func TestNaNBits(t *testing.T) {
 func TestConstantsByZero(t *testing.T) {
 	for _, text := range []string{
 		"constant int x = 1 / 0;", "constant int x = 1 % (2 - 2);", "constant int2 x = (int2)(1, 2) / (int2)(1, 0);",
-		"constant int z = 0; constant long x = 1UL % z;", "enum { E = 1 / 0 };", "constant int x[1 / 0] = {1};", "constant struct { int a[2]; } x = {{1, 2 / 0}};",
+		"constant int z = 0; constant long x = 1UL % z;", "enum { E = 1 / 0 };", "constant int x[1 / 0] = {1};",
+		"constant struct { int a[2]; } x = {{1, 2 / 0}};",
 	} {
 		_, err := parse(t, text)
 		var list token.ErrorList

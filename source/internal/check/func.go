@@ -16,7 +16,8 @@ const maxOverloads = 256
 // declareFunction enters a prototype or the head of a definition. With the same parameters as an
 // earlier declaration it is the same function; with others it is an overload, which needs
 // __attribute__((overloadable)).
-func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers, attrs tree.Attributes) *tree.Function {
+func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers,
+	attrs tree.Attributes) *tree.Function {
 	if typ.Variadic {
 		p.errorf(pos, "variadic function", "functions with '...' are not part of OpenCL C")
 	}
@@ -100,9 +101,11 @@ func sameParams(a, b *tree.Type) bool {
 	return true
 }
 
-func (p *parser) redeclareFunction(fn *tree.Function, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers, attrs tree.Attributes) *tree.Function {
+func (p *parser) redeclareFunction(fn *tree.Function, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers,
+	attrs tree.Attributes) *tree.Function {
 	if !tree.SameType(fn.Type.Elem, typ.Elem) && !typ.Elem.IsUnknown() {
-		p.errorf(pos, "function", "'%s' returns '%s', but '%s' where it is declared at %s", fn.Name, typ.Elem, fn.Type.Elem, fn.Pos)
+		p.errorf(pos, "function", "'%s' returns '%s', but '%s' where it is declared at %s", fn.Name, typ.Elem, fn.Type.Elem,
+			fn.Pos)
 	}
 	if p.at("{") {
 		fn.Type, fn.Sym.Type = typ, typ

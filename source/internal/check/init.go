@@ -204,7 +204,8 @@ func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 		}
 	}
 	// A scalar fills all lanes of a vector here, as with clang.
-	if t.Kind != tree.TArray && t.Kind != tree.TRecord || e.Type.IsUnknown() || e.Type.Kind == tree.TRecord && t.Kind == tree.TRecord {
+	if t.Kind != tree.TArray && t.Kind != tree.TRecord || e.Type.IsUnknown() || e.Type.Kind == tree.TRecord &&
+		t.Kind == tree.TRecord {
 		return p.leaf(t, e)
 	}
 	node := &tree.Init{Type: t, Kids: map[int]*tree.Init{}}
@@ -386,7 +387,8 @@ func (p *parser) compound(typ *tree.Type, tok int) *tree.Expr {
 		}
 		return p.node(e)
 	}
-	sym := &tree.Symbol{Kind: tree.SymVar, Name: "literal", Type: typ.In(tree.Private), CName: "cc_c" + strconv.Itoa(len(p.fn.Temps)), Fn: p.fn, Scope: 2}
+	sym := &tree.Symbol{Kind: tree.SymVar, Name: "literal", Type: typ.In(tree.Private), CName: "cc_c" +
+		strconv.Itoa(len(p.fn.Temps)), Fn: p.fn, Scope: 2}
 	p.fn.Temps = append(p.fn.Temps, sym)
 	e.Sym, e.Type = sym, sym.Type
 	return p.node(e)

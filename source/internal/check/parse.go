@@ -86,7 +86,8 @@ type stop struct{}
 // Parse parses and checks a whole program for a device with these features. The error,
 // if any, is an ErrorList.
 func Parse(m *token.Meter, all []token.Token, feats token.Features) (*tree.Program, error) {
-	p := &parser{Meter: m, Program: tree.Program{Tokens: all}, feats: feats, unrolls: map[int]string{}, unique: map[string]int{}}
+	p := &parser{Meter: m, Program: tree.Program{Tokens: all}, feats: feats, unrolls: map[int]string{},
+		unique: map[string]int{}}
 	for i, t := range all {
 		if t.Kind == token.Pragma {
 			if w := unrollPragma(t.Text); w != "" {

@@ -133,7 +133,8 @@ func (p *parser) checkMember(r *tree.Record, f *tree.Field, pos token.Pos) {
 	case f.Type.Kind == tree.TFunc:
 		p.fail(pos, "function pointer", "member '%s' is a function", f.Name)
 	case f.Type.Kind == tree.TArray && f.Type.N < 0:
-		p.fail(pos, "flexible array member", "member '%s' has no size: flexible array members are not part of OpenCL C", f.Name)
+		p.fail(pos, "flexible array member", "member '%s' has no size: flexible array members are not part of OpenCL C",
+			f.Name)
 	case !ok || f.Type.IsVoid():
 		p.fail(pos, "member", "member '%s' has the incomplete type '%s'", f.Name, f.Type)
 	}

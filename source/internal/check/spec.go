@@ -20,8 +20,10 @@ var typeWords = map[string]bool{
 }
 
 var qualifierWords = map[string]tree.Qual{
-	"const": tree.QConst, "__const": tree.QConst, "__const__": tree.QConst, "volatile": tree.QVolatile, "__volatile__": tree.QVolatile,
-	"__volatile": tree.QVolatile, "restrict": tree.QRestrict, "__restrict": tree.QRestrict, "__restrict__": tree.QRestrict,
+	"const": tree.QConst, "__const": tree.QConst, "__const__": tree.QConst, "volatile": tree.QVolatile,
+	"__volatile__": tree.QVolatile,
+	"__volatile":   tree.QVolatile, "restrict": tree.QRestrict, "__restrict": tree.QRestrict,
+	"__restrict__": tree.QRestrict,
 }
 
 var spaceWords = map[string]tree.Space{
@@ -69,7 +71,8 @@ func isKeyword(w string) bool {
 // OpenCL C, which a program can hide. Nothing is declared in it afterwards.
 var typeNames = sync.OnceValue(func() *scope {
 	names := map[string]tree.Kind{
-		"char": tree.Char, "uchar": tree.UChar, "short": tree.Short, "ushort": tree.UShort, "int": tree.Int, "uint": tree.UInt,
+		"char": tree.Char, "uchar": tree.UChar, "short": tree.Short, "ushort": tree.UShort, "int": tree.Int,
+		"uint": tree.UInt,
 		"long": tree.Long, "ulong": tree.ULong, "half": tree.Half, "float": tree.Float, "double": tree.Double,
 	}
 	s := &scope{names: map[string]*tree.Symbol{}, tags: map[string]*tag{}}
@@ -345,7 +348,8 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 		if next.Fits(tree.Int) {
 			next = next.Convert(tree.IntType)
 		}
-		list = append(list, &tree.Symbol{Kind: tree.SymEnumConst, Name: t.Text, Type: tree.Scalar(next.Kind), Pos: t.Pos, Val: next})
+		list = append(list, &tree.Symbol{Kind: tree.SymEnumConst, Name: t.Text, Type: tree.Scalar(next.Kind), Pos: t.Pos,
+			Val: next})
 		p.declare(list[len(list)-1])
 		next = successor(next)
 		if !p.accept(",") {

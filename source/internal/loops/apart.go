@@ -96,7 +96,8 @@ func (v *examination) typed(e *tree.Expr) {
 	switch t := e.Type; {
 	case t.Q&tree.QVolatile != 0, !t.IsScalar() && !t.IsVoid() && !t.IsPointer():
 		v.allow(Careful) // vectors are arrays of lanes in C++
-	case t.Is(tree.Float), t.Is(tree.Int), t.Is(tree.UInt), t.IsVoid(), t.IsPointer(), IsWide(t) && !v.called && v.stepOf(e).known:
+	case t.Is(tree.Float), t.Is(tree.Int), t.Is(tree.UInt), t.IsVoid(), t.IsPointer(), IsWide(t) && !v.called &&
+		v.stepOf(e).known:
 	default:
 		v.allow(Apart)
 	}

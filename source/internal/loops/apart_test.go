@@ -36,7 +36,8 @@ func TestVectors(t *testing.T) {
 		"out[i] = h(in[i]);":               loops.Apart,   // a loop
 		"out[i] = f(in, 3 * i);":           loops.Careful, // an index of which nothing is known
 
-		"for (int j = 0; j < n; j++) out[i] = in[j];":                              loops.Careful, // a write of one round comes before the read of the next
+		// a write of one round comes before the read of the next
+		"for (int j = 0; j < n; j++) out[i] = in[j];":                              loops.Careful,
 		"for (int j = 0; j < n; j++) { float v = in[0]; out[i] = v; }":             loops.Careful,
 		"for (int j = 0; j < n; j++) for (int k = in[0]; k < n; k++) out[i] += 1;": loops.Careful,
 		"float v = 0; for (int j = 0; j < n; j++) v += in[0]; out[i] = v;":         loops.Apart,
@@ -60,7 +61,8 @@ func TestVectors(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			funcs := loops.Parsed(t, helpers+"kernel void k(global const float *in, global float *out, global double *wide, "+
-				"global const char *bytes, global const float2 *both, volatile global int *total, int n) { size_t i = get_global_id(0); "+
+				"global const char *bytes, global const float2 *both, volatile global int *total, int n) { size_t i = "+
+				"get_global_id(0); "+
 				body+" }").Funcs
 			p := loops.Plans(funcs, token.NewMeter(t.Context()))[funcs[len(funcs)-1]]
 			require.NotNil(t, p)

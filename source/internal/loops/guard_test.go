@@ -26,12 +26,13 @@ func Parsed(t *testing.T, text string) *tree.Program {
 // TestGuards: conditions that become bounds of the loop over the items.
 func TestGuards(t *testing.T) {
 	for body, want := range map[string][]Limit{
-		"size_t i = get_global_id(0); if (i < m) x[i] = 1;":                       {{ItemID{true, 0}, "<", nil}},
-		"int i = get_global_id(0); if (n > i) x[i] = 1;":                          {{ItemID{true, 0}, "<", nil}},
-		"int i = get_global_id(1); if (i >= n) return; x[i] = 1;":                 {{ItemID{true, 1}, "<", nil}},
-		"int i = get_global_id(0); if (i > 0 && x[i] && i <= n) x[i] = 1;":        {{ItemID{true, 0}, ">", nil}},
-		"if (get_local_id(2) == 0) x[0] = 1;":                                     {{ItemID{false, 2}, "==", nil}},
-		"int i = get_global_id(0); if (i < 1 || i >= n - 1) return; x[i] = 1;":    {{ItemID{true, 0}, ">=", nil}, {ItemID{true, 0}, "<", nil}},
+		"size_t i = get_global_id(0); if (i < m) x[i] = 1;":                {{ItemID{true, 0}, "<", nil}},
+		"int i = get_global_id(0); if (n > i) x[i] = 1;":                   {{ItemID{true, 0}, "<", nil}},
+		"int i = get_global_id(1); if (i >= n) return; x[i] = 1;":          {{ItemID{true, 1}, "<", nil}},
+		"int i = get_global_id(0); if (i > 0 && x[i] && i <= n) x[i] = 1;": {{ItemID{true, 0}, ">", nil}},
+		"if (get_local_id(2) == 0) x[0] = 1;":                              {{ItemID{false, 2}, "==", nil}},
+		"int i = get_global_id(0); if (i < 1 || i >= n - 1) return; x[i] = 1;": {
+			{ItemID{true, 0}, ">=", nil}, {ItemID{true, 0}, "<", nil}},
 		"int i = get_global_id(0); if (i < n) x[i] = 1; x[0] = 2;":                nil,
 		"int i = get_global_id(0); if (i < n) x[i] = 1; else x[0] = 2;":           nil,
 		"int i = get_global_id(0); x[i] = 2; if (i < n) x[i] = 1;":                nil,

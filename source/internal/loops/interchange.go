@@ -37,7 +37,8 @@ import (
 type Strip struct {
 	List   []*tree.Stmt
 	Rounds *Rounds
-	Only   *tree.Stmt // an if at the end whose condition is true for all items because of the bounds of the loop over the items
+	// an if at the end whose condition is true for all items because of the bounds of the loop over the items
+	Only   *tree.Stmt
 	Refs   map[*tree.Symbol]bool
 	Writes map[*tree.Symbol]bool
 	Home   map[*tree.Symbol]bool // variables declared here
@@ -209,7 +210,8 @@ func (c *cutting) spins(k *tree.Stmt) bool {
 		found := false
 		tree.WalkStmt(k, func(e *tree.Expr) {
 			b, _ := builtins.Lookup(strings.TrimPrefix(e.Text, "cc_"))
-			found = found || e.Type != nil && e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpBuiltin && b != nil && b.Atomic || e.Op == tree.OpCall && !c.isPure(e.Sym.Fn)
+			found = found || e.Type != nil && e.Type.Q&tree.QVolatile != 0 || e.Op == tree.OpBuiltin && b != nil && b.Atomic ||
+				e.Op == tree.OpCall && !c.isPure(e.Sym.Fn)
 		})
 		return found
 	}
@@ -249,7 +251,8 @@ func (c *cutting) hold() bool {
 	bytes := 0
 	for _, sym := range c.InOrder(several) {
 		switch {
-		case sym.Kind != tree.SymParam && !home[sym], c.Shared[sym], c.Names[sym] != "", sym.Kind == tree.SymParam && len(c.Writes[sym]) == 0:
+		case sym.Kind != tree.SymParam && !home[sym], c.Shared[sym], c.Names[sym] != "", sym.Kind == tree.SymParam &&
+			len(c.Writes[sym]) == 0:
 		case c.cheap(sym):
 			c.Needs(sym, c.again)
 		default:
@@ -281,11 +284,13 @@ func (g *Region) Part() int {
 // rounds returns the interchanged form of a loop, or nil if an interchange is not possible or not
 // profitable.
 func (c *cutting) rounds(s *tree.Stmt) *Rounds {
-	if s.Kind != tree.StFor || s.Init == nil || s.Init.Kind != tree.StDecl || len(s.Init.Syms) != 1 || s.E == nil || s.Post == nil || !c.stays(s) {
+	if s.Kind != tree.StFor || s.Init == nil || s.Init.Kind != tree.StDecl || len(s.Init.Syms) != 1 || s.E == nil ||
+		s.Post == nil || !c.stays(s) {
 		return nil
 	}
 	k := s.Init.Syms[0]
-	if t := k.Type; t.Kind != tree.TScalar || !t.IsInteger() || tree.KindSize(t.Base) < 4 || t.Align > 0 || t.Q&tree.QVolatile != 0 ||
+	if t := k.Type; t.Kind != tree.TScalar || !t.IsInteger() || tree.KindSize(t.Base) < 4 || t.Align > 0 ||
+		t.Q&tree.QVolatile != 0 ||
 		k.Init == nil || k.Init.Value == nil || c.pinned[k] || len(c.Writes[k]) != 2 {
 		return nil
 	}
@@ -332,7 +337,8 @@ func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
 	switch b := c.widened(e.B, k); {
 	case e.Text == "+=" || e.Text == "-=":
 		return adds(e.B)
-	case e.Text == "=" && b.Op == tree.OpBinary && b.Type.IsInteger() && tree.KindSize(b.Type.Base) >= tree.KindSize(k.Type.Base):
+	case e.Text == "=" && b.Op == tree.OpBinary && b.Type.IsInteger() &&
+		tree.KindSize(b.Type.Base) >= tree.KindSize(k.Type.Base):
 		return (b.Text == "+" || b.Text == "-") && is(b.A) && adds(b.B) || b.Text == "+" && is(b.B) && adds(b.A)
 	}
 	return false
@@ -340,7 +346,8 @@ func (c *cutting) advances(e *tree.Expr, k *tree.Symbol) bool {
 
 // widened removes conversions that keep all bits of k.
 func (c *cutting) widened(e *tree.Expr, k *tree.Symbol) *tree.Expr {
-	for (e.Op == tree.OpParen || e.Op == tree.OpConv || e.Op == tree.OpCast) && e.Type.IsInteger() && tree.KindSize(e.Type.Base) >= tree.KindSize(k.Type.Base) {
+	for (e.Op == tree.OpParen || e.Op == tree.OpConv || e.Op == tree.OpCast) && e.Type.IsInteger() &&
+		tree.KindSize(e.Type.Base) >= tree.KindSize(k.Type.Base) {
 		e = e.A
 	}
 	return e
@@ -356,7 +363,8 @@ func (c *cutting) conditions(l *Rounds, e *tree.Expr) bool {
 	if c.still(e) {
 		return true
 	}
-	if e.Op != tree.OpCompare || mirrored[e.Text] == "" || e.Text == "==" || !e.A.Type.IsInteger() || !e.B.Type.IsInteger() {
+	if e.Op != tree.OpCompare || mirrored[e.Text] == "" || e.Text == "==" || !e.A.Type.IsInteger() ||
+		!e.B.Type.IsInteger() {
 		return false
 	}
 	x, u := e.A, e.B
@@ -391,7 +399,8 @@ func (c *cutting) pays(l *Rounds) bool {
 				good++
 			}
 			bad = bad || !at.known && !reads(e.B) || max(at.n, -at.n) > 1
-		case e.Op == tree.OpUnary && e.Text == "*", e.Op == tree.OpStmts, e.Op == tree.OpCompound, e.Op == tree.OpBad, e.Op == tree.OpLoad:
+		case e.Op == tree.OpUnary && e.Text == "*", e.Op == tree.OpStmts, e.Op == tree.OpCompound, e.Op == tree.OpBad,
+			e.Op == tree.OpLoad:
 			bad = true
 		case e.Op == tree.OpCall:
 			bad = bad || !c.isPure(e.Sym.Fn)
@@ -438,7 +447,8 @@ func (s *Straights) place(e *tree.Expr) stepOf {
 		switch {
 		case sym.Inst || s.Shared[sym] || sym.Kind == tree.SymParam && len(s.Writes[sym]) == 0:
 			return still
-		case sym.Type.IsPointer() && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil && s.inside(sym):
+		case sym.Type.IsPointer() && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil &&
+			s.inside(sym):
 			return s.place(sym.Init.Value)
 		}
 	}

@@ -78,7 +78,8 @@ type Region struct {
 // newFission returns the plan for a kernel, or nil if the kernel needs fibers.
 func newFission(fn *tree.Function, m *token.Meter, pure map[*tree.Function]bool) *Plan {
 	f := &Plan{
-		flow: flow{Meter: m, pure: pure}, again: map[*tree.Symbol]bool{}, Keeps: map[*tree.Symbol]bool{}, ids: map[*tree.Symbol]idAnswer{}, froms: map[*tree.Symbol][]*tree.Symbol{},
+		flow: flow{Meter: m, pure: pure}, again: map[*tree.Symbol]bool{}, Keeps: map[*tree.Symbol]bool{},
+		ids: map[*tree.Symbol]idAnswer{}, froms: map[*tree.Symbol][]*tree.Symbol{},
 		steadies: map[steadyIn]bool{}, changes: map[*tree.Symbol][]*tree.Stmt{},
 		fn: fn, Pieces: map[*tree.Stmt][]Piece{}, Names: map[*tree.Symbol]string{}, Where: map[*tree.Symbol]string{},
 		group: map[*tree.Stmt]bool{}, Shared: map[*tree.Symbol]bool{}, Home: map[*tree.Symbol]*Region{},
@@ -316,11 +317,13 @@ func (f *Plan) classify() bool {
 		case again[sym]:
 			f.Names[sym] = "ca" + strconv.Itoa(i) + "_" + sym.CName
 			f.again[sym] = true
-		case f.Home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1): // or a pointer outlives the piece
+		case f.Home[sym] == nil || f.users[sym] == 1 && !(f.pinned[sym] && len(f.regions) > 1):
+			// or a pointer outlives the piece
 		default:
 			size, ok := sym.Type.Size()
 			base := tree.ArrayBase(sym.Type)
-			if total += size; !ok || total > keptBytes || sym.Type.Align > 0 || base.Q&tree.QVolatile != 0 && base.Kind == tree.TRecord {
+			if total += size; !ok || total > keptBytes || sym.Type.Align > 0 || base.Q&tree.QVolatile != 0 &&
+				base.Kind == tree.TRecord {
 				return false
 			}
 			f.Names[sym] = "ck" + strconv.Itoa(i) + "_" + sym.CName

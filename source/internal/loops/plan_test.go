@@ -26,15 +26,17 @@ func rendered(t *testing.T, text string) string {
 // TestFission: kernels are cut at their barriers if and only if all items of a group provably reach
 // the same ones. tests/stress compares the results of the two forms.
 func TestFission(t *testing.T) {
-	const helper = "void wait(void) { barrier(CLK_LOCAL_MEM_FENCE); }\nint twice(int x) { return 2 * x; }\nint peek(global int *x) { return *x; }\n"
+	const helper = "void wait(void) { barrier(CLK_LOCAL_MEM_FENCE); }\nint twice(int x) { return 2 * x; }\nint " +
+		"peek(global int *x) { return *x; }\n"
 	for name, c := range map[string]struct {
 		body  string
 		kept  int // bytes that an item keeps from piece to piece
 		fiber bool
 	}{
-		"straight":             {body: "int a = x[l]; barrier(1); x[l] = a;", kept: 4},
-		"an id is not kept":    {body: "int a = l * 2 + n; barrier(1); x[l] = a;"},
-		"loop over a size":     {body: "for (int w = get_local_size(0) / 2; w > 0; w /= 2) { x[l] += x[l + w]; barrier(1); }"},
+		"straight":          {body: "int a = x[l]; barrier(1); x[l] = a;", kept: 4},
+		"an id is not kept": {body: "int a = l * 2 + n; barrier(1); x[l] = a;"},
+		"loop over a size": {
+			body: "for (int w = get_local_size(0) / 2; w > 0; w /= 2) { x[l] += x[l + w]; barrier(1); }"},
 		"loop over an id":      {body: "for (int w = l; w > 0; w /= 2) barrier(1);", fiber: true},
 		"loop over memory":     {body: "for (int w = x[0]; w > 0; w /= 2) barrier(1);", fiber: true},
 		"while memory":         {body: "while (x[0]) { barrier(1); }", fiber: true},

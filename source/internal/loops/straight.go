@@ -48,7 +48,8 @@ type stepOf struct {
 
 // newStraights returns an empty set of straight indices for a region.
 func (f *Plan) newStraights(g *Region) *Straights {
-	return &Straights{Plan: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{}, wides: map[*tree.Expr]stepOf{}}
+	return &Straights{Plan: f, g: g, need: map[*tree.Symbol]bool{}, steps: map[*tree.Symbol]stepOf{},
+		wides: map[*tree.Expr]stepOf{}}
 }
 
 // StraightOf returns the straight indices of a region.
@@ -261,7 +262,8 @@ func (s *Straights) variableStep(sym *tree.Symbol) stepOf {
 	case sym.Type.Q&tree.QVolatile != 0 || sym.Inst:
 	case s.Shared[sym] || sym.Kind == tree.SymParam && len(s.Writes[sym]) == 0:
 		step = still
-	case sym.Kind == tree.SymVar && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil && sym.Init.Value != nil &&
+	case sym.Kind == tree.SymVar && len(s.Writes[sym]) == 1 && !s.pinned[sym] && sym.Init != nil &&
+		sym.Init.Value != nil &&
 		sym.Type.Align == 0 && (s.cheap(sym) || s.inside(sym)):
 		step = s.stepOf(sym.Init.Value)
 		if step.moves && tree.KindSize(sym.Type.Base) < 4 {

@@ -44,12 +44,14 @@ func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
 	case tree.OpDecay:
 		return e.A.Op == tree.OpString || e.A.Op == tree.OpSym && e.A.Sym.Inst
 	case tree.OpIndex:
-		return e.A.Op == tree.OpDecay && e.A.A.Op == tree.OpSym && e.A.A.Sym.Inst && e.A.A.Sym.Type.Space == tree.Constant && w.depends(e.B, alone)
+		return e.A.Op == tree.OpDecay && e.A.A.Op == tree.OpSym && e.A.A.Sym.Inst && e.A.A.Sym.Type.Space == tree.Constant &&
+			w.depends(e.B, alone)
 	case tree.OpUnary:
 		if e.Text == "&" || e.Text == "*" {
 			return false
 		}
-	case tree.OpParen, tree.OpBinary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpElvis, tree.OpVecCond, tree.OpMember, tree.OpSwizzle, tree.OpComponent,
+	case tree.OpParen, tree.OpBinary, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpElvis,
+		tree.OpVecCond, tree.OpMember, tree.OpSwizzle, tree.OpComponent,
 		tree.OpCast, tree.OpConv, tree.OpVecLit:
 	case tree.OpBuiltin:
 		if !alike(e) {
@@ -142,8 +144,10 @@ func (f *Plan) cheap(sym *tree.Symbol) bool {
 }
 
 func (f *Plan) isCheap(sym *tree.Symbol) bool {
-	if sym.Kind != tree.SymVar || f.Home[sym] == nil || len(f.Writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil || sym.Init.Value == nil ||
-		sym.Type.Q&tree.QVolatile != 0 || sym.Type.Align > 0 || sym.Type.Kind != tree.TScalar && sym.Type.Kind != tree.TPointer {
+	if sym.Kind != tree.SymVar || f.Home[sym] == nil || len(f.Writes[sym]) != 1 || f.pinned[sym] || sym.Init == nil ||
+		sym.Init.Value == nil ||
+		sym.Type.Q&tree.QVolatile != 0 || sym.Type.Align > 0 || sym.Type.Kind != tree.TScalar &&
+		sym.Type.Kind != tree.TPointer {
 		return false
 	}
 	nodes, cheap := 0, true
@@ -157,7 +161,8 @@ func (f *Plan) isCheap(sym *tree.Symbol) bool {
 
 func (f *Plan) cheapNode(e *tree.Expr, loops []*tree.Stmt) bool {
 	switch e.Op {
-	case tree.OpLit, tree.OpNull, tree.OpNamed, tree.OpSizeof, tree.OpParen, tree.OpShift, tree.OpCompare, tree.OpLogic, tree.OpCond, tree.OpCast, tree.OpConv:
+	case tree.OpLit, tree.OpNull, tree.OpNamed, tree.OpSizeof, tree.OpParen, tree.OpShift, tree.OpCompare, tree.OpLogic,
+		tree.OpCond, tree.OpCast, tree.OpConv:
 		return true
 	case tree.OpUnary:
 		return e.Text != "*" && e.Text != "&"

@@ -220,7 +220,8 @@ func (g *macroGen) cond(depth int) string {
 			"'ab'", "defined a", "defined(F)", "zero", "63", "5L", "7ull")
 	}
 	x, y := g.cond(depth-1), g.cond(depth-1)
-	switch op := g.pick("+", "-", "*", "<<", ">>", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "&&", "||", "/", "%", "?", "!", "~", "-u"); op {
+	switch op := g.pick("+", "-", "*", "<<", ">>", "<", ">", "<=", ">=", "==", "!=", "&", "|", "^", "&&", "||", "/", "%",
+		"?", "!", "~", "-u"); op {
 	case "/", "%":
 		return fmt.Sprintf("(%s %s (%s | 1))", x, op, y)
 	case "<<", ">>":
@@ -319,5 +320,6 @@ func (g *macroGen) word(depth int) string {
 	if len(g.params) > 0 && g.one(2) {
 		return g.pick(g.params...)
 	}
-	return g.pick(g.name(), g.name(), g.name(), "k", "1", "7", "+", "-", "<", "=", "\"s\\n\"", "'c'", "x", "&", ".", "(k)", "[0]", "F", "G")
+	return g.pick(g.name(), g.name(), g.name(), "k", "1", "7", "+", "-", "<", "=", "\"s\\n\"", "'c'", "x", "&", ".", "(k)",
+		"[0]", "F", "G")
 }

@@ -12,7 +12,8 @@ import (
 
 // lexed returns every token of text as kind:text, with lines separated by "|".
 func lexed(text string) (toks, mistakes []string) {
-	names := map[token.Kind]string{token.Ident: "id", token.Int: "int", token.Float: "float", token.Char: "char", token.String: "str", token.Punct: "op", tokOther: "other"}
+	names := map[token.Kind]string{token.Ident: "id", token.Int: "int", token.Float: "float", token.Char: "char",
+		token.String: "str", token.Punct: "op", tokOther: "other"}
 	l := newLexer("t.cl", text, func(pos token.Pos, _, msg string) { mistakes = append(mistakes, pos.String()+": "+msg) })
 	for {
 		switch t := l.next(); t.Kind {
@@ -39,7 +40,8 @@ func TestLex(t *testing.T) {
 		{"<<=>>=->...", []string{"op:<<=", "op:>>=", "op:->", "op:...", "|"}},
 		{"..1..", []string{"op:.", "float:.1..", "|"}},
 		{"%:%:%:%>", []string{"op:%:%:", "op:%:", "op:%>", "|"}},
-		{"1 0x1e+2 1e+2 0x1p-3 .5f 12abc 1.e", []string{"int:1", "int:0x1e+2", "float:1e+2", "float:0x1p-3", "float:.5f", "int:12abc", "float:1.e", "|"}},
+		{"1 0x1e+2 1e+2 0x1p-3 .5f 12abc 1.e", []string{"int:1", "int:0x1e+2", "float:1e+2", "float:0x1p-3", "float:.5f",
+			"int:12abc", "float:1.e", "|"}},
 		{`"a\"b" 'c' '\'' L"w" L'c'`, []string{`str:"a\"b"`, "char:'c'", `char:'\''`, `str:L"w"`, "char:L'c'", "|"}},
 		{"don't\nx", []string{"id:don", "other:'t", "|", "id:x", "|"}},
 		{`"ab\`, []string{`other:"ab\`, "|"}},

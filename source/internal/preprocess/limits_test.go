@@ -38,9 +38,12 @@ func TestLimits(t *testing.T) {
 		{"objects", doubling(64, "#define a%d a%d a%[2]d") + "a64", "expands to"},
 		{"empty objects", "#define a0\n" + doubling(64, "#define a%d a%d a%[2]d") + "a64", "expands to"},
 		{"calls", "#define D(x) x x\n" + strings.Repeat("D(", 60) + "1" + strings.Repeat(")", 60), "expands to"},
-		{"long tokens", "#define C(x) x##x\n#define a0() a\n" + doubling(64, "#define X%d() E(X%d())") + "#define E(x) C(x)\n#define X0() a\nX64()", "expands to too much text"},
-		{"long strings", "#define S(x) #x\n#define X(x) S(x)\n" + strings.Repeat("X(", 64) + `"\"` + `"` + strings.Repeat(")", 64), "expands to too much text"},
-		{"tokens times length", "#define L " + strings.Repeat("a", 1<<20) + "\n" + strings.Repeat("L ", 1<<10), "expands to too much text"},
+		{"long tokens", "#define C(x) x##x\n#define a0() a\n" + doubling(64, "#define X%d() E(X%d())") +
+			"#define E(x) C(x)\n#define X0() a\nX64()", "expands to too much text"},
+		{"long strings", "#define S(x) #x\n#define X(x) S(x)\n" + strings.Repeat("X(", 64) + `"\"` + `"` +
+			strings.Repeat(")", 64), "expands to too much text"},
+		{"tokens times length", "#define L " + strings.Repeat("a", 1<<20) + "\n" + strings.Repeat("L ", 1<<10),
+			"expands to too much text"},
 		{"in #if", doubling(64, "#define a%d a%d + a%[2]d") + "#if a64\n#endif", "expands to"},
 		{"nested calls", "#define f(x) x\n" + strings.Repeat("f(", 1100) + strings.Repeat(")", 1100), "nested deeper than"},
 		{"many nested calls", "#define f(x) x\n" + many("f(") + many(")"), "expands to too much"},
@@ -101,8 +104,10 @@ func FuzzPreprocess(f *testing.F) {
 		f.Add(text)
 	}
 	for _, text := range []string{
-		"#define f(x,...) #x x##x , ## __VA_ARGS__\nf(1,2)(3)", "#if (1 ? 2 : 3) && defined(A) || 'a' << 3u\n#elif 1\n#else\n#endif",
-		"#include <guard.h>\n#include \"sub/../once.h\"", "_Pragma(\"unroll \\\"4\\\"\") L'\\x41' 0x1.8p3f %:%: <: \\\r\n x", "#line 3 \"a\\\"b\"\n__FILE__ __LINE__ __COUNTER__ FLT_MAX",
+		"#define f(x,...) #x x##x , ## __VA_ARGS__\nf(1,2)(3)", "#if (1 ? 2 : 3) && defined(A) || 'a' << 3u\n#elif " +
+			"1\n#else\n#endif",
+		"#include <guard.h>\n#include \"sub/../once.h\"", "_Pragma(\"unroll \\\"4\\\"\") L'\\x41' 0x1.8p3f %:%: <: \\\r\n x",
+		"#line 3 \"a\\\"b\"\n__FILE__ __LINE__ __COUNTER__ FLT_MAX",
 	} {
 		f.Add(text)
 	}
@@ -123,7 +128,8 @@ func FuzzPreprocess(f *testing.F) {
 		last := len(res.Tokens) - 1
 		require.Equal(t, token.EOF, res.Tokens[last].Kind)
 		for i, tok := range res.Tokens {
-			require.True(t, i == last || tok.Kind > token.EOF && tok.Kind <= token.Pragma && tok.Text != "", "token %d: %+v", i, tok)
+			require.True(t, i == last || tok.Kind > token.EOF && tok.Kind <= token.Pragma && tok.Text != "", "token %d: %+v", i,
+				tok)
 			require.Positive(t, tok.Pos.Col)
 		}
 		checkTextOf(t, res.Tokens)

@@ -49,13 +49,15 @@ func TestPlaces(t *testing.T) {
 
 func TestPlacesOfFiles(t *testing.T) {
 	inc := fstest.MapFS{"sub/x.h": {Data: []byte("#define HERE __FILE__ __LINE__\nx\n")}}
-	res, err := preprocessed("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE", Options{Name: "k.cl", Includes: fsList(inc)})
+	res, err := preprocessed("#include <sub/x.h>\nHERE\n#line 7 \"gen.cl\"\n y HERE",
+		Options{Name: "k.cl", Includes: fsList(inc)})
 	require.NoError(t, err)
 	var got []string
 	for _, tok := range res.Tokens {
 		got = append(got, tok.Text+"@"+tok.Pos.String())
 	}
-	assert.Equal(t, []string{"x@sub/x.h:2:1", `"k.cl"@k.cl:2:1`, "2@k.cl:2:1", "y@gen.cl:7:2", `"gen.cl"@gen.cl:7:4`, "7@gen.cl:7:4", "@gen.cl:7:8"}, got)
+	assert.Equal(t, []string{"x@sub/x.h:2:1", `"k.cl"@k.cl:2:1`, "2@k.cl:2:1", "y@gen.cl:7:2", `"gen.cl"@gen.cl:7:4`,
+		"7@gen.cl:7:4", "@gen.cl:7:8"}, got)
 }
 
 func TestFlags(t *testing.T) {

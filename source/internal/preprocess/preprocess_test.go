@@ -48,7 +48,8 @@ func TestExpand(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"nothing", "", ""},
 		{"object", "#define N 16\nint a[N];", "int a [ 16 ] ;"},
-		{"function over lines", "#define MAX(a, b) ((a) > (b) ? (a) : (b))\nMAX(x,\n\n  y)", "( ( x ) > ( y ) ? ( x ) : ( y ) )"},
+		{"function over lines", "#define MAX(a, b) ((a) > (b) ? (a) : (b))\nMAX(x,\n\n  y)",
+			"( ( x ) > ( y ) ? ( x ) : ( y ) )"},
 		{"no call", "#define f(x) x\nf g f\n(2)", "f g 2"},
 		{"variadic", "#define P(...) printf(__VA_ARGS__)\nP(\"%d\", 1) P()", "printf ( \"%d\" , 1 ) printf ( )"},
 		{"comma dropped", "#define P(f, ...) printf(f, ##__VA_ARGS__)\nP(\"a\")", "printf ( \"a\" )"},
@@ -64,7 +65,8 @@ func TestExpand(t *testing.T) {
 		{"byte order mark", "\ufeff#define A 1\nA", "1"},
 		{"digraphs", "%:define A <%\nA x<:1:>%>", "{ x [ 1 ] }"},
 		{"unused stray", "#define A @\n#if 0\n`\n#endif\n1", "1"},
-		{"numbers", "1 0x1F 017 0b101 1u 2UL 3ull 1. .5 1e5 1.5e-3f 0x1.8p3 0x1p-2f 1.0h", "1 0x1F 017 0b101 1u 2UL 3ull 1. .5 1e5 1.5e-3f 0x1.8p3 0x1p-2f 1.0h"},
+		{"numbers", "1 0x1F 017 0b101 1u 2UL 3ull 1. .5 1e5 1.5e-3f 0x1.8p3 0x1p-2f 1.0h",
+			"1 0x1F 017 0b101 1u 2UL 3ull 1. .5 1e5 1.5e-3f 0x1.8p3 0x1p-2f 1.0h"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -83,8 +85,10 @@ func TestErrors(t *testing.T) {
 		{"wide", `L"x"`, `program.cl:1:1: wide literal L"x": OpenCL C has none`},
 		{"stray", "a = @;", `program.cl:1:5: stray character "@"`},
 		{"stray letter", "a = é;", `program.cl:1:5: stray character "\u00e9"`},
-		{"number", "x = 1.2.3 + 0x + 1e + 09 + 1ux + 0x1.8;", "program.cl:1:5: 1.2.3 is not a number\nprogram.cl:1:13: 0x is not a number\n" +
-			"program.cl:1:18: 1e is not a number\nprogram.cl:1:23: 09 is not a number\nprogram.cl:1:28: 1ux is not a number\nprogram.cl:1:34: 0x1.8 is not a number"},
+		{"number", "x = 1.2.3 + 0x + 1e + 09 + 1ux + 0x1.8;", "program.cl:1:5: 1.2.3 is not a number\nprogram.cl:1:13: 0x " +
+			"is not a number\n" +
+			"program.cl:1:18: 1e is not a number\nprogram.cl:1:23: 09 is not a number\nprogram.cl:1:28: 1ux is not a " +
+			"number\nprogram.cl:1:34: 0x1.8 is not a number"},
 		{"if open", "#if 1\n#ifdef A\n#else", "program.cl:1:2: #if without #endif\nprogram.cl:2:2: #ifdef without #endif"},
 		{"endif", "#endif", "program.cl:1:2: #endif without #if"},
 		{"two else", "#if 1\n#else\n#else\n#endif", "program.cl:3:2: #else after #else"},
@@ -97,26 +101,36 @@ func TestErrors(t *testing.T) {
 		{"if float", "#if 1.0\n#endif", `program.cl:1:5: #if: expected an integer (floating constant), not "1.0"`},
 		{"if string", "#if \"a\"\n#endif", "program.cl:1:5: #if: expected a value, not a string"},
 		{"if assign", "#if A = 1\n#endif", `program.cl:1:7: unexpected "=" in #if`},
-		{"if huge", "#if 18446744073709551616\n#endif", `program.cl:1:5: #if: expected an integer (it needs more than 64 bits), not "18446744073709551616"`},
+		{"if huge", "#if 18446744073709551616\n#endif",
+			`program.cl:1:5: #if: expected an integer (it needs more than 64 bits), not "18446744073709551616"`},
 		{"defined", "#if defined 1\n#endif", `program.cl:1:13: defined needs the name of a macro, not "1"`},
 		{"ifdef", "#ifdef\n#endif", "program.cl:1:2: #ifdef needs the name of a macro"},
 		{"define", "#define 1", "program.cl:1:9: #define needs the name of a macro"},
 		{"define defined", "#define defined", "program.cl:1:9: defined cannot be defined"},
-		{"parameters", "#define f(a,\n#define g(a a)\n#define h(a, a)\n#define i(..., a)\n#define j(1)", "program.cl:1:10: macro f: expected a parameter, not the end of the line\n" +
-			"program.cl:2:13: macro g: expected , or ) after a parameter, not \"a\"\nprogram.cl:3:14: macro h: parameter a is not allowed here\n" +
-			"program.cl:4:14: macro i: expected , or ) after a parameter, not \",\"\nprogram.cl:5:11: macro j: expected a parameter, not \"1\""},
-		{"paste ends", "#define A ## b\n#define B a ##", "program.cl:1:11: macro A: ## cannot stand at the end of the list\nprogram.cl:2:13: macro B: ## cannot stand at the end of the list"},
+		{"parameters", "#define f(a,\n#define g(a a)\n#define h(a, a)\n#define i(..., a)\n#define j(1)",
+			"program.cl:1:10: macro f: expected a parameter, not the end of the line\n" +
+				"program.cl:2:13: macro g: expected , or ) after a parameter, not \"a\"\n" +
+				"program.cl:3:14: macro h: parameter a is not allowed here\n" +
+				"program.cl:4:14: macro i: expected , or ) after a parameter, not \",\"\nprogram.cl:5:11: macro j: expected a " +
+				"parameter, not \"1\""},
+		{"paste ends", "#define A ## b\n#define B a ##", "program.cl:1:11: macro A: ## cannot stand at the end of the " +
+			"list\nprogram.cl:2:13: macro B: ## cannot stand at the end of the list"},
 		{"hash", "#define f(a) # b", "program.cl:1:14: macro f: # needs a parameter after it"},
 		{"paste", "#define C(a,b) a##b\n\n C(+,x)", "program.cl:3:2: + and x do not make one token"},
 		{"paste comment", "#define C(a,b) a##b\nC(/,/)", "program.cl:2:1: / and / do not make one token"},
-		{"arguments", "#define f(a,b) a\nf(1)\nf(1,2,3)\n#define g() 1\ng(1)", "program.cl:2:1: macro f takes 2 arguments, not 1\nprogram.cl:3:1: macro f takes 2 arguments, not 3\nprogram.cl:5:1: macro g takes 0 arguments, not 1"},
+		{"arguments", "#define f(a,b) a\nf(1)\nf(1,2,3)\n#define g() 1\ng(1)", "program.cl:2:1: macro f takes 2 arguments, " +
+			"not 1\nprogram.cl:3:1: macro f takes 2 arguments, not 3\nprogram.cl:5:1: macro g takes 0 arguments, not 1"},
 		{"call open", "#define f(a) a\n x f(1\n", "program.cl:2:4: call of macro f has no )"},
-		{"line", "#line\n#line 0x10\n#line 4 foo", "program.cl:1:2: #line needs a line number\nprogram.cl:2:7: #line 0x10: not a line number\nprogram.cl:3:9: #line needs a quoted file name, not \"foo\""},
-		{"pragma operator", "_Pragma(1)\n_Pragma", "program.cl:1:1: _Pragma needs a string in parentheses\nprogram.cl:2:1: _Pragma needs a string in parentheses"},
-		{"include", "#include\n#include foo\n#include \"\"\n#include <no.h>\n#include \"/etc/passwd\"\n#include \"../x.h\"", "program.cl:1:9: #include needs \"name\" or <name>\n" +
-			"program.cl:2:10: #include needs \"name\" or <name>\nprogram.cl:3:10: #include \"\": empty name\nprogram.cl:4:10: #include <no.h>: not found in the given file systems\n" +
-			"program.cl:5:10: #include \"/etc/passwd\": absolute path: includes come from the given file systems\n" +
-			"program.cl:6:10: #include \"../x.h\": leads out of the given file systems"},
+		{"line", "#line\n#line 0x10\n#line 4 foo", "program.cl:1:2: #line needs a line number\nprogram.cl:2:7: #line 0x10: " +
+			"not a line number\nprogram.cl:3:9: #line needs a quoted file name, not \"foo\""},
+		{"pragma operator", "_Pragma(1)\n_Pragma", "program.cl:1:1: _Pragma needs a string in parentheses\nprogram.cl:2:1: " +
+			"_Pragma needs a string in parentheses"},
+		{"include", "#include\n#include foo\n#include \"\"\n#include <no.h>\n#include \"/etc/passwd\"\n#include \"../x.h\"",
+			"program.cl:1:9: #include needs \"name\" or <name>\n" +
+				"program.cl:2:10: #include needs \"name\" or <name>\nprogram.cl:3:10: #include \"\": empty name\n" +
+				"program.cl:4:10: #include <no.h>: not found in the given file systems\n" +
+				"program.cl:5:10: #include \"/etc/passwd\": absolute path: includes come from the given file systems\n" +
+				"program.cl:6:10: #include \"../x.h\": leads out of the given file systems"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -142,7 +156,8 @@ func TestErrorsAreCapped(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	res, err := preprocessed("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n", Options{})
+	res, err := preprocessed("#define A 1\n#define A 1\n#define A 2\n#warning look\n#ifdef A x\n#endif A\n#undef A b\n",
+		Options{})
 	require.NoError(t, err)
 	var got []string
 	for _, w := range res.warnings {
@@ -222,9 +237,11 @@ right
 }
 
 func TestPragma(t *testing.T) {
-	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", Options{})
+	res, err := preprocessed("#define N 4\n#pragma unroll N\nfor _Pragma(\"unroll(N)\")\n#pragma OPENCL EXTENSION "+
+		"cl_khr_fp64 : enable\n", Options{})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)", "#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.Tokens))
+	assert.Equal(t, []string{"#pragma unroll 4", "for", "#pragma unroll(4)",
+		"#pragma OPENCL EXTENSION cl_khr_fp64 : enable"}, spellings(res.Tokens))
 	assert.Equal(t, token.Pragma, res.Tokens[0].Kind)
 	assert.Equal(t, token.EOF, res.Tokens[4].Kind)
 }
@@ -254,10 +271,12 @@ func TestIncludes(t *testing.T) {
 		{"macro", "#define H <dir/c.h>\n#include H", "dir_c"},
 		{"cleaned", "#include \"x/../dir/./c.h\"", "dir_c"},
 		{"left out", "#if 0\n#include <none>\n#endif\n1", "1"},
-		{"its own groups", "#include \"open.h\"\n#endif", "open.h:1:2: #if without #endif\nprogram.cl:2:2: #endif without #if"},
+		{"its own groups", "#include \"open.h\"\n#endif",
+			"open.h:1:2: #if without #endif\nprogram.cl:2:2: #endif without #if"},
 		{"call ends with file", "#define f(a,b) a b\n#include \"call.h\"\n2)", "call.h:1:1: call of macro f has no )"},
 		{"folder", "#include \"folder\"", "program.cl:1:10: #include \"folder\": read folder: invalid argument"},
-		{"in arguments", "#define f(a) a\nf(\n#include \"a.h\"\n)", "program.cl:3:1: #include inside the arguments of a macro"},
+		{"in arguments", "#define f(a) a\nf(\n#include \"a.h\"\n)",
+			"program.cl:3:1: #include inside the arguments of a macro"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -284,5 +303,6 @@ type brokenFS struct{}
 func (brokenFS) Open(string) (fs.File, error) { return nil, errors.New("disk on fire") }
 
 func TestIncludeFailure(t *testing.T) {
-	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire", expand("#include <a.h>", Options{Includes: fsList(brokenFS{})}))
+	assert.Equal(t, "program.cl:1:10: #include <a.h>: disk on fire",
+		expand("#include <a.h>", Options{Includes: fsList(brokenFS{})}))
 }

@@ -33,7 +33,8 @@ func (p *preprocessor) substitute(m *macro, name ppToken, args []macroArg) []ppT
 
 // substituteParam appends the argument for the parameter b. Operands of ## are not expanded, all
 // others are.
-func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []ppToken, first, afterPaste bool) []ppToken {
+func (p *preprocessor) substituteParam(m *macro, b ppToken, a *macroArg, out []ppToken, first,
+	afterPaste bool) []ppToken {
 	var toks []ppToken
 	pasteLast := -1 // index of the token that gets the paste flag of b
 	switch {

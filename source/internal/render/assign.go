@@ -29,7 +29,8 @@ func (r *renderer) increment(e *tree.Expr) {
 			result = "cc_was"
 		}
 		load, store := loadStore(e.A.Type)
-		r.w("; cc_half cc_was = ", load, ", cc_r = (cc_half)((cc_float)cc_was ", e.Text[:1], " 1.0f); ", store, "; return ", result, "; }()")
+		r.w("; cc_half cc_was = ", load, ", cc_r = (cc_half)((cc_float)cc_was ", e.Text[:1], " 1.0f); ", store, "; return ",
+			result, "; }()")
 		return
 	}
 	before, after := e.Text, ""
@@ -86,7 +87,8 @@ func (r *renderer) throughCopy(e *tree.Expr, before string, after func()) {
 // side to half first.
 func mixedHalf(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
-	return e.Text != "=" && a.IsScalar() && b.IsScalar() && a.Base != b.Base && (a.Base == tree.Half || b.Base == tree.Half)
+	return e.Text != "=" && a.IsScalar() && b.IsScalar() && a.Base != b.Base &&
+		(a.Base == tree.Half || b.Base == tree.Half)
 }
 
 // assignMixed writes such an assignment: the left side is converted, and the result is converted

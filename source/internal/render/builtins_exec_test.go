@@ -156,7 +156,8 @@ func diffCases(only string) []diffCase {
 // outOfRange reports whether a conversion without saturation has an input that its integer type
 // cannot hold.
 func (c *diffCase) outOfRange(in []uint64) bool {
-	if !strings.HasPrefix(c.b.Name, "convert_") || strings.Contains(c.b.Name, "_sat") || !isFloat(c.args[0].Kind) || !isInt(c.call.Result.Kind) {
+	if !strings.HasPrefix(c.b.Name, "convert_") || strings.Contains(c.b.Name, "_sat") || !isFloat(c.args[0].Kind) ||
+		!isInt(c.call.Result.Kind) {
 		return false
 	}
 	x := math.Float64frombits(in[0])
@@ -224,15 +225,18 @@ func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 	var vs []uint64
 	switch {
 	case k == source.Float:
-		for _, f := range []float32{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e30, 1e-30, 3e38, 1e-38, 1e-44,
-			math.Pi, math.Pi / 2, math.E, 16777216, 8388607.5, 2147483648, 0.9999999, 1.0000001, float32(math.Inf(1)), float32(math.NaN())} {
+		for _, f := range []float32{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e30, 1e-30, 3e38,
+			1e-38, 1e-44,
+			math.Pi, math.Pi / 2, math.E, 16777216, 8388607.5, 2147483648, 0.9999999, 1.0000001, float32(math.Inf(1)),
+			float32(math.NaN())} {
 			vs = append(vs, uint64(math.Float32bits(f)), uint64(math.Float32bits(-f)))
 		}
 		for i := 0; i < 40; i++ {
 			vs = append(vs, uint64(r.Uint32()), uint64(math.Float32bits(float32(r.NormFloat64()*20))))
 		}
 	case k == source.Double:
-		for _, f := range []float64{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e300, 1e-300, 1.7e308, 5e-324,
+		for _, f := range []float64{0, 1, 0.5, 2, 3, 1.5, 2.5, 0.25, 0.75, 10, 100, 1e-3, 1e10, 1e-10, 1e300, 1e-300, 1.7e308,
+			5e-324,
 			math.Pi, math.Pi / 2, math.E, 1 << 53, 1<<52 + 0.5, 2147483648, 0.9999999999, math.Inf(1), math.NaN()} {
 			vs = append(vs, math.Float64bits(f), math.Float64bits(-f))
 		}
@@ -242,7 +246,8 @@ func special(k source.Kind, name string, r *rand.Rand) []uint64 {
 	default:
 		bits := 8 * tree.KindSize(k)
 		mask := uint64(1)<<(bits-1)<<1 - 1
-		for _, v := range []uint64{0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 33, 100, 127, 128, 255, 1 << 15, 1<<16 - 1, 1 << 31, 1<<32 - 1,
+		for _, v := range []uint64{0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 31, 33, 100, 127, 128, 255, 1 << 15, 1<<16 - 1, 1 << 31,
+			1<<32 - 1,
 			mask, mask - 1, mask >> 1, mask>>1 + 1, mask >> 2} {
 			vs = append(vs, v&mask)
 		}
@@ -297,7 +302,8 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 	k := buildTools(t)
 	host, device := filepath.Join(k.dir, "bhost"), filepath.Join(k.dir, "bdevice")
 	build := func(out string, args ...string) {
-		b, err := exec.Command("gcc", append([]string{"-O1", "-w", "-o", out, "testdata/bdriver.c", "-ldl", "-lpthread"}, args...)...).CombinedOutput()
+		b, err := exec.Command("gcc", append([]string{"-O1", "-w", "-o", out, "testdata/bdriver.c", "-ldl", "-lpthread"},
+			args...)...).CombinedOutput()
 		require.NoError(t, err, "%s", head(b))
 	}
 	build(host)
@@ -424,11 +430,13 @@ func (c *diffCase) compare(t *testing.T) {
 				worst = max(worst, d)
 				bad++
 				if bad <= 3 {
-					first += fmt.Sprintf("\n  item %d lane %d: host %s, device %s, %s", i/lanes, i%lanes, show(ty.Kind, x), show(ty.Kind, y), c.showInputs(ins, i/lanes, i%lanes))
+					first += fmt.Sprintf("\n  item %d lane %d: host %s, device %s, %s", i/lanes, i%lanes, show(ty.Kind, x),
+						show(ty.Kind, y), c.showInputs(ins, i/lanes, i%lanes))
 				}
 			}
 		}
-		assert.Zero(t, bad, "%s -> %s output %d: %d differences, worst %g%s", strings.TrimSpace(c.text()), clName(ty), o, bad, worst, first)
+		assert.Zero(t, bad, "%s -> %s output %d: %d differences, worst %g%s", strings.TrimSpace(c.text()), clName(ty), o, bad,
+			worst, first)
 	}
 }
 

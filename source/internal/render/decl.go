@@ -81,7 +81,9 @@ func alignPrefix(t *tree.Type) string {
 func (r *renderer) hasLocals(k *tree.Function) bool {
 	has, asked := r.memory[k]
 	if !asked {
-		has = len(k.Locals) > 0 || slices.ContainsFunc(k.Calls, func(c *tree.Call) bool { return c.To.Kernel && c.To != k && r.hasLocals(c.To) })
+		has = len(k.Locals) > 0 || slices.ContainsFunc(k.Calls, func(c *tree.Call) bool {
+			return c.To.Kernel && c.To != k && r.hasLocals(c.To)
+		})
 		r.memory[k] = has
 	}
 	return has

@@ -1,7 +1,7 @@
 package render
 
-// Sums with dot products of bytes. The instructions of CUDA's and HIP's devices add a dot product to a number, and their compilers do not
-// find that by themselves.
+// Sums with dot products of bytes. The instructions of CUDA's and HIP's devices add a dot product to a number,
+// and their compilers do not find that by themselves.
 
 import (
 	"strings"
@@ -9,7 +9,8 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// addsDot writes a + dot or a += dot as a call of the function that adds a dot product, if e is that. Integers wrap, so that the result is the same.
+// addsDot writes a + dot or a += dot as a call of the function that adds a dot product, if e is that. Integers
+// wrap, so that the result is the same.
 func (r *renderer) addsDot(e *tree.Expr) bool {
 	if r.d.target != CUDA && r.d.target != HIP || e.A.Acts || e.B.Acts {
 		return false

@@ -105,7 +105,8 @@ func buildTools(t *testing.T) tools {
 		}
 	}
 	k.host = filepath.Join(k.dir, "host")
-	out, err := exec.Command("gcc", "-O1", "-o", k.host, "testdata/driver.c", "-I../../../csrc/host", "-ldl").CombinedOutput()
+	out, err := exec.Command("gcc", "-O1", "-o", k.host, "testdata/driver.c", "-I../../../csrc/host",
+		"-ldl").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	if os.Getenv("CONCORD_STRESS") != "" {
 		k.pocl = filepath.Join(k.dir, "pocl")

@@ -28,7 +28,8 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpLit, tree.OpSizeof:
 		r.literal(e.Val)
 	case tree.OpString:
-		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")") // the C++ type char is not cc_char
+		// the C++ type char is not cc_char
+		r.w("((", r.typeText(tree.PointerTo(tree.CharType.With(tree.QConst).In(tree.Constant)), ""), ")", e.Text, ")")
 	case tree.OpNull:
 		r.w(e.Text)
 	case tree.OpNamed:

@@ -37,7 +37,8 @@ func (r *renderer) operatorName(op string, t *tree.Type, a, b tree.Value) string
 
 // fused reports whether operators on scalars of type t are written as calls.
 func (r *renderer) fused(t *tree.Type) bool {
-	return r.p.Fused && r.d.target == Host && r.fn != nil && t.IsScalar() && (t.Base == tree.Float || t.Base == tree.Double)
+	return r.p.Fused && r.d.target == Host && r.fn != nil && t.IsScalar() &&
+		(t.Base == tree.Float || t.Base == tree.Double)
 }
 
 // operatorCall writes e as a call, if it is an operator that needs to be.

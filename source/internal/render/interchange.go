@@ -81,7 +81,8 @@ func (r *renderer) rounds(g *loops.Region, s *loops.Strip, first string) {
 	r.at(l.Loop.Pos)
 	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(loops.ShortRow), ") { ")
 	r.alone(g, s, as, first)
-	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.Step, 10), ", ", strconv.FormatBool(l.Signs), "> cc_q(cc_r.n, ", first, "); ")
+	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.Step, 10), ", ",
+		strconv.FormatBool(l.Signs), "> cc_q(cc_r.n, ", first, "); ")
 	r.w("const auto cc_next = [&](", t, " cc_n) CC_ITEM { ")
 	as("cc_n", func() { r.expr(l.Loop.Post) })
 	r.w("; return cc_n; }; ")
@@ -121,7 +122,8 @@ func (r *renderer) alone(g *loops.Region, s *loops.Strip, as func(string, func()
 	l := s.Rounds
 	t, k := r.plain(l.K.Type), r.nameOf(l.K)
 	r.each(g, s, "cc_r", "cc_k")
-	r.w("for (", r.typeText(dropConst(l.K.Type), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.Step, 10), "); ")
+	r.w("for (", r.typeText(dropConst(l.K.Type), k), " = (", t, ")(", first, " + cc_k * ", strconv.FormatInt(l.Step, 10),
+		"); ")
 	as(k, func() { r.cond(l.Loop.E) })
 	r.w("; ")
 	as(k, func() { r.expr(l.Loop.Post) })
@@ -163,7 +165,8 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 	}
 	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
 	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
-	r.w(r.typeText(dropConst(l.K.Type), r.nameOf(l.K)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.Step, 10), "); do ")
+	r.w(r.typeText(dropConst(l.K.Type), r.nameOf(l.K)), " = (", t, ")(cc_h.f + cc_k * ", strconv.FormatInt(l.Step, 10),
+		"); do ")
 	r.straight = text
 	r.body(l.Loop.Body)
 	r.straight = nil

@@ -31,7 +31,8 @@ func TestFloatFunctions(t *testing.T) {
 		stride = "1"
 	}
 	exact := []string{"-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"}
-	relaxed := append([]string{"-DCC_RELAXED", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-ffp-contract=fast"}, exact...)
+	relaxed := append([]string{"-DCC_RELAXED", "-fassociative-math", "-freciprocal-math", "-fno-signed-zeros",
+		"-ffp-contract=fast"}, exact...)
 	eachCompiler(t, func(t *testing.T, cxx string) {
 		everyFunction(t, cxx, string(text), stride, exact)
 		everyFunction(t, cxx, string(text), "40009", relaxed)
@@ -43,7 +44,8 @@ func TestFloatFunctionsVectorize(t *testing.T) {
 	if goruntime.GOARCH != "amd64" {
 		t.Skip("the flags are for amd64")
 	}
-	one := strings.Fields("acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt cos cosh erf erfc exp exp2 exp10 expm1 " +
+	one := strings.Fields("acos acosh acospi asin asinh asinpi atan atanh atanpi cbrt cos cosh erf erfc exp exp2 " +
+		"exp10 expm1 " +
 		"log log2 log10 log1p rsqrt sin sinh sqrt tan tanh native_exp half_sin")
 	two := strings.Fields("atan2 atan2pi hypot pow powr")
 	var text strings.Builder
@@ -67,7 +69,8 @@ func TestFloatFunctionsVectorize(t *testing.T) {
 			report, says = "-Rpass=loop-vectorize", "vectorized loop ("
 		}
 		for _, arch := range []string{"haswell", "skylake-avx512"} {
-			flags := append(slices.Clone(kernelFlags), "-O3", "-march="+arch, "-mprefer-vector-width=256", "-fno-math-errno", "-fno-trapping-math",
+			flags := append(slices.Clone(kernelFlags), "-O3", "-march="+arch, "-mprefer-vector-width=256", "-fno-math-errno",
+				"-fno-trapping-math",
 				"-fPIC", "-S", "-o", os.DevNull, report, src)
 			if !strings.Contains(cxx, "clang") {
 				flags = append(flags, "-fno-ipa-icf") // native_exp is exp: each has a loop of its own

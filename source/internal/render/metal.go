@@ -19,7 +19,8 @@ const metalSlots = 31
 // metalItemFile is the part of the prelude that is inside the program's struct.
 const metalItemFile = "metal_item.h"
 
-var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant", tree.Local: "threadgroup"}
+var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant",
+	tree.Local: "threadgroup"}
 
 // metalProgram writes everything after the prelude.
 func (r *renderer) metalProgram() {

@@ -32,7 +32,8 @@ func (r *renderer) metalEntry(k *tree.Function) {
 	}
 	packed := buffers+values > metalSlots
 	if packed && buffers+min(values, 1) > metalSlots || blocks > metalSlots {
-		r.refuse(k.Pos, "parameters", "kernel '%s' has %d pointers to global and constant memory and %d to local memory: Metal takes %d of each, one less where there are values too",
+		r.refuse(k.Pos, "parameters", "kernel '%s' has %d pointers to global and constant memory and %d to local memory: "+
+			"Metal takes %d of each, one less where there are values too",
 			k.Name, buffers, blocks, metalSlots)
 		return
 	}

@@ -72,14 +72,17 @@ func metalClang(t *testing.T) string {
 // metalRefused are the stress programs that use features that Metal does not have, with the
 // construct that the error names.
 var metalRefused = map[string]string{
-	"atomics": "atomic", "compare": "double", "convert": "double", "cxxnames": "goto", "float3mem": "double", "gotoswitch": "goto",
-	"literals": "double", "manyparams": "double", "strings": "printf",
+	"atomics": "atomic", "compare": "double", "convert": "double", "cxxnames": "goto", "float3mem": "double",
+	"gotoswitch": "goto",
+	"literals":   "double", "manyparams": "double", "strings": "printf",
 }
 
 // metalSingle are programs that use double in few places, where float gives the same results.
-var metalSingle = map[string]bool{"funcs": true, "nestedlocal": true, "selects": true, "subgroups": true, "vecops2": true, "widevec": true}
+var metalSingle = map[string]bool{"funcs": true, "nestedlocal": true, "selects": true, "subgroups": true,
+	"vecops2": true, "widevec": true}
 
-var doubleIsFloat = []source.Define{{Name: "double", Value: "float"}, {Name: "double2", Value: "float2"}, {Name: "double8", Value: "float8"}}
+var doubleIsFloat = []source.Define{{Name: "double", Value: "float"}, {Name: "double2", Value: "float2"},
+	{Name: "double8", Value: "float8"}}
 
 func TestMetalStress(t *testing.T) {
 	driver := metalDriver(t, "driver")

@@ -29,52 +29,76 @@ var metalSays = []struct {
 	name, text string
 	has, not   []string
 }{
-	{"arguments", "kernel void k(global float *a, float b, constant int *c, local int *d, int4 e, const global uchar *f) { a[0] = b; }",
+	{"arguments", "kernel void k(global float *a, float b, constant int *c, local int *d, int4 e, const global uchar " +
+		"*f) { a[0] = b; }",
 		[]string{"kernel void cc_kernel_k(device cc_float *cc_p0 [[buffer(0)]], constant cc_float &cc_p1 [[buffer(1)]], " +
-			"constant cc_int *cc_p2 [[buffer(2)]], threadgroup cc_int *cc_p3 [[threadgroup(0)]], constant cc_int4 &cc_p4 [[buffer(3)]], " +
+			"constant cc_int *cc_p2 [[buffer(2)]], threadgroup cc_int *cc_p3 [[threadgroup(0)]], constant cc_int4 &cc_p4 " +
+			"[[buffer(3)]], " +
 			"device const cc_uchar *cc_p5 [[buffer(4)]], " + metalIDArguments + ") {",
-			"cc_program cc_it = {cc_i0, cc_i1, cc_i2, cc_i3}; cc_it.k_k((device cc_float *)cc_p0, cc_p1, (constant cc_int *)cc_p2, " +
+			"cc_program cc_it = {cc_i0, cc_i1, cc_i2, cc_i3}; cc_it.k_k((device cc_float *)cc_p0, cc_p1, (constant cc_int " +
+				"*)cc_p2, " +
 				"(threadgroup cc_int *)cc_p3, cc_get(cc_p4), (device const cc_uchar *)cc_p5); }"}, nil},
 	{"void pointers", "kernel void k(global void *p) { *(global int *)p = 1; }",
-		[]string{"device cc_uchar *cc_p0 [[buffer(0)]]", "cc_it.k_k((device void *)cc_p0)", "*((device cc_int *)(u_p)) = 1;"}, nil},
+		[]string{"device cc_uchar *cc_p0 [[buffer(0)]]", "cc_it.k_k((device void *)cc_p0)", "*((device cc_int *)(u_p)) = 1;"},
+		nil},
 	{"pointers to pointers", "int f(int *const *p, global int **q, constant int *r) { return **p + **q + r[0]; } " +
-		"kernel void k(global int *o, constant int *c) { int i = 1; int *const p = &i; global int *q = o; o[0] = f(&p, &q, c); }",
+		"kernel void k(global int *o, constant int *c) { int i = 1; int *const p = &i; global int *q = o; o[0] = f(&p, " +
+		"&q, c); }",
 		[]string{"cc_int u_f(thread cc_int * thread const*u_p, device cc_int * thread*u_q, constant cc_int *u_r)",
 			"thread cc_int * const u_p = &u_i;"}, nil},
-	{"pointers to arrays", "int f(int (*p)[4], local int (*q)[2]) { return p[0][1] + q[1][0]; } kernel void k(global int *o) { local int t[2][2]; int a[1][4]; a[0][1] = 2; t[1][0] = 3; o[0] = f(a, t); }",
+	{"pointers to arrays", "int f(int (*p)[4], local int (*q)[2]) { return p[0][1] + q[1][0]; } kernel void k(global " +
+		"int *o) { local int t[2][2]; int a[1][4]; a[0][1] = 2; t[1][0] = 3; o[0] = f(a, t); }",
 		[]string{"cc_int u_f(thread cc_int (*u_p)[4], threadgroup cc_int (*u_q)[2])", "u_f(u_a, cc_l.u_t)"}, nil},
-	{"fields", "struct S { global float *p; float *q; int n; }; kernel void k(global float *o) { float x = 1; struct S s = {o, &x, 2}; s.p[0] = *s.q + s.n; }",
+	{"fields", "struct S { global float *p; float *q; int n; }; kernel void k(global float *o) { float x = 1; struct S " +
+		"s = {o, &x, 2}; s.p[0] = *s.q + s.n; }",
 		[]string{"device cc_float *u_p; thread cc_float *u_q; cc_int u_n;"}, nil},
 	{"local memory", "kernel void k(global float *o) { local float t[8]; local float *p = t; p[0] = o[0]; o[1] = t[0]; }",
-		[]string{"struct cc_locals_k { alignas(32) cc_float u_t[8]; };", "void kc_k(threadgroup cc_locals_k &cc_l, device cc_float *u_o)",
+		[]string{"struct cc_locals_k { alignas(32) cc_float u_t[8]; };", "void kc_k(threadgroup cc_locals_k &cc_l, device " +
+			"cc_float *u_o)",
 			"threadgroup cc_float *u_p = cc_l.u_t;", "alignas(128) threadgroup cc_uchar cc_m[sizeof(cc_locals_k)];",
 			"cc_it.kc_k(*(threadgroup cc_locals_k *)cc_m, (device cc_float *)cc_p0)"}, nil},
-	{"kernel calls kernel", "kernel void a(global int *o) { local int t; t = 1; o[0] = t; } kernel void b(global int *o) { a(o); }",
-		[]string{"struct cc_locals_b { cc_locals_a cc_sub_a; };", "kc_a(cc_l.cc_sub_a, u_o);", "kernel void cc_kernel_a(", "kernel void cc_kernel_b("}, nil},
-	{"vectors in memory", "kernel void k(global float4 *o, float4 v) { o[0] = o[1] + v; o[2] += v; o[3].xz = v.yw; o[4].w = 1; }",
-		[]string{"cc_put(u_o[0], cc_get(u_o[1]) + u_v);", "u_o[2] += u_v;", "cc_ref<0,2>(u_o[3]) = cc_swz<1,3>(u_v);", "u_o[4].v[3] = 1.0f;"}, nil},
-	{"structs in memory", "typedef struct { int a; float4 v; } S; int f(S s) { return s.a; } kernel void k(global S *p, local S *l) { l[0] = p[0]; p[1] = l[0]; p[0].a = f(p[1]); S *none = 0; }",
-		[]string{"cc_put(u_l[0], cc_get(u_p[0]));", "cc_put(u_p[1], cc_get(u_l[0]));", "u_p[0].u_a = u_f(cc_get(u_p[1]));", "thread t_anonymous *u_none"}, nil},
-	{"constants", "constant float4 a = (float4)(1, 2, 3, 4); constant int t[2] = {1, 2}; constant int *constant p = t + 1; kernel void k(global float4 *o) { o[0] = a * p[0]; }",
-		[]string{"constant cc_float4 u_a = {{1.0f, 2.0f, 3.0f, 4.0f}};", "constant cc_int u_t[2] = {1, 2};", "constant cc_int * constant u_p = u_t + 1;", "cc_get(u_a)"},
+	{"kernel calls kernel", "kernel void a(global int *o) { local int t; t = 1; o[0] = t; } kernel void b(global int " +
+		"*o) { a(o); }",
+		[]string{"struct cc_locals_b { cc_locals_a cc_sub_a; };", "kc_a(cc_l.cc_sub_a, u_o);", "kernel void cc_kernel_a(",
+			"kernel void cc_kernel_b("}, nil},
+	{"vectors in memory", "kernel void k(global float4 *o, float4 v) { o[0] = o[1] + v; o[2] += v; o[3].xz = v.yw; " +
+		"o[4].w = 1; }",
+		[]string{"cc_put(u_o[0], cc_get(u_o[1]) + u_v);", "u_o[2] += u_v;", "cc_ref<0,2>(u_o[3]) = cc_swz<1,3>(u_v);",
+			"u_o[4].v[3] = 1.0f;"}, nil},
+	{"structs in memory", "typedef struct { int a; float4 v; } S; int f(S s) { return s.a; } kernel void k(global S *p, " +
+		"local S *l) { l[0] = p[0]; p[1] = l[0]; p[0].a = f(p[1]); S *none = 0; }",
+		[]string{"cc_put(u_l[0], cc_get(u_p[0]));", "cc_put(u_p[1], cc_get(u_l[0]));", "u_p[0].u_a = u_f(cc_get(u_p[1]));",
+			"thread t_anonymous *u_none"}, nil},
+	{"constants", "constant float4 a = (float4)(1, 2, 3, 4); constant int t[2] = {1, 2}; constant int *constant p = t + " +
+		"1; kernel void k(global float4 *o) { o[0] = a * p[0]; }",
+		[]string{"constant cc_float4 u_a = {{1.0f, 2.0f, 3.0f, 4.0f}};", "constant cc_int u_t[2] = {1, 2};",
+			"constant cc_int * constant u_p = u_t + 1;", "cc_get(u_a)"},
 		[]string{"__constant__", "const cc_float4"}},
 	{"halves", "constant half h = 0.1h; kernel void k(global half *o) { o[0] = h * 2.0h; o[1]++; o[2] *= 2.0f; }",
 		[]string{"u_h = cc_half(0.099975586f)", "u_o[1]++;", "u_o[2] *= 2.0f;"}, []string{"cc_half_bits", "[&]"}},
 	{"wide literals", "kernel void k(global ulong *o, long n) { o[0] = 5000000000 + n; o[1] = 0xffffffffffffffffUL; }",
 		[]string{"cc_long(5000000000L)", "cc_ulong(18446744073709551615UL)"}, []string{"LL"}},
-	{"order of evaluation", "int f(int a, int b) { return a - b; } kernel void k(global int *o) { int i = 0; o[0] = f(i++, i++); }",
+	{"order of evaluation", "int f(int a, int b) { return a - b; } kernel void k(global int *o) { int i = 0; o[0] = " +
+		"f(i++, i++); }",
 		[]string{"({ auto cc_a0 = u_i++; auto cc_a1 = u_i++; u_f(cc_a0, cc_a1); })"}, []string{"[&]"}},
 	{"group size", "kernel __attribute__((reqd_work_group_size(8, 4, 2))) void k(global int *o) { o[0] = 1; }",
 		[]string{"[[max_total_threads_per_threadgroup(64)]] kernel void cc_kernel_k("}, nil},
-	{"strided copies", "kernel void k(global int *o, local int *l) { event_t e = async_work_group_strided_copy(l, o, 4, 2, 0); e = async_work_group_strided_copy(o, (const local int *)l, 4, 2, e); wait_group_events(1, &e); }",
+	{"strided copies", "kernel void k(global int *o, local int *l) { event_t e = async_work_group_strided_copy(l, o, 4, " +
+		"2, 0); e = async_work_group_strided_copy(o, (const local int *)l, 4, 2, e); wait_group_events(1, &e); }",
 		[]string{"cc_strided_to_local(u_l, u_o,", "cc_strided_to_global(u_o,", "cc_wait_group_events(1, &u_e, 1)"}, nil},
-	{"strings", `constant char *constant s = "ab"; kernel void k(global char *o) { constant char *t = "cd"; o[0] = s[0] + t[1]; }`,
+	{
+		"strings",
+		`constant char *constant s = "ab"; kernel void k(global char *o) { constant char *t = "cd"; o[0] = s[0] + t[1]; }`,
 		[]string{`((constant cc_char *)"ab")`}, []string{"const cc_char *)"}},
 	{"sub-groups", "kernel void k(global int *o) { o[0] = sub_group_reduce_add(o[1]) + get_sub_group_size(); }",
-		[]string{"cc_sub_group_reduce_add(u_o[1])", "[[thread_index_in_simdgroup]], uint cc_i5 [[simdgroup_index_in_threadgroup]], uint cc_i6 [[threads_per_simdgroup]], uint cc_i7 [[simdgroups_per_threadgroup]]"}, nil},
-	{"names of Metal", "int device(int thread) { return thread; } kernel void main(global int *texture, int sampler) { int vertex = device(sampler), threadgroup = 2; texture[0] = vertex + threadgroup; }",
+		[]string{"cc_sub_group_reduce_add(u_o[1])", "[[thread_index_in_simdgroup]], uint cc_i5 " +
+			"[[simdgroup_index_in_threadgroup]], uint cc_i6 [[threads_per_simdgroup]], " +
+			"uint cc_i7 [[simdgroups_per_threadgroup]]"}, nil},
+	{"names of Metal", "int device(int thread) { return thread; } kernel void main(global int *texture, int sampler) { " +
+		"int vertex = device(sampler), threadgroup = 2; texture[0] = vertex + threadgroup; }",
 		[]string{"kernel void cc_kernel_main(", "cc_int u_device(cc_int u_thread)"}, nil},
-	{"lines", "\n\n\nkernel void k(global int *o) {\n\n\n\n\n\no[0] = 1; }", []string{"#line 4 \"a.cl\"\nvoid k_k(", "#line 10 \"a.cl\"\nu_o[0] = 1;"}, nil},
+	{"lines", "\n\n\nkernel void k(global int *o) {\n\n\n\n\n\no[0] = 1; }",
+		[]string{"#line 4 \"a.cl\"\nvoid k_k(", "#line 10 \"a.cl\"\nu_o[0] = 1;"}, nil},
 }
 
 // spaceless matches a pointer or reference to a type of the prelude or the program without an
@@ -112,7 +136,8 @@ func TestMetalManyParameters(t *testing.T) {
 		return strings.Join(s, ", ")
 	}
 	render := func(params string) (string, error) {
-		return mustParse(t, "kernel void k("+params+") { p0[0] = 1; }", source.Options{Name: "a.cl", Features: &source.MetalFeatures}).Render(source.Metal)
+		return mustParse(t, "kernel void k("+params+") { p0[0] = 1; }",
+			source.Options{Name: "a.cl", Features: &source.MetalFeatures}).Render(source.Metal)
 	}
 	got, err := render(list(2, "global int *p%d") + ", local int *l, " + list(30, "float v%d"))
 	require.NoError(t, err)
@@ -124,7 +149,8 @@ func TestMetalManyParameters(t *testing.T) {
 	assert.Contains(t, got, "constant cc_float &cc_p30 [[buffer(30)]]")
 	_, err = render(list(31, "global int *p%d"))
 	assert.NoError(t, err)
-	for _, params := range []string{list(32, "global int *p%d"), list(31, "global int *p%d") + ", int n", "global int *p0, " + list(32, "local int *l%d")} {
+	for _, params := range []string{list(32, "global int *p%d"), list(31, "global int *p%d") + ", int n",
+		"global int *p0, " + list(32, "local int *l%d")} {
 		_, err = render(params)
 		require.ErrorIs(t, err, source.ErrUnsupported)
 		assert.Contains(t, err.Error(), "a.cl:1:13: kernel 'k' has")
@@ -141,7 +167,8 @@ func TestMetalRefuses(t *testing.T) {
 		{"kernel void k(global int *o) {\n  printf(\"%d\", o[0]);\n}", "a.cl:2:3", "printf"},
 		{"kernel void k(global int *o) {\n  if (o[0]) goto end;\n  o[1] = 1;\nend: o[2] = 1;\n}", "a.cl:2:13", "goto"},
 	} {
-		_, err := mustParse(t, c.text, source.Options{Name: "a.cl", Features: &source.Features{FP64: true, Int64Atomic: true}}).Render(source.Metal)
+		_, err := mustParse(t, c.text, source.Options{
+			Name: "a.cl", Features: &source.Features{FP64: true, Int64Atomic: true}}).Render(source.Metal)
 		require.ErrorIs(t, err, source.ErrUnsupported, c.text)
 		var list source.ErrorList
 		require.True(t, errors.As(err, &list))
@@ -229,7 +256,8 @@ func TestMetalOffersAll(t *testing.T) {
 				}
 				for _, space := range metalSpacesOf(b, f) {
 					calls++
-					fmt.Fprintf(&text, "void f%d(global char *g, constant char *c, local char *l, char *p) { event_t e; %s }\n", calls, metalCall(b, f, g, space))
+					fmt.Fprintf(&text, "void f%d(global char *g, constant char *c, local char *l, char *p) { event_t e; %s }\n", calls,
+						metalCall(b, f, g, space))
 				}
 			}
 		}
@@ -254,7 +282,8 @@ func TestMetalCompilerIsStrict(t *testing.T) {
 	dir := t.TempDir()
 	compile := func(body string) string {
 		file := filepath.Join(dir, "a.metal")
-		text := "#include <metal_stdlib>\nusing namespace metal;\nstruct S { int a; };\nint f(device int *p) { return p[0]; }\n" + body
+		text := "#include <metal_stdlib>\nusing namespace metal;\nstruct S { int a; };\nint f(device int *p) { return " +
+			"p[0]; }\n" + body
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 		out, err := exec.Command(driver, file, "", "1", "1").CombinedOutput()
 		if err == nil {
@@ -264,9 +293,11 @@ func TestMetalCompilerIsStrict(t *testing.T) {
 		return string(out)
 	}
 	kernel := func(body string) string {
-		return "kernel void k(device int *o [[buffer(0)]], constant int &n [[buffer(1)]], threadgroup int *l [[threadgroup(0)]], uint i [[thread_position_in_grid]]) {\n" + body + "\n}\n"
+		return "kernel void k(device int *o [[buffer(0)]], constant int &n [[buffer(1)]], threadgroup int *l " +
+			"[[threadgroup(0)]], uint i [[thread_position_in_grid]]) {\n" + body + "\n}\n"
 	}
-	assert.Empty(t, compile(kernel("threadgroup float t[8]; t[i] = sqrt(float(n)); o[i] = f(o) + int(t[0]); threadgroup_barrier(mem_flags::mem_threadgroup);")))
+	assert.Empty(t, compile(kernel("threadgroup float t[8]; t[i] = sqrt(float(n)); o[i] = f(o) + int(t[0]); "+
+		"threadgroup_barrier(mem_flags::mem_threadgroup);")))
 	for body, says := range map[string]string{
 		"int *p = o;":                             "cannot initialize",
 		"threadgroup int *p = o;":                 "cannot initialize",
@@ -283,6 +314,7 @@ func TestMetalCompilerIsStrict(t *testing.T) {
 		assert.Contains(t, compile(kernel(body)), says, body)
 	}
 	assert.Contains(t, compile("kernel void k(device int *o) { o[0] = 1; }"), "missing attribute")
-	assert.Contains(t, compile("kernel void k(device int *o [[buffer(0)]], uint i [[thread_number]]) { o[0] = i; }"), "thread_number")
+	assert.Contains(t, compile("kernel void k(device int *o [[buffer(0)]], uint i [[thread_number]]) { o[0] = i; }"),
+		"thread_number")
 	assert.Contains(t, compile("\n\n"+kernel("nothing;")), "program_source:8:")
 }

@@ -43,7 +43,8 @@ func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []
 	dir := t.TempDir()
 	src, bin := filepath.Join(dir, "t.cc"), filepath.Join(dir, "t")
 	require.NoError(t, os.WriteFile(src, []byte(render.WholePrelude(source.Host)+text), 0o644))
-	out, err := exec.Command(cxx, append(append(append([]string{}, kernelFlags...), "-o", bin, src), flags...)...).CombinedOutput()
+	out, err := exec.Command(cxx, append(append(append([]string{}, kernelFlags...), "-o", bin, src),
+		flags...)...).CombinedOutput()
 	return bin, out, err
 }
 
@@ -167,7 +168,8 @@ func TestPreludeSections(t *testing.T) {
 	})
 	for name, sections := range render.Defining(source.Host) {
 		for _, s := range sections {
-			assert.True(t, len(sections) == 1 || slices.Contains(s, name) || slices.Contains(s, "cc_half") || slices.Contains(s, "cc_vec"),
+			assert.True(t, len(sections) == 1 || slices.Contains(s, name) || slices.Contains(s, "cc_half") ||
+				slices.Contains(s, "cc_vec"),
 				"a section with a form of %s has only the names %s", name, s)
 		}
 	}
@@ -177,7 +179,8 @@ func TestPreludeSections(t *testing.T) {
 func compileText(t *testing.T, cxx, text string) ([]byte, error) {
 	src := filepath.Join(t.TempDir(), "t.cc")
 	require.NoError(t, os.WriteFile(src, []byte(text), 0o644))
-	return exec.Command(cxx, append(kernelFlags, "-fsyntax-only", "-Wno-unused", "-Wno-undefined-inline", "-Wno-undefined-internal", src)...).CombinedOutput()
+	return exec.Command(cxx, append(kernelFlags, "-fsyntax-only", "-Wno-unused", "-Wno-undefined-inline",
+		"-Wno-undefined-internal", src)...).CombinedOutput()
 }
 
 // classTypes lists the types that a class allows. Without a class it returns one type, for a form

@@ -189,7 +189,8 @@ func (r *renderer) table(kernels []*tree.Function) {
 			bytes = "sizeof(cc_locals_" + k.Name + ")"
 		}
 		if p := r.plans[k]; p != nil {
-			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", " + k.Name + ", " + p.Flags(r.asks) + ", " + bytes + ", " + strconv.Itoa(p.KeptSize()) + ")\n")
+			r.raw("CC_SPLIT_KERNEL(\"" + k.Name + "\", " + k.Name + ", " + p.Flags(r.asks) + ", " + bytes + ", " +
+				strconv.Itoa(p.KeptSize()) + ")\n")
 			continue
 		}
 		fibers := "0"

@@ -42,9 +42,10 @@ type Type struct {
 	Rec      *Record
 	Params   []*Type
 	Variadic bool
-	Alias    string // the name of a type whose size depends on the device, such as size_t, which kernel parameters must not have
-	Align    int    // from __attribute__((aligned)) on a typedef, 0 otherwise
-	Depth    int    // number of nested pointers and arrays, which is limited
+	// the name of a type whose size depends on the device, such as size_t, which kernel parameters must not have
+	Alias string
+	Align int // from __attribute__((aligned)) on a typedef, 0 otherwise
+	Depth int // number of nested pointers and arrays, which is limited
 }
 
 // Field is one member of a record. An anonymous struct or union member has an

@@ -1,5 +1,5 @@
 // shim.h is the interface between Concord's Go code and one vendor's API: a table of functions that
-// each vendor's shim (csrc/cuda, csrc/rocm, csrc/metal) implements and internal/cgo calls. It
+// each vendor's shim (csrc/gpu with csrc/cuda and csrc/rocm, csrc/metal) implements and internal/cgo calls. It
 // includes only stdint.h.
 //
 // Rules for every entry
@@ -153,20 +153,22 @@ typedef struct cs_gemm {
   int64_t lda, ldb, ldc;
 } cs_gemm;
 
-typedef struct concord_shim {
+typedef struct concord_shim concord_shim;
+
+struct concord_shim {
   const char *name; // "cuda"
 
   // -- libraries --
 
-  // open opens the driver and the compiler. The names are candidates in order of preference, each a
+  // open opens the driver and the compiler. shim is the table itself. The names are candidates in order of preference, each a
   // path or a file name ending in NUL; the list ends in an empty name. It writes the result of each
   // attempt to tried, one line each ("libcuda.so.1: not found: ..."), NUL-terminated and truncated
   // to tried_bytes. Without a driver the library can still compile, and without a compiler it can
   // still load programs; without both the result is CS_NO_DEVICE. A compiler that suits the driver
   // is preferred to one before it that does not. The same files give the same cs_lib again, which
   // is never unloaded.
-  int32_t (*open)(const char *driver_names, const char *compiler_names, cs_lib **lib, char *tried,
-                  uint64_t tried_bytes, cs_error *err);
+  int32_t (*open)(const concord_shim *shim, const char *driver_names, const char *compiler_names,
+                  cs_lib **lib, char *tried, uint64_t tried_bytes, cs_error *err);
   // has_driver and has_compiler report what open found. missing writes the names of the optional
   // symbols that the libraries lack, separated by spaces, to text.
   int32_t (*has_driver)(cs_lib *lib);
@@ -316,6 +318,6 @@ typedef struct concord_shim {
   // version, 1 or 0 for simulated or not, and path, with tabs between them. If dev is not NULL,
   // those that it has opened are among them.
   void (*libraries)(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes);
-} concord_shim;
+};
 
 #endif

@@ -10,32 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// row is a row of a table of symbols in api.h.
+// row is a row of a table of symbols.
 type row struct {
 	names    []string // the first that exists is used
 	required bool
 }
 
-var (
-	rowTable = regexp.MustCompile(`#define \w+_(REQUIRED|OPTIONAL)\(X\)`)
-	rowNames = regexp.MustCompile(`X\(\w+,\s*\\?\s*"([^"]+)"`)
-)
+var rowOf = regexp.MustCompile(`\{"([^"]+)",\s+\w+\(\w+\),\s+(REQUIRED|OPTIONAL)\}`)
 
 // rows reads the tables of symbols of a folder.
 func rows(t *testing.T, folder string) (list []row) {
-	text, err := os.ReadFile(folder + "/api.h")
+	text, err := os.ReadFile(folder + "/symbols.c")
 	require.NoError(t, err)
-	tables := rowTable.FindAllStringSubmatchIndex(string(text), -1)
-	require.NotEmpty(t, tables)
-	for i, at := range tables {
-		end := len(text)
-		if i+1 < len(tables) {
-			end = tables[i+1][0]
-		}
-		for _, m := range rowNames.FindAllStringSubmatch(string(text[at[1]:end]), -1) {
-			list = append(list, row{strings.Fields(m[1]), string(text[at[2]:at[3]]) == "REQUIRED"})
-		}
+	for _, m := range rowOf.FindAllStringSubmatch(string(text), -1) {
+		list = append(list, row{strings.Fields(m[1]), m[2] == "REQUIRED"})
 	}
+	require.Len(t, list, strings.Count(string(text), `{"`), "every row is read")
 	return list
 }
 

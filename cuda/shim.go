@@ -2,16 +2,18 @@
 
 package cuda
 
-// extern const void *concord_shim_cuda(void);
+// extern void *concord_vendor_cuda(void);
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
 	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
+	"github.com/concord-compute/concord/internal/gpu"
 )
 
 const missing = ""
 
 // table returns the shim's table of functions, concord_shim of csrc/shim.h.
-func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_cuda()) }
+var table = sync.OnceValue(func() unsafe.Pointer { return gpu.Shim(C.concord_vendor_cuda()) })

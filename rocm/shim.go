@@ -2,16 +2,18 @@
 
 package rocm
 
-// extern const void *concord_shim_rocm(void);
+// extern void *concord_vendor_rocm(void);
 import "C"
 
 import (
+	"sync"
 	"unsafe"
 
 	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
+	"github.com/concord-compute/concord/internal/gpu"
 )
 
 const missing = ""
 
 // table returns the shim's table of functions, concord_shim of csrc/shim.h.
-func table() unsafe.Pointer { return unsafe.Pointer(C.concord_shim_rocm()) }
+var table = sync.OnceValue(func() unsafe.Pointer { return gpu.Shim(C.concord_vendor_rocm()) })

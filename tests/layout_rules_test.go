@@ -110,8 +110,8 @@ func checkReach(h *house) (bad []string) {
 	return bad
 }
 
-// checkC allows import "C" in internal/cgo, internal/simd, internal/stdio, opencl, the tests that exist
-// for it, and in one file of each other backend and of each reader of sensors.
+// checkC allows import "C" in internal/cgo, internal/gpu, internal/simd, internal/stdio, opencl, the tests that
+// exist for it, and in one file of each other backend and of each reader of sensors.
 func checkC(h *house) (bad []string) {
 	shims := map[string]string{}
 	for _, f := range h.files {
@@ -120,7 +120,7 @@ func checkC(h *house) (bad []string) {
 		}
 		dir := f.dir()
 		switch {
-		case dir == "internal/cgo", dir == "internal/simd", dir == "internal/stdio", dir == "opencl",
+		case dir == "internal/cgo", dir == "internal/gpu", dir == "internal/simd", dir == "internal/stdio", dir == "opencl",
 			within(dir, "tests/peers"), within(dir, "tests/sim"):
 		case !slices.Contains(vendors, dir):
 			bad = append(bad, fmt.Sprintf(`%s: import "C" has no place in %s`, f.path, dir))
@@ -381,7 +381,7 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders requires that a C file of a backend or of internal/simd is a build constraint and one include
+// checkForwarders requires that a C file of a backend, internal/gpu or internal/simd is a build constraint and one include
 // of csrc, before which it may define the part of that file that it compiles, and that csrc embeds all its
 // directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {

@@ -46,6 +46,7 @@ var floors = []floor{
 	{"internal/blocking", nil},
 	{"internal/stdio", nil},
 	{"internal/simd", []string{"csrc"}},
+	{"internal/gpu", []string{"csrc"}},
 	{"internal/precise", nil},
 	{"runtime/half", nil},
 	{"kernels", []string{"source", "runtime/half", "internal/precise"}},
@@ -63,8 +64,8 @@ var floors = []floor{
 	{"runtime/mempool", []string{"runtime/driver", "source"}},
 	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd",
 		"internal/precise", "source", "csrc", "kernels", "kernels/expr"}},
-	{"cuda", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
-	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "source", "csrc"}},
+	{"cuda", []string{"runtime/driver", "internal/cgo", "internal/gpu", "source", "csrc"}},
+	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "internal/gpu", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
 	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"cuda/nvml", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
@@ -152,7 +153,7 @@ var reach = []struct {
 type house struct {
 	files      []file
 	std        map[string]bool   // exported names of the standard package runtime
-	forwarders map[string]string // C files of backends and of internal/simd, by path
+	forwarders map[string]string // C files of backends, internal/gpu and internal/simd, by path
 	csrc       []string          // directories in csrc
 }
 
@@ -244,7 +245,7 @@ func load(t *testing.T, root string) *house {
 			}
 			h.files = append(h.files, file{rel, a})
 		case ".c", ".m":
-			if dir := path.Dir(rel); slices.Contains(vendors, dir) || dir == "internal/simd" {
+			if dir := path.Dir(rel); slices.Contains(vendors, dir) || dir == "internal/simd" || dir == "internal/gpu" {
 				text, err := os.ReadFile(name)
 				if err != nil {
 					return err

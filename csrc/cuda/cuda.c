@@ -1,83 +1,87 @@
-// cuda.c is the shim for NVIDIA: the table of csrc/shim.h over the CUDA driver API, NVRTC and
-// cuBLAS, all opened at run time. It is one translation unit of several parts, in which everything
-// is static except the function at the end.
+// cuda.c is the shim for NVIDIA: a gpu_vendor over the CUDA driver API, NVRTC and cuBLAS, all
+// opened at run time. It is one translation unit of several parts, in which everything is static
+// except the function at the end. csrc/gpu has what it shares with HIP.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // dlinfo
 #endif
 
-#include "state.h"
+#include "cuda.h"
+
+static const int cuda_attributes[ATTRIBUTES] = {
+    // CUdevice_attribute
+    [ATTR_MAX_THREADS_PER_BLOCK] = 1,
+    [ATTR_MAX_BLOCK_DIM_X] = 2, // Y and Z follow
+    [ATTR_MAX_GRID_DIM_X] = 5,  // Y and Z follow
+    [ATTR_SHARED_PER_BLOCK] = 8,
+    [ATTR_WARP_SIZE] = 10,
+    [ATTR_CLOCK_RATE] = 13,
+    [ATTR_MULTIPROCESSORS] = 16,
+    [ATTR_INTEGRATED] = 18,
+    [ATTR_MEMORY_CLOCK_RATE] = 36,
+    [ATTR_MEMORY_BUS_WIDTH] = 37,
+    [ATTR_MAX_THREADS_PER_MULTIPROCESSOR] = 39,
+    [ATTR_CAPABILITY_MAJOR] = 75,
+    [ATTR_CAPABILITY_MINOR] = 76,
+    [ATTR_SHARED_PER_MULTIPROCESSOR] = 81,
+    [ATTR_REGISTERS_PER_MULTIPROCESSOR] = 82,
+    [ATTR_MANAGED_MEMORY] = 83,
+    [ATTR_CONCURRENT_MANAGED] = 89,
+    [ATTR_COOPERATIVE_LAUNCH] = 95,
+    [ATTR_SHARED_PER_BLOCK_OPTIN] = 97,
+    [ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR] = 106,
+    [ATTR_MEMORY_POOLS] = 115,
+};
 
 // Each part uses only the parts above it.
 // clang-format off
+#include "symbols.c"
 #include "load.c"
 #include "device.c"
-#include "kernel.c"
-#include "stream.c"
-#include "copy.c"
 #include "compile.c"
-#include "blas.c"
 // clang-format on
 
-static const concord_shim cuda_shim = {
+static struct gpu_vendor cuda_vendor = {
     .name = "cuda",
-    .open = cuda_open,
-    .has_driver = cuda_has_driver,
-    .has_compiler = cuda_has_compiler,
-    .missing = cuda_missing,
-    .versions = cuda_versions,
-    .device_count = cuda_device_count,
-    .device_info = cuda_device_info,
-    .peer_access = cuda_peer_access,
+    .driver_title = "the CUDA driver",
+    .compiler_title = "NVRTC",
+    .blas_title = "cuBLAS",
+    .driver_name = "cuda",
+    .compiler_name = "nvrtc",
+    .blas_name = "cublas",
+    .lib_bytes = sizeof(struct cuda_lib),
+    .device_bytes = sizeof(struct cs_device),
+    .driver_symbols = cuda_symbols,
+    .compiler_symbols = nvrtc_symbols,
+    .blas_symbols = cublas_symbols,
+    .attributes = cuda_attributes,
+    .codes = cuda_codes,
+    .blas_codes = cublas_codes,
+    .max_items = UINT64_MAX,
+    .context_frees = 1,
+    .graphs_overlap = 1,
+    .blas_plain = 0,
+    .blas_transposed = 1,
+    .blas_math_mode = CUBLAS_FULL_SUMS,
+    .open_file = cuda_open_file,
+    .open_compiler = cuda_open_compiler,
+    .error_text = cuda_error_words,
+    .version = cuda_version,
     .targets = cuda_targets,
-    .compile = cuda_compile,
     .assemble = cuda_assemble,
-    .blob_free = cuda_blob_free,
-    .device_open = cuda_device_open,
-    .device_close = cuda_device_close,
-    .device_handles = cuda_device_handles,
-    .memory_info = cuda_memory_info,
-    .alloc = cuda_alloc,
-    .free = cuda_free,
-    .alloc_on = cuda_alloc_on,
-    .free_on = cuda_free_on,
-    .module_load = cuda_module_load,
-    .module_unload = cuda_module_unload,
-    .module_kernel = cuda_module_kernel,
-    .occupancy = cuda_occupancy,
-    .suggest = cuda_suggest,
-    .stream_new = cuda_stream_new,
-    .stream_wrap = cuda_stream_wrap,
-    .stream_handle = cuda_stream_handle,
-    .stream_close = cuda_stream_close,
-    .upload = cuda_upload,
-    .download = cuda_download,
-    .upload_pinned = cuda_upload_pinned,
-    .download_pinned = cuda_download_pinned,
-    .copy = cuda_copy,
-    .copy_peer = cuda_copy_peer,
-    .peer = cuda_peer,
-    .fill = cuda_fill,
-    .prefetch = cuda_prefetch,
-    .launch = cuda_launch,
-    .stream_wait = cuda_stream_wait,
-    .stream_query = cuda_stream_query,
-    .stream_sync = cuda_stream_sync,
-    .record = cuda_record,
-    .event_query = cuda_event_query,
-    .event_wait = cuda_event_wait,
-    .event_elapsed = cuda_event_elapsed,
-    .event_close = cuda_event_close,
-    .capture_begin = cuda_capture_begin,
-    .capture_end = cuda_capture_end,
-    .capture_drop = cuda_capture_drop,
-    .graph_launch = cuda_graph_launch,
-    .graph_close = cuda_graph_close,
-    .blas_open = cuda_blas_open,
-    .gemm = cuda_gemm,
-    .libraries = cuda_libraries,
+    .load = cuda_load,
+    .identify = cuda_identify,
+    .set_current = make_current,
+    .acquire = cuda_acquire,
+    .release = cuda_release,
+    .enable_peer = enable_peer,
+    .copy_peer = copy_peer,
+    .blas_version = cublas_version,
+    .gemm_half = cublas_half,
 };
 
-const concord_shim *concord_shim_cuda(void);
+struct gpu_vendor *concord_vendor_cuda(void);
 
-const concord_shim *concord_shim_cuda(void) { return &cuda_shim; }
+struct gpu_vendor *concord_vendor_cuda(void) {
+  return &cuda_vendor;
+}

@@ -1,290 +1,111 @@
-// device.c describes devices, opens them, and allocates their memory.
+// device.c has the contexts of devices, copies between them, the loading of programs, and cuBLAS.
 
-#include "state.h"
+#include "cuda.h"
 
-static int32_t cuda_device_count(cs_lib *lib, int32_t *count, cs_error *err) {
-  int32_t status = start(lib, err);
-  int n = 0;
+// -- devices --
+
+static int32_t cuda_identify(cs_lib *lib, int device, cs_info *info, cs_error *err) {
+  // They are needed to compile anything, so a failure is an error.
+  int32_t status = check(
+      lib, lib->api.device_attribute(&info->major, cuda_attributes[ATTR_CAPABILITY_MAJOR], device),
+      API(device_attribute), err);
   if (status == CS_OK)
-    status = check(lib, lib->cu.cuDeviceGetCount(&n), "cuDeviceGetCount", err);
+    status = check(
+        lib,
+        lib->api.device_attribute(&info->minor, cuda_attributes[ATTR_CAPABILITY_MINOR], device),
+        API(device_attribute), err);
   if (status == CS_OK)
-    *count = n;
+    snprintf(info->arch, sizeof info->arch, "sm_%d%d", info->major, info->minor);
   return status;
 }
 
-static int32_t device_at(cs_lib *lib, int32_t ordinal, CUdevice *out, cs_error *err) {
-  int32_t status = start(lib, err);
-  return status != CS_OK ? status
-                         : check(lib, lib->cu.cuDeviceGet(out, ordinal), "cuDeviceGet", err);
+static int make_current(cs_device *d) {
+  return ((cuda_set_current)d->lib->api.set_current)(d->context);
 }
 
-// attribute returns one property, or 0 if this driver does not know it.
-static int32_t attribute(cs_lib *lib, CUdevice device, int which) {
-  int value = 0;
-  return lib->cu.cuDeviceGetAttribute(&value, which, device) == CU_OK ? value : 0;
-}
-
-static int has_async_alloc(cs_lib *lib, CUdevice device) {
-  return lib->cu.cuMemAllocAsync != NULL && lib->cu.cuMemFreeAsync != NULL &&
-         attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
-}
-
-// has_managed reports whether the device has managed memory that host and device may use at the
-// same time. Other managed memory (under WSL, on most Jetsons) is not offered: if the host accesses
-// it while work runs on the device, a signal ends the process, and the shim could not prevent that.
-static int has_managed(cs_lib *lib, CUdevice device) {
-  return lib->cu.cuMemAllocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
-         attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;
-}
-
-// name_device writes the identifiers; those that the driver does not report stay empty.
-static void name_device(cs_lib *lib, CUdevice device, cs_info *out) {
-  CUuuid uuid;
-  if (lib->cu.cuDeviceGetUuid != NULL && lib->cu.cuDeviceGetUuid(&uuid, device) == CU_OK) {
-    char *at = out->uuid;
-    for (int i = 0; i < 16; i++)
-      at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid.bytes[i]);
-  }
-  if (lib->cu.cuDeviceGetPCIBusId == NULL ||
-      lib->cu.cuDeviceGetPCIBusId(out->pci, sizeof out->pci, device) != CU_OK)
-    out->pci[0] = '\0';
-  for (char *c = out->pci; *c != '\0'; c++)
-    if (*c >= 'A' && *c <= 'F')
-      *c += 'a' - 'A';
-}
-
-static void limits(cs_lib *lib, CUdevice d, cs_info *out) {
-  for (int i = 0; i < 3; i++) {
-    out->max_group[i] = attribute(lib, d, ATTR_MAX_BLOCK_DIM_X + i);
-    out->max_groups[i] = attribute(lib, d, ATTR_MAX_GRID_DIM_X + i);
-  }
-  out->max_threads = attribute(lib, d, ATTR_MAX_THREADS_PER_BLOCK);
-  out->max_threads_multiprocessor = attribute(lib, d, ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
-  out->max_blocks_multiprocessor = attribute(lib, d, ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR);
-  out->registers_multiprocessor = attribute(lib, d, ATTR_REGISTERS_PER_MULTIPROCESSOR);
-  out->shared_block = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_BLOCK);
-  out->shared_block_optin = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_BLOCK_OPTIN);
-  out->shared_multiprocessor = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_MULTIPROCESSOR);
-}
-
-static int32_t cuda_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err) {
-  CUdevice d;
-  int32_t status = device_at(lib, ordinal, &d, err);
+static int32_t cuda_acquire(cs_device *d, cs_error *err) {
+  struct cuda_lib *lib = (struct cuda_lib *)d->lib;
+  int32_t status = check(d->lib, lib->retain(&d->context, d->handle), OWN(retain), err);
   if (status != CS_OK)
     return status;
-  cs_info info;
-  memset(&info, 0, sizeof info);
-  status = check(lib, lib->cu.cuDeviceGetName(info.name, sizeof info.name - 1, d),
-                 "cuDeviceGetName", err);
-  if (status != CS_OK)
-    return status;
-  size_t total = 0;
-  status = check(lib, lib->cu.cuDeviceTotalMem(&total, d), "cuDeviceTotalMem", err);
-  if (status != CS_OK)
-    return status;
-  // The driver limits a single allocation only by the size of the memory.
-  info.total_memory = info.max_allocation = total;
-  name_device(lib, d, &info);
-  limits(lib, d, &info);
-  int major = 0, minor = 0; // needed to compile anything, so a failure is an error
-  status = check(lib, lib->cu.cuDeviceGetAttribute(&major, ATTR_CAPABILITY_MAJOR, d),
-                 "cuDeviceGetAttribute", err);
-  if (status == CS_OK)
-    status = check(lib, lib->cu.cuDeviceGetAttribute(&minor, ATTR_CAPABILITY_MINOR, d),
-                   "cuDeviceGetAttribute", err);
-  if (status != CS_OK)
-    return status;
-  info.major = major;
-  info.minor = minor;
-  snprintf(info.arch, sizeof info.arch, "sm_%d%d", major, minor);
-  info.unified = attribute(lib, d, ATTR_INTEGRATED) != 0;
-  info.kind = info.unified ? CS_KIND_INTEGRATED : CS_KIND_DISCRETE;
-  info.multiprocessors = attribute(lib, d, ATTR_MULTIPROCESSORS);
-  info.warp = attribute(lib, d, ATTR_WARP_SIZE);
-  info.clock_khz = attribute(lib, d, ATTR_CLOCK_RATE);
-  info.memory_clock_khz = attribute(lib, d, ATTR_MEMORY_CLOCK_RATE);
-  info.memory_bus_bits = attribute(lib, d, ATTR_MEMORY_BUS_WIDTH);
-  info.simulated = lib->simulated;
-  info.managed = info.concurrent_managed = has_managed(lib, d);
-  info.async_alloc = has_async_alloc(lib, d);
-  info.cooperative = attribute(lib, d, ATTR_COOPERATIVE_LAUNCH) != 0;
-  *out = info;
-  return CS_OK;
-}
-
-static int32_t cuda_peer_access(cs_lib *lib, int32_t to, int32_t from, int32_t *can,
-                                cs_error *err) {
-  CUdevice a, b;
-  int32_t status = device_at(lib, to, &a, err);
-  if (status == CS_OK)
-    status = device_at(lib, from, &b, err);
-  int yes = 1;
-  if (status == CS_OK && a != b) {
-    if (lib->cu.cuDeviceCanAccessPeer == NULL)
-      return lacks(err, "cuDeviceCanAccessPeer");
-    status = check(lib, lib->cu.cuDeviceCanAccessPeer(&yes, a, b), "cuDeviceCanAccessPeer", err);
-  }
-  if (status == CS_OK)
-    *can = yes != 0;
-  return status;
-}
-
-// -- opening --
-
-static int32_t cuda_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, cs_error *err) {
-  CUdevice handle;
-  int32_t status = device_at(lib, ordinal, &handle, err);
-  if (status != CS_OK)
-    return status;
-  cs_device *d = calloc(1, sizeof *d);
-  if (d == NULL)
-    return no_host_memory(err);
-  d->lib = lib;
-  d->handle = handle;
-  status = check(lib, lib->cu.cuDevicePrimaryCtxRetain(&d->context, handle),
-                 "cuDevicePrimaryCtxRetain", err);
-  if (status != CS_OK) {
-    free(d);
-    return status;
-  }
   status = enter(d, err);
-  if (status != CS_OK) {
-    lib->cu.cuDevicePrimaryCtxRelease(handle);
-    free(d);
-    return status;
-  }
-  int lowest = 0, highest = 0;
-  if (lib->cu.cuCtxGetStreamPriorityRange != NULL &&
-      lib->cu.cuCtxGetStreamPriorityRange(&lowest, &highest) == CU_OK) {
-    d->lowest = lowest;
-    d->highest = highest;
-  }
-  d->shared = attribute(lib, handle, ATTR_SHARED_PER_BLOCK);
-  d->shared_optin = attribute(lib, handle, ATTR_SHARED_PER_BLOCK_OPTIN);
-  d->async_alloc = has_async_alloc(lib, handle);
-  d->managed = has_managed(lib, handle);
-  pthread_mutex_init(&d->lock, NULL);
-  pthread_mutex_init(&d->blas_lock, NULL);
-  *dev = d;
-  return CS_OK;
+  if (status != CS_OK)
+    lib->release(d->handle);
+  return status;
 }
 
-static int32_t cuda_device_close(cs_device *d, cs_error *err) {
-  cs_error ignored;
-  enter(d, &ignored);
-  if (d->blas_handle != NULL)
-    d->cublas.cublasDestroy(d->blas_handle);
-  for (int timing = 0; timing < 2; timing++)
-    for (cs_event *e = d->events[timing], *next; e != NULL; e = next) {
-      next = e->next;
-      d->lib->cu.cuEventDestroy(e->handle);
-      free(e);
-    }
+static int32_t cuda_release(cs_device *d, cs_error *err) {
+  struct cuda_lib *lib = (struct cuda_lib *)d->lib;
   // Other users of a lost context have lost their work already, so it may be reset.
   if (atomic_load(&d->lost))
-    d->lib->cu.cuDevicePrimaryCtxReset(d->handle);
+    lib->reset(d->handle);
   // Otherwise a context that does not exist any more would stay current on this thread.
-  d->lib->cu.cuCtxSetCurrent(NULL);
-  CUresult code = d->lib->cu.cuDevicePrimaryCtxRelease(d->handle);
-  int32_t status = CS_OK;
-  if (!atomic_load(&d->lost))
-    status = check(d->lib, code, "cuDevicePrimaryCtxRelease", err);
-  pthread_mutex_destroy(&d->lock);
-  pthread_mutex_destroy(&d->blas_lock);
-  free(d);
+  ((cuda_set_current)d->lib->api.set_current)(NULL);
+  int code = lib->release(d->handle);
+  return atomic_load(&d->lost) ? CS_OK : check(d->lib, code, OWN(release), err);
+}
+
+static int enable_peer(cs_device *to, cs_device *from) {
+  return ((cuda_enable_peer)to->lib->api.enable_peer)(from->context, 0);
+}
+
+static int copy_peer(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
+                     uint64_t bytes) {
+  return ((cuda_copy_peer)to->lib->api.copy_peer)(dst, to->context, src, from->context, bytes,
+                                                  s->handle);
+}
+
+// -- programs --
+
+static int32_t load_image(cs_device *d, const void *image, void **out, char *log,
+                          uint64_t log_bytes, cs_error *err) {
+  char info[4096], errors[4096];
+  info[0] = errors[0] = '\0';
+  int options[] = {JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES};
+  void *values[] = {info, (void *)(uintptr_t)sizeof info, errors, (void *)(uintptr_t)sizeof errors};
+  cuda_module_load load = (cuda_module_load)d->lib->api.module_load;
+  int32_t status = on_device(d, load(out, image, 4, options, values), API(module_load), err);
+  info[sizeof info - 1] = errors[sizeof errors - 1] = '\0';
+  if (log_bytes > 0)
+    snprintf(log, log_bytes, "%s%s%s", errors, errors[0] != '\0' && info[0] != '\0' ? "\n" : "",
+             info);
   return status;
 }
 
-static void cuda_device_handles(cs_device *d, uint64_t *device, uint64_t *context) {
-  *device = (uint64_t)d->handle;
-  *context = (uint64_t)(uintptr_t)d->context;
-}
-
-static int32_t cuda_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
-                                cs_error *err) {
-  size_t left = 0, total = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, cuMemGetInfo, &left, &total);
-  if (status == CS_OK) {
-    *free_bytes = left;
-    *total_bytes = total;
-  }
-  return status;
-}
-
-// -- memory --
-
-// alloc_pinned relies on unified addressing: host and device use the same address.
-static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_error *err) {
-  void *host = NULL;
-  CUdeviceptr address = 0;
-  int32_t status = CALL(d, cuMemHostAlloc, &host, bytes, HOST_PORTABLE | HOST_DEVICEMAP);
-  if (status != CS_OK)
-    return status;
-  status = CALL(d, cuMemHostGetDevicePointer, &address, host, 0);
-  if (status == CS_OK && address != (CUdeviceptr)(uintptr_t)host)
-    status = tell(err, CS_UNSUPPORTED, 0, "host and device do not use the same addresses");
-  if (status != CS_OK) {
-    d->lib->cu.cuMemFreeHost(host);
-    return status;
-  }
-  out->address = out->host = address;
-  return CS_OK;
-}
-
-static int32_t cuda_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory *out,
-                          cs_error *err) {
-  if (bytes == 0)
-    return tell(err, CS_INVALID, 0, "allocation of 0 bytes");
+static int32_t cuda_load(cs_device *d, const unsigned char *code, uint64_t bytes, void **module,
+                         char *log, uint64_t log_bytes, cs_error *err) {
+  int elf = bytes >= 4 && memcmp(code, "\177ELF", 4) == 0;
+  if (elf && !whole(code, bytes))
+    return tell(err, CS_FORMAT, 0, "the program is damaged or cut short");
   int32_t status = enter(d, err);
   if (status != CS_OK)
     return status;
-  CUdeviceptr address = 0;
-  switch (kind) {
-  case CS_ON_DEVICE:
-    status = CALL(d, cuMemAlloc, &address, bytes);
-    if (status == CS_OK)
-      *out = (cs_memory){address, 0};
-    return status;
-  case CS_PINNED:
-    return alloc_pinned(d, bytes, out, err);
-  case CS_UNIFIED:
-    if (!d->managed)
-      return tell(err, CS_UNSUPPORTED, 0,
-                  "this device has no memory that host and device may use at the same time");
-    status = CALL(d, cuMemAllocManaged, &address, bytes, ATTACH_GLOBAL);
-    if (status == CS_OK)
-      *out = (cs_memory){address, address};
-    return status;
-  }
-  return tell(err, CS_INVALID, 0, "no memory of kind %d", kind);
-}
-
-static int32_t cuda_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  enter(d, err); // an error does not matter: the driver finds the context from the address
-  if (kind == CS_PINNED)
-    return CALL(d, cuMemFreeHost, (void *)(uintptr_t)address);
-  return CALL(d, cuMemFree, address);
-}
-
-static int32_t cuda_alloc_on(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err) {
-  cs_device *d = s->dev;
-  if (!d->async_alloc)
-    return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  CUdeviceptr p = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, cuMemAllocAsync, &p, bytes, s->handle);
-  if (status == CS_OK)
-    *address = p;
+  if (elf)
+    return load_image(d, code, module, log, log_bytes, err);
+  char *text = malloc(bytes + 1); // PTX ends in a NUL for the driver
+  if (text == NULL)
+    return no_host_memory(err);
+  memcpy(text, code, bytes);
+  text[bytes] = '\0';
+  status = load_image(d, text, module, log, log_bytes, err);
+  free(text);
   return status;
 }
 
-static int32_t cuda_free_on(cs_stream *s, uint64_t address, cs_error *err) {
-  cs_device *d = s->dev;
-  if (!d->async_alloc)
-    return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  enter(d, err); // as in cuda_free
-  return CALL(d, cuMemFreeAsync, address, s->handle);
+// -- cuBLAS --
+
+static void cublas_version(cs_device *d, char *text, size_t bytes) {
+  cublas_get_version get = (cublas_get_version)d->blas_api.get_version;
+  int version = 0;
+  text[0] = '\0';
+  if (d->blas_handle != NULL && get != NULL && get(d->blas_handle, &version) == 0)
+    snprintf(text, bytes, "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+static int cublas_half(cs_device *d, int ta, int tb, int m, int n, int k, const float *alpha,
+                       const void *a, int lda, const void *b, int ldb, const float *beta, void *c,
+                       int ldc) {
+  return ((cublas_gemm_ex)d->blas_api.gemm_ex)(
+      d->blas_handle, ta, tb, m, n, k, alpha, a, CUDA_R_16F, lda, b, CUDA_R_16F, ldb, beta, c,
+      CUDA_R_16F, ldc, CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_ALGORITHM);
 }

@@ -52,8 +52,10 @@ static int32_t device_at(cs_lib *lib, int32_t ordinal, id<MTLDevice> *out, cs_er
 
 // -- the library --
 
-static int32_t metal_open(const char *driver_names, const char *compiler_names, cs_lib **lib,
-                          char *tried, uint64_t tried_bytes, cs_error *err) {
+static int32_t metal_open(const concord_shim *shim, const char *driver_names,
+                          const char *compiler_names, cs_lib **lib, char *tried,
+                          uint64_t tried_bytes, cs_error *err) {
+  (void)shim;
   (void)driver_names;
   (void)compiler_names;
   (void)err;

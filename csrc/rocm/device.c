@@ -1,47 +1,24 @@
-// device.c describes devices, opens them, and allocates their memory.
+// device.c has the opening of devices, copies between them, the loading of programs, and rocBLAS.
 
-#include "state.h"
+#include <dirent.h>
 
-static int32_t rocm_device_count(cs_lib *lib, int32_t *count, cs_error *err) {
-  int32_t status = start(lib, err);
-  int n = 0;
-  if (status == CS_OK) {
-    hipError code = lib->hip.hipGetDeviceCount(&n);
-    if (code == HIP_NO_DEVICE) // not an error: there are 0
-      n = 0;
-    else
-      status = check(lib, code, "hipGetDeviceCount", err);
-  }
-  if (status == CS_OK)
-    *count = n;
-  return status;
-}
+#include "rocm.h"
 
-static int32_t device_at(cs_lib *lib, int32_t ordinal, hipDevice *out, cs_error *err) {
-  int32_t status = start(lib, err);
-  return status != CS_OK ? status
-                         : check(lib, lib->hip.hipDeviceGet(out, ordinal), "hipDeviceGet", err);
-}
-
-// attribute returns one property, or 0 if this driver does not know it.
-static int32_t attribute(cs_lib *lib, hipDevice device, int which) {
-  int value = 0;
-  return lib->hip.hipDeviceGetAttribute(&value, which, device) == HIP_OK ? value : 0;
-}
+// -- devices --
 
 // architecture copies the name of the architecture, which HIP returns only in its structure of
 // properties. The layout of that structure differs between versions, so the function searches it:
 // the name is the only text after the device's name, at the beginning, that starts with "gfx".
-static int32_t architecture(cs_lib *lib, hipDevice device, char *out, size_t bytes, cs_error *err) {
+static int32_t architecture(cs_lib *lib, int device, char *out, size_t bytes, cs_error *err) {
   enum { name_bytes = 256, room = 16384 }; // HIP 7 has 1472 bytes
   out[0] = '\0';
-  if (lib->hip.hipGetDeviceProperties == NULL)
+  struct rocm_lib *own = (struct rocm_lib *)lib;
+  if (own->properties == NULL)
     return CS_OK;
   unsigned char *p = calloc(1, room);
   if (p == NULL)
     return no_host_memory(err);
-  int32_t status =
-      check(lib, lib->hip.hipGetDeviceProperties(p, device), "hipGetDeviceProperties", err);
+  int32_t status = check(lib, own->properties(p, device), OWN(properties), err);
   for (size_t i = name_bytes; status == CS_OK && i + bytes < room; i++) {
     if (memcmp(p + i, "gfx", 3) != 0)
       continue;
@@ -55,267 +32,125 @@ static int32_t architecture(cs_lib *lib, hipDevice device, char *out, size_t byt
   return status;
 }
 
-static int has_async_alloc(cs_lib *lib, hipDevice device) {
-  return lib->hip.hipMallocAsync != NULL && lib->hip.hipFreeAsync != NULL &&
-         attribute(lib, device, ATTR_MEMORY_POOLS) != 0;
+static int32_t rocm_identify(cs_lib *lib, int device, cs_info *info, cs_error *err) {
+  const int which[] = {rocm_attributes[ATTR_CAPABILITY_MAJOR],
+                       rocm_attributes[ATTR_CAPABILITY_MINOR]};
+  int32_t *const out[] = {&info->major, &info->minor};
+  for (int i = 0; i < 2; i++)
+    if (lib->api.device_attribute(out[i], which[i], device) != 0)
+      *out[i] = 0;
+  return architecture(lib, device, info->arch, sizeof info->arch, err);
 }
 
-// has_managed reports whether the device has managed memory that host and device may use at the
-// same time. Other managed memory
-// is not offered: the host must not access it while work runs on the device, and the shim could not
-// prevent that.
-static int has_managed(cs_lib *lib, hipDevice device) {
-  return lib->hip.hipMallocManaged != NULL && attribute(lib, device, ATTR_MANAGED_MEMORY) != 0 &&
-         attribute(lib, device, ATTR_CONCURRENT_MANAGED) != 0;
+static int make_current(cs_device *d) {
+  return ((hip_set_device)d->lib->api.set_current)(d->handle);
 }
-
-// name_device writes the identifiers; those that the driver does not report stay empty.
-static void name_device(cs_lib *lib, hipDevice device, cs_info *out) {
-  hipUUID uuid = {{0}};
-  static const hipUUID none;
-  if (lib->hip.hipDeviceGetUuid != NULL && lib->hip.hipDeviceGetUuid(&uuid, device) == HIP_OK &&
-      memcmp(&uuid, &none, sizeof none) != 0) {
-    char *at = out->uuid;
-    for (int i = 0; i < 16; i++)
-      at += sprintf(at, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid.bytes[i]);
-  }
-  if (lib->hip.hipDeviceGetPCIBusId == NULL ||
-      lib->hip.hipDeviceGetPCIBusId(out->pci, sizeof out->pci, device) != HIP_OK)
-    out->pci[0] = '\0';
-  for (char *c = out->pci; *c != '\0'; c++)
-    if (*c >= 'A' && *c <= 'F')
-      *c += 'a' - 'A';
-}
-
-static void limits(cs_lib *lib, hipDevice d, cs_info *out) {
-  for (int i = 0; i < 3; i++) {
-    out->max_group[i] = attribute(lib, d, ATTR_MAX_BLOCK_DIM_X + i);
-    out->max_groups[i] = attribute(lib, d, ATTR_MAX_GRID_DIM_X + i);
-  }
-  out->max_threads = attribute(lib, d, ATTR_MAX_THREADS_PER_BLOCK);
-  out->max_threads_multiprocessor = attribute(lib, d, ATTR_MAX_THREADS_PER_MULTIPROCESSOR);
-  out->max_blocks_multiprocessor = attribute(lib, d, ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR);
-  out->registers_multiprocessor = attribute(lib, d, ATTR_REGISTERS_PER_MULTIPROCESSOR);
-  out->shared_block = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_BLOCK);
-  out->shared_block_optin = out->shared_block; // HIP has no additional shared memory to request
-  out->shared_multiprocessor = (uint64_t)attribute(lib, d, ATTR_SHARED_PER_MULTIPROCESSOR);
-  if (out->shared_multiprocessor == 0)
-    out->shared_multiprocessor = (uint64_t)attribute(lib, d, ATTR_AMD_SHARED_PER_MULTIPROCESSOR);
-}
-
-static int32_t rocm_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err) {
-  hipDevice d;
-  int32_t status = device_at(lib, ordinal, &d, err);
-  if (status != CS_OK)
-    return status;
-  cs_info info;
-  memset(&info, 0, sizeof info);
-  status = check(lib, lib->hip.hipDeviceGetName(info.name, sizeof info.name - 1, d),
-                 "hipDeviceGetName", err);
-  if (status != CS_OK)
-    return status;
-  size_t total = 0;
-  status = check(lib, lib->hip.hipDeviceTotalMem(&total, d), "hipDeviceTotalMem", err);
-  if (status != CS_OK)
-    return status;
-  status = architecture(lib, d, info.arch, sizeof info.arch, err);
-  if (status != CS_OK)
-    return status;
-  // HIP limits a single allocation only by the size of the memory.
-  info.total_memory = info.max_allocation = total;
-  name_device(lib, d, &info);
-  limits(lib, d, &info);
-  info.major = attribute(lib, d, ATTR_CAPABILITY_MAJOR);
-  info.minor = attribute(lib, d, ATTR_CAPABILITY_MINOR);
-  info.unified = attribute(lib, d, ATTR_INTEGRATED) != 0;
-  info.kind = info.unified ? CS_KIND_INTEGRATED : CS_KIND_DISCRETE;
-  info.multiprocessors = attribute(lib, d, ATTR_MULTIPROCESSORS);
-  info.warp = attribute(lib, d, ATTR_WARP_SIZE);
-  info.clock_khz = attribute(lib, d, ATTR_CLOCK_RATE);
-  info.memory_clock_khz = attribute(lib, d, ATTR_MEMORY_CLOCK_RATE);
-  info.memory_bus_bits = attribute(lib, d, ATTR_MEMORY_BUS_WIDTH);
-  info.simulated = lib->simulated;
-  info.managed = info.concurrent_managed = has_managed(lib, d);
-  info.async_alloc = has_async_alloc(lib, d);
-  info.cooperative = attribute(lib, d, ATTR_COOPERATIVE_LAUNCH) != 0;
-  *out = info;
-  return CS_OK;
-}
-
-static int32_t rocm_peer_access(cs_lib *lib, int32_t to, int32_t from, int32_t *can,
-                                cs_error *err) {
-  hipDevice a, b;
-  int32_t status = device_at(lib, to, &a, err);
-  if (status == CS_OK)
-    status = device_at(lib, from, &b, err);
-  int yes = 1;
-  if (status == CS_OK && a != b) {
-    if (lib->hip.hipDeviceCanAccessPeer == NULL)
-      return lacks(err, "hipDeviceCanAccessPeer");
-    status = check(lib, lib->hip.hipDeviceCanAccessPeer(&yes, a, b), "hipDeviceCanAccessPeer", err);
-  }
-  if (status == CS_OK)
-    *can = yes != 0;
-  return status;
-}
-
-// -- opening --
 
 // reset resets a lost device. Other users have lost their work on it already. If the device does
 // not become current, nothing is reset, as that would reset another device.
 static int32_t reset(cs_device *d, cs_error *err) {
-  hipError code = d->lib->hip.hipSetDevice(d->handle);
-  if (code == HIP_OK)
-    code = d->lib->hip.hipDeviceReset();
-  return check(d->lib, code, "hipDeviceReset", err);
+  int code = make_current(d);
+  if (code == 0)
+    code = ((struct rocm_lib *)d->lib)->reset();
+  return check(d->lib, code, OWN(reset), err);
 }
 
-static int32_t rocm_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, cs_error *err) {
-  hipDevice handle;
-  int32_t status = device_at(lib, ordinal, &handle, err);
-  if (status != CS_OK)
-    return status;
-  cs_device *d = calloc(1, sizeof *d);
-  if (d == NULL)
-    return no_host_memory(err);
-  d->lib = lib;
-  d->handle = handle;
-  status = enter(d, err);
-  size_t left, total; // this query makes HIP initialize the device, which fails if the device does not work
+static int32_t rocm_acquire(cs_device *d, cs_error *err) {
+  struct rocm_device *own = (struct rocm_device *)d;
+  int32_t status = enter(d, err);
+  size_t left, total; // this query makes HIP initialize the device, which fails if it does not work
   if (status == CS_OK)
-    status = CALL(d, hipMemGetInfo, &left, &total);
+    status = CALL(d, err, memory_info, &left, &total);
   if (status == CS_OK)
-    status = architecture(lib, handle, d->arch, sizeof d->arch, err);
-  if (status != CS_OK) {
-    cs_error ignored;
-    if (atomic_load(&d->lost)) // clears the state of an earlier use
-      reset(d, &ignored);
-    free(d);
-    return status;
-  }
-  int lowest = 0, highest = 0;
-  if (lib->hip.hipDeviceGetStreamPriorityRange(&lowest, &highest) == HIP_OK) {
-    d->lowest = lowest;
-    d->highest = highest;
-  }
-  d->shared = attribute(lib, handle, ATTR_SHARED_PER_BLOCK);
-  d->async_alloc = has_async_alloc(lib, handle);
-  d->managed = has_managed(lib, handle);
-  pthread_mutex_init(&d->lock, NULL);
-  pthread_mutex_init(&d->blas_lock, NULL);
-  *dev = d;
-  return CS_OK;
-}
-
-static int32_t rocm_device_close(cs_device *d, cs_error *err) {
+    status = architecture(d->lib, d->handle, own->arch, sizeof own->arch, err);
   cs_error ignored;
-  enter(d, &ignored); // HIP finds the device from the address
-  if (d->blas_handle != NULL)
-    d->rocblas.rocblas_destroy_handle(d->blas_handle);
-  for (int timing = 0; timing < 2; timing++)
-    for (cs_event *e = d->events[timing], *next; e != NULL; e = next) {
-      next = e->next;
-      d->lib->hip.hipEventDestroy(e->handle);
-      free(e);
-    }
-  // There is no context to release: HIP has one context per device for the whole process.
-  int32_t status = atomic_load(&d->lost) ? reset(d, err) : CS_OK;
-  pthread_mutex_destroy(&d->lock);
-  pthread_mutex_destroy(&d->blas_lock);
-  free(d);
+  if (status != CS_OK && atomic_load(&d->lost)) // clears the state of an earlier use
+    reset(d, &ignored);
   return status;
 }
 
-static void rocm_device_handles(cs_device *d, uint64_t *device, uint64_t *context) {
-  *device = (uint64_t)d->handle;
-  *context = 0;
+// There is no context to release: HIP has one context per device for the whole process.
+static int32_t rocm_release(cs_device *d, cs_error *err) {
+  return atomic_load(&d->lost) ? reset(d, err) : CS_OK;
 }
 
-static int32_t rocm_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
-                                cs_error *err) {
-  size_t left = 0, total = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, hipMemGetInfo, &left, &total);
-  if (status == CS_OK) {
-    *free_bytes = left;
-    *total_bytes = total;
-  }
-  return status;
+static int enable_peer(cs_device *to, cs_device *from) {
+  return ((hip_enable_peer)to->lib->api.enable_peer)(from->handle, 0);
 }
 
-// -- memory --
-
-// alloc_pinned relies on HIP's property that host and device use the same address.
-static int32_t alloc_pinned(cs_device *d, uint64_t bytes, cs_memory *out, cs_error *err) {
-  void *host = NULL;
-  hipDeviceptr address = 0;
-  int32_t status = CALL(d, hipHostMalloc, &host, bytes, HOST_PORTABLE | HOST_DEVICEMAP);
-  if (status != CS_OK)
-    return status;
-  status = CALL(d, hipHostGetDevicePointer, &address, host, 0);
-  if (status == CS_OK && address != (hipDeviceptr)(uintptr_t)host)
-    status = tell(err, CS_UNSUPPORTED, 0, "host and device do not use the same addresses");
-  if (status != CS_OK) {
-    d->lib->hip.hipHostFree(host);
-    return status;
-  }
-  out->address = out->host = address;
-  return CS_OK;
+static int copy_peer(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from, uint64_t src,
+                     uint64_t bytes) {
+  return ((hip_copy_peer)to->lib->api.copy_peer)(dst, to->handle, src, from->handle, bytes,
+                                                 s->handle);
 }
 
-static int32_t rocm_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory *out,
-                          cs_error *err) {
-  if (bytes == 0)
-    return tell(err, CS_INVALID, 0, "allocation of 0 bytes");
+// -- programs --
+
+// HIP loads complete code objects for AMD's GPUs. It writes no log.
+static int32_t rocm_load(cs_device *d, const unsigned char *code, uint64_t bytes, void **module,
+                         char *log, uint64_t log_bytes, cs_error *err) {
+  enum { machine = 224 };
+  (void)log;
+  (void)log_bytes;
+  // The simulated library has another format, which it checks itself.
+  if (!d->lib->simulated && (!whole(code, bytes) || memcmp(code, "\177ELF\2\1", 6) != 0 ||
+                             little(code + 0x12, 2) != machine))
+    return tell(err, CS_FORMAT, 0, "the program is damaged or cut short");
   int32_t status = enter(d, err);
   if (status != CS_OK)
     return status;
-  hipDeviceptr address = 0;
-  switch (kind) {
-  case CS_ON_DEVICE:
-    status = CALL(d, hipMalloc, &address, bytes);
-    if (status == CS_OK)
-      *out = (cs_memory){address, 0};
-    return status;
-  case CS_PINNED:
-    return alloc_pinned(d, bytes, out, err);
-  case CS_UNIFIED:
-    if (!d->managed)
-      return tell(err, CS_UNSUPPORTED, 0,
-                  "this device has no memory that host and device may use at the same time");
-    status = CALL(d, hipMallocManaged, &address, bytes, ATTACH_GLOBAL);
-    if (status == CS_OK)
-      *out = (cs_memory){address, address};
-    return status;
+  hip_module_load load = (hip_module_load)d->lib->api.module_load;
+  return on_device(d, load(module, code), API(module_load), err);
+}
+
+// -- rocBLAS --
+
+// knows reports whether a rocBLAS was built for an architecture: its kernels are in files whose
+// names contain it. If it was not, rocBLAS would end the whole process, so it is not used.
+static int knows(cs_device *d) {
+  const char *arch = ((struct rocm_device *)d)->arch;
+  char dir[4096], name[64];
+  const char *path = getenv("ROCBLAS_TENSILE_LIBPATH");
+  Dl_info where;
+  void *symbol;
+  memcpy(&symbol, &d->blas_api.create, sizeof symbol);
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(arch, ":"), arch);
+  if (path != NULL && path[0] != '\0')
+    snprintf(dir, sizeof dir, "%s", path);
+  else if (dladdr(symbol, &where) != 0 && strrchr(where.dli_fname, '/') != NULL)
+    snprintf(dir, sizeof dir, "%.*s/rocblas/library",
+             (int)(strrchr(where.dli_fname, '/') - where.dli_fname), where.dli_fname);
+  else
+    return 0;
+  DIR *files = name[0] != '\0' ? opendir(dir) : NULL;
+  if (files == NULL)
+    return 0;
+  int found = 0;
+  for (struct dirent *f; !found && (f = readdir(files)) != NULL;) {
+    const char *at = strstr(f->d_name, name);
+    found = at != NULL && strspn(at + strlen(name), "0123456789abcdef") == 0; // gfx90 is not gfx90a
   }
-  return tell(err, CS_INVALID, 0, "no memory of kind %d", kind);
+  closedir(files);
+  return found;
 }
 
-static int32_t rocm_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  enter(d, err); // an error does not matter: HIP finds the device from the address
-  if (kind == CS_PINNED)
-    return CALL(d, hipHostFree, (void *)(uintptr_t)address);
-  return CALL(d, hipFree, address);
+static int32_t rocblas_suits(cs_device *d, cs_error *err) {
+  if (knows(d))
+    return CS_OK;
+  return tell(err, CS_UNSUPPORTED, 0, "rocBLAS has no kernels for %.64s",
+              ((struct rocm_device *)d)->arch);
 }
 
-static int32_t rocm_alloc_on(cs_stream *s, uint64_t bytes, uint64_t *address, cs_error *err) {
-  cs_device *d = s->dev;
-  if (!d->async_alloc)
-    return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  hipDeviceptr p = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, hipMallocAsync, &p, bytes, s->handle);
-  if (status == CS_OK)
-    *address = p;
-  return status;
+static void rocblas_version(cs_device *d, char *text, size_t bytes) {
+  rocblas_get_version get = (rocblas_get_version)d->blas_api.get_version;
+  if (get == NULL || get(text, bytes) != 0)
+    text[0] = '\0';
 }
 
-static int32_t rocm_free_on(cs_stream *s, uint64_t address, cs_error *err) {
-  cs_device *d = s->dev;
-  if (!d->async_alloc)
-    return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  enter(d, err); // as in rocm_free
-  return CALL(d, hipFreeAsync, address, s->handle);
+static int rocblas_half(cs_device *d, int ta, int tb, int m, int n, int k, const float *alpha,
+                        const void *a, int lda, const void *b, int ldb, const float *beta, void *c,
+                        int ldc) {
+  return ((rocblas_gemm_ex)d->blas_api.gemm_ex)(
+      d->blas_handle, ta, tb, m, n, k, alpha, a, ROCBLAS_R_16F, lda, b, ROCBLAS_R_16F, ldb, beta, c,
+      ROCBLAS_R_16F, ldc, c, ROCBLAS_R_16F, ldc, ROCBLAS_R_32F, ROCBLAS_STANDARD, 0, 0);
 }

@@ -1,82 +1,86 @@
-// rocm.c is the shim for AMD: the table of csrc/shim.h over HIP, hipRTC and rocBLAS, all opened at
-// run time. It is one translation unit of several parts, in which everything is static except the
-// function at the end.
+// rocm.c is the shim for AMD: a gpu_vendor over HIP, hipRTC and rocBLAS, all opened at run time. It
+// is one translation unit of several parts, in which everything is static except the function at
+// the end. csrc/gpu has what it shares with CUDA.
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // dladdr, dlinfo
 #endif
 
-#include "state.h"
+#include "rocm.h"
+
+static const int rocm_attributes[ATTRIBUTES] = {
+    // hipDeviceAttribute_t, the same since HIP 5.0
+    [ATTR_CLOCK_RATE] = 5,
+    [ATTR_CONCURRENT_MANAGED] = 9,
+    [ATTR_COOPERATIVE_LAUNCH] = 10,
+    [ATTR_INTEGRATED] = 16,
+    [ATTR_CAPABILITY_MAJOR] = 23,
+    [ATTR_MANAGED_MEMORY] = 24,
+    [ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR] = 25,
+    [ATTR_MAX_BLOCK_DIM_X] = 26, // Y and Z follow
+    [ATTR_MAX_GRID_DIM_X] = 29,  // Y and Z follow
+    [ATTR_MAX_THREADS_PER_BLOCK] = 56,
+    [ATTR_MAX_THREADS_PER_MULTIPROCESSOR] = 57,
+    [ATTR_MEMORY_BUS_WIDTH] = 59,
+    [ATTR_MEMORY_CLOCK_RATE] = 60,
+    [ATTR_CAPABILITY_MINOR] = 61,
+    [ATTR_MULTIPROCESSORS] = 63,
+    [ATTR_REGISTERS_PER_MULTIPROCESSOR] = 72,
+    [ATTR_SHARED_PER_BLOCK] = 74,
+    [ATTR_SHARED_PER_MULTIPROCESSOR] = 76,
+    [ATTR_WARP_SIZE] = 87,
+    [ATTR_MEMORY_POOLS] = 88,
+    [ATTR_SHARED_PER_MULTIPROCESSOR_BEFORE] = 10002, // in HIP 5 instead of 76
+};
 
 // Each part uses only the parts above it.
 // clang-format off
+#include "symbols.c"
 #include "load.c"
 #include "device.c"
-#include "kernel.c"
-#include "stream.c"
-#include "copy.c"
 #include "compile.c"
-#include "blas.c"
 // clang-format on
 
-static const concord_shim rocm_shim = {
+static struct gpu_vendor rocm_vendor = {
     .name = "rocm",
-    .open = rocm_open,
-    .has_driver = rocm_has_driver,
-    .has_compiler = rocm_has_compiler,
-    .missing = rocm_missing,
-    .versions = rocm_versions,
-    .device_count = rocm_device_count,
-    .device_info = rocm_device_info,
-    .peer_access = rocm_peer_access,
+    .driver_title = "HIP",
+    .compiler_title = "hipRTC",
+    .blas_title = "rocBLAS",
+    .driver_name = "hip",
+    .compiler_name = "hiprtc",
+    .blas_name = "rocblas",
+    .lib_bytes = sizeof(struct rocm_lib),
+    .device_bytes = sizeof(struct rocm_device),
+    .driver_symbols = hip_symbols,
+    .compiler_symbols = hiprtc_symbols,
+    .blas_symbols = rocblas_symbols,
+    .attributes = rocm_attributes,
+    .codes = rocm_codes,
+    .blas_codes = rocblas_codes,
+    .max_items = UINT32_MAX,
+    .no_device = HIP_NO_DEVICE,
+    .compiles_alone = 1, // the LLVM in hipRTC keeps its options in global variables
+    .blas_plain = 111,
+    .blas_transposed = 112,
+    .open_compiler = rocm_open_compiler,
+    .error_text = rocm_error_words,
+    .version = rocm_version,
     .targets = rocm_targets,
-    .compile = rocm_compile,
-    .blob_free = rocm_blob_free,
-    .device_open = rocm_device_open,
-    .device_close = rocm_device_close,
-    .device_handles = rocm_device_handles,
-    .memory_info = rocm_memory_info,
-    .alloc = rocm_alloc,
-    .free = rocm_free,
-    .alloc_on = rocm_alloc_on,
-    .free_on = rocm_free_on,
-    .module_load = rocm_module_load,
-    .module_unload = rocm_module_unload,
-    .module_kernel = rocm_module_kernel,
-    .occupancy = rocm_occupancy,
-    .suggest = rocm_suggest,
-    .stream_new = rocm_stream_new,
-    .stream_wrap = rocm_stream_wrap,
-    .stream_handle = rocm_stream_handle,
-    .stream_close = rocm_stream_close,
-    .upload = rocm_upload,
-    .download = rocm_download,
-    .upload_pinned = rocm_upload_pinned,
-    .download_pinned = rocm_download_pinned,
-    .copy = rocm_copy,
-    .copy_peer = rocm_copy_peer,
-    .peer = rocm_peer,
-    .fill = rocm_fill,
-    .prefetch = rocm_prefetch,
-    .launch = rocm_launch,
-    .stream_wait = rocm_stream_wait,
-    .stream_query = rocm_stream_query,
-    .stream_sync = rocm_stream_sync,
-    .record = rocm_record,
-    .event_query = rocm_event_query,
-    .event_wait = rocm_event_wait,
-    .event_elapsed = rocm_event_elapsed,
-    .event_close = rocm_event_close,
-    .capture_begin = rocm_capture_begin,
-    .capture_end = rocm_capture_end,
-    .capture_drop = rocm_capture_drop,
-    .graph_launch = rocm_graph_launch,
-    .graph_close = rocm_graph_close,
-    .blas_open = rocm_blas_open,
-    .gemm = rocm_gemm,
-    .libraries = rocm_libraries,
+    .check_options = check_target,
+    .load = rocm_load,
+    .identify = rocm_identify,
+    .set_current = make_current,
+    .acquire = rocm_acquire,
+    .release = rocm_release,
+    .enable_peer = enable_peer,
+    .copy_peer = copy_peer,
+    .blas_suits = rocblas_suits,
+    .blas_version = rocblas_version,
+    .gemm_half = rocblas_half,
 };
 
-const concord_shim *concord_shim_rocm(void);
+struct gpu_vendor *concord_vendor_rocm(void);
 
-const concord_shim *concord_shim_rocm(void) { return &rocm_shim; }
+struct gpu_vendor *concord_vendor_rocm(void) {
+  return &rocm_vendor;
+}

@@ -4,6 +4,7 @@
 // that an old driver lacks, failures of NVRTC and cuBLAS, the PTX compiler.
 
 #include "../cuda/cuda.c"
+#include "../gpu/gpu.c"
 
 static const concord_shim *t;
 static cs_error e;
@@ -47,7 +48,7 @@ static cs_lib *open_sim(const char *dir) {
   snprintf(path, sizeof path, "%s/libcublas.so.12", dir);
   name_list(blas_list, sizeof blas_list, path);
   cs_lib *lib = NULL;
-  OK(t->open(driver_list, compiler_list, &lib, tried, sizeof tried, &e));
+  OK(t->open(t, driver_list, compiler_list, &lib, tried, sizeof tried, &e));
   CHECK(t->has_driver(lib) && t->has_compiler(lib));
   return lib;
 }
@@ -78,76 +79,82 @@ static void fail_call(long nth, int code) {
   fail_code = code;
 }
 
-static struct driver_api cu;
-static struct nvrtc_api rtc;
+static struct gpu_api cu;
+static struct cuda_lib own;
+static struct rtc_api rtc;
 static struct blas_api blas;
 
 // Functions that destroy an object fail after they have destroyed it.
 #define DESTROYS(name, type)                                                                       \
-  static CUresult do_##name(type x) {                                                              \
-    CUresult code = cu.name(x);                                                                    \
-    if (code != CU_OK)                                                                             \
+  static int do_##name(type x) {                                                                   \
+    int code = cu.name(x);                                                                         \
+    if (code != 0)                                                                                 \
       cu.name(x);                                                                                  \
     return code;                                                                                   \
   }
-DESTROYS(cuMemFree, CUdeviceptr)
-DESTROYS(cuMemFreeHost, void *)
-DESTROYS(cuModuleUnload, CUmodule)
-DESTROYS(cuStreamDestroy, CUstream)
-DESTROYS(cuEventDestroy, CUevent)
-DESTROYS(cuGraphExecDestroy, CUgraphExec)
-DESTROYS(cuGraphDestroy, CUgraph)
-DESTROYS(cuDevicePrimaryCtxRelease, CUdevice)
-static CUresult do_cuMemFreeAsync(CUdeviceptr p, CUstream s) {
-  CUresult code = cu.cuMemFreeAsync(p, s);
-  if (code != CU_OK)
-    cu.cuMemFreeAsync(p, s);
+DESTROYS(free, uint64_t)
+DESTROYS(host_free, void *)
+DESTROYS(module_unload, void *)
+DESTROYS(stream_destroy, void *)
+DESTROYS(event_destroy, void *)
+DESTROYS(exec_destroy, void *)
+DESTROYS(graph_destroy, void *)
+static int do_free_async(uint64_t p, void *s) {
+  int code = cu.free_async(p, s);
+  if (code != 0)
+    cu.free_async(p, s);
+  return code;
+}
+
+static int do_release(int device) {
+  int code = own.release(device);
+  if (code != 0)
+    own.release(device);
   return code;
 }
 
 // A reset ends the loss of a device.
 static long calls_before_reset;
-static CUresult do_cuDevicePrimaryCtxReset(CUdevice device) {
+static int do_reset(int device) {
   calls_before_reset += sim_count("calls");
   control("");
-  return cu.cuDevicePrimaryCtxReset(device);
+  return own.reset(device);
 }
 
 static unsigned launched_with; // shared memory
-static CUresult do_cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                                  unsigned by, unsigned bz, unsigned shared, CUstream s,
-                                  void **params, void **extra) {
+static int do_launch(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                     unsigned bz, unsigned shared, void *s, void **params, void **extra) {
   launched_with = shared;
-  return cu.cuLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+  return cu.launch(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
 }
-static CUresult do_cuModuleLoadDataEx(CUmodule *m, const void *image, unsigned count, int *options,
-                                      void **values) {
-  CUresult code = cu.cuModuleLoadDataEx(m, image, count, options, values);
+static int do_module_load(void **m, const void *image, unsigned count, int *options,
+                          void **values) {
+  int code = ((cuda_module_load)cu.module_load)(m, image, count, options, values);
   for (unsigned i = 0; i < count; i++)
     if (options[i] == JIT_ERROR_LOG)
       strcpy(values[i], "said the assembler");
   return code;
 }
-static CUresult do_cuDeviceGetName(char *name, int bytes, CUdevice device) {
+static int do_device_name(char *name, int bytes, int device) {
   (void)device;
   memset(name, 'N', (size_t)bytes - 1);
   name[bytes - 1] = '\0';
-  return CU_OK;
+  return 0;
 }
-static CUresult do_cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
+static int do_device_uuid(unsigned char *uuid, int device) {
   (void)device;
   for (int i = 0; i < 16; i++)
-    uuid->bytes[i] = (unsigned char)(i * 17);
-  return CU_OK;
+    uuid[i] = (unsigned char)(i * 17);
+  return 0;
 }
-static CUresult do_cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device) {
+static int do_device_pci(char *id, int bytes, int device) {
   (void)device;
   snprintf(id, (size_t)bytes, "0000:3B:00.0");
-  return CU_OK;
+  return 0;
 }
-static CUresult one_way(int *can, CUdevice device, CUdevice peer) {
+static int one_way(int *can, int device, int peer) {
   *can = device < peer;
-  return CU_OK;
+  return 0;
 }
 static int version_11_0(int *major, int *minor) {
   *major = 11, *minor = 0;
@@ -156,82 +163,81 @@ static int version_11_0(int *major, int *minor) {
 
 // Functions that either call the original function or fail.
 #define FAILS(table, name, params, args)                                                           \
-  static int do_##name params {                                                                    \
+  static int table##_##name params {                                                               \
     int code = step();                                                                             \
     return code != 0 ? code : table.name args;                                                     \
   }
-FAILS(rtc, nvrtcVersion, (int *a, int *b), (a, b))
-FAILS(rtc, nvrtcCreateProgram,
-      (nvrtcProgram * p, const char *source, const char *name, int n, const char *const *headers,
+FAILS(rtc, version, (int *a, int *b), (a, b))
+FAILS(rtc, create,
+      (void **p, const char *source, const char *name, int n, const char *const *headers,
        const char *const *names),
       (p, source, name, n, headers, names))
-FAILS(rtc, nvrtcCompileProgram, (nvrtcProgram p, int n, const char *const *options),
-      (p, n, options))
-FAILS(rtc, nvrtcGetPTXSize, (nvrtcProgram p, size_t *n), (p, n))
-FAILS(rtc, nvrtcGetPTX, (nvrtcProgram p, char *text), (p, text))
-FAILS(rtc, nvrtcGetProgramLogSize, (nvrtcProgram p, size_t *n), (p, n))
-FAILS(rtc, nvrtcGetProgramLog, (nvrtcProgram p, char *text), (p, text))
-FAILS(rtc, nvrtcGetCUBINSize, (nvrtcProgram p, size_t *n), (p, n))
-FAILS(rtc, nvrtcGetCUBIN, (nvrtcProgram p, char *text), (p, text))
-FAILS(rtc, nvrtcGetNumSupportedArchs, (int *n), (n))
-FAILS(rtc, nvrtcGetSupportedArchs, (int *list), (list))
-static int said_size(nvrtcProgram p, size_t *n) {
+FAILS(rtc, compile, (void *p, int n, const char *const *options), (p, n, options))
+FAILS(rtc, code_size, (void *p, size_t *n), (p, n))
+FAILS(rtc, code, (void *p, char *text), (p, text))
+FAILS(rtc, log_size, (void *p, size_t *n), (p, n))
+FAILS(rtc, log, (void *p, char *text), (p, text))
+FAILS(rtc, native_size, (void *p, size_t *n), (p, n))
+FAILS(rtc, native, (void *p, char *text), (p, text))
+FAILS(rtc, arch_count, (int *n), (n))
+FAILS(rtc, archs, (int *list), (list))
+static int said_size(void *p, size_t *n) {
   (void)p;
   *n = 5;
   return 0;
 }
-static int said(nvrtcProgram p, char *text) {
+static int said(void *p, char *text) {
   (void)p;
   strcpy(text, "said");
   return 0;
 }
-static int do_nvrtcDestroyProgram(nvrtcProgram *p) {
-  rtc.nvrtcDestroyProgram(p);
+static int rtc_destroy(void **p) {
+  rtc.destroy(p);
   return step();
 }
 static long handles;
-static int do_cublasCreate(cublasHandle *h) {
+static int blas_create(void **h) {
   int code = step();
   if (code == 0)
-    code = blas.cublasCreate(h);
+    code = blas.create(h);
   handles += code == 0;
   return code;
 }
-static int do_cublasDestroy(cublasHandle h) {
+static int blas_destroy(void *h) {
   handles--;
-  return blas.cublasDestroy(h);
+  return blas.destroy(h);
 }
-FAILS(blas, cublasSetStream, (cublasHandle h, CUstream s), (h, s))
-FAILS(blas, cublasSetPointerMode, (cublasHandle h, int mode), (h, mode))
-FAILS(blas, cublasSgemm,
-      (cublasHandle h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a,
-       int lda, const float *b, int ldb, const float *beta, float *c, int ldc),
+FAILS(blas, set_stream, (void *h, void *s), (h, s))
+FAILS(blas, set_pointer_mode, (void *h, int mode), (h, mode))
+FAILS(blas, sgemm,
+      (void *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda,
+       const float *b, int ldb, const float *beta, float *c, int ldc),
       (h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
-FAILS(blas, cublasDgemm,
-      (cublasHandle h, int ta, int tb, int m, int n, int k, const double *alpha, const double *a,
-       int lda, const double *b, int ldb, const double *beta, double *c, int ldc),
+FAILS(blas, dgemm,
+      (void *h, int ta, int tb, int m, int n, int k, const double *alpha, const double *a, int lda,
+       const double *b, int ldb, const double *beta, double *c, int ldc),
       (h, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
 
 // A PTX compiler, which the simulated libraries do not have.
-struct nvptx_compiler {
+struct ptx_compiler {
   int verbose;
 };
 static long assemblers;
-static int do_nvPTXCompilerCreate(nvptxCompiler *c, size_t bytes, const char *text) {
+static int ptx_create(void **c, size_t bytes, const char *text) {
   int code = step();
   if (code != 0 || text[bytes - 1] != '\0')
     return code != 0 ? code : 1;
-  *c = calloc(1, sizeof **c);
+  *c = calloc(1, sizeof(struct ptx_compiler));
   assemblers++;
   return 0;
 }
-static int do_nvPTXCompilerDestroy(nvptxCompiler *c) {
+static int ptx_destroy(void **c) {
   free(*c);
   assemblers--;
   return 0;
 }
-static int do_nvPTXCompilerCompile(nvptxCompiler c, int count, const char *const *options) {
-  c->verbose = count > 0 && strcmp(options[0], "--verbose") == 0;
+static int ptx_compile(void *c, int count, const char *const *options) {
+  ((struct ptx_compiler *)c)->verbose = count > 0 && strcmp(options[0], "--verbose") == 0;
   int code = step();
   return code != 0 ? code : count > 0 && strcmp(options[0], "--wrong") == 0;
 }
@@ -245,37 +251,44 @@ static int text_is(const char *is, void *text) {
     strcpy(text, is);
   return code;
 }
-static int do_nvPTXCompilerGetCompiledProgramSize(nvptxCompiler c, size_t *bytes) {
+static int ptx_code_size(void *c, size_t *bytes) {
   (void)c;
   return size_of(5, bytes);
 }
-static int do_nvPTXCompilerGetCompiledProgram(nvptxCompiler c, void *code) {
+static int ptx_code(void *c, void *code) {
   (void)c;
   return text_is("code", code);
 }
-static int do_nvPTXCompilerGetErrorLogSize(nvptxCompiler c, size_t *bytes) {
+static int ptx_error_log_size(void *c, size_t *bytes) {
   (void)c;
   return size_of(6, bytes);
 }
-static int do_nvPTXCompilerGetErrorLog(nvptxCompiler c, char *text) {
+static int ptx_error_log(void *c, char *text) {
   (void)c;
   return text_is("wrong", text);
 }
-static int do_nvPTXCompilerGetInfoLogSize(nvptxCompiler c, size_t *bytes) {
-  return size_of(c->verbose ? 9 : 0, bytes);
+static int ptx_info_log_size(void *c, size_t *bytes) {
+  return size_of(((struct ptx_compiler *)c)->verbose ? 9 : 0, bytes);
 }
-static int do_nvPTXCompilerGetInfoLog(nvptxCompiler c, char *text) {
+static int ptx_info_log(void *c, char *text) {
   (void)c;
   return text_is("verbose.", text);
 }
 
 // assembler gives a library the PTX compiler.
 static void assembler(cs_lib *lib) {
-#define PUT(member, ...) lib->ptx.member = do_##member;
-  PTX_REQUIRED(PUT)
-#undef PUT
-  lib->assembler = lib->driver;
-  lib->assembler_tried = 1;
+  struct cuda_lib *with = (struct cuda_lib *)lib;
+  with->ptx = (struct ptx_api){.create = ptx_create,
+                               .destroy = ptx_destroy,
+                               .compile = ptx_compile,
+                               .code_size = ptx_code_size,
+                               .code = ptx_code,
+                               .error_log_size = ptx_error_log_size,
+                               .error_log = ptx_error_log,
+                               .info_log_size = ptx_info_log_size,
+                               .info_log = ptx_info_log};
+  lib->others[1].library = lib->driver;
+  with->assembler_tried = 1;
 }
 
 // intercept puts the functions above into the tables.
@@ -283,30 +296,32 @@ static void intercept(cs_lib *lib) {
   static int done;
   if (done++ > 0)
     return;
-  cu = lib->cu, rtc = lib->rtc;
-#define PUT(member) lib->cu.member = do_##member;
-  PUT(cuMemFree) PUT(cuMemFreeHost) PUT(cuModuleUnload) PUT(cuStreamDestroy) PUT(cuEventDestroy)
-  PUT(cuGraphExecDestroy) PUT(cuGraphDestroy) PUT(cuMemFreeAsync) PUT(cuLaunchKernel)
-  PUT(cuModuleLoadDataEx) PUT(cuDeviceGetName) PUT(cuDeviceGetUuid) PUT(cuDeviceGetPCIBusId)
-  PUT(cuDevicePrimaryCtxRelease) PUT(cuDevicePrimaryCtxReset)
+  cu = lib->api, rtc = lib->rtc;
+  memcpy(&own, lib, sizeof own);
+  ((struct cuda_lib *)lib)->release = do_release;
+  ((struct cuda_lib *)lib)->reset = do_reset;
+#define PUT(member) lib->api.member = do_##member;
+  PUT(free)
+  PUT(host_free) PUT(module_unload) PUT(stream_destroy) PUT(event_destroy) PUT(exec_destroy)
+      PUT(graph_destroy) PUT(free_async) PUT(launch) lib->api.module_load = (gpu_own)do_module_load;
+  PUT(device_name)
+  PUT(device_uuid) PUT(device_pci)
 #undef PUT
-#define PUT(member) lib->rtc.member = do_##member;
-  PUT(nvrtcVersion) PUT(nvrtcCreateProgram) PUT(nvrtcCompileProgram) PUT(nvrtcGetPTXSize)
-  PUT(nvrtcGetPTX) PUT(nvrtcGetProgramLogSize) PUT(nvrtcGetProgramLog) PUT(nvrtcGetCUBINSize)
-  PUT(nvrtcGetCUBIN) PUT(nvrtcGetNumSupportedArchs) PUT(nvrtcGetSupportedArchs)
-  PUT(nvrtcDestroyProgram)
+#define PUT(member) lib->rtc.member = rtc_##member;
+      PUT(version) PUT(create) PUT(compile) PUT(code_size) PUT(code) PUT(log_size) PUT(log)
+          PUT(native_size) PUT(native) PUT(arch_count) PUT(archs) PUT(destroy)
 #undef PUT
 }
 
 // open_products opens cuBLAS, all of whose calls can fail.
 static int32_t open_products(cs_device *d) {
   if (d->blas == NULL) {
-    struct note nobody = {NULL, 0, 0};
-    d->blas = open_first(blas_list, blas_symbols, &d->cublas, &nobody);
+    struct gpu_note nobody = {NULL, 0, 0};
+    d->blas = open_first(d->lib->vendor, blas_list, cublas_symbols, d, &nobody);
     CHECK(d->blas != NULL);
-    blas = d->cublas;
-#define PUT(member, ...) d->cublas.member = do_##member;
-    BLAS_REQUIRED(PUT)
+    blas = d->blas_api;
+#define PUT(member) d->blas_api.member = blas_##member;
+    PUT(create) PUT(destroy) PUT(set_stream) PUT(set_pointer_mode) PUT(sgemm) PUT(dgemm)
 #undef PUT
   }
   return t->blas_open(d, blas_list, &e);
@@ -425,7 +440,7 @@ static void damaged(cs_device *d) {
 
 static int attribute_of(cs_device *d, cs_kernel *k, int which) {
   int value = -1;
-  CHECK(d->lib->cu.cuFuncGetAttribute(&value, which, k->handle) == CU_OK);
+  CHECK(d->lib->api.function_attribute(&value, which, k->handle) == 0);
   return value;
 }
 
@@ -503,7 +518,7 @@ static void events(cs_device *d, cs_stream *s, cs_stream *other) {
   double ns;
   OK(t->event_elapsed(a, b, &ns, &e));
   float ms;
-  CHECK(d->lib->cu.cuEventElapsedTime(&ms, a->handle, b->handle) == CU_OK);
+  CHECK(d->lib->api.event_elapsed(&ms, a->handle, b->handle) == 0);
   CHECK(ns == (double)ms * 1e6 && t->event_elapsed(a, plain, &ns, &e) == CS_INVALID);
   OK(t->stream_wait(other, plain, &e));
   OK(t->stream_sync(s, &e));
@@ -572,7 +587,7 @@ static void kinds(cs_device *d, cs_device *other, cs_stream *s) {
   OK(t->stream_sync(s, &e));
   CHECK(((unsigned char *)(uintptr_t)pinned.host)[63] == 9);
   OK(t->prefetch(s, unified.address, 64, 1, &e));
-  d->lib->cu.cuDeviceCanAccessPeer = one_way;
+  d->lib->api.can_access_peer = one_way;
   for (int i = 0; i < 2; i++)
     OK(t->peer(d, other, 1, &can, &e));
   CHECK(can == 1);
@@ -580,7 +595,7 @@ static void kinds(cs_device *d, cs_device *other, cs_stream *s) {
   CHECK(can == 0);
   OK(t->peer(d, d, 1, &can, &e));
   CHECK(can == 1);
-  d->lib->cu.cuDeviceCanAccessPeer = cu.cuDeviceCanAccessPeer;
+  d->lib->api.can_access_peer = cu.can_access_peer;
   OK(t->free_on(s, here, &e));
   OK(t->free(d, CS_PINNED, pinned.address, &e));
   OK(t->free(d, CS_UNIFIED, unified.address, &e));
@@ -681,7 +696,7 @@ static void compiles(cs_lib *lib) {
   OK(t->compile(lib, "n", program_text, for_any, &b, &e));
   CHECK(b.bytes > 0 && strncmp((char *)b.data, "//", 2) == 0);
   t->blob_free(&b);
-  lib->rtc.nvrtcGetProgramLogSize = said_size, lib->rtc.nvrtcGetProgramLog = said;
+  lib->rtc.log_size = said_size, lib->rtc.log = said;
   OK(t->compile(lib, "n", "", for_sm, &b, &e));
   CHECK(strcmp(b.log, "said") == 0 && b.log_bytes == 4);
   t->blob_free(&b);
@@ -690,8 +705,8 @@ static void compiles(cs_lib *lib) {
   CHECK(strcmp(b.log, "said") == 0 && strstr(e.text, "BUILTIN_OPERATION_FAILURE") != NULL);
   fail_call(0, 0);
   t->blob_free(&b);
-  lib->rtc.nvrtcGetProgramLogSize = do_nvrtcGetProgramLogSize;
-  lib->rtc.nvrtcGetProgramLog = do_nvrtcGetProgramLog;
+  lib->rtc.log_size = rtc_log_size;
+  lib->rtc.log = rtc_log;
   CHECK(t->compile(lib, "n", "wrong", for_sm, &b, &e) == CS_COMPILE);
   CHECK(strstr(b.log, "wrong") != NULL);
   t->blob_free(&b);
@@ -705,7 +720,7 @@ static void compiles(cs_lib *lib) {
 static void assembles(cs_lib *lib) {
   cs_blob b = {NULL, 0, NULL, 0};
   const unsigned char *ptx = (const unsigned char *)"PTX";
-  lib->assembler_tried = 1; // and not found
+  ((struct cuda_lib *)lib)->assembler_tried = 1; // and not found
   CHECK(t->assemble(lib, ptx, 3, "", &b, &e) == CS_UNSUPPORTED);
   assembler(lib);
   OK(t->assemble(lib, ptx, 3, "--verbose\0", &b, &e));
@@ -924,19 +939,18 @@ static void less(const char *dir) {
   char text[4096], names[4096];
   snprintf(names, sizeof names, "%s/old/libcuda.so.1", dir);
   name_list(driver_list, sizeof driver_list, names);
-  OK(t->open(driver_list, compiler_list, &lib, tried, sizeof tried, &e));
+  OK(t->open(t, driver_list, compiler_list, &lib, tried, sizeof tried, &e));
   CHECK(lib != whole_lib);
   *(void **)&sim_control = of_library(names, "concord_sim_control");
   *(void **)&sim_count = of_library(names, "concord_sim_count");
   t->missing(lib, text, sizeof text);
   CHECK(strstr(text, "cuMemAllocAsync") != NULL && strstr(text, "nvrtc") == NULL);
-#define LACK(member, ...) lib->cu.member = NULL;
-  CUDA_OPTIONAL(LACK)
-#undef LACK
-#define LACK(member, ...) lib->rtc.member = NULL;
-  NVRTC_OPTIONAL(LACK)
-#undef LACK
-  lib->rtc.nvrtcVersion = version_11_0;
+  const struct gpu_symbol *const tables[] = {cuda_symbols, nvrtc_symbols};
+  for (int i = 0; i < 2; i++)
+    for (const struct gpu_symbol *row = tables[i]; row->names != NULL; row++)
+      if (!row->required)
+        memset((char *)lib + row->at, 0, sizeof(void *));
+  lib->rtc.version = version_11_0;
   t->missing(lib, text, sizeof text);
   CHECK(strstr(text, "cuMemAllocAsync") != NULL && strstr(text, "nvrtcGetCUBIN ") != NULL);
   t->missing(lib, text, 10);
@@ -974,7 +988,7 @@ static void less(const char *dir) {
   fills(d, s);
   cs_gemm half = {.type = 2, .m = 1, .n = 1, .k = 1, .lda = 1, .ldb = 1, .ldc = 1};
   OK(open_products(d));
-  d->cublas.cublasGemmEx = NULL;
+  d->blas_api.gemm_ex = NULL;
   CHECK(t->gemm(s, &half, &e) == CS_UNSUPPORTED);
   OK(t->stream_close(s, &e));
   OK(t->device_close(d, &e));
@@ -983,15 +997,15 @@ static void less(const char *dir) {
   CHECK(alive() == 0);
 
   // A library without the required functions: NVRTC instead of the driver.
-  OK(t->open(compiler_list, compiler_list, &lib, tried, sizeof tried, &e));
+  OK(t->open(t, compiler_list, compiler_list, &lib, tried, sizeof tried, &e));
   CHECK(!t->has_driver(lib) && t->has_compiler(lib));
   CHECK(strstr(tried, "of no use: it has no cuInit") != NULL);
   CHECK(t->device_count(lib, &n, &e) == CS_NO_DEVICE);
-  CHECK(t->open("/no/such\0", "", &lib, tried, sizeof tried, &e) == CS_NO_DEVICE);
+  CHECK(t->open(t, "/no/such\0", "", &lib, tried, sizeof tried, &e) == CS_NO_DEVICE);
   CHECK(strstr(tried, "/no/such: not found: ") == tried);
 
   // A driver without a compiler.
-  OK(t->open(driver_list, "", &lib, NULL, 0, &e));
+  OK(t->open(t, driver_list, "", &lib, NULL, 0, &e));
   CHECK(t->has_driver(lib) && !t->has_compiler(lib));
   CHECK(t->targets(lib, text, sizeof text, &e) == CS_UNSUPPORTED);
   CHECK(t->compile(lib, "n", "", for_sm, &b, &e) == CS_UNSUPPORTED);
@@ -999,7 +1013,7 @@ static void less(const char *dir) {
 }
 
 int main(int argc, char **argv) {
-  t = concord_shim_cuda();
+  t = concord_gpu_shim(concord_vendor_cuda());
   if (argc == 3 && strcmp(argv[1], "all") == 0)
     all(argv[2]);
   else if (argc == 3 && strcmp(argv[1], "sweep") == 0)

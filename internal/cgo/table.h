@@ -72,7 +72,7 @@ static inline const char *table_lacks(uintptr_t t) {
 
 static inline int32_t table_open(uintptr_t t, const char *drivers, const char *compilers,
                                  cs_lib **lib, char *tried, uint64_t bytes, cs_error *err) {
-  return TABLE(t)->open(drivers, compilers, lib, tried, bytes, err);
+  return TABLE(t)->open(TABLE(t), drivers, compilers, lib, tried, bytes, err);
 }
 static inline int32_t table_has_driver(uintptr_t t, cs_lib *lib) {
   return TABLE(t)->has_driver(lib);

@@ -130,8 +130,9 @@ static int32_t held(void) {
 
 // -- libraries and compiler --
 
-static int32_t lib_open(const char *drivers, const char *compilers, cs_lib **lib, char *tried,
-                        uint64_t bytes, cs_error *err) {
+static int32_t lib_open(const concord_shim *shim, const char *drivers, const char *compilers,
+                        cs_lib **lib, char *tried, uint64_t bytes, cs_error *err) {
+  (void)shim;
   snprintf(tried, bytes, "%s: %s\n%s: %s\n", drivers, state.no_driver ? "not found" : "opened",
            compilers, state.no_compiler ? "not found" : "opened");
   ENTER(err);

@@ -1,6 +1,6 @@
 // stream.c has streams, events, waiting, and graphs.
 
-#include "state.h"
+#include "load.h"
 
 // -- the vendor's events, from the device's free list --
 
@@ -19,7 +19,7 @@ static cs_event *take_event(cs_device *d, int timing, cs_error *err) {
   }
   e->dev = d;
   e->timing = timing;
-  if (CALL(d, hipEventCreateWithFlags, &e->handle, timing ? 0 : DISABLE_TIMING) != CS_OK) {
+  if (CALL(d, err, event_create, &e->handle, timing ? 0 : DISABLE_TIMING) != CS_OK) {
     free(e);
     return NULL;
   }
@@ -37,7 +37,7 @@ static int32_t capturing(const char *what, cs_error *err) {
   return tell(err, CS_INVALID, 0, "%s is not possible while the stream records a graph", what);
 }
 
-static int32_t rocm_record(cs_stream *s, int32_t timing, cs_event **out, cs_error *err) {
+static int32_t gpu_record(cs_stream *s, int32_t timing, cs_event **out, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("an event", err);
   cs_device *d = s->dev;
@@ -47,7 +47,7 @@ static int32_t rocm_record(cs_stream *s, int32_t timing, cs_event **out, cs_erro
   cs_event *e = take_event(d, timing != 0, err);
   if (e == NULL)
     return err->status;
-  status = CALL(d, hipEventRecord, e->handle, s->handle);
+  status = CALL(d, err, event_record, e->handle, s->handle);
   if (status != CS_OK) {
     put_event(e);
     return status;
@@ -56,39 +56,38 @@ static int32_t rocm_record(cs_stream *s, int32_t timing, cs_event **out, cs_erro
   return CS_OK;
 }
 
-static int32_t rocm_event_query(cs_event *e, int32_t *done, cs_error *err) {
+static int32_t gpu_event_query(cs_event *e, int32_t *done, cs_error *err) {
   int32_t status = enter(e->dev, err);
   if (status != CS_OK)
     return status;
-  hipError code = e->dev->lib->hip.hipEventQuery(e->handle);
-  if (code != HIP_NOT_READY)
-    status = on_device(e->dev, code, "hipEventQuery", err);
+  int code = e->dev->lib->api.event_query(e->handle);
+  if (code != NOT_READY)
+    status = on_device(e->dev, code, API(event_query), err);
   if (status == CS_OK)
-    *done = code == HIP_OK;
+    *done = code == 0;
   return status;
 }
 
-static int32_t rocm_event_wait(cs_event *e, cs_error *err) {
+static int32_t gpu_event_wait(cs_event *e, cs_error *err) {
   int32_t status = enter(e->dev, err);
-  return status != CS_OK ? status : CALL(e->dev, hipEventSynchronize, e->handle);
+  return status != CS_OK ? status : CALL(e->dev, err, event_sync, e->handle);
 }
 
-static int32_t rocm_event_elapsed(cs_event *from, cs_event *to, double *nanoseconds,
-                                  cs_error *err) {
+static int32_t gpu_event_elapsed(cs_event *from, cs_event *to, double *nanoseconds, cs_error *err) {
   if (!from->timing || !to->timing)
     return tell(err, CS_INVALID, 0, "event was recorded without timing");
   float ms = 0;
   int32_t status = enter(to->dev, err);
   if (status == CS_OK)
-    status = CALL(to->dev, hipEventElapsedTime, &ms, from->handle, to->handle);
-  if (status != CS_OK && err->code == HIP_NOT_READY)
+    status = CALL(to->dev, err, event_elapsed, &ms, from->handle, to->handle);
+  if (status != CS_OK && err->code == NOT_READY)
     err->status = status = CS_INVALID; // not reached yet
   if (status == CS_OK)
     *nanoseconds = (double)ms * 1e6;
   return status;
 }
 
-static void rocm_event_close(cs_event *e) { put_event(e); }
+static void gpu_event_close(cs_event *e) { put_event(e); }
 
 // -- streams --
 
@@ -100,7 +99,7 @@ static int priority_of(const cs_device *d, int32_t ours) {
   return ours < 0 ? d->lowest : (d->lowest < 0 ? d->lowest : 0);
 }
 
-static int32_t rocm_stream_new(cs_device *d, int32_t priority, cs_stream **out, cs_error *err) {
+static int32_t gpu_stream_new(cs_device *d, int32_t priority, cs_stream **out, cs_error *err) {
   int32_t status = enter(d, err);
   if (status != CS_OK)
     return status;
@@ -109,7 +108,7 @@ static int32_t rocm_stream_new(cs_device *d, int32_t priority, cs_stream **out, 
     return no_host_memory(err);
   s->dev = d;
   s->owned = 1;
-  status = CALL(d, hipStreamCreateWithPriority, &s->handle, NON_BLOCKING, priority_of(d, priority));
+  status = CALL(d, err, stream_create, &s->handle, NON_BLOCKING, priority_of(d, priority));
   if (status != CS_OK) {
     free(s);
     return status;
@@ -118,118 +117,127 @@ static int32_t rocm_stream_new(cs_device *d, int32_t priority, cs_stream **out, 
   return CS_OK;
 }
 
-static int32_t rocm_stream_wrap(cs_device *d, uint64_t handle, cs_stream **out, cs_error *err) {
+static int32_t gpu_stream_wrap(cs_device *d, uint64_t handle, cs_stream **out, cs_error *err) {
   cs_stream *s = calloc(1, sizeof *s);
   if (s == NULL)
     return no_host_memory(err);
   s->dev = d;
-  s->handle = (hipStream)(uintptr_t)handle;
+  s->handle = (void *)(uintptr_t)handle;
   *out = s;
   return CS_OK;
 }
 
-static uint64_t rocm_stream_handle(cs_stream *s) { return (uint64_t)(uintptr_t)s->handle; }
+static uint64_t gpu_stream_handle(cs_stream *s) { return (uint64_t)(uintptr_t)s->handle; }
 
 static void drop_ring(cs_stream *s);
 static void drop_capture(cs_stream *s);
 
-static int32_t rocm_stream_close(cs_stream *s, cs_error *err) {
+static int32_t gpu_stream_close(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   int32_t status = enter(d, err);
   if (atomic_load(&s->capturing))
     drop_capture(s);
   if (status == CS_OK)
-    status = CALL(d, hipStreamSynchronize, s->handle);
-  else // HIP finds the device from the handle
-    d->lib->hip.hipStreamSynchronize(s->handle);
+    status = CALL(d, err, stream_sync, s->handle);
+  else // the driver finds the context from the handle
+    d->lib->api.stream_sync(s->handle);
   drop_ring(s);
   if (s->owned) {
-    hipError code = d->lib->hip.hipStreamDestroy(s->handle);
+    int code = d->lib->api.stream_destroy(s->handle);
     if (status == CS_OK)
-      status = on_device(d, code, "hipStreamDestroy", err);
+      status = on_device(d, code, API(stream_destroy), err);
   }
   free(s);
   return status;
 }
 
-static int32_t rocm_stream_wait(cs_stream *s, cs_event *e, cs_error *err) {
+static int32_t gpu_stream_wait(cs_stream *s, cs_event *e, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("waiting for an event", err);
   int32_t status = enter(s->dev, err);
-  return status != CS_OK ? status : CALL(s->dev, hipStreamWaitEvent, s->handle, e->handle, 0);
+  return status != CS_OK ? status : CALL(s->dev, err, stream_wait, s->handle, e->handle, 0);
 }
 
-static int32_t rocm_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
+static int32_t gpu_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("querying its state", err);
   int32_t status = enter(s->dev, err);
   if (status != CS_OK)
     return status;
-  hipError code = s->dev->lib->hip.hipStreamQuery(s->handle);
-  if (code != HIP_NOT_READY)
-    status = on_device(s->dev, code, "hipStreamQuery", err);
+  int code = s->dev->lib->api.stream_query(s->handle);
+  if (code != NOT_READY)
+    status = on_device(s->dev, code, API(stream_query), err);
   if (status == CS_OK)
-    *done = code == HIP_OK;
+    *done = code == 0;
   return status;
 }
 
-static int32_t rocm_stream_sync(cs_stream *s, cs_error *err) {
+static int32_t gpu_stream_sync(cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("waiting", err);
   int32_t status = enter(s->dev, err);
-  return status != CS_OK ? status : CALL(s->dev, hipStreamSynchronize, s->handle);
+  return status != CS_OK ? status : CALL(s->dev, err, stream_sync, s->handle);
 }
 
 // -- graphs --
 
-static int32_t rocm_capture_begin(cs_stream *s, cs_error *err) {
+static int32_t gpu_capture_begin(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
-  if (d->lib->hip.hipStreamBeginCapture == NULL || d->lib->hip.hipStreamEndCapture == NULL ||
-      d->lib->hip.hipGraphLaunch == NULL || d->lib->hip.hipGraphDestroy == NULL ||
-      d->lib->hip.hipGraphExecDestroy == NULL)
-    return lacks(err, "graphs");
+  if (d->lib->api.capture_begin == NULL || d->lib->api.capture_end == NULL ||
+      d->lib->api.graph_launch == NULL || d->lib->api.graph_destroy == NULL ||
+      d->lib->api.exec_destroy == NULL)
+    return tell(err, CS_UNSUPPORTED, 0, "this version of %s has no graphs",
+                d->lib->vendor->driver_title);
   if (atomic_load(&s->capturing))
     return capturing("another recording", err);
   int32_t status = enter(d, err);
   // The relaxed mode, because the caller may end the capture on another thread.
   if (status == CS_OK)
-    status = CALL(d, hipStreamBeginCapture, s->handle, CAPTURE_RELAXED);
+    status = CALL(d, err, capture_begin, s->handle, CAPTURE_RELAXED);
   if (status == CS_OK)
     atomic_store(&s->capturing, 1);
   return status;
 }
 
-static int32_t instantiate(cs_device *d, hipGraph graph, hipGraphExec *exec, cs_error *err) {
-  if (d->lib->hip.hipGraphInstantiateWithFlags == NULL)
-    return lacks(err, "hipGraphInstantiateWithFlags");
-  return CALL(d, hipGraphInstantiateWithFlags, exec, graph, 0);
+static int32_t instantiate(cs_device *d, void *graph, void **exec, cs_error *err) {
+  if (d->lib->api.instantiate != NULL)
+    return CALL(d, err, instantiate, exec, graph, 0);
+  if (d->lib->api.instantiate_logged == NULL)
+    return lacks(d->lib, API(instantiate), err);
+  void *node = NULL;
+  char log[256] = "";
+  return CALL(d, err, instantiate_logged, exec, graph, &node, log, sizeof log);
 }
 
 // update tries to change an instantiated graph in place.
-static int update(cs_device *d, hipGraphExec exec, hipGraph graph) {
-  if (d->lib->hip.hipGraphExecUpdate == NULL)
+static int update(cs_device *d, void *exec, void *graph) {
+  if (d->lib->api.update_detailed != NULL) {
+    struct gpu_update result = {0, NULL, NULL};
+    return d->lib->api.update_detailed(exec, graph, &result) == 0;
+  }
+  if (d->lib->api.update == NULL)
     return 0;
-  hipGraphNode node = NULL;
+  void *node = NULL;
   int result = 0;
-  return d->lib->hip.hipGraphExecUpdate(exec, graph, &node, &result) == HIP_OK && result == 0;
+  return d->lib->api.update(exec, graph, &node, &result) == 0 && result == 0;
 }
 
-// passed waits for the launches of a graph. CUDA allows changing or destroying an executable graph
-// while it runs. HIP does not promise that, and reads the nodes while they run.
+// passed waits for the launches of a graph, where the vendor does not promise that an executable
+// graph may be changed or destroyed while it runs: HIP reads the nodes while they run.
 static int32_t passed(cs_graph *g, cs_error *err) {
-  return g->last == NULL ? CS_OK : CALL(g->dev, hipEventSynchronize, g->last->handle);
+  return g->last == NULL ? CS_OK : CALL(g->dev, err, event_sync, g->last->handle);
 }
 
 // change replaces the graph of *g: in place, or by a new one if its structure differs.
-static int32_t change(cs_graph *g, hipGraph graph, cs_error *err) {
+static int32_t change(cs_graph *g, void *graph, cs_error *err) {
   cs_device *d = g->dev;
   pthread_mutex_lock(&g->lock);
   int32_t status = passed(g, err);
   if (status == CS_OK && !update(d, g->exec, graph)) {
-    hipGraphExec exec = NULL;
+    void *exec = NULL;
     status = instantiate(d, graph, &exec, err);
     if (status == CS_OK) {
-      d->lib->hip.hipGraphExecDestroy(g->exec);
+      d->lib->api.exec_destroy(g->exec); // launches that still run end first
       g->exec = exec;
     }
   }
@@ -238,16 +246,16 @@ static int32_t change(cs_graph *g, hipGraph graph, cs_error *err) {
 }
 
 // adopt makes *g from a recorded graph, or if *g exists, changes it to that graph.
-static int32_t adopt(cs_device *d, hipGraph graph, cs_graph **g, cs_error *err) {
+static int32_t adopt(cs_device *d, void *graph, cs_graph **g, cs_error *err) {
   if (*g != NULL)
     return change(*g, graph, err);
-  hipGraphExec exec = NULL;
+  void *exec = NULL;
   int32_t status = instantiate(d, graph, &exec, err);
   if (status != CS_OK)
     return status;
   cs_graph *made = calloc(1, sizeof *made);
   if (made == NULL) {
-    d->lib->hip.hipGraphExecDestroy(exec);
+    d->lib->api.exec_destroy(exec);
     return no_host_memory(err);
   }
   made->dev = d;
@@ -257,31 +265,31 @@ static int32_t adopt(cs_device *d, hipGraph graph, cs_graph **g, cs_error *err) 
   return CS_OK;
 }
 
-static int32_t rocm_capture_end(cs_stream *s, cs_graph **g, cs_error *err) {
+static int32_t gpu_capture_end(cs_stream *s, cs_graph **g, cs_error *err) {
   cs_device *d = s->dev;
   if (!atomic_load(&s->capturing))
     return tell(err, CS_INVALID, 0, "the stream records no graph");
-  hipGraph graph = NULL;
+  void *graph = NULL;
   int32_t status = enter(d, err);
   if (status == CS_OK)
-    status = CALL(d, hipStreamEndCapture, s->handle, &graph);
+    status = CALL(d, err, capture_end, s->handle, &graph);
   atomic_store(&s->capturing, 0);
   if (status == CS_OK)
     status = adopt(d, graph, g, err);
   if (graph != NULL)
-    d->lib->hip.hipGraphDestroy(graph);
+    d->lib->api.graph_destroy(graph);
   return status;
 }
 
 static void drop_capture(cs_stream *s) {
-  hipGraph graph = NULL;
-  s->dev->lib->hip.hipStreamEndCapture(s->handle, &graph);
+  void *graph = NULL;
+  s->dev->lib->api.capture_end(s->handle, &graph);
   if (graph != NULL)
-    s->dev->lib->hip.hipGraphDestroy(graph);
+    s->dev->lib->api.graph_destroy(graph);
   atomic_store(&s->capturing, 0);
 }
 
-static int32_t rocm_capture_drop(cs_stream *s, cs_error *err) {
+static int32_t gpu_capture_drop(cs_stream *s, cs_error *err) {
   if (!atomic_load(&s->capturing))
     return tell(err, CS_INVALID, 0, "the stream records no graph");
   int32_t status = enter(s->dev, err);
@@ -289,46 +297,47 @@ static int32_t rocm_capture_drop(cs_stream *s, cs_error *err) {
   return status;
 }
 
-// launch_graph runs a graph after its previous launch, which may have been on another stream. As in
-// CUDA, a graph does not run twice at the same time, and one event tells when its launches are
-// done.
-static int32_t launch_graph(cs_graph *g, cs_stream *s, cs_error *err) {
+// launch_after runs a graph after its previous launch, which may have been on another stream, where
+// a graph may not run twice at the same time. One event tells when its launches are done.
+static int32_t launch_after(cs_graph *g, cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   int32_t status = CS_OK;
   if (g->last != NULL)
-    status = CALL(d, hipStreamWaitEvent, s->handle, g->last->handle, 0);
+    status = CALL(d, err, stream_wait, s->handle, g->last->handle, 0);
   else if ((g->last = take_event(d, 0, err)) == NULL)
     status = err->status;
   if (status == CS_OK)
-    status = CALL(d, hipGraphLaunch, g->exec, s->handle);
+    status = CALL(d, err, graph_launch, g->exec, s->handle);
   if (status != CS_OK)
     return status;
-  status = CALL(d, hipEventRecord, g->last->handle, s->handle);
+  status = CALL(d, err, event_record, g->last->handle, s->handle);
   if (status != CS_OK) // without the event its end would be unknown
-    d->lib->hip.hipStreamSynchronize(s->handle);
+    d->lib->api.stream_sync(s->handle);
   return status;
 }
 
-static int32_t rocm_graph_launch(cs_graph *g, cs_stream *s, cs_error *err) {
+static int32_t gpu_graph_launch(cs_graph *g, cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("running another graph", err);
   int32_t status = enter(s->dev, err);
   if (status != CS_OK)
     return status;
+  if (s->dev->lib->vendor->graphs_overlap)
+    return CALL(s->dev, err, graph_launch, g->exec, s->handle);
   pthread_mutex_lock(&g->lock);
-  status = launch_graph(g, s, err);
+  status = launch_after(g, s, err);
   pthread_mutex_unlock(&g->lock);
   return status;
 }
 
-static int32_t rocm_graph_close(cs_graph *g, cs_error *err) {
+static int32_t gpu_graph_close(cs_graph *g, cs_error *err) {
   cs_device *d = g->dev;
   int32_t status = enter(d, err);
   if (status == CS_OK)
     status = passed(g, err);
-  hipError code = d->lib->hip.hipGraphExecDestroy(g->exec);
+  int code = d->lib->api.exec_destroy(g->exec);
   if (status == CS_OK)
-    status = on_device(d, code, "hipGraphExecDestroy", err);
+    status = on_device(d, code, API(exec_destroy), err);
   if (g->last != NULL)
     put_event(g->last);
   pthread_mutex_destroy(&g->lock);

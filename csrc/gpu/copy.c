@@ -1,15 +1,17 @@
 // copy.c moves and sets memory in stream order.
 
-#include "state.h"
+#include "load.h"
 
 // -- the ring of pinned memory --
 
 static void drop_ring(cs_stream *s) {
   for (int i = 0; i < CHUNKS; i++)
     if (s->ring[i].passed != NULL)
-      s->dev->lib->cu.cuEventDestroy(s->ring[i].passed);
-  if (s->pinned != NULL)
-    s->dev->lib->cu.cuMemFreeHost(s->pinned);
+      s->dev->lib->api.event_destroy(s->ring[i].passed);
+  // Where no end of a context frees the memory later, a call that fails is repeated once.
+  if (s->pinned != NULL && s->dev->lib->api.host_free(s->pinned) != 0 &&
+      !s->dev->lib->vendor->context_frees)
+    s->dev->lib->api.host_free(s->pinned);
   memset(s->ring, 0, sizeof s->ring);
   s->pinned = NULL;
   s->at = 0;
@@ -21,13 +23,13 @@ static int32_t make_ring(cs_stream *s, cs_error *err) {
   if (s->pinned != NULL)
     return CS_OK;
   void *host = NULL;
-  int32_t status = CALL(d, cuMemHostAlloc, &host, (size_t)CHUNKS * CHUNK_BYTES, HOST_PORTABLE);
+  int32_t status = CALL(d, err, host_alloc, &host, (size_t)CHUNKS * CHUNK_BYTES, HOST_PORTABLE);
   if (status != CS_OK)
     return status;
   s->pinned = host;
   for (int i = 0; i < CHUNKS && status == CS_OK; i++) {
     s->ring[i].at = s->pinned + (size_t)i * CHUNK_BYTES;
-    status = CALL(d, cuEventCreate, &s->ring[i].passed, DISABLE_TIMING);
+    status = CALL(d, err, event_create, &s->ring[i].passed, DISABLE_TIMING);
   }
   if (status != CS_OK)
     drop_ring(s);
@@ -36,7 +38,7 @@ static int32_t make_ring(cs_stream *s, cs_error *err) {
 
 // settle waits for the copies that use a chunk.
 static int32_t settle(cs_stream *s, struct chunk *c, cs_error *err) {
-  int32_t status = c->busy ? CALL(s->dev, cuEventSynchronize, c->passed) : CS_OK;
+  int32_t status = c->busy ? CALL(s->dev, err, event_sync, c->passed) : CS_OK;
   if (status == CS_OK)
     c->busy = 0;
   return status;
@@ -61,18 +63,18 @@ static int32_t room(cs_stream *s, uint64_t bytes, struct chunk **out, cs_error *
 // mark records that the next n bytes of a chunk are in use until the stream has reached this point.
 static int32_t mark(cs_stream *s, struct chunk *c, uint64_t n, cs_error *err) {
   c->used = (c->used + n + 63) & ~(uint64_t)63; // the next copy begins at a cache line
-  int32_t status = CALL(s->dev, cuEventRecord, c->passed, s->handle);
+  int32_t status = CALL(s->dev, err, event_record, c->passed, s->handle);
   if (status == CS_OK)
     c->busy = 1;
   else // without the event the end is unknown: wait now
-    s->dev->lib->cu.cuStreamSynchronize(s->handle);
+    s->dev->lib->api.stream_sync(s->handle);
   return status;
 }
 
 // -- between pageable memory and the device --
 
-static int32_t cuda_upload(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,
-                           cs_error *err) {
+static int32_t gpu_upload(cs_stream *s, uint64_t dst, const unsigned char *src, uint64_t bytes,
+                          cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("a copy from pageable memory", err);
   cs_device *d = s->dev;
@@ -82,8 +84,8 @@ static int32_t cuda_upload(cs_stream *s, uint64_t dst, const unsigned char *src,
   if (make_ring(s, err) != CS_OK) {
     if (atomic_load(&d->lost))
       return err->status;
-    status = CALL(d, cuMemcpyHtoDAsync, dst, src, bytes, s->handle);
-    return status != CS_OK ? status : CALL(d, cuStreamSynchronize, s->handle);
+    status = CALL(d, err, upload, dst, src, bytes, s->handle);
+    return status != CS_OK ? status : CALL(d, err, stream_sync, s->handle);
   }
   while (bytes > 0 && status == CS_OK) {
     uint64_t n = bytes < CHUNK_BYTES ? bytes : CHUNK_BYTES;
@@ -92,7 +94,7 @@ static int32_t cuda_upload(cs_stream *s, uint64_t dst, const unsigned char *src,
     if (status != CS_OK)
       break;
     memcpy(c->at + c->used, src, n);
-    status = CALL(d, cuMemcpyHtoDAsync, dst, c->at + c->used, n, s->handle);
+    status = CALL(d, err, upload, dst, c->at + c->used, n, s->handle);
     if (status == CS_OK)
       status = mark(s, c, n, err);
     dst += n;
@@ -108,12 +110,12 @@ static int32_t fetch(cs_stream *s, uint64_t src, uint64_t n, cs_error *err) {
   s->ring[s->at].used = CHUNK_BYTES; // the piece does not share its chunk
   int32_t status = room(s, CHUNK_BYTES, &c, err);
   if (status == CS_OK)
-    status = CALL(s->dev, cuMemcpyDtoHAsync, c->at, src, n, s->handle);
+    status = CALL(s->dev, err, download, c->at, src, n, s->handle);
   return status != CS_OK ? status : mark(s, c, CHUNK_BYTES, err);
 }
 
-static int32_t cuda_download(cs_stream *s, unsigned char *dst, uint64_t src, uint64_t bytes,
-                             cs_error *err) {
+static int32_t gpu_download(cs_stream *s, unsigned char *dst, uint64_t src, uint64_t bytes,
+                            cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("a copy to pageable memory", err);
   cs_device *d = s->dev;
@@ -123,8 +125,8 @@ static int32_t cuda_download(cs_stream *s, unsigned char *dst, uint64_t src, uin
   if (make_ring(s, err) != CS_OK) {
     if (atomic_load(&d->lost))
       return err->status;
-    status = CALL(d, cuMemcpyDtoHAsync, dst, src, bytes, s->handle);
-    return status != CS_OK ? status : CALL(d, cuStreamSynchronize, s->handle);
+    status = CALL(d, err, download, dst, src, bytes, s->handle);
+    return status != CS_OK ? status : CALL(d, err, stream_sync, s->handle);
   }
   uint64_t asked = 0, got = 0;
   int oldest = (s->at + 1) % CHUNKS;
@@ -147,55 +149,56 @@ static int32_t cuda_download(cs_stream *s, unsigned char *dst, uint64_t src, uin
 
 // -- between memory that the device can access --
 
-static int32_t cuda_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
-                                  cs_error *err) {
+static int32_t gpu_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
+                                 cs_error *err) {
   int32_t status = enter(s->dev, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  return CALL(s->dev, cuMemcpyHtoDAsync, dst, (const void *)(uintptr_t)host, bytes, s->handle);
+  return CALL(s->dev, err, upload, dst, (const void *)(uintptr_t)host, bytes, s->handle);
 }
 
-static int32_t cuda_download_pinned(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
-                                    cs_error *err) {
+static int32_t gpu_download_pinned(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
+                                   cs_error *err) {
   int32_t status = enter(s->dev, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  return CALL(s->dev, cuMemcpyDtoHAsync, (void *)(uintptr_t)host, src, bytes, s->handle);
+  return CALL(s->dev, err, download, (void *)(uintptr_t)host, src, bytes, s->handle);
 }
 
-static int32_t cuda_copy(cs_stream *s, uint64_t dst, uint64_t src, uint64_t bytes, cs_error *err) {
+static int32_t gpu_copy(cs_stream *s, uint64_t dst, uint64_t src, uint64_t bytes, cs_error *err) {
   int32_t status = enter(s->dev, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  return CALL(s->dev, cuMemcpyDtoDAsync, dst, src, bytes, s->handle);
+  return CALL(s->dev, err, copy, dst, src, bytes, s->handle);
 }
 
-static int32_t cuda_copy_peer(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from,
-                              uint64_t src, uint64_t bytes, cs_error *err) {
-  if (to->lib->cu.cuMemcpyPeerAsync == NULL)
-    return lacks(err, "cuMemcpyPeerAsync");
+static int32_t gpu_copy_peer(cs_stream *s, cs_device *to, uint64_t dst, cs_device *from,
+                             uint64_t src, uint64_t bytes, cs_error *err) {
+  if (to->lib->api.copy_peer == NULL)
+    return lacks(to->lib, API(copy_peer), err);
   int32_t status = enter(to, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  return CALL(to, cuMemcpyPeerAsync, dst, to->context, src, from->context, bytes, s->handle);
+  int code = to->lib->vendor->copy_peer(s, to, dst, from, src, bytes);
+  return on_device(to, code, API(copy_peer), err);
 }
 
-static int32_t cuda_peer(cs_device *to, cs_device *from, int32_t enable, int32_t *can,
-                         cs_error *err) {
+static int32_t gpu_peer(cs_device *to, cs_device *from, int32_t enable, int32_t *can,
+                        cs_error *err) {
   int yes = 1;
   if (to->handle != from->handle) {
-    if (to->lib->cu.cuDeviceCanAccessPeer == NULL)
-      return lacks(err, "cuDeviceCanAccessPeer");
-    int32_t status = CALL(to, cuDeviceCanAccessPeer, &yes, to->handle, from->handle);
+    if (to->lib->api.can_access_peer == NULL)
+      return lacks(to->lib, API(can_access_peer), err);
+    int32_t status = CALL(to, err, can_access_peer, &yes, to->handle, from->handle);
     if (status == CS_OK && yes && enable) {
-      if (to->lib->cu.cuCtxEnablePeerAccess == NULL)
-        return lacks(err, "cuCtxEnablePeerAccess");
+      if (to->lib->api.enable_peer == NULL)
+        return lacks(to->lib, API(enable_peer), err);
       status = enter(to, err);
-      CUresult code = CU_OK;
+      int code = 0;
       if (status == CS_OK)
-        code = to->lib->cu.cuCtxEnablePeerAccess(from->context, 0);
-      if (code != CU_PEER_ALREADY_ENABLED)
-        status = status != CS_OK ? status : on_device(to, code, "cuCtxEnablePeerAccess", err);
+        code = to->lib->vendor->enable_peer(to, from);
+      if (code != PEER_ALREADY_ENABLED)
+        status = status != CS_OK ? status : on_device(to, code, API(enable_peer), err);
     }
     if (status != CS_OK)
       return status;
@@ -204,19 +207,18 @@ static int32_t cuda_peer(cs_device *to, cs_device *from, int32_t enable, int32_t
   return CS_OK;
 }
 
-static int32_t cuda_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
-                             cs_error *err) {
+static int32_t gpu_prefetch(cs_stream *s, uint64_t address, uint64_t bytes, int32_t host,
+                            cs_error *err) {
   cs_device *d = s->dev;
-  if ((d->lib->cu.cuMemPrefetchAsync_v2 == NULL && d->lib->cu.cuMemPrefetchAsync == NULL) ||
-      !d->managed)
+  if ((d->lib->api.prefetch_to == NULL && d->lib->api.prefetch == NULL) || !d->managed)
     return tell(err, CS_UNSUPPORTED, 0, "this device cannot prefetch managed memory");
   int32_t status = enter(d, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  CUplace to = {host ? PLACE_HOST : PLACE_DEVICE, host ? 0 : d->handle};
-  if (d->lib->cu.cuMemPrefetchAsync_v2 != NULL)
-    return CALL(d, cuMemPrefetchAsync_v2, address, bytes, to, 0, s->handle);
-  return CALL(d, cuMemPrefetchAsync, address, bytes, host ? DEVICE_CPU : d->handle, s->handle);
+  struct gpu_place to = {host ? PLACE_HOST : PLACE_DEVICE, host ? 0 : d->handle};
+  if (d->lib->api.prefetch_to != NULL)
+    return CALL(d, err, prefetch_to, address, bytes, to, 0, s->handle);
+  return CALL(d, err, prefetch, address, bytes, host ? DEVICE_CPU : d->handle, s->handle);
 }
 
 // -- filling --
@@ -233,20 +235,20 @@ static int32_t set(cs_stream *s, uint64_t dst, const unsigned char *unit, uint64
                    uint64_t pitch, uint64_t count, cs_error *err) {
   cs_device *d = s->dev;
   uint32_t value = 0;
-  memcpy(&value, unit, n); // little-endian, as every host of this driver is
+  memcpy(&value, unit, n); // little-endian, as every host of these drivers is
   int dense = pitch == n;
   switch (n) {
   case 1:
     return dense
-               ? CALL(d, cuMemsetD8Async, dst, (unsigned char)value, count, s->handle)
-               : CALL(d, cuMemsetD2D8Async, dst, pitch, (unsigned char)value, 1, count, s->handle);
+               ? CALL(d, err, set8, dst, (unsigned char)value, count, s->handle)
+               : CALL(d, err, set8_strided, dst, pitch, (unsigned char)value, 1, count, s->handle);
   case 2:
-    return dense ? CALL(d, cuMemsetD16Async, dst, (unsigned short)value, count, s->handle)
-                 : CALL(d, cuMemsetD2D16Async, dst, pitch, (unsigned short)value, 1, count,
+    return dense ? CALL(d, err, set16, dst, (unsigned short)value, count, s->handle)
+                 : CALL(d, err, set16_strided, dst, pitch, (unsigned short)value, 1, count,
                         s->handle);
   }
-  return dense ? CALL(d, cuMemsetD32Async, dst, value, count, s->handle)
-               : CALL(d, cuMemsetD2D32Async, dst, pitch, value, 1, count, s->handle);
+  return dense ? CALL(d, err, set32, dst, value, count, s->handle)
+               : CALL(d, err, set32_strided, dst, pitch, value, 1, count, s->handle);
 }
 
 // weave fills memory that a plain fill cannot: with a pattern of 8 bytes, or aligned to less than
@@ -258,8 +260,8 @@ static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned 
   uint64_t unit = n < 4 ? n : 4, seed = 4096;
   while (unit > 1 && dst % unit != 0)
     unit /= 2;
-  int strided = d->lib->cu.cuMemsetD2D8Async != NULL && d->lib->cu.cuMemsetD2D16Async != NULL &&
-                d->lib->cu.cuMemsetD2D32Async != NULL;
+  int strided = d->lib->api.set8_strided != NULL && d->lib->api.set16_strided != NULL &&
+                d->lib->api.set32_strided != NULL;
   if (!strided)
     seed = 1;
   if (seed > bytes / n)
@@ -272,7 +274,7 @@ static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned 
   }
   for (uint64_t have = seed * n; have < bytes;) {
     uint64_t more = have < bytes - have ? have : bytes - have;
-    int32_t status = CALL(d, cuMemcpyDtoDAsync, dst + have, dst, more, s->handle);
+    int32_t status = CALL(d, err, copy, dst + have, dst, more, s->handle);
     if (status != CS_OK)
       return status;
     have += more;
@@ -280,8 +282,8 @@ static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned 
   return CS_OK;
 }
 
-static int32_t cuda_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
-                         uint64_t pattern_bytes, cs_error *err) {
+static int32_t gpu_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
+                        uint64_t pattern_bytes, cs_error *err) {
   uint64_t n = pattern_bytes;
   if (n != 1 && n != 2 && n != 4 && n != 8)
     return tell(err, CS_INVALID, 0, "a pattern of %llu bytes", (unsigned long long)n);

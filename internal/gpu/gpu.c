@@ -1,0 +1,3 @@
+//go:build (cuda || rocm) && linux
+
+#include "../../csrc/gpu/gpu.c"

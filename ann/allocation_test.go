@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/kernels"
 )
 
 // TestAllocations finds that repeated searches allocate nothing.
@@ -58,7 +58,7 @@ func TestGraphAllocations(t *testing.T) {
 				}
 			}
 			search()
-			if r, ok := dev.Driver().(driver.Ranker); !ok || !r.Rank(&driver.Ranking{}) {
+			if r, ok := dev.Driver().(kernels.Ranker); !ok || !r.Rank(&kernels.Ranking{}) {
 				t.Skip("no vector functions")
 			}
 			assert.Zero(t, testing.AllocsPerRun(100, search), "%+v %s", o, what)

@@ -16,25 +16,25 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 const (
 	mostCode   = 128     // bytes of a code
 	bookSample = 1 << 14 // vectors from which the values of codes are made
 	mostRefine = 1 << 20
-	scanned    = 128              // blocks that are compared in one call
-	scannedNew = 4                // the same while too few are found for a bound
-	mostSum    = math.MaxInt16    // of a table's numbers
-	mostFar    = math.MaxFloat32  // above which distances are not compared by codes
-	perBlock   = driver.CodeBlock // codes in a block
+	scanned    = 128               // blocks that are compared in one call
+	scannedNew = 4                 // the same while too few are found for a bound
+	mostSum    = math.MaxInt16     // of a table's numbers
+	mostFar    = math.MaxFloat32   // above which distances are not compared by codes
+	perBlock   = kernels.CodeBlock // codes in a block
 )
 
 // coder makes codes and compares them, on the CPU, whatever the device of the vectors.
 type coder struct {
 	dev    *runtime.Device
-	ranker driver.CodeRanker
+	ranker kernels.CodeRanker
 	bytes  int
 	scans  idle[*codeScan]
 }
@@ -44,7 +44,7 @@ func newCoder(s *runtime.Session, bytes int) (*coder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ann: codes of vectors need the CPU: %w", err)
 	}
-	r, ok := dev.Driver().(driver.CodeRanker)
+	r, ok := dev.Driver().(kernels.CodeRanker)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("ann: codes of vectors on %v: %w", dev, runtime.ErrUnsupported), dev.Close())
 	}
@@ -96,7 +96,7 @@ func (c *coder) take(dim int) (*codeScan, error) {
 		return s, nil
 	}
 	s := &codeScan{asked: make([]float32, dim)}
-	b := driver.CodeBook{Bytes: c.bytes}
+	b := kernels.CodeBook{Bytes: c.bytes}
 	for _, part := range []struct {
 		bytes int
 		to    func(memory []byte)
@@ -116,7 +116,7 @@ func (c *coder) take(dim int) (*codeScan, error) {
 // codes are those of an index's vectors: for each list those of its rows, in blocks.
 type codes struct {
 	*coder
-	book   driver.CodeBook
+	book   kernels.CodeBook
 	values *runtime.Buffer // the memory of book
 	memory *runtime.Buffer
 	blocks []byte     // its contents
@@ -131,7 +131,7 @@ func (c *coder) newCodes(dim int, values []float32) (*codes, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &codes{coder: c, values: buf, book: driver.CodeBook{Dim: dim, Bytes: c.bytes, Values: elements[float32](memory)[:16*dim]}}
+	k := &codes{coder: c, values: buf, book: kernels.CodeBook{Dim: dim, Bytes: c.bytes, Values: elements[float32](memory)[:16*dim]}}
 	copy(k.book.Values, values)
 	return k, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -25,9 +24,9 @@ type engine struct {
 	dim    int
 	metric Metric
 	code   coding
-	host   bool          // the host sees the device's memory
-	ranker driver.Ranker // nil if the device has none, or not for the metric
-	units  int           // of the device
+	host   bool           // the host sees the device's memory
+	ranker kernels.Ranker // nil if the device has none, or not for the metric
+	units  int            // of the device
 
 	mu       sync.Mutex
 	programs map[string]*runtime.Program
@@ -53,7 +52,7 @@ func newEngine(dev *runtime.Device, dim int, m Metric, p Precision) (*engine, er
 		return nil, err
 	}
 	e := &engine{dev: dev, dim: dim, metric: m, code: p.scaleOf(nil), host: host, units: dev.Info().ComputeUnits, programs: map[string]*runtime.Program{}}
-	if r, ok := dev.Driver().(driver.Ranker); ok && host && m.onNearest() != "" && r.Rank(&driver.Ranking{}) {
+	if r, ok := dev.Driver().(kernels.Ranker); ok && host && m.onNearest() != "" && r.Rank(&kernels.Ranking{}) {
 		e.ranker = r
 	}
 	return e, nil

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 type graph struct {
@@ -108,7 +108,7 @@ type searcher struct {
 	moved   []float32 // and before
 	rows    array     // the nodes that are compared next, and their distances
 	dist    array
-	args    driver.Ranking
+	args    kernels.Ranking
 	visited []uint16 // the nodes that were seen: those whose number is round
 	round   uint16
 	starts  []candidate // where a search in a layer begins
@@ -150,9 +150,9 @@ func (ss *searchers) take(v *view) (*searcher, error) {
 		s.visited, s.round = make([]uint16, n+n/4), 0
 	}
 	s.v = v
-	s.args = driver.Ranking{Metric: v.e.metric.onNearest(), Type: runtime.F32, Dim: v.e.dim, Vectors: v.rows}
+	s.args = kernels.Ranking{Metric: v.e.metric.onNearest(), Type: "f32", Dim: v.e.dim, Vectors: v.rows}
 	if v.codes != nil {
-		s.args.Type, s.args.Vectors = runtime.I8, v.codes
+		s.args.Type, s.args.Vectors = "i8", v.codes
 	}
 	return s, nil
 }
@@ -172,7 +172,7 @@ func (s *searcher) again() {
 	if s.v.codes == nil && !(s.copied && s.args.Metric == "cosine") {
 		return
 	}
-	s.args.Type, s.args.Vectors = runtime.F32, s.v.rows
+	s.args.Type, s.args.Vectors = "f32", s.v.rows
 	list := elements[uint32](s.rows.host)
 	for lo := 0; lo < len(s.best); lo += len(list) {
 		some := s.best[lo:min(lo+len(list), len(s.best))]

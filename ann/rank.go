@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 const (
@@ -32,8 +32,8 @@ type ranking struct {
 // rankThread has the memory of one thread, which is the device's.
 type rankThread struct {
 	r               *ranking
-	ranker          driver.Ranker
-	args            driver.Ranking
+	ranker          kernels.Ranker
+	args            kernels.Ranking
 	rows, distances array
 	best            []near // a heap with the last one in front
 	run             func()
@@ -111,7 +111,7 @@ func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []u
 	r.next.Store(0)
 	r.wait.Add(threads)
 	for i, t := range r.threads[:threads] {
-		t.args = driver.Ranking{Metric: w.e.metric.onNearest(), Type: w.e.code.typ(), Dim: w.e.dim, Query: query, Vectors: vectors}
+		t.args = kernels.Ranking{Metric: w.e.metric.onNearest(), Type: w.e.code.typ().String(), Dim: w.e.dim, Query: query, Vectors: vectors}
 		t.best = t.best[:0]
 		if i > 0 {
 			go t.run()

@@ -21,7 +21,7 @@ type work struct {
 
 	queries, list, at, best, bestAt array // lists of candidates for each part, and what remains of them
 	rows, places                    array // copies of the rows that a filter admits, and which these are
-	floats                          array // a query of halves for a driver.Ranker
+	floats                          array // a query of halves for a kernels.Ranker
 	encoded                         []byte
 	wide                            []candidate
 	probed, listedRows              []uint32 // lists of an IVF index, and their rows

@@ -6,14 +6,14 @@ import (
 	"math"
 
 	"github.com/concord-compute/concord/internal/simd"
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/kernels"
 )
 
 // mostStep is the largest number in a table.
 const mostStep = 127
 
-// EncodeRows implements driver.CodeRanker.
-func (d *device) EncodeRows(b *driver.CodeBook, points []float32, codes []byte) {
+// EncodeRows implements kernels.CodeRanker.
+func (d *device) EncodeRows(b *kernels.CodeBook, points []float32, codes []byte) {
 	n := len(points) / b.Dim
 	if d.simd != nil {
 		d.simd.run(simd.CodesEncode, pointer(points), uint64(n), uint64(b.Dim), uint64(b.Bytes), pointer(b.Values),
@@ -37,7 +37,7 @@ func (d *device) EncodeRows(b *driver.CodeBook, points []float32, codes []byte) 
 
 // goFar returns the squared distances of a part of a point from its 16 values. Products are rounded before they
 // are added, as in C.
-func goFar(b *driver.CodeBook, point []float32, part int) (far [16]float32) {
+func goFar(b *kernels.CodeBook, point []float32, part int) (far [16]float32) {
 	for i := b.Part(part); i < b.Part(part+1); i++ {
 		for c, v := range b.Values[16*i : 16*i+16] {
 			v = point[i] - v
@@ -47,8 +47,8 @@ func goFar(b *driver.CodeBook, point []float32, part int) (far [16]float32) {
 	return far
 }
 
-// CodeTable implements driver.CodeRanker.
-func (d *device) CodeTable(b *driver.CodeBook, point []float32, table []byte) (base, step float32) {
+// CodeTable implements kernels.CodeRanker.
+func (d *device) CodeTable(b *kernels.CodeBook, point []float32, table []byte) (base, step float32) {
 	if d.simd != nil {
 		d.simd.run(simd.CodesTable, pointer(point), uint64(b.Dim), uint64(b.Bytes), pointer(b.Values), pointer(table))
 		end := elementsOf[float32](table[32*b.Bytes:])
@@ -79,17 +79,17 @@ func (d *device) CodeTable(b *driver.CodeBook, point []float32, table []byte) (b
 	return base, step / mostStep
 }
 
-// RankCodes implements driver.CodeRanker.
-func (d *device) RankCodes(b *driver.CodeBook, table, blocks []byte, n, limit int, found []uint32) []uint32 {
+// RankCodes implements kernels.CodeRanker.
+func (d *device) RankCodes(b *kernels.CodeBook, table, blocks []byte, n, limit int, found []uint32) []uint32 {
 	if d.simd != nil {
 		d.simd.run(simd.CodesScan, pointer(table), uint64(b.Bytes), pointer(blocks), uint64(n), uint64(limit), pointer(found))
 		return found[1 : 1+found[0]]
 	}
 	found = found[:0]
 	for i := range n {
-		block, sum := blocks[i/driver.CodeBlock*driver.CodeBlock*b.Bytes:], 0
+		block, sum := blocks[i/kernels.CodeBlock*kernels.CodeBlock*b.Bytes:], 0
 		for j := range b.Bytes {
-			code := block[j*driver.CodeBlock+i%driver.CodeBlock]
+			code := block[j*kernels.CodeBlock+i%kernels.CodeBlock]
 			sum += int(table[32*j+int(code&15)]) + int(table[32*j+16+int(code>>4)])
 		}
 		if sum <= limit {

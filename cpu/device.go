@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -41,8 +42,8 @@ var (
 	_ driver.HostWrapper   = (*device)(nil)
 	_ driver.PeerCopier    = (*device)(nil)
 	_ driver.MultiplyAdder = (*device)(nil)
-	_ driver.Ranker        = (*device)(nil)
-	_ driver.CodeRanker    = (*device)(nil)
+	_ kernels.Ranker       = (*device)(nil)
+	_ kernels.CodeRanker   = (*device)(nil)
 )
 
 func newDevice(info driver.Info, threads int, reference bool) *device {

@@ -11,7 +11,6 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/kernels"
-	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/half"
 )
 
@@ -278,19 +277,19 @@ func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) [
 }
 
 // goRank computes the distances of a ranking in Go.
-func goRank(r *driver.Ranking) {
+func goRank(r *kernels.Ranking) {
 	switch r.Type {
-	case driver.I8:
+	case "i8":
 		query, vectors := elementsOf[int8](r.Query), elementsOf[int8](r.Vectors)
 		rank(r, query[:r.Dim], func(row int) []int8 { return vectors[row*r.Dim : (row+1)*r.Dim] }, byteSums)
-	case driver.F32:
+	case "f32":
 		query, vectors := elementsOf[float32](r.Query), elementsOf[float32](r.Vectors)
 		rank(r, query[:r.Dim], func(row int) []float32 { return vectors[row*r.Dim : (row+1)*r.Dim] }, floatSums)
 	default:
 		wide, vectors := make([]float32, r.Dim), elementsOf[uint16](r.Vectors)
 		rank(r, elementsOf[float32](r.Query)[:r.Dim], func(row int) []float32 {
 			for i, x := range vectors[row*r.Dim : (row+1)*r.Dim] {
-				if wide[i] = half.BFloat16(x).Float32(); r.Type == driver.F16 {
+				if wide[i] = half.BFloat16(x).Float32(); r.Type == "f16" {
 					wide[i] = half.Float16(x).Float32()
 				}
 			}
@@ -303,7 +302,7 @@ func elementsOf[T any](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(*new(T))))
 }
 
-func rank[E float32 | int8](r *driver.Ranking, query []E, vector func(row int) []E,
+func rank[E float32 | int8](r *kernels.Ranking, query []E, vector func(row int) []E,
 	sums func(metric string, q, v []E) (sum, square float32)) {
 	_, square := sums("cosine", query, query)
 	norm := math.Sqrt(float64(square))

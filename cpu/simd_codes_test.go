@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/kernels"
 )
 
 func TestCodes(t *testing.T) {
@@ -28,7 +28,7 @@ func TestCodes(t *testing.T) {
 			if trial == 0 {
 				bytes = 128
 			}
-			b := &driver.CodeBook{Bytes: bytes, Dim: 2*bytes + f.r.IntN(70)}
+			b := &kernels.CodeBook{Bytes: bytes, Dim: 2*bytes + f.r.IntN(70)}
 			b.Values = floats(16 * b.Dim)
 			n := f.r.IntN(300)
 			points, codes, want := floats(n*b.Dim), f.bytes(n*bytes), make([]byte, n*bytes)
@@ -44,10 +44,10 @@ func TestCodes(t *testing.T) {
 			d.EncodeRows(b, points, codes)
 			plain.EncodeRows(b, points, want)
 			require.Equal(t, want, codes)
-			blocks := f.bytes((n + driver.CodeBlock - 1) / driver.CodeBlock * driver.CodeBlock * bytes)
+			blocks := f.bytes((n + kernels.CodeBlock - 1) / kernels.CodeBlock * kernels.CodeBlock * bytes)
 			for i := range n {
 				for j := range bytes {
-					blocks[i/driver.CodeBlock*driver.CodeBlock*bytes+j*driver.CodeBlock+i%driver.CodeBlock] = codes[i*bytes+j]
+					blocks[i/kernels.CodeBlock*kernels.CodeBlock*bytes+j*kernels.CodeBlock+i%kernels.CodeBlock] = codes[i*bytes+j]
 				}
 			}
 			point, table, again := floats(b.Dim), f.bytes(b.TableSize()), make([]byte, b.TableSize())

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/internal/simd"
-	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -128,8 +128,8 @@ func (s *search) scanMany(lo, hi int, heaps []neighbor) {
 	}
 }
 
-// Rank implements driver.Ranker.
-func (d *device) Rank(r *driver.Ranking) bool {
+// Rank implements kernels.Ranker.
+func (d *device) Rank(r *kernels.Ranking) bool {
 	switch {
 	case d.reference: // whose kernels compute in float64
 		return false
@@ -144,7 +144,7 @@ func (d *device) Rank(r *driver.Ranking) bool {
 		bound = float64(r.Bound) * (1 + 1e-5) // as parts of a sum are added in another order than its end
 	}
 	_, metric := r.Distances[:len(r.Rows)], slices.Index(nearMetrics, r.Metric)
-	typ := uint64(slices.Index(simdTypes, r.Type.String()))
+	typ := uint64(slices.Index(simdTypes, r.Type))
 	d.simd.run(simd.NearestList, pointer(r.Query), pointer(r.Vectors), pointer(r.Rows), uint64(len(r.Rows)), uint64(r.Dim),
 		uint64(len(r.Vectors)/(r.Dim*typeSize(typ))),
 		pointer(r.Distances), math.Float64bits(bound), typ, uint64(metric))

@@ -63,7 +63,7 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 	found, at := elementsOf[float32](distances), elementsOf[uint32](places)
 	vectors, each := kernels.Decode(name, v), (nv+parts-1)/parts
 	for i := range nq {
-		r := &driver.Ranking{Metric: metric, Type: typ, Dim: dim, Query: q[i*row : (i+1)*row : (i+1)*row], Vectors: v,
+		r := &kernels.Ranking{Metric: metric, Type: name, Dim: dim, Query: q[i*row : (i+1)*row : (i+1)*row], Vectors: v,
 			Rows: elementsOf[uint32](f.bytes(4 * nv)), Distances: elementsOf[float32](f.bytes(4 * nv))}
 		query := kernels.Decode(name, r.Query)
 		if size == 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -106,16 +107,16 @@ func Example_managed() {
 	defer dev.Close()
 	mul := catalog(ctx, dev, "arith", "mul")
 
-	x, err := dev.NewManaged(runtime.F32, 3, runtime.ManagedOptions{})
+	x, err := managed.New(dev, runtime.F32, 3, managed.Options{})
 	check(err)
 	defer x.Close()
-	y, err := dev.NewManaged(runtime.F32, 3, runtime.ManagedOptions{})
+	y, err := managed.New(dev, runtime.F32, 3, managed.Options{})
 	check(err)
 	defer y.Close()
-	check(runtime.Write(ctx, x, []float32{1, 2, 3})) // the host's side is newer now
-	check(dev.Stream().Launch(mul, runtime.Items(3), x, x, runtime.Overwrite(y), uint64(3)))
+	check(managed.Write(ctx, x, []float32{1, 2, 3})) // the host's side is newer now
+	check(managed.Launch(dev.Stream(), mul, runtime.Items(3), x, x, managed.Overwrite(y), uint64(3)))
 	out := make([]float32, 3)
-	check(runtime.Read(ctx, y, out)) // fetches what the kernel wrote
+	check(managed.Read(ctx, y, out)) // fetches what the kernel wrote
 	fmt.Println(out)
 	// Output:
 	// [1 4 9]

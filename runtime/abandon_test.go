@@ -25,13 +25,8 @@ func TestAbandon(t *testing.T) {
 	require.NoError(t, err)
 	g, err := stream.Capture(work(k, x, buffer(t, d, F32, 64), 1))
 	require.NoError(t, err)
-	arena, err := d.NewArena()
-	require.NoError(t, err)
-	m, err := d.NewManaged(F32, 8, ManagedOptions{})
-	require.NoError(t, err)
 	pinned, err := d.AllocKind(Pinned, F32, 8)
 	require.NoError(t, err)
-	batch := d.NewBatch()
 	program := &Program{core: k.program}
 	hang := make(chan struct{})
 	hung := make(chan error, 2)
@@ -43,7 +38,7 @@ func TestAbandon(t *testing.T) {
 	}
 	b.closing = func() { assert.True(t, over.Load(), "the driver's stream is closed") }
 	go func() { hung <- stream.Sync(context.Background()) }()
-	go func() { hung <- x.read(context.Background(), F32, make([]byte, 4)) }()
+	go func() { hung <- Read(context.Background(), x, make([]float32, 1)) }()
 	time.Sleep(10 * time.Millisecond)
 	b.told = true
 	b.heard()
@@ -52,42 +47,38 @@ func TestAbandon(t *testing.T) {
 	require.NoError(t, d.Abandon(why))
 	assert.ErrorIs(t, d.Abandon(why), ErrDeviceLost)
 	for what, call := range map[string]func() error{
-		"launch":         func() error { return stream.Launch(k, Items(1), float32(1), x, x, 1) },
-		"fill":           func() error { return d.Stream().Fill(x, float32(1)) },
-		"write":          func() error { return Write(t.Context(), x, []float32{1}) },
-		"read":           func() error { return Read(t.Context(), x, []float32{1}) },
-		"sync":           func() error { return stream.Sync(t.Context()) },
-		"device":         func() error { return also.Sync(t.Context()) },
-		"err":            stream.Err,
-		"record":         func() error { return stream.RecordIn(new(Event)) },
-		"wait":           func() error { return stream.Wait(e) },
-		"event":          func() error { return e.Wait(t.Context()) },
-		"done":           func() error { _, err := e.Done(); return err },
-		"again":          func() error { return stream.RecordIn(e) },
-		"graph":          func() error { return g.Launch(stream) },
-		"update":         func() error { return g.Update(work(k, x, x, 1)) },
-		"record graph":   func() error { _, err := stream.Capture(work(k, x, x, 1)); return err },
-		"alloc":          func() error { _, err := also.Alloc(F32, 1); return err },
-		"here":           func() error { _, err := stream.Alloc(F32, 1); return err },
-		"arena":          func() error { _, err := arena.Alloc(F32, 1); return err },
-		"batch":          func() error { _, err := batch.Alloc(F32, 1); return err },
-		"stream":         func() error { _, err := d.NewStream(); return err },
-		"slice":          func() error { _, err := x.Slice(0, 1); return err },
-		"host":           func() error { _, err := Host[float32](pinned); return err },
-		"managed":        func() error { return Write(t.Context(), m, []float32{1}) },
-		"managed launch": func() error { return stream.Launch(k, Items(1), float32(1), m, m, 1) },
-		"across":         func() error { return CopyAcross(t.Context(), x, pinned) },
-		"trim":           func() error { _, err := d.Memory().Trim(0); return err },
-		"kernel":         func() error { _, err := program.Kernel("odd"); return err },
-		"program":        func() error { _, err := d.Program(t.Context(), k.program.key.unit); return err },
-		"run":            func() error { _, err := also.Run(t.Context(), k, Items(1), float32(1), x, x, 1); return err },
+		"launch":       func() error { return stream.Launch(k, Items(1), float32(1), x, x, 1) },
+		"fill":         func() error { return d.Stream().Fill(x, float32(1)) },
+		"write":        func() error { return Write(t.Context(), x, []float32{1}) },
+		"read":         func() error { return Read(t.Context(), x, []float32{1}) },
+		"sync":         func() error { return stream.Sync(t.Context()) },
+		"device":       func() error { return also.Sync(t.Context()) },
+		"err":          stream.Err,
+		"record":       func() error { return stream.RecordIn(new(Event)) },
+		"wait":         func() error { return stream.Wait(e) },
+		"event":        func() error { return e.Wait(t.Context()) },
+		"done":         func() error { _, err := e.Done(); return err },
+		"again":        func() error { return stream.RecordIn(e) },
+		"graph":        func() error { return g.Launch(stream) },
+		"update":       func() error { return g.Update(work(k, x, x, 1)) },
+		"record graph": func() error { _, err := stream.Capture(work(k, x, x, 1)); return err },
+		"alloc":        func() error { _, err := also.Alloc(F32, 1); return err },
+		"here":         func() error { _, err := stream.Alloc(F32, 1); return err },
+		"stream":       func() error { _, err := d.NewStream(); return err },
+		"slice":        func() error { _, err := x.Slice(0, 1); return err },
+		"host":         func() error { _, err := Host[float32](pinned); return err },
+		"across":       func() error { return CopyAcross(t.Context(), x, pinned) },
+		"trim":         func() error { _, err := d.Memory().Trim(0); return err },
+		"kernel":       func() error { _, err := program.Kernel("odd"); return err },
+		"program":      func() error { _, err := d.Program(t.Context(), k.program.key.unit); return err },
+		"run":          func() error { _, err := also.Run(t.Context(), k, Items(1), float32(1), x, x, 1); return err },
 	} {
 		err := call()
 		assert.ErrorIs(t, err, ErrDeviceLost, what)
 		assert.ErrorIs(t, err, why, what)
 	}
 	held := d.Stats().Memory.Reserved
-	for _, c := range []io.Closer{x, e, g, m, pinned, batch, arena, program, stream, also, d} {
+	for _, c := range []io.Closer{x, e, g, pinned, program, stream, also, d} {
 		assert.NoError(t, c.Close(), "%T", c)
 	}
 	st := d.Stats()

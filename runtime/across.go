@@ -142,6 +142,29 @@ func (s *Stream) WaitFor(ctx context.Context, b *Buffer) error {
 	return s.behind(ctx, op, b.a.busyBeside(s))
 }
 
+// WaitForStream makes later work of this stream wait for all work queued so far on another stream of the same device.
+// It queues nothing if that is done, or is this stream. It waits itself only where the driver cannot make one
+// stream wait for another, and returns the error of the other stream if it failed.
+func (s *Stream) WaitForStream(ctx context.Context, other *Stream) error {
+	const op = "wait for a stream"
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
+	if s.none() || other.none() {
+		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := s.live(op); err != nil {
+		return err
+	}
+	switch {
+	case other.core != s.core:
+		return s.core.error(op, fmt.Errorf("stream of %s: %w", other.core.info.ID, ErrInvalidArgument))
+	case other == s || !other.busy():
+		return nil
+	}
+	return s.behind(ctx, op, []*Stream{other})
+}
+
 // behind makes the stream wait for the work queued so far on others; the host waits for other devices.
 func (s *Stream) behind(ctx context.Context, op string, others []*Stream) error {
 	uses, err := s.usesOf(ctx, others)
@@ -150,6 +173,16 @@ func (s *Stream) behind(ctx context.Context, op string, others []*Stream) error 
 	}
 	defer closeEvents(uses)
 	return s.queue(op, func() error { return s.waitFor(uses) })
+}
+
+// waitFor makes the stream, which the caller holds, wait for other streams' work.
+func (s *Stream) waitFor(uses []usage) error {
+	for _, u := range uses {
+		if err := s.drv.Wait(u.event); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usesOf returns the work queued so far on other streams, for the stream to wait for; the caller closes the

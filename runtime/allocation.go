@@ -28,7 +28,7 @@ type memory struct {
 	mu        sync.Mutex
 	live      map[*allocation]struct{}
 	deferred  []deferredFree
-	forgotten []counted // what handles that were never closed refer to; found by the garbage collector
+	forgotten []*allocation // of buffers that were never closed; found by the garbage collector
 	stats     Stats
 	failed    []error // errors of the driver from frees since close began
 	upkeep    *time.Timer

@@ -22,7 +22,7 @@ type Buffer struct {
 	n       int
 	closed  atomic.Bool
 	cleanup goruntime.Cleanup
-	block   *Buffer // the Arena's block that holds and frees the memory, or nil
+	block   *Buffer // of Window: it holds and frees the memory; else nil
 }
 
 // Element is the set of Go types that buffers hold.
@@ -62,76 +62,43 @@ func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error
 	return b, nil
 }
 
-// Array is a buffer that Write and Read accept: a *Buffer or a *Managed.
-type Array interface {
-	Len() int
-	Type() Type
-	Bytes() int64
-	String() string
-	Close() error
-
-	write(ctx context.Context, t Type, data []byte) error
-	read(ctx context.Context, t Type, data []byte) error
-}
-
-var (
-	_ Array = (*Buffer)(nil)
-	_ Array = (*Managed)(nil)
-)
-
-// Write copies data to the beginning of a buffer and waits until data may be
-// changed: on the device's own stream, or to the host's side of a Managed. It does not wait for work of other streams
+// Write copies data to the beginning of a buffer, on the device's own stream, and waits until data may be
+// changed. It does not wait for work of other streams
 // that uses the buffer: sync those, or order them by [Stream.WaitFor] of the device's stream, before.
-func Write[T Element](ctx context.Context, to Array, data []T) error {
+func Write[T Element](ctx context.Context, to *Buffer, data []T) error {
 	if err := checkContext(ctx, "write"); err != nil {
 		return err
 	}
-	if to == nil {
-		return fmt.Errorf("write: buffer is nil: %w", ErrInvalidArgument)
+	if err := sameType[T](to, "write"); err != nil {
+		return err
 	}
-	return to.write(ctx, TypeOf[T](), bytesOf(data))
+	return to.device().streams.own.Write(ctx, to, 0, bytesOf(data))
 }
 
 // Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any
-// stream: on the device's own stream, or from the host's side of a Managed. Where such work failed, Read
+// stream. Where such work failed, Read
 // returns no error for it, since later work may have stored all anew: what the failed work was to store is undefined,
 // and Sync or Err of its stream has the error. [Stream.WaitFor] returns it. [Stream.Read] waits for one stream alone.
-func Read[T Element](ctx context.Context, from Array, data []T) error {
+func Read[T Element](ctx context.Context, from *Buffer, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
 	}
-	if from == nil {
-		return fmt.Errorf("read: buffer is nil: %w", ErrInvalidArgument)
-	}
-	return from.read(ctx, TypeOf[T](), bytesOf(data))
-}
-
-func (b *Buffer) write(ctx context.Context, t Type, data []byte) error {
-	if err := b.holds(t, "write"); err != nil {
+	if err := sameType[T](from, "read"); err != nil {
 		return err
 	}
-	return b.device().streams.own.Write(ctx, b, 0, data)
-}
-
-func (b *Buffer) read(ctx context.Context, t Type, data []byte) error {
-	if err := b.holds(t, "read"); err != nil {
-		return err
-	}
-	own := b.device().streams.own
-	for _, s := range b.a.busyBeside(own) {
+	own := from.device().streams.own
+	for _, s := range from.a.busyBeside(own) {
 		_ = s.passed(ctx) // its error belongs to the stream, which reports it
 	}
-	return own.Read(ctx, b, 0, data)
+	return own.Read(ctx, from, 0, bytesOf(data))
 }
 
-func sameType[T Element](b *Buffer, op string) error { return b.holds(TypeOf[T](), op) }
-
-// holds checks the element type.
-func (b *Buffer) holds(t Type, op string) error {
+// sameType checks the element type.
+func sameType[T Element](b *Buffer, op string) error {
 	if b.none() {
 		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
-	if t != b.typ {
+	if t := TypeOf[T](); t != b.typ {
 		return b.a.core.error(op, fmt.Errorf("buffer holds %v, not %v: %w", b.typ, t, ErrInvalidArgument))
 	}
 	return nil
@@ -151,18 +118,16 @@ func (d *Device) Alloc(t Type, n int) (*Buffer, error) { return d.AllocKind(OnDe
 // newBuffer makes a handle that owns one ref of a.
 func newBuffer(a *allocation, t Type, mem driver.Memory, n int) *Buffer {
 	b := &Buffer{a: a, typ: t, mem: mem, n: n}
-	b.cleanup = goruntime.AddCleanup(b, func(a *allocation) { a.core.memory.noteForgotten(a) }, a)
+	b.cleanup = goruntime.AddCleanup(b, noteForgotten, a)
 	return b
 }
 
-// counted is an object that a handle holds a reference to.
-type counted interface{ unref() }
-
-// noteForgotten runs on the collector's thread for a handle that was never closed: it only
+// noteForgotten runs on the collector's thread for a buffer that was never closed: it only
 // enqueues.
-func (m *memory) noteForgotten(held counted) {
+func noteForgotten(a *allocation) {
+	m := &a.core.memory
 	m.mu.Lock()
-	m.forgotten = append(m.forgotten, held)
+	m.forgotten = append(m.forgotten, a)
 	m.mu.Unlock()
 }
 
@@ -197,11 +162,56 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 }
 
 func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
-	if b.closed.Load() || b.a.core.abandoned.Load() || !b.a.ref() {
+	if b.isClosed() || b.a.core.abandoned.Load() || !b.a.ref() {
 		return nil, b.a.core.closedError("slice")
 	}
 	return newBuffer(b.a, t, mem, n), nil
 }
+
+// Window makes into a view of n elements of type t, from byte off of b on, as an allocator does that cuts
+// many buffers from one: it allocates nothing, and into need not be closed. The view lives as long as b, whatever
+// uses it: Close of it only ends its own use, and once b is closed it answers ErrClosed. off is a multiple of the
+// element's size. into is a zero Buffer that nothing uses yet.
+func (b *Buffer) Window(into *Buffer, t Type, off int64, n int) error {
+	const op = "window"
+	if b.none() || into == nil || into.a != nil {
+		return fmt.Errorf("%s: there is no buffer, or no new one: %w", op, ErrInvalidArgument)
+	}
+	size, err := sizeOf(t, n)
+	if err == nil {
+		err = checkRange(b, off, size)
+	}
+	if err == nil && (b.mem.Offset+off)%int64(t.Size()) != 0 {
+		err = fmt.Errorf("byte %d begins no element of %v: %w", off, t, ErrInvalidArgument)
+	}
+	if err != nil {
+		return b.a.core.error(op, err)
+	}
+	if b.isClosed() || b.a.core.isClosed() {
+		return b.a.core.closedError(op)
+	}
+	into.a, into.typ, into.mem, into.n, into.block = b.a, t, part(b.mem, off, size), n, b
+	return nil
+}
+
+// Sync waits until all work queued so far that uses the buffer's memory is done, on any stream, and returns the
+// error of such a stream that failed.
+func (b *Buffer) Sync(ctx context.Context) error {
+	if err := checkContext(ctx, "sync"); err != nil {
+		return err
+	}
+	if b.none() {
+		return fmt.Errorf("sync: buffer is nil: %w", ErrInvalidArgument)
+	}
+	return b.a.idle(ctx)
+}
+
+// InUse reports whether something keeps the buffer's memory: the buffer itself, a view, a graph or a call under
+// way. After Close it tells what is left. Queued work does not count.
+func (b *Buffer) InUse() bool { return !b.none() && b.a.refs.Load() > 0 && !b.a.dead.Load() }
+
+// isClosed reports whether the buffer was closed, or is a window of one that was.
+func (b *Buffer) isClosed() bool { return b.closed.Load() || b.block != nil && b.block.isClosed() }
 
 // none reports whether the Buffer is nil or its zero value.
 func (b *Buffer) none() bool { return b == nil || b.a == nil }
@@ -221,7 +231,7 @@ func (b *Buffer) Memory() driver.Memory { return b.mem }
 // SetTag names the purpose of the buffer's memory in lists of holders: out-of-memory errors,
 // DeviceMemory.Holders, and the list that is logged at Close.
 func (b *Buffer) SetTag(tag string) {
-	if !b.none() && !b.closed.Load() {
+	if !b.none() && !b.isClosed() {
 		b.a.core.memory.pool.SetTag(b.a.id, tag)
 	}
 }

@@ -163,59 +163,28 @@ func TestFillThatFailsOnAStream(t *testing.T) {
 	b.syncErr = nil
 }
 
-// Nobody holds a Managed while it waits for the work of others.
-func TestManagedWaitsWithoutItsLock(t *testing.T) {
-	b := &nullBackend{full: true}
-	_, d := open(t, b, Config{})
-	k, ctx := kernel(t, d, "axpy"), t.Context()
-	explicit, unified := managed(t, d, 4, ManagedOptions{Mode: ExplicitMode}), managed(t, d, 4, ManagedOptions{Mode: UnifiedMode})
-	for name, c := range map[string]struct {
-		m    *Managed
-		call func(m *Managed) error
-	}{
-		"to device": {explicit, func(m *Managed) error { return m.ToDevice(ctx) }},
-		"to host":   {explicit, func(m *Managed) error { return m.ToHost(ctx) }},
-		"read":      {unified, func(m *Managed) error { return Read(ctx, m, make([]float32, 4)) }},
-		"map":       {unified, func(m *Managed) error { _, err := Map[float32](ctx, m, ForReading); return err }},
-	} {
-		require.NoError(t, axpy(d.Stream(), k, c.m, c.m), name)
-		asked := 0
-		b.syncing = func(context.Context) {
-			if asked++; asked > 1 {
-				return // what it waited for is done
-			}
-			if st := c.m.handle.st; assert.True(t, st.mu.TryLock(), name) {
-				st.mu.Unlock()
-			}
-		}
-		require.NoError(t, c.call(c.m), name)
-		assert.Positive(t, asked, name)
-		b.syncing = nil
-		_ = c.m.Unmap() // of the one that was mapped
-	}
-}
-
-// A copy that has to wait for another stream waits as long as its context.
-func TestManagedWaitsAsLongAsItsContext(t *testing.T) {
-	b := &nullBackend{full: true}
+// A stream that was reset has another stream of the driver.
+func TestReset(t *testing.T) {
+	b := &nullBackend{full: true, told: true, devices: 1}
 	_, d := open(t, b, Config{})
 	s, err := d.NewStream()
 	require.NoError(t, err)
-	x := managed(t, d, 4, ManagedOptions{})
-	require.NoError(t, axpy(s, kernel(t, d, "axpy"), x, x))
-	require.NoError(t, Write(t.Context(), x, make([]float32, 4)))
-	require.NoError(t, s.queue("fill", func() error { return nil })) // it is busy once more
-	b.recordErr = func() error { return errors.New("no event") }
-	type key struct{}
-	ctx, asked := context.WithValue(t.Context(), key{}, true), false
-	b.syncing = func(got context.Context) { asked = asked || got.Value(key{}) != nil }
-	st, err := x.begin("to device")
-	require.NoError(t, err)
-	_, err = st.after(ctx, d.Stream(), true)
-	st.end()
-	assert.NoError(t, err)
-	assert.True(t, asked)
-	b.recordErr, b.syncing = nil, nil
+	require.NoError(t, s.Fill(buffer(t, d, F32, 1), float32(1)))
+	old := s.drv.(*fullStream)
+	old.err = ErrLaunch
+	assert.ErrorIs(t, s.Fill(buffer(t, d, F32, 1), float32(1)), ErrLaunch)
+	var wg sync.WaitGroup
+	for range 4 { // while others look at the stream
+		wg.Go(func() { _, _, _ = s.Err(), s.Driver(), s.busy() })
+	}
+	require.NoError(t, s.Reset())
+	wg.Wait()
+	require.NoError(t, s.Err())
+	assert.NotSame(t, old, s.Driver())
+	require.NoError(t, s.Fill(buffer(t, d, F32, 1), float32(1)))
+	assert.False(t, s.failed() != nil)
+	s.core.noticed(ErrDeviceLost)
+	assert.ErrorIs(t, s.Reset(), ErrDeviceLost)
 }
 
 // Close of a device waits for a stream that another call is closing.

@@ -13,11 +13,8 @@ func TestNilContext(t *testing.T) {
 	s, d := open(t, &nullBackend{}, Config{})
 	k := kernel(t, d, "axpy")
 	x, y := buffer(t, d, F32, 4), buffer(t, d, F32, 4)
-	m, err := d.NewManaged(F32, 4, ManagedOptions{})
-	require.NoError(t, err)
 	e, err := d.Stream().Record()
 	require.NoError(t, err)
-	batch := d.NewBatch()
 	before := d.Stats()
 	var none context.Context
 	for name, call := range map[string]func() error{
@@ -36,12 +33,9 @@ func TestNilContext(t *testing.T) {
 		"upload":            func() error { _, err := Upload(none, d, []float32{1}); return err },
 		"write":             func() error { return Write(none, x, []float32{1}) },
 		"read":              func() error { return Read(none, x, make([]float32, 1)) },
-		"map":               func() error { _, err := Map[float32](none, m, ForReading); return err },
-		"to device":         func() error { return m.ToDevice(none) },
-		"to host":           func() error { return m.ToHost(none) },
+		"buffer":            func() error { return x.Sync(none) },
 		"copy across":       func() error { return CopyAcross(none, y, x) },
 		"event wait":        func() error { return e.Wait(none) },
-		"add to batch":      func() error { _, err := batch.AddHost(none, make([]byte, 4), 1, F32); return err },
 	} {
 		err := call()
 		assert.ErrorIs(t, err, ErrInvalidArgument, name)
@@ -55,6 +49,7 @@ func TestNilContext(t *testing.T) {
 		"read":  func() error { return stream.Read(none, x, 0, make([]byte, 4)) },
 
 		"wait for a buffer": func() error { return stream.WaitFor(none, x) },
+		"wait for a stream": func() error { return stream.WaitForStream(none, stream) },
 	} {
 		assert.EqualError(t, call(), name+": context is nil: invalid argument")
 	}
@@ -64,8 +59,11 @@ func TestNilContext(t *testing.T) {
 
 // shown is how an error names a function that names its argument too.
 func shown(name string) string {
-	if name == "open" {
+	switch name {
+	case "open":
 		return "open cuda:0"
+	case "buffer":
+		return "sync"
 	}
 	return name
 }

@@ -26,9 +26,8 @@ type Device struct {
 // core is the state that all handles of one device share. Each part guards itself. Locks are taken
 // in this order, and locks of one line are never held together:
 //
+//	those of package managed
 //	Session.mu
-//	Arena.mu
-//	sides.mu          the contents of a Managed; those of one launch in the order of sides.id
 //	Graph.mu
 //	memory.settling   freeing what was closed while it was in use
 //	Stream.mu         whatever is queued on one stream
@@ -129,6 +128,25 @@ func (c *core) index() int {
 
 // String returns the device's name for Open: "cuda:0".
 func (d *Device) String() string { return d.core.info.ID }
+
+// Enter keeps the device open until [Device.Leave], which every Enter that returned no error needs: Close waits for
+// it. A program that uses memory of [Host] while another goroutine may close the device calls it around that use. It is
+// ErrClosed once Close has begun, whichever Device of the same device it was, and ErrDeviceLost for a lost device.
+func (d *Device) Enter(op string) error {
+	if d == nil || d.core == nil {
+		return fmt.Errorf("%s: device is nil: %w", op, ErrInvalidArgument)
+	}
+	if err := d.core.lost(); err != nil {
+		return err
+	}
+	if !d.core.enter() {
+		return d.core.closedError(op)
+	}
+	return nil
+}
+
+// Leave ends Enter. It is safe for concurrent use.
+func (d *Device) Leave() { d.core.leave() }
 
 // Run launches a kernel on the device's own stream, waits for it, and returns the record of where
 // it ran. Stream().Run does the same, but all users of the device share that stream, so that its

@@ -28,7 +28,7 @@
 //	Session                 a configuration; the package's functions use the default one
 //	└─ Device               one processor with its memory: "cuda:0", "cpu:0"
 //	   ├─ Program ─ Kernel  a unit of package source, built for the device
-//	   ├─ Buffer, Managed   memory that kernels read and write
+//	   ├─ Buffer            memory that kernels read and write
 //	   ├─ Stream ─ Event    a queue of work; a point in it
 //	   └─ Graph             recorded work, launched as a whole
 //
@@ -37,18 +37,15 @@
 // Each device has a pool: the memory of closed buffers is kept for later ones. There are several
 // ways to allocate:
 //
-//	Buffer   Device.Alloc, Upload     memory of the device, or a view of it
-//	Buffer   Device.AllocKind         pinned or unified memory; Host is the host's view
-//	Buffer   Stream.Alloc             what one step needs, in the order of a stream
-//	Buffer   Device.Wrap, WrapHandle  the program's memory: a mapped file, a vendor's handle
-//	Managed  Device.NewManaged        a host side and a device side; copies by itself
-//	Arena    Device.NewArena          many small buffers of one scope
-//	         Stream.NewArena          the same, in the order of a stream
-//	Batch    Device.NewBatch          whatever is closed together
+//	Device.Alloc, Upload     memory of the device, or a view of it
+//	Device.AllocKind         pinned or unified memory; Host is the host's view
+//	Stream.Alloc             what one step needs, in the order of a stream
+//	Device.Wrap, WrapHandle  the program's memory: a mapped file, a vendor's handle
 //
 // A Buffer is raw: the program copies its contents and orders the streams that use it, by [Stream.Wait]
-// or [Stream.WaitFor]; [Read] comes after the work of all streams with it. A [Managed]
-// knows which side is newer and does both. Large copies between a device and Go's memory pass
+// or [Stream.WaitFor]; [Read] comes after the work of all streams with it. Package
+// [github.com/concord-compute/concord/runtime/managed] has buffers that do both, arenas of many small
+// buffers, and batches of what is closed together. Large copies between a device and Go's memory pass
 // through pinned memory ([Stats.Staging]) in pieces; when the call's context is done, the copy ends
 // after the current piece.
 //

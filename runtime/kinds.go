@@ -3,6 +3,7 @@ package runtime
 // Kinds of memory: the device's own, the host's that the device can access, and unified memory.
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -83,7 +84,7 @@ func HostBytes(b *Buffer) ([]byte, error) {
 	if b.none() {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
-	if b.closed.Load() || b.a.core.abandoned.Load() || !b.a.ref() {
+	if b.isClosed() || b.a.core.abandoned.Load() || !b.a.ref() {
 		return nil, b.a.core.closedError(op)
 	}
 	defer b.a.unref()
@@ -120,4 +121,9 @@ func checkHost(n int64) error {
 		return fmt.Errorf("the machine has %s: %w", driver.FormatBytes(total), ErrTooLarge)
 	}
 	return nil
+}
+
+// scarce reports whether plain memory can replace pinned memory after the error.
+func scarce(err error) bool {
+	return errors.Is(err, ErrOutOfMemory) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrBudget)
 }

@@ -20,8 +20,6 @@ type Local int
 //
 //   - *Buffer for a pointer to global or constant memory, of the same element
 //     type (or any, for pointers to void and structs)
-//   - *Managed for the same: its device side, brought up to date first; Overwrite(m) where
-//     the kernel replaces all of it
 //   - Local for a pointer to local memory
 //   - for a value, the Go type of the same kind and width (float32 for float,
 //     uint32 for uint, Float16 for half); for an integer type also any other of Go's
@@ -43,15 +41,6 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if k == nil || k.program == nil {
 		return nil, fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
 	}
-	if twoSided(args) {
-		return s.launchManaged(k, g, args)
-	}
-	return s.launchWith(k, g, args, nil, nil)
-}
-
-// launchWith is the rest of a launch, once every Managed is locked and the work that the stream has
-// to wait for is known.
-func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses []usage) (driver.Kernel, error) {
 	if err := s.lock("launch"); err != nil {
 		return nil, err
 	}
@@ -64,23 +53,14 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 	if err != nil {
 		return nil, s.core.error("launch "+k.decl.Name, err)
 	}
-	if len(managed) > 0 {
-		queued = true // a copy may be queued even if the launch fails
-		err = s.refresh(managed, uses)
-	}
-	if err == nil {
-		watched := s.begin()
-		err = s.drv.Launch(&s.spec)
-		if watched {
-			s.done(s.launchEvent(k, &g), err)
-		}
+	watched := s.begin()
+	err = s.drv.Launch(&s.spec)
+	if watched {
+		s.done(s.launchEvent(k, &g), err)
 	}
 	err = s.core.noticed(err)
 	if err == nil {
 		queued = true
-		for i := range managed {
-			managed[i].launched(s)
-		}
 		if s.capture != nil {
 			s.capture.launched(k, args)
 			s.capture.worked(s.workOf(k, &g))
@@ -98,7 +78,8 @@ func (s *Stream) launchWith(k *Kernel, g Grid, args []any, managed []taken, uses
 //
 // The arguments must not escape, or every int and float in args would be allocated: one switch over
 // exact types takes them apart, nothing keeps them, and error messages get their types by
-// reflection, which does not let them escape either.
+// reflection, which does not let them escape either. A method called through an interface would let them
+// escape, so a room above that has arguments of its own replaces them by Buffers first: see managed.Launch.
 func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	if k.program.device != s.core {
 		return fmt.Errorf("kernel belongs to %s: %w", k.program.device.info.ID, ErrInvalidArgument)
@@ -129,10 +110,6 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 		case Local:
 			err = packLocal(arg, p, v)
 			local += min(int64(v), math.MaxInt64-local)
-		case *Managed:
-			err = s.packManaged(arg, p, v, false)
-		case Overwritten:
-			err = s.packManaged(arg, p, v.m, true)
 		case *Param:
 			err = s.packParam(arg, p, v)
 		default:

@@ -431,7 +431,12 @@ func (k *Kernel) Name() string { return k.decl.Name }
 func (k *Kernel) Unit() *source.Unit { return k.program.key.unit }
 
 // Params returns the kernel's parameters.
-func (k *Kernel) Params() []source.Param { return k.decl.Params }
+func (k *Kernel) Params() []source.Param {
+	if k == nil || k.decl == nil {
+		return nil
+	}
+	return k.decl.Params
+}
 
 // String returns the kernel's signature: "saxpy(float a, global const float *x, ...)".
 func (k *Kernel) String() string {

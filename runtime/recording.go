@@ -101,10 +101,6 @@ func (r *recording) launched(k *Kernel, args []any) {
 			if v.n == 0 {
 				id = emptyArgument
 			}
-		case *Managed:
-			if v.n == 0 {
-				id = emptyArgument
-			}
 		}
 		if id == 0 {
 			continue

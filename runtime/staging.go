@@ -318,3 +318,20 @@ func (st *stage) usedIn(s *Stream) (err error) {
 	st.last, err = s.noteUse()
 	return err
 }
+
+// noteUse returns a usage that covers the work queued so far. The caller holds the stream. If
+// no event can be recorded it waits for that work; if that fails as well, the use lasts until
+// the stream is closed.
+func (s *Stream) noteUse() (usage, error) {
+	e, err := s.drv.Record(false)
+	if err == nil {
+		return usage{s, s.queued.Load() + 1, e}, nil
+	}
+	if s.drv.Sync(context.Background()) != nil {
+		return usage{s, s.queued.Load() + 1, nil}, err
+	}
+	if errors.Is(err, ErrOutOfMemory) {
+		err = nil
+	}
+	return usage{}, err
+}

@@ -182,7 +182,7 @@ func (s *Stream) hold(b *Buffer) error {
 		return fmt.Errorf("buffer is nil: %w", ErrInvalidArgument)
 	case b.a.core != s.core:
 		return fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument)
-	case b.closed.Load():
+	case b.isClosed():
 		return fmt.Errorf("buffer: %w", ErrClosed)
 	}
 	return s.holdMemory(b.a)

@@ -8,6 +8,16 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
+// Access says what a program does with the contents of memory.
+type Access uint8
+
+// The kinds of access.
+const (
+	ForReading     Access = iota // they are read
+	ForWriting                   // they are read and changed, or changed in part
+	ForOverwriting               // they are all replaced; the old ones are not needed
+)
+
 // foreign is what a device knows of memory that the program owns.
 type foreign struct {
 	readOnly bool

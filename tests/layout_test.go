@@ -75,7 +75,8 @@ var floors = []floor{
 		"runtime/mempool", "runtime/profile", "internal/file"}},
 	{"otel", []string{"runtime/driver", "runtime/profile"}},
 	{"runtime/all", backends},
-	{"runtime/conformance", []string{"runtime", "runtime/driver", "runtime/profile", "source"}},
+	{"runtime/managed", []string{"runtime", "runtime/driver", "runtime/mempool"}},
+	{"runtime/conformance", []string{"runtime", "runtime/managed", "runtime/driver", "runtime/profile", "source"}},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
@@ -96,7 +97,7 @@ var floors = []floor{
 		"internal/file", "internal/mnist", "internal/verify/golden", "internal/verify/stress", "internal/verify/rates"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn",
+	{"examples", []string{"runtime", "runtime/all", "runtime/managed", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn",
 		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -18,7 +19,7 @@ type device struct {
 	bands    []band
 	programs []*runtime.Program
 	buffers  []*runtime.Buffer
-	arrays   []runtime.Array
+	managed  []*managed.Buffer
 	given    bool // the check has closed the device
 }
 
@@ -165,12 +166,12 @@ func (d *device) close(t *row) {
 	for _, b := range d.buffers {
 		must(t, b.Close())
 	}
-	for _, a := range d.arrays {
+	for _, a := range d.managed {
 		must(t, a.Close())
 	}
 	for _, p := range d.programs {
 		must(t, p.Close())
 	}
 	must(t, d.Sync(t.Context()))
-	d.bands, d.buffers, d.arrays, d.programs = nil, nil, nil, nil
+	d.bands, d.buffers, d.managed, d.programs = nil, nil, nil, nil
 }

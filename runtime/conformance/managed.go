@@ -4,7 +4,11 @@ package conformance
 // kernels read what the host wrote, and the host reads what kernels wrote, whatever copies that
 // takes.
 
-import "github.com/concord-compute/concord/runtime"
+import (
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/managed"
+)
 
 var managedChecks = []Row{
 	{"managed/every_type", false, checkManagedTypes},
@@ -17,16 +21,16 @@ var managedChecks = []Row{
 	{"managed/batch", false, checkBatch},
 }
 
-// managed returns a buffer that is closed at the end of the check, or nil if the device does not
+// newManaged returns a buffer that is closed at the end of the check, or nil if the device does not
 // support its mode.
-func (d *device) managed(t *row, typ runtime.Type, n int, opt runtime.ManagedOptions) *runtime.Managed {
+func (d *device) newManaged(t *row, typ runtime.Type, n int, opt managed.Options) *managed.Buffer {
 	t.Helper()
-	m, err := d.Device.NewManaged(typ, n, opt)
-	if opt.Mode == runtime.UnifiedMode && notHere(err) {
+	m, err := managed.New(d.Device, typ, n, opt)
+	if opt.Mode == managed.UnifiedMode && notHere(err) {
 		return nil
 	}
 	must(t, err)
-	d.arrays = append(d.arrays, m)
+	d.managed = append(d.managed, m)
 	return m
 }
 
@@ -47,12 +51,12 @@ func checkManagedTypes(t *row, d *device) {
 // managedTrip copies data to the device's side, and checks it there and after copying it back.
 func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 	t.Helper()
-	for _, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
-		m := d.managed(t, runtime.TypeOf[T](), len(data), runtime.ManagedOptions{Mode: mode})
+	for _, mode := range []managed.Mode{managed.AutomaticMode, managed.ExplicitMode, managed.UnifiedMode} {
+		m := d.newManaged(t, runtime.TypeOf[T](), len(data), managed.Options{Mode: mode})
 		if m == nil {
 			continue
 		}
-		must(t, runtime.Write(t.Context(), m, data))
+		must(t, managed.Write(t.Context(), m, data))
 		must(t, m.ToDevice(t.Context()))
 		side, err := m.DeviceSide(d.Stream(), runtime.ForWriting)
 		must(t, err)
@@ -61,7 +65,7 @@ func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 		must(t, side.Close())
 		must(t, m.ToHost(t.Context()))
 		got := make([]T, len(data))
-		must(t, runtime.Read(t.Context(), m, got))
+		must(t, managed.Read(t.Context(), m, got))
 		equal(t, []T{data[2], data[2], data[2]}, got, "mode %d: and back", mode)
 	}
 }
@@ -70,17 +74,17 @@ func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 func checkManagedKernels(t *row, d *device) {
 	const n = 1000
 	k, ctx, s := d.kernel(t, saxpyText, "saxpy"), t.Context(), d.Stream()
-	x := d.managed(t, runtime.F32, n, runtime.ManagedOptions{})
-	y := d.managed(t, runtime.F32, n, runtime.ManagedOptions{Location: runtime.HostPreferred})
+	x := d.newManaged(t, runtime.F32, n, managed.Options{})
+	y := d.newManaged(t, runtime.F32, n, managed.Options{Location: managed.HostPreferred})
 	data := make([]float32, n)
 	for i := range data {
 		data[i] = float32(i)
 	}
-	must(t, runtime.Write(ctx, x, data))
-	must(t, runtime.Write(ctx, y, make([]float32, n)))
+	must(t, managed.Write(ctx, x, data))
+	must(t, managed.Write(ctx, y, make([]float32, n)))
 	add := func() { // y += 2 x
 		t.Helper()
-		must(t, s.Launch(k, runtime.Items(n), float32(2), x, y, uint32(n)))
+		must(t, managed.Launch(s, k, runtime.Items(n), float32(2), x, y, uint32(n)))
 		host, device := y.Dirty()
 		expect(t, device && !host, "an output")
 		host, device = x.Dirty()
@@ -89,11 +93,11 @@ func checkManagedKernels(t *row, d *device) {
 	add()
 	add()
 	got := make([]float32, n)
-	must(t, runtime.Read(ctx, y, got))
+	must(t, managed.Read(ctx, y, got))
 	equal(t, 4*(n-1), got[n-1])
 	add()
 	// A fallback computes y = 1 on the host.
-	window, err := runtime.Map[float32](ctx, y, runtime.ForOverwriting)
+	window, err := managed.Map[float32](ctx, y, runtime.ForOverwriting)
 	must(t, err)
 	for i := range window {
 		window[i] = 1
@@ -102,63 +106,63 @@ func checkManagedKernels(t *row, d *device) {
 	host, device := y.Dirty()
 	expect(t, host && !device, "the host has overwritten it")
 	must(t, y.ToHost(ctx))
-	must(t, runtime.Read(ctx, y, got))
+	must(t, managed.Read(ctx, y, got))
 	equal(t, 1, got[n-1], "the device's old result does not come over it")
 	add()
-	must(t, runtime.Write(ctx, x, make([]float32, n))) // while the launch may still run
-	must(t, runtime.Read(ctx, y, got))
+	must(t, managed.Write(ctx, x, make([]float32, n))) // while the launch may still run
+	must(t, managed.Read(ctx, y, got))
 	for i := range got {
 		if got[i] != float32(1+2*i) {
 			t.Fatalf("element %d is %v, not %d", i, got[i], 1+2*i)
 		}
 	}
-	must(t, runtime.Read(ctx, x, got))
+	must(t, managed.Read(ctx, x, got))
 	equal(t, make([]float32, n), got)
 }
 
 func checkManagedModes(t *row, d *device) {
 	ctx, s := t.Context(), d.Stream()
-	m := d.managed(t, runtime.U32, 100, runtime.ManagedOptions{Mode: runtime.ExplicitMode})
+	m := d.newManaged(t, runtime.U32, 100, managed.Options{Mode: managed.ExplicitMode})
 	one, got := make([]uint32, 100), make([]uint32, 100)
 	one[0], one[99] = 1, 1
-	must(t, runtime.Write(ctx, m, one))
+	must(t, managed.Write(ctx, m, one))
 	must(t, m.ToDevice(ctx))
 	side, err := m.DeviceSide(s, runtime.ForWriting)
 	must(t, err)
 	must(t, s.Fill(side, uint32(stale)))
-	must(t, runtime.Read(ctx, m, got))
+	must(t, managed.Read(ctx, m, got))
 	equal(t, one, got, "no copy was requested")
-	must(t, s.ToHost(m))
-	must(t, runtime.Read(ctx, m, got))
+	must(t, m.QueueToHost(s))
+	must(t, managed.Read(ctx, m, got))
 	equal(t, stale, got[50])
 	must(t, side.Close())
 
-	u := d.managed(t, runtime.U32, 100, runtime.ManagedOptions{Mode: runtime.UnifiedMode, AllowDowngrade: true})
-	must(t, runtime.Write(ctx, u, one))
-	must(t, s.ToDevice(u))
+	u := d.newManaged(t, runtime.U32, 100, managed.Options{Mode: managed.UnifiedMode, AllowDowngrade: true})
+	must(t, managed.Write(ctx, u, one))
+	must(t, u.QueueToDevice(s))
 	side, err = u.DeviceSide(s, runtime.ForReading)
 	must(t, err)
 	equal(t, one, read[uint32](t, side))
 	must(t, side.Close())
 
-	host := d.managed(t, runtime.U32, 100, runtime.ManagedOptions{Location: runtime.HostOnly})
-	must(t, runtime.Write(ctx, host, one))
-	must(t, runtime.Read(ctx, host, got))
+	host := d.newManaged(t, runtime.U32, 100, managed.Options{Location: managed.HostOnly})
+	must(t, managed.Write(ctx, host, one))
+	must(t, managed.Read(ctx, host, got))
 	equal(t, one, got)
 	_, err = host.DeviceSide(s, runtime.ForReading)
-	errorIs(t, err, runtime.ErrNoDeviceMemory)
-	far := d.managed(t, runtime.U32, 100, runtime.ManagedOptions{Location: runtime.DeviceOnly})
-	errorIs(t, runtime.Read(ctx, far, got), runtime.ErrNoHostMemory)
+	errorIs(t, err, driver.ErrNoDeviceMemory)
+	far := d.newManaged(t, runtime.U32, 100, managed.Options{Location: managed.DeviceOnly})
+	errorIs(t, managed.Read(ctx, far, got), driver.ErrNoHostMemory)
 }
 
 func checkManagedViews(t *row, d *device) {
 	ctx, s := t.Context(), d.Stream()
-	m := d.managed(t, runtime.U16, 100, runtime.ManagedOptions{})
+	m := d.newManaged(t, runtime.U16, 100, managed.Options{})
 	want := make([]uint16, 100)
 	for i := range want {
 		want[i] = uint16(i)
 	}
-	must(t, runtime.Write(ctx, m, want))
+	must(t, managed.Write(ctx, m, want))
 	v, err := m.Slice(10, 50)
 	must(t, err)
 	w, err := v.Slice(5, 10)
@@ -169,13 +173,13 @@ func checkManagedViews(t *row, d *device) {
 	for i := range 10 {
 		want[15+i] = stale
 	}
-	must(t, runtime.Write(ctx, v, []uint16{1, 2, 3}))
+	must(t, managed.Write(ctx, v, []uint16{1, 2, 3}))
 	copy(want[10:], []uint16{1, 2, 3})
 	got := make([]uint16, 100)
-	must(t, runtime.Read(ctx, m, got))
+	must(t, managed.Read(ctx, m, got))
 	equal(t, want, got, "the host's change and the device's are both there")
 	must(t, m.Close())
-	must(t, runtime.Read(ctx, w, got[:10]))
+	must(t, managed.Read(ctx, w, got[:10]))
 	equal(t, want[15:25], got[:10], "a view keeps both sides")
 	for _, c := range []interface{ Close() error }{v, w, side} {
 		must(t, c.Close())
@@ -187,7 +191,7 @@ func checkManagedStreams(t *row, d *device) {
 	const n = 1 << 16
 	other, err := d.NewStream()
 	must(t, err)
-	m := d.managed(t, runtime.U32, n, runtime.ManagedOptions{})
+	m := d.newManaged(t, runtime.U32, n, managed.Options{})
 	data := make([]uint32, n)
 	for i := range uint32(40) {
 		s := []*runtime.Stream{d.Stream(), other}[i%2]
@@ -195,7 +199,7 @@ func checkManagedStreams(t *row, d *device) {
 			for j := range data {
 				data[j] = i + uint32(j)
 			}
-			must(t, runtime.Write(t.Context(), m, data))
+			must(t, managed.Write(t.Context(), m, data))
 		}
 		at := int(i) * 100
 		part, err := m.Slice(at, 200)
@@ -207,13 +211,13 @@ func checkManagedStreams(t *row, d *device) {
 			data[at+j] = i
 		}
 		if i%3 == 0 {
-			must(t, s.ToHost(m))
+			must(t, m.QueueToHost(s))
 		}
 		must(t, side.Close())
 		must(t, part.Close())
 	}
 	got := make([]uint32, n)
-	must(t, runtime.Read(t.Context(), m, got))
+	must(t, managed.Read(t.Context(), m, got))
 	equal(t, data, got)
 	must(t, other.Close())
 }
@@ -241,8 +245,8 @@ func checkManagedLarge(t *row, d *device) {
 }
 
 func checkArena(t *row, d *device) {
-	for _, newArena := range []func() (*runtime.Arena, error){d.NewArena, d.Stream().NewArena} {
-		a, err := newArena()
+	for _, s := range []*runtime.Stream{nil, d.Stream()} {
+		a, err := managed.NewArena(d.Device, s)
 		must(t, err)
 		for round := range 3 {
 			var list []*runtime.Buffer
@@ -265,13 +269,13 @@ func checkArena(t *row, d *device) {
 }
 
 func checkBatch(t *row, d *device) {
-	batch := d.NewBatch()
+	batch := managed.NewBatch(d.Device)
 	b, err := batch.AddHost(t.Context(), []byte{1, 2, 3, 4, 5, 6}, 3, runtime.U16)
 	must(t, err)
 	equal(t, []uint16{0x201, 0x403, 0x605}, read[uint16](t, b))
 	_, err = batch.AddHost(t.Context(), []byte{1, 2, 3}, 2, runtime.U16)
 	errorIs(t, err, runtime.ErrDimension)
-	m, err := d.Device.NewManaged(runtime.F32, 10, runtime.ManagedOptions{})
+	m, err := managed.New(d.Device, runtime.F32, 10, managed.Options{})
 	must(t, err)
 	must(t, batch.Add(m))
 	must(t, batch.Close())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/managed"
 )
 
 var memoryChecks = []Row{
@@ -270,7 +271,7 @@ func checkNothing(t *row, d *device) {
 	must(t, err)
 	here, err := s.Alloc(runtime.F32, 0)
 	must(t, err)
-	arena, err := d.NewArena()
+	arena, err := managed.NewArena(d.Device, nil)
 	must(t, err)
 	cut, err := arena.Alloc(runtime.F32, 0)
 	must(t, err)
@@ -309,18 +310,18 @@ func checkNothing(t *row, d *device) {
 		must(t, s.Sync(t.Context()))
 		must(t, g.Close())
 	}
-	for _, location := range []runtime.Location{runtime.DevicePreferred, runtime.HostPreferred} {
-		m, err := d.NewManaged(runtime.F32, 0, runtime.ManagedOptions{Location: location})
+	for _, location := range []managed.Location{managed.DevicePreferred, managed.HostPreferred} {
+		m, err := managed.New(d.Device, runtime.F32, 0, managed.Options{Location: location})
 		must(t, err)
-		must(t, runtime.Write(t.Context(), m, []float32{}))
-		view, err := runtime.Map[float32](t.Context(), m, runtime.ForWriting)
+		must(t, managed.Write(t.Context(), m, []float32{}))
+		view, err := managed.Map[float32](t.Context(), m, runtime.ForWriting)
 		must(t, err)
 		equal(t, 0, len(view))
 		must(t, m.Unmap())
-		must(t, s.Launch(k, runtime.Items(1), float32(2), m, m, uint32(0)))
-		must(t, s.ToHost(m))
+		must(t, managed.Launch(s, k, runtime.Items(1), float32(2), m, m, uint32(0)))
+		must(t, m.QueueToHost(s))
 		must(t, m.ToDevice(t.Context()))
-		must(t, runtime.Read(t.Context(), m, []float32{}))
+		must(t, managed.Read(t.Context(), m, []float32{}))
 		side, err := m.DeviceSide(s, runtime.ForWriting)
 		must(t, err)
 		must(t, side.Close())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -72,7 +73,7 @@ func exercise(ctx context.Context, s *runtime.Session, id string) (err error) {
 	}
 	c.add(p.Close)
 	for _, part := range []func(context.Context, *closer, *runtime.Device, *runtime.Program) error{
-		launches, copies, pinned, graphs, steps, product, managed, scopes,
+		launches, copies, pinned, graphs, steps, product, twoSides, scopes,
 	} {
 		if err := part(ctx, &c, d, p); err != nil {
 			return err
@@ -335,8 +336,8 @@ func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progr
 	return nil
 }
 
-// managed: buffers with a host side and a device side, which the runtime copies.
-func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
+// twoSides: buffers with a host side and a device side, which the runtime copies.
+func twoSides(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Program) error {
 	scale, err := p.Kernel("scale")
 	if err != nil {
 		return err
@@ -346,28 +347,28 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 		return err
 	}
 	c.add(other.Close)
-	for i, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
-		m, err := d.NewManaged(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2),
+	for i, mode := range []managed.Mode{managed.AutomaticMode, managed.ExplicitMode, managed.UnifiedMode} {
+		m, err := managed.New(d, runtime.I32, count, managed.Options{Mode: mode, Location: managed.Location(i % 2),
 			AllowDowngrade: true})
 		if err != nil {
 			return err
 		}
 		c.add(m.Close)
-		if err := runtime.Write(ctx, m, numbers(count)); err != nil {
+		if err := managed.Write(ctx, m, numbers(count)); err != nil {
 			return err
 		}
-		if err := d.Stream().ToDevice(m); err != nil {
+		if err := m.QueueToDevice(d.Stream()); err != nil {
 			return err
 		}
 		for _, s := range []*runtime.Stream{d.Stream(), other} {
-			if err := s.Launch(scale, runtime.Items(count).InGroups(group), m, int32(3), uint32(count)); err != nil {
+			if err := managed.Launch(s, scale, runtime.Items(count).InGroups(group), m, int32(3), uint32(count)); err != nil {
 				return err
 			}
 		}
-		if err := other.ToHost(m); err != nil {
+		if err := m.QueueToHost(other); err != nil {
 			return err
 		}
-		window, err := runtime.Map[int32](ctx, m, runtime.ForWriting)
+		window, err := managed.Map[int32](ctx, m, runtime.ForWriting)
 		if err != nil {
 			return err
 		}
@@ -380,7 +381,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 		if err := m.ToDevice(ctx); err != nil {
 			return err
 		}
-		if err := other.Launch(scale, runtime.Items(count).InGroups(group), m, int32(2), uint32(count)); err != nil {
+		if err := managed.Launch(other, scale, runtime.Items(count).InGroups(group), m, int32(2), uint32(count)); err != nil {
 			return err
 		}
 		if err := m.ToHost(ctx); err != nil {
@@ -390,8 +391,12 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 		for i := range want {
 			want[i] = (9*want[i] + 1) * 2
 		}
-		if err := same(ctx, "managed", m, want); err != nil {
+		got := make([]int32, count)
+		if err := managed.Read(ctx, m, got); err != nil {
 			return err
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%w: managed", errWrong)
 		}
 	}
 	return nil
@@ -399,7 +404,7 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 
 // scopes: an arena whose memory is freed in each step, and a batch.
 func scopes(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Program) error {
-	a, err := d.Stream().NewArena()
+	a, err := managed.NewArena(d, d.Stream())
 	if err != nil {
 		return err
 	}
@@ -421,7 +426,7 @@ func scopes(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progra
 			return err
 		}
 	}
-	b := d.NewBatch()
+	b := managed.NewBatch(d)
 	c.add(b.Close)
 	if _, err := b.Alloc(runtime.F64, count); err != nil {
 		return err
@@ -484,7 +489,7 @@ func peers(ctx context.Context, c *closer, s *runtime.Session, d *runtime.Device
 }
 
 // same reads a buffer and compares.
-func same(ctx context.Context, what string, b runtime.Array, want []int32) error {
+func same(ctx context.Context, what string, b *runtime.Buffer, want []int32) error {
 	got := make([]int32, b.Len())
 	if err := runtime.Read(ctx, b, got); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -55,7 +56,7 @@ func on(t *testing.T, test func(t *testing.T, d *runtime.Device)) {
 
 // model is a buffer and the expected contents of each of its sides.
 type model struct {
-	whole  *runtime.Managed
+	whole  *managed.Buffer
 	views  []view
 	host   []uint32
 	device []uint32
@@ -63,17 +64,17 @@ type model struct {
 }
 
 type view struct {
-	m      *runtime.Managed
+	m      *managed.Buffer
 	off, n int
 	mapped []uint32
 }
 
-func newModel(t *rapid.T, d *runtime.Device, opt runtime.ManagedOptions) *model {
+func newModel(t *rapid.T, d *runtime.Device, opt managed.Options) *model {
 	n := rapid.IntRange(1, 3000).Draw(t, "elements")
-	m, err := d.NewManaged(runtime.U32, n, opt)
+	m, err := managed.New(d, runtime.U32, n, opt)
 	require.NoError(t, err)
 	model := &model{whole: m, host: make([]uint32, n), device: make([]uint32, n), newer: "host"}
-	require.NoError(t, runtime.Write(t.Context(), m, model.host))
+	require.NoError(t, managed.Write(t.Context(), m, model.host))
 	model.views = []view{{m: m, n: n}}
 	return model
 }
@@ -117,9 +118,9 @@ func TestManagedModel(t *testing.T) {
 		defer second.Close()
 		rapid.Check(t, func(t *rapid.T) {
 			explicit := rapid.Bool().Draw(t, "explicit")
-			opt := runtime.ManagedOptions{Location: runtime.Location(rapid.IntRange(0, 1).Draw(t, "location"))}
+			opt := managed.Options{Location: managed.Location(rapid.IntRange(0, 1).Draw(t, "location"))}
 			if explicit {
-				opt.Mode = runtime.ExplicitMode
+				opt.Mode = managed.ExplicitMode
 			}
 			a, b := newModel(t, d, opt), newModel(t, d, opt)
 			r := &run{d: d, add: k[0], set: k[1], streams: []*runtime.Stream{d.Stream(), second}, explicit: explicit,
@@ -162,7 +163,7 @@ func (r *run) write(t *rapid.T) {
 	for i := range data {
 		data[i] = k + uint32(i)
 	}
-	err := runtime.Write(t.Context(), v.m, data)
+	err := managed.Write(t.Context(), v.m, data)
 	if all := len(data) == len(m.host); m.newer == "device" && !all {
 		if r.explicit {
 			require.ErrorIs(t, err, runtime.ErrInvalidArgument)
@@ -178,7 +179,7 @@ func (r *run) write(t *rapid.T) {
 func (r *run) read(t *rapid.T) {
 	m, v, _ := r.any(t)
 	data := make([]uint32, v.n)
-	require.NoError(t, runtime.Read(t.Context(), v.m, data))
+	require.NoError(t, managed.Read(t.Context(), v.m, data))
 	if !r.explicit {
 		m.downloaded()
 	}
@@ -204,7 +205,7 @@ func (r *run) close(t *rapid.T) {
 		t.Skip("the whole stays")
 	}
 	require.NoError(t, m.views[i].m.Close())
-	require.ErrorIs(t, runtime.Read(t.Context(), m.views[i].m, make([]uint32, 1)), runtime.ErrClosed)
+	require.ErrorIs(t, managed.Read(t.Context(), m.views[i].m, make([]uint32, 1)), runtime.ErrClosed)
 	m.views = append(m.views[:i], m.views[i+1:]...)
 }
 
@@ -226,7 +227,7 @@ func (r *run) launch(t *rapid.T) {
 	if from == to && x.off < y.off+n && y.off < x.off+n && x.off != y.off {
 		t.Skip("ranges overlap")
 	}
-	err := r.stream(t).Launch(r.add, runtime.Items((n+63)/64*64).InGroups(64), x.m, y.m, k, uint32(n))
+	err := managed.Launch(r.stream(t), r.add, runtime.Items((n+63)/64*64).InGroups(64), x.m, y.m, k, uint32(n))
 	if r.refused(true, from, to) {
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
 		return
@@ -244,7 +245,7 @@ func (r *run) launch(t *rapid.T) {
 func (r *run) replace(t *rapid.T) {
 	m, v, k := r.any(t)
 	whole := v.n == len(m.host)
-	err := r.stream(t).Launch(r.set, runtime.Items((v.n+63)/64*64).InGroups(64), runtime.Overwrite(v.m), k, uint32(v.n))
+	err := managed.Launch(r.stream(t), r.set, runtime.Items((v.n+63)/64*64).InGroups(64), managed.Overwrite(v.m), k, uint32(v.n))
 	if r.refused(!whole, m) {
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
 		return
@@ -265,7 +266,7 @@ func (r *run) open(t *rapid.T) {
 		t.Skip("mapped")
 	}
 	how := runtime.Access(rapid.IntRange(0, 2).Draw(t, "access"))
-	data, err := runtime.Map[uint32](t.Context(), v.m, how)
+	data, err := managed.Map[uint32](t.Context(), v.m, how)
 	all := how == runtime.ForOverwriting && v.n == len(m.host)
 	switch {
 	case m.newer != "device" || all:
@@ -304,9 +305,9 @@ func (r *run) copy(t *rapid.T) {
 	m, v, _ := r.any(t)
 	up, s := rapid.Bool().Draw(t, "up"), r.stream(t)
 	call := map[[2]bool]func() error{
-		{true, true}:   func() error { return s.ToDevice(v.m) },
+		{true, true}:   func() error { return v.m.QueueToDevice(s) },
 		{true, false}:  func() error { return v.m.ToDevice(t.Context()) },
-		{false, true}:  func() error { return s.ToHost(v.m) },
+		{false, true}:  func() error { return v.m.QueueToHost(s) },
 		{false, false}: func() error { return v.m.ToHost(t.Context()) },
 	}[[2]bool{up, rapid.Bool().Draw(t, "queued")}]
 	err := call()
@@ -332,19 +333,19 @@ func TestManagedMany(t *testing.T) {
 		}
 		add := kernels(t, d, managedText, "add")[0]
 		ctx, s := t.Context(), d.Stream()
-		list := make([]*runtime.Managed, n)
+		list := make([]*managed.Buffer, n)
 		for i := range list {
-			m, err := d.NewManaged(runtime.U32, 2, runtime.ManagedOptions{})
+			m, err := managed.New(d, runtime.U32, 2, managed.Options{})
 			require.NoError(t, err)
-			require.NoError(t, runtime.Write(ctx, m, []uint32{uint32(i), ^uint32(i)}))
+			require.NoError(t, managed.Write(ctx, m, []uint32{uint32(i), ^uint32(i)}))
 			list[i] = m
 		}
 		for i := 0; i < n; i += 3 {
-			require.NoError(t, s.Launch(add, runtime.Items(2), list[i], list[(i+1)%n], uint32(1), uint32(2)))
+			require.NoError(t, managed.Launch(s, add, runtime.Items(2), list[i], list[(i+1)%n], uint32(1), uint32(2)))
 		}
 		got := make([]uint32, 2)
 		for i, m := range list {
-			require.NoError(t, runtime.Read(ctx, m, got))
+			require.NoError(t, managed.Read(ctx, m, got))
 			want := []uint32{uint32(i), ^uint32(i)}
 			if i%3 == 1 {
 				want[0] += uint32(i-1) + 1
@@ -367,14 +368,14 @@ func TestManagedTogether(t *testing.T) {
 		const workers, times, n = 4, 60, 500
 		add := kernels(t, d, managedText, "add")[0]
 		ctx := t.Context()
-		zero, err := d.NewManaged(runtime.U32, n, runtime.ManagedOptions{})
+		zero, err := managed.New(d, runtime.U32, n, managed.Options{})
 		require.NoError(t, err)
 		defer zero.Close()
-		require.NoError(t, runtime.Write(ctx, zero, make([]uint32, n)))
-		sum, err := d.NewManaged(runtime.U32, n, runtime.ManagedOptions{})
+		require.NoError(t, managed.Write(ctx, zero, make([]uint32, n)))
+		sum, err := managed.New(d, runtime.U32, n, managed.Options{})
 		require.NoError(t, err)
 		defer sum.Close()
-		require.NoError(t, runtime.Write(ctx, sum, make([]uint32, n)))
+		require.NoError(t, managed.Write(ctx, sum, make([]uint32, n)))
 		var turn sync.RWMutex // on the host, reading, changing and writing are several calls
 		var wg sync.WaitGroup
 		for g := range workers {
@@ -389,12 +390,12 @@ func TestManagedTogether(t *testing.T) {
 					for range times {
 						if r.IntN(3) > 0 {
 							turn.RLock()
-							err = s.Launch(add, runtime.Items(512).InGroups(64), zero, sum, uint32(1), uint32(n))
+							err = managed.Launch(s, add, runtime.Items(512).InGroups(64), zero, sum, uint32(1), uint32(n))
 							turn.RUnlock()
 						} else {
 							turn.Lock()
 							var window []uint32
-							if window, err = runtime.Map[uint32](ctx, sum, runtime.ForWriting); err == nil {
+							if window, err = managed.Map[uint32](ctx, sum, runtime.ForWriting); err == nil {
 								for i := range window {
 									window[i]++
 								}
@@ -412,11 +413,11 @@ func TestManagedTogether(t *testing.T) {
 		}
 		wg.Wait()
 		got := make([]uint32, n)
-		require.NoError(t, runtime.Read(ctx, sum, got))
+		require.NoError(t, managed.Read(ctx, sum, got))
 		for i, v := range got {
 			require.EqualValues(t, workers*times, v, fmt.Sprint("element ", i))
 		}
-		require.NoError(t, runtime.Read(ctx, zero, got))
+		require.NoError(t, managed.Read(ctx, zero, got))
 		assert.Equal(t, make([]uint32, n), got, "an input")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	catalog "github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -134,7 +135,7 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 		_, late := end.Elapsed(&start)
 		return errors.Join(err, late)
 	})
-	arena, err := d.NewArena()
+	arena, err := managed.NewArena(d, nil)
 	require.NoError(t, err)
 	add("arena", func(context.Context) error { // 1 allocation for 64 buffers
 		_, err := arena.Alloc(runtime.F32, 16)

@@ -1,31 +1,33 @@
-package runtime_test
+package managed_test
 
 import (
 	"context"
 	"fmt"
 
+	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
 // A buffer with two sides needs no copies in the program: a launch uploads what the
 // host wrote, Read downloads what the kernel wrote.
-func ExampleDevice_NewManaged() {
+func ExampleNew() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	x, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
+	x, err := managed.New(dev, runtime.F32, 4, managed.Options{})
 	check(err)
 	defer x.Close()
 
-	check(runtime.Write(ctx, x, []float32{1, 2, 3, 4}))
+	check(managed.Write(ctx, x, []float32{1, 2, 3, 4}))
 	fmt.Println(x.Dirty())
 	check(x.ToDevice(ctx)) // as a launch does
 	fmt.Println(x.Dirty())
 
-	// Calls that take no Managed take its device side.
+	// Calls that take no managed buffer take its device side.
 	side, err := x.DeviceSide(dev.Stream(), runtime.ForWriting)
 	check(err)
 	middle, err := side.Slice(1, 2)
@@ -34,7 +36,7 @@ func ExampleDevice_NewManaged() {
 	fmt.Println(x.Dirty())
 
 	out := make([]float32, 4)
-	check(runtime.Read(ctx, x, out))
+	check(managed.Read(ctx, x, out))
 	fmt.Println(out)
 	// Output:
 	// true false
@@ -49,11 +51,11 @@ func ExampleMap() {
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	y, err := dev.NewManaged(runtime.I32, 3, runtime.ManagedOptions{})
+	y, err := managed.New(dev, runtime.I32, 3, managed.Options{})
 	check(err)
 	defer y.Close()
 
-	window, err := runtime.Map[int32](ctx, y, runtime.ForOverwriting)
+	window, err := managed.Map[int32](ctx, y, runtime.ForOverwriting)
 	check(err)
 	for i := range window {
 		window[i] = int32(i * i)
@@ -77,17 +79,17 @@ func ExampleOverwrite() {
 	check(err)
 	mul, err := prog.Kernel("mul")
 	check(err)
-	x, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
+	x, err := managed.New(dev, runtime.F32, 4, managed.Options{})
 	check(err)
 	defer x.Close()
-	y, err := dev.NewManaged(runtime.F32, 4, runtime.ManagedOptions{})
+	y, err := managed.New(dev, runtime.F32, 4, managed.Options{})
 	check(err)
 	defer y.Close()
 
-	check(runtime.Write(ctx, x, []float32{1, 2, 3, 4}))
-	check(dev.Stream().Launch(mul, runtime.Items(4), x, x, runtime.Overwrite(y), uint64(4)))
+	check(managed.Write(ctx, x, []float32{1, 2, 3, 4}))
+	check(managed.Launch(dev.Stream(), mul, runtime.Items(4), x, x, managed.Overwrite(y), uint64(4)))
 	out := make([]float32, 4)
-	check(runtime.Read(ctx, y, out))
+	check(managed.Read(ctx, y, out))
 	fmt.Println(out)
 	// Output:
 	// [1 4 9 16]
@@ -99,7 +101,7 @@ func ExampleArena() {
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	arena, err := dev.Stream().NewArena()
+	arena, err := managed.NewArena(dev, dev.Stream())
 	check(err)
 	defer arena.Close()
 	for step := range 2 {
@@ -126,7 +128,7 @@ func ExampleBatch() {
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)
 	defer dev.Close()
-	batch := dev.NewBatch()
+	batch := managed.NewBatch(dev)
 	_, err = batch.Alloc(runtime.F32, 250)
 	check(err)
 	_, err = batch.AddHost(ctx, []byte{1, 0, 2, 0}, 2, runtime.U16)
@@ -137,4 +139,10 @@ func ExampleBatch() {
 	// Output:
 	// 2 buffers, 1004 bytes
 	// 0 bytes
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

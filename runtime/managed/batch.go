@@ -1,4 +1,4 @@
-package runtime
+package managed
 
 // Batches: buffers and other resources that are closed together.
 
@@ -9,11 +9,13 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Batch collects resources that are to be closed together. It is safe for concurrent use.
 type Batch struct {
-	device *Device
+	device *runtime.Device
 
 	mu     sync.Mutex
 	list   []io.Closer
@@ -21,50 +23,50 @@ type Batch struct {
 }
 
 // NewBatch returns an empty batch for buffers of the device. The caller closes it.
-func (d *Device) NewBatch() *Batch { return &Batch{device: d} }
+func NewBatch(d *runtime.Device) *Batch { return &Batch{device: d} }
 
-// Add makes the batch close c: a Buffer, a Managed, a Program, another Batch. On a closed batch it
+// Add makes the batch close c: a buffer, a Program, another Batch. On a closed batch it
 // returns ErrClosed, and closing c stays with the caller.
 func (b *Batch) Add(c io.Closer) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		return fmt.Errorf("batch: %w", ErrClosed)
+		return fmt.Errorf("batch: %w", runtime.ErrClosed)
 	}
 	b.list = append(b.list, c)
 	return nil
 }
 
 // Alloc allocates a buffer with Device.Alloc and adds it.
-func (b *Batch) Alloc(t Type, n int) (*Buffer, error) {
+func (b *Batch) Alloc(t runtime.Type, n int) (*runtime.Buffer, error) {
 	x, err := b.device.Alloc(t, n)
 	return b.keep(x, err)
 }
 
 // AddHost adds a new buffer of n elements with a copy of data, whose length must be that of n
 // elements (ErrDimension). It waits for the copy, so that every stream may use the buffer at once.
-func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffer, error) {
+func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t runtime.Type) (*runtime.Buffer, error) {
 	if err := checkContext(ctx, "add to batch"); err != nil {
 		return nil, err
 	}
-	const op = "add to batch"
-	c, err := b.device.get(op)
-	if err != nil {
+	if err := b.device.Enter("add to batch"); err != nil {
 		return nil, err
 	}
-	size, err := sizeOf(t, n)
-	if err == nil && int64(len(data)) != size {
-		err = fmt.Errorf("%d bytes for %d elements of %v: %w", len(data), n, t, ErrDimension)
+	defer b.device.Leave()
+	err := check(t, n)
+	if err == nil && len(data) != n*t.Size() {
+		err = fmt.Errorf("%d bytes for %d elements of %v: %w", len(data), n, t, runtime.ErrDimension)
 	}
 	if err != nil {
-		return nil, c.error(op, err)
+		return nil, opError(b.device, "add to batch", err)
 	}
 	x, err := b.device.Alloc(t, n)
 	if err != nil {
 		return nil, err
 	}
-	if err = c.streams.own.Write(ctx, x, 0, data); err == nil {
-		err = c.streams.own.Sync(ctx) // Write may have put the data aside
+	own := b.device.Stream()
+	if err = own.Write(ctx, x, 0, data); err == nil {
+		err = own.Sync(ctx) // Write may have put the data aside
 	}
 	if err != nil {
 		x.Close()
@@ -74,7 +76,7 @@ func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t Type) (*Buffe
 }
 
 // keep adds a buffer that was just made.
-func (b *Batch) keep(x *Buffer, err error) (*Buffer, error) {
+func (b *Batch) keep(x *runtime.Buffer, err error) (*runtime.Buffer, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -57,11 +57,11 @@ type Flat struct {
 
 // FlatOptions are what [NewFlat] takes. The zero value has the defaults.
 type FlatOptions struct {
-	Precision Precision
-	MaxDim    int // the largest dimension, 4096 unless set
-	MaxRows   int // the largest number of vectors; 0 is no limit
+	Precision Precision // of the stored vectors; 0 is FP32
+	MaxDim    int       // the largest dimension; 0 is 4096
+	MaxRows   int       // the largest number of vectors; 0 is no limit
 
-	Devices []*runtime.Device // more devices, to divide the vectors among all
+	Devices []*runtime.Device // more devices, to divide the vectors among all; nil is none
 	Weights []float64         // of the device and these, positive: for shares in proportion to them; nil is equal ones
 }
 

@@ -57,16 +57,16 @@ type IVF struct {
 	grouped bool       // rows are in the order of their lists, and none is removed
 }
 
-// IVFOptions are what [NewIVF] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+// IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is [runtime.ErrInvalidArgument].
 type IVFOptions struct {
-	Lists     int       `json:"lists"`            // about 4·√n for n vectors; Info tells how many there are
-	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact, but for Codes
-	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with
+	Lists     int       `json:"lists"`            // 0 is about 4·√n for n vectors; Info tells how many there are
+	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 0 is 16. With all lists results are exact, but for Codes
+	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with; 0 is a seed like others
 	Codes     int       `json:"codes,omitempty"`  // bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
-	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 20
-	Precision Precision `json:"-"`
-	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set
-	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
+	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 0 is 20
+	Precision Precision `json:"-"`                // of the stored vectors; 0 is FP32
+	MaxDim    int       `json:"-"`                // the largest dimension; 0 is 4096
+	MaxRows   int       `json:"-"`                // the largest number of vectors; 0 is no limit
 }
 
 const (

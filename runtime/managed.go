@@ -37,8 +37,8 @@ type Managed struct {
 // ManagedOptions say how a Managed behaves. The zero value is Automatic and
 // DevicePreferred.
 type ManagedOptions struct {
-	Mode     Mode
-	Location Location
+	Mode     Mode     // 0 is AutomaticMode
+	Location Location // 0 is DevicePreferred
 
 	// AllowDowngrade makes a buffer Automatic where the device has no unified memory.
 	AllowDowngrade bool

@@ -39,11 +39,9 @@ type Flat struct {
 	kind     string
 	fallback string
 
-	mu     sync.RWMutex
-	closed bool
-	late   func() error      // checks the contents of a file when they are first needed; nil if it is of none
+	mu sync.RWMutex
+	backing
 	mapped bool              // ids and order are the memory of a file
-	kept   sums              // what the file's sections have to be until the first change; nil if there is no file
 	state  uint64            // changes with the rows
 	scaled bool              // the scale of INT8Scaled is fixed
 	place  cluster.Placement // which rows each store has
@@ -86,29 +84,13 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 	return f, nil
 }
 
-func (f *Flat) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if f.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if f.late != nil {
-		return f.late()
-	}
-	return nil
-}
-
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked mu.
 func (f *Flat) change(ctx context.Context) error {
 	if err := f.check(ctx); err != nil {
 		return err
 	}
-	if f.kept != nil {
-		if err := f.kept.check(f.sections()...); err != nil {
-			return err
-		}
-		f.kept = nil
+	if err := f.unchanged(f.sections); err != nil {
+		return err
 	}
 	f.own()
 	return nil

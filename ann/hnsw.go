@@ -36,14 +36,12 @@ type HNSW struct {
 	writing sync.Mutex // guards what follows, and view
 	base    *runtime.Buffer
 	coded   *runtime.Buffer // bytes for the vectors, with option Codes
-	kept    sums            // what the file's sections have to be until more changes than hides; nil if there is no file
 	view
 
-	now     atomic.Pointer[view] // what searches see
-	mu      sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
-	closed  bool
-	late    func() error // checks the graph of a file when it is first needed; nil if it is of none
-	knowing sync.Mutex   // guards nodes and gone, which changes replace while searches go on; held for a moment only
+	now atomic.Pointer[view] // what searches see
+	mu  sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
+	backing
+	knowing sync.Mutex // guards nodes and gone, which changes replace while searches go on; held for a moment only
 	nodes   places
 }
 
@@ -123,19 +121,6 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	h := &HNSW{kind: "hnsw", all: And(), view: view{e: e, o: o, graph: newGraph(o)}}
 	h.publish(0)
 	return h, nil
-}
-
-func (h *HNSW) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if h.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if h.late != nil {
-		return h.late()
-	}
-	return nil
 }
 
 // Close implements [Index]. It waits for searches and changes that run.

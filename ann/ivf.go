@@ -38,13 +38,11 @@ type IVF struct {
 	works    works   // of coarse
 	writing  sync.Mutex
 
-	mu      sync.RWMutex // guards what follows; a change holds writing first
-	closed  bool
-	late    func() error // checks the contents of a file and takes its lists when they are first needed; nil if it is of none
-	mapped  bool         // ids and nodes are the memory of a file
-	kept    sums         // what the file's sections have to be until the first change; nil if there is no file. Guarded by writing
-	state   uint64       // changes with the rows
-	scaled  bool         // the scale of INT8Scaled is fixed
+	mu sync.RWMutex // guards what follows; a change holds writing first
+	backing
+	mapped  bool   // ids and nodes are the memory of a file
+	state   uint64 // changes with the rows
+	scaled  bool   // the scale of INT8Scaled is fixed
 	store   *store
 	ids     []int64  // by row, -1 of a removed one
 	of      []uint32 // the list of a row
@@ -136,29 +134,13 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	return x, nil
 }
 
-func (x *IVF) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if x.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if x.late != nil {
-		return x.late()
-	}
-	return nil
-}
-
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked writing.
 func (x *IVF) change(ctx context.Context) error {
 	if err := x.check(ctx); err != nil {
 		return err
 	}
-	if x.kept != nil {
-		if err := x.kept.check(x.sections()...); err != nil {
-			return err
-		}
-		x.kept = nil
+	if err := x.unchanged(x.sections); err != nil {
+		return err
 	}
 	x.own()
 	return nil

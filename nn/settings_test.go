@@ -93,3 +93,14 @@ func TestUnsetIsTheDefault(t *testing.T) {
 	_, err = ParseLayers([]byte(`[{"layer":"layer_norm","eps":"small"}]`))
 	assert.ErrorContains(t, err, `"small" is no number`)
 }
+
+// TestCheckpointsNameTheSettings pins what checkpoints say of a training, which Resume compares: files that are there stay readable.
+func TestCheckpointsNameTheSettings(t *testing.T) {
+	s := scopeOn(t, "cpu:0")
+	tr, err := NewTrainer(build(t, s, Dense{Out: 1}), Config{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"batch size: 32", "accumulate: 1", "loss: mse", "optimizer: adam beta1=0.9 beta2=0.999 eps=1e-08",
+		"learning rate: 0.001", "schedule: <nil>", "clip norm: 0", "clip value: 0", "l1: 0", "l2: 0", "weight decay: 0",
+		"decoupled weight decay: 0", "precision: ", "split: 0.2", "shuffle: true", "seed: 0", "metrics: []"}, tr.same())
+	assert.Equal(t, "precision", PrecisionScore{}.String())
+}

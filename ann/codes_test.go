@@ -227,7 +227,7 @@ func TestCodesOfHuge(t *testing.T) {
 	var b bytes.Buffer
 	_, err := x.WriteTo(&b)
 	require.NoError(t, err)
-	again, err := Load(t.Context(), &b, Options{})
+	again, err := Read(t.Context(), &b, Options{})
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
 }

@@ -181,7 +181,7 @@ func TestCrowds(t *testing.T) {
 				var file bytes.Buffer
 				_, err := h.WriteTo(&file)
 				require.NoError(t, err)
-				ix, err := Load(t.Context(), &file, Options{})
+				ix, err := Read(t.Context(), &file, Options{})
 				require.NoError(t, err)
 				read := ix.(*HNSW)
 				for q := range slices.Chunk(queries[:10*dim], dim) {
@@ -250,7 +250,7 @@ func TestLostVectors(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "graph")
-	require.NoError(t, Save(h, path))
+	require.NoError(t, Save(t.Context(), path, h))
 	_, err := Verify(t.Context(), path)
 	require.ErrorIs(t, err, runtime.ErrCorrupt)
 	assert.ErrorContains(t, err, "1 of 300 vectors")
@@ -259,7 +259,7 @@ func TestLostVectors(t *testing.T) {
 	defer ix.Close()
 	require.NoError(t, ix.(*HNSW).Compact(t.Context()))
 	requireReached(t, ix.(*HNSW), "after Compact")
-	require.NoError(t, Save(ix, path))
+	require.NoError(t, Save(t.Context(), path, ix))
 	_, err = Verify(t.Context(), path)
 	assert.NoError(t, err)
 }
@@ -280,7 +280,7 @@ func TestDamagedCopies(t *testing.T) {
 			for _, bit := range []byte{1, 2, 4, 0x80} {
 				bad := bytes.Clone(b.Bytes())
 				bad[first+i] ^= bit
-				ix, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
+				ix, err := Read(t.Context(), bytes.NewReader(sealed(bad)), Options{})
 				if err != nil {
 					assert.ErrorIs(t, err, runtime.ErrCorrupt)
 					refused++
@@ -319,7 +319,7 @@ func TestCodesFarFromZero(t *testing.T) {
 		}
 		assert.Greater(t, recallByDistance(t, h, vectors[n*dim:], 10), 0.95, "%v + %v, %d at a time", c.m, c.offset, c.each)
 		path := filepath.Join(t.TempDir(), "graph")
-		require.NoError(t, Save(h, path))
+		require.NoError(t, Save(t.Context(), path, h))
 		ix, err := Open(t.Context(), path, Options{})
 		require.NoError(t, err)
 		assert.Equal(t, find(t, h, vectors[n*dim:][:dim], nil), find(t, ix, vectors[n*dim:][:dim], nil))

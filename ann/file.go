@@ -316,8 +316,8 @@ func Open(ctx context.Context, path string, o Options) (Index, error) {
 	return ix, nil
 }
 
-// Load reads an index from a reader to its end, as [Open] does from a file, and also checks the vectors.
-func Load(ctx context.Context, r io.Reader, o Options) (Index, error) {
+// Read reads an index from a reader to its end, as [Open] does from a file, and also checks the vectors.
+func Read(ctx context.Context, r io.Reader, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -436,19 +436,37 @@ func (m *image) store(ctx context.Context, dev *runtime.Device, release func()) 
 	return base, false, nil
 }
 
-// Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also if the process is killed.
-func Save(ix Index, path string) error {
+// Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also if the process is killed
+// or ctx ends.
+func Save(ctx context.Context, path string, ix Index) error {
 	if ix == nil {
 		return fmt.Errorf("ann: no index to save as %s: %w", path, runtime.ErrInvalidArgument)
 	}
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	return file.Replace(path, func(w io.Writer) error {
-		_, err := ix.WriteTo(w)
+		_, err := ix.WriteTo(during{ctx, w})
 		return err
 	})
 }
 
-// ReadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
-func ReadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
+// during is a writer until a context ends.
+type during struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+// Write writes a part of a file.
+func (d during) Write(part []byte) (int, error) {
+	if err := d.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return d.to.Write(part)
+}
+
+// LoadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
+func LoadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
 
 // Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], that of ctx, which ends it, and for a graph
 // [runtime.ErrCorrupt] if links lead to less than all of its vectors.
@@ -490,10 +508,13 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	return info, nil
 }
 
-// SaveFile writes an index to a file of a directory, which exists. ".bin" is appended to a name that does not end so. A name that begins with a separator or a
+// SaveIn writes an index to a file of a directory, which exists. ".bin" is appended to a name that does not end so. A name that begins with a separator or a
 // drive, or that has "..", a NUL or a percent sign, is [runtime.ErrInvalidArgument]; the file is never outside of the
 // directory, whatever links are in it. The file is replaced as a whole.
-func SaveFile(ix Index, dir, name string) (err error) {
+func SaveIn(ctx context.Context, dir, name string, ix Index) (err error) {
+	if err := checkContext(ctx); err != nil {
+		return err
+	}
 	root, name, err := rootOf(dir, name)
 	if err != nil {
 		return err
@@ -504,7 +525,7 @@ func SaveFile(ix Index, dir, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = ix.WriteTo(out)
+	_, err = ix.WriteTo(during{ctx, out})
 	if err == nil {
 		err = out.Sync()
 	}
@@ -517,8 +538,8 @@ func SaveFile(ix Index, dir, name string) (err error) {
 	return err
 }
 
-// LoadFile reads what [SaveFile] wrote, with the same rules for names and the errors of [Load].
-func LoadFile(ctx context.Context, dir, name string, o Options) (Index, error) {
+// LoadIn reads what [SaveIn] wrote, with the same rules for names and the errors of [Read].
+func LoadIn(ctx context.Context, dir, name string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -539,7 +560,7 @@ func LoadFile(ctx context.Context, dir, name string, o Options) (Index, error) {
 		return nil, err
 	}
 	defer in.Close()
-	return Load(ctx, in, o)
+	return Read(ctx, in, o)
 }
 
 // rootOf opens a directory and returns the name of a file in it.

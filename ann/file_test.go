@@ -26,7 +26,7 @@ func written(t testing.TB, name string, m Metric, p Precision) (f *Flat, path st
 	f = flat(t, open(t, name), 12, m, FlatOptions{Precision: p, MaxRows: 1000})
 	require.NoError(t, f.Add(t.Context(), numbers(r, 400), random(r, 400, 12)))
 	path = filepath.Join(t.TempDir(), "index")
-	require.NoError(t, Save(f, path))
+	require.NoError(t, Save(t.Context(), path, f))
 	return f, path, random(r, 1, 12)
 }
 
@@ -58,7 +58,7 @@ func TestFile(t *testing.T) {
 				assert.Equal(t, 400, info.Len)
 				ix, err := Open(t.Context(), path, Options{Device: name})
 				require.NoError(t, err)
-				loaded, err := Load(t.Context(), bytes.NewReader(before), Options{Device: name})
+				loaded, err := Read(t.Context(), bytes.NewReader(before), Options{Device: name})
 				require.NoError(t, err)
 				for _, ix := range []Index{ix, loaded} {
 					assert.Equal(t, f.Info(), ix.Info())
@@ -131,7 +131,7 @@ func TestFileDamage(t *testing.T) {
 	require.NoError(t, err)
 	good := b.Bytes()
 	load := func(data []byte) error {
-		ix, err := Load(t.Context(), bytes.NewReader(data), Options{})
+		ix, err := Read(t.Context(), bytes.NewReader(data), Options{})
 		if err == nil {
 			ix.Close()
 		}
@@ -207,9 +207,9 @@ func TestFileDamage(t *testing.T) {
 			}
 			assert.ErrorIs(t, ix.Add(t.Context(), []int64{9}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
 			assert.ErrorIs(t, ix.Remove(t.Context(), []int64{4}), runtime.ErrCorrupt, s.name)
-			assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+			assert.ErrorIs(t, Save(t.Context(), path+"2", ix), runtime.ErrCorrupt, s.name)
 			require.NoError(t, ix.Close())
-			_, err = ReadInfo(path)
+			_, err = LoadInfo(path)
 			assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
 		}
 	}
@@ -254,29 +254,29 @@ func TestNames(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o700))
 	for _, name := range []string{"a", "a.bin", "sub/b"} {
-		require.NoError(t, SaveFile(f, dir, name), name)
-		require.NoError(t, SaveFile(f, dir, name), "again")
-		ix, err := LoadFile(t.Context(), dir, name, Options{})
+		require.NoError(t, SaveIn(t.Context(), dir, name, f), name)
+		require.NoError(t, SaveIn(t.Context(), dir, name, f), "again")
+		ix, err := LoadIn(t.Context(), dir, name, Options{})
 		require.NoError(t, err)
 		assert.Equal(t, find(t, f, query, nil), find(t, ix, query, nil))
 		require.NoError(t, ix.Close())
 	}
 	for _, name := range []string{"", "..", "../a", "sub/../../a", "a..b", "/etc/a", `\a`, "C:a", "a\x00b", "%2e%2e/a", "a%b"} {
-		assert.ErrorIs(t, SaveFile(f, dir, name), runtime.ErrInvalidArgument, name)
-		_, err := LoadFile(t.Context(), dir, name, Options{})
+		assert.ErrorIs(t, SaveIn(t.Context(), dir, name, f), runtime.ErrInvalidArgument, name)
+		_, err := LoadIn(t.Context(), dir, name, Options{})
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, name)
 	}
-	require.NoError(t, Save(f, filepath.Join(outside, "secret.bin")))
+	require.NoError(t, Save(t.Context(), filepath.Join(outside, "secret.bin"), f))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "way")))
 	require.NoError(t, os.Symlink(filepath.Join(outside, "secret.bin"), filepath.Join(dir, "link.bin")))
-	assert.Error(t, SaveFile(f, dir, "way/out"))
+	assert.Error(t, SaveIn(t.Context(), dir, "way/out", f))
 	for _, name := range []string{"way/secret", "link"} {
-		_, err := LoadFile(t.Context(), dir, name, Options{})
+		_, err := LoadIn(t.Context(), dir, name, Options{})
 		assert.Error(t, err, name)
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "place.bin"), 0o700))
-	assert.Error(t, SaveFile(f, dir, "place"))
-	_, err := LoadFile(t.Context(), dir, "place", Options{})
+	assert.Error(t, SaveIn(t.Context(), dir, "place", f))
+	_, err := LoadIn(t.Context(), dir, "place", Options{})
 	assert.ErrorIs(t, err, runtime.ErrFormat)
 	require.NoError(t, os.Remove(filepath.Join(dir, "place.bin")))
 	entries, err := os.ReadDir(outside)
@@ -334,7 +334,7 @@ func FuzzRead(f *testing.F) {
 				ix.Close()
 			}
 		}
-		ix, err := Load(t.Context(), bytes.NewReader(sealed(data)), Options{})
+		ix, err := Read(t.Context(), bytes.NewReader(sealed(data)), Options{})
 		if err != nil {
 			return
 		}
@@ -393,7 +393,7 @@ func TestOpenedTogether(t *testing.T) {
 		require.NoError(t, ix.Add(t.Context(), counted(n), vectors))
 		want := find(t, ix, vectors[:dim], nil)
 		path := filepath.Join(t.TempDir(), kind)
-		require.NoError(t, Save(ix, path))
+		require.NoError(t, Save(t.Context(), path, ix))
 		require.NoError(t, ix.Close())
 		ix, err = Open(t.Context(), path, Options{})
 		require.NoError(t, err)
@@ -450,7 +450,7 @@ func TestFileTaken(t *testing.T) {
 			require.NoError(t, ix.Remove(ctx, ids[:1]))
 			path := filepath.Join(t.TempDir(), "index")
 			to := path + "2"
-			require.NoError(t, Save(ix, path))
+			require.NoError(t, Save(t.Context(), path, ix))
 			require.NoError(t, ix.Close())
 			good, err := os.ReadFile(path)
 			require.NoError(t, err)
@@ -467,7 +467,7 @@ func TestFileTaken(t *testing.T) {
 				require.NoError(t, os.WriteFile(to, []byte("old"), 0o600))
 				have := ix.Info().Len
 				for range 2 {
-					assert.ErrorIs(t, Save(ix, to), runtime.ErrCorrupt, what)
+					assert.ErrorIs(t, Save(t.Context(), to, ix), runtime.ErrCorrupt, what)
 					assert.ErrorIs(t, ix.Add(ctx, []int64{1 << 40}, vectors[:dim]), runtime.ErrCorrupt, what)
 					assert.ErrorIs(t, Update(ctx, ix, ids[1], vectors[:dim]), runtime.ErrCorrupt, what)
 					assert.ErrorIs(t, ix.(interface{ Compact(context.Context) error }).Compact(ctx), runtime.ErrCorrupt, what)
@@ -508,7 +508,7 @@ func TestFileTaken(t *testing.T) {
 				if o.device == "" && slices.Contains(mapped[o.kind], s.name) {
 					refuses(ix, s.name)
 				} else { // it was copied
-					require.NoError(t, Save(ix, to), s.name)
+					require.NoError(t, Save(t.Context(), to, ix), s.name)
 					again, err := os.ReadFile(to)
 					require.NoError(t, err)
 					assert.True(t, bytes.Equal(good, again), s.name)
@@ -518,13 +518,13 @@ func TestFileTaken(t *testing.T) {
 
 			require.NoError(t, os.WriteFile(path, good, 0o600))
 			ix = opened()
-			require.NoError(t, Save(ix, to))
+			require.NoError(t, Save(t.Context(), to, ix))
 			again, err := os.ReadFile(to)
 			require.NoError(t, err)
 			assert.True(t, bytes.Equal(good, again), "the same index is the same file")
 			require.NoError(t, ix.Remove(ctx, ids[1:2]))
 			require.NoError(t, Update(ctx, ix, ids[2], vectors[:dim]))
-			require.NoError(t, Save(ix, to))
+			require.NoError(t, Save(t.Context(), to, ix))
 			info, err := Verify(t.Context(), to)
 			require.NoError(t, err)
 			assert.Equal(t, n-2, info.Len)
@@ -549,7 +549,7 @@ func TestFileMakesRoom(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, ix.Add(ctx, counted(n), vectors))
 			path := filepath.Join(t.TempDir(), "index")
-			require.NoError(t, Save(ix, path))
+			require.NoError(t, Save(t.Context(), path, ix))
 			require.NoError(t, ix.Close())
 			good, err := os.ReadFile(path)
 			require.NoError(t, err)

@@ -39,11 +39,9 @@ type Flat struct {
 	kind     string
 	fallback string
 
-	mu     sync.RWMutex
-	closed bool
-	late   func() error      // checks the contents of a file when they are first needed; nil if it is of none
+	mu sync.RWMutex
+	backing
 	mapped bool              // ids and order are the memory of a file
-	kept   sums              // what the file's sections have to be until the first change; nil if there is no file
 	state  uint64            // changes with the rows
 	scaled bool              // the scale of INT8Scaled is fixed
 	place  cluster.Placement // which rows each store has
@@ -57,11 +55,11 @@ type Flat struct {
 
 // FlatOptions are what [NewFlat] takes. The zero value has the defaults.
 type FlatOptions struct {
-	Precision Precision
-	MaxDim    int // the largest dimension, 4096 unless set
-	MaxRows   int // the largest number of vectors; 0 is no limit
+	Precision Precision // of the stored vectors; 0 is FP32
+	MaxDim    int       // the largest dimension; 0 is 4096
+	MaxRows   int       // the largest number of vectors; 0 is no limit
 
-	Devices []*runtime.Device // more devices, to divide the vectors among all
+	Devices []*runtime.Device // more devices, to divide the vectors among all; nil is none
 	Weights []float64         // of the device and these, positive: for shares in proportion to them; nil is equal ones
 }
 
@@ -86,29 +84,13 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 	return f, nil
 }
 
-func (f *Flat) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if f.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if f.late != nil {
-		return f.late()
-	}
-	return nil
-}
-
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked mu.
 func (f *Flat) change(ctx context.Context) error {
 	if err := f.check(ctx); err != nil {
 		return err
 	}
-	if f.kept != nil {
-		if err := f.kept.check(f.sections()...); err != nil {
-			return err
-		}
-		f.kept = nil
+	if err := f.unchanged(f.sections); err != nil {
+		return err
 	}
 	f.own()
 	return nil

@@ -36,31 +36,29 @@ type HNSW struct {
 	writing sync.Mutex // guards what follows, and view
 	base    *runtime.Buffer
 	coded   *runtime.Buffer // bytes for the vectors, with option Codes
-	kept    sums            // what the file's sections have to be until more changes than hides; nil if there is no file
 	view
 
-	now     atomic.Pointer[view] // what searches see
-	mu      sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
-	closed  bool
-	late    func() error // checks the graph of a file when it is first needed; nil if it is of none
-	knowing sync.Mutex   // guards nodes and gone, which changes replace while searches go on; held for a moment only
+	now atomic.Pointer[view] // what searches see
+	mu  sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
+	backing
+	knowing sync.Mutex // guards nodes and gone, which changes replace while searches go on; held for a moment only
 	nodes   places
 }
 
-// HNSWOptions are what [NewHNSW] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+// HNSWOptions are what [NewHNSW] takes. The zero value has the defaults; a negative number is [runtime.ErrInvalidArgument].
 //
 // The bytes of Codes say how each component differs from its median; for cosine they say the direction. All are made anew each time there are four times as many
 // different vectors, up to 4096, when many vectors were added whose components are more than twice as far from the median as a byte can say, and by
 // [HNSW.Compact]. Components that are too far for a byte get the largest one, so that fewer of the nearest are found among such vectors; distances stay exact.
 type HNSWOptions struct {
-	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 16
-	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 200
-	EfSearch        int    `json:"ef_search"`        // those of a search, which are never fewer than k; max(k, 50)
-	InitialCapacity int    `json:"initial_capacity"` // vectors for which there is room at first; 10,000
-	Seed            uint64 `json:"seed"`             // of the layers; with one thread the same graph comes of the same seed
-	Threads         int    `json:"threads"`          // of Add and SearchBatch, at most 1024; as many as Go uses
+	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 0 is 16
+	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 0 is 200, or M if that is more
+	EfSearch        int    `json:"ef_search"`        // those of a search, which are never fewer than k; 0 is 50
+	InitialCapacity int    `json:"initial_capacity"` // vectors for which there is room at first; 0 is 10,000
+	Seed            uint64 `json:"seed"`             // of the layers; with one thread the same graph comes of the same seed; 0 is a seed like others
+	Threads         int    `json:"threads"`          // of Add and SearchBatch, at most 1024; 0 is as many as Go uses
 	Codes           bool   `json:"codes,omitempty"`  // keep a byte for each component too, follow the graph by these, and compare what was found by floats
-	MaxDim          int    `json:"-"`                // the largest dimension, 4096 unless set
+	MaxDim          int    `json:"-"`                // the largest dimension; 0 is 4096
 	MaxRows         int    `json:"-"`                // the largest number of vectors; 0 is no limit
 }
 
@@ -123,19 +121,6 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	h := &HNSW{kind: "hnsw", all: And(), view: view{e: e, o: o, graph: newGraph(o)}}
 	h.publish(0)
 	return h, nil
-}
-
-func (h *HNSW) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if h.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if h.late != nil {
-		return h.late()
-	}
-	return nil
 }
 
 // Close implements [Index]. It waits for searches and changes that run.

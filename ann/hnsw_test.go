@@ -346,7 +346,7 @@ func TestGraphFile(t *testing.T) {
 		require.NoError(t, h.Add(t.Context(), counted(15), vectors[100*dim:115*dim]))
 		require.NoError(t, h.Remove(t.Context(), []int64{3, 4}))
 		path := filepath.Join(t.TempDir(), "graph")
-		require.NoError(t, Save(h, path))
+		require.NoError(t, Save(t.Context(), path, h))
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
 		info, err := Verify(t.Context(), path)
@@ -354,7 +354,7 @@ func TestGraphFile(t *testing.T) {
 		assert.Equal(t, 113, info.Len)
 		ix, err := Open(t.Context(), path, Options{})
 		require.NoError(t, err)
-		loaded, err := Load(t.Context(), bytes.NewReader(before), Options{})
+		loaded, err := Read(t.Context(), bytes.NewReader(before), Options{})
 		require.NoError(t, err)
 		for _, other := range []Index{ix, loaded} {
 			assert.Equal(t, h.Info(), other.Info())
@@ -397,7 +397,7 @@ func TestGraphDamage(t *testing.T) {
 		for i := range s.data {
 			bad := bytes.Clone(b.Bytes())
 			bad[first+i] ^= 0x80
-			ix, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
+			ix, err := Read(t.Context(), bytes.NewReader(sealed(bad)), Options{})
 			if err != nil {
 				refused[s.name]++
 				continue
@@ -431,9 +431,9 @@ func TestGraphDamage(t *testing.T) {
 				assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
 				assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
 				assert.ErrorIs(t, ix.Remove(t.Context(), []int64{3}), runtime.ErrCorrupt, s.name)
-				assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, Save(t.Context(), path+"2", ix), runtime.ErrCorrupt, s.name)
 				require.NoError(t, ix.Close())
-				_, err = ReadInfo(path)
+				_, err = LoadInfo(path)
 				assert.ErrorIs(t, err, runtime.ErrCorrupt, s.name)
 			}
 		}
@@ -473,7 +473,7 @@ func BenchmarkOpenGraph(b *testing.B) {
 			h := hnsw(b, open(b, "cpu:0"), dim, L2Squared, HNSWOptions{M: 4, EfConstruction: 4, Codes: codes})
 			require.NoError(b, h.Add(b.Context(), counted(n), x))
 			path := filepath.Join(b.TempDir(), "graph")
-			require.NoError(b, Save(h, path))
+			require.NoError(b, Save(b.Context(), path, h))
 			for b.Loop() {
 				ix, err := Open(b.Context(), path, Options{})
 				require.NoError(b, err)
@@ -533,7 +533,7 @@ func TestGraphCodesFile(t *testing.T) {
 	assert.Nil(t, there.coded, "they are the memory of the file")
 	made, err := opened(with(file, nil))
 	require.NoError(t, err)
-	loaded, err := Load(ctx, bytes.NewReader(file), Options{})
+	loaded, err := Read(ctx, bytes.NewReader(file), Options{})
 	require.NoError(t, err)
 	defer loaded.Close()
 	for i, h := range []*HNSW{there, made, loaded.(*HNSW)} {
@@ -575,7 +575,7 @@ func TestGraphGivenUp(t *testing.T) {
 	var b bytes.Buffer
 	_, err := h.WriteTo(&b)
 	require.NoError(t, err)
-	ix, err := Load(t.Context(), &b, Options{})
+	ix, err := Read(t.Context(), &b, Options{})
 	require.NoError(t, err)
 	defer ix.Close()
 	assert.Empty(t, find(t, ix, []float32{0, 0}, nil))
@@ -765,7 +765,7 @@ func TestGraphDamagedLinks(t *testing.T) {
 	var b bytes.Buffer
 	_, err := h.WriteTo(&b)
 	require.NoError(t, err)
-	read, err := Load(t.Context(), bytes.NewReader(b.Bytes()), Options{})
+	read, err := Read(t.Context(), bytes.NewReader(b.Bytes()), Options{})
 	require.NoError(t, err)
 	assert.False(t, read.(*HNSW).mapped)
 	list, err := readSections(b.Bytes())
@@ -779,7 +779,7 @@ func TestGraphDamagedLinks(t *testing.T) {
 		ix, err := Open(t.Context(), path, Options{})
 		require.NoError(t, err)
 		require.NoError(t, ix.Remove(t.Context(), []int64{3}))
-		assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt)
+		assert.ErrorIs(t, Save(t.Context(), path+"2", ix), runtime.ErrCorrupt)
 		assert.NoFileExists(t, path+"2")
 		assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt)
 		require.NoError(t, ix.Close())

@@ -96,13 +96,13 @@ func (e *KindError) Is(target error) bool { return target == runtime.ErrUnknownB
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
-	Precision Precision        // of kinds gpu, flat, ivf and pq
+	Precision Precision        // of kinds gpu, flat, ivf and pq; 0 is FP32
 	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kinds flat, ivf and pq the CPU; several, but for ivf and pq, are separated by commas
-	MaxDim    int              // the largest dimension, 4096 unless set
+	MaxDim    int              // the largest dimension; 0 is 4096
 	MaxRows   int              // the largest number of vectors; 0 is no limit
 	Session   *runtime.Session // that opens the device; nil is the default session
-	HNSW      HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above
-	IVF       IVFOptions       // of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above
+	HNSW      HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
+	IVF       IVFOptions       // of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
 }
 
 const mostDim = 4096

@@ -38,13 +38,11 @@ type IVF struct {
 	works    works   // of coarse
 	writing  sync.Mutex
 
-	mu      sync.RWMutex // guards what follows; a change holds writing first
-	closed  bool
-	late    func() error // checks the contents of a file and takes its lists when they are first needed; nil if it is of none
-	mapped  bool         // ids and nodes are the memory of a file
-	kept    sums         // what the file's sections have to be until the first change; nil if there is no file. Guarded by writing
-	state   uint64       // changes with the rows
-	scaled  bool         // the scale of INT8Scaled is fixed
+	mu sync.RWMutex // guards what follows; a change holds writing first
+	backing
+	mapped  bool   // ids and nodes are the memory of a file
+	state   uint64 // changes with the rows
+	scaled  bool   // the scale of INT8Scaled is fixed
 	store   *store
 	ids     []int64  // by row, -1 of a removed one
 	of      []uint32 // the list of a row
@@ -57,16 +55,16 @@ type IVF struct {
 	grouped bool       // rows are in the order of their lists, and none is removed
 }
 
-// IVFOptions are what [NewIVF] takes. A field that is 0 has its default; a negative one is [runtime.ErrInvalidArgument].
+// IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is [runtime.ErrInvalidArgument].
 type IVFOptions struct {
-	Lists     int       `json:"lists"`            // about 4·√n for n vectors; Info tells how many there are
-	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 16. With all lists results are exact, but for Codes
-	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with
+	Lists     int       `json:"lists"`            // 0 is about 4·√n for n vectors; Info tells how many there are
+	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 0 is 16. With all lists results are exact, but for Codes
+	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with; 0 is a seed like others
 	Codes     int       `json:"codes,omitempty"`  // bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
-	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 20
-	Precision Precision `json:"-"`
-	MaxDim    int       `json:"-"` // the largest dimension, 4096 unless set
-	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
+	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 0 is 20
+	Precision Precision `json:"-"`                // of the stored vectors; 0 is FP32
+	MaxDim    int       `json:"-"`                // the largest dimension; 0 is 4096
+	MaxRows   int       `json:"-"`                // the largest number of vectors; 0 is no limit
 }
 
 const (
@@ -136,29 +134,13 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	return x, nil
 }
 
-func (x *IVF) check(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
-		return err
-	}
-	if x.closed {
-		return fmt.Errorf("ann: %w", runtime.ErrClosed)
-	}
-	if x.late != nil {
-		return x.late()
-	}
-	return nil
-}
-
 // change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked writing.
 func (x *IVF) change(ctx context.Context) error {
 	if err := x.check(ctx); err != nil {
 		return err
 	}
-	if x.kept != nil {
-		if err := x.kept.check(x.sections()...); err != nil {
-			return err
-		}
-		x.kept = nil
+	if err := x.unchanged(x.sections); err != nil {
+		return err
 	}
 	x.own()
 	return nil

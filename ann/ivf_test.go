@@ -215,7 +215,7 @@ func TestListFile(t *testing.T) {
 			require.NoError(t, x.Remove(t.Context(), ids[3:30]))
 			require.NoError(t, x.Add(t.Context(), ids[3:5], vectors[3*dim:5*dim]))
 			path := filepath.Join(t.TempDir(), "lists")
-			require.NoError(t, Save(x, path))
+			require.NoError(t, Save(t.Context(), path, x))
 			before, err := os.ReadFile(path)
 			require.NoError(t, err)
 			info, err := Verify(t.Context(), path)
@@ -226,7 +226,7 @@ func TestListFile(t *testing.T) {
 			assert.Equal(t, x.Info().Kind, info.Kind)
 			ix, err := Open(t.Context(), path, Options{Device: name})
 			require.NoError(t, err)
-			loaded, err := Load(t.Context(), bytes.NewReader(before), Options{Device: name})
+			loaded, err := Read(t.Context(), bytes.NewReader(before), Options{Device: name})
 			require.NoError(t, err)
 			mask := make([]bool, x.Len())
 			for i := range mask {
@@ -286,7 +286,7 @@ func TestListDamage(t *testing.T) {
 		for i := range s.data {
 			bad := bytes.Clone(b.Bytes())
 			bad[first+i] ^= 0x80
-			_, err := Load(t.Context(), bytes.NewReader(bad), Options{})
+			_, err := Read(t.Context(), bytes.NewReader(bad), Options{})
 			require.ErrorIs(t, err, runtime.ErrCorrupt)
 			if s.name != "config" && s.name != "vectors" && s.name != "codes" {
 				require.NoError(t, os.WriteFile(path, bad, 0o600))
@@ -299,10 +299,10 @@ func TestListDamage(t *testing.T) {
 				}
 				assert.ErrorIs(t, ix.Add(t.Context(), []int64{99}, []float32{1, 2}), runtime.ErrCorrupt, s.name)
 				assert.ErrorIs(t, ix.Remove(t.Context(), []int64{1}), runtime.ErrCorrupt, s.name)
-				assert.ErrorIs(t, Save(ix, path+"2"), runtime.ErrCorrupt, s.name)
+				assert.ErrorIs(t, Save(t.Context(), path+"2", ix), runtime.ErrCorrupt, s.name)
 				require.NoError(t, ix.Close())
 			}
-			ix, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
+			ix, err := Read(t.Context(), bytes.NewReader(sealed(bad)), Options{})
 			if err != nil {
 				refused[s.name]++
 				continue
@@ -335,7 +335,7 @@ func TestListNaN(t *testing.T) {
 		}
 		bad := bytes.Clone(b.Bytes())
 		copy(bad[bytes.Index(bad, s.data)+4:], bytesOf([]float32{float32(math.NaN())}))
-		_, err := Load(t.Context(), bytes.NewReader(sealed(bad)), Options{})
+		_, err := Read(t.Context(), bytes.NewReader(sealed(bad)), Options{})
 		assert.ErrorIs(t, err, runtime.ErrCorrupt)
 		assert.ErrorContains(t, err, "NaN")
 	}

@@ -108,7 +108,7 @@ func TestShardsOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.ann")
 	vectors := random(rand.New(rand.NewPCG(12, 12)), 100, 3)
 	require.NoError(t, one.Add(ctx, counted(100), vectors))
-	require.NoError(t, Save(one, path))
+	require.NoError(t, Save(t.Context(), path, one))
 	again, err := Open(ctx, path, Options{Device: "cpu:0, cpu:0"})
 	require.NoError(t, err)
 	assert.Equal(t, "cpu:0,cpu:0", again.Info().Device)

@@ -93,7 +93,7 @@ func atRest(t *testing.T, ix Index, mixers []mixer) {
 		var b bytes.Buffer
 		_, err := ix.WriteTo(&b)
 		require.NoError(t, err)
-		again, err := Load(t.Context(), &b, Options{})
+		again, err := Read(t.Context(), &b, Options{})
 		require.NoError(t, err)
 		defer again.Close()
 		indexes = append(indexes, again)
@@ -271,7 +271,7 @@ func saveForEver(t *testing.T, path string, dim int) {
 		vector[dim-1] = float32(n)
 		require.NoError(t, f.Add(t.Context(), []int64{int64(n - 1)}, vector))
 		if n >= 500 {
-			require.NoError(t, Save(f, path))
+			require.NoError(t, Save(t.Context(), path, f))
 		}
 		if n == 500 {
 			_, _ = os.Stdout.Write([]byte{'\n'})

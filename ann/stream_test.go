@@ -111,7 +111,7 @@ func TestStreams(t *testing.T) {
 				})
 				assert.True(t, bytes.Equal(x.Bytes(), y.Bytes()), "the files")
 				path := filepath.Join(t.TempDir(), "x.ann")
-				require.NoError(t, Save(there, path))
+				require.NoError(t, Save(t.Context(), path, there))
 				again, err := Open(t.Context(), path, Options{Device: name, Session: dev.Session()})
 				require.NoError(t, err)
 				sameAnswers(t, here, again.(*Flat), ids, queries, fmt.Sprint(c, " opened"))

@@ -16,19 +16,19 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// ReadVectors reads vectors, row after row, and their dimension. The end of the name tells the format: .fvecs, .bvecs and .ivecs have for each vector its
+// LoadVectors reads vectors, row after row, and their dimension. The end of the name tells the format: .fvecs, .bvecs and .ivecs have for each vector its
 // dimension and then floats, bytes or integers, .npy is NumPy's, a matrix of real numbers. Those of float64 are rounded to float.
 //
 // Integers beyond ±2^24, of which floats have only some, and finite numbers that are too large for a float are [runtime.ErrUnsupported], as is another name. A
 // file that is not what its name says is [runtime.ErrCorrupt] or [runtime.ErrFormat], and a matrix of other than two dimensions [runtime.ErrDimension].
-func ReadVectors(path string) (vectors []float32, dim int, err error) {
+func LoadVectors(path string) (vectors []float32, dim int, err error) {
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".fvecs":
 		return readVecs(path, 4, func(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) })
 	case ".bvecs":
 		return readVecs(path, 1, func(b []byte) float32 { return float32(b[0]) })
 	case ".ivecs":
-		places, dim, err := ReadPlaces(path)
+		places, dim, err := LoadPlaces(path)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -41,8 +41,8 @@ func ReadVectors(path string) (vectors []float32, dim int, err error) {
 	}
 }
 
-// ReadPlaces reads the integers of an .ivecs file, such as the true neighbours of queries, with the errors of [ReadVectors].
-func ReadPlaces(path string) (places []int32, dim int, err error) {
+// LoadPlaces reads the integers of an .ivecs file, such as the true neighbours of queries, with the errors of [LoadVectors].
+func LoadPlaces(path string) (places []int32, dim int, err error) {
 	if !strings.EqualFold(filepath.Ext(path), ".ivecs") { // whose bytes cannot tell floats from integers
 		return nil, 0, fmt.Errorf("ann: %s: files of integers end in .ivecs: %w", path, runtime.ErrUnsupported)
 	}
@@ -119,9 +119,9 @@ func floats(path string, dim, n int, component func(i int) float64, integers boo
 	return all, nil
 }
 
-// WriteVectors writes vectors to a file that is replaced as a whole: .fvecs or .npy, as its name says; others are [runtime.ErrUnsupported]. A length that is no
+// SaveVectors writes vectors to a file that is replaced as a whole: .fvecs or .npy, as its name says; others are [runtime.ErrUnsupported]. A length that is no
 // multiple of the dimension is [runtime.ErrDimension].
-func WriteVectors(path string, vectors []float32, dim int) error {
+func SaveVectors(path string, vectors []float32, dim int) error {
 	if dim < 1 || len(vectors)%dim != 0 {
 		return fmt.Errorf("ann: %d components are no number of vectors of %d: %w", len(vectors), dim, runtime.ErrDimension)
 	}

@@ -18,19 +18,19 @@ func TestVectors(t *testing.T) {
 	want := []float32{1, -2, 3, 4, 5, 6.5}
 	for _, name := range []string{"a.fvecs", "a.npy"} {
 		path := filepath.Join(dir, name)
-		require.NoError(t, WriteVectors(path, want, 3))
-		got, dim, err := ReadVectors(path)
+		require.NoError(t, SaveVectors(path, want, 3))
+		got, dim, err := LoadVectors(path)
 		require.NoError(t, err)
 		assert.Equal(t, 3, dim)
 		assert.Equal(t, want, got)
 	}
-	assert.ErrorIs(t, WriteVectors(filepath.Join(dir, "b.fvecs"), want, 4), runtime.ErrDimension)
-	assert.ErrorIs(t, WriteVectors(filepath.Join(dir, "b.txt"), want, 3), runtime.ErrUnsupported)
+	assert.ErrorIs(t, SaveVectors(filepath.Join(dir, "b.fvecs"), want, 4), runtime.ErrDimension)
+	assert.ErrorIs(t, SaveVectors(filepath.Join(dir, "b.txt"), want, 3), runtime.ErrUnsupported)
 
 	read := func(name string, data ...byte) ([]float32, int, error) {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, data, 0o600))
-		return ReadVectors(path)
+		return LoadVectors(path)
 	}
 	got, dim, err := read("c.bvecs", 2, 0, 0, 0, 7, 255, 2, 0, 0, 0, 0, 1)
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestVectors(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 1, dim)
 	assert.Equal(t, []float32{-2}, got)
-	places, _, err := ReadPlaces(filepath.Join(dir, "c.ivecs"))
+	places, _, err := LoadPlaces(filepath.Join(dir, "c.ivecs"))
 	require.NoError(t, err)
 	assert.Equal(t, []int32{-2}, places)
 	_, _, err = read("c.ivecs", 1, 0, 0, 0, 1, 0, 0, 1)
@@ -67,7 +67,7 @@ func TestVectors(t *testing.T) {
 		a.Shape = []int{1, 2}
 		path := filepath.Join(dir, "e.npy")
 		require.NoError(t, npy.WriteFile(path, a))
-		got, dim, err := ReadVectors(path)
+		got, dim, err := LoadVectors(path)
 		require.NoError(t, err)
 		assert.Equal(t, 2, dim)
 		assert.Equal(t, []float32{3, -4}, got, a.Type)
@@ -76,13 +76,13 @@ func TestVectors(t *testing.T) {
 		} {
 			wide.Shape = []int{1, 2}
 			require.NoError(t, npy.WriteFile(path, wide))
-			_, _, err := ReadVectors(path)
+			_, _, err := LoadVectors(path)
 			assert.ErrorIs(t, err, runtime.ErrUnsupported, wide.Type)
 			assert.ErrorContains(t, err, "component 1 of vector 0")
 		}
 		a.Shape = []int{2}
 		require.NoError(t, npy.WriteFile(path, a))
-		_, _, err = ReadVectors(path)
+		_, _, err = LoadVectors(path)
 		assert.ErrorIs(t, err, runtime.ErrDimension)
 	}
 }

@@ -172,7 +172,7 @@ func (f *function) FusedScaledDotProductAttention(query, key, value compute.Valu
 		} else if sees != nil {
 			mask = tensor.Where(sees, added, math.Inf(-1))
 		}
-		y := tensor.Attention(q, k, v, tensor.AttentionOptions{Mask: mask, Causal: causal, Scale: scale})
+		y := tensor.Attention(q, k, v, tensor.AttentionOptions{Mask: mask, Causal: causal, Scale: &scale})
 		return y.Permute(front...).Cast(in[0].Type())
 	})
 	return output, nil, err

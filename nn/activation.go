@@ -10,12 +10,13 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Activation is a function of each element, or of each row: a layer without parameters. The empty one is that which changes nothing.
+// Activation is a function of each element, or of each row: a layer without parameters. The zero value is the default of the layer
+// that has it: Linear, which changes nothing, unless the layer says another one.
 type Activation string
 
 // The activations. Softmax is one of the last dimension, and SwiGLU returns swish(a)·b of the halves a and b of the last dimension.
 const (
-	Linear      Activation = ""
+	Linear      Activation = "linear"
 	Sigmoid     Activation = "sigmoid"
 	Tanh        Activation = "tanh"
 	ReLU        Activation = "relu"
@@ -61,7 +62,7 @@ func Activations() []Activation { return slices.Sorted(maps.Keys(activations)) }
 
 // Apply returns the function of x.
 func (a Activation) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	f := activations[a]
+	f := activations[or(a, Linear)]
 	if f == nil {
 		return p.Fail(x, "no activation %q; there are %v", string(a), Activations())
 	}
@@ -69,30 +70,27 @@ func (a Activation) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 }
 
 // String returns the name.
-func (a Activation) String() string {
-	if a == Linear {
-		return "linear"
-	}
-	return string(a)
-}
+func (a Activation) String() string { return string(or(a, Linear)) }
 
 // and is how a layer's description ends that has the activation.
 func (a Activation) and() string {
-	if a == Linear {
+	if or(a, Linear) == Linear {
 		return ""
 	}
 	return " " + string(a)
 }
 
 // PReLU returns x where it is positive, else a·x, with a learned number for each channel, dimension 1.
-type PReLU struct{ Start float64 } // the first value of a; 0 is 0.01
+type PReLU struct {
+	Start *float64 // the first value of a; nil is 0.01
+}
 
 // Apply returns the function of x. Its parameter is "slope".
 func (l PReLU) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() < 2 {
 		return p.Fail(x, "inputs without channels")
 	}
-	a := alongChannels(p.Param("slope", Constant(or(l.Start, 0.01)), x.Dim(1)), x)
+	a := alongChannels(p.Param("slope", Constant(given(l.Start, 0.01)), x.Dim(1)), x)
 	return tensor.Where(x.Gt(0), x, x.Mul(a))
 }
 
@@ -113,6 +111,14 @@ func or[T comparable](x, otherwise T) T {
 		return otherwise
 	}
 	return x
+}
+
+// given returns what p points to, or where p is nil what stands for that.
+func given[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
 }
 
 // joined are words with a space between those that are not empty.

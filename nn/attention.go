@@ -11,10 +11,10 @@ import (
 // Attention is attention of sequences [examples, steps, width] to themselves in several heads, with a dense layer in front of queries, keys and values each, and one
 // behind the heads. With [Pass.Lengths] nothing attends to steps behind an example's length.
 type Attention struct {
-	Heads    int
+	Heads    int  // which divide the width; 0 is 1
 	KeyHeads int  // of keys and values, which divide Heads; 0 is as many
-	Causal   bool // a step attends to itself and those before it
-	NoBias   bool
+	Causal   bool // a step attends to itself and those before it only; false is to all
+	NoBias   bool // the dense layers add nothing; false is that they have a bias
 }
 
 // Apply returns a tensor of x's shape. The names of its parts are "query", "key", "value" and "out".
@@ -30,6 +30,7 @@ func (l Attention) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 // Attend returns what the steps of x see in those of y, for layers of your own: [examples, steps of x, width of x]. mask, if it is not nil, stretches
 // to [examples, Heads, steps of x, steps of y], as that of [tensor.AttentionOptions].
 func (l Attention) Attend(p *Pass, x, y, mask *tensor.Tensor) *tensor.Tensor {
+	l.Heads = or(l.Heads, 1)
 	keyHeads := or(l.KeyHeads, l.Heads)
 	if l.Heads < 1 || keyHeads < 1 || l.Heads%keyHeads != 0 || x.Rank() != 3 || y.Rank() != 3 || x.Dim(2)%l.Heads != 0 {
 		return p.Fail(x, "%d heads, %d of keys, for sequences %v and %v", l.Heads, keyHeads, x.Shape(), y.Shape())
@@ -50,23 +51,26 @@ func (l Attention) String() string {
 	if l.Causal {
 		causal = "causal"
 	}
-	return joined(causal, fmt.Sprintf("attention of %d heads", l.Heads))
+	return joined(causal, fmt.Sprintf("attention of %d heads", or(l.Heads, 1)))
 }
 
 // Transformer is a block: attention, and two dense layers for each step, each added to what it is made of. Normalization of layers is in front of both, or with
 // After behind the sums.
 type Transformer struct {
-	Heads, Hidden int        // Hidden is how wide the layer in between is
-	Act           Activation // in between; Linear stands for GELU
-	Dropout       float64    // of what is added
-	Causal, After bool
+	Heads   int        // as those of [Attention]; 0 is 1
+	Hidden  int        // how wide the layer in between is; 0 is four times the width of x
+	Act     Activation // in between; "" is GELU
+	Dropout float64    // of what is added; 0 is none
+	Causal  bool       // as that of [Attention]; false is to all steps
+	After   bool       // normalization is behind the sums; false is in front of both parts
 }
 
 // Apply returns a tensor of x's shape. The names of its parts are "attention", "norm1", "norm2", "wide", "narrow", "dropout1" and "dropout2".
 func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	if l.Hidden < 1 || x.Rank() != 3 {
+	if l.Hidden < 0 || x.Rank() != 3 {
 		return p.Fail(x, "%d hidden for sequences %v", l.Hidden, x.Shape())
 	}
+	hidden := or(l.Hidden, 4*x.Dim(2))
 	part := func(x *tensor.Tensor, number string, f func(x *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
 		y := x
 		if !l.After {
@@ -82,12 +86,15 @@ func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 		return p.Layer("attention", Attention{Heads: l.Heads, Causal: l.Causal}, x)
 	})
 	return part(x, "2", func(x *tensor.Tensor) *tensor.Tensor {
-		h := p.Layer("wide", Dense{Out: l.Hidden, Act: or(l.Act, GELU)}, x)
+		h := p.Layer("wide", Dense{Out: hidden, Act: or(l.Act, GELU)}, x)
 		return p.Layer("narrow", Dense{Out: x.Dim(2)}, h)
 	})
 }
 
 // String says how many heads there are, and how wide it is.
 func (l Transformer) String() string {
-	return fmt.Sprintf("transformer of %d heads, %d wide", l.Heads, l.Hidden)
+	if l.Hidden == 0 {
+		return fmt.Sprintf("transformer of %d heads", or(l.Heads, 1))
+	}
+	return fmt.Sprintf("transformer of %d heads, %d wide", or(l.Heads, 1), l.Hidden)
 }

@@ -34,7 +34,7 @@ func TestRecommendedBatch(t *testing.T) {
 		assert.Greater(t, got, 8, "accumulating %d", accumulate)
 	}
 	assert.Equal(t, before, s.Device().Stats().Live, "it keeps no memory")
-	c.Epochs = 0
+	c.Epochs = -1
 	_, err := RecommendedBatch(t.Context(), m, c, d)
 	assert.ErrorIs(t, err, ErrConfig)
 }
@@ -62,9 +62,9 @@ func TestAutoPrecision(t *testing.T) {
 	}
 	s := scopeOn(t, "cpu:0")
 	c := plain(1, 4)
-	c.Precision = Auto
+	c.MixedPrecision = Auto
 	tr, err := NewTrainer(small(t, s), c)
 	require.NoError(t, err)
-	assert.Equal(t, Full, tr.Precision())
+	assert.Equal(t, Full, tr.MixedPrecision())
 	assert.Contains(t, tr.same(), "precision: ")
 }

@@ -80,9 +80,9 @@ func (h *History) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// ReadHistory returns the history in a checkpoint, for which it needs no device. A safetensors file that is
+// LoadHistory returns the history in a checkpoint, for which it needs no device. A safetensors file that is
 // not a checkpoint is an error that matches [ErrData], and another file one that matches [runtime.ErrFormat].
-func ReadHistory(path string) (*History, error) {
+func LoadHistory(path string) (*History, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("nn: history: %w", err)
@@ -193,7 +193,7 @@ func (t *Trainer) same() []string {
 	list := []string{fmt.Sprint("batch size: ", c.BatchSize), fmt.Sprint("accumulate: ", c.Accumulate), fmt.Sprint("loss: ", c.Loss), fmt.Sprint("optimizer: ", c.Optimizer),
 		fmt.Sprint("learning rate: ", c.LearningRate), fmt.Sprint("schedule: ", c.Schedule), fmt.Sprint("clip norm: ", c.ClipNorm), fmt.Sprint("clip value: ", c.ClipValue),
 		fmt.Sprint("l1: ", c.L1), fmt.Sprint("l2: ", c.L2), fmt.Sprint("weight decay: ", c.WeightDecay), fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
-		fmt.Sprint("precision: ", c.Precision), fmt.Sprint("split: ", c.Split), fmt.Sprint("shuffle: ", c.Shuffle), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+		fmt.Sprint("precision: ", c.MixedPrecision), fmt.Sprint("split: ", *c.Split), fmt.Sprint("shuffle: ", !c.InOrder), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
 	return list
 }
 
@@ -273,10 +273,10 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	t.own, t.from = values{}, from
 	t.best = values{params: loaded[bestParams], states: loaded[bestStates]}
 	t.vars, t.loaded, t.at, t.history = nil, loaded, a.Position, a.History
-	if best == nil && t.config.Patience > 0 {
+	if best == nil && *t.config.Patience > 0 {
 		t.history.BestEpoch, t.history.BestValLoss, t.at.Bad = -1, 0, 0
 	}
-	if t.history.Epochs() < t.config.Epochs && (t.config.Patience == 0 || t.config.Patience > t.at.Bad) {
+	if t.history.Epochs() < t.config.Epochs && (*t.config.Patience == 0 || *t.config.Patience > t.at.Bad) {
 		t.history.Stopped = ""
 	}
 	return nil

@@ -21,46 +21,56 @@ type Data struct {
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
 
-// Config says how to train. Begin with [Defaults]: a number that makes no sense is refused, not replaced.
+// Config says how to train. The zero value is the usual configuration: at most 100 epochs of batches of 32 in random order, a fifth of the data for
+// validation, the loss MSE, Adam with a rate of 0.001, and an end 10 epochs after the last improvement. A number that makes no sense is refused.
 type Config struct {
-	Epochs     int
-	BatchSize  int // examples; the last batch of an epoch may have fewer. See RecommendedBatch
-	Accumulate int // batches whose gradients are put together for one step, which equals that of one batch with all their examples
+	Epochs     int // 0 is 100
+	BatchSize  int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch
+	Accumulate int // batches whose gradients are added for one step, which equals that of one batch with all their examples; 0 is 1
 
-	Loss                 Loss
-	Optimizer            Optimizer
-	LearningRate         float64
-	Schedule             Schedule // of the learning rate; nil for none
-	ClipNorm, ClipValue  float64  // limits of the norm of all gradients together, and of each of their elements; 0 for none
-	L1, L2               float64  // penalties L1·Σ|w| + L2·Σw² on all parameters, which the losses of the history do not contain
-	WeightDecay          float64  // WeightDecay·w is added to gradients, after clipping
-	DecoupledWeightDecay float64  // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step
+	Loss                 Loss      // nil is MSE
+	Optimizer            Optimizer // nil is Adam
+	LearningRate         float64   // positive; 0 is 0.001
+	Schedule             Schedule  // of the learning rate; nil is none
+	ClipNorm             float64   // the largest norm of all gradients together; 0 is no limit
+	ClipValue            float64   // the largest magnitude of an element of gradients; 0 is no limit
+	L1                   float64   // a penalty L1·Σ|w| on all parameters, which the losses of the history do not contain; 0 is none
+	L2                   float64   // the same with L2·Σw²; 0 is none
+	WeightDecay          float64   // WeightDecay·w is added to gradients, after clipping; 0 is none
+	DecoupledWeightDecay float64   // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step; 0 is none
 
-	Precision Mode // of products; Full for the network's type. See [Trainer.Precision]
+	MixedPrecision Mode // of products; "" is Full. See [Trainer.MixedPrecision]
 
-	Split      float64 // the part of the data, the last round(n·Split) examples, that is for validation
-	Validation *Data   // data for validation, in place of a Split
-	Shuffle    bool    // the order of the examples in each epoch
-	Seed       uint64
+	Split      *float64 // the part of the data, the last round(n·Split) examples, that is for validation; nil is 0.2
+	Validation *Data    // data for validation, in place of a Split; nil is none
+	InOrder    bool     // the examples of each epoch come as they are in the data; false is in random order
+	Seed       uint64   // of all that is random; 0 is a seed like others
 
-	Metrics  []Metric // nil for Accuracy where the loss is one of classes
-	Patience int      // epochs without an improvement of the loss, of validation if there is one, after which training ends with the best values; 0 for none
-	MinDelta float64  // the least improvement
-	MaxTime  time.Duration
+	Metrics  []Metric      // nil is Accuracy where the loss is one of classes, and none otherwise
+	Patience *int          // epochs without an improvement of the loss, of validation if there is one, after which training ends with the best values; 0 is to go on, nil is 10
+	MinDelta *float64      // the least improvement; nil is 1e-4
+	MaxTime  time.Duration // after which no epoch begins; 0 is no limit
 
-	Checkpoint      string // a file, or "" for none
-	CheckpointEvery int    // epochs
+	Checkpoint      string // a file, which is written as training goes on; "" is none
+	CheckpointEvery int    // epochs; 0 is 1
 
-	Log      io.Writer            // gets one line for each epoch; nil for none
-	Progress func(Progress)       // is called now and then within epochs; nil for none
-	OnEpoch  func(*History) error // is called after each epoch; an error ends training and is returned by Fit
+	Log      io.Writer            // gets one line for each epoch; nil is none
+	Progress func(Progress)       // is called now and then within epochs; nil is none
+	OnEpoch  func(*History) error // is called after each epoch; an error ends training and is returned by Fit; nil is none
 }
 
-// Defaults returns the usual configuration: 100 epochs of batches of 32 in random order, a fifth of the data for validation, Adam with a rate of 0.001, and
-// an end 10 epochs after the last improvement by at least 1e-4. The loss is MSE.
-func Defaults() Config {
-	return Config{Epochs: 100, BatchSize: 32, Accumulate: 1, Loss: MSE{}, Optimizer: Adam{}, LearningRate: 0.001, Split: 0.2, Shuffle: true,
-		Patience: 10, MinDelta: 1e-4, CheckpointEvery: 1}
+// filled returns the configuration with the defaults in place of what is not set.
+func (c Config) filled() Config {
+	c.Epochs, c.BatchSize, c.Accumulate, c.CheckpointEvery = or(c.Epochs, 100), or(c.BatchSize, 32), or(c.Accumulate, 1), or(c.CheckpointEvery, 1)
+	c.LearningRate = or(c.LearningRate, 0.001)
+	if c.Loss == nil {
+		c.Loss = MSE{}
+	}
+	if c.Optimizer == nil {
+		c.Optimizer = Adam{}
+	}
+	c.Split, c.Patience, c.MinDelta = new(given(c.Split, 0.2)), new(given(c.Patience, 10)), new(given(c.MinDelta, 1e-4))
+	return c
 }
 
 // Progress says how far an epoch is.
@@ -95,7 +105,7 @@ func (h *History) watched() []float64 {
 	return h.TrainLoss
 }
 
-// check returns the first setting that makes no sense.
+// check returns the first setting of a filled configuration that makes no sense.
 func (c *Config) check() error {
 	const notNegative = "finite and not negative"
 	finite := func(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }
@@ -106,21 +116,21 @@ func (c *Config) check() error {
 		want string
 	}{
 		{"Epochs", c.Epochs >= 1, c.Epochs, "1 or more"}, {"BatchSize", c.BatchSize >= 1, c.BatchSize, "1 or more"},
-		{"Accumulate", c.Accumulate >= 1, c.Accumulate, "1 or more"}, {"Loss", c.Loss != nil, c.Loss, "one of the losses"},
+		{"Accumulate", c.Accumulate >= 1, c.Accumulate, "1 or more"},
 		{"LearningRate", c.LearningRate > 0 && finite(c.LearningRate), c.LearningRate, "positive and finite"},
 		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm, notNegative}, {"ClipValue", finite(c.ClipValue), c.ClipValue, notNegative},
 		{"L1", finite(c.L1), c.L1, notNegative}, {"L2", finite(c.L2), c.L2, notNegative}, {"WeightDecay", finite(c.WeightDecay), c.WeightDecay, notNegative},
 		{"DecoupledWeightDecay", finite(c.DecoupledWeightDecay), c.DecoupledWeightDecay, notNegative},
-		{"Split", c.Split >= 0 && c.Split < 1, c.Split, "a fraction of the examples, at least 0 and less than 1"},
-		{"Patience", c.Patience >= 0, c.Patience, notNegative}, {"MinDelta", finite(c.MinDelta), c.MinDelta, notNegative},
-		{"MaxTime", c.MaxTime >= 0, c.MaxTime, notNegative}, {"CheckpointEvery", c.Checkpoint == "" || c.CheckpointEvery >= 1, c.CheckpointEvery, "1 or more"},
+		{"Split", *c.Split >= 0 && *c.Split < 1, *c.Split, "a fraction of the examples, at least 0 and less than 1"},
+		{"Patience", *c.Patience >= 0, *c.Patience, notNegative}, {"MinDelta", finite(*c.MinDelta), *c.MinDelta, notNegative},
+		{"MaxTime", c.MaxTime >= 0, c.MaxTime, notNegative}, {"CheckpointEvery", c.CheckpointEvery >= 1, c.CheckpointEvery, "1 or more"},
 	} {
 		if !s.ok {
 			return fmt.Errorf("%w: %s is %v; it has to be %s", ErrConfig, s.name, s.is, s.want)
 		}
 	}
-	if modes := []Mode{Full, F16, BF16, Auto}; !slices.Contains(modes, c.Precision) {
-		return fmt.Errorf("%w: Precision is %q; it is one of %q", ErrConfig, c.Precision, modes)
+	if modes := []Mode{Full, F16, BF16, Auto}; !slices.Contains(modes, c.MixedPrecision) {
+		return fmt.Errorf("%w: MixedPrecision is %q; it is one of %q", ErrConfig, c.MixedPrecision, modes)
 	}
 	if c.Schedule != nil {
 		if err := c.Schedule.Check(); err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Conv is a convolution in one to three dimensions, as many as Size has lengths. Lists that are nil stand for what changes nothing.
+// Conv is a convolution in one to three dimensions, as many as Size has lengths.
 type Conv struct {
-	Filters  int
-	Size     []int
-	Stride   []int
-	Pad      []int // zeros on both sides of each dimension
-	Same     bool  // zeros such that there are ⌈length/stride⌉ results in each dimension; without Pad
-	Dilation []int
-	Groups   int // 0 is 1
-	Act      Activation
-	Init     Init // as Dense's
-	NoBias   bool
+	Filters  int        // required
+	Size     []int      // of a filter; required
+	Stride   []int      // distance of neighbouring places of a filter; nil is 1 in each dimension
+	Pad      []int      // zeros on both sides of each dimension; nil is none
+	Same     bool       // zeros such that there are ⌈length/stride⌉ results in each dimension, without Pad; false is those of Pad
+	Dilation []int      // distance of neighbouring elements of a filter; nil is 1 in each dimension
+	Groups   int        // of channels, and of filters; 0 is 1
+	Act      Activation // behind it; "" is Linear
+	Init     Init       // of the filters; nil is as Dense's
+	NoBias   bool       // nothing is added; false is that "bias" is
 }
 
 // Apply returns [examples, Filters, ...]. Its parameters are "weight" [Filters, channels/Groups, Size...] and "bias" [Filters].
@@ -86,11 +86,19 @@ func margins(pad []int, dims int) ([][2]int, bool) {
 	return list, len(list) == dims
 }
 
-// MaxPool returns the maxima of windows, as [tensor.Tensor.MaxPool] does. Without Stride windows lie side by side.
-type MaxPool struct{ Size, Stride, Pad []int }
+// MaxPool returns the maxima of windows, as [tensor.Tensor.MaxPool] does.
+type MaxPool struct {
+	Size   []int // of a window; required
+	Stride []int // distance of neighbouring windows; nil is Size, so that they lie side by side
+	Pad    []int // margin on both sides of each dimension; nil is none
+}
 
 // AvgPool returns the averages of windows, as [tensor.Tensor.AvgPool] does. Elements of the margins are not counted.
-type AvgPool struct{ Size, Stride, Pad []int }
+type AvgPool struct {
+	Size   []int // as MaxPool's; required
+	Stride []int // as MaxPool's; nil is Size
+	Pad    []int // as MaxPool's; nil is none
+}
 
 // Apply returns the maxima.
 func (l MaxPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {

@@ -16,8 +16,7 @@ func TestDigitsByConvolutions(t *testing.T) {
 		t.Skip("it takes a minute on a busy machine")
 	}
 	s := scopeOn(t, "cpu:0")
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Log = CrossEntropy{}, 128, 2, t.Output()
+	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: 2, Log: t.Output()}
 	tr, err := NewTrainer(cnn(t, s), c)
 	require.NoError(t, err)
 	h, err := tr.Fit(t.Context(), digits(t, s, 10000, 1, 28, 28))

@@ -7,8 +7,7 @@
 //	defer s.Close()
 //	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{784}},
 //		nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: 10})
-//	c := nn.Defaults()
-//	c.Loss, c.BatchSize, c.Epochs = nn.CrossEntropy{}, 128, 10
+//	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: 128, Epochs: 10}
 //	t, err := nn.NewTrainer(m, c)
 //	history, err := t.Fit(ctx, nn.Data{X: images, Y: labels})
 //	logits, err := m.Predict(ctx, images, nil)
@@ -20,15 +19,20 @@
 // operations, and a mistake in them is an error of Build. One layer value may be part of many networks, or several times of one: its parameters belong to
 // its name in the network, such as "0.weight". Your own layers are layers like all others. [ParseLayers] reads a network that JSON describes.
 //
+// # Settings
+//
+// The zero value of a setting stands for the default that its documentation names. Where zero is also a setting of its own, the field is a pointer:
+// Adam{} has Beta1 = 0.9, and Adam{Beta1: new(0.0)} has 0. A field without a sensible default, such as [Dense.Out], is required.
+//
 // # One buffer
 //
 // All parameters of a network are windows of one tensor, its gradients are computed into one, and so is each state of the optimizer. A step
 // of an optimizer is an expression over these: one kernel, one norm, one copy of each for a checkpoint. A whole training step is one compiled function, whose results
 // are the arguments of the next call; the data stays on the device, and a step reads its examples by their numbers.
 //
-// # Precision
+// # Mixed precision
 //
-// [Config.Precision] lets products and convolutions of a training read operands of half or bfloat16; [Auto] chooses by what the device has. Parameters, sums, normalization, losses and the optimizer
+// [Config.MixedPrecision] lets products and convolutions of a training read operands of half or bfloat16; [Auto] chooses by what the device has. Parameters, sums, normalization, losses and the optimizer
 // stay as they are, and so do evaluation and [Model.Predict].
 //
 // # Determinism

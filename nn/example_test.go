@@ -28,8 +28,7 @@ func Example() {
 	}
 	x := tensor.From(s, []float32{0, 0, 0, 1, 1, 0, 1, 1}, 4, 2)
 	y := tensor.From(s, []float32{0, 1, 1, 0}, 4, 1)
-	c := nn.Defaults()
-	c.Loss, c.LearningRate, c.Epochs, c.Split, c.Patience = nn.SigmoidCrossEntropy{}, 0.05, 200, 0, 0
+	c := nn.Config{Loss: nn.SigmoidCrossEntropy{}, LearningRate: 0.05, Epochs: 200, Split: new(0.0), Patience: new(0)}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		log.Fatal(err)

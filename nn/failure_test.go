@@ -81,7 +81,7 @@ func TestNotFiniteInAPartOfAStep(t *testing.T) {
 	place := tensor.Iota(s, tensor.I32, 12).Reshape(12, 1)
 	d.X = tensor.Where(place.Eq(9), math.NaN(), d.X).Copy() // in the second part of the second step
 	c := plain(1, 3)
-	c.Shuffle = false
+	c.InOrder = true
 	c.BatchSize, c.Accumulate = 2, 3
 	one := small(t, s)
 	fit(t, one, c, d.narrow(0, 6))
@@ -122,7 +122,7 @@ func TestValidationThatDoesNotFit(t *testing.T) {
 func TestEvaluateFewExamples(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	c := plain(1, 5)
-	c.Split = 0.9
+	c.Split = new(0.9)
 	tr, err := NewTrainer(small(t, s), c)
 	require.NoError(t, err)
 	loss, _, err := tr.Evaluate(t.Context(), line(s, 5))
@@ -139,7 +139,7 @@ func TestSkippingEnds(t *testing.T) {
 	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 2, Init: Zeros})
 	require.NoError(t, err)
 	c := plain(20, 2)
-	c.Precision, c.Loss = F16, oddLoss{}
+	c.MixedPrecision, c.Loss = F16, oddLoss{}
 	tr, err := NewTrainer(m, c)
 	require.NoError(t, err)
 	h, err := tr.Fit(t.Context(), d)
@@ -232,7 +232,7 @@ func TestResumeWithPatience(t *testing.T) {
 	c := plain(2, 10)
 	c.Checkpoint = path
 	fit(t, small(t, s), c, d)
-	c.Epochs, c.Patience, c.MinDelta = 20, 2, 100
+	c.Epochs, c.Patience, c.MinDelta = 20, new(2), new(100.0)
 	m := small(t, s)
 	tr, err := NewTrainer(m, c)
 	require.NoError(t, err)
@@ -256,18 +256,18 @@ func TestCheckpointOfAnyMetric(t *testing.T) {
 	assert.Equal(t, want.TrainMetrics["r2"], tr.History().TrainMetrics["r2"])
 	assert.True(t, math.IsNaN(tr.History().TrainMetrics["odd"][1]))
 
-	h, err := ReadHistory(path)
+	h, err := LoadHistory(path)
 	require.NoError(t, err)
 	assert.Equal(t, want.TrainLoss, h.TrainLoss)
 	assert.Equal(t, want.TrainMetrics["r2"], h.TrainMetrics["r2"])
 	assert.True(t, math.IsNaN(h.TrainMetrics["odd"][1]))
 	require.NoError(t, tr.model.Save(t.Context(), path))
-	_, err = ReadHistory(path)
+	_, err = LoadHistory(path)
 	assert.ErrorIs(t, err, ErrData, "it is a model alone")
 	require.NoError(t, os.WriteFile(path, []byte("no tensors"), 0o600))
-	_, err = ReadHistory(path)
+	_, err = LoadHistory(path)
 	assert.ErrorIs(t, err, runtime.ErrFormat)
-	_, err = ReadHistory(path + " that is not there")
+	_, err = LoadHistory(path + " that is not there")
 	assert.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -276,7 +276,7 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	d := line(s, 40)
 	c := plain(3, 4)
-	c.Split, c.Patience, c.Metrics = 0.2, 1, []Metric{R2{}}
+	c.Split, c.Patience, c.Metrics = new(0.2), new(1), []Metric{R2{}}
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	c.Checkpoint = path
 	want := fit(t, small(t, s), c, d)
@@ -330,7 +330,7 @@ func TestCheckpointsKeepNoMemory(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	c := plain(2, 4)
-	c.Split, c.Patience, c.Checkpoint = 0.2, 1, path
+	c.Split, c.Patience, c.Checkpoint = new(0.2), new(1), path
 	d := line(s, 40)
 	tr, err := NewTrainer(small(t, s), c)
 	require.NoError(t, err)
@@ -364,7 +364,7 @@ func TestInterruptionsAnywhere(t *testing.T) {
 		set    func(c *Config)
 	}{
 		"embedding": {words, Spec{Type: tensor.I32, Shape: []int{5}}, []Layer{Embedding{Count: 7, Width: 4}, Dropout{Rate: 0.2}, LSTM{Units: 3}, Dense{Out: 3}}, func(c *Config) {
-			c.Loss, c.Precision, c.Schedule = CrossEntropy{}, F16, OneCycle{Max: 0.2, Total: 30, Start: 0.3}
+			c.Loss, c.MixedPrecision, c.Schedule = CrossEntropy{}, F16, OneCycle{Max: 0.2, Total: 30, Start: 0.3}
 		}},
 		"accumulated": {line(s, 30), Spec{Type: tensor.F64, Shape: []int{3}}, []Layer{Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dropout{Rate: 0.3}, Dense{Out: 2}}, func(c *Config) {
 			c.Accumulate, c.Schedule, c.Optimizer, c.Metrics = 2, Plateau{Factor: 0.5, Patience: 1}, AMSGrad{}, []Metric{R2{}, MeanAbsolute{}}
@@ -372,7 +372,7 @@ func TestInterruptionsAnywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := plain(4, 4)
-			c.Split, c.Patience, c.MinDelta = 0.2, 2, 0
+			c.Split, c.Patience, c.MinDelta = new(0.2), new(2), new(0.0)
 			x.set(&c)
 			made := func(seed uint64) *Trainer {
 				m, err := Build(t.Context(), s, seed, x.in, x.layers...)

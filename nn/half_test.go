@@ -44,7 +44,7 @@ func TestSumsOfHalf(t *testing.T) {
 		{Accuracy{}, ones, ones, 1},
 		{MeanAbsolute{}, ones.Mul(300), ones, 299},
 		{RootMeanSquare{}, ones.Mul(300), ones, 299},
-		{Recall{}, ones, ones, 1},
+		{RecallScore{}, ones, ones, 1},
 	} {
 		var sums []float64
 		for _, x := range c.m.Sums(c.p, c.t) {

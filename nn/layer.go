@@ -25,11 +25,11 @@ func (l Sequence) String() string { return fmt.Sprintf("%d layers", len(l)) }
 
 // Dense multiplies rows by a matrix: x·weight + bias, of the last dimension of x.
 type Dense struct {
-	Out     int
-	Act     Activation // behind it
+	Out     int        // results of a row; required
+	Act     Activation // behind it; "" is Linear
 	Init    Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
-	NoBias  bool
-	Ternary bool // the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary] and [Packed]
+	NoBias  bool       // nothing is added; false is that "bias" is
+	Ternary bool       // false is that the matrix is "weight"; else the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary] and [Packed]
 }
 
 // Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight" [in, Out] and "bias" [Out].
@@ -58,8 +58,9 @@ func (l Dense) String() string {
 
 // Embedding returns a learned row for each integer from 0 to Count-1. As of [tensor.Tensor.Take], negative ones count from the end, and others are rows of zeros.
 type Embedding struct {
-	Count, Width int
-	Init         Init // nil is Gaussian(1)
+	Count int  // rows; required
+	Width int  // numbers of a row; required
+	Init  Init // nil is Gaussian(1)
 }
 
 // Apply returns the rows, along a new last dimension. Its parameter is "weight" [Count, Width].
@@ -81,7 +82,9 @@ func (l Embedding) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 func (l Embedding) String() string { return fmt.Sprintf("embedding %d×%d", l.Count, l.Width) }
 
 // Position adds a learned row to each step of sequences [examples, steps, width] of up to Max steps.
-type Position struct{ Max int }
+type Position struct {
+	Max int // steps; required
+}
 
 // Apply returns the sums. Its parameter is "weight" [Max, width].
 func (l Position) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
@@ -95,7 +98,9 @@ func (l Position) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 func (l Position) String() string { return fmt.Sprintf("position %d", l.Max) }
 
 // Dropout replaces elements by 0 with probability Rate in training, and divides the others by 1 - Rate. Gradients have the same mask.
-type Dropout struct{ Rate float64 }
+type Dropout struct {
+	Rate float64 // less than 1; 0 is none
+}
 
 // Apply returns x, in training without some of its elements.
 func (l Dropout) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
@@ -125,7 +130,9 @@ func (Flatten) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor { return x.Reshap
 func (Flatten) String() string { return "flatten" }
 
 // Reshape gives examples another shape.
-type Reshape struct{ Shape []int }
+type Reshape struct {
+	Shape []int // of an example; required
+}
 
 // Apply returns x with another shape behind the first dimension.
 func (l Reshape) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor {
@@ -136,21 +143,24 @@ func (l Reshape) Apply(_ *Pass, x *tensor.Tensor) *tensor.Tensor {
 func (l Reshape) String() string { return fmt.Sprintf("reshape %v", l.Shape) }
 
 // Scale returns numbers of the network's type from others, such as pixels: x·Factor + Offset.
-type Scale struct{ Factor, Offset float64 }
+type Scale struct {
+	Factor float64 // 0 is 1
+	Offset float64 // 0 is none
+}
 
 // Apply returns the scaled numbers.
 func (l Scale) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	if l.Factor == 0 {
-		return p.Fail(x, "a factor of 0")
-	}
-	return x.Cast(p.Type()).Mul(l.Factor).Add(l.Offset)
+	return x.Cast(p.Type()).Mul(or(l.Factor, 1)).Add(l.Offset)
 }
 
 // String has both numbers.
-func (l Scale) String() string { return fmt.Sprintf("scale %.4g%+.4g", l.Factor, l.Offset) }
+func (l Scale) String() string { return fmt.Sprintf("scale %.4g%+.4g", or(l.Factor, 1), l.Offset) }
 
 // Residual adds what a layer makes of x to x, or to what Shortcut makes of it.
-type Residual struct{ Body, Shortcut Layer }
+type Residual struct {
+	Body     Layer // required
+	Shortcut Layer // nil is x as it is
+}
 
 // Apply returns the sum. The names of its parts are "body" and "shortcut".
 func (l Residual) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {

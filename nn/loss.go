@@ -31,16 +31,18 @@ type (
 	// CategoricalCrossEntropy is -Σ t·ln p/R, with p limited as BinaryCrossEntropy does. t has p's shape, or it is a label for each row: an integer.
 	// A p beyond the limits has the gradient 0, as that of BinaryCrossEntropy has; CrossEntropy of logits has no limits.
 	CategoricalCrossEntropy struct {
-		Smoothing float64   // of t: the part that is spread over all classes
-		Weights   []float64 // a factor for each class of t, or nil. The loss is divided by R nevertheless.
+		Smoothing float64   // the part of t that is spread over all classes, less than 1; 0 is none
+		Weights   []float64 // a factor for each class of t; nil is none. The loss is divided by R nevertheless
 	}
 	// CrossEntropy is CategoricalCrossEntropy of the softmax of p, computed so that nothing overflows.
 	CrossEntropy struct {
-		Smoothing float64
-		Weights   []float64
+		Smoothing float64   // as CategoricalCrossEntropy's; 0 is none
+		Weights   []float64 // as CategoricalCrossEntropy's; nil is none
 	}
-	// Huber is Σ h(p-t)/n with h(d) = d²/2 up to |d| = Delta and Delta·(|d| - Delta/2) beyond. A Delta of 0 is 1.
-	Huber struct{ Delta float64 }
+	// Huber is Σ h(p-t)/n with h(d) = d²/2 up to |d| = Delta and Delta·(|d| - Delta/2) beyond.
+	Huber struct {
+		Delta float64 // positive; 0 is 1
+	}
 	// Hinge is Σ max(0, 1-t·p)/n.
 	Hinge struct{}
 	// SquaredHinge is Σ max(0, 1-t·p)²/n.
@@ -53,8 +55,10 @@ type (
 	CosineSimilarity struct{}
 	// LogCosh is Σ ln cosh(p-t)/n.
 	LogCosh struct{}
-	// Quantile is Σ q(t-p)/n with q(d) = Q·d from 0 on and ·d below, also for derivatives. A Q of 0 is 0.5.
-	Quantile struct{ Q float64 }
+	// Quantile is Σ q(t-p)/n with q(d) = Q·d from 0 on and ·d below, also for derivatives.
+	Quantile struct {
+		Q float64 // less than 1; 0 is 0.5
+	}
 )
 
 // pair returns p and t in the type that p is computed in, if both have one shape and p elements. Sums of losses are not

@@ -27,8 +27,7 @@ func resident(t *testing.T) float64 {
 // the least too.
 func TestMemoryOfFiftyEpochs(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Patience = CrossEntropy{}, 128, 50, 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: 50, Patience: new(0)}
 	c.Checkpoint = t.TempDir() + "/checkpoint"
 	c.CheckpointEvery = 2
 	var live []int64

@@ -22,12 +22,12 @@ type (
 	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is not where one is NaN; with one result for each target it is that of
 	// results on the same side of 0.5 as the target.
 	Accuracy struct{}
-	// Precision is the fraction of positive results that are right: of results above 0.5, or the mean over classes of results that are the largest of their row.
-	Precision struct{}
-	// Recall is the fraction of positive targets that are found; see Precision.
-	Recall struct{}
-	// F1 is the harmonic mean of both, of each class; see Precision.
-	F1 struct{}
+	// PrecisionScore is the fraction of positive results that are right: of results above 0.5, or the mean over classes of results that are the largest of their row.
+	PrecisionScore struct{}
+	// RecallScore is the fraction of positive targets that are found; see PrecisionScore.
+	RecallScore struct{}
+	// F1Score is the harmonic mean of both, of each class; see PrecisionScore.
+	F1Score struct{}
 	// MeanAbsolute is Σ|p-t|/n.
 	MeanAbsolute struct{}
 	// RootMeanSquare is √(Σ(p-t)²/n).
@@ -110,37 +110,37 @@ func mean(sums []float64, f func(right, says, is float64) float64) float64 {
 }
 
 // Sums returns the numbers of each class.
-func (Precision) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
+func (PrecisionScore) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
 
 // Value returns the mean fraction.
-func (Precision) Value(sums []float64) float64 {
+func (PrecisionScore) Value(sums []float64) float64 {
 	return mean(sums, func(right, says, _ float64) float64 { return ratio(right, says) })
 }
 
 // String names the metric.
-func (Precision) String() string { return "precision" }
+func (PrecisionScore) String() string { return "precision" }
 
 // Sums returns the numbers of each class.
-func (Recall) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
+func (RecallScore) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
 
 // Value returns the mean fraction.
-func (Recall) Value(sums []float64) float64 {
+func (RecallScore) Value(sums []float64) float64 {
 	return mean(sums, func(right, _, is float64) float64 { return ratio(right, is) })
 }
 
 // String names the metric.
-func (Recall) String() string { return "recall" }
+func (RecallScore) String() string { return "recall" }
 
 // Sums returns the numbers of each class.
-func (F1) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
+func (F1Score) Sums(p, t *tensor.Tensor) []*tensor.Tensor { return hits(p, t) }
 
 // Value returns the mean.
-func (F1) Value(sums []float64) float64 {
+func (F1Score) Value(sums []float64) float64 {
 	return mean(sums, func(right, says, is float64) float64 { return ratio(2*right, says+is) })
 }
 
 // String names the metric.
-func (F1) String() string { return "f1" }
+func (F1Score) String() string { return "f1" }
 
 // Sums returns the sum of the differences and their number.
 func (MeanAbsolute) Sums(p, t *tensor.Tensor) []*tensor.Tensor {

@@ -56,8 +56,7 @@ func TestDigits(t *testing.T) {
 			s := scopeOn(t, device)
 			m := mlp(t, s)
 			assert.Equal(t, 535818, m.Count())
-			c := Defaults()
-			c.Loss, c.BatchSize, c.Epochs, c.Seed, c.Log = CrossEntropy{}, 128, epochs, 1, t.Output()
+			c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: epochs, Seed: 1, Log: t.Output()}
 			tr, err := NewTrainer(m, c)
 			require.NoError(t, err)
 			h, err := tr.Fit(t.Context(), digits(t, s, 10000, 784))
@@ -81,8 +80,7 @@ func cnn(tb testing.TB, s *tensor.Scope) *Model {
 func BenchmarkMLPStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
 	m := mlp(b, s)
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 128, 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Split: new(0.0)}
 	benchStep(b, m, c, digits(b, s, 2048, 784))
 }
 
@@ -113,8 +111,7 @@ func benchStep(b *testing.B, m *Model, c Config, d Data) {
 func BenchmarkCNNStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
 	m := cnn(b, s)
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 128, 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Split: new(0.0)}
 	benchStep(b, m, c, digits(b, s, 512, 1, 28, 28))
 }
 
@@ -122,8 +119,7 @@ func BenchmarkLSTMStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
 	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{64, 64}}, LSTM{Units: 128}, Dense{Out: 10})
 	require.NoError(b, err)
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 8, 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 8, Split: new(0.0)}
 	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 64, 64), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64)})
 }
 
@@ -131,7 +127,6 @@ func BenchmarkTransformerStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
 	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{256, 256}}, Transformer{Heads: 4, Hidden: 1024, Act: GELUErf}, Dense{Out: 10})
 	require.NoError(b, err)
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Split = CrossEntropy{}, 8, 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 8, Split: new(0.0)}
 	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 256, 256), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64, 256)})
 }

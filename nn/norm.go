@@ -11,8 +11,8 @@ import (
 // BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch, otherwise by running averages of the means and
 // the unbiased variances.
 type BatchNorm struct {
-	Eps      float64 // 0 is 1e-5
-	Momentum float64 // the part of a batch in the averages; 0 is 0.1
+	Eps      *float64 // nil is 1e-5
+	Momentum *float64 // the part of a batch in the averages; nil is 0.1
 }
 
 // Apply returns the normalized tensor. Its parameters are "weight" and "bias", its statistics "running_mean" and "running_var", each [channels].
@@ -20,7 +20,7 @@ func (l BatchNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() < 2 {
 		return p.Fail(x, "inputs without channels")
 	}
-	c, eps, momentum := x.Dim(1), or(l.Eps, 1e-5), or(l.Momentum, 0.1)
+	c, eps, momentum := x.Dim(1), given(l.Eps, 1e-5), given(l.Momentum, 0.1)
 	gamma, beta := p.Param("weight", Constant(1), c), p.Param("bias", Zeros, c)
 	mean, variance := p.State("running_mean", 0, c), p.State("running_var", 1, c)
 	if !p.Training {
@@ -37,23 +37,27 @@ func (l BatchNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 func (l BatchNorm) String() string { return "batch norm" }
 
 // LayerNorm normalizes rows by their mean and biased variance.
-type LayerNorm struct{ Eps float64 } // 0 is 1e-5
+type LayerNorm struct {
+	Eps *float64 // nil is 1e-5
+}
 
 // Apply returns the normalized rows. Its parameters are "weight" and "bias", each of the last dimension's length.
 func (l LayerNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	n := x.Dim(-1)
-	return x.LayerNorm(p.Param("weight", Constant(1), n), p.Param("bias", Zeros, n), or(l.Eps, 1e-5))
+	return x.LayerNorm(p.Param("weight", Constant(1), n), p.Param("bias", Zeros, n), given(l.Eps, 1e-5))
 }
 
 // String names the layer.
 func (l LayerNorm) String() string { return "layer norm" }
 
 // RMSNorm divides rows by the root of the mean of their squares.
-type RMSNorm struct{ Eps float64 } // 0 is 1e-5
+type RMSNorm struct {
+	Eps *float64 // nil is 1e-5
+}
 
 // Apply returns the normalized rows. Its parameter is "weight", of the last dimension's length.
 func (l RMSNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	return x.RMSNorm(p.Param("weight", Constant(1), x.Dim(-1)), or(l.Eps, 1e-5))
+	return x.RMSNorm(p.Param("weight", Constant(1), x.Dim(-1)), given(l.Eps, 1e-5))
 }
 
 // String names the layer.
@@ -61,18 +65,19 @@ func (l RMSNorm) String() string { return "rms norm" }
 
 // GroupNorm normalizes groups of channels of each example.
 type GroupNorm struct {
-	Groups int
-	Eps    float64 // 0 is 1e-5
+	Groups int      // groups of channels, which they divide; 0 is 1
+	Eps    *float64 // nil is 1e-5
 }
 
 // Apply returns the normalized tensor. Its parameters are "weight" and "bias", each [channels].
 func (l GroupNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	if x.Rank() < 2 || l.Groups < 1 || x.Dim(1)%l.Groups != 0 {
-		return p.Fail(x, "%d groups for the channels of %v", l.Groups, x.Shape())
+	groups := or(l.Groups, 1)
+	if x.Rank() < 2 || groups < 1 || x.Dim(1)%groups != 0 {
+		return p.Fail(x, "%d groups for the channels of %v", groups, x.Shape())
 	}
 	c := x.Dim(1)
-	return x.GroupNorm(l.Groups, p.Param("weight", Constant(1), c), p.Param("bias", Zeros, c), or(l.Eps, 1e-5))
+	return x.GroupNorm(groups, p.Param("weight", Constant(1), c), p.Param("bias", Zeros, c), given(l.Eps, 1e-5))
 }
 
 // String says how many groups there are.
-func (l GroupNorm) String() string { return fmt.Sprintf("group norm %d", l.Groups) }
+func (l GroupNorm) String() string { return fmt.Sprintf("group norm %d", or(l.Groups, 1)) }

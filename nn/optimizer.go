@@ -5,6 +5,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/concord-compute/concord/tensor"
 )
@@ -20,31 +21,53 @@ type Optimizer interface {
 	String() string
 }
 
-// Settings that are 0 stand for the value behind them. w are the parameters, g is the gradient, t the number of the step.
+// Settings that are nil have the default behind them; new(0.0) is 0. w are the parameters, g is the gradient, t the number of the step.
 type (
 	// SGD is w -= rate·g.
 	SGD struct{}
 	// Momentum is v = Mu·v + g; w -= rate·v.
-	Momentum struct{ Mu float64 } // 0.9
+	Momentum struct {
+		Mu *float64 // at least 0 and less than 1; nil is 0.9
+	}
 	// Nesterov is v = Mu·v + g; w -= rate·(g + Mu·v).
-	Nesterov struct{ Mu float64 } // 0.9
+	Nesterov struct {
+		Mu *float64 // at least 0 and less than 1; nil is 0.9
+	}
 	// Adagrad is s += g²; w -= rate·g/(√s + Eps).
-	Adagrad struct{ Eps float64 } // 1e-8
+	Adagrad struct {
+		Eps *float64 // not negative; nil is 1e-8
+	}
 	// Adadelta is s = Rho·s + (1-Rho)·g²; d = √((u+Eps)/(s+Eps))·g; u = Rho·u + (1-Rho)·d²; w -= rate·d. Its usual rate is 1.
-	Adadelta struct{ Rho, Eps float64 } // 0.95, 1e-6
+	Adadelta struct {
+		Rho *float64 // at least 0 and less than 1; nil is 0.95
+		Eps *float64 // not negative; nil is 1e-6
+	}
 	// RMSprop is s = Rho·s + (1-Rho)·g²; w -= rate·g/(√s + Eps).
-	RMSprop struct{ Rho, Eps float64 } // 0.99, 1e-8
+	RMSprop struct {
+		Rho *float64 // at least 0 and less than 1; nil is 0.99
+		Eps *float64 // not negative; nil is 1e-8
+	}
 	// Adam has averages m and v of g and g², m̂ = m/(1-Beta1^t) and v̂ = v/(1-Beta2^t), and is w -= rate·m̂/(√v̂ + Eps).
-	Adam struct{ Beta1, Beta2, Eps float64 } // 0.9, 0.999, 1e-8
-	// AdaMax has the average m of g and u = max(Beta2·u, |g|), and is w -= rate/(1-Beta1^t)·m/(u + Eps).
-	AdaMax struct{ Beta1, Beta2, Eps float64 } // as Adam's
-	// Nadam is Adam with Beta1·m̂ + (1-Beta1)·g/(1-Beta1^t) in place of m̂.
-	Nadam struct{ Beta1, Beta2, Eps float64 } // as Adam's
-	// AMSGrad is Adam with the largest v so far in place of v.
-	AMSGrad struct{ Beta1, Beta2, Eps float64 } // as Adam's
+	Adam struct {
+		Beta1 *float64 // at least 0 and less than 1; nil is 0.9
+		Beta2 *float64 // at least 0 and less than 1; nil is 0.999
+		Eps   *float64 // not negative; nil is 1e-8
+	}
+	// AdaMax has the average m of g and u = max(Beta2·u, |g|), and is w -= rate/(1-Beta1^t)·m/(u + Eps). Its settings are those of [Adam].
+	AdaMax Adam
+	// Nadam is Adam with Beta1·m̂ + (1-Beta1)·g/(1-Beta1^t) in place of m̂. Its settings are those of [Adam].
+	Nadam Adam
+	// AMSGrad is Adam with the largest v so far in place of v. Its settings are those of [Adam].
+	AMSGrad Adam
 	// AdaBound is w -= r·m with Adam's rate of each element, rate·√(1-Beta2^t)/(1-Beta1^t)/(√v + Eps), limited to [Final·(1 - 1/(Gamma·t+1)),
 	// Final·(1 + 1/(Gamma·t))].
-	AdaBound struct{ Beta1, Beta2, Eps, Final, Gamma float64 } // as Adam's, 0.1, 1e-3
+	AdaBound struct {
+		Beta1 *float64 // as Adam's; nil is 0.9
+		Beta2 *float64 // as Adam's; nil is 0.999
+		Eps   *float64 // as Adam's; nil is 1e-8
+		Final float64  // what the rates tend to, positive; 0 is 0.1
+		Gamma float64  // how fast they do, positive; 0 is 1e-3
+	}
 )
 
 // average returns beta·a + (1-beta)·x.
@@ -54,6 +77,9 @@ func average(a, x *tensor.Tensor, beta float64) *tensor.Tensor {
 
 // unbias returns 1 - beta^t, without the digits that the subtraction would lose.
 func unbias(beta float64, t *tensor.Tensor) *tensor.Tensor {
+	if beta == 0 { // which has no logarithm
+		return tensor.Ones(t.Scope(), t.Type(), t.Shape()...)
+	}
 	return t.Mul(math.Log(beta)).Expm1().Neg()
 }
 
@@ -78,25 +104,25 @@ func (Momentum) States() []string { return []string{"velocity"} }
 
 // Update returns the next parameters and the velocity.
 func (o Momentum) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
-	v := s[0].Mul(or(o.Mu, 0.9)).Add(g)
+	v := s[0].Mul(given(o.Mu, 0.9)).Add(g)
 	return w.Sub(v.Mul(rate)), []*tensor.Tensor{v}
 }
 
 // String has the name and the settings.
-func (o Momentum) String() string { return described("momentum", "mu", or(o.Mu, 0.9)) }
+func (o Momentum) String() string { return described("momentum", "mu", given(o.Mu, 0.9)) }
 
 // States names the velocity.
 func (Nesterov) States() []string { return []string{"velocity"} }
 
 // Update returns the next parameters and the velocity.
 func (o Nesterov) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
-	mu := or(o.Mu, 0.9)
+	mu := given(o.Mu, 0.9)
 	v := s[0].Mul(mu).Add(g)
 	return w.Sub(g.Add(v.Mul(mu)).Mul(rate)), []*tensor.Tensor{v}
 }
 
 // String has the name and the settings.
-func (o Nesterov) String() string { return described("nesterov", "mu", or(o.Mu, 0.9)) }
+func (o Nesterov) String() string { return described("nesterov", "mu", given(o.Mu, 0.9)) }
 
 // States names the sum of squares.
 func (Adagrad) States() []string { return []string{"squares"} }
@@ -104,18 +130,18 @@ func (Adagrad) States() []string { return []string{"squares"} }
 // Update returns the next parameters and the sum of squares.
 func (o Adagrad) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	sum := s[0].Add(g.Square())
-	return w.Sub(g.Mul(rate).Div(sum.Sqrt().Add(or(o.Eps, 1e-8)))), []*tensor.Tensor{sum}
+	return w.Sub(g.Mul(rate).Div(sum.Sqrt().Add(given(o.Eps, 1e-8)))), []*tensor.Tensor{sum}
 }
 
 // String has the name and the settings.
-func (o Adagrad) String() string { return described("adagrad", "eps", or(o.Eps, 1e-8)) }
+func (o Adagrad) String() string { return described("adagrad", "eps", given(o.Eps, 1e-8)) }
 
 // States names the averages of the squares of gradients and of changes.
 func (Adadelta) States() []string { return []string{"squares", "changes"} }
 
 // Update returns the next parameters and the averages.
 func (o Adadelta) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
-	rho, eps := or(o.Rho, 0.95), or(o.Eps, 1e-6)
+	rho, eps := given(o.Rho, 0.95), given(o.Eps, 1e-6)
 	sq := average(s[0], g.Square(), rho)
 	d := s[1].Add(eps).Div(sq.Add(eps)).Sqrt().Mul(g)
 	return w.Sub(d.Mul(rate)), []*tensor.Tensor{sq, average(s[1], d.Square(), rho)}
@@ -123,7 +149,7 @@ func (o Adadelta) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tenso
 
 // String has the name and the settings.
 func (o Adadelta) String() string {
-	return described("adadelta", "rho", or(o.Rho, 0.95), "eps", or(o.Eps, 1e-6))
+	return described("adadelta", "rho", given(o.Rho, 0.95), "eps", given(o.Eps, 1e-6))
 }
 
 // States names the average of squares.
@@ -131,23 +157,23 @@ func (RMSprop) States() []string { return []string{"squares"} }
 
 // Update returns the next parameters and the average.
 func (o RMSprop) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
-	sq := average(s[0], g.Square(), or(o.Rho, 0.99))
-	return w.Sub(g.Mul(rate).Div(sq.Sqrt().Add(or(o.Eps, 1e-8)))), []*tensor.Tensor{sq}
+	sq := average(s[0], g.Square(), given(o.Rho, 0.99))
+	return w.Sub(g.Mul(rate).Div(sq.Sqrt().Add(given(o.Eps, 1e-8)))), []*tensor.Tensor{sq}
 }
 
 // String has the name and the settings.
 func (o RMSprop) String() string {
-	return described("rmsprop", "rho", or(o.Rho, 0.99), "eps", or(o.Eps, 1e-8))
+	return described("rmsprop", "rho", given(o.Rho, 0.99), "eps", given(o.Eps, 1e-8))
 }
 
 // adaptive returns the name and the settings of Adam and its relatives.
 func adaptive(name string, o Adam) string {
-	return described(name, "beta1", or(o.Beta1, 0.9), "beta2", or(o.Beta2, 0.999), "eps", or(o.Eps, 1e-8))
+	return described(name, "beta1", given(o.Beta1, 0.9), "beta2", given(o.Beta2, 0.999), "eps", given(o.Eps, 1e-8))
 }
 
-// filled returns the settings with those that are 0 replaced.
+// filled returns the settings with defaults for those that are nil.
 func (o Adam) filled() (beta1, beta2, eps float64) {
-	return or(o.Beta1, 0.9), or(o.Beta2, 0.999), or(o.Eps, 1e-8)
+	return given(o.Beta1, 0.9), given(o.Beta2, 0.999), given(o.Eps, 1e-8)
 }
 
 // States names both averages.
@@ -230,31 +256,32 @@ func checkOptimizer(o Optimizer) error {
 	if o == nil {
 		return fmt.Errorf("%w: no optimizer", ErrConfig)
 	}
-	part := func(x float64) bool { return x >= 0 && x < 1 } // 0 stands for the usual value
+	parts := func(list ...*float64) bool {
+		return !slices.ContainsFunc(list, func(x *float64) bool { return !(given(x, 0) >= 0 && given(x, 0) < 1) })
+	}
+	adam := func(a Adam) bool { return parts(a.Beta1, a.Beta2) && given(a.Eps, 0) >= 0 }
 	ok := true
-	adam := func(a Adam) { ok = part(a.Beta1) && part(a.Beta2) && a.Eps >= 0 }
 	switch o := o.(type) {
 	case Momentum:
-		ok = part(o.Mu)
+		ok = parts(o.Mu)
 	case Nesterov:
-		ok = part(o.Mu)
+		ok = parts(o.Mu)
 	case Adagrad:
-		ok = o.Eps >= 0
+		ok = given(o.Eps, 0) >= 0
 	case Adadelta:
-		ok = part(o.Rho) && o.Eps >= 0
+		ok = parts(o.Rho) && given(o.Eps, 0) >= 0
 	case RMSprop:
-		ok = part(o.Rho) && o.Eps >= 0
+		ok = parts(o.Rho) && given(o.Eps, 0) >= 0
 	case Adam:
-		adam(o)
+		ok = adam(o)
 	case AdaMax:
-		adam(Adam(o))
+		ok = adam(Adam(o))
 	case Nadam:
-		adam(Adam(o))
+		ok = adam(Adam(o))
 	case AMSGrad:
-		adam(Adam(o))
+		ok = adam(Adam(o))
 	case AdaBound:
-		adam(Adam{o.Beta1, o.Beta2, o.Eps})
-		ok = ok && o.Final >= 0 && o.Gamma >= 0
+		ok = adam(Adam{o.Beta1, o.Beta2, o.Eps}) && o.Final >= 0 && o.Gamma >= 0
 	}
 	if !ok {
 		return fmt.Errorf("%w: %v", ErrConfig, o)

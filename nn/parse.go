@@ -79,11 +79,11 @@ func parseLayer(text []byte, place string) (Layer, error) {
 	}
 	delete(fields, "layer")
 	zero := layersByName[name]
-	if a := Activation(name); zero == nil && a != Linear && activations[a] != nil {
+	if a := Activation(name); zero == nil && activations[a] != nil {
 		zero = a
 	}
 	if zero == nil {
-		return nil, fmt.Errorf("%s: no layer %q; there are %v and the activations %v", place, name, slices.Sorted(maps.Keys(layersByName)), Activations()[1:])
+		return nil, fmt.Errorf("%s: no layer %q; there are %v and the activations %v", place, name, slices.Sorted(maps.Keys(layersByName)), Activations())
 	}
 	layer := reflect.New(reflect.TypeOf(zero)).Elem()
 	layer.Set(reflect.ValueOf(zero))
@@ -132,7 +132,11 @@ func setField(to reflect.Value, text []byte, place string) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, to.Addr().Interface()); err != nil {
-		what := to.Kind().String()
+		of := to.Type()
+		if of.Kind() == reflect.Pointer {
+			of = of.Elem()
+		}
+		what := of.Kind().String()
 		if word, ok := kinds[what]; ok {
 			what = word
 		}

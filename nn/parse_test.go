@@ -19,7 +19,7 @@ func TestParseLayers(t *testing.T) {
 	m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}}, layers...)
 	require.NoError(t, err)
 	want, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 6, Act: ReLU, NoBias: true, Init: Gaussian(0.5)},
-		Residual{Body: Sequence{Dense{Out: 6, Init: HeNormal}, Tanh}, Shortcut: LayerNorm{Eps: 0.001}},
+		Residual{Body: Sequence{Dense{Out: 6, Init: HeNormal}, Tanh}, Shortcut: LayerNorm{Eps: new(0.001)}},
 		Reshape{Shape: []int{1, 2, 3}}, Conv{Filters: 2, Size: []int{2, 2}, Same: true}, Flatten{}, Dense{Out: 2})
 	require.NoError(t, err)
 	assert.Equal(t, want.Summary(), m.Summary())

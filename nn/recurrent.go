@@ -16,22 +16,22 @@ import (
 type (
 	// RNN is h = tanh(x·weight + bias + h·recurrent).
 	RNN struct {
-		Units     int
-		Sequences bool
-		Truncate  int
+		Units     int  // numbers of a state; required
+		Sequences bool // returns the states after all steps; false is the last one
+		Truncate  int  // steps of gradients; 0 is all
 	}
 	// GRU has the gates r and z, sigmoids, and n = tanh(x·weight + bias + r·(h·recurrent + recurrent_bias)), and is h = (1-z)·n + z·h. recurrent_bias [Units] is
 	// of n alone.
 	GRU struct {
-		Units     int
-		Sequences bool
-		Truncate  int
+		Units     int  // numbers of a state; required
+		Sequences bool // returns the states after all steps; false is the last one
+		Truncate  int  // steps of gradients; 0 is all
 	}
 	// LSTM has the gates i and f, sigmoids, g, a tanh, and o, a sigmoid, and is c = f·c + i·g; h = o·tanh(c). The bias of f is 1 at first.
 	LSTM struct {
-		Units     int
-		Sequences bool
-		Truncate  int
+		Units     int  // numbers of a state; required
+		Sequences bool // returns the states after all steps; false is the last one
+		Truncate  int  // steps of gradients; 0 is all
 	}
 )
 

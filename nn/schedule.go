@@ -21,48 +21,84 @@ type Schedule interface {
 type (
 	// StepDecay multiplies the rate by Gamma every Size epochs.
 	StepDecay struct {
-		Size  int
-		Gamma float64
+		Size  int     // 0 is 10
+		Gamma float64 // positive; 0 is 0.1
 	}
 	// Exponential multiplies the rate by Gamma at every epoch.
-	Exponential struct{ Gamma float64 }
+	Exponential struct {
+		Gamma float64 // positive; 0 is 0.95
+	}
 	// Cosine falls from base to Min along a cosine over Period epochs, and begins again.
 	Cosine struct {
-		Period int
-		Min    float64
+		Period int     // required
+		Min    float64 // not negative; 0 is 0
 	}
 	// Plateau multiplies the rate by Factor, down to Min, after Patience epochs in which the loss was not less than ever before.
 	Plateau struct {
-		Factor   float64
-		Patience int
-		Min      float64
+		Factor   float64 // less than 1; 0 is 0.1
+		Patience int     // 0 is 10
+		Min      float64 // not negative; 0 is 0
 	}
 	// Polynomial is (base - End)·max(0, 1 - t/Total)^Power + End.
 	Polynomial struct {
-		Total      int
-		Power, End float64
+		Total int     // epochs; required
+		Power float64 // positive; 0 is 1
+		End   float64 // not negative; 0 is 0
 	}
 	// Cyclic rises from base to Max in StepUp steps and falls again in as many, over and over.
 	Cyclic struct {
-		Max    float64
-		StepUp int
+		Max    float64 // positive; required
+		StepUp int     // 0 is 2000
 	}
-	// OneCycle rises from base to Max in the first Start·Total steps and falls back to base until step Total, both evenly, or with Cosine the fall along a cosine.
+	// OneCycle rises from base to Max in the first Start·Total steps and falls back to base until step Total.
 	OneCycle struct {
-		Max    float64
-		Total  int
-		Start  float64
-		Cosine bool
+		Max    float64 // positive; required
+		Total  int     // steps; required
+		Start  float64 // less than 1; 0 is 0.3
+		Cosine bool    // the fall is along a cosine; false is evenly
 	}
 )
 
+// filled returns a schedule with its defaults in place of zeros.
+func (s StepDecay) filled() StepDecay {
+	s.Size, s.Gamma = or(s.Size, 10), or(s.Gamma, 0.1)
+	return s
+}
+
+func (s Exponential) filled() Exponential {
+	s.Gamma = or(s.Gamma, 0.95)
+	return s
+}
+
+func (s Plateau) filled() Plateau {
+	s.Factor, s.Patience = or(s.Factor, 0.1), or(s.Patience, 10)
+	return s
+}
+
+func (s Polynomial) filled() Polynomial {
+	s.Power = or(s.Power, 1)
+	return s
+}
+
+func (s Cyclic) filled() Cyclic {
+	s.StepUp = or(s.StepUp, 2000)
+	return s
+}
+
+func (s OneCycle) filled() OneCycle {
+	s.Start = or(s.Start, 0.3)
+	return s
+}
+
 // Rate returns the rate.
 func (s StepDecay) Rate(base float64, t int, _ []float64) float64 {
+	s = s.filled()
 	return base * math.Pow(s.Gamma, float64(t/s.Size))
 }
 
 // Rate returns the rate.
 func (s Exponential) Rate(base float64, t int, _ []float64) float64 {
+	s = s.filled()
 	return base * math.Pow(s.Gamma, float64(t))
 }
 
@@ -73,6 +109,7 @@ func (s Cosine) Rate(base float64, t int, _ []float64) float64 {
 
 // Rate returns the rate. It follows from the losses alone.
 func (s Plateau) Rate(base float64, _ int, losses []float64) float64 {
+	s = s.filled()
 	rate, best, bad := base, math.Inf(1), 0
 	for _, l := range losses {
 		if l < best {
@@ -86,17 +123,20 @@ func (s Plateau) Rate(base float64, _ int, losses []float64) float64 {
 
 // Rate returns the rate.
 func (s Polynomial) Rate(base float64, t int, _ []float64) float64 {
+	s = s.filled()
 	return (base-s.End)*math.Pow(max(0, 1-float64(t)/float64(s.Total)), s.Power) + s.End
 }
 
 // Rate returns the rate.
 func (s Cyclic) Rate(base float64, t int, _ []float64) float64 {
+	s = s.filled()
 	at := t % (2 * s.StepUp)
 	return base + (s.Max-base)*(1-math.Abs(float64(at)/float64(s.StepUp)-1))
 }
 
 // Rate returns the rate.
 func (s OneCycle) Rate(base float64, t int, _ []float64) float64 {
+	s = s.filled()
 	top := s.Start * float64(s.Total)
 	x := float64(min(t, s.Total))
 	if x <= top {
@@ -139,53 +179,79 @@ func valid(s Schedule, ok bool) error {
 }
 
 // Check returns an error if a setting makes no sense.
-func (s StepDecay) Check() error { return valid(s, s.Size > 0 && s.Gamma > 0) }
+func (s StepDecay) Check() error {
+	s = s.filled()
+	return valid(s, s.Size > 0 && s.Gamma > 0)
+}
 
 // Check returns an error if a setting makes no sense.
-func (s Exponential) Check() error { return valid(s, s.Gamma > 0) }
+func (s Exponential) Check() error {
+	s = s.filled()
+	return valid(s, s.Gamma > 0)
+}
 
 // Check returns an error if a setting makes no sense.
 func (s Cosine) Check() error { return valid(s, s.Period > 0 && s.Min >= 0) }
 
 // Check returns an error if a setting makes no sense.
 func (s Plateau) Check() error {
+	s = s.filled()
 	return valid(s, s.Factor > 0 && s.Factor < 1 && s.Patience > 0 && s.Min >= 0)
 }
 
 // Check returns an error if a setting makes no sense.
-func (s Polynomial) Check() error { return valid(s, s.Total > 0 && s.Power > 0 && s.End >= 0) }
+func (s Polynomial) Check() error {
+	s = s.filled()
+	return valid(s, s.Total > 0 && s.Power > 0 && s.End >= 0)
+}
 
 // Check returns an error if a setting makes no sense.
-func (s Cyclic) Check() error { return valid(s, s.Max > 0 && s.StepUp > 0) }
+func (s Cyclic) Check() error {
+	s = s.filled()
+	return valid(s, s.Max > 0 && s.StepUp > 0)
+}
 
 // Check returns an error if a setting makes no sense.
 func (s OneCycle) Check() error {
+	s = s.filled()
 	return valid(s, s.Max > 0 && s.Total > 0 && s.Start > 0 && s.Start < 1)
 }
 
 // String has the name and the settings.
-func (s StepDecay) String() string { return described("step", "size", s.Size, "gamma", s.Gamma) }
+func (s StepDecay) String() string {
+	s = s.filled()
+	return described("step", "size", s.Size, "gamma", s.Gamma)
+}
 
 // String has the name and the settings.
-func (s Exponential) String() string { return described("exponential", "gamma", s.Gamma) }
+func (s Exponential) String() string {
+	s = s.filled()
+	return described("exponential", "gamma", s.Gamma)
+}
 
 // String has the name and the settings.
 func (s Cosine) String() string { return described("cosine", "period", s.Period, "min", s.Min) }
 
 // String has the name and the settings.
 func (s Plateau) String() string {
+	s = s.filled()
 	return described("plateau", "factor", s.Factor, "patience", s.Patience, "min", s.Min)
 }
 
 // String has the name and the settings.
 func (s Polynomial) String() string {
+	s = s.filled()
 	return described("polynomial", "total", s.Total, "power", s.Power, "end", s.End)
 }
 
 // String has the name and the settings.
-func (s Cyclic) String() string { return described("cyclic", "max", s.Max, "up", s.StepUp) }
+func (s Cyclic) String() string {
+	s = s.filled()
+	return described("cyclic", "max", s.Max, "up", s.StepUp)
+}
 
 // String has the name and the settings.
 func (s OneCycle) String() string {
+	s = s.filled()
 	return described("one_cycle", "max", s.Max, "total", s.Total, "start", s.Start, "cosine", s.Cosine)
 }

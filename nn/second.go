@@ -13,14 +13,16 @@ import (
 )
 
 // LBFGS minimizes the loss of all examples by the two-loop recursion over the last Memory changes of parameters and gradients, with a line search that halves
-// steps until the loss falls enough. Memory 0 is 20.
-type LBFGS struct{ Memory int }
+// steps until the loss falls enough.
+type LBFGS struct {
+	Memory int // changes; 0 is 20
+}
 
 // Newton minimizes the loss of all examples by solving (H + Damping·1)·d = g with the Hessian H, in full. A model of more than Limit parameters is refused with
-// [ErrConfig]. Damping 0 is 1e-4, Limit 0 is 512.
+// [ErrConfig].
 type Newton struct {
-	Damping float64
-	Limit   int
+	Damping *float64 // not negative; nil is 1e-4
+	Limit   int      // the most parameters; 0 is 512
 }
 
 // objective is the loss of all examples as a function of the parameters. Running statistics stay as they are, and nothing may be random.
@@ -34,9 +36,7 @@ type objective struct {
 }
 
 func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, error) {
-	c := Defaults()
-	c.Split, c.Loss, c.Metrics = 0, l, []Metric{}
-	t, err := NewTrainer(m, c)
+	t, err := NewTrainer(m, Config{Split: new(0.0), Loss: l, Metrics: []Metric{}})
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +210,8 @@ func direction(g []float64, past []pair2) []float64 {
 
 // Minimize makes some steps, and returns the loss before the first and after each. The model has the parameters of the last one.
 func (n Newton) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps int) ([]float64, error) {
-	damping, limit := or(n.Damping, 1e-4), or(n.Limit, 512)
-	if !(damping > 0) || steps < 1 {
+	damping, limit := given(n.Damping, 1e-4), or(n.Limit, 512)
+	if !(damping >= 0) || steps < 1 {
 		return nil, fmt.Errorf("%w: Newton's method with a damping of %v and %d steps", ErrConfig, damping, steps)
 	}
 	if m.Count() > limit {

@@ -16,7 +16,7 @@ func TestSecondOrder(t *testing.T) {
 	d := line(s, 40)
 	bowl := func() *Model { return build(t, s, Dense{Out: 2}) }
 
-	byNewton, err := Newton{Damping: 1e-12}.Minimize(t.Context(), bowl(), MSE{}, d, 2)
+	byNewton, err := Newton{Damping: new(1e-12)}.Minimize(t.Context(), bowl(), MSE{}, d, 2)
 	require.NoError(t, err)
 	bottom := byNewton[1]
 	assert.InDelta(t, bottom, byNewton[2], 1e-14, "the bottom after one step")
@@ -40,9 +40,11 @@ func TestSecondOrder(t *testing.T) {
 	assert.Less(t, losses[len(losses)-1], bottom/2)
 
 	for name, f := range map[string]func() ([]float64, error){
-		"limit":   func() ([]float64, error) { return Newton{Limit: 7}.Minimize(t.Context(), bowl(), MSE{}, d, 1) },
-		"damping": func() ([]float64, error) { return Newton{Damping: -1}.Minimize(t.Context(), bowl(), MSE{}, d, 1) },
-		"memory":  func() ([]float64, error) { return LBFGS{Memory: -1}.Minimize(t.Context(), bowl(), MSE{}, d, 1) },
+		"limit": func() ([]float64, error) { return Newton{Limit: 7}.Minimize(t.Context(), bowl(), MSE{}, d, 1) },
+		"damping": func() ([]float64, error) {
+			return Newton{Damping: new(-1.0)}.Minimize(t.Context(), bowl(), MSE{}, d, 1)
+		},
+		"memory": func() ([]float64, error) { return LBFGS{Memory: -1}.Minimize(t.Context(), bowl(), MSE{}, d, 1) },
 		"dropout": func() ([]float64, error) {
 			return LBFGS{}.Minimize(t.Context(), build(t, s, Dropout{Rate: 0.5}, Dense{Out: 2}), MSE{}, d, 1)
 		},

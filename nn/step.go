@@ -120,13 +120,13 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
 	m := t.model
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
-	p.Training, p.low = true, t.config.Precision
+	p.Training, p.low = true, t.config.MixedPrecision
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
 	of := loss
-	if t.config.Precision == F16 {
+	if t.config.MixedPrecision == F16 {
 		of = loss.Mul(vars[atScale].Narrow(0, 0, 1))
 	}
 	var wrt, parts, next []*tensor.Tensor
@@ -145,7 +145,7 @@ func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) 
 	}
 	s := vars[atParams].Scope()
 	grad = together(s, m.typ, parts)
-	if t.config.Precision == F16 {
+	if t.config.MixedPrecision == F16 {
 		grad = grad.Mul(vars[atScale].Narrow(0, 0, 1).Reciprocal())
 	}
 	return loss, grad, together(s, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
@@ -212,7 +212,7 @@ func oneMore(sums *tensor.Tensor, which int) *tensor.Tensor {
 // skippable returns the next sums, after a step from the sums old, and the next scale. With F16 a step that is not ok is skipped, unless numbers say that no
 // smaller scale would help; without, and then, it is bad. The loss and the metrics of a step that is skipped count: they are finite, and it may be the only one.
 func (t *Trainer) skippable(old, after, scale, ok *tensor.Tensor, numbers ...*tensor.Tensor) (next, nextScale *tensor.Tensor) {
-	if t.config.Precision != F16 {
+	if t.config.MixedPrecision != F16 {
 		return tensor.Where(ok, after, old.Add(oneMore(old, sumBad))), scale
 	}
 	loud := isGood(after, append(numbers, scale.Narrow(0, 0, 1).Reciprocal())...)
@@ -325,7 +325,7 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 		grads = m.Count()
 	}
 	scale := tensor.Zeros(v.scope, typ, 0)
-	if t.config.Precision == F16 {
+	if t.config.MixedPrecision == F16 {
 		scale = tensor.Full(v.scope, typ, 65536, 2).Mul(tensor.From(v.scope, []float64{1, 0}).Cast(typ))
 	}
 	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide), tensor.Zeros(v.scope, typ, grads), scale}

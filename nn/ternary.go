@@ -51,9 +51,9 @@ func PackTernary(ctx context.Context, w *tensor.Tensor) (quant.Matrix, error) {
 // Packed is what a [Dense] with Ternary set becomes after its training: x·weight + bias, of the last dimension of x, for weights of 2 bits. Rows of x are rounded to 8 bits
 // in each product ([tensor.Tensor.MatMulTernary]). The weights belong to the layer and not to the network: they are neither parameters, nor in files of these, and gradients end here.
 type Packed struct {
-	Weight *tensor.Ternary // of a scope that lasts as long as the network
-	Act    Activation      // behind it
-	NoBias bool
+	Weight *tensor.Ternary // of a scope that lasts as long as the network; required
+	Act    Activation      // behind it; "" is Linear
+	NoBias bool            // nothing is added; false is that "bias" is
 }
 
 // Apply returns a tensor of x's shape, but for the last dimension, which is the number of rows of the weights. Its parameter is "bias".

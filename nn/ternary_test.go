@@ -88,8 +88,7 @@ func TestTernaryDigits(t *testing.T) {
 	m, err := Build(ctx, s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255}, Dense{Out: 512, Act: ReLU, Ternary: true},
 		Dense{Out: 256, Act: ReLU, Ternary: true}, Dense{Out: 10, Ternary: true})
 	require.NoError(t, err)
-	c := Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Seed, c.Log, c.Split = CrossEntropy{}, 128, 5, 1, t.Output(), 0
+	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: 5, Seed: 1, Log: t.Output(), Split: new(0.0)}
 	tr, err := NewTrainer(m, c)
 	require.NoError(t, err)
 	all := digits(t, s, 10000, 784)

@@ -49,11 +49,12 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: no model", ErrConfig)
 	}
+	c = c.filled()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	info := m.scope.Device().Info()
-	c.Precision = c.Precision.on(&info, m.typ)
+	c.MixedPrecision = c.MixedPrecision.on(&info, m.typ)
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths = make([]int, len(t.metrics))
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{}, ValMetrics: map[string][]float64{}}
@@ -64,8 +65,8 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 // Close frees the trainer's memory. The model has the values of the last epoch that was over, or of the last call of Fit.
 func (t *Trainer) Close() error { return t.scope.Close() }
 
-// Precision returns the precision of products, which is that of the configuration, or what Auto stands for on the device.
-func (t *Trainer) Precision() Mode { return t.config.Precision }
+// MixedPrecision returns the precision of products, which is that of the configuration, or what Auto stands for on the device.
+func (t *Trainer) MixedPrecision() Mode { return t.config.MixedPrecision }
 
 // History returns what has happened so far.
 func (t *Trainer) History() *History { return &t.history }
@@ -140,7 +141,7 @@ func (t *Trainer) divided(d Data) (train, val Data, err error) {
 		}
 		train, val = d, *t.config.Validation
 	} else {
-		v := int(math.Round(float64(n) * t.config.Split))
+		v := int(math.Round(float64(n) * *t.config.Split))
 		train, val = d.narrow(0, n-v), d.narrow(n-v, v)
 	}
 	if train.X.Dim(0) == 0 {
@@ -315,7 +316,7 @@ func (t *Trainer) order(n int) []uint32 {
 	for i := range list {
 		list[i] = uint32(i)
 	}
-	if t.config.Shuffle {
+	if !t.config.InOrder {
 		r := rand.New(rand.NewPCG(t.config.Seed, uint64(t.at.Epoch)))
 		r.Shuffle(n, func(i, j int) { list[i], list[j] = list[j], list[i] })
 	}
@@ -465,8 +466,8 @@ func (t *Trainer) after(ctx context.Context) error {
 	}
 	losses := h.watched()
 	loss := losses[len(losses)-1]
-	if h.BestEpoch < 0 || loss < h.BestValLoss-c.MinDelta {
-		if c.Patience > 0 {
+	if h.BestEpoch < 0 || loss < h.BestValLoss-*c.MinDelta {
+		if *c.Patience > 0 {
 			best, err := copied(ctx, t.scope, t.vars[atParams], t.vars[atStates])
 			if err != nil {
 				return err
@@ -475,12 +476,12 @@ func (t *Trainer) after(ctx context.Context) error {
 			t.best = best
 		}
 		h.BestEpoch, h.BestValLoss, t.at.Bad = h.Epochs()-1, loss, 0
-	} else if t.at.Bad++; c.Patience > 0 && t.at.Bad >= c.Patience {
+	} else if t.at.Bad++; *c.Patience > 0 && t.at.Bad >= *c.Patience {
 		best, err := copied(ctx, t.own.scope, t.best.params, t.best.states) // since further steps would change them
 		if err != nil {
 			return err
 		}
-		h.Stopped = fmt.Sprintf("no improvement for %d epochs", c.Patience)
+		h.Stopped = fmt.Sprintf("no improvement for %d epochs", *c.Patience)
 		t.vars[atParams], t.vars[atStates] = best.params, best.states
 		if err := t.publish(ctx); err != nil {
 			return err

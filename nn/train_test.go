@@ -39,8 +39,7 @@ func small(t testing.TB, s *tensor.Scope) *Model {
 
 // plain is a configuration of few epochs without validation.
 func plain(epochs, batch int) Config {
-	c := Defaults()
-	c.Epochs, c.BatchSize, c.Split, c.Patience, c.LearningRate = epochs, batch, 0, 0, 0.05
+	c := Config{Epochs: epochs, BatchSize: batch, Split: new(0.0), Patience: new(0), LearningRate: 0.05}
 	return c
 }
 
@@ -151,7 +150,7 @@ func TestResumeHasTheSameBytes(t *testing.T) {
 		s := scopeOn(t, "cpu:0")
 		d := line(s, 50)
 		c := plain(6, 4)
-		c.Accumulate, c.Split, c.Patience, c.Schedule = accumulate, 0.2, 5, Cyclic{Max: 0.1, StepUp: 5}
+		c.Accumulate, c.Split, c.Patience, c.Schedule = accumulate, new(0.2), new(5), Cyclic{Max: 0.1, StepUp: 5}
 		through := small(t, s)
 		want := fit(t, through, c, d)
 
@@ -204,7 +203,7 @@ func TestEarlyStoppingRestoresTheBest(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	m := small(t, s)
 	c := plain(50, 5)
-	c.Split, c.Patience, c.MinDelta, c.LearningRate = 0.3, 3, 0.001, 0.3
+	c.Split, c.Patience, c.MinDelta, c.LearningRate = new(0.3), new(3), new(0.001), 0.3
 	var kept [][]float64
 	c.OnEpoch = func(h *History) error {
 		kept = append(kept, all(t, m))
@@ -215,7 +214,7 @@ func TestEarlyStoppingRestoresTheBest(t *testing.T) {
 	require.Equal(t, h.BestEpoch+3, h.Epochs()-1)
 	assert.Equal(t, kept[h.BestEpoch], all(t, m))
 	for i, l := range h.ValLoss[h.BestEpoch+1:] {
-		assert.GreaterOrEqual(t, l, h.BestValLoss-c.MinDelta, i)
+		assert.GreaterOrEqual(t, l, h.BestValLoss-*c.MinDelta, i)
 	}
 }
 
@@ -229,7 +228,7 @@ func TestNotFinite(t *testing.T) {
 	xs[3*12] = math.NaN()
 	d := Data{X: tensor.From(s, xs, 20, 3), Y: tensor.Zeros(s, tensor.F64, 20, 2)}
 	c := plain(3, 4)
-	c.Shuffle, c.Optimizer = false, Momentum{}
+	c.InOrder, c.Optimizer = true, Momentum{}
 	before := small(t, s)
 	fit(t, before, func() Config { c := c; c.Epochs = 1; return c }(), d.narrow(0, 12))
 	m := small(t, s)
@@ -245,7 +244,7 @@ func TestMistakes(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	in := Spec{Type: tensor.F64, Shape: []int{3}}
 	for _, l := range []Layer{Dense{}, Dropout{Rate: 1}, Conv{Filters: 2, Size: []int{3}}, Embedding{Count: 3, Width: 2}, Activation("sine"), Residual{Body: Dense{Out: 2}},
-		Residual{}, nil, LSTM{Units: 4}, Attention{Heads: 2}, GroupNorm{Groups: 2}, Scale{}, MaxPool{Size: []int{2}}, Position{Max: 2}} {
+		Residual{}, nil, LSTM{Units: 4}, Attention{Heads: 2}, GroupNorm{Groups: 2}, MaxPool{Size: []int{2}}, Position{Max: 2}} {
 		_, err := Build(t.Context(), s, 1, in, l)
 		assert.ErrorIs(t, err, ErrConfig, "%v", l)
 	}
@@ -254,12 +253,12 @@ func TestMistakes(t *testing.T) {
 	_, err = Build(t.Context(), s, 1, in)
 	assert.ErrorIs(t, err, ErrConfig)
 	for name, set := range map[string]func(c *Config){
-		"Epochs": func(c *Config) { c.Epochs = 0 }, "BatchSize": func(c *Config) { c.BatchSize = 0 }, "Loss": func(c *Config) { c.Loss = nil },
-		"LearningRate": func(c *Config) { c.LearningRate = math.NaN() }, "optimizer": func(c *Config) { c.Optimizer = nil }, "adam": func(c *Config) { c.Optimizer = Adam{Beta1: 1} },
-		"Split": func(c *Config) { c.Split = 1 }, "cosine": func(c *Config) { c.Schedule = Cosine{} }, "metric": func(c *Config) { c.Metrics = []Metric{F1{}, F1{}} },
-		"Accumulate": func(c *Config) { c.Accumulate = 0 }, "L1": func(c *Config) { c.L1 = -1 },
+		"Epochs": func(c *Config) { c.Epochs = -1 }, "BatchSize": func(c *Config) { c.BatchSize = -1 }, "Patience": func(c *Config) { c.Patience = new(-1) },
+		"LearningRate": func(c *Config) { c.LearningRate = math.NaN() }, "adam": func(c *Config) { c.Optimizer = Adam{Beta1: new(1.0)} },
+		"Split": func(c *Config) { c.Split = new(1.0) }, "cosine": func(c *Config) { c.Schedule = Cosine{} }, "metric": func(c *Config) { c.Metrics = []Metric{F1Score{}, F1Score{}} },
+		"Accumulate": func(c *Config) { c.Accumulate = -1 }, "L1": func(c *Config) { c.L1 = -1 },
 	} {
-		c := Defaults()
+		var c Config
 		set(&c)
 		_, err := NewTrainer(small(t, s), c)
 		assert.ErrorIs(t, err, ErrConfig, name)
@@ -291,12 +290,12 @@ func TestMistakes(t *testing.T) {
 			return Data{X: d.X, Y: labels.Y.Cast(tensor.F32)}
 		},
 		"label 7 is 2": func(c *Config) Data { // among those for validation
-			c.Loss, c.Split = CrossEntropy{}, 0.4
+			c.Loss, c.Split = CrossEntropy{}, new(0.4)
 			return Data{X: d.X, Y: tensor.From(s, []int32{0, 1, 1, 0, 1, 0, 1, 2, 0, 1})}
 		},
-		"it has to be a fraction":   func(c *Config) Data { c.Split = 2; return d },
-		`"f16"`:                     func(c *Config) Data { c.Precision = "f8"; return d },
-		"BatchSize is 0; it has to": func(c *Config) Data { c.BatchSize = 0; return d },
+		"it has to be a fraction":    func(c *Config) Data { c.Split = new(2.0); return d },
+		`"f16"`:                      func(c *Config) Data { c.MixedPrecision = "f8"; return d },
+		"BatchSize is -1; it has to": func(c *Config) Data { c.BatchSize = -1; return d },
 	} {
 		c := plain(1, 10)
 		data := f(&c)
@@ -342,14 +341,14 @@ func TestMetrics(t *testing.T) {
 	}
 	p := tensor.From(s, []float64{0.9, 0.2, 0.6, 0.4}, 4, 1)
 	y := tensor.From(s, []float64{1, 0, 0, 1}, 4, 1)
-	for m, want := range map[Metric]float64{Accuracy{}: 0.5, Precision{}: 0.5, Recall{}: 0.5, F1{}: 0.5, MeanAbsolute{}: 0.375, RootMeanSquare{}: math.Sqrt(0.77 / 4), R2{}: 1 - 0.77} {
+	for m, want := range map[Metric]float64{Accuracy{}: 0.5, PrecisionScore{}: 0.5, RecallScore{}: 0.5, F1Score{}: 0.5, MeanAbsolute{}: 0.375, RootMeanSquare{}: math.Sqrt(0.77 / 4), R2{}: 1 - 0.77} {
 		assert.InDelta(t, want, values(m, p, y), 1e-12, "%v", m)
 	}
 	logits := tensor.From(s, []float64{2, 1, 0, 1, 1, 0, 0, 1, 3, 0, 5, 1}, 4, 3)
 	labels := tensor.From(s, []int32{0, 1, 2, 1})
 	assert.InDelta(t, 0.75, values(Accuracy{}, logits, labels), 1e-12, "the first of equals is the larger one")
-	assert.InDelta(t, (0.5+1+1)/3, values(Precision{}, logits, labels), 1e-12)
-	assert.InDelta(t, (1+0.5+1)/3, values(Recall{}, logits, labels), 1e-12)
+	assert.InDelta(t, (0.5+1+1)/3, values(PrecisionScore{}, logits, labels), 1e-12)
+	assert.InDelta(t, (1+0.5+1)/3, values(RecallScore{}, logits, labels), 1e-12)
 	assert.Equal(t, 0.0, values(R2{}, p, tensor.Ones(s, tensor.F64, 4, 1)))
 	assert.Equal(t, 1.0, values(R2{}, tensor.Ones(s, tensor.F64, 4, 1), tensor.Ones(s, tensor.F64, 4, 1)))
 }
@@ -381,7 +380,7 @@ func TestBuild(t *testing.T) {
 func TestMemoryStaysTheSame(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	c := plain(12, 6)
-	c.Split, c.Patience, c.MinDelta, c.Schedule = 0.2, 100, 0, Cyclic{Max: 0.1, StepUp: 5}
+	c.Split, c.Patience, c.MinDelta, c.Schedule = new(0.2), new(100), new(0.0), Cyclic{Max: 0.1, StepUp: 5}
 	var live []int64
 	c.OnEpoch = func(*History) error {
 		live = append(live, s.Device().Stats().Live)
@@ -430,7 +429,7 @@ func TestF16Accumulates(t *testing.T) {
 		m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, Dense{Out: 2})
 		require.NoError(t, err)
 		c := plain(20, batch)
-		c.Precision, c.Accumulate, c.Shuffle = F16, accumulate, false
+		c.MixedPrecision, c.Accumulate, c.InOrder = F16, accumulate, true
 		tr, err := NewTrainer(m, c)
 		require.NoError(t, err)
 		h, err := tr.Fit(t.Context(), d)
@@ -465,7 +464,7 @@ func TestF16Accumulates(t *testing.T) {
 	before, err := tensor.Read[float32](t.Context(), tensor.Concat(0, m.values.params, m.values.states))
 	require.NoError(t, err)
 	c := plain(1, 4)
-	c.Precision, c.Accumulate, c.Shuffle, c.Split = F16, 2, false, 0
+	c.MixedPrecision, c.Accumulate, c.InOrder, c.Split = F16, 2, true, new(0.0)
 	tr, err = NewTrainer(m, c)
 	require.NoError(t, err)
 	one := Data{X: d.X, Y: d.Y.Mul(1e5)}.narrow(0, 8)
@@ -498,7 +497,7 @@ func TestPrecision(t *testing.T) {
 		m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, Dense{Out: 2})
 		require.NoError(t, err)
 		c := plain(20, 8)
-		c.Precision = p
+		c.MixedPrecision = p
 		tr, err := NewTrainer(m, c)
 		require.NoError(t, err)
 		h, err := tr.Fit(t.Context(), d)
@@ -530,7 +529,7 @@ func TestPrecision(t *testing.T) {
 		assert.Equal(t, math.Exp2(fewer-100)*65536, float64(smaller[0]), "half after each skipped step")
 	}
 	c := plain(1, 4)
-	c.Precision = "f8"
+	c.MixedPrecision = "f8"
 	_, err := NewTrainer(small(t, s), c)
 	assert.ErrorIs(t, err, ErrConfig)
 }

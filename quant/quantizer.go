@@ -65,7 +65,8 @@ type QuantizerOptions struct {
 	Budget int64
 	// Codecs is the provider that encodes and decodes; "" means the fastest that this processor has.
 	Codecs Provider
-	// Progress is called by Encode and Decode after each piece, on their goroutine, with the numbers that are done and all of them, padding included.
+	// Progress is called by Encode and Decode after each piece, on their goroutine, with the numbers that are done and all of them, padding included; nil
+	// is not called.
 	Progress func(done, all int)
 }
 

@@ -29,8 +29,8 @@ const (
 
 // ProgramOptions say how a unit is built. The zero value is the default.
 type ProgramOptions struct {
-	Implementation Implementation
-	Flags          []string // passed to the device's compiler as they are
+	Implementation Implementation // of a catalog kernel; 0 is Fastest
+	Flags          []string       // passed to the device's compiler as they are; nil is none
 }
 
 // Built says how a program was obtained.

@@ -12,11 +12,11 @@ import (
 // Options are the inputs of Parse besides the text. The zero value parses a
 // self-contained program for a device with the features of Portable.
 type Options struct {
-	Name    string   // name of the text in positions; "program.cl" when empty
-	Defines []Define // in order; later ones win
+	Name    string   // name of the text in positions; "" means "program.cl"
+	Defines []Define // in order; later ones win; nil means none
 	// Includes are searched in order by #include; never the machine's own directories. A name that leads above the
 	// root of a file system, such as "../x.h", is refused unless that has a method OpenAbove(name string) (fs.File,
-	// error), which gets the cleaned name.
+	// error), which gets the cleaned name. Nil means none.
 	Includes []fs.FS
 	Features *Features // what the device can do; nil means Portable
 
@@ -27,17 +27,17 @@ type Options struct {
 	// by its name NAME or as cc_kernel_NAME, and with the parameters that EntryPrefix describes: in CUDA and
 	// HIP as extern "C" __global__. Its parameters are not compared with those of the portable text, by which
 	// launches are checked: where they differ, the kernel reads wrong values or addresses. The Defines are macros
-	// there too.
+	// there too. Nil means none.
 	Native map[Target]File
 
-	// Family names the family of kernels that the program belongs to ("gemm"), or is empty.
+	// Family names the family of kernels that the program belongs to ("gemm"); "" means none.
 	// Devices with native kernels are asked for those of the family.
 	Family string
 
 	// Work returns the amount of work of a launch of a kernel k of the Unit u, for profiles: operations, and bytes
 	// that are read and written; 0 and 0 if that is not known. global is the number of items, and values has the
-	// bytes of each argument that is a value, nil for the others. It must not keep them. It may be nil, is called
-	// from any goroutine and is not part of the hash.
+	// bytes of each argument that is a value, nil for the others. It must not keep them. Nil means that the work is
+	// not known. It is called from any goroutine and is not part of the hash.
 	Work func(u *Unit, k *Kernel, global [3]int, values [][]byte) (operations, bytes float64)
 }
 

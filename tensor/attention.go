@@ -16,13 +16,13 @@ import (
 
 // AttentionOptions say which keys a query sees, and how products are scaled.
 type AttentionOptions struct {
-	// Mask, if it is not nil, stretches to [batch..., heads, queries, keys]. A Bool says what a query sees; other numbers are added to the products.
+	// Mask stretches to [batch..., heads, queries, keys]. A Bool says what a query sees; other numbers are added to the products. nil is none.
 	Mask *Tensor
-	// Causal lets query i see only the keys up to i + Offset.
+	// Causal lets query i see only the keys up to i + Offset; false lets it see all.
 	Causal bool
-	Offset int
-	// Scale is the factor of the products; 0 stands for 1/√width.
-	Scale float64
+	Offset int // 0 is up to i
+	// Scale is the factor of the products; nil is 1/√width.
+	Scale *float64
 }
 
 // Attention returns for each query the mean of the values, weighted by how well the query fits the keys:
@@ -65,9 +65,9 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 		}
 	}
 	a := attention{groups: count(batch) * shared, queries: q.shape[rank-2], keys: k.shape[rank-2], width: q.shape[rank-1], values: v.shape[rank-1],
-		scale: o.Scale, causal: o.Causal, offset: min(max(o.Offset, -math.MaxInt32/2), math.MaxInt32/2)}
-	if a.scale == 0 {
-		a.scale = 1 / math.Sqrt(float64(a.width))
+		scale: 1 / math.Sqrt(float64(q.shape[rank-1])), causal: o.Causal, offset: min(max(o.Offset, -math.MaxInt32/2), math.MaxInt32/2)}
+	if o.Scale != nil {
+		a.scale = *o.Scale
 	}
 	if o.Mask != nil {
 		if all, err := broadcast(o.Mask.shape, shape); err != nil || !slices.Equal(all, shape) {

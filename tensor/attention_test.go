@@ -20,7 +20,8 @@ type attentionCase struct {
 
 var attentionCases = []attentionCase{
 	{batch: []int{2}, heads: 2, shared: 2, queries: 3, keys: 4, width: 3, values: 2},
-	{heads: 4, shared: 2, queries: 3, keys: 5, width: 2, values: 2, o: AttentionOptions{Scale: 0.3}},
+	{heads: 4, shared: 2, queries: 3, keys: 5, width: 2, values: 2, o: AttentionOptions{Scale: new(0.3)}},
+	{heads: 2, shared: 2, queries: 3, keys: 5, width: 2, values: 2, o: AttentionOptions{Scale: new(0.0)}},
 	{batch: []int{1, 2}, heads: 2, shared: 1, queries: 5, keys: 5, width: 2, values: 3, o: AttentionOptions{Causal: true}},
 	{heads: 1, shared: 1, queries: 3, keys: 6, width: 2, values: 2, o: AttentionOptions{Causal: true, Offset: 3}},
 	{heads: 1, shared: 1, queries: 5, keys: 3, width: 2, values: 2, o: AttentionOptions{Causal: true, Offset: -2}},
@@ -47,9 +48,9 @@ func (c attentionCase) made(s *Scope, r *rand.Rand) (q, k, v *Tensor, o Attentio
 
 // want computes attention by its definition.
 func (c attentionCase) want(q, k, v, mask []float64) (y []float64) {
-	batch, scale := count(c.batch), c.o.Scale
-	if scale == 0 {
-		scale = 1 / math.Sqrt(float64(c.width))
+	batch, scale := count(c.batch), 1/math.Sqrt(float64(c.width))
+	if c.o.Scale != nil {
+		scale = *c.o.Scale
 	}
 	shape := append(append([]int{}, c.batch...), c.heads, c.queries, c.keys)
 	at := func(i []int) float64 { // an element of the mask
@@ -141,7 +142,7 @@ func TestAttentionBlocks(t *testing.T) {
 		assert.Greater(t, blocks, 5)
 		q, k, v := gaussian(s, 1, 1, 3, 4, 1100, 8), gaussian(s, 2, 1, 3, 2, 700, 8), gaussian(s, 3, 1, 3, 2, 700, 4)
 		args := []*Tensor{q.Reshape(6, 2, 1100, 8), k.Reshape(6, 700, 8), v.Reshape(6, 700, 4)}
-		want, y := a.composed(args), Attention(q, k, v, AttentionOptions{Causal: causal, Offset: 90, Scale: 0.3})
+		want, y := a.composed(args), Attention(q, k, v, AttentionOptions{Causal: causal, Offset: 90, Scale: new(0.3)})
 		assert.InDeltaSlice(t, values[float32](t, want), values[float32](t, y), 1e-5)
 		g := gaussian(s, 4, 1, y.shape...)
 		got := GradOf([]*Tensor{y}, []*Tensor{g}, q, k, v)
@@ -150,7 +151,7 @@ func TestAttentionBlocks(t *testing.T) {
 		}
 		// A compiled function computes other arguments.
 		c := Compile(s, func(args ...*Tensor) []*Tensor {
-			y := Attention(args[0], args[1], args[2], AttentionOptions{Causal: causal, Offset: 90, Scale: 0.3})
+			y := Attention(args[0], args[1], args[2], AttentionOptions{Causal: causal, Offset: 90, Scale: new(0.3)})
 			return append(GradOf([]*Tensor{y}, []*Tensor{args[3]}, args[:3]...), y)
 		})
 		for range 3 {
@@ -159,7 +160,7 @@ func TestAttentionBlocks(t *testing.T) {
 			assert.Equal(t, values[float32](t, y), values[float32](t, out[3]))
 			assert.Equal(t, values[float32](t, got[1]), values[float32](t, out[1]))
 			q = gaussian(s, 9, 0.5, q.shape...)
-			y = Attention(q, k, v, AttentionOptions{Causal: causal, Offset: 90, Scale: 0.3})
+			y = Attention(q, k, v, AttentionOptions{Causal: causal, Offset: 90, Scale: new(0.3)})
 			got = GradOf([]*Tensor{y}, []*Tensor{g}, q, k, v)
 		}
 	}

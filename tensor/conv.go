@@ -15,13 +15,12 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for each spatial dimension; one that
-// is nil stands for the number that changes nothing.
+// ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for each spatial dimension.
 type ConvOptions struct {
-	Stride        []int    // distance of neighbouring places of the filter
-	Pad           [][2]int // zeros in front of and behind the elements of a dimension; negative numbers take elements away
-	Dilation      []int    // distance of neighbouring elements of the filter
-	InputDilation []int    // distance of neighbouring elements of x, with zeros between them; margins are around those
+	Stride        []int    // distance of neighbouring places of the filter; nil is 1
+	Pad           [][2]int // zeros in front of and behind the elements of a dimension; negative numbers take elements away. nil is none
+	Dilation      []int    // distance of neighbouring elements of the filter; nil is 1
+	InputDilation []int    // distance of neighbouring elements of x, with zeros between them; margins are around those. nil is 1
 	Groups        int      // equal groups of channels and of filters; a filter sees the channels of its group. 0 is 1
 }
 
@@ -330,12 +329,13 @@ func (c *conv) launch(r *run, defines []string, n, channels, filters int, grid [
 		v(h.dilation), v(l.dilation), v(c.groups), v(h.out), v(l.out), b[0], b[1], add, b[2])
 }
 
-// ConvTransposeOptions are the sizes of a transposed convolution that do not follow from its operands, as in ConvOptions.
+// ConvTransposeOptions are the sizes of a transposed convolution that do not follow from its operands, each list with a number for each
+// spatial dimension.
 type ConvTransposeOptions struct {
-	Stride    []int    // distance of the places that elements of x are spread to
-	Pad       [][2]int // elements that are taken away in front and behind
-	OutputPad []int    // elements that are added behind; none without it
-	Dilation  []int    // distance of neighbouring elements of the filter
+	Stride    []int    // distance of the places that elements of x are spread to; nil is 1
+	Pad       [][2]int // elements that are taken away in front and behind; nil is none
+	OutputPad []int    // elements that are added behind; nil is none
+	Dilation  []int    // distance of neighbouring elements of the filter; nil is 1
 	Groups    int      // equal groups of the channels of x and of y; 0 is 1
 }
 

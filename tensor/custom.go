@@ -32,12 +32,12 @@ func WithGradient(y *Tensor, args []*Tensor, back func(g *Tensor) []*Tensor) *Te
 	return made(&viewOp{name: name, same: true, back: checked}, y.typ, y.shape, append([]*Tensor{y}, args...)...)
 }
 
-// Checkpoint returns f of args. For their gradients f is computed again, rather than that what it computes on the way is kept in memory.
-func Checkpoint(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor {
+// Rematerialize returns f of args. For their gradients f is computed again, so that what it computes on the way is not kept in memory.
+func Rematerialize(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor {
 	if len(args) == 0 {
-		return failf(nil, "checkpoint", ErrShape, "no tensor")
+		return failf(nil, "rematerialize", ErrShape, "no tensor")
 	}
-	if bad := check("checkpoint", args...); bad != nil {
+	if bad := check("rematerialize", args...); bad != nil {
 		return bad
 	}
 	y := f(args...)

@@ -13,12 +13,12 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// PoolOptions are the sizes of windows besides their lengths. Each list has a number for each dimension that is pooled, or is nil.
+// PoolOptions are the sizes of windows besides their lengths. Each list has a number for each dimension that is pooled.
 type PoolOptions struct {
-	Stride   []int    // distance of neighbouring windows; without it that of windows which lie side by side
-	Pad      [][2]int // margins in front of and behind the elements; none without it
-	Dilation []int    // distance of neighbouring elements of a window; 1 without it
-	CountPad bool     // averages count elements of the margins, which are 0
+	Stride   []int    // distance of neighbouring windows; nil is that of windows which lie side by side
+	Pad      [][2]int // margins in front of and behind the elements; nil is none
+	Dilation []int    // distance of neighbouring elements of a window; nil is 1
+	CountPad bool     // averages count elements of the margins, which are 0; false is that they do not
 }
 
 // MaxPool returns the maxima of windows in the last dimensions of t, of which size has the windows' lengths. A dimension of the result has

@@ -182,12 +182,12 @@ func TestCompile(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestCheckpoint(t *testing.T) {
+func TestRematerialize(t *testing.T) {
 	s := scope(t)
 	x := From(s, []float64{0.3, -0.7, 1.1})
 	f := func(args ...*Tensor) *Tensor { return args[0].Sin().Exp().Mul(args[0]).Tanh() }
 	want := values[float64](t, Grad(f(x).Sum(), x)[0])
-	y := Checkpoint(f, x)
+	y := Rematerialize(f, x)
 	g := Grad(y.Sum(), x)[0]
 	assert.Equal(t, want, values[float64](t, g))
 	assert.Equal(t, values[float64](t, f(x)), values[float64](t, y))
@@ -212,7 +212,7 @@ func TestCheckpoint(t *testing.T) {
 		return total
 	}
 	plain := peak(func(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor { return f(args...) })
-	again := peak(Checkpoint)
+	again := peak(Rematerialize)
 	assert.Less(t, 3*again, 2*plain)
 }
 

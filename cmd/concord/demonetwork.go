@@ -17,6 +17,7 @@ import (
 const (
 	learnImages = 3000 // of which a fifth is for the test
 	learnEpochs = 3
+	heldOut     = 0.2 // the part of the images that is for validation
 )
 
 // demoNetwork is the outcome of one device. If nothing was learned, the numbers are null.
@@ -59,9 +60,8 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 	if err != nil {
 		return nil, err
 	}
-	c := nn.Defaults()
-	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience = nn.CrossEntropy{}, nn.Momentum{}, 0.03, 50,
-		learnEpochs, 0
+	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03, BatchSize: 50, Epochs: learnEpochs,
+		Split: new(heldOut), Patience: new(0)}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return nil, err
@@ -111,9 +111,8 @@ func (n *learned) compare(ref *learned) (largest float64, reason string) {
 // row begins the row of a network.
 func (n *learned) row(device string) demoNetwork {
 	h, last := n.history, learnEpochs-1
-	seen := learnImages - int(math.Round(learnImages*nn.Defaults().Split))
-	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)),
-		Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
+	seen := learnImages - int(math.Round(learnImages*heldOut))
+	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)), Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
 		Loss: number(h.ValLoss[last]), Accuracy: number(h.ValMetrics["accuracy"][last])}
 }
 

@@ -110,7 +110,7 @@ var (
 	aBundle   = begins("bundle of kernels", "CNCRDbnd")
 	aDocument = begins("document of JSON", "{")
 	anIndex   = kind{"index of vectors", func(path string) (bool, error) {
-		_, err := ann.ReadInfo(path)
+		_, err := ann.LoadInfo(path)
 		return !errors.Is(err, runtime.ErrFormat), nil // a damaged one can be made again
 	}}
 	tensors = kind{"file of safetensors", func(path string) (bool, error) {
@@ -126,7 +126,7 @@ var (
 		return false, err
 	}}
 	aCheckpoint = kind{"checkpoint of train", func(path string) (bool, error) {
-		_, err := nn.ReadHistory(path)
+		_, err := nn.LoadHistory(path)
 		return !errors.Is(err, runtime.ErrFormat) && !errors.Is(err, nn.ErrData), nil
 	}}
 )

@@ -297,7 +297,7 @@ func (a *app) convertGGUF(ctx context.Context, in, out string, named quant.Forma
 	}
 	err = a.save(ctx, out, func(w io.Writer) error {
 		if to == ".gguf" {
-			return gguf.Encode(w, m.metadata, entries)
+			return gguf.Write(w, m.metadata, entries)
 		}
 		return writeSafetensors(w, m.metadata, entries)
 	})

@@ -57,7 +57,7 @@ examples that the network learns from, and of those that are kept for validation
 		if err := a.claim(aPicture, out); err != nil {
 			return err
 		}
-		h, err := nn.ReadHistory(args[0])
+		h, err := nn.LoadHistory(args[0])
 		if err != nil {
 			return needsCheckpoint(err)
 		}

@@ -188,7 +188,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	metadata = append(metadata, gguf.Pair{Key: "general.quantization_version", Value: uint32(2)})
 	var leftOut []string
 	// a checkpoint: what is in it of the training is of no use to the quantized model
-	if _, err := nn.ReadHistory(in); err == nil {
+	if _, err := nn.LoadHistory(in); err == nil {
 		m.weights = slices.DeleteFunc(m.weights, func(w *weight) bool {
 			training := strings.HasPrefix(w.name, nn.TrainingPrefix)
 			if training {
@@ -267,7 +267,7 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w",
 			in, driver.ErrInvalidArgument)
 	}
-	if err := a.save(ctx, out, func(w io.Writer) error { return gguf.Encode(w, metadata, entries) }); err != nil {
+	if err := a.save(ctx, out, func(w io.Writer) error { return gguf.Write(w, metadata, entries) }); err != nil {
 		return notWritten(out, err)
 	}
 	if f.picture != "" {

@@ -169,7 +169,7 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	e, pairs, err := gguf.NewEntry("w\x1b", m)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))},
+	require.NoError(t, gguf.Save(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))},
 		{Key: "list", Value: make([]int32, 100)}, {Key: "bytes", Value: []any{[]uint8{1, 255}}}}, []gguf.Entry{e}))
 	status, stdout, _ := concord("gguf", "ls", path)
 	assert.Equal(t, exitOK, status)
@@ -193,7 +193,7 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 
 	// The file is not read against its own metadata.
 	said := filepath.Join(t.TempDir(), "said.gguf")
-	require.NoError(t, gguf.Write(said, pairs, []gguf.Entry{e}))
+	require.NoError(t, gguf.Save(said, pairs, []gguf.Entry{e}))
 	for _, args := range [][]string{{"check", said}, {"convert", said, filepath.Join(t.TempDir(), "x.safetensors")}} {
 		status, _, stderr = concord(append([]string{"gguf"}, append(args, "--as", "I2S_M1")...)...)
 		assert.Equal(t, exitFailed, status, args)
@@ -232,7 +232,7 @@ func TestModelBecomesShorter(t *testing.T) {
 	data := func(n int) func() ([]byte, error) {
 		return func() ([]byte, error) { return make([]byte, n), nil }
 	}
-	require.NoError(t, gguf.Write(path, nil,
+	require.NoError(t, gguf.Save(path, nil,
 		[]gguf.Entry{{Name: "codes", Type: gguf.Q80, Shape: []int{1024, 1024}, Data: data(1024 * 1024 / 32 * 34)},
 			{Name: "numbers", Type: gguf.I32, Shape: []int{1 << 18}, Data: data(1 << 20)}}))
 	m, err := openModel(path, 0)
@@ -250,7 +250,7 @@ func TestModelBecomesShorter(t *testing.T) {
 // A shape that the data cannot have takes no memory, also where the type does not say how long the data is.
 func TestQuantizeHugeShape(t *testing.T) {
 	in, dir := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
-	require.NoError(t, gguf.Write(in, []gguf.Pair{{Key: "concord.type.36", Value: "I2S_M1"}},
+	require.NoError(t, gguf.Save(in, []gguf.Pair{{Key: "concord.type.36", Value: "I2S_M1"}},
 		[]gguf.Entry{{Name: "w", Type: gguf.I2S, Shape: []int{1 << 20, 1 << 36}, Size: 64, Data: func() ([]byte, error) {
 			return make([]byte, 64), nil
 		}}}))

@@ -150,7 +150,7 @@ links in the first layer of a graph, which verify checks too.`,
 	}
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(_ context.Context, args []string) error {
-		info, err := ann.ReadInfo(args[0])
+		info, err := ann.LoadInfo(args[0])
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 	if err != nil {
 		return err
 	}
-	info, err := ann.ReadInfo(path)
+	info, err := ann.LoadInfo(path)
 	switch {
 	case err != nil:
 		return err

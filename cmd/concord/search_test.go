@@ -30,9 +30,9 @@ func TestSearch(t *testing.T) {
 	dir := t.TempDir()
 	name := func(file string) string { return filepath.Join(dir, file) }
 	vectors := []float32{0, 0, 3, 4, 6, 8, 9, 12}
-	require.NoError(t, ann.WriteVectors(name("base.fvecs"), vectors, 2))
-	require.NoError(t, ann.WriteVectors(name("query.npy"), vectors[2:6], 2))
-	require.NoError(t, ann.WriteVectors(name("ids.npy"), []float32{40, 30, 20, 10}, 1))
+	require.NoError(t, ann.SaveVectors(name("base.fvecs"), vectors, 2))
+	require.NoError(t, ann.SaveVectors(name("query.npy"), vectors[2:6], 2))
+	require.NoError(t, ann.SaveVectors(name("ids.npy"), []float32{40, 30, 20, 10}, 1))
 	// 1 and, wrongly, 0
 	require.NoError(t, os.WriteFile(name("truth.ivecs"), []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}, 0o600))
 	run := func(args ...string) map[string]any {
@@ -74,16 +74,16 @@ func TestSearch(t *testing.T) {
 	run("build", "--vectors", name("base.fvecs"), "--metric", "hamming", "--out", name("tied.ann"))
 	require.NoError(t, npy.WriteFile(name("ties.npy"),
 		npy.Array{Type: driver.U32, Shape: []int{2}, Data: integers[uint32](0, 3)}))
-	require.NoError(t, ann.WriteVectors(name("query.npy"), []float32{-1, -1, -2, -2}, 2))
+	require.NoError(t, ann.SaveVectors(name("query.npy"), []float32{-1, -1, -2, -2}, 2))
 	assert.Equal(t, 1.0, bench("--truth", name("ties.npy")), "all vectors are at the same distance")
-	require.NoError(t, ann.WriteVectors(name("query.npy"), vectors[2:6], 2))
+	require.NoError(t, ann.SaveVectors(name("query.npy"), vectors[2:6], 2))
 	_, stdout, _ := concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "ivf", "--lists", "2", "--out",
 		name("base.ann"))
 	assert.Contains(t, stdout, "fewer than 16 for each of 2 lists")
 	_, stdout, _ = concord("search", "build", "--vectors", name("base.fvecs"), "--kind", "flat", "--precision", "int8",
 		"--out", name("base.ann"))
 	assert.Contains(t, stdout, "6 of 8 components are beyond -1 and 1")
-	require.NoError(t, ann.WriteVectors(name("odd.npy"), []float32{1, 2, -3, 3e38, float32(math.NaN()), 0}, 2))
+	require.NoError(t, ann.SaveVectors(name("odd.npy"), []float32{1, 2, -3, 3e38, float32(math.NaN()), 0}, 2))
 	for precision, want := range map[string]string{"fp32": "1 of 6 components are NaN or infinite: a vector with a NaN " +
 		"comes last", "int8": "1 of 6 components are NaN or infinite: bytes store them as 0",
 		"int8scaled": "3 of 6 components are stored as 0, since the largest, 3e+38, is more than 254 times as large"} {

@@ -32,7 +32,7 @@ func vectorsOf(ctx context.Context, name string, queries bool) (vectors []float3
 			dim     int
 		}
 		m, err := wait(ctx, func() (m matrix, err error) {
-			m.vectors, m.dim, err = ann.ReadVectors(name)
+			m.vectors, m.dim, err = ann.LoadVectors(name)
 			return m, err
 		})
 		return m.vectors, m.dim, err
@@ -226,7 +226,7 @@ func idsOf(ctx context.Context, path string, n int) ([]int64, error) {
 // float.
 func rowsOfIDs(ctx context.Context, path string) (ids []int64, dim int, err error) {
 	if !isArray(path) {
-		places, dim, err := ann.ReadPlaces(path)
+		places, dim, err := ann.LoadPlaces(path)
 		for _, p := range places {
 			ids = append(ids, int64(p))
 		}

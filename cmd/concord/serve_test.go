@@ -267,7 +267,7 @@ func FuzzServe(f *testing.F) {
 // TestServe asks a process, and interrupts it.
 func TestServe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "base.ann")
-	require.NoError(t, ann.Save(numberedServer(t).index, path))
+	require.NoError(t, ann.Save(t.Context(), path, numberedServer(t).index))
 	cmd := commandProcess("search", "serve", path, "--listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)

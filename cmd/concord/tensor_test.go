@@ -118,7 +118,7 @@ func TestTensorGGUF(t *testing.T) {
 	ternary, err := quant.Pack(quant.Layout{Format: quant.I2SM1, Rows: 1, Cols: 128}, slices.Repeat([]float32{-1, 1}, 64))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "a.gguf")
-	require.NoError(t, gguf.Write(path, append(pairs, gguf.Pair{Key: "list", Value: make([]int32, 9)}), []gguf.Entry{
+	require.NoError(t, gguf.Save(path, append(pairs, gguf.Pair{Key: "list", Value: make([]int32, 9)}), []gguf.Entry{
 		w, plain("doubles", gguf.F64, doubles(1, 3), 2), plain("none", gguf.Q80, nil, 0, 32),
 		plain("other", 13, make([]byte, 176), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
 	}))

@@ -219,7 +219,7 @@ func (a *app) teach(ctx context.Context, l *learning, c nn.Config) (*taught, err
 	}
 	t := &taught{student: st, lesson: d}
 	if d.text {
-		c.Split, c.Validation = 0, d.unseen
+		c.Split, c.Validation = new(0.0), d.unseen
 	}
 	if c.BatchSize, err = l.batchSize(d.text); err == nil && c.BatchSize == 0 {
 		c.BatchSize, err = nn.RecommendedBatch(ctx, st.model, c, t.lessons())
@@ -244,7 +244,7 @@ func (t *taught) lessons() nn.Data {
 
 // products names the precision of products in training.
 func (t *taught) products() string {
-	if p := t.Precision(); p != nn.Full {
+	if p := t.MixedPrecision(); p != nn.Full {
 		return string(p)
 	}
 	if t.in.Type == tensor.F64 {
@@ -297,10 +297,8 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	if err != nil {
 		return err
 	}
-	c := nn.Defaults()
-	c.Precision = mode
-	c.Loss, c.Epochs, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.rate, l.seed, 0,
-		l.checkpoint
+	c := nn.Config{Loss: nn.CrossEntropy{}, Epochs: l.epochs, LearningRate: l.rate, Seed: l.seed, Patience: new(0), MixedPrecision: mode,
+		Checkpoint: l.checkpoint}
 	bar := a.progress(0)
 	defer bar.end()
 	c.Progress = func(p nn.Progress) {
@@ -376,8 +374,7 @@ func (l *learning) aboutClasses(t *taught, err error) error {
 }
 
 func (a *app) eval(ctx context.Context, l *learning, file string) error {
-	c := nn.Defaults()
-	c.Loss = nn.CrossEntropy{}
+	c := nn.Config{Loss: nn.CrossEntropy{}}
 	t, err := a.teach(ctx, l, c)
 	if err != nil {
 		return err

@@ -39,8 +39,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := nn.Defaults() // Adam, batches of 32, a fifth of the data for validation, an early end
-	c.Loss, c.LearningRate, c.Epochs = nn.CrossEntropy{}, 0.01, 60
+	c := nn.Config{Loss: nn.CrossEntropy{}, LearningRate: 0.01, Epochs: 60}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return err

@@ -150,8 +150,7 @@ func train(ctx context.Context, s *tensor.Scope, digits nn.Data, from *nn.Model,
 			return nil, err
 		}
 	}
-	c := nn.Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Seed, c.Split = nn.CrossEntropy{}, 128, epochs, 1, 0
+	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: 128, Epochs: epochs, Seed: 1, Split: new(0.0)}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return nil, err

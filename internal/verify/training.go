@@ -112,9 +112,8 @@ func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n
 	if err != nil {
 		return n, err
 	}
-	c := nn.Defaults()
-	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience, c.Precision = nn.CrossEntropy{}, nn.Momentum{},
-		0.03, l.batch, 1, 0, l.precision
+	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03,
+		BatchSize: l.batch, Epochs: 1, Patience: new(0), MixedPrecision: l.precision}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return n, err

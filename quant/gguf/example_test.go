@@ -27,7 +27,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	pairs = append(pairs, gguf.Pair{Key: "general.architecture", Value: "example"})
-	if err := gguf.Write(path, pairs, []gguf.Entry{weight}); err != nil {
+	if err := gguf.Save(path, pairs, []gguf.Entry{weight}); err != nil {
 		log.Fatal(err)
 	}
 

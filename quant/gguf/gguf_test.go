@@ -121,7 +121,7 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "a.gguf")
-	require.NoError(t, Write(path, metadata, entries))
+	require.NoError(t, Save(path, metadata, entries))
 	f, err := Open(path)
 	require.NoError(t, err)
 	assert.Len(t, f.Tensors(), len(entries))
@@ -151,7 +151,7 @@ func TestWriteRefuses(t *testing.T) {
 		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: Q80, Shape: []int{31}, Data: data}}}, {driver.ErrTooLarge, nil, []Entry{{Name: "a", Type: F32, Shape: []int{math.MaxInt, 2}, Data: data}}},
 		{broken, nil, []Entry{good, {Name: "b", Type: F32, Shape: []int{1}, Data: func() ([]byte, error) { return nil, broken }}}},
 	} {
-		assert.ErrorIs(t, Write(path, c.metadata, c.entries), c.want, "%v %v", c.metadata, c.entries)
+		assert.ErrorIs(t, Save(path, c.metadata, c.entries), c.want, "%v %v", c.metadata, c.entries)
 		was, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.Equal(t, "as it was", string(was))

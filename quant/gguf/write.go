@@ -56,18 +56,18 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 	return e, pairs, nil
 }
 
-// Write writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the
+// Save writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the
 // order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may repeat an earlier one with the
 // same value, which is written once. What is written ggml reads, but for a []any, and types that ggml does not have.
 //
 // Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte, empty keys, and values of other types
 // than those of Pair, are driver.ErrInvalidArgument; data whose length is not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
-func Write(path string, metadata []Pair, entries []Entry) error {
-	return file.Replace(path, func(w io.Writer) error { return Encode(w, metadata, entries) })
+func Save(path string, metadata []Pair, entries []Entry) error {
+	return file.Replace(path, func(w io.Writer) error { return Write(w, metadata, entries) })
 }
 
-// Encode writes what the file of Write has.
-func Encode(w io.Writer, metadata []Pair, entries []Entry) error {
+// Write writes what the file of Save has.
+func Write(w io.Writer, metadata []Pair, entries []Entry) error {
 	return write(w, 3, metadata, entries)
 }
 

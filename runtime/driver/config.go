@@ -44,7 +44,7 @@ type Config struct {
 	Device   string   // CONCORD_DEVICE: the device that Open("auto") opens; "" means auto
 	Fallback Fallback // CONCORD_FALLBACK; "" means Prefer
 	Strict   bool     // CONCORD_STRICT: refuses fakes, unknown variables and files of traces that cannot be written, and implies Require
-	Debug    int      // CONCORD_DEBUG: 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
+	Debug    int      // CONCORD_DEBUG: 0 is silent, 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 
 	// Trace is CONCORD_TRACE: the file for a trace of what the program's sessions do, for ui.perfetto.dev and concord
 	// trace show. It is written again and again while they work, and when a session is closed; "" means none.
@@ -60,7 +60,7 @@ type Config struct {
 	// it never has more than MemoryHardCount (ErrBudget). 0 means no limit.
 	MemorySoftCount, MemoryHardCount int
 	// MemoryFill is CONCORD_MEMORY_FILL: the initial contents of new buffers. Allocation waits for
-	// the fill.
+	// the fill. "" means none.
 	MemoryFill Filling
 	// MemoryIdle is CONCORD_MEMORY_IDLE: memory that a pool kept unused for that long goes back to
 	// the driver when the pool next checks for it. 0 means 30 s; a negative value means never.
@@ -69,10 +69,10 @@ type Config struct {
 	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
 	CacheSize       int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
-	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery when not nil
+	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery; nil means that devices are discovered
 	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
 	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
-	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests
+	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests; nil means none
 
 	NoFusion bool // CONCORD_FUSION=0: package tensor computes operation by operation
 
@@ -80,20 +80,20 @@ type Config struct {
 	CUDALibrary   string // CONCORD_CUDA_LIBRARY: the CUDA driver; "" means the usual names
 	NVRTCLibrary  string // CONCORD_NVRTC_LIBRARY: NVRTC; "" means the usual names
 	HIPLibrary    string // CONCORD_HIP_LIBRARY: libamdhip64, with hipRTC inside or beside it; "" means the usual names
-	// Libraries that telemetry reads; "" means the usual names. The first one opened stays in use.
-	NVMLLibrary    string // CONCORD_NVML_LIBRARY
-	ROCmSMILibrary string // CONCORD_ROCM_SMI_LIBRARY
+	// Libraries that telemetry reads. The first one opened stays in use.
+	NVMLLibrary    string // CONCORD_NVML_LIBRARY; "" means the usual names
+	ROCmSMILibrary string // CONCORD_ROCM_SMI_LIBRARY; "" means the usual names
 
 	// SimDir is CONCORD_SIM_DIR, the directory of the simulated vendor libraries. If it is set, the
 	// simulated backends of the build (SimulatedNames) are listed. Without it they can be opened by
-	// name only, from build/sim in the working directory.
+	// name only, from build/sim in the working directory. "" means none.
 	SimDir string
 
 	CPUThreads int    // CONCORD_CPU_THREADS: 0 means GOMAXPROCS
 	CPUKernels string // CONCORD_CPU_KERNELS: avx512, avx2, neon or go; "" means the widest that the processor has
 
 	// Bundles holds compiled kernels that are shipped with the program, such as an embed.FS
-	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles.
+	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles. Nil means none.
 	Bundles fs.FS
 
 	// Backends replaces the registered ones, for tests and programs with backends of their own. Nil

@@ -34,7 +34,7 @@ type Options struct {
 	// it.
 	Dir string
 	// NoDir is the reason why Dir is "" although a disk layer was requested. It is reported like
-	// any other reason for which the disk cannot be used.
+	// any other reason for which the disk cannot be used. Nil means that none was requested.
 	NoDir error
 	// DiskBytes and DiskEntries are the bounds of the disk layer; the least recently used entries
 	// are removed first. 0 is the default, a negative number no bound. Processes that share a
@@ -48,7 +48,7 @@ type Options struct {
 	// subdirectories, is a bundle that Export wrote. Its files must support io.ReaderAt, as those
 	// of embed.FS and os.DirFS do. Like any code, it has to come from a trusted source: files and
 	// directories of another user, or that others can write to, are skipped with a warning.
-	// Directories above the file system's root are not checked.
+	// Directories above the file system's root are not checked. Nil means none.
 	Bundles fs.FS
 	// MemoryBytes and MemoryEntries bound the memory layer: 0 is the default,
 	// a negative number keeps nothing in memory.

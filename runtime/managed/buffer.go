@@ -41,8 +41,8 @@ type Buffer struct {
 // Options say how a Buffer behaves. The zero value is Automatic and
 // DevicePreferred.
 type Options struct {
-	Mode     Mode
-	Location Location
+	Mode     Mode     // 0 is AutomaticMode
+	Location Location // 0 is DevicePreferred
 
 	// AllowDowngrade makes a buffer Automatic where the device has no unified memory.
 	AllowDowngrade bool

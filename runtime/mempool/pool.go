@@ -32,7 +32,7 @@ const (
 // Options of a pool. The zero value is a pool that splits, with the limits of a
 // device whose memory is unknown.
 type Options struct {
-	Mode  Mode
+	Mode  Mode  // how requests are served; 0 means Split
 	Align int64 // alignment of blocks in bytes; 0 means 256. Rounded up to a power of two, at most 1 GiB
 
 	SoftLimit int64 // bytes above which nothing is kept; 0 means 1 GiB. See AdviseLimit
@@ -45,7 +45,7 @@ type Options struct {
 	// always be kept.
 	Slack float64
 
-	Thresholds    Thresholds // see Watch
+	Thresholds    Thresholds // see Watch; the zero value means none
 	AutoEmergency bool       // Trim(0) whenever Live passes Thresholds.Critical
 
 	// Device returns how much of the device's memory is in use by all programs. It is called after
@@ -57,7 +57,7 @@ type Options struct {
 	Drain, Collect func()
 	// Busy reports a time in which the driver cannot free. Nil means never.
 	Busy func() bool
-	// FreeFailed is called with errors of the driver's Free. It may be nil.
+	// FreeFailed is called with errors of the driver's Free. Nil means that nobody wants to know.
 	FreeFailed func(error)
 }
 

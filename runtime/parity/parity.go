@@ -49,7 +49,7 @@ type Options struct {
 	Session *runtime.Session         // nil: the default one
 	Devices []string                 // names for Open; none: every device but the reference
 	Kernels []string                 // families or kernels; none: all
-	Cases   []kernels.Case           // run instead of those of the catalog; Kernels is ignored then
+	Cases   []kernels.Case           // run instead of those of the catalog, whatever Kernels says; nil: those of the catalog
 	Keep    func(*kernels.Case) bool // filters the cases; nil: all
 	// Forms filters the devices by the names that results have: "cpu:0", "cpu:0 (compiled)". nil: all forms of Devices.
 	Forms func(device string) bool
@@ -59,7 +59,7 @@ type Options struct {
 	// program is built, with the verdict Build and no shape. So a caller can name what never ends, or ends the process.
 	// Calls come one at a time, though two programs may be built at once. nil: nobody wants to know.
 	Before   func(next Result)
-	Progress func(done, total int, last Result) // is called after each case
+	Progress func(done, total int, last Result) // is called after each case; nil: nobody wants to know
 }
 
 // Run runs the chosen cases on the chosen devices, after it has built all their programs. Results come in the order

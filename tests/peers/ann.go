@@ -154,7 +154,7 @@ func (b *bench) graph() error {
 // graphOf measures an index of all rows but the last 1000, which are the queries, of floats and with codes:
 // building it, if asked for, and searching with the fewest vectors in view that reach the recall.
 func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) error {
-	if err := ann.WriteVectors(path, all, dim); err != nil {
+	if err := ann.SaveVectors(path, all, dim); err != nil {
 		return err
 	}
 	n := len(all)/dim - 1000
@@ -311,7 +311,7 @@ func listed(path string) (ids []int64, rows, asked []float32, err error) {
 	for i := range listVectors {
 		ids = append(ids, int64(i))
 	}
-	return ids, all[:listVectors*listDim], all[listVectors*listDim:], ann.WriteVectors(path, all, listDim)
+	return ids, all[:listVectors*listDim], all[listVectors*listDim:], ann.SaveVectors(path, all, listDim)
 }
 
 // lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the

@@ -69,8 +69,7 @@ func (b *bench) network(r *networkRow) error {
 	if err != nil {
 		return err
 	}
-	c := nn.Defaults()
-	c.Loss, c.BatchSize, c.Epochs, c.Split, c.Patience, c.Metrics = nn.CrossEntropy{}, r.batch, 1<<40, 0, 0, []nn.Metric{}
+	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: r.batch, Epochs: 1 << 40, Split: new(0.0), Patience: new(0), Metrics: []nn.Metric{}}
 	c.OnEpoch = func(*nn.History) error { return errEpoch }
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {

@@ -326,7 +326,7 @@ var unaries = map[string]func(t *tensor.Tensor) *tensor.Tensor{
 	"sign": (*tensor.Tensor).Sign, "not": (*tensor.Tensor).Not,
 	"stop": (*tensor.Tensor).StopGradient, "copy": (*tensor.Tensor).Copy,
 	"checkpoint": func(t *tensor.Tensor) *tensor.Tensor {
-		return tensor.Checkpoint(func(args ...*tensor.Tensor) *tensor.Tensor { return args[0].Neg().Neg() }, t)
+		return tensor.Rematerialize(func(args ...*tensor.Tensor) *tensor.Tensor { return args[0].Neg().Neg() }, t)
 	},
 }
 

@@ -164,7 +164,7 @@ var operations = map[string]call{
 	"attention": func(c request, x []*T) []*T {
 		o := tensor.AttentionOptions{Causal: c.Attrs.Bool("causal"), Offset: c.Attrs.Int("offset")}
 		if !c.Attrs.Null("scale") {
-			o.Scale = c.Attrs.Float("scale")
+			o.Scale = new(c.Attrs.Float("scale"))
 		}
 		if len(x) > 3 {
 			o.Mask = x[3]

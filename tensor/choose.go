@@ -57,7 +57,7 @@ func (p *planner) choose() (free []*Tensor) {
 		case *reduceOp:
 			stored = stored || !p.fuse || len(users[t]) > 1
 		case *mapOp:
-			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
+			stored = stored || !p.fuse && !kinds[op.what].inline ||
 				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.number(t, users[t])
 			if p.fuse && !stored && p.repeated(t, users[t], reads) {
 				stored, p.once[t] = true, true

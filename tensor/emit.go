@@ -386,7 +386,7 @@ func (e *emitter) apply(o *mapOp, t *Tensor, a access) *expr.Expr {
 			return nil
 		}
 	}
-	if o.name != "number" && o.name != "stop" {
+	if !kinds[o.what].hidden {
 		e.names = append(e.names, o.name)
 	}
 	return o.e.Replace(with...)

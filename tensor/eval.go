@@ -58,7 +58,7 @@ func (t *Tensor) Copy() *Tensor {
 }
 
 func (t *Tensor) copied() *Tensor {
-	return made(&mapOp{"copy", expr.Input(0, t.typ)}, t.typ, t.shape, t)
+	return made(&mapOp{name: "copy", e: expr.Input(0, t.typ)}, t.typ, t.shape, t)
 }
 
 // Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of

@@ -431,7 +431,7 @@ func (t *Tensor) plus(rows, places *Tensor) *Tensor {
 		return t
 	}
 	n := t.Len() / rows.shape[1]
-	if o, ok := t.op.(*mapOp); t.typ == Bool || ok && o.name == "fill" && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
+	if t.typ == Bool || t.op != nil && t.op.kind() == kindFill && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
 		// What t has is in no memory, which would have to be copied.
 		return t.Add(addRows(rows, places, n).Reshape(t.shape...))
 	}

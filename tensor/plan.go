@@ -406,7 +406,7 @@ func (p *planner) store(t *Tensor) error {
 				continue
 			}
 			if _, ok := p.place(x); ok || base(x) != x {
-				x = made(&mapOp{"place", expr.Input(0, x.typ)}, x.typ, x.shape, x)
+				x = made(&mapOp{name: "place", e: expr.Input(0, x.typ)}, x.typ, x.shape, x)
 			}
 			if err := p.compute(x, whole.within(part.at)); err != nil {
 				return err

@@ -10,14 +10,16 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
-// where that costs more than to store it. The result also has the copies for calls that cannot read what is stored as it lies. [lower] follows, which stores more
-// where no kernel can be made.
+// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute
+// otherwise where that costs more than to store it. The result also has the copies for calls that cannot read what is
+// stored as it lies. [lower] follows, which stores more where no kernel can be made.
 func choose(g graph, l layouts, fuse bool) *storage {
-	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, len(g.nodes)), twice: make([]answer, len(g.nodes)),
-		reduces: make([]bool, len(g.nodes)), seen: make([]int, len(g.nodes))}
+	nodes := len(g.nodes)
+	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, nodes),
+		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes)}
 	for _, n := range c.order {
-		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, func(a *node) bool { return c.reduces[a.number] })
+		among := func(a *node) bool { return c.reduces[a.number] }
+		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, among)
 	}
 	var free []*node // what may lie in any order of dimensions
 	for _, n := range slices.Backward(c.order) {
@@ -39,7 +41,7 @@ func choose(g graph, l layouts, fuse bool) *storage {
 				continue
 			}
 			for _, u := range c.users[n.number] {
-				c.use(a, u.by, u.visits<<before)
+				c.use(a, u.by, u.uses<<before)
 			}
 		}
 	}
@@ -63,22 +65,23 @@ type chooser struct {
 // answer is yes, no, or not known yet.
 type answer int8
 
-// user is a stored node whose kernel computes another one. visits has a bit for each time that it visits the elements of that: bit i for the visit after
-// which i levels of reductions follow that visit their elements again.
+// user is a stored node whose kernel computes another one. visits has a bit for each time that it visits the elements
+// of that: bit i for the visit after which i levels of reductions follow that visit their elements again.
 type user struct {
-	by     *node
-	visits uint64
+	by   *node
+	uses uint64
 }
 
 // use notes that the kernel of a stored node computes n.
-func (c *chooser) use(n, by *node, visits uint64) {
+func (c *chooser) use(n, by *node, uses uint64) {
 	list := c.users[n.number]
-	i, found := slices.BinarySearchFunc(list, by, func(u user, by *node) int { return cmp.Compare(by.number, u.by.number) })
+	downwards := func(u user, by *node) int { return cmp.Compare(by.number, u.by.number) }
+	i, found := slices.BinarySearchFunc(list, by, downwards)
 	if found {
-		list[i].visits |= visits
+		list[i].uses |= uses
 		return
 	}
-	c.users[n.number] = slices.Insert(list, i, user{by, visits})
+	c.users[n.number] = slices.Insert(list, i, user{by, uses})
 }
 
 // decide returns why n is stored; without a reason if it is not. All that read it have been decided.
@@ -140,8 +143,8 @@ func (c *chooser) inMemory(n *node) bool {
 	return ok || kinds[n.what].stored
 }
 
-// revisits returns 1 if n is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the CPU keeps rows in a
-// cache, but neither columns nor long rows.
+// revisits returns 1 if n is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the
+// CPU keeps rows in a cache, but neither columns nor long rows.
 func (l layouts) revisits(n *node) int {
 	if !n.is(kindReduction) || n.divided() || n.scope.engine.groups {
 		return 0
@@ -169,7 +172,7 @@ func (l layouts) revisits(n *node) int {
 func (c *chooser) revisited(n *node, users []user) decision {
 	most := 0
 	for _, u := range users {
-		most = max(most, bits.OnesCount64(u.visits))
+		most = max(most, bits.OnesCount64(u.uses))
 	}
 	if recompute, store := c.costs(n, most); most > 1 && recompute > store {
 		return decision{"a kernel visits it several times", recompute, store, "operations an element"}
@@ -177,7 +180,8 @@ func (c *chooser) revisited(n *node, users []user) decision {
 	return decision{}
 }
 
-// costs returns the efforts, for an element, of computing n at each of so many visits, and of storing it and reading it, beyond what both have.
+// costs returns the efforts, for an element, of computing n at each of so many visits, and of storing it and reading
+// it, beyond what both have.
 func (c *chooser) costs(n *node, visits int) (recompute, store int) {
 	if visits < 2 {
 		return 0, 0
@@ -188,7 +192,8 @@ func (c *chooser) costs(n *node, visits int) (recompute, store int) {
 	return (visits - 1) * (compute + inputs*move), (visits+1)*move + launchEffort/elements
 }
 
-// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of 4 KiB to 64 MiB. launchEffort is that of another task.
+// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of
+// 4 KiB to 64 MiB. launchEffort is that of another task.
 const launchEffort = 10000
 
 // moveEffort returns that of reading or storing an element of a tensor of so many bytes, which lie in caches or not.
@@ -205,12 +210,12 @@ func moveEffort(bytes int) int {
 }
 
 // efforts are those of functions of f32; all other operations have 1.
-var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10, expr.Exp2: 10, expr.GELU: 16,
-	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40,
-	expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
+var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10,
+	expr.Exp2: 10, expr.GELU: 16, expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30,
+	expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40, expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
 
-// effort returns that of computing an element of n from what is stored, and how many stored elements are read for it. What several operations read is decided
-// for itself: it counts as stored if two visits would be enough to store it.
+// effort returns that of computing an element of n from what is stored, and how many stored elements are read for it.
+// What several operations read is decided for itself: it counts as stored if two visits would be enough to store it.
 func (c *chooser) effort(n *node) (compute, reads int) {
 	const enough = 1000 // to store anything but tensors of few elements, for which the estimate does not matter
 	seen := map[*node]bool{}
@@ -262,7 +267,8 @@ func (c *chooser) worthStoring(n *node) bool {
 // function reports whether an operation on floating numbers is computed by a series of others.
 func function(op expr.Op) bool { return op != expr.Div && efforts[op] > 0 }
 
-// computeInto gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
+// computeInto gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so
+// that it is not copied there.
 func (c *chooser) computeInto(whole *node, at part, n *node) {
 	shape := n.shape
 	for n.reads == 1 && n.is(kindView) && n.op.(*viewOp).shape {
@@ -273,14 +279,17 @@ func (c *chooser) computeInto(whole *node, at part, n *node) {
 	}
 	to := c.places[whole.number].within(at.at)
 	if strides, ok := reshaped(to.strides, shape, n.shape); ok && isDense(n.shape, strides) {
-		c.places[n.number], c.why[n.number] = place{to.v, to.first, rowMajor(n.shape)}, decision{reason: "computed into its place"}
+		c.places[n.number] = place{to.v, to.first, rowMajor(n.shape)}
+		c.why[n.number] = decision{reason: "computed into its place"}
 	}
 }
 
-// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it worthwhile to read them once.
+// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it
+// worthwhile to read them once.
 const manyTimes = 4096
 
-// scalar reports whether n is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
+// scalar reports whether n is one number, made by a function of stored ones, that a kernel would compute for each of
+// many elements.
 func (c *chooser) scalar(n *node, users []user) bool {
 	if count(n.shape) != 1 || c.shared(n, 1).reason == "" || c.reduces[n.number] {
 		return false
@@ -308,8 +317,8 @@ func (c *chooser) readable(o *callOp, i int, a *node) {
 	c.materialize(c.copied(a), operand)
 }
 
-// shared decides whether n is stored because several kernels would compute it: it has a function, or what it is made of is
-// more memory than it is itself.
+// shared decides whether n is stored because several kernels would compute it: it has a function, or what it is made of
+// is more memory than it is itself.
 func (c *chooser) shared(n *node, kernels int) decision {
 	bytes, costly := 0, false
 	c.walks++

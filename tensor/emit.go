@@ -1,7 +1,7 @@
 package tensor
 
-// How a kernel is put together: the operations between what is read and what is stored become expressions of kernels/expr,
-// and chains of views become the places that the kernel reads.
+// How a kernel is put together: the operations between what is read and what is stored become expressions of
+// kernels/expr, and chains of views become the places that the kernel reads.
 
 import (
 	"errors"
@@ -11,7 +11,8 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// mostOperations is how many operations of tensors a kernel computes at most, and mostInputs how many operands it reads.
+// mostOperations is how many operations of tensors a kernel computes at most, and mostInputs how many operands it
+// reads.
 const mostOperations, mostInputs = 128, 14
 
 // output is a tensor that a kernel stores.
@@ -62,7 +63,8 @@ func (k *kernel) values() (in, out []*value) {
 	return in, out
 }
 
-// emitter makes the expressions of one kernel. Its decisions about storage reach the kernels that are made after it only by attempt.
+// emitter makes the expressions of one kernel. Its decisions about storage reach the kernels that are made after it
+// only by attempt.
 type emitter struct {
 	*storage
 	vars       variables
@@ -102,7 +104,8 @@ type memoKey struct {
 	at string
 }
 
-// attempt is what came of making a kernel: the kernel, or what has to be stored before it can be made, and why, or what is wrong.
+// attempt is what came of making a kernel: the kernel, or what has to be stored before it can be made, and why, or what
+// is wrong.
 type attempt struct {
 	kernel *kernel
 	first  []*node
@@ -110,9 +113,9 @@ type attempt struct {
 	err    error
 }
 
-// kernel makes the kernel that computes some nodes in one loop, which is over the elements of the last one. at has the places of the
-// elements of the others in that loop, as reads of another kernel has them, and to the places of all in memory. What is spare is
-// computed by the kernel even if it is stored.
+// kernel makes the kernel that computes some nodes in one loop, which is over the elements of the last one. at has the
+// places of the elements of the others in that loop, as reads of another kernel has them, and to the places of all in
+// memory. What is spare is computed by the kernel even if it is stored.
 func (s *storage) attempt(ns []*node, at []access, to []place, spare ...*node) attempt {
 	e := &emitter{storage: s, memo: map[memoKey]*expr.Expr{}, computed: slices.Concat(ns, spare), work: map[*node]work{}}
 	main := ns[len(ns)-1]
@@ -153,7 +156,8 @@ func (s *storage) attempt(ns []*node, at []access, to []place, spare ...*node) a
 	return attempt{kernel: k}
 }
 
-// divided returns the attempt at a kernel of n that became too large: what is stored first is cut, or without it all args of n that are not.
+// divided returns the attempt at a kernel of n that became too large: what is stored first is cut, or without it all
+// args of n that are not.
 func (e *emitter) divided(n, cut *node, err error) attempt {
 	cuts := n.args
 	if cut != nil {
@@ -173,10 +177,12 @@ func (e *emitter) divided(n, cut *node, err error) attempt {
 
 var errLarge = errors.New("more operations or operands than a kernel has")
 
-// largest is how much of a kernel's work a node is worth that is stored since the kernel became too large: one part of this.
+// largest is how much of a kernel's work a node is worth that is stored since the kernel became too large: one part of
+// this.
 const largest = 4
 
-// divide finds the innermost node whose storing takes a good part of the work from a kernel that has just become too large.
+// divide finds the innermost node whose storing takes a good part of the work from a kernel that has just become too
+// large.
 func (e *emitter) divide() *node {
 	good := func(w work) bool { return w.maps >= mostOperations/largest || w.inputs >= mostInputs/largest }
 	for i, m := range slices.Backward(e.under) {
@@ -221,8 +227,8 @@ func (e *emitter) divides(n *node) bool {
 	return !kinds[n.what].stored && !n.is(kindView) && len(n.args) > 0
 }
 
-// renumbered returns an access to the first variables of another kernel's domain as one to those of this domain, which has the same
-// lengths. Domains number their variables from 1 on.
+// renumbered returns an access to the first variables of another kernel's domain as one to those of this domain, which
+// has the same lengths. Domains number their variables from 1 on.
 func (a access) renumbered(domain []*variable) access {
 	out := make(access, len(a))
 	for i, l := range a {
@@ -234,7 +240,8 @@ func (a access) renumbered(domain []*variable) access {
 	return out
 }
 
-// emit returns the value of the element of n that an access names, or nil if something has to be stored first or the kernel becomes too large.
+// emit returns the value of the element of n that an access names, or nil if something has to be stored first or the
+// kernel becomes too large.
 func (e *emitter) emit(n *node, a access) *expr.Expr {
 	if e.first != nil {
 		return nil
@@ -295,7 +302,8 @@ func (e *emitter) make(n *node, a access) *expr.Expr {
 	return e.store(n, n, "no kernel computes it with others")
 }
 
-// store demands that a node is stored first, or where that is stored already or is what the kernel computes, the other one.
+// store demands that a node is stored first, or where that is stored already or is what the kernel computes, the other
+// one.
 func (e *emitter) store(n, other *node, reason string) *expr.Expr {
 	if _, stored := e.place(n); stored || slices.Contains(e.computed, n) {
 		n = other

@@ -1,6 +1,7 @@
 package tensor
 
-// Products with what follows them: a bias for each column and an activation are computed by the product's kernel, while its results are in registers.
+// Products with what follows them: a bias for each column and an activation are computed by the product's kernel, while
+// its results are in registers.
 
 import (
 	"sync"
@@ -8,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// epilogues has the maps of two inputs, a product's result and the bias of its column in either order, by their texts: the definition ACT of the
-// family gemm_bias.
+// epilogues has the maps of two inputs, a product's result and the bias of its column in either order, by their texts:
+// the definition ACT of the family gemm_bias.
 var epilogues = sync.OnceValue(func() map[string]string {
 	list := map[string]string{}
 	for act, f := range map[string]func(x *expr.Expr) *expr.Expr{
@@ -32,8 +33,8 @@ var epilogues = sync.OnceValue(func() map[string]string {
 	return list
 })
 
-// fuseEpilogues joins products with kernels that alone read them and compute an epilogue, in vector loops: GPUs have libraries for gemm, which are faster than the portable text
-// that gemm_bias is there. The tasks are in order.
+// fuseEpilogues joins products with kernels that alone read them and compute an epilogue, in vector loops: GPUs have
+// libraries for gemm, which are faster than the portable text that gemm_bias is there. The tasks are in order.
 func fuseEpilogues(p taskList) taskList {
 	f := newFusion(p)
 	at, readers := map[*value]int{}, map[*value]int{} // the product that writes a value, and how many tasks read it
@@ -71,8 +72,8 @@ func fuseEpilogues(p taskList) taskList {
 	return f.result(gone)
 }
 
-// withEpilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over
-// all elements of c in their order with the bias of their columns.
+// withEpilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the
+// loop of the kernel is not over all elements of c in their order with the bias of their columns.
 func withEpilogue(s *step, act string, k *kernel, c, bias input) *step {
 	out := k.outs[0]
 	shape := out.n.shape

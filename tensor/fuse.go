@@ -1,6 +1,7 @@
 package tensor
 
-// The fifth pass: one task in place of several. It has three parts, with [schedule] after each: [fuseEpilogues], [fuseReaders] and [fuseLoops].
+// The fifth pass: one task in place of several. It has three parts, with [schedule] after each: [fuseEpilogues],
+// [fuseReaders] and [fuseLoops].
 
 import (
 	"fmt"
@@ -10,7 +11,8 @@ import (
 // mostOutputs is how many tensors a kernel stores at most.
 const mostOutputs = 4
 
-// mostNear is how many kernels before one, with a loop of the same size, are tried to be joined with it, so that a plan takes a time that grows as the graph does.
+// mostNear is how many kernels before one, with a loop of the same size, are tried to be joined with it, so that a plan
+// takes a time that grows as the graph does.
 const mostNear = 64
 
 // fusion is the state of a pass that fuses.
@@ -23,7 +25,8 @@ type fusion struct {
 
 // newFusion returns the state at the beginning.
 func newFusion(p taskList) *fusion {
-	f := &fusion{taskList: taskList{p.storage.clone(), slices.Clone(p.tasks)}, made: make([]*kernel, len(p.nodes)), needed: map[*value]bool{}}
+	own := taskList{p.storage.clone(), slices.Clone(p.tasks)}
+	f := &fusion{taskList: own, made: make([]*kernel, len(p.nodes)), needed: map[*value]bool{}}
 	for _, t := range f.tasks {
 		if k, ok := t.(*kernel); ok {
 			for _, o := range k.outs {
@@ -48,8 +51,8 @@ func (f *fusion) result(gone map[*value]bool) taskList {
 	return f.taskList
 }
 
-// fuseReaders returns the pass that joins kernels that store a node with kernels that read it in the same loop, so that it is stored but not read. The
-// tasks are in order.
+// fuseReaders returns the pass that joins kernels that store a node with kernels that read it in the same loop, so that
+// it is stored but not read. The tasks are in order.
 func fuseReaders(l layouts) func(p taskList) taskList {
 	return func(p taskList) taskList {
 		f := newFusion(p)
@@ -70,8 +73,10 @@ func fuseReaders(l layouts) func(p taskList) taskList {
 	}
 }
 
-// fuseInto fuses b with a kernel that stores what it reads, and returns the kernel in place of both; false if there is none.
-func (f *fusion) fuseInto(b *kernel, needs *dependencies, gone map[*value]bool, replaced func(a, k *kernel)) (*kernel, bool) {
+// fuseInto fuses b with a kernel that stores what it reads, and returns the kernel in place of both; false if there is
+// none.
+func (f *fusion) fuseInto(b *kernel, needs *dependencies, gone map[*value]bool,
+	replaced func(a, k *kernel)) (*kernel, bool) {
 	for _, r := range b.reads {
 		a := f.made[r.n.number]
 		if a == nil || a == b || f.revisit[r.n.number] {
@@ -96,8 +101,9 @@ func (f *fusion) fuseInto(b *kernel, needs *dependencies, gone map[*value]bool, 
 	return nil, false
 }
 
-// fuseLoops joins kernels whose results were all asked for and that read the same elements in the same loop, so that no memory is needed for longer: the
-// states of an optimizer are computed so, with the parameters. It joins kernels of the same small loop in any case, since a launch takes longer than they do.
+// fuseLoops joins kernels whose results were all asked for and that read the same elements in the same loop, so that no
+// memory is needed for longer: the states of an optimizer are computed so, with the parameters. It joins kernels of the
+// same small loop in any case, since a launch takes longer than they do.
 func fuseLoops(p taskList) taskList {
 	f := newFusion(p)
 	small := func(k *kernel) bool { return count(k.layout.Dims) < manyTimes }
@@ -180,8 +186,8 @@ func (a access) plain(rank int) bool {
 	return true
 }
 
-// spare returns those results of a and b, by the kernels, that nothing else reads: one kernel in place of both does not have to store them. Those that were stored
-// since a kernel visits them several times are not among them.
+// spare returns those results of a and b, by the kernels, that nothing else reads: one kernel in place of both does not
+// have to store them. Those that were stored since a kernel visits them several times are not among them.
 func (f *fusion) spare(a, b *kernel, needs *dependencies) (list []*node) {
 	other := func(x task) bool { return x != a && x != b }
 	for _, o := range slices.Concat(a.outs, b.outs[:len(b.outs)-1]) {
@@ -194,8 +200,9 @@ func (f *fusion) spare(a, b *kernel, needs *dependencies) (list []*node) {
 	return list
 }
 
-// together returns one kernel in place of a, which stores n, and b, which reads it, or nil. Its loop is that of b, or where b reduces n, that of a.
-// It also returns which of those that are spare it does not store: all, if each is computed only once then.
+// together returns one kernel in place of a, which stores n, and b, which reads it, or nil. Its loop is that of b, or
+// where b reduces n, that of a. It also returns which of those that are spare it does not store: all, if each is
+// computed only once then.
 func (f *fusion) together(a, b *kernel, n *node, at access, spare []*node) (*kernel, []*node) {
 	stored := func(o output) bool { return f.places[o.n.number].v != nil }
 	main, own := b.outs[len(b.outs)-1].n, a.outs[len(a.outs)-1].n
@@ -280,8 +287,9 @@ func (a access) with(at access) access {
 	return out
 }
 
-// reversed returns how accesses by the variables of a loop of shape loop become those by the dimensions of a tensor of shape, of which a names the element that
-// belongs to each position of the loop and of a row. It is nil unless each dimension of the tensor is a variable by itself.
+// reversed returns how accesses by the variables of a loop of shape loop become those by the dimensions of a tensor of
+// shape, of which a names the element that belongs to each position of the loop and of a row. It is nil unless each
+// dimension of the tensor is a variable by itself.
 func (a access) reversed(loop, shape []int) func(x access) access {
 	dims := map[int]*variable{} // by the number of a variable
 	for j, l := range a {

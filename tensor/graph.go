@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// node is a tensor in the graph of a plan. Passes never change it; what they find out about nodes they keep in slices by their numbers.
+// node is a tensor in the graph of a plan. Passes never change it; what they find out about nodes they keep in slices
+// by their numbers.
 type node struct {
 	*Tensor
 	number  int
@@ -21,16 +22,17 @@ type node struct {
 	asked   bool    // it is a result of the plan
 }
 
-// graph has the nodes of a plan, numbered so that args come before what is made of them, but for the results of calls that nothing reads.
-// It is the first value of the planner; [layout] follows.
+// graph has the nodes of a plan, numbered so that args come before what is made of them, but for the results of calls
+// that nothing reads. It is the first value of the planner; [layout] follows.
 type graph struct {
 	nodes   []*node
 	order   []*node // those to compute, args before what is made of them
 	results []*node // those that were asked for, in the order of the question
 }
 
-// newGraph returns the graph of tensors without mistakes. Of several args the one with the longest chain of operations behind it comes first, so that
-// what is quickly computed does not wait in memory for it. A tensor of a closed scope is an error.
+// newGraph returns the graph of tensors without mistakes. Of several args the one with the longest chain of operations
+// behind it comes first, so that what is quickly computed does not wait in memory for it. A tensor of a closed scope is
+// an error.
 func newGraph(ts []*Tensor) (graph, error) {
 	depth := map[*Tensor]int{}
 	for _, t := range walk(ts, (*Tensor).sources) {
@@ -162,7 +164,8 @@ func (t *Tensor) divided() bool {
 	return ok && o.parts != nil
 }
 
-// walk lists tensors and all that they are made of, as args tells, args before what is made of them, in the order of args.
+// walk lists tensors and all that they are made of, as args tells, args before what is made of them, in the order of
+// args.
 func walk(ts []*Tensor, args func(t *Tensor) []*Tensor) []*Tensor {
 	var order []*Tensor
 	done := map[*Tensor]bool{}

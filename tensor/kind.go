@@ -1,6 +1,7 @@
 package tensor
 
-// What the operations of tensors are. Gradients, compiled functions and the passes of the planner decide by these attributes, not by names.
+// What the operations of tensors are. Gradients, compiled functions and the passes of the planner decide by these
+// attributes, not by names.
 
 // kind is what an operation is.
 type kind uint8

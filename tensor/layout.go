@@ -11,8 +11,8 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// layouts has the strides of the nodes of a graph, by their numbers: nil for those that are row-major. What is not in memory has those that it would
-// have if it were stored in the order of what it is computed from. [choose] follows.
+// layouts has the strides of the nodes of a graph, by their numbers: nil for those that are row-major. What is not in
+// memory has those that it would have if it were stored in the order of what it is computed from. [choose] follows.
 type layouts struct {
 	in      graph
 	strides [][]int
@@ -89,7 +89,8 @@ func (l layouts) natural(n *node) []int {
 	return nil
 }
 
-// denseAs returns the strides of dense elements of n in the order of most of what it is computed from, or nil for row-major ones.
+// denseAs returns the strides of dense elements of n in the order of most of what it is computed from, or nil for
+// row-major ones.
 func (l layouts) denseAs(n *node) []int {
 	if len(n.shape) < 2 || !slices.ContainsFunc(n.args, func(a *node) bool { return l.of(a) != nil }) {
 		return nil
@@ -116,7 +117,8 @@ func denseBy(shape, order []int) []int {
 	return out
 }
 
-// opposed reports whether two dimensions lie within each other in one order by strides a and in the other one by strides b.
+// opposed reports whether two dimensions lie within each other in one order by strides a and in the other one by
+// strides b.
 func opposed(shape, a, b []int) bool {
 	within := func(s []int, i, j int) int {
 		if s[i] == 0 || s[j] == 0 {

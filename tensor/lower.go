@@ -49,7 +49,8 @@ type taskList struct {
 	tasks []task
 }
 
-// lower makes a kernel or a call for each node that is stored. Where no kernel can be made, it stores more than was chosen.
+// lower makes a kernel or a call for each node that is stored. Where no kernel can be made, it stores more than was
+// chosen.
 func lower(chosen *storage) (taskList, error) {
 	l := &lowering{taskList{storage: chosen.clone()}, make([]bool, len(chosen.nodes))}
 	for _, n := range chosen.order {
@@ -142,8 +143,8 @@ func (l *lowering) join(o *joinOp, n *node) error {
 // mostSide is how many parts one kernel computes.
 const mostSide = 4
 
-// sideBySide makes one kernel for a few parts of one shape, if they are made of the same nodes, which it then reads once. It
-// reports whether it has.
+// sideBySide makes one kernel for a few parts of one shape, if they are made of the same nodes, which it then reads
+// once. It reports whether it has.
 func (l *lowering) sideBySide(o *joinOp, n *node, whole place) bool {
 	if len(n.args) < 2 || len(n.args) > mostSide {
 		return false
@@ -152,9 +153,10 @@ func (l *lowering) sideBySide(o *joinOp, n *node, whole place) bool {
 	var places []place
 	first := n.args[0]
 	for i, x := range n.args {
-		shared := slices.ContainsFunc(x.args, func(a *node) bool { return count(a.shape) > 1 && slices.Contains(first.args, a) })
+		both := func(a *node) bool { return count(a.shape) > 1 && slices.Contains(first.args, a) }
 		_, elements := x.op.(*mapOp)
-		if _, ok := l.place(x); ok || !elements || slices.Contains(n.args[:i], x) || !shared || !slices.Equal(x.shape, first.shape) {
+		if _, ok := l.place(x); ok || !elements || slices.Contains(n.args[:i], x) ||
+			!slices.ContainsFunc(x.args, both) || !slices.Equal(x.shape, first.shape) {
 			return false
 		}
 		var vars variables
@@ -193,7 +195,8 @@ func (l *lowering) compute(n *node, to place) (*kernel, error) {
 		}
 		for _, x := range a.first {
 			if _, ok := l.place(x); ok && a.err == nil {
-				return nil, fmt.Errorf("tensor: the kernel for %s of shape %v cannot be made from %s", name(n.Tensor), n.shape, name(x.Tensor))
+				return nil, fmt.Errorf("tensor: the kernel for %s of shape %v cannot be made from %s",
+					name(n.Tensor), n.shape, name(x.Tensor))
 			}
 			if err := l.first(x, a.reason); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package tensor
 
-// The last pass: the memory of plans, that is when values live, which share memory, and where each lies in one block. And plans for people.
+// The last pass: the memory of plans, that is when values live, which share memory, and where each lies in one block.
+// And plans for people.
 
 import (
 	"cmp"
@@ -23,8 +24,8 @@ type allocation struct {
 	apart       int64    // bytes that it would have without sharing
 }
 
-// allocate finds when the values of a plan live, and places those that lie between tasks into one block, where values whose lifetimes do not overlap share
-// bytes. It numbers the values.
+// allocate finds when the values of a plan live, and places those that lie between tasks into one block, where values
+// whose lifetimes do not overlap share bytes. It numbers the values.
 func allocate(p *plan) *allocation {
 	const align = 256
 	a := &allocation{values: slices.Concat(p.values, p.extern)}
@@ -37,7 +38,8 @@ func allocate(p *plan) *allocation {
 		}
 	}
 	n := len(a.values)
-	a.first, a.last, a.takes, a.offsets = slices.Repeat([]int{-1}, n), slices.Repeat([]int{-1}, n), make([]*value, n), slices.Repeat([]int64{-1}, n)
+	a.first, a.last = slices.Repeat([]int{-1}, n), slices.Repeat([]int{-1}, n)
+	a.takes, a.offsets = make([]*value, n), slices.Repeat([]int64{-1}, n)
 	for i, v := range a.values {
 		v.number = i
 	}
@@ -136,8 +138,8 @@ func (a *allocation) String() string {
 	return b.String()
 }
 
-// inPlace returns the value whose memory output v of task t, number i, takes over: one of as many bytes that t reads last, each element where it stores one.
-// It is nil if there is none.
+// inPlace returns the value whose memory output v of task t, number i, takes over: one of as many bytes that t reads
+// last, each element where it stores one. It is nil if there is none.
 func (a *allocation) inPlace(t task, i int, v *value) *value {
 	k, ok := t.(*kernel)
 	if !ok || v.kept {
@@ -147,9 +149,10 @@ func (a *allocation) inPlace(t task, i int, v *value) *value {
 	return k.aliased(at, func(w *value) bool { return !w.have && !w.kept && a.last[w.number] == i && w.n == v.n })
 }
 
-// aliased returns an input in whose memory the kernel may store output number out, or nil. May reports whether an input's memory is free for that. The elements of the
-// input have the same size as those of the output, and once a kernel stores elements it reads only that element of the input in whose place it stores
-// the result: kernels that reduce store them in their last visit of a row. Results of rows are stored before it.
+// aliased returns an input in whose memory the kernel may store output number out, or nil. May reports whether an
+// input's memory is free for that. The elements of the input have the same size as those of the output, and once a
+// kernel stores elements it reads only that element of the input in whose place it stores the result: kernels that
+// reduce store them in their last visit of a row. Results of rows are stored before it.
 func (k *kernel) aliased(out int, may func(w *value) bool) *value {
 	if k.m.OncePerRow(out) {
 		return nil
@@ -195,8 +198,9 @@ func Explain(ts ...*Tensor) (*Plan, error) {
 	return p.describe(), nil
 }
 
-// ExplainPasses returns what each pass of the planner decides for tensors, in their order: which tensors have to be computed, how their elements lie, which are
-// stored and why, the tasks that store them, their order, the tasks that are fused, and the memory between them. It computes nothing.
+// ExplainPasses returns what each pass of the planner decides for tensors, in their order: which tensors have to be
+// computed, how their elements lie, which are stored and why, the tasks that store them, their order, the tasks that
+// are fused, and the memory between them. It computes nothing.
 func ExplainPasses(ts ...*Tensor) ([]Pass, error) {
 	var list []Pass
 	show := func(pass string, value fmt.Stringer) { list = append(list, Pass{pass, value.String()}) }
@@ -208,7 +212,8 @@ func ExplainPasses(ts ...*Tensor) ([]Pass, error) {
 	return list, nil
 }
 
-// explained returns the plan of tensors that may have been computed, and its memory, and shows the values of the passes before.
+// explained returns the plan of tensors that may have been computed, and its memory, and shows the values of the passes
+// before.
 func explained(ts []*Tensor, show func(pass string, value fmt.Stringer)) (*plan, *allocation, error) {
 	if len(ts) == 0 {
 		return &plan{}, &allocation{}, nil

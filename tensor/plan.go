@@ -25,7 +25,8 @@ type plan struct {
 	extern  []*value // computed before, which tasks read or which are results
 }
 
-// newPlan plans the computation of tensors that have no mistakes. Its caller allocates. The value of each pass is told to show, unless that is nil.
+// newPlan plans the computation of tensors that have no mistakes. Its caller allocates. The value of each pass is told
+// to show, unless that is nil.
 func newPlan(ts []*Tensor, fused bool, show func(pass string, value fmt.Stringer)) (*plan, error) {
 	if show == nil {
 		show = func(string, fmt.Stringer) {}

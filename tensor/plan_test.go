@@ -71,7 +71,8 @@ func TestPassesArePure(t *testing.T) {
 	assert.Equal(t, before, []string{g.String(), l.String(), c.String(), p.String(), ordered.String()})
 }
 
-// cnnStep returns the results of a step of training of a small convolutional network: the new parameters, the states of Adam and the loss.
+// cnnStep returns the results of a step of training of a small convolutional network: the new parameters, the states of
+// Adam and the loss.
 func cnnStep(s *Scope) []*Tensor {
 	x, labels := gaussian(s, 1, 1, 32, 1, 28, 28), Iota(s, I32, 32).Rem(10).Unsqueeze(1).Eq(Iota(s, I32, 10)).Cast(F32)
 	params := []*Tensor{gaussian(s, 2, 0.1, 8, 1, 3, 3), gaussian(s, 3, 0.1, 8), gaussian(s, 4, 0.1, 16, 8, 3, 3), gaussian(s, 5, 0.1, 16),

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// schedule puts the tasks into an order in which values are written before they are read, and filled before parts of them are stored.
+// schedule puts the tasks into an order in which values are written before they are read, and filled before parts of
+// them are stored.
 func schedule(p taskList) (taskList, error) {
 	writers := map[*value][]int{}
 	for i, t := range p.tasks {
@@ -92,8 +93,8 @@ func (d *dependencies) add(t task) {
 	}
 }
 
-// circular reports whether k, in the place of a and of b, would need itself: whether something that k reads needs a or b. It may say so
-// wrongly where there is much to look at.
+// circular reports whether k, in the place of a and of b, would need itself: whether something that k reads needs a or
+// b. It may say so wrongly where there is much to look at.
 func (d *dependencies) circular(a, b, k task) bool {
 	seen, least := map[task]bool{}, min(d.number[a], d.number[b])
 	for list := []task{k}; len(list) > 0; {
@@ -115,7 +116,8 @@ func (d *dependencies) circular(a, b, k task) bool {
 	return false
 }
 
-// related returns a function that reports whether b needs a, or a needs b. It may say so wrongly where there is much to look at.
+// related returns a function that reports whether b needs a, or a needs b. It may say so wrongly where there is much to
+// look at.
 func (d *dependencies) related(b task) func(a task) bool {
 	needed := map[task]bool{}
 	next := []task{b} // by number: the last is looked at first, so that all that b needs down to its number is known

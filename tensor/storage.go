@@ -51,8 +51,8 @@ func (p place) flat(a access) linear {
 	return out.divided()
 }
 
-// decision is why a node is stored, and the estimates that decided, if it was a matter of cost: of computing it wherever it is needed, and of storing
-// it once and reading it, both in the unit.
+// decision is why a node is stored, and the estimates that decided, if it was a matter of cost: of computing it
+// wherever it is needed, and of storing it once and reading it, both in the unit.
 type decision struct {
 	reason           string
 	recompute, store int
@@ -66,7 +66,8 @@ func (d decision) String() string {
 	return fmt.Sprintf("%s: %d %s to compute it again, %d to store it", d.reason, d.recompute, d.unit, d.store)
 }
 
-// storage says of each node of a graph whether it is stored, where and why. What is not stored is computed by each kernel that needs it.
+// storage says of each node of a graph whether it is stored, where and why. What is not stored is computed by each
+// kernel that needs it.
 type storage struct {
 	graph
 	places  []place    // by the nodes' numbers; without a value where a node is not stored
@@ -100,7 +101,11 @@ func newStorage(g graph) *storage {
 
 // clone returns a copy whose changes do not reach s.
 func (s *storage) clone() *storage {
-	return &storage{s.graph.clone(), slices.Clone(s.places), slices.Clone(s.why), slices.Clone(s.revisit), slices.Clone(s.copies), slices.Clone(s.values), s.made}
+	c := *s
+	c.graph = s.graph.clone()
+	c.places, c.why, c.revisit = slices.Clone(s.places), slices.Clone(s.why), slices.Clone(s.revisit)
+	c.copies, c.values = slices.Clone(s.copies), slices.Clone(s.values)
+	return &c
 }
 
 // grow makes room for nodes that were added to the graph.
@@ -191,7 +196,8 @@ func (s *storage) resolve(n *node, computed ...*node) (place, bool) {
 	return out, true
 }
 
-// reshaped returns the strides of shape to for elements that lie with strides in shape from, which has as many elements; false if there are none.
+// reshaped returns the strides of shape to for elements that lie with strides in shape from, which has as many
+// elements; false if there are none.
 func reshaped(strides, from, to []int) ([]int, bool) {
 	out := rowMajor(to)
 	i, j := 0, 0

@@ -97,6 +97,7 @@ func describe(index int) driver.Info {
 		LocalMemoryOptIn: maxLocal,
 		UnifiedMemory:    true,
 		Suballocation:    true,
+		VectorLoops:      true,
 		Features:         source.Features{FP64: true, FP16: true, Int64Atomic: true},
 		SupportsFP16:     true, // computed in float and rounded: correct, but not fast
 	}

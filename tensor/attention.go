@@ -111,8 +111,8 @@ type attention struct {
 }
 
 // takes accepts any mask, and everything else dense.
-func (a attention) takes(i int, shape, steps []int) bool {
-	return i == 3 && a.mask != 0 || isDense(shape, steps)
+func (a attention) takes(i int, shape, strides []int) bool {
+	return i == 3 && a.mask != 0 || isDense(shape, strides)
 }
 
 // composed returns the result for the arguments of the call, with operations of tensors on all products at once.
@@ -362,11 +362,11 @@ func (m masks) score(b block, slot int) (*expr.Expr, []expr.Operand, []*runtime.
 	if m.attention.mask == 0 {
 		return s, nil, nil
 	}
-	batch := len(m.mask.steps) - 4
-	steps := m.mask.steps[batch:]
-	at := expr.Operand{First: m.mask.first + b.group%m.heads*steps[0] + b.head*steps[1] + b.row*steps[2], Steps: []int{steps[0], steps[2], steps[3]}}
+	batch := len(m.mask.strides) - 4
+	strides := m.mask.strides[batch:]
+	at := expr.Operand{First: m.mask.first + b.group%m.heads*strides[0] + b.head*strides[1] + b.row*strides[2], Steps: []int{strides[0], strides[2], strides[3]}}
 	for i, rest := batch-1, b.group/m.heads; i >= 0; i-- {
-		at.First += rest % m.mask.shape[i] * m.mask.steps[i]
+		at.First += rest % m.mask.shape[i] * m.mask.strides[i]
 		rest /= m.mask.shape[i]
 	}
 	x := expr.Input(slot, m.attention.mask)

@@ -12,8 +12,8 @@ import (
 // callOp computes a tensor, and possibly others, by kernels that read and write memory.
 type callOp struct {
 	name string
-	// takes reports whether argument i can be read with these steps; otherwise run gets it dense.
-	takes func(i int, shape, steps []int) bool
+	// takes reports whether argument i can be read with these strides; otherwise run gets it dense.
+	takes func(i int, shape, strides []int) bool
 	// run queues the launches. The results in out are dense.
 	run func(r *run, out, in []operand) error
 	// back returns the gradient of each argument, for the gradients of the results, of which those that have none are nil.
@@ -63,11 +63,11 @@ func withResults(ts []*Tensor) []*Tensor {
 }
 
 // onlyDense is a callOp.takes for kernels that read dense memory.
-func onlyDense(_ int, shape, steps []int) bool { return isDense(shape, steps) }
+func onlyDense(_ int, shape, strides []int) bool { return isDense(shape, strides) }
 
-func isDense(shape, steps []int) bool {
+func isDense(shape, strides []int) bool {
 	for j, s := range rowMajor(shape) {
-		if shape[j] > 1 && steps[j] != s {
+		if shape[j] > 1 && strides[j] != s {
 			return false
 		}
 	}

@@ -1,138 +1,199 @@
 package tensor
 
-// Which tensors of a plan are stored, and which are computed again by each kernel that needs them.
+// The second pass: which tensors are stored, and which are computed again by each kernel that needs them.
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute otherwise
-// where that costs more than to store it. It returns the tensors that may lie in any order of dimensions.
-func (p *planner) choose() (free []*Tensor) {
-	users := map[*Tensor]map[*Tensor]visits{} // the stored tensors whose kernels would compute it
-	reads := map[*Tensor]int{}                // how many operations read it
-	for _, t := range p.order {
-		for _, a := range t.sources() {
-			reads[a]++
-		}
+// choose decides what is stored: what was asked for, what calls read and write, and what several kernels would compute
+// otherwise where that costs more than to store it. The result also has the copies for calls that cannot read what is
+// stored as it lies. [lower] follows, which stores more where no kernel can be made.
+func choose(g graph, l layouts, fuse bool) *storage {
+	nodes := len(g.nodes)
+	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, nodes),
+		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes)}
+	for _, n := range c.order {
+		among := func(a *node) bool { return c.reduces[a.number] }
+		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, among)
 	}
-	use := func(t, by *Tensor, v visits) {
-		if users[t] == nil {
-			users[t] = map[*Tensor]visits{}
-		}
-		users[t][by] |= v
-	}
-	for _, t := range slices.Backward(p.order) {
-		_, isView := t.op.(*viewOp)
-		stored := p.places[t] != nil || p.kept[t]
-		if p.kept[t] && isView && p.places[t] == nil {
-			b := base(t)
-			if p.solid(b) {
-				p.keep(b)
-				_, resolves := p.resolve(t, nil)
-				stored = !resolves
-			}
-		}
-		switch op := t.op.(type) {
-		case *callOp:
-			stored = true
-			p.keep(t)
-			for i, a := range t.args {
-				p.readable(op, i, a)
-			}
-		case *partOp:
-			p.keep(t)
+	var free []*node // what may lie in any order of dimensions
+	for _, n := range slices.Backward(c.order) {
+		why := c.decide(n)
+		if n.is(kindResult) {
+			c.materialize(n, why)
 			continue
-		case *joinOp:
-			stored = true
-			p.keep(t)
-			if p.fuse && op.fill == nil {
-				for _, part := range op.parts {
-					p.settle(t, part, reads)
-				}
-			}
-		case *reduceOp:
-			stored = stored || !p.fuse || len(users[t]) > 1
-		case *mapOp:
-			stored = stored || !p.fuse && op.name != "number" && op.name != "fill" && op.name != "stop" ||
-				len(users[t]) > 1 && p.dear(t, len(users[t])) || p.fuse && p.number(t, users[t])
-			if p.fuse && !stored && p.repeated(t, users[t], reads) {
-				stored, p.once[t] = true, true
-			}
 		}
-		if stored {
-			switch t.op.(type) {
-			case *mapOp, *reduceOp:
-				if p.places[t] == nil {
-					free = append(free, t)
-				}
+		if why.reason != "" {
+			if _, placed := c.place(n); !placed && !n.is(kindView) {
+				free = append(free, n)
 			}
-			p.keep(t)
+			c.materialize(n, why)
 		}
-		before := p.before(t)
-		for _, a := range t.sources() {
-			if stored {
-				use(a, t, 1<<before)
-			} else {
-				for by, v := range users[t] {
-					use(a, by, v<<before)
-				}
+		before := c.revisits(n)
+		for _, a := range n.args {
+			if why.reason != "" {
+				c.use(a, n, 1<<before)
+				continue
+			}
+			for _, u := range c.users[n.number] {
+				c.use(a, u.by, u.uses<<before)
 			}
 		}
 	}
-	return free
+	c.reorder(free)
+	return c.storage
 }
 
-// visits has a bit for each time that a kernel visits the elements of a tensor: bit i for the visit after which i levels of reductions follow
-// that visit their elements again.
-type visits uint64
+// chooser is the state of choose.
+type chooser struct {
+	*storage
+	layouts
+	fuse bool
+	// By the numbers of nodes:
+	users   [][]user // the stored nodes whose kernels would compute it, the last one first
+	twice   []answer // whether it is cheaper to store it than to compute it at two visits
+	reduces []bool   // whether a reduction is among what it is computed from
+	seen    []int    // the last walk that has seen it
+	walks   int
+}
 
-// before returns 1 if t is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the CPU keeps rows in a
-// cache, but neither columns nor long rows.
-func (p *planner) before(t *Tensor) int {
-	if _, ok := t.op.(*reduceOp); !ok || t.divided() || t.scope.engine.groups {
+// answer is yes, no, or not known yet.
+type answer int8
+
+// user is a stored node whose kernel computes another one. visits has a bit for each time that it visits the elements
+// of that: bit i for the visit after which i levels of reductions follow that visit their elements again.
+type user struct {
+	by   *node
+	uses uint64
+}
+
+// use notes that the kernel of a stored node computes n.
+func (c *chooser) use(n, by *node, uses uint64) {
+	list := c.users[n.number]
+	downwards := func(u user, by *node) int { return cmp.Compare(by.number, u.by.number) }
+	i, found := slices.BinarySearchFunc(list, by, downwards)
+	if found {
+		list[i].uses |= uses
+		return
+	}
+	c.users[n.number] = slices.Insert(list, i, user{by, uses})
+}
+
+// decide returns why n is stored; without a reason if it is not. All that read it have been decided.
+func (c *chooser) decide(n *node) decision {
+	users := c.users[n.number]
+	_, placed := c.place(n)
+	why := c.why[n.number]
+	switch {
+	case placed:
+	case n.asked:
+		why = decision{reason: "asked for"}
+		if n.is(kindView) {
+			if b := n.base(); c.inMemory(b) {
+				c.materialize(b, decision{reason: "a view of it is asked for"})
+				if _, ok := c.resolve(n); ok {
+					why = decision{}
+				}
+			}
+		}
+	case kinds[n.what].stored:
+		why = decision{reason: "computed in memory"}
+	case !c.fuse && !n.is(kindView) && !kinds[n.what].inline:
+		why = decision{reason: "nothing is fused"}
+	case n.is(kindReduction) && len(users) > 1:
+		why = decision{reason: "a reduction that several kernels need"}
+	}
+	switch o := n.op.(type) {
+	case *callOp:
+		c.materialize(n, why)
+		for i, a := range n.args {
+			c.readable(o, i, a)
+		}
+	case *joinOp:
+		c.materialize(n, why)
+		if c.fuse && o.fill == nil {
+			for i, part := range o.parts {
+				c.computeInto(n, part, n.args[i])
+			}
+		}
+	case *mapOp:
+		if why.reason == "" && len(users) > 1 {
+			why = c.shared(n, len(users))
+		}
+		if why.reason == "" && c.fuse && c.scalar(n, users) {
+			why = decision{reason: "one number, which a kernel would compute for each of many elements"}
+		}
+		if why.reason == "" && c.fuse {
+			if again := c.revisited(n, users); again.reason != "" {
+				why, c.revisit[n.number] = again, true
+			}
+		}
+	}
+	return why
+}
+
+// inMemory reports whether a node is stored in any case.
+func (c *chooser) inMemory(n *node) bool {
+	_, ok := c.place(n)
+	return ok || kinds[n.what].stored
+}
+
+// revisits returns 1 if n is a reduction whose kernel visits the elements again once it is known, and 0 otherwise: the
+// CPU keeps rows in a cache, but neither columns nor long rows.
+func (l layouts) revisits(n *node) int {
+	if !n.is(kindReduction) || n.divided() || n.scope.engine.groups {
 		return 0
 	}
-	a := t.args[0]
+	a := n.args[0]
 	last := len(a.shape) - 1
 	// That rows are few depends on the threads, but a plan does not: two of them are assumed.
-	if n, rows := a.shape[last], count(t.shape); n > expr.LongestKept || n > expr.Kept && rows < 4 {
+	if length, rows := a.shape[last], count(n.shape); length > expr.LongestKept || length > expr.Kept && rows < 4 {
 		return 1
 	}
-	steps := p.lies(a)
-	if steps == nil {
+	strides := l.of(a)
+	if strides == nil {
 		return 0
 	}
 	// The innermost of the other dimensions lies further in.
-	for j, s := range steps[:last] {
-		if a.shape[j] > 1 && s != 0 && max(s, -s) < max(steps[last], -steps[last]) {
+	for j, s := range strides[:last] {
+		if a.shape[j] > 1 && s != 0 && max(s, -s) < max(strides[last], -strides[last]) {
 			return 1
 		}
 	}
 	return 0
 }
 
-// repeated reports whether it takes longer to compute t at each of several visits of a kernel than to store it and to read it.
-func (p *planner) repeated(t *Tensor, users map[*Tensor]visits, reads map[*Tensor]int) bool {
+// revisited decides whether n is stored because one kernel would compute it at each of several visits.
+func (c *chooser) revisited(n *node, users []user) decision {
 	most := 0
-	for _, v := range users {
-		most = max(most, bits.OnesCount64(uint64(v)))
+	for _, u := range users {
+		most = max(most, bits.OnesCount64(u.uses))
 	}
-	return most > 1 && p.dearer(t, most, reads)
+	if recompute, store := c.costs(n, most); most > 1 && recompute > store {
+		return decision{"a kernel visits it several times", recompute, store, "operations an element"}
+	}
+	return decision{}
 }
 
-// dearer reports whether it takes longer to compute t at each of so many visits than to store it and to read it.
-func (p *planner) dearer(t *Tensor, visits int, reads map[*Tensor]int) bool {
-	n := max(count(t.shape), 1)
-	move := moveEffort(n * size(t.typ))
-	compute, inputs := p.effort(t, reads)
-	return (visits-1)*(compute+inputs*move) > (visits+1)*move+launchEffort/n
+// costs returns the efforts, for an element, of computing n at each of so many visits, and of storing it and reading
+// it, beyond what both have.
+func (c *chooser) costs(n *node, visits int) (recompute, store int) {
+	if visits < 2 {
+		return 0, 0
+	}
+	elements := max(count(n.shape), 1)
+	move := moveEffort(elements * size(n.typ))
+	compute, inputs := c.effort(n)
+	return (visits - 1) * (compute + inputs*move), (visits+1)*move + launchEffort/elements
 }
 
-// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of 4 KiB to 64 MiB. launchEffort is that of another task.
+// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of
+// 4 KiB to 64 MiB. launchEffort is that of another task.
 const launchEffort = 10000
 
 // moveEffort returns that of reading or storing an element of a tensor of so many bytes, which lie in caches or not.
@@ -149,21 +210,21 @@ func moveEffort(bytes int) int {
 }
 
 // efforts are those of functions of f32; all other operations have 1.
-var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10, expr.Exp2: 10, expr.GELU: 16,
-	expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30, expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40,
-	expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
+var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10,
+	expr.Exp2: 10, expr.GELU: 16, expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30,
+	expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40, expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
 
-// effort returns that of computing an element of t from what is stored, and how many stored elements are read for it. What several operations read is decided
-// for itself: it counts as stored if two visits would be enough to store it.
-func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int) {
+// effort returns that of computing an element of n from what is stored, and how many stored elements are read for it.
+// What several operations read is decided for itself: it counts as stored if two visits would be enough to store it.
+func (c *chooser) effort(n *node) (compute, reads int) {
 	const enough = 1000 // to store anything but tensors of few elements, for which the estimate does not matter
-	seen := map[*Tensor]bool{}
-	var visit func(t *Tensor)
-	visit = func(t *Tensor) {
-		switch o := t.op.(type) {
+	seen := map[*node]bool{}
+	var visit func(n *node)
+	visit = func(n *node) {
+		switch o := n.op.(type) {
 		case *mapOp:
-			for op, n := range o.e.Operations() {
-				compute += n * max(1, efforts[op])
+			for op, times := range o.e.Operations() {
+				compute += times * max(1, efforts[op])
 			}
 		case *viewOp:
 			if o.expand { // an element of the caches
@@ -173,12 +234,12 @@ func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int
 			reads++
 			return
 		}
-		for _, a := range t.sources() {
+		for _, a := range n.args {
 			if seen[a] || compute > enough {
 				continue
 			}
 			seen[a] = true
-			if _, placed := p.place(a); placed || readers[a] > 1 && p.stores(a, readers) {
+			if _, placed := c.place(a); placed || a.reads > 1 && c.worthStoring(a) {
 				if count(a.shape) > 1 {
 					reads++
 				}
@@ -187,113 +248,94 @@ func (p *planner) effort(t *Tensor, readers map[*Tensor]int) (compute, reads int
 			visit(a)
 		}
 	}
-	visit(t)
+	visit(n)
 	return compute, reads
 }
 
-// stores reports whether two visits are enough to store t.
-func (p *planner) stores(t *Tensor, readers map[*Tensor]int) bool {
-	yes, known := p.twice[t]
-	if !known {
-		yes = p.dearer(t, 2, readers)
-		p.twice[t] = yes
+// worthStoring reports whether two visits are enough to store n.
+func (c *chooser) worthStoring(n *node) bool {
+	const yes, no answer = 1, 2
+	if c.twice[n.number] == 0 {
+		c.twice[n.number] = no
+		if recompute, store := c.costs(n, 2); recompute > store {
+			c.twice[n.number] = yes
+		}
 	}
-	return yes
+	return c.twice[n.number] == yes
 }
 
 // function reports whether an operation on floating numbers is computed by a series of others.
 func function(op expr.Op) bool { return op != expr.Div && efforts[op] > 0 }
 
-// settle gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so that it is not copied there.
-func (p *planner) settle(whole *Tensor, part part, reads map[*Tensor]int) {
-	c := part.t
-	for reads[c] == 1 && c.data == nil {
-		if o, ok := c.op.(*viewOp); !ok || !o.shape {
-			break
-		}
-		c = c.args[0]
+// computeInto gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so
+// that it is not copied there.
+func (c *chooser) computeInto(whole *node, at part, n *node) {
+	shape := n.shape
+	for n.reads == 1 && n.is(kindView) && n.op.(*viewOp).shape {
+		n = n.args[0]
 	}
-	o, ok := c.op.(*callOp)
-	if !ok || len(o.parts) > 0 || c.data != nil || reads[c] != 1 || p.kept[c] || p.places[c] != nil || count(c.shape) == 0 {
+	if _, placed := c.place(n); placed || !n.is(kindCall) || len(n.results) > 0 || n.reads != 1 || n.asked {
 		return
 	}
-	at := p.places[whole].within(part.at)
-	if steps, ok := reshaped(at.steps, part.t.shape, c.shape); ok && isDense(c.shape, steps) {
-		p.places[c] = &place{at.v, at.first, rowMajor(c.shape)}
+	to := c.places[whole.number].within(at.at)
+	if strides, ok := reshaped(to.strides, shape, n.shape); ok && isDense(n.shape, strides) {
+		c.places[n.number] = place{to.v, to.first, rowMajor(n.shape)}
+		c.why[n.number] = decision{reason: "computed into its place"}
 	}
 }
 
-// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it worthwhile to read them once.
+// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it
+// worthwhile to read them once.
 const manyTimes = 4096
 
-// number reports whether t is one number, made by a function of stored ones, that a kernel would compute for each of many elements.
-func (p *planner) number(t *Tensor, users map[*Tensor]visits) bool {
-	if count(t.shape) != 1 || !p.dear(t, 1) {
+// scalar reports whether n is one number, made by a function of stored ones, that a kernel would compute for each of
+// many elements.
+func (c *chooser) scalar(n *node, users []user) bool {
+	if count(n.shape) != 1 || c.shared(n, 1).reason == "" || c.reduces[n.number] {
 		return false
 	}
-	for _, a := range walk([]*Tensor{t}, func(t *Tensor) []*Tensor { return t.sources() }) {
-		if _, sum := a.op.(*reduceOp); sum && a.data == nil {
-			return false
-		}
-	}
-	for by := range users {
-		if count(by.shape) >= manyTimes {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(users, func(u user) bool { return count(u.by.shape) >= manyTimes })
 }
 
 // readable makes sure that argument i of a call is stored, or is a view of what is stored.
-func (p *planner) readable(o *callOp, i int, a *Tensor) {
-	b := base(a)
-	if _, placed := p.place(b); placed || p.solid(b) || count(b.shape) <= count(a.shape) {
+func (c *chooser) readable(o *callOp, i int, a *node) {
+	operand := decision{reason: "read by a call"}
+	b := a.base()
+	if _, placed := c.place(b); c.inMemory(b) || count(b.shape) <= count(a.shape) {
 		if !placed { // what if it were stored
-			p.places[b] = &place{steps: rowMajor(b.shape)}
+			c.places[b.number] = place{v: &value{}, strides: rowMajor(b.shape)}
 		}
-		at, ok := p.resolve(a, nil)
+		at, ok := c.resolve(a)
 		if !placed {
-			delete(p.places, b)
+			c.places[b.number] = place{}
 		}
-		if ok && o.takes(i, a.shape, at.steps) {
-			p.keep(b)
+		if ok && o.takes(i, a.shape, at.strides) {
+			c.materialize(b, operand)
 			return
 		}
 	}
-	p.keep(p.copied(a))
+	c.materialize(c.copied(a), operand)
 }
 
-// copied returns the dense tensor that is read in place of a: a itself, or a copy if a is stored in another way.
-func (p *planner) copied(a *Tensor) *Tensor {
-	if at, ok := p.place(a); !ok || slices.Equal(at.steps, rowMajor(a.shape)) {
-		return a
-	}
-	if p.copies[a] == nil {
-		c := a.copied()
-		p.copies[a] = c
-		p.order = append(p.order, c)
-	}
-	return p.copies[a]
-}
-
-// dear reports whether it costs more to compute t in each of several kernels than to store it: it has a function, or what it is made of is
-// more memory than it is itself.
-func (p *planner) dear(t *Tensor, kernels int) bool {
-	bytes, costly, seen := 0, false, map[*Tensor]bool{}
-	var visit func(t *Tensor, depth int)
-	visit = func(t *Tensor, depth int) {
-		if seen[t] || costly {
+// shared decides whether n is stored because several kernels would compute it: it has a function, or what it is made of
+// is more memory than it is itself.
+func (c *chooser) shared(n *node, kernels int) decision {
+	bytes, costly := 0, false
+	c.walks++
+	var visit func(n *node, depth int)
+	visit = func(n *node, depth int) {
+		if costly || c.seen[n.number] == c.walks {
 			return
 		}
-		seen[t] = true
-		if _, ok := p.place(t); ok {
-			bytes += count(t.shape) * size(t.typ)
+		c.seen[n.number] = c.walks
+		if _, ok := c.place(n); ok {
+			bytes += n.bytes()
 			return
 		}
-		switch o := t.op.(type) {
+		switch o := n.op.(type) {
 		case *viewOp:
 			if o.expand { // each element is read from the caches after the first time
-				visit(t.args[0], depth)
+				visit(n.args[0], depth)
 				return
 			}
 		case *mapOp:
@@ -304,17 +346,61 @@ func (p *planner) dear(t *Tensor, kernels int) bool {
 		case *reduceOp:
 			costly = true
 		default: // will be stored
-			bytes += count(t.shape) * size(t.typ)
+			bytes += n.bytes()
 			return
 		}
 		if depth > 16 {
 			costly = true
 		}
-		for _, a := range t.sources() {
+		for _, a := range n.args {
 			visit(a, depth+1)
 		}
 	}
-	visit(t, 0)
-	own := count(t.shape) * size(t.typ)
-	return costly || kernels*bytes > bytes+own*(1+kernels)
+	visit(n, 0)
+	recompute, store := kernels*bytes, bytes+n.bytes()*(1+kernels)
+	switch {
+	case costly:
+		return decision{reason: "several kernels need it, and it is expensive"}
+	case recompute > store:
+		return decision{"several kernels need it", recompute, store, "bytes"}
+	}
+	return decision{}
+}
+
+// reorder stores nodes whose order is free in that of what they are computed from, if all that read them lie so too.
+func (c *chooser) reorder(free []*node) {
+	free = slices.DeleteFunc(free, func(n *node) bool { return c.of(n) == nil || n.asked })
+	if len(free) == 0 {
+		return
+	}
+	other := make([]bool, len(c.nodes)) // read by something that lies otherwise
+	for _, n := range slices.Backward(c.order) {
+		for _, a := range n.args {
+			if s := c.of(a); s != nil && !other[a.number] {
+				other[a.number] = c.against(n, s, other)
+			}
+		}
+	}
+	for _, n := range free {
+		if !other[n.number] {
+			c.places[n.number].strides = c.of(n)
+		}
+	}
+}
+
+// against reports whether n would rather read an arg in another order than that of the given strides.
+func (c *chooser) against(n *node, strides []int, other []bool) bool {
+	switch n.what {
+	case kindReduction:
+		return false
+	case kindView:
+		return other[n.number] || n.op.(*viewOp).shape && c.of(n) == nil
+	case kindElementwise, kindBarrier:
+		own := c.of(n)
+		if own == nil || n.asked {
+			own = rowMajor(n.shape)
+		}
+		return opposed(n.shape, own, strides)
+	}
+	return true
 }

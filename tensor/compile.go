@@ -25,8 +25,8 @@ type Func struct {
 type trace struct {
 	args     []operand // of no place
 	donated  []bool    // none if it is shorter
-	over     []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
-	memories []stretch // the memory of arguments and constants of the call under way; nil if over is all 0
+	aliases  []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
+	memories []stretch // the memory of arguments and constants of the call under way; nil if aliases is all 0
 	plan     *plan
 	once     []task            // of the plan, for the first call: what they compute stays
 	outs     []*Tensor         // of the function, as it was traced
@@ -102,7 +102,7 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 		return nil, fmt.Errorf("call: %w", err)
 	}
 	set := t.results[t.turn]
-	for i, arg := range t.over {
+	for i, arg := range t.aliases {
 		if arg > 0 {
 			set[i] = args[arg-1]
 		}
@@ -151,7 +151,7 @@ func (t *trace) apart(args []*Tensor) error {
 		first := m.Offset + int64(a.data.first*size(a.typ))
 		t.memories = append(t.memories, stretch{m.Handle, first, first + int64(count(a.shape)*size(a.typ)), 0})
 	}
-	for _, arg := range t.over {
+	for _, arg := range t.aliases {
 		if arg > 0 {
 			t.memories[constants+arg-1].donated = arg
 		}
@@ -206,7 +206,7 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for i, a := range args {
-		if !isDense(a.shape, a.data.steps) {
+		if !isDense(a.shape, a.data.strides) {
 			return nil, fmt.Errorf("%w: argument %d is a view; Copy makes a dense tensor of it", ErrShape, i)
 		}
 	}
@@ -274,7 +274,7 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 	stand := make([]*Tensor, len(args))
 	for i, a := range args {
 		t.args = append(t.args, operand{typ: a.typ, shape: a.shape})
-		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{steps: rowMajor(a.shape)}}
+		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{strides: rowMajor(a.shape)}}
 	}
 	e.mu.Unlock()
 	before := births.Load()
@@ -301,22 +301,16 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 		t.outs = append(t.outs, o)
 	}
 	var err error
-	if t.plan, err = newPlan(t.outs, e.fuse); err != nil {
+	if t.plan, err = newPlan(t.outs, e.fuse, nil); err != nil {
 		return nil, err
 	}
-	read := map[*value]bool{}
-	for _, k := range t.plan.tasks {
-		in, _ := k.values()
-		for _, v := range in {
-			read[v] = true
-		}
-	}
+	t.used = make([]bool, len(args))
 	for i, s := range stand {
-		v := t.plan.extern[s.data]
-		if v != nil {
-			v.arg = i + 1
+		for _, v := range t.plan.extern {
+			if v.data == s.data {
+				v.arg, t.used[i] = i+1, count(s.shape) > 0
+			}
 		}
-		t.used = append(t.used, v != nil && read[v] && count(s.shape) > 0)
 	}
 	t.once = t.plan.constants()
 	t.donate()
@@ -325,14 +319,15 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 
 // donate chooses the results that take the memory of arguments.
 func (t *trace) donate() {
-	t.over = make([]int, len(t.outs))
+	t.aliases = make([]int, len(t.outs))
 	if !slices.Contains(t.donated, true) {
 		return
 	}
-	_, last := t.plan.lifetimes()
-	writers, taken, results := map[*value]int{}, map[*value]bool{}, map[*Tensor][]int{} // where the function returns each
-	for j, r := range t.outs {
-		results[r] = append(results[r], j)
+	last := allocate(t.plan).last
+	writers, taken := map[*value]int{}, map[*value]bool{}
+	results := map[*value][]int{} // where the function returns what lies there
+	for j, at := range t.plan.results {
+		results[at.v] = append(results[at.v], j)
 	}
 	for _, k := range t.plan.tasks {
 		_, out := k.values()
@@ -348,18 +343,18 @@ func (t *trace) donate() {
 		may := make([][]*value, len(k.outs)) // the arguments in whose memory an output may be stored, among those that it is computed from
 		var order []int
 		for at, o := range k.outs {
-			if _, ok := results[o.t]; !ok || writers[o.to.v] != 1 || count(o.t.shape) != o.to.v.n {
+			if results[o.to.v] == nil || writers[o.to.v] != 1 || count(o.n.shape) != o.to.v.n {
 				continue
 			}
 			used := expr.Used(o.e)
 			for j, in := range k.inputs {
 				w := in.v
-				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w] != i || t.args[w.arg-1].typ != o.t.typ ||
-					!slices.Equal(t.args[w.arg-1].shape, o.t.shape) ||
+				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w.number] != i || t.args[w.arg-1].typ != o.n.typ ||
+					!slices.Equal(t.args[w.arg-1].shape, o.n.shape) ||
 					j >= len(used) || used[j] == 0 || slices.Contains(may[at], w) {
 					continue
 				}
-				if k.over(at, func(x *value) bool { return x == w }) != nil {
+				if k.aliased(at, func(x *value) bool { return x == w }) != nil {
 					may[at] = append(may[at], w)
 				}
 			}
@@ -371,8 +366,8 @@ func (t *trace) donate() {
 			if j := slices.IndexFunc(may[at], func(w *value) bool { return !taken[w] }); j >= 0 {
 				w := may[at][j]
 				taken[w], t.memories = true, []stretch{}
-				for _, r := range results[k.outs[at].t] {
-					t.over[r] = w.arg
+				for _, r := range results[k.outs[at].to.v] {
+					t.aliases[r] = w.arg
 				}
 			}
 		}
@@ -419,19 +414,19 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 	for _, v := range t.plan.extern {
 		switch {
 		case v.arg > 0:
-			v.data = &array{buf: t.recorded[v.arg-1], steps: rowMajor(args[v.arg-1].shape)}
+			v.data = &array{buf: t.recorded[v.arg-1], strides: rowMajor(args[v.arg-1].shape)}
 		case v.data.buf == nil:
 			return errTraced
 		}
 	}
 	for set := range t.results {
 		for _, o := range t.outs {
-			v := t.plan.places[o].v
-			if arg := t.over[len(t.results[set])]; arg > 0 {
+			v := t.plan.results[len(t.results[set])].v
+			if arg := t.aliases[len(t.results[set])]; arg > 0 {
 				t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(t.recorded[arg-1], o.shape)})
 				continue
 			}
-			i := slices.IndexFunc(t.outs, func(x *Tensor) bool { return t.plan.places[x].v == v })
+			i := slices.IndexFunc(t.plan.results, func(at place) bool { return at.v == v })
 			var b *runtime.Buffer
 			if i < len(t.results[set]) {
 				b = t.results[set][i].data.buf
@@ -443,10 +438,10 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(b, o.shape)})
 		}
 	}
-	offsets, total, apart := t.plan.arena()
-	t.bytes.Planned, t.bytes.Apart = total, apart
-	if total > 0 {
-		arena, err := alloc(U8, int(total))
+	a := allocate(t.plan)
+	t.bytes.Planned, t.bytes.Apart = a.total, a.apart
+	if a.total > 0 {
+		arena, err := alloc(U8, int(a.total))
 		if err != nil {
 			return err
 		}
@@ -454,7 +449,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			if v.kept || v.n == 0 {
 				continue
 			}
-			raw, err := own(arena.Slice(int(offsets[v]), v.n*size(v.typ)))
+			raw, err := own(arena.Slice(int(a.offsets[v.number]), v.n*size(v.typ)))
 			if err != nil {
 				return err
 			}
@@ -484,8 +479,8 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 		}
 	}
 	for set := range t.graphs {
-		for i, o := range t.outs {
-			t.plan.places[o].v.data = t.results[set][i].data
+		for i, at := range t.plan.results {
+			at.v.data = t.results[set][i].data
 		}
 		r := &run{ctx: ctx, engine: e, keepTemps: true}
 		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) {

@@ -56,7 +56,7 @@ func madeFrom(outs []*Tensor) map[*Tensor]int {
 		}
 		if t.data != nil {
 			sum = own
-			for i, step := range t.data.steps {
+			for i, step := range t.data.strides {
 				if step == 0 {
 					sum /= max(t.shape[i], 1)
 				}

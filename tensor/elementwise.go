@@ -23,7 +23,7 @@ func (t *Tensor) unary(name string, f func(x *expr.Expr) *expr.Expr) *Tensor {
 	if e.Type() != typ.Computed() {
 		typ = e.Type()
 	}
-	return made(&mapOp{name, e}, typ, t.shape, t)
+	return made(&mapOp{name: name, e: e}, typ, t.shape, t)
 }
 
 // float is unary of floating-point numbers: integers and truths become F64 first.
@@ -51,7 +51,7 @@ func (t *Tensor) both(name string, x any) (a, b, bad *Tensor) {
 		if err != nil {
 			return nil, nil, fail(t.scope, name, err)
 		}
-		return t.Cast(typ), &Tensor{scope: t.scope, typ: typ, shape: t.shape, op: &mapOp{"number", e}}, nil
+		return t.Cast(typ), &Tensor{scope: t.scope, typ: typ, shape: t.shape, op: &mapOp{"number", kindLiteral, e}}, nil
 	}
 	if bad := check(name, t, u); bad != nil {
 		return nil, nil, bad
@@ -274,7 +274,7 @@ func (t *Tensor) Cast(to Type) *Tensor {
 	if to < F32 || to > Bool {
 		return failf(t.scope, "cast", ErrType, "%v", to)
 	}
-	return made(&mapOp{"cast", expr.Input(0, t.typ).Cast(to.Computed())}, to, t.shape, t)
+	return made(&mapOp{name: "cast", e: expr.Input(0, t.typ).Cast(to.Computed())}, to, t.shape, t)
 }
 
 // bits returns the bits of t as another type of the same size.
@@ -287,9 +287,7 @@ func (t *Tensor) StopGradient() *Tensor {
 	if t.err != nil {
 		return t
 	}
-	s := made(&mapOp{"stop", expr.Input(0, t.typ)}, t.typ, t.shape, t)
-	s.stop = true
-	return s
+	return made(&mapOp{"stop", kindBarrier, expr.Input(0, t.typ)}, t.typ, t.shape, t)
 }
 
 // Neg returns -t.

@@ -1,60 +1,23 @@
 package tensor
 
-// How a kernel is put together: the operations between what is read and what is stored become expressions of kernels/expr,
-// and chains of views become the places that the kernel reads.
+// How a kernel is put together: the operations between what is read and what is stored become expressions of
+// kernels/expr, and chains of views become the places that the kernel reads.
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// mostOperations is how many operations of tensors a kernel computes at most, and mostInputs how many operands it reads.
+// mostOperations is how many operations of tensors a kernel computes at most, and mostInputs how many operands it
+// reads.
 const mostOperations, mostInputs = 128, 14
-
-// value is the memory of a tensor in a plan.
-type value struct {
-	typ  Type
-	n    int
-	data *array // if it has been computed before; else the plan computes it
-	kept bool   // needed after the plan
-	have bool   // computed before the plan
-	arg  int    // 1 more than the number of the argument of a compiled function that it is
-}
-
-// place is where the elements of a tensor lie in a value: the element of index i is first + Σ steps[j]·i[j].
-type place struct {
-	v     *value
-	first int
-	steps []int
-}
-
-// rowMajor returns the steps of dense elements.
-func rowMajor(shape []int) []int { return expr.Rows(shape...).Steps }
-
-// within returns the place of part of a tensor that lies at p.
-func (p place) within(at []span) place {
-	out := place{p.v, p.first, slices.Clone(p.steps)}
-	for j, s := range at {
-		out.first += s.start * p.steps[j]
-		out.steps[j] *= s.step
-	}
-	return out
-}
-
-// flat returns the index in the value of the element that an access names.
-func (p place) flat(a access) linear {
-	out := linear{offset: p.first}
-	for j, l := range a {
-		out = out.plus(p.steps[j], l)
-	}
-	return out.divided()
-}
 
 // output is a tensor that a kernel stores.
 type output struct {
-	t   *Tensor
+	n   *node
 	a   access // of the element that belongs to a position of the loop
 	to  place
 	e   *expr.Expr
@@ -70,13 +33,14 @@ type kernel struct {
 	layout expr.Layout
 	reads  []read
 	names  []string // of the operations, for people
+	fills  bool     // a value of which others store parts after it
 
-	reductions []*Tensor // that it computes
+	reductions []*node // that it computes
 }
 
-// read is a tensor that another task of the plan stores, and the first access to it.
+// read is a node that another task of the plan stores, and the first access to it.
 type read struct {
-	t *Tensor
+	n *node
 	a access
 }
 
@@ -99,15 +63,16 @@ func (k *kernel) values() (in, out []*value) {
 	return in, out
 }
 
-// emitter makes the expressions of one kernel.
+// emitter makes the expressions of one kernel. Its decisions about storage reach the kernels that are made after it
+// only by attempt.
 type emitter struct {
-	p          *planner
+	*storage
 	vars       variables
 	domain     []*variable
-	row        *variable        // the dimension that is reduced, the last one of the loop; nil if there is none
-	fresh      bool             // row is not among the dimensions of the outputs
-	reduction  *Tensor          // the first one that was emitted
-	inside     map[*Tensor]bool // stored by this kernel
+	row        *variable // the dimension that is reduced, the last one of the loop; nil if there is none
+	fresh      bool      // row is not among the dimensions of the outputs
+	reduction  *node     // the first one that was emitted
+	computed   []*node   // by this kernel: its outputs, and what is stored no longer because it computes it
 	memo       map[memoKey]*expr.Expr
 	indexed    bool
 	depth      int  // of reductions around what is emitted
@@ -115,129 +80,138 @@ type emitter struct {
 	inputs     []input
 	reads      []read
 	names      []string
-	reductions []*Tensor
-	bad        *Tensor // what has to be stored before the kernel can be made
-	maps       int     // operations that were begun
-	under      []mark  // what is being emitted, outermost first
-	work       map[*Tensor]work
-	cut        *Tensor // where to divide a kernel that became too large
-	around     access  // to the innermost tensor, of those that are being emitted, for whose elements one is repeated
+	reductions []*node
+	first      *node // what has to be stored before the kernel can be made, and why
+	reason     string
+	maps       int    // operations that were begun
+	under      []mark // what is being emitted, outermost first
+	work       map[*node]work
+	cut        *node  // where to divide a kernel that became too large
+	stretched  access // to the innermost node, of those that are being emitted, to whose shape one is stretched
 }
 
-// work is what a kernel computes and reads for a tensor, less what it has for others before.
+// work is what a kernel computes and reads for a node, less what it has for others before.
 type work struct{ maps, inputs int }
 
-// mark is the state when the emission of a tensor began.
+// mark is the state when the emission of a node began.
 type mark struct {
-	t     *Tensor
+	n     *node
 	begun work
 }
 
 type memoKey struct {
-	t  *Tensor
+	n  *node
 	at string
 }
 
-// split is the reason that a kernel cannot be made before another tensor is stored.
-type split struct{ store *Tensor }
-
-func (split) Error() string { return "tensor: the kernel has to be divided" }
-
-// tooLarge is the reason that a kernel cannot be made: it has too much of something, for which cut is a good place to divide it if there is one.
-type tooLarge struct {
-	cut *Tensor
-	err error
+// attempt is what came of making a kernel: the kernel, or what has to be stored before it can be made, and why, or what
+// is wrong.
+type attempt struct {
+	kernel *kernel
+	first  []*node
+	reason string
+	err    error
 }
 
-func (t tooLarge) Error() string {
-	if t.err == nil {
-		return "more operations or operands than a kernel has"
-	}
-	return t.err.Error()
-}
-
-func (t tooLarge) Unwrap() error { return t.err }
-
-// kernel makes the kernel that computes some tensors in one loop, which is over the elements of the last one. at has the places of the
-// elements of the others in that loop, as reads of another kernel has them, and to the places of all in memory.
-func (p *planner) kernel(ts []*Tensor, at []access, to []place) (*kernel, []access, error) {
-	e := &emitter{p: p, memo: map[memoKey]*expr.Expr{}, inside: map[*Tensor]bool{}, work: map[*Tensor]work{}}
-	for _, t := range ts {
-		e.inside[t] = true
-	}
-	main := ts[len(ts)-1]
+// kernel makes the kernel that computes some nodes in one loop, which is over the elements of the last one. at has the
+// places of the elements of the others in that loop, as reads of another kernel has them, and to the places of all in
+// memory. What is spare is computed by the kernel even if it is stored.
+func (s *storage) attempt(ns []*node, at []access, to []place, spare ...*node) attempt {
+	e := &emitter{storage: s, memo: map[memoKey]*expr.Expr{}, computed: slices.Concat(ns, spare), work: map[*node]work{}}
+	main := ns[len(ns)-1]
 	var whole access
 	for _, d := range main.shape {
 		v := e.vars.new(d)
 		e.domain = append(e.domain, v)
 		whole = append(whole, of(v))
 	}
-	outs := make([]output, len(ts))
-	all := make([]access, len(ts))
+	outs := make([]output, len(ns))
 	// The main output is first, since it defines the loop.
-	for n := range ts {
-		i := len(ts) - 1 - n
+	for i, n := range slices.Backward(ns) {
 		a := whole
-		if n > 0 {
+		if i < len(ns)-1 {
 			a = at[i].renumbered(e.domain)
 		}
-		x := e.emit(ts[i], a)
-		if e.bad != nil {
-			return nil, nil, split{e.bad}
+		x := e.emit(n, a)
+		switch {
+		case e.first != nil:
+			return attempt{first: []*node{e.first}, reason: e.reason}
+		case x == nil:
+			return e.divided(main, e.cut, nil)
+		case x.Err() != nil:
+			return attempt{err: x.Err()}
 		}
-		if x == nil {
-			return nil, nil, tooLarge{e.cut, nil}
-		}
-		if err := x.Err(); err != nil {
-			return nil, nil, err
-		}
-		outs[i] = output{t: ts[i], a: a, to: to[i], e: x.Output(ts[i].typ.Stored())}
-		all[i] = a
+		outs[i] = output{n: n, a: a, to: to[i], e: x.Output(n.typ.Stored())}
 	}
 	if e.fresh && e.outside {
-		return nil, nil, split{e.reduction}
+		return attempt{first: []*node{e.reduction}, reason: "its kernel reads elements outside of the rows it reduces"}
 	}
 	k, err := e.finish(outs)
-	if s, ok := err.(tooLarge); ok {
-		s.cut = e.middle(main)
-		err = s
+	switch {
+	case e.first != nil:
+		return attempt{first: []*node{e.first}, reason: e.reason}
+	case err != nil:
+		return e.divided(main, e.middle(main), err)
 	}
-	return k, all, err
+	return attempt{kernel: k}
 }
 
-// largest is how much of a kernel's work a tensor is worth that is stored since the kernel became too large: one part of this.
+// divided returns the attempt at a kernel of n that became too large: what is stored first is cut, or without it all
+// args of n that are not.
+func (e *emitter) divided(n, cut *node, err error) attempt {
+	cuts := n.args
+	if cut != nil {
+		cuts = []*node{cut}
+	}
+	a := attempt{reason: "a kernel with it is too large", err: err}
+	for _, x := range cuts {
+		if _, ok := e.resolve(x); !ok {
+			a.first = append(a.first, x)
+		}
+	}
+	if err == nil {
+		a.err = errLarge
+	}
+	return a
+}
+
+var errLarge = errors.New("more operations or operands than a kernel has")
+
+// largest is how much of a kernel's work a node is worth that is stored since the kernel became too large: one part of
+// this.
 const largest = 4
 
-// divide finds the innermost tensor whose storing takes a good part of the work from a kernel that has just become too large.
-func (e *emitter) divide() *Tensor {
+// divide finds the innermost node whose storing takes a good part of the work from a kernel that has just become too
+// large.
+func (e *emitter) divide() *node {
 	good := func(w work) bool { return w.maps >= mostOperations/largest || w.inputs >= mostInputs/largest }
 	for i, m := range slices.Backward(e.under) {
-		for _, a := range m.t.args {
+		for _, a := range m.n.args {
 			if w, done := e.work[a]; done && good(w) && e.divides(a) {
 				return a
 			}
 		}
-		if i > 0 && good(work{e.maps - m.begun.maps, len(e.inputs) - m.begun.inputs}) && e.divides(m.t) {
-			return m.t
+		if i > 0 && good(work{e.maps - m.begun.maps, len(e.inputs) - m.begun.inputs}) && e.divides(m.n) {
+			return m.n
 		}
 	}
 	return nil
 }
 
-// middle finds the tensor whose work is next to half of that for t.
-func (e *emitter) middle(t *Tensor) *Tensor {
-	var found *Tensor
-	half, seen := e.work[t].maps/2, map[*Tensor]bool{}
-	for t != nil && !seen[t] {
-		seen[t] = true
-		var most *Tensor
-		for _, a := range t.args {
+// middle finds the node whose work is next to half of that for n.
+func (e *emitter) middle(n *node) *node {
+	var found *node
+	half, seen := e.work[n].maps/2, map[*node]bool{}
+	for n != nil && !seen[n] {
+		seen[n] = true
+		var most *node
+		for _, a := range n.args {
 			if w, done := e.work[a]; done && (most == nil || w.maps > e.work[most].maps) {
 				most = a
 			}
 		}
-		if t = most; t != nil && e.divides(t) {
-			if found = t; e.work[t].maps <= half {
+		if n = most; n != nil && e.divides(n) {
+			if found = n; e.work[n].maps <= half {
 				break
 			}
 		}
@@ -245,20 +219,16 @@ func (e *emitter) middle(t *Tensor) *Tensor {
 	return found
 }
 
-// divides reports whether a kernel may be divided at t.
-func (e *emitter) divides(t *Tensor) bool {
-	if _, stored := e.p.place(t); stored || e.inside[t] {
+// divides reports whether a kernel may be divided at n.
+func (e *emitter) divides(n *node) bool {
+	if _, stored := e.place(n); stored || slices.Contains(e.computed, n) {
 		return false
 	}
-	switch t.op.(type) {
-	case *mapOp, *reduceOp:
-		return len(t.args) > 0
-	}
-	return false
+	return !kinds[n.what].stored && !n.is(kindView) && len(n.args) > 0
 }
 
-// renumbered returns an access to the first variables of another kernel's domain as one to those of this domain, which has the same
-// lengths. Domains number their variables from 1 on.
+// renumbered returns an access to the first variables of another kernel's domain as one to those of this domain, which
+// has the same lengths. Domains number their variables from 1 on.
 func (a access) renumbered(domain []*variable) access {
 	out := make(access, len(a))
 	for i, l := range a {
@@ -270,25 +240,26 @@ func (a access) renumbered(domain []*variable) access {
 	return out
 }
 
-// emit returns the value of the element of t that an access names, or nil if bad is set or the kernel becomes too large.
-func (e *emitter) emit(t *Tensor, a access) *expr.Expr {
-	if e.bad != nil {
+// emit returns the value of the element of n that an access names, or nil if something has to be stored first or the
+// kernel becomes too large.
+func (e *emitter) emit(n *node, a access) *expr.Expr {
+	if e.first != nil {
 		return nil
 	}
-	key := memoKey{t, a.text()}
+	key := memoKey{n, a.text()}
 	if x, ok := e.memo[key]; ok {
 		return x
 	}
 	begun := work{e.maps, len(e.inputs)}
-	e.under = append(e.under, mark{t, begun})
-	x := e.make(t, a)
-	if x == nil && e.bad == nil && e.cut == nil {
+	e.under = append(e.under, mark{n, begun})
+	x := e.make(n, a)
+	if x == nil && e.first == nil && e.cut == nil {
 		e.cut = e.divide()
 	}
 	e.under = e.under[:len(e.under)-1]
 	if x != nil {
 		e.memo[key] = x
-		e.work[t] = work{max(e.work[t].maps, e.maps-begun.maps), max(e.work[t].inputs, len(e.inputs)-begun.inputs)}
+		e.work[n] = work{max(e.work[n].maps, e.maps-begun.maps), max(e.work[n].inputs, len(e.inputs)-begun.inputs)}
 	}
 	return x
 }
@@ -302,47 +273,47 @@ func (a access) text() string {
 	return b.String()
 }
 
-func (e *emitter) make(t *Tensor, a access) *expr.Expr {
-	if !e.inside[t] {
-		if at, ok := e.p.place(t); ok {
-			return e.read(t, at, a)
-		}
+func (e *emitter) make(n *node, a access) *expr.Expr {
+	if at, ok := e.place(n); ok && !slices.Contains(e.computed, n) {
+		return e.read(n, at, a)
 	}
-	switch o := t.op.(type) {
+	switch o := n.op.(type) {
 	case *viewOp:
-		if in, ok := o.through(a, t.args[0].shape, t.shape, &e.vars); ok {
-			if around := e.around; o.expand {
-				e.around = a
-				defer func() { e.around = around }()
+		from := n.args[0]
+		if in, ok := o.through(a, from.shape, n.shape, &e.vars); ok {
+			if stretched := e.stretched; o.expand {
+				e.stretched = a
+				defer func() { e.stretched = stretched }()
 			}
-			return e.emit(t.args[0], in)
+			return e.emit(from, in)
 		}
-		if at, ok := e.p.resolve(t, e.inside); ok {
-			return e.read(t, at, a)
+		if at, ok := e.resolve(n, e.computed...); ok {
+			return e.read(n, at, a)
 		}
-		if !e.inside[t.args[0]] {
-			return e.store(e.p.copied(t.args[0]), t)
+		if !slices.Contains(e.computed, from) {
+			from = e.copied(from)
 		}
-		return e.store(t.args[0], t)
+		return e.store(from, n, "a kernel reads it by a reshape that no strides describe")
 	case *mapOp:
-		return e.apply(o, t, a)
+		return e.apply(o, n, a)
 	case *reduceOp:
-		return e.reduce(o, t, a)
+		return e.reduce(o, n, a)
 	}
-	return e.store(t, t)
+	return e.store(n, n, "no kernel computes it with others")
 }
 
-// store demands that a tensor is stored first, or where that is stored already or is what the kernel computes, the other one.
-func (e *emitter) store(t, other *Tensor) *expr.Expr {
-	if _, stored := e.p.place(t); stored || e.inside[t] {
-		t = other
+// store demands that a node is stored first, or where that is stored already or is what the kernel computes, the other
+// one.
+func (e *emitter) store(n, other *node, reason string) *expr.Expr {
+	if _, stored := e.place(n); stored || slices.Contains(e.computed, n) {
+		n = other
 	}
-	e.bad = t
+	e.first, e.reason = n, reason
 	return nil
 }
 
-// read returns an element of a tensor in memory.
-func (e *emitter) read(t *Tensor, at place, a access) *expr.Expr {
+// read returns an element of a node in memory.
+func (e *emitter) read(n *node, at place, a access) *expr.Expr {
 	e.outside = e.outside || e.depth == 0
 	flat := at.flat(a)
 	var b strings.Builder
@@ -355,38 +326,38 @@ func (e *emitter) read(t *Tensor, at place, a access) *expr.Expr {
 		i = len(e.inputs)
 		e.inputs = append(e.inputs, input{at.v, flat, b.String()})
 	}
-	if t.data == nil && !slices.ContainsFunc(e.reads, func(r read) bool { return r.t == t }) {
-		e.reads = append(e.reads, read{t, a})
+	if n.data == nil && !slices.ContainsFunc(e.reads, func(r read) bool { return r.n == n }) {
+		e.reads = append(e.reads, read{n, a})
 	}
-	return expr.Input(i, t.typ)
+	return expr.Input(i, n.typ)
 }
 
-func (e *emitter) apply(o *mapOp, t *Tensor, a access) *expr.Expr {
+func (e *emitter) apply(o *mapOp, n *node, a access) *expr.Expr {
 	if o.e.Indexed() {
-		flat := place{steps: rowMajor(t.shape)}.flat(a)
+		flat := place{strides: rowMajor(n.shape)}.flat(a)
 		var domain []int
 		whole := access{}
 		for _, v := range e.domain {
 			domain, whole = append(domain, v.extent), append(whole, of(v))
 		}
-		if e.row != nil || !flat.equal(place{steps: rowMajor(domain)}.flat(whole)) {
-			return e.store(t, t)
+		if e.row != nil || !flat.equal(place{strides: rowMajor(domain)}.flat(whole)) {
+			return e.store(n, n, "it depends on the indices of another loop than that of its kernel")
 		}
 		e.indexed = true
 	}
-	if len(t.args) > 0 {
+	if len(n.args) > 0 {
 		e.maps++
 	}
 	if e.maps > mostOperations {
 		return nil
 	}
-	with := make([]*expr.Expr, len(t.args))
-	for i, x := range t.args {
+	with := make([]*expr.Expr, len(n.args))
+	for i, x := range n.args {
 		if with[i] = e.emit(x, a); with[i] == nil {
 			return nil
 		}
 	}
-	if o.name != "number" && o.name != "stop" {
+	if !kinds[o.what].hidden {
 		e.names = append(e.names, o.name)
 	}
 	return o.e.Replace(with...)
@@ -395,9 +366,9 @@ func (e *emitter) apply(o *mapOp, t *Tensor, a access) *expr.Expr {
 func (a linear) equal(b linear) bool { return a.offset == b.offset && slices.Equal(a.terms, b.terms) }
 
 // reduce returns the reduction of a row, whose elements are counted by the last variable of the loop.
-func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
-	x := t.sources()[0]
-	n := x.shape[len(x.shape)-1]
+func (e *emitter) reduce(o *reduceOp, n *node, a access) *expr.Expr {
+	x := n.args[0]
+	length := x.shape[len(x.shape)-1]
 	uses := func(v *variable) bool {
 		var whole linear
 		for _, p := range of(v).divided().terms {
@@ -409,21 +380,21 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 	}
 	switch {
 	case e.indexed:
-		return e.store(t, t)
+		return e.store(n, n, "a kernel that uses the indices of elements does not reduce")
 	case e.row != nil:
-		if e.row.extent != n || n > 1 && uses(e.row) {
-			return e.store(t, t)
+		if e.row.extent != length || length > 1 && uses(e.row) {
+			return e.store(n, n, "a kernel reduces one dimension")
 		}
 	default:
 		for _, v := range e.domain {
-			if v.extent == n && n > 1 && !uses(v) {
+			if v.extent == length && length > 1 && !uses(v) {
 				e.row = v
 			}
 		}
 		if e.row == nil {
-			e.row, e.fresh = e.vars.new(n), true
+			e.row, e.fresh = e.vars.new(length), true
 		}
-		e.reduction = t
+		e.reduction = n
 	}
 	rows := 1
 	for _, v := range e.domain {
@@ -431,12 +402,12 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 			rows *= v.extent
 		}
 	}
-	if rows > count(t.shape) { // it would be computed again for rows that share it
-		return e.store(t, t)
+	if rows > count(n.shape) {
+		return e.store(n, n, "rows of a kernel share it")
 	}
 	at := of(e.row)
-	if slices.ContainsFunc(e.around, func(l linear) bool { return l.factorOf(e.row) < 0 }) {
-		at = linear{offset: n - 1}.plus(-1, at) // as what the result is repeated for, so that both are the same elements
+	if slices.ContainsFunc(e.stretched, func(l linear) bool { return l.factorOf(e.row) < 0 }) {
+		at = linear{offset: length - 1}.plus(-1, at) // as what the result is stretched to, so that both are the same elements
 	}
 	e.depth++
 	v := e.emit(x, append(slices.Clone(a), at))
@@ -444,7 +415,7 @@ func (e *emitter) reduce(o *reduceOp, t *Tensor, a access) *expr.Expr {
 	if v == nil {
 		return nil
 	}
-	e.names, e.reductions = append(e.names, o.name), append(e.reductions, t)
+	e.names, e.reductions = append(e.names, o.name), append(e.reductions, n)
 	return expr.Apply(o.op, v)
 }
 
@@ -461,7 +432,7 @@ func leaves(list []*variable) []*variable {
 	return out
 }
 
-// finish makes the map and the layout.
+// finish makes the map and the layout; neither a kernel nor an error if something has to be stored first.
 func (e *emitter) finish(outs []output) (*kernel, error) {
 	var exprs []*expr.Expr
 	for _, o := range outs {
@@ -478,8 +449,8 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	if len(kept) < len(e.inputs) {
 		for i := range exprs {
 			exprs[i] = exprs[i].Replace(with...)
-			if outs[i].t.typ.Stored() != exprs[i].Type() {
-				exprs[i] = exprs[i].Output(outs[i].t.typ.Stored())
+			if outs[i].n.typ.Stored() != exprs[i].Type() {
+				exprs[i] = exprs[i].Output(outs[i].n.typ.Stored())
 			}
 		}
 	}
@@ -488,7 +459,7 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	}
 	m, err := expr.New(exprs...)
 	if err != nil { // each operation by itself is well formed
-		return nil, tooLarge{err: err}
+		return nil, err
 	}
 	k := &kernel{outs: outs, inputs: kept, m: m, reads: e.reads, names: e.names, reductions: e.reductions}
 	var loop, row []*variable
@@ -532,25 +503,27 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 	}
 	for _, in := range kept {
 		if !add(in.at.divided()) {
-			e.store(e.reduction.sources()[0], e.reduction)
-			return nil, split{e.bad}
+			e.store(e.reduction.args[0], e.reduction, "the rows that a kernel reduces do not lie evenly")
+			return nil, nil
 		}
 	}
 	for j, o := range outs {
 		if !add(o.to.flat(o.a)) {
-			return nil, split{e.reduction}
+			e.first, e.reason = e.reduction, "the rows that a kernel stores do not lie evenly"
+			return nil, nil
 		}
 		if m.Reduces() {
 			step := l.Operands[len(l.Operands)-1].Steps[len(l.Dims)-1]
 			if k.outs[j].row = m.OncePerRow(j); k.outs[j].row != (step == 0) && e.row.extent > 1 {
-				return nil, split{e.reduction}
+				e.first, e.reason = e.reduction, "a kernel stores rows and elements of rows"
+				return nil, nil
 			} else if k.outs[j].row {
 				l.Operands[len(l.Operands)-1].Steps[len(l.Dims)-1] = 0
 			}
 		}
 	}
 	if k.layout, err = laidOut(m, l); err != nil {
-		return nil, tooLarge{err: err}
+		return nil, err
 	}
 	return k, nil
 }

@@ -1,16 +1,16 @@
 package tensor
 
-// Products with what follows them: a bias for each column and an activation are computed by the product's kernel, while its results are in registers.
+// Products with what follows them: a bias for each column and an activation are computed by the product's kernel, while
+// its results are in registers.
 
 import (
-	"slices"
 	"sync"
 
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// epilogues has the maps of two inputs, a product's result and the bias of its column in either order, by their texts: the definition ACT of the
-// family gemm_bias.
+// epilogues has the maps of two inputs, a product's result and the bias of its column in either order, by their texts:
+// the definition ACT of the family gemm_bias.
 var epilogues = sync.OnceValue(func() map[string]string {
 	list := map[string]string{}
 	for act, f := range map[string]func(x *expr.Expr) *expr.Expr{
@@ -33,28 +33,24 @@ var epilogues = sync.OnceValue(func() map[string]string {
 	return list
 })
 
-// joinProducts joins products with kernels that alone read them and compute an epilogue, on the CPU: GPUs have libraries for gemm, which are faster than the portable text
-// that gemm_bias is there. The tasks are in order.
-func (p *planner) joinProducts() {
+// fuseEpilogues joins products with kernels that alone read them and compute an epilogue, in vector loops: GPUs have
+// libraries for gemm, which are faster than the portable text that gemm_bias is there. The tasks are in order.
+func fuseEpilogues(p taskList) taskList {
+	f := newFusion(p)
 	at, readers := map[*value]int{}, map[*value]int{} // the product that writes a value, and how many tasks read it
-	for i, t := range p.tasks {
+	for i, t := range f.tasks {
 		in, out := t.values()
 		for _, v := range in {
 			readers[v]++
 		}
-		if s, ok := t.(*step); ok && s.op.epilogue != nil {
+		if s, ok := t.(*step); ok && s.op.epilogue != nil && !f.needed[out[0]] {
 			at[out[0]] = i
 		}
 	}
-	for t := range p.kept {
-		if to, ok := p.resolve(t, nil); ok {
-			delete(at, to.v)
-		}
-	}
 	gone := map[*value]bool{}
-	for i, t := range p.tasks {
+	for i, t := range f.tasks {
 		k, ok := t.(*kernel)
-		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 || k.outs[0].t.scope.engine.groups {
+		if !ok || len(k.outs) != 1 || len(k.inputs) != 2 || k.outs[0].n.scope.engine.groups {
 			continue
 		}
 		act, ok := epilogues()[k.m.String()]
@@ -66,34 +62,32 @@ func (p *planner) joinProducts() {
 			if !ok || readers[in.v] != 1 {
 				continue
 			}
-			if s := p.epilogue(p.tasks[j].(*step), act, k, in, k.inputs[1-c]); s != nil {
-				p.tasks[j], p.tasks[i] = nil, s
-				delete(p.made, k.outs[0].t)
+			if s := withEpilogue(f.tasks[j].(*step), act, k, in, k.inputs[1-c]); s != nil {
+				f.tasks[j], f.tasks[i] = nil, s
 				gone[in.v] = true
 				break
 			}
 		}
 	}
-	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool { return t == nil })
-	p.values = slices.DeleteFunc(p.values, func(v *value) bool { return gone[v] })
+	return f.result(gone)
 }
 
-// epilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the loop of the kernel is not over
-// all elements of c in their order with the bias of their columns.
-func (p *planner) epilogue(s *step, act string, k *kernel, c, bias input) *step {
+// withEpilogue returns the step in place of s, whose result is the input c of the kernel, and of the kernel; nil if the
+// loop of the kernel is not over all elements of c in their order with the bias of their columns.
+func withEpilogue(s *step, act string, k *kernel, c, bias input) *step {
 	out := k.outs[0]
-	shape := out.t.shape
+	shape := out.n.shape
 	last := len(shape) - 1
-	if last < 1 || !isDense(shape, out.to.steps) || count(shape) != count(s.out[0].shape) {
+	if last < 1 || !isDense(shape, out.to.strides) || count(shape) != count(s.out[0].shape) {
 		return nil
 	}
-	row := place{v: bias.v, first: bias.at.offset, steps: make([]int, len(shape))}
-	row.steps[last] = 1
-	if !c.at.divided().equal(place{steps: rowMajor(shape)}.flat(out.a)) || !bias.at.divided().equal(row.flat(out.a)) {
+	row := place{v: bias.v, first: bias.at.offset, strides: make([]int, len(shape))}
+	row.strides[last] = 1
+	if !c.at.divided().equal(place{strides: rowMajor(shape)}.flat(out.a)) || !bias.at.divided().equal(row.flat(out.a)) {
 		return nil
 	}
-	row.steps = row.steps[last:]
-	joined := s.op.epilogue(s, act, operand{row, out.t.typ, shape[last:]}, out.to)
+	row.strides = row.strides[last:]
+	joined := s.op.epilogue(s, act, operand{row, out.n.typ, shape[last:]}, out.to)
 	if joined != nil {
 		joined.op.name += " " + k.String()
 	}

@@ -13,12 +13,12 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// array is where the elements of a computed tensor lie: that of index i at first + Σ steps[j]·i[j] of a buffer.
+// array is where the elements of a computed tensor lie: that of index i at first + Σ strides[j]·i[j] of a buffer.
 type array struct {
-	buf   *runtime.Buffer // nil of an argument of a function that is traced, and before load
-	first int
-	steps []int
-	load  func(ctx context.Context) (*runtime.Buffer, error) // makes the buffer when the elements are needed for the first time; nil otherwise
+	buf     *runtime.Buffer // nil of an argument of a function that is traced, and before load
+	first   int
+	strides []int
+	load    func(ctx context.Context) (*runtime.Buffer, error) // makes the buffer when the elements are needed for the first time; nil otherwise
 }
 
 // loaded makes the buffer, if that is left to do. The engine is locked.
@@ -34,13 +34,13 @@ func (a *array) loaded(ctx context.Context) error {
 }
 
 // dense returns the array of dense elements.
-func dense(b *runtime.Buffer, shape []int) *array { return &array{buf: b, steps: rowMajor(shape)} }
+func dense(b *runtime.Buffer, shape []int) *array { return &array{buf: b, strides: rowMajor(shape)} }
 
 // dense returns t, or a tensor that will be a dense copy of it if t is a view of another one.
 func (t *Tensor) dense() *Tensor {
 	t.scope.engine.mu.Lock()
 	defer t.scope.engine.mu.Unlock()
-	if t.data != nil && isDense(t.shape, t.data.steps) {
+	if t.data != nil && isDense(t.shape, t.data.strides) {
 		return t
 	}
 	if _, view := t.op.(*viewOp); view || t.data != nil {
@@ -58,7 +58,7 @@ func (t *Tensor) Copy() *Tensor {
 }
 
 func (t *Tensor) copied() *Tensor {
-	return made(&mapOp{"copy", expr.Input(0, t.typ)}, t.typ, t.shape, t)
+	return made(&mapOp{name: "copy", e: expr.Input(0, t.typ)}, t.typ, t.shape, t)
 }
 
 // Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of
@@ -108,7 +108,7 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 		return e.stream.Err()
 	}
 	ts = withResults(ts)
-	p, err := newPlan(ts, e.fuse)
+	p, err := newPlan(ts, e.fuse, nil)
 	if err != nil {
 		return err
 	}
@@ -116,9 +116,9 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 		return err
 	}
 	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
-	for _, t := range ts {
-		at := p.places[t]
-		t.data = &array{buf: at.v.data.buf, first: at.first, steps: at.steps}
+	for i, t := range ts {
+		at := p.results[i]
+		t.data = &array{buf: at.v.data.buf, first: at.first, strides: at.strides}
 		if s := owners[t.data.buf]; !at.v.have && (s == nil || t.scope.depth < s.depth) {
 			owners[t.data.buf] = t.scope
 		}
@@ -141,8 +141,8 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			return errTraced
 		}
 	}
-	_, last := p.lifetimes()
-	given := map[*value]bool{} // values whose memory another one has taken over
+	a := allocate(p)
+	given := make([]bool, len(a.last)) // values whose memory another one has taken over
 	var mine []*value
 	defer func() {
 		if err != nil {
@@ -177,8 +177,8 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			}
 		}
 		for _, v := range out {
-			if w := inPlace(t, i, v, last); w != nil && !given[w] {
-				v.data, given[w] = w.data, true
+			if w := a.takes[v.number]; w != nil && a.first[v.number] == i {
+				v.data, given[w.number] = w.data, true
 				mine[slices.Index(mine, w)] = v
 			} else if err := allocate(v); err != nil {
 				return err
@@ -188,8 +188,8 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			return fmt.Errorf("%v: %w", t, err)
 		}
 		for _, v := range append(in, out...) {
-			if last[v] == i && !v.kept && v.data != nil {
-				if given[v] {
+			if a.last[v.number] == i && !v.kept && v.data != nil {
+				if given[v.number] {
 					v.data = nil
 					continue
 				}
@@ -199,7 +199,7 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			}
 		}
 	}
-	for _, at := range p.places { // those without elements
+	for _, at := range p.results { // those without elements
 		if err := allocate(at.v); err != nil {
 			return err
 		}

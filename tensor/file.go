@@ -141,7 +141,7 @@ func (s *Scope) encoded(f *gguf.File, e gguf.Tensor, named quant.Format) *Tensor
 		}
 		return s.upload(ctx, F32, bytesOf(x))
 	}
-	return &Tensor{scope: s, typ: F32, shape: shape, data: &array{steps: rowMajor(shape), load: load}}
+	return &Tensor{scope: s, typ: F32, shape: shape, data: &array{strides: rowMajor(shape), load: load}}
 }
 
 // users counts the tensors that use a mapped file, which is closed after the last one.

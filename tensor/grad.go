@@ -47,12 +47,12 @@ func GradOf(ys, gs []*Tensor, wrt ...*Tensor) []*Tensor {
 		reaches[t] = true
 	}
 	for _, t := range order {
-		reaches[t] = reaches[t] || !t.stop && slices.ContainsFunc(t.args, func(a *Tensor) bool { return reaches[a] })
+		reaches[t] = reaches[t] || !t.blocks() && slices.ContainsFunc(t.args, func(a *Tensor) bool { return reaches[a] })
 	}
 	parts := map[*Tensor][]*Tensor{} // of a call, the gradients of its results after the first
 	for _, t := range slices.Backward(order) {
 		g := adjoint[t]
-		if !reaches[t] || t.stop || len(t.args) == 0 || g == nil && parts[t] == nil {
+		if !reaches[t] || t.blocks() || len(t.args) == 0 || g == nil && parts[t] == nil {
 			continue
 		}
 		var list []*Tensor

@@ -81,8 +81,8 @@ func gatherParts(table, places *Tensor) *Tensor {
 	if rows == 0 || parts*results*n == 0 {
 		return filled(inner(table, places), table.typ, []int{parts, results, n}, zero(table.typ))
 	}
-	takes := func(i int, shape, steps []int) bool {
-		return isDense(shape, steps) || i == 0 && (n == 1 || steps[2] == 1) && slices.Min(steps) >= 0
+	takes := func(i int, shape, strides []int) bool {
+		return isDense(shape, strides) || i == 0 && (n == 1 || strides[2] == 1) && slices.Min(strides) >= 0
 	}
 	o := &callOp{name: "gather", takes: takes, run: runGather}
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
@@ -106,9 +106,9 @@ func runGather(r *run, out, in []operand) error {
 	parts, rows, n, results := in[0].shape[0], uint32(in[0].shape[1]), in[0].shape[2], out[0].shape[1]
 	defines := []string{"T=" + stored(out[0].typ).String()}
 	switch {
-	case parts > 1 || !isDense(in[0].shape, in[0].steps):
+	case parts > 1 || !isDense(in[0].shape, in[0].strides):
 		return r.catalog("gather", "gather_parts", defines, []int{parts, results, n}, b[0], b[1], b[2],
-			uint32(parts), rows, uint32(results), uint32(n), uint64(in[0].steps[0]), uint64(in[0].steps[1]))
+			uint32(parts), rows, uint32(results), uint32(n), uint64(in[0].strides[0]), uint64(in[0].strides[1]))
 	case n == 1:
 		return r.catalog("take_along", "take_along", defines, []int{results}, b[0], b[1], b[2], uint32(1), rows, uint32(results), uint32(1))
 	}
@@ -431,7 +431,7 @@ func (t *Tensor) plus(rows, places *Tensor) *Tensor {
 		return t
 	}
 	n := t.Len() / rows.shape[1]
-	if o, ok := t.op.(*mapOp); t.typ == Bool || ok && o.name == "fill" && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
+	if t.typ == Bool || t.op != nil && t.op.kind() == kindFill && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
 		// What t has is in no memory, which would have to be copied.
 		return t.Add(addRows(rows, places, n).Reshape(t.shape...))
 	}

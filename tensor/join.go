@@ -165,39 +165,3 @@ func (t *Tensor) Pad(value any, margins ...[2]int) *Tensor {
 	}
 	return join(name, t.typ, shape, fill, part{t, at})
 }
-
-// mostSide is how many parts one kernel computes.
-const mostSide = 4
-
-// side makes one kernel for a few parts of one shape, if they are made of the same tensors, which it then reads once.
-func (p *planner) side(parts []part, whole place) (done bool, err error) {
-	if len(parts) < 2 || len(parts) > mostSide {
-		return false, nil
-	}
-	var ts []*Tensor
-	var at []access
-	var places []place
-	first := parts[0].t
-	for _, part := range parts {
-		x := part.t
-		shared := slices.ContainsFunc(x.args, func(a *Tensor) bool { return a.Len() > 1 && slices.Contains(first.args, a) })
-		if _, ok := p.place(x); ok || base(x) != x || slices.Contains(ts, x) || !shared || !slices.Equal(x.shape, first.shape) {
-			return false, nil
-		}
-		if _, ok := x.op.(*mapOp); !ok {
-			return false, nil
-		}
-		var vars variables
-		var all access
-		for _, d := range x.shape {
-			all = append(all, of(vars.new(d)))
-		}
-		ts, at, places = append(ts, x), append(at, all), append(places, whole.within(part.at))
-	}
-	k, _, err := p.kernel(ts, at, places)
-	if err != nil {
-		return false, nil // they are computed one by one, which says what has to be stored or is wrong
-	}
-	p.tasks = append(p.tasks, k)
-	return true, nil
-}

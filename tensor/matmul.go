@@ -124,19 +124,19 @@ func product(typ Type, a, b *Tensor) *Tensor {
 }
 
 // takesMatrices reports whether matrices have rows or columns of adjacent elements, one matrix evenly after the other.
-func takesMatrices(_ int, shape, steps []int) bool {
+func takesMatrices(_ int, shape, strides []int) bool {
 	r := len(shape) - 2
-	if _, _, ok := matrixOf(shape[r:], steps[r:]); !ok {
+	if _, _, ok := matrixOf(shape[r:], strides[r:]); !ok {
 		return false
 	}
-	_, step, ok := even(shape[:r], steps[:r])
-	return ok && step >= 0
+	_, stride, ok := even(shape[:r], strides[:r])
+	return ok && stride >= 0
 }
 
 // matrixOf returns the leading dimension of a matrix, and whether it is stored transposed.
-func matrixOf(shape, steps []int) (ld int, across, ok bool) {
+func matrixOf(shape, strides []int) (ld int, across, ok bool) {
 	rows, cols := shape[0], shape[1]
-	row, col := steps[0], steps[1]
+	row, col := strides[0], strides[1]
 	if rows == 1 {
 		row = max(cols, 1)
 		if col != 1 && cols > 1 { // a row that lies like a column
@@ -158,21 +158,21 @@ func matrixOf(shape, steps []int) (ld int, across, ok bool) {
 	return 0, false, false
 }
 
-// even returns dimensions as one that steps evenly: its length and its step.
-func even(shape, steps []int) (n, step int, ok bool) {
+// even returns dimensions as one with even strides: its length and its stride.
+func even(shape, strides []int) (n, stride int, ok bool) {
 	n = 1
 	for j := len(shape) - 1; j >= 0; j-- {
 		switch {
 		case shape[j] == 1:
 		case n == 1:
-			n, step = shape[j], steps[j]
-		case steps[j] != n*step:
+			n, stride = shape[j], strides[j]
+		case strides[j] != n*stride:
 			return 0, 0, false
 		default:
 			n *= shape[j]
 		}
 	}
-	return n, step, true
+	return n, stride, true
 }
 
 // productShape is one launch of a product of matrices.
@@ -185,10 +185,10 @@ type productShape struct {
 func productOf(a, b, c operand) productShape {
 	last := len(c.shape) - 2
 	x := productShape{m: c.shape[last], n: c.shape[last+1], k: a.shape[last+1]}
-	x.lda, x.transA, _ = matrixOf(a.shape[last:], a.steps[last:])
-	x.ldb, x.transB, _ = matrixOf(b.shape[last:], b.steps[last:])
-	x.batch, x.stepA, _ = even(a.shape[:last], a.steps[:last])
-	_, x.stepB, _ = even(b.shape[:last], b.steps[:last])
+	x.lda, x.transA, _ = matrixOf(a.shape[last:], a.strides[last:])
+	x.ldb, x.transB, _ = matrixOf(b.shape[last:], b.strides[last:])
+	x.batch, x.stepA, _ = even(a.shape[:last], a.strides[:last])
+	_, x.stepB, _ = even(b.shape[:last], b.strides[:last])
 	if x.batch > 1 && x.stepA == x.m*x.lda && x.stepB == 0 && !x.transA { // one B: the matrices A are one
 		x.m, x.batch = x.m*x.batch, 1
 	}
@@ -207,7 +207,7 @@ func runProduct(r *run, out, in []operand) error {
 // productEpilogue is the callOp.epilogue of products that are one launch of gemm.
 func productEpilogue(s *step, act string, bias operand, to place) *step {
 	c := operand{to, s.out[0].typ, s.out[0].shape}
-	c.steps = rowMajor(c.shape)
+	c.strides = rowMajor(c.shape)
 	if productOf(s.in[0], s.in[1], c).batch != 1 || bias.shape[0] != c.shape[len(c.shape)-1] {
 		return nil
 	}

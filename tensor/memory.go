@@ -1,8 +1,10 @@
 package tensor
 
-// The memory of plans: when values live, which share memory, and where each lies in one block.
+// The last pass: the memory of plans, that is when values live, which share memory, and where each lies in one block.
+// And plans for people.
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,36 +14,146 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// lifetimes returns for each value the first and the last task that uses it.
-func (p *plan) lifetimes() (first, last map[*value]int) {
-	first, last = map[*value]int{}, map[*value]int{}
+// allocation says of each value of a plan when it lives and where, by the values' numbers.
+type allocation struct {
+	values      []*value // that the tasks use, those of the plan first
+	first, last []int    // the tasks that use it
+	takes       []*value // the value whose memory it takes over, or nil
+	offsets     []int64  // where it begins in a block for all that lies between tasks, or -1 for what does not
+	total       int64    // bytes of that block
+	apart       int64    // bytes that it would have without sharing
+}
+
+// allocate finds when the values of a plan live, and places those that lie between tasks into one block, where values
+// whose lifetimes do not overlap share bytes. It numbers the values.
+func allocate(p *plan) *allocation {
+	const align = 256
+	a := &allocation{values: slices.Concat(p.values, p.extern)}
+	for _, t := range p.tasks { // values without elements
+		in, _ := t.values()
+		for _, v := range in {
+			if v.n == 0 && !v.have && !slices.Contains(a.values, v) {
+				a.values = append(a.values, v)
+			}
+		}
+	}
+	n := len(a.values)
+	a.first, a.last = slices.Repeat([]int{-1}, n), slices.Repeat([]int{-1}, n)
+	a.takes, a.offsets = make([]*value, n), slices.Repeat([]int64{-1}, n)
+	for i, v := range a.values {
+		v.number = i
+	}
 	for i, t := range p.tasks {
 		in, out := t.values()
 		for _, v := range append(in, out...) {
-			if _, ok := first[v]; !ok {
-				first[v] = i
+			if a.first[v.number] < 0 {
+				a.first[v.number] = i
 			}
-			last[v] = i
+			a.last[v.number] = i
 		}
 	}
-	return first, last
+	taken := make([]bool, n)
+	for i, t := range p.tasks {
+		_, out := t.values()
+		for _, v := range out {
+			if a.first[v.number] != i {
+				continue
+			}
+			if w := a.inPlace(t, i, v); w != nil && !taken[w.number] {
+				a.takes[v.number], taken[w.number] = w, true
+			}
+		}
+	}
+	// Values that take over memory from each other are one block.
+	type block struct {
+		bytes, offset int64
+		first, last   int
+	}
+	var blocks []*block
+	of := make([]*block, n)
+	for _, v := range p.values {
+		if a.first[v.number] < 0 || v.kept || v.n == 0 {
+			continue
+		}
+		bytes := (int64(v.n)*int64(size(v.typ)) + align - 1) / align * align
+		a.apart += bytes
+		root := v
+		for a.takes[root.number] != nil {
+			root = a.takes[root.number]
+		}
+		b := of[root.number]
+		if b == nil {
+			b = &block{bytes: bytes, first: a.first[v.number], last: a.last[v.number]}
+			of[root.number] = b
+			blocks = append(blocks, b)
+		}
+		of[v.number] = b
+		b.bytes, b.first, b.last = max(b.bytes, bytes), min(b.first, a.first[v.number]), max(b.last, a.last[v.number])
+	}
+	// The largest blocks first, each at the lowest place that no block of the same time takes.
+	slices.SortStableFunc(blocks, func(a, b *block) int { return cmp.Compare(b.bytes, a.bytes) })
+	for i, b := range blocks {
+		var busy []*block
+		for _, o := range blocks[:i] {
+			if o.first <= b.last && b.first <= o.last {
+				busy = append(busy, o)
+			}
+		}
+		slices.SortFunc(busy, func(x, y *block) int { return cmp.Compare(x.offset, y.offset) })
+		for _, o := range busy {
+			if b.offset+b.bytes <= o.offset {
+				break
+			}
+			b.offset = max(b.offset, o.offset+o.bytes)
+		}
+		a.total = max(a.total, b.offset+b.bytes)
+	}
+	for i, b := range of {
+		if b != nil {
+			a.offsets[i] = b.offset
+		}
+	}
+	return a
 }
 
-// inPlace returns the value whose memory output v of task t, number i, takes over: one of as many bytes that t reads last, each element where it stores one.
-// It is nil if there is none.
-func inPlace(t task, i int, v *value, last map[*value]int) *value {
+// String lists the values with their lifetimes and places.
+func (a *allocation) String() string {
+	var b strings.Builder
+	for i, v := range a.values {
+		if a.first[i] < 0 || v.have {
+			continue
+		}
+		fmt.Fprintf(&b, "%v %v[%d] tasks %d to %d", v, v.typ, v.n, a.first[i], a.last[i])
+		switch w := a.takes[i]; {
+		case v.kept:
+			b.WriteString(", a result")
+		case w != nil:
+			fmt.Fprintf(&b, ", at %d in place of %v", a.offsets[i], w)
+		default:
+			fmt.Fprintf(&b, ", at %d", a.offsets[i])
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%d bytes between tasks, %d without sharing\n", a.total, a.apart)
+	return b.String()
+}
+
+// inPlace returns the value whose memory output v of task t, number i, takes over: one of as many bytes that t reads
+// last, each element where it stores one. It is nil if there is none.
+func (a *allocation) inPlace(t task, i int, v *value) *value {
 	k, ok := t.(*kernel)
-	if !ok || v.data != nil || v.kept {
+	if !ok || v.kept {
 		return nil
 	}
 	at := slices.IndexFunc(k.outs, func(o output) bool { return o.to.v == v })
-	return k.over(at, func(w *value) bool { return !w.have && !w.kept && last[w] == i && w.n == v.n })
+	return k.aliased(at, func(w *value) bool { return !w.have && !w.kept && a.last[w.number] == i && w.n == v.n })
 }
 
-// over returns an input in whose memory the kernel may store output number out, or nil. May reports whether an input's memory is free for that. The elements of the
-// input have the same size as those of the output, and once a kernel stores elements it reads only that element of the input in whose place it stores
-// the result: kernels that reduce store them in their last visit of a row. Results of rows are stored before it.
-func (k *kernel) over(out int, may func(w *value) bool) *value {
+// aliased returns an input in whose memory the kernel may store output number out, or nil. May reports whether an
+// input's memory is free for that. The elements of the input have the same size as those of the output, and once a
+// kernel stores elements it reads only that element of the input in whose place it stores the result: kernels that
+// reduce store them in their last visit of a row. Results of rows are stored before it.
+func (k *kernel) aliased(out int, may func(w *value) bool) *value {
 	if k.m.OncePerRow(out) {
 		return nil
 	}
@@ -58,83 +170,6 @@ func (k *kernel) over(out int, may func(w *value) bool) *value {
 	return nil
 }
 
-// arena places the values that lie between tasks into one block. Values whose lifetimes do not overlap may share bytes. It returns
-// the byte at which each begins, how many there are, and how many there would be without sharing.
-func (p *plan) arena() (offsets map[*value]int64, total, apart int64) {
-	const align = 256
-	first, last := p.lifetimes()
-	type block struct {
-		v           *value
-		bytes       int64
-		first, last int
-	}
-	var blocks []block
-	joined := map[*value]*value{} // the value whose memory one takes over
-	taken := map[*value]bool{}
-	for i, t := range p.tasks {
-		_, out := t.values()
-		for _, v := range out {
-			if first[v] != i {
-				continue
-			}
-			if w := inPlace(t, i, v, last); w != nil && !taken[w] {
-				joined[v], taken[w] = w, true
-			}
-		}
-	}
-	root := func(v *value) *value {
-		for joined[v] != nil {
-			v = joined[v]
-		}
-		return v
-	}
-	at := map[*value]int{}
-	for _, v := range p.values {
-		if _, used := first[v]; !used || v.kept || v.have || v.n == 0 {
-			continue
-		}
-		bytes := (int64(v.n)*int64(size(v.typ)) + align - 1) / align * align
-		apart += bytes
-		r := root(v)
-		j, ok := at[r]
-		if !ok {
-			j = len(blocks)
-			at[r] = j
-			blocks = append(blocks, block{r, bytes, first[v], last[v]})
-		}
-		b := &blocks[j]
-		b.bytes, b.first, b.last = max(b.bytes, bytes), min(b.first, first[v]), max(b.last, last[v])
-	}
-	// The largest blocks first, each at the lowest place that no block of the same time takes.
-	slices.SortStableFunc(blocks, func(a, b block) int { return int(b.bytes - a.bytes) })
-	place := map[*value]int64{}
-	for i, b := range blocks {
-		var busy [][2]int64
-		for _, o := range blocks[:i] {
-			if o.first <= b.last && b.first <= o.last {
-				busy = append(busy, [2]int64{place[o.v], place[o.v] + o.bytes})
-			}
-		}
-		slices.SortFunc(busy, func(x, y [2]int64) int { return int(x[0] - y[0]) })
-		off := int64(0)
-		for _, o := range busy {
-			if off+b.bytes <= o[0] {
-				break
-			}
-			off = max(off, o[1])
-		}
-		place[b.v] = off
-		total = max(total, off+b.bytes)
-	}
-	offsets = map[*value]int64{}
-	for _, v := range p.values {
-		if _, ok := place[root(v)]; ok {
-			offsets[v] = place[root(v)]
-		}
-	}
-	return offsets, total, apart
-}
-
 // Plan says what the computation of tensors does.
 type Plan struct {
 	Tasks  []Task
@@ -148,23 +183,53 @@ type Task struct {
 	Results       []string // types and shapes of what is stored
 }
 
+// Pass is what one pass of the planner has decided, as text for people.
+type Pass struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
 // Explain returns what Eval would do for tensors. It computes nothing.
 func Explain(ts ...*Tensor) (*Plan, error) {
+	p, _, err := explained(ts, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.describe(), nil
+}
+
+// ExplainPasses returns what each pass of the planner decides for tensors, in their order: which tensors have to be
+// computed, how their elements lie, which are stored and why, the tasks that store them, their order, the tasks that
+// are fused, and the memory between them. It computes nothing.
+func ExplainPasses(ts ...*Tensor) ([]Pass, error) {
+	var list []Pass
+	show := func(pass string, value fmt.Stringer) { list = append(list, Pass{pass, value.String()}) }
+	_, a, err := explained(ts, show)
+	if err != nil {
+		return nil, err
+	}
+	show("allocate", a)
+	return list, nil
+}
+
+// explained returns the plan of tensors that may have been computed, and its memory, and shows the values of the passes
+// before.
+func explained(ts []*Tensor, show func(pass string, value fmt.Stringer)) (*plan, *allocation, error) {
 	if len(ts) == 0 {
-		return &Plan{}, nil
+		return &plan{}, &allocation{}, nil
 	}
 	if bad := check("explain", ts...); bad != nil {
-		return nil, bad.err
+		return nil, nil, bad.err
 	}
 	e := ts[0].scope.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ts = slices.DeleteFunc(slices.Clone(ts), func(t *Tensor) bool { return t.data != nil })
-	p, err := newPlan(ts, e.fuse)
+	p, err := newPlan(ts, e.fuse, show)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return p.describe(), nil
+	return p, allocate(p), nil
 }
 
 func (p *plan) describe() *Plan {
@@ -178,8 +243,8 @@ func (p *plan) describe() *Plan {
 				d.Read += moved(&t.layout, i) * int64(size(in.v.typ))
 			}
 			for _, o := range t.outs {
-				d.Written += int64(count(o.t.shape) * size(o.t.typ))
-				d.Results = append(d.Results, fmt.Sprintf("%v%v", o.t.typ, o.t.shape))
+				d.Written += int64(o.n.bytes())
+				d.Results = append(d.Results, fmt.Sprintf("%v%v", o.n.typ, o.n.shape))
 			}
 		case *step:
 			d.Operations = []string{t.String()}

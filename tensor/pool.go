@@ -111,7 +111,7 @@ func (s slide) counts(x *Tensor, margin, n int) *Tensor {
 		return number(end + s.dilation - 1).Sub(first).Max(number(0)).Min(number(s.size * s.dilation)).Div(number(s.dilation))
 	}
 	e := before(n).Sub(before(0)).Max(number(1)).Cast(x.typ)
-	return &Tensor{scope: x.scope, typ: x.typ, shape: []int{x.shape[s.axis]}, op: &mapOp{"counts", e}}
+	return &Tensor{scope: x.scope, typ: x.typ, shape: []int{x.shape[s.axis]}, op: &mapOp{name: "counts", e: e}}
 }
 
 // lowest returns the number that no other one is less than.

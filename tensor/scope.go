@@ -35,7 +35,7 @@ type Scope struct {
 type engine struct {
 	device *runtime.Device
 	fuse   bool
-	groups bool // the device computes in groups of items, as others than the CPU do
+	groups bool // the device computes in groups of items, not in vector loops
 
 	mu       sync.Mutex // held while tensors are computed
 	stream   *runtime.Stream
@@ -71,7 +71,7 @@ const keptPrograms, keptBytes = 2048, 768 << 20
 // NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope. In a session
 // with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
 func NewScope(dev *runtime.Device) *Scope {
-	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: dev.Info().Backend != "cpu", most: keptBytes}
+	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: !dev.Info().VectorLoops, most: keptBytes}
 	var err error
 	e.programs, err = lru.NewWithEvict(keptPrograms, func(key programKey, p *program) {
 		p.program.Close()

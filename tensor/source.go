@@ -17,7 +17,7 @@ import (
 
 // filled returns a tensor of one number.
 func filled(s *Scope, t Type, shape []int, e *expr.Expr) *Tensor {
-	return &Tensor{scope: s, typ: t, shape: shape, op: &mapOp{"fill", e}}
+	return &Tensor{scope: s, typ: t, shape: shape, op: &mapOp{"fill", kindFill, e}}
 }
 
 // zero returns the number 0 of the type that t is computed in.
@@ -61,7 +61,7 @@ func Iota(s *Scope, t Type, shape ...int) *Tensor {
 	if n := count(shape); !IsFloat(t) && n > 0 && !fits(t, int64(n-1)) {
 		return failf(s, "iota", ErrType, "%d is no number of type %v", n-1, t)
 	}
-	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), op: &mapOp{"iota", expr.Index().Cast(t.Computed())}}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), op: &mapOp{name: "iota", e: expr.Index().Cast(t.Computed())}}
 }
 
 // Eye returns the n×n matrix with ones in the diagonal.

@@ -36,7 +36,6 @@ type Tensor struct {
 	op    operation // how it is computed; nil if it is data alone
 	args  []*Tensor
 	err   error
-	stop  bool   // gradients do not pass it
 	title string // the operation that the program asked for, if that is several, of which op is the last; or ""
 	data  *array // what has been computed, or nil; guarded by the engine's lock
 	born  uint64 // a number that is larger than those of all tensors that were made of others before; 0 of Full, Iota and data
@@ -48,6 +47,7 @@ var births atomic.Uint64
 // operation is how a tensor is computed from its args: one of *mapOp, *viewOp, *reduceOp, *joinOp, *callOp and *partOp.
 type operation interface {
 	fmt.Stringer
+	kind() kind
 	// grad returns for each of t's args the gradient that it gets if t gets g, or nil for none.
 	grad(t, g *Tensor) []*Tensor
 }
@@ -227,6 +227,7 @@ func checkShape(shape []int) error {
 // mapOp computes each element from the elements of its args at the same place, all of which have its shape.
 type mapOp struct {
 	name string
+	what kind
 	e    *expr.Expr // of the types in which args are computed, to that of the result
 }
 
@@ -274,7 +275,7 @@ func apply(name string, e *expr.Expr, t Type, shape []int, args ...*Tensor) *Ten
 	if err := e.Err(); err != nil {
 		return fail(args[0].scope, name, err)
 	}
-	x := made(&mapOp{name, e}, t, shape, args...)
+	x := made(&mapOp{name: name, e: e}, t, shape, args...)
 	x.args = used
 	return x
 }

@@ -37,7 +37,7 @@ func values[T Element](t testing.TB, x *Tensor) []T {
 // tasks returns what the plan of tensors does.
 func tasks(t testing.TB, ts ...*Tensor) []string {
 	t.Helper()
-	p, err := newPlan(ts, true)
+	p, err := newPlan(ts, true, nil)
 	require.NoError(t, err)
 	var list []string
 	for _, k := range p.tasks {
@@ -206,10 +206,9 @@ func TestRematerialize(t *testing.T) {
 				return z
 			}, y, w)
 		}
-		p, err := newPlan(Grad(y.Sum(), w), true)
+		p, err := newPlan(Grad(y.Sum(), w), true, nil)
 		require.NoError(t, err)
-		_, total, _ := p.arena()
-		return total
+		return allocate(p).total
 	}
 	plain := peak(func(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor { return f(args...) })
 	again := peak(Rematerialize)

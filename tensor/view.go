@@ -4,8 +4,8 @@ package tensor
 // is computed by linear forms of the variables of a loop, so that a kernel may read any chain of views in place.
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/concord-compute/concord/kernels/expr"
@@ -102,9 +102,12 @@ func (a linear) factorOf(v *variable) int {
 }
 
 func (a linear) write(b *strings.Builder) {
-	fmt.Fprintf(b, "%d", a.offset)
+	b.WriteString(strconv.Itoa(a.offset))
 	for _, t := range a.terms {
-		fmt.Fprintf(b, "+%d.%d", t.factor, t.v.number)
+		b.WriteByte('+')
+		b.WriteString(strconv.Itoa(t.factor))
+		b.WriteByte('.')
+		b.WriteString(strconv.Itoa(t.v.number))
 	}
 }
 

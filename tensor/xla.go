@@ -40,7 +40,7 @@ func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (
 	defer func() {
 		if err != nil {
 			for i, b := range results {
-				if t.over[i] == 0 {
+				if t.aliases[i] == 0 {
 					err = errors.Join(err, b.Close())
 				}
 			}
@@ -57,7 +57,7 @@ func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (
 				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own", ErrShape, i)
 			}
 		}
-		if arg := t.over[i]; arg > 0 {
+		if arg := t.aliases[i]; arg > 0 {
 			a := args[arg-1]
 			if a.data.buf.Len() != a.Len() {
 				return results, nil, fmt.Errorf("call: %w: the donated argument %d is a part of a buffer", ErrShape, arg-1)

@@ -33,11 +33,12 @@ type explained struct {
 	Apart   int           `json:"tasks_without_fusion"`
 	Fused   *number       `json:"seconds,omitempty"`
 	Unfused *number       `json:"seconds_without_fusion,omitempty"`
+	Passes  []tensor.Pass `json:"passes,omitempty"`
 }
 
 func (a *app) explainCommand() *cobra.Command {
 	var device string
-	var timed bool
+	var timed, passes bool
 	cmd := &cobra.Command{
 		Use:   "explain EXPRESSION NAME=TYPE[SHAPE]...",
 		Short: "Show the kernels that compute an expression of tensors",
@@ -46,7 +47,9 @@ computes, what it reads and what it stores.
 
 An EXPRESSION is one of Go: the methods of package tensor on the named tensors, in any case, the operators
 + - * /, numbers, and the functions where, concat, stack and grad. Assignments, separated by semicolons,
-give names to parts. With --time it is computed on random numbers, also operation by operation.`,
+give names to parts. With --time it is computed on random numbers, also operation by operation.
+With --passes explain also prints what each pass of the planner decides: the numbered graph, the strides,
+what is stored and why, the tasks, their order, those that are fused, and the memory between them.`,
 		Example: `  concord explain 'x.softmax(-1)' 'x=f32[4096,1024]'
   concord explain 'h := (x.matmul(w) + b).relu(); loss := h.square().mean(); grad(loss, w, b)' \
       'x=f32[128,784]' 'w=f32[784,512]' 'b=f32[512]'
@@ -54,18 +57,19 @@ give names to parts. With --time it is computed on random numbers, also operatio
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().StringVar(&device, "device", "cpu:0", "the device for which to plan")
+	cmd.Flags().BoolVar(&passes, "passes", false, "print what each pass of the planner decides")
 	cmd.Flags().BoolVar(&timed, "time", false, "compute the expression, and report the times with and without fusion")
 	a.jsonFlag(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; an EXPRESSION that begins with - follows --, as in concord explain -- '-x' 'x=f32[9]'", err)
 	})
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
-		return a.explain(ctx, device, timed, args[0], args[1:])
+		return a.explain(ctx, device, timed, passes, args[0], args[1:])
 	})
 	return cmd
 }
 
-func (a *app) explain(ctx context.Context, device string, timed bool, text string, inputs []string) error {
+func (a *app) explain(ctx context.Context, device string, timed, passes bool, text string, inputs []string) error {
 	if _, err := a.open(exactly); err != nil {
 		return err
 	}
@@ -111,6 +115,11 @@ func (a *app) explain(ctx context.Context, device string, timed bool, text strin
 		return err
 	}
 	d.Tasks, d.Apart = p.Tasks, len(q.Tasks)
+	if passes {
+		if d.Passes, err = tensor.ExplainPasses(fused.results...); err != nil {
+			return err
+		}
+	}
 	if timed {
 		took, tookApart, err := inTurn(ctx, fused, apart)
 		if err != nil {
@@ -121,6 +130,9 @@ func (a *app) explain(ctx context.Context, device string, timed bool, text strin
 	}
 	if a.json {
 		return a.print(d)
+	}
+	for _, p := range d.Passes {
+		fmt.Fprintf(a.stdout, "%s\n%s\n", a.paint(bold, p.Name), p.Text)
 	}
 	fmt.Fprintf(a.stdout, "%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
 	fmt.Fprintf(a.stdout, "%s; operation by operation %d\n", quantity(len(d.Tasks), "task"), d.Apart)

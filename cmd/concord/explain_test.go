@@ -23,6 +23,12 @@ func TestExplain(t *testing.T) {
 	assert.Positive(t, d["seconds"])
 	assert.Greater(t, d["tasks_without_fusion"], float64(len(d["tasks"].([]any))))
 
+	status, stdout, stderr = concord("explain", "--passes", "x.matmul(w).softmax(-1)", "x=f32[8,4]", "w=f32[4,3]")
+	require.Equal(t, exitOK, status, stderr)
+	assert.Contains(t, stdout, "choose\n")
+	assert.Contains(t, stdout, "matmul f32[8 3] in a1[3 1]: computed in memory\n")
+	assert.Contains(t, stdout, "1 max sub exp sum reciprocal mul: reads a1 stores a0\n")
+
 	for expression, says := range map[string]string{
 		"y + 1":                 "there is no tensor \"y\" (column 1)\n",
 		"x.frobnicate()":        "tensors have no method \"frobnicate\" (column 3)\n",

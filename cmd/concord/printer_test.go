@@ -59,7 +59,7 @@ func printing(t *testing.T) map[string][]string {
 		"gguf convert":          {model, filepath.Join(dir, "digits-32.safetensors")},
 		"tensor":                {filepath.Join("..", "..", "internal", "npy", "testdata", "vector.npy")},
 		"kernels":               {"softmax"},
-		"explain":               {"x.gelu() * x", "x=f32[100]"},
+		"explain":               {"--passes", "x.gelu() * x", "x=f32[100]"},
 		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
 		"verify":                {"cpu:0", "--only", "quantized", "--minutes", "2", "--out", filepath.Join(dir, "verified")},
 		"bench":                 {"launch", "--device", "cpu:0"},

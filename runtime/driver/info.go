@@ -135,6 +135,10 @@ type Info struct {
 	// allocation as a whole.
 	Suballocation bool `json:"suballocation"`
 
+	// VectorLoops says that the device has vector loops of its own for kernels of the catalog and for
+	// expressions, which read rows that stay in a cache. Others compute them in groups of items.
+	VectorLoops bool `json:"vector_loops"`
+
 	// Features are the values of the extension macros in portable programs.
 	Features source.Features `json:"features"`
 

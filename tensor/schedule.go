@@ -1,11 +1,66 @@
 package tensor
 
-// What depends on what among the tasks of a plan, while tasks are merged.
+// The fourth pass: the order of the tasks; and what depends on what among them, while tasks are fused.
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
+
+// schedule puts the tasks into an order in which values are written before they are read, and filled before parts of
+// them are stored.
+func schedule(p taskList) (taskList, error) {
+	writers := map[*value][]int{}
+	for i, t := range p.tasks {
+		_, out := t.values()
+		for _, v := range out {
+			writers[v] = append(writers[v], i)
+		}
+	}
+	const visiting, done = 1, 2
+	state := make([]int8, len(p.tasks))
+	list := make([]task, 0, len(p.tasks))
+	var visit func(i int) error
+	visit = func(i int) error {
+		t := p.tasks[i]
+		switch state[i] {
+		case visiting:
+			return fmt.Errorf("tensor: task %v depends on itself", t)
+		case done:
+			return nil
+		}
+		state[i] = visiting
+		in, out := t.values()
+		for _, v := range in {
+			for _, w := range writers[v] {
+				if w != i {
+					if err := visit(w); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		for _, v := range out {
+			for _, w := range writers[v] {
+				if k, ok := p.tasks[w].(*kernel); ok && k.fills && w != i {
+					if err := visit(w); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		state[i] = done
+		list = append(list, t)
+		return nil
+	}
+	for i := range p.tasks {
+		if err := visit(i); err != nil {
+			return taskList{}, err
+		}
+	}
+	return taskList{p.storage, list}, nil
+}
 
 // dependencies knows the tasks that write and read values. A task has a higher number than those that it needs.
 type dependencies struct {
@@ -38,8 +93,8 @@ func (d *dependencies) add(t task) {
 	}
 }
 
-// circular reports whether k, in the place of a and of b, would need itself: whether something that k reads needs a or b. It may say so
-// wrongly where there is much to look at.
+// circular reports whether k, in the place of a and of b, would need itself: whether something that k reads needs a or
+// b. It may say so wrongly where there is much to look at.
 func (d *dependencies) circular(a, b, k task) bool {
 	seen, least := map[task]bool{}, min(d.number[a], d.number[b])
 	for list := []task{k}; len(list) > 0; {
@@ -61,8 +116,9 @@ func (d *dependencies) circular(a, b, k task) bool {
 	return false
 }
 
-// before returns a function that reports whether b needs a, or a needs b. It may say so wrongly where there is much to look at.
-func (d *dependencies) before(b task) func(a task) bool {
+// related returns a function that reports whether b needs a, or a needs b. It may say so wrongly where there is much to
+// look at.
+func (d *dependencies) related(b task) func(a task) bool {
 	needed := map[task]bool{}
 	next := []task{b} // by number: the last is looked at first, so that all that b needs down to its number is known
 	return func(a task) bool {

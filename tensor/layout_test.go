@@ -17,16 +17,16 @@ func TestStoredAsItIsRead(t *testing.T) {
 	// The sine is stored, as it is read for sums of columns and again for results.
 	sine := x.T().Sin()
 	columns := sine.T().Div(sine.T().Square().Sum(0).Add(1))
-	p, err := newPlan([]*Tensor{columns}, true)
+	p, err := newPlan([]*Tensor{columns}, true, nil)
 	require.NoError(t, err)
 	require.Len(t, p.tasks, 2)
 	k := p.tasks[0].(*kernel)
-	assert.Equal(t, []int{1, 96}, k.outs[0].to.steps)
+	assert.Equal(t, []int{1, 96}, k.outs[0].to.strides)
 	assert.Zero(t, k.layout.Rank(), "all elements are adjacent, in one order")
 	// A result lies as its shape says, and what it is read with decides for an argument of a product.
-	p, err = newPlan([]*Tensor{x.T().Sin()}, true)
+	p, err = newPlan([]*Tensor{x.T().Sin()}, true, nil)
 	require.NoError(t, err)
-	assert.Equal(t, []int{1000, 1}, p.tasks[0].(*kernel).outs[0].to.steps)
+	assert.Equal(t, []int{1000, 1}, p.tasks[0].(*kernel).outs[0].to.strides)
 	for _, r := range []*Tensor{product().Softmax(-1), columns, sine.Reshape(-1).CumSum(0), sine.MatMul(y).Add(sine.Sum(-1).Unsqueeze(-1))} {
 		want := unfusedOf(t, r)
 		assert.InDeltaSlice(t, want[0], values[float32](t, r), 1e-3)
@@ -39,7 +39,7 @@ func TestSharedWorkIsNotComputedTwice(t *testing.T) {
 	x := gaussian(s, 1, 1, 1024, 1024)
 	require.NoError(t, Eval(t.Context(), x))
 	y := x.Div(x.Square().Sum(0).Add(1)).LayerNorm(nil, nil, 1e-5).LayerNorm(nil, nil, 1e-5)
-	p, err := newPlan([]*Tensor{y.Div(y.Square().Sum(0).Add(1))}, true)
+	p, err := newPlan([]*Tensor{y.Div(y.Square().Sum(0).Add(1))}, true, nil)
 	require.NoError(t, err)
 	require.Len(t, p.tasks, 3)
 	var names []string

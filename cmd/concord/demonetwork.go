@@ -67,8 +67,8 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 		return nil, err
 	}
 	n = &learned{}
-	learned := nn.Data{X: d.X.Narrow(0, 0, learnImages), Y: d.Y.Narrow(0, 0, learnImages)}
-	if n.history, err = t.Fit(ctx, learned); err != nil {
+	data := nn.Data{X: d.X.Narrow(0, 0, learnImages), Y: d.Y.Narrow(0, 0, learnImages)}
+	if n.history, err = t.Fit(ctx, data); err != nil {
 		return nil, err
 	}
 	for _, p := range m.Params() {

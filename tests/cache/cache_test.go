@@ -79,7 +79,7 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	d, err := s.Open(ctx, name)
-	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated backend may not be in this build
+	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, driver.ErrUnknownBackend) // a simulated backend may not be in this build
 	if absent && !required {
 		return report{Skip: err.Error()}, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime"
@@ -33,13 +34,13 @@ var metalSweeps = []sweep{
 	{word: "fill", is: []error{runtime.ErrLaunch}, quiet: true, needless: true}, // only fills of one byte; other fills are kernels
 	{word: "compile", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "compile", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
-	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true}, // ErrLaunch: for the shim's own kernels,
+	{word: "find", is: []error{driver.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true}, // ErrLaunch: for the shim's own kernels,
 	{word: "load", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
 	{word: "graph", tail: "+", quiet: true, needless: true}, // a program works without an archive
 	{word: "sync", is: []error{runtime.ErrLaunch}},
 	{word: "sync", tail: "+", is: []error{runtime.ErrLaunch}},
-	{word: "sync", tail: "=2", is: []error{runtime.ErrTimeout}},
+	{word: "sync", tail: "=2", is: []error{driver.ErrTimeout}},
 	{word: "sync", tail: "=8", is: []error{runtime.ErrOutOfMemory}},
 	{word: "sync", tail: "=4", is: []error{runtime.ErrDeviceLost}},
 	// On a removed device, a failed allocation looks like a lack of memory until a command buffer

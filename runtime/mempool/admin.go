@@ -8,7 +8,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Admin administers the pool of one device, which all handles of the device share: runtime's Device.Memory returns it.
+// Admin administers the pool of one device, which all handles of the device share: runtime's Device.Memory returns
+// it.
 // Once the Device that returned it is closed, methods with an error answer ErrClosed.
 // It is safe for concurrent use.
 type Admin struct{ Owner Owner }

@@ -2,8 +2,7 @@
 //
 //   - A [Buffer] has a host side and a device side, and knows which of them is newer: [Launch] uploads what the host
 //     wrote, [Read] downloads what a kernel wrote, nothing else is copied, and streams that use it wait for each
-//
-// other.
+//     other.
 //   - An [Arena] has many small buffers of one scope, which are freed together.
 //   - A [Batch] closes several objects together.
 //

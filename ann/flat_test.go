@@ -451,14 +451,14 @@ func TestNew(t *testing.T) {
 		{"flat", 3, "l2sq", Options{Device: "cpu:7"}, runtime.ErrDeviceIndex},
 		{"brute", 4097, "l2sq", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 0, "l2sq", Options{}, runtime.ErrInvalidArgument},
-		{"tree", 3, "l2sq", Options{}, runtime.ErrUnknownBackend},
+		{"tree", 3, "l2sq", Options{}, driver.ErrUnknownBackend},
 		{"brute", 3, "l2", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 3, "minkowski(0)", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 3, "minkowski(nan)", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 3, "custom:nobody", Options{}, runtime.ErrInvalidArgument},
 		{"brute", 3, "l2sq", Options{Precision: FP16}, runtime.ErrUnsupported},
 		{"brute", 3, "l2sq", Options{Device: "cpu:0"}, runtime.ErrUnsupported},
-		{"gpu", 3, "l2sq", Options{Precision: 9}, runtime.ErrUnsupportedPrecision},
+		{"gpu", 3, "l2sq", Options{Precision: 9}, driver.ErrUnsupportedPrecision},
 		{"gpu", 3, "l2sq", Options{Device: "cpu:7"}, runtime.ErrDeviceIndex},
 		{"brute", 3, "l2sq", Options{MaxRows: -1}, runtime.ErrInvalidArgument},
 		{"pq", 16, "l2sq", Options{Device: "cpu:0, cpu:0"}, runtime.ErrUnsupported},
@@ -475,7 +475,7 @@ func TestNew(t *testing.T) {
 	_, err := New(ctx, "tree", 3, "l2sq", Options{})
 	assert.Equal(t, &KindError{"tree"}, err)
 	assert.EqualError(t, err, `ann: there is no kind of index "tree": the kinds are brute, flat, gpu, hnsw, ivf and pq`)
-	for policy, want := range map[driver.Fallback]error{runtime.Prefer: nil, runtime.Require: runtime.ErrNoDevice} {
+	for policy, want := range map[driver.Fallback]error{driver.Prefer: nil, runtime.Require: runtime.ErrNoDevice} {
 		s, err := runtime.New(runtime.Config{Fallback: policy})
 		require.NoError(t, err)
 		if !s.GPUAvailable(ctx) {

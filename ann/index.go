@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Result is a vector that was found.
@@ -83,7 +85,7 @@ func (i Info) String() string {
 	return s
 }
 
-// KindError is the error of [New] for a kind of index that there is not. It matches [runtime.ErrUnknownBackend].
+// KindError is the error of [New] for a kind of index that there is not. It matches [driver.ErrUnknownBackend].
 type KindError struct{ Kind string }
 
 // Error implements error.
@@ -92,7 +94,7 @@ func (e *KindError) Error() string {
 }
 
 // Is implements errors.Is.
-func (e *KindError) Is(target error) bool { return target == runtime.ErrUnknownBackend }
+func (e *KindError) Is(target error) bool { return target == driver.ErrUnknownBackend }
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {

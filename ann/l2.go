@@ -15,7 +15,7 @@ import (
 // L2Batch returns the squared distance of every query to every vector of a corpus: out[q*nVectors+v]. Both are float, row after row, and are
 // converted to the precision. The device is that of a merged index, as runtime.Devices lists them.
 //
-// The first of these that is wrong is the error: the device's index (runtime.ErrDeviceIndex), the precision (runtime.ErrUnsupportedPrecision), an input without
+// The first of these that is wrong is the error: the device's index (runtime.ErrDeviceIndex), the precision (driver.ErrUnsupportedPrecision), an input without
 // elements, and then a size below 1 (runtime.ErrInvalidArgument), sizes whose products are too large (runtime.ErrTooLarge), lengths that are
 // not those of the sizes (runtime.ErrDimension), a device that does not open (runtime.ErrNoDevice), memory (runtime.ErrBudget, runtime.ErrTooLarge,
 // runtime.ErrOutOfMemory).

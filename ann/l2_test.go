@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -56,7 +57,7 @@ func TestL2Errors(t *testing.T) {
 	}{
 		{nil, nil, 0, 0, 0, -1, 9, runtime.ErrDeviceIndex},
 		{nil, nil, 0, 0, 0, 99, 9, runtime.ErrDeviceIndex},
-		{nil, nil, 0, 0, 0, 0, 9, runtime.ErrUnsupportedPrecision},
+		{nil, nil, 0, 0, 0, 0, 9, driver.ErrUnsupportedPrecision},
 		{nil, x, 0, 0, 0, 0, FP32, runtime.ErrInvalidArgument},
 		{x, x, 0, 1, 1, 0, FP32, runtime.ErrInvalidArgument},
 		{x, x, 4, 1, -1, 0, FP32, runtime.ErrInvalidArgument},

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -101,14 +102,14 @@ func TestPrecisions(t *testing.T) {
 		}
 	}
 	_, err := PrecisionError(nil, 7)
-	assert.ErrorIs(t, err, runtime.ErrUnsupportedPrecision)
+	assert.ErrorIs(t, err, driver.ErrUnsupportedPrecision)
 	for _, p := range []Precision{FP32, FP16, INT8, INT8Scaled} {
 		back, err := ParsePrecision(p.String())
 		require.NoError(t, err)
 		assert.Equal(t, p, back)
 	}
 	_, err = ParsePrecision("fp8")
-	assert.ErrorIs(t, err, runtime.ErrUnsupportedPrecision)
+	assert.ErrorIs(t, err, driver.ErrUnsupportedPrecision)
 }
 
 // TestAnglesNearPi computes angles of vectors in almost opposite directions.

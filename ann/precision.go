@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Precision says how an index stores the components of its vectors.
@@ -39,7 +41,7 @@ func (p Precision) String() string {
 	return fmt.Sprintf("Precision(%d)", uint8(p))
 }
 
-// ParsePrecision returns the precision of a name, in any case; "" is [FP32]. Any other name is [runtime.ErrUnsupportedPrecision].
+// ParsePrecision returns the precision of a name, in any case; "" is [FP32]. Any other name is [driver.ErrUnsupportedPrecision].
 func ParsePrecision(name string) (Precision, error) {
 	if name == "" {
 		return FP32, nil
@@ -49,12 +51,12 @@ func ParsePrecision(name string) (Precision, error) {
 			return Precision(i), nil
 		}
 	}
-	return 0, fmt.Errorf("ann: precision %q is none of %s: %w", name, strings.Join(precisionNames[:], ", "), runtime.ErrUnsupportedPrecision)
+	return 0, fmt.Errorf("ann: precision %q is none of %s: %w", name, strings.Join(precisionNames[:], ", "), driver.ErrUnsupportedPrecision)
 }
 
 func (p Precision) check() error {
 	if int(p) >= len(precisionNames) {
-		return fmt.Errorf("ann: %v: %w", p, runtime.ErrUnsupportedPrecision)
+		return fmt.Errorf("ann: %v: %w", p, driver.ErrUnsupportedPrecision)
 	}
 	return nil
 }
@@ -154,7 +156,7 @@ func (c coding) decode(to []float32, stored []byte) {
 }
 
 // PrecisionError returns the largest difference that storing makes in a component of a corpus, infinity if a component overflows, and 0 for
-// [FP32]. Components that are not finite are left out. Anything but a precision of this package is [runtime.ErrUnsupportedPrecision].
+// [FP32]. Components that are not finite are left out. Anything but a precision of this package is [driver.ErrUnsupportedPrecision].
 func PrecisionError(corpus []float32, p Precision) (float64, error) {
 	if err := p.check(); err != nil {
 		return 0, err

@@ -198,7 +198,7 @@ func TestQuantizerReceipt(t *testing.T) {
 // error comes back and nothing has changed.
 func TestQuantizerFallback(t *testing.T) {
 	why := errors.New("unplugged")
-	for _, policy := range []driver.Fallback{runtime.Prefer, runtime.Require} {
+	for _, policy := range []driver.Fallback{driver.Prefer, runtime.Require} {
 		q, dev := quantizer(t, runtime.Config{Fallback: policy}, "cpu:reference", QuantizerOptions{})
 		var r profile.Recording
 		defer dev.Session().Observe(&r)()

@@ -6,7 +6,6 @@ package runtime
 import (
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/half"
-	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // Config is the whole configuration of a session; its zero value is the default. See New.
@@ -23,9 +22,6 @@ type Type = driver.Type
 
 // MemoryKind says where a buffer's memory lives and whether the host and the device see it.
 type MemoryKind = driver.MemoryKind
-
-// Priority says which of two streams of a device goes first when both have work.
-type Priority = driver.Priority
 
 // Float16 is an IEEE 754 binary16 number, as its bits: half in kernels.
 type Float16 = half.Float16
@@ -65,51 +61,24 @@ const (
 	Unified  = driver.Unified  // one memory that the host and the device share
 )
 
-// Priorities for Device.NewPriorityStream.
-const (
-	Low    = driver.Low
-	Normal = driver.Normal // the priority of NewStream
-	High   = driver.High
-)
+// Require is the policy for Config.Fallback by which a program gets the named device or an error. Without it, the next
+// devices stand in, down to the CPU.
+const Require = driver.Require
 
-// Fallback policies for Config.Fallback.
-const (
-	Prefer  = driver.Prefer  // the named device, then the next ones down to the CPU
-	Require = driver.Require // the named device or an error
-)
-
-// Errors, tested with errors.Is. "Also X" means that the error matches X as well.
+// Errors that programs test with errors.Is; package driver has more, which are more exact. "Also X" means that the error matches X as well.
 var (
 	// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
 	ErrInvalidArgument = driver.ErrInvalidArgument
 	// ErrBufferOverflow: a range that extends past the end of its buffer; also ErrInvalidArgument.
 	ErrBufferOverflow = driver.ErrBufferOverflow
-	// ErrEventNotRecorded: an event that no stream has recorded; also ErrInvalidArgument.
-	ErrEventNotRecorded = driver.ErrEventNotRecorded
-	// ErrTimingDisabled: an event recorded without timing has no time; also ErrInvalidArgument.
-	ErrTimingDisabled = driver.ErrTimingDisabled
-	// ErrNoHostMemory: a buffer without a host side; also ErrInvalidArgument.
-	ErrNoHostMemory = driver.ErrNoHostMemory
-	// ErrNoDeviceMemory: a buffer without a device side; also ErrInvalidArgument.
-	ErrNoDeviceMemory = driver.ErrNoDeviceMemory
 	// ErrDimension: lengths or shapes that disagree.
 	ErrDimension = driver.ErrDimension
 	// ErrNoDevice: there is no such device, or no device is left to try.
 	ErrNoDevice = driver.ErrNoDevice
 	// ErrDeviceIndex: the backend exists, but has no device with that index; also ErrNoDevice.
 	ErrDeviceIndex = driver.ErrDeviceIndex
-	// ErrFakeDevice: a device of CONCORD_FAKE_DEVICES cannot be opened; also ErrNoDevice.
-	ErrFakeDevice = driver.ErrFakeDevice
-	// ErrAllBackendsExhausted: every device of a fallback failed; also ErrNoDevice.
-	ErrAllBackendsExhausted = driver.ErrAllBackendsExhausted
-	// ErrUnknownBackend: no backend has that name.
-	ErrUnknownBackend = driver.ErrUnknownBackend
 	// ErrUnsupported: a known operation that this device or build cannot do.
 	ErrUnsupported = driver.ErrUnsupported
-	// ErrUnsupportedPrecision: the device lacks arithmetic of that precision; also ErrUnsupported.
-	ErrUnsupportedPrecision = driver.ErrUnsupportedPrecision
-	// ErrNoCompiler: the device could run the program, but its compiler is missing; also ErrUnsupported.
-	ErrNoCompiler = driver.ErrNoCompiler
 	// ErrOutOfMemory: the device does not have that much memory free, as the vendor's API reported.
 	ErrOutOfMemory = driver.ErrOutOfMemory
 	// ErrTooLarge: a size that can never fit.
@@ -118,14 +87,8 @@ var (
 	ErrBudget = driver.ErrBudget
 	// ErrCompile: a program did not build. *BuildError has the log.
 	ErrCompile = driver.ErrCompile
-	// ErrNoKernel: a program without an entry point of that name; also ErrCompile.
-	ErrNoKernel = driver.ErrNoKernel
 	// ErrLaunch: a kernel launch was refused, or the kernel failed while it ran.
 	ErrLaunch = driver.ErrLaunch
-	// ErrLocalMemory: a group of the launch needs more local memory than the device has for one; also ErrLaunch.
-	ErrLocalMemory = driver.ErrLocalMemory
-	// ErrTimeout: a watchdog ended the operation.
-	ErrTimeout = driver.ErrTimeout
 	// ErrDeviceLost: the device's whole context is gone; every later call returns this error.
 	ErrDeviceLost = driver.ErrDeviceLost
 	// ErrClosed: the object was used after its Close.
@@ -134,10 +97,6 @@ var (
 	ErrCorrupt = driver.ErrCorrupt
 	// ErrFormat: data that is not of the expected format at all; also ErrCorrupt.
 	ErrFormat = driver.ErrFormat
-	// ErrNumerical: a number that is not finite where none may be.
-	ErrNumerical = driver.ErrNumerical
-	// ErrLeak: memory that should have been freed is still in use.
-	ErrLeak = mempool.ErrLeak
 )
 
 // ParseType returns the element type with a short name: "f32", "bf16", "u8".

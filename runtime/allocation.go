@@ -21,7 +21,7 @@ import (
 type memory struct {
 	core     *core
 	pool     *mempool.Pool
-	watched  atomic.Bool // DeviceMemory.Watch has set a function
+	watched  atomic.Bool // Watch of Device.Memory has set a function
 	staging  staging
 	settling sync.Mutex // held while deferred memory is freed, so that no two calls do it at once
 

@@ -229,7 +229,7 @@ func (b *Buffer) Bytes() int64 { return b.mem.Size }
 func (b *Buffer) Memory() driver.Memory { return b.mem }
 
 // SetTag names the purpose of the buffer's memory in lists of holders: out-of-memory errors,
-// DeviceMemory.Holders, and the list that is logged at Close.
+// Holders of Device.Memory, and the list that is logged at Close.
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.isClosed() {
 		b.a.core.memory.pool.SetTag(b.a.id, tag)

@@ -13,9 +13,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// CacheDir returns the directory of the kernel cache that a configuration names,
+// cacheDir returns the directory of the kernel cache that a configuration names,
 // or "" when nothing is kept on disk.
-func CacheDir(cfg Config) string { return cacheOptions(cfg).Dir }
+func cacheDir(cfg Config) string { return cacheOptions(cfg).Dir }
 
 func cacheOptions(cfg Config) kernelcache.Options {
 	o := kernelcache.Options{Dir: cfg.CacheDir, DiskBytes: cfg.CacheSize, Bundles: cfg.Bundles}

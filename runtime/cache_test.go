@@ -247,7 +247,7 @@ func TestCacheWithoutAHome(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv("CONCORD_CACHE_DIR", "")
-	assert.Empty(t, CacheDir(Config{}))
+	assert.Empty(t, cacheDir(Config{}))
 	var buf bytes.Buffer
 	old := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&buf, nil)))

@@ -11,9 +11,9 @@ func TestCacheDirOfARelativeHome(t *testing.T) {
 	for _, home := range []string{".", "home", "../home"} {
 		t.Setenv("XDG_CACHE_HOME", "")
 		t.Setenv("HOME", home)
-		assert.Empty(t, CacheDir(Config{}))
+		assert.Empty(t, cacheDir(Config{}))
 		t.Setenv("HOME", t.TempDir())
 		t.Setenv("XDG_CACHE_HOME", home)
-		assert.Empty(t, CacheDir(Config{}))
+		assert.Empty(t, cacheDir(Config{}))
 	}
 }

@@ -70,8 +70,8 @@ type Stats struct {
 	Launches    int64
 	Compiles    int64 // programs built here, not taken from the cache
 
-	Memory  mempool.Stats // the pool: memory kept for reuse, and what reuse saves
-	Staging StagingStats  // pinned memory for large copies
+	Memory  mempool.Stats   // the pool: memory kept for reuse, and what reuse saves
+	Staging mempool.Staging // pinned memory for large copies
 }
 
 func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
@@ -179,18 +179,18 @@ func (d *Device) Features() *source.Features {
 func (d *Device) Stream() *Stream { return d.core.streams.own }
 
 // NewStream returns another in-order queue. The caller closes it.
-func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(Normal) }
+func (d *Device) NewStream() (*Stream, error) { return d.NewPriorityStream(driver.Normal) }
 
 // NewPriorityStream is NewStream with a priority: when two streams have work that is ready, the
 // work of the one with the higher priority starts first. On a device without priorities the stream
 // is an ordinary one.
-func (d *Device) NewPriorityStream(p Priority) (*Stream, error) {
+func (d *Device) NewPriorityStream(p driver.Priority) (*Stream, error) {
 	const op = "new stream"
 	c, err := d.get(op)
 	if err != nil {
 		return nil, err
 	}
-	if p < Low || p > High {
+	if p < driver.Low || p > driver.High {
 		return nil, c.error(op, fmt.Errorf("%d is no priority: %w", p, ErrInvalidArgument))
 	}
 	s, err := c.streams.new(p)

@@ -28,9 +28,7 @@ func TestPreallocate(t *testing.T) {
 	assert.Contains(t, d.Memory().Report(), "prewarm")
 	require.NoError(t, list[0].Close())
 
-	usage := s.MemoryUsage()
-	assert.Equal(t, MemoryUsage{Devices: 1, Live: 2 << 20, Cached: usage.Reserved - 2<<20, Reserved: usage.Reserved, Peak: usage.Peak}, usage)
-	assert.GreaterOrEqual(t, usage.Peak, int64(3<<20))
+	assert.GreaterOrEqual(t, d.Stats().Memory.PeakLive, int64(3<<20))
 	require.NoError(t, d.Memory().ResetPeak())
 	st := d.Stats()
 	assert.EqualValues(t, 2<<20, st.Peak)
@@ -42,13 +40,8 @@ func TestPreallocate(t *testing.T) {
 	assert.EqualValues(t, 2<<20, d.Stats().Memory.Reserved, "what is live stays")
 	require.NoError(t, list[1].Close())
 
-	two, err := s.Open(t.Context(), "other:1")
+	_, err = d.Memory().Trim(0)
 	require.NoError(t, err)
-	require.NoError(t, buffer(t, two, U8, 1<<20).Close())
-	assert.Equal(t, 2, s.MemoryUsage().Devices)
-	assert.EqualValues(t, 2<<20, s.TrimMemory(), "on both")
-	assert.EqualValues(t, 1<<20, s.MemoryUsage().Reserved)
-
 	require.NoError(t, d.Memory().SetLimits(0, 2<<20))
 	assert.ErrorIs(t, d.Memory().Preallocate(mempool.Spec{Bytes: 1 << 20, Count: 3}), ErrBudget)
 	assert.EqualValues(t, 1<<20, d.Stats().Memory.Reserved, "all or nothing")
@@ -58,11 +51,7 @@ func TestPreallocate(t *testing.T) {
 	assert.ErrorIs(t, d.Memory().ResetPeak(), ErrClosed)
 	_, err = d.Memory().Trim(0)
 	assert.ErrorIs(t, err, ErrClosed)
-	assert.Equal(t, 1, s.MemoryUsage().Devices)
 	require.NoError(t, s.Close())
-	assert.Zero(t, s.MemoryUsage())
-	assert.Zero(t, s.TrimMemory())
-	assert.Zero(t, (*Session)(nil).MemoryUsage())
 }
 
 // What Config says of memory that is kept, of limits on the number of allocations.

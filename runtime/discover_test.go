@@ -136,14 +136,14 @@ func TestFakes(t *testing.T) {
 		assert.Empty(t, d.DriverVersion)
 	}
 	_, err = s.Open(t.Context(), "cuda:2")
-	assert.ErrorIs(t, err, ErrFakeDevice)
+	assert.ErrorIs(t, err, driver.ErrFakeDevice)
 	assert.ErrorIs(t, err, ErrNoDevice)
 	_, err = s.Open(t.Context(), "cuda:3")
 	assert.ErrorIs(t, err, ErrDeviceIndex)
 
 	strict := session(t, Config{FakeDevices: &value, Strict: true}, cpuBackend())
 	_, err = strict.Discover(t.Context())
-	assert.ErrorIs(t, err, ErrFakeDevice)
+	assert.ErrorIs(t, err, driver.ErrFakeDevice)
 }
 
 func TestOpenByName(t *testing.T) {
@@ -158,8 +158,8 @@ func TestOpenByName(t *testing.T) {
 		require.NoError(t, d.Close())
 	}
 	for name, want := range map[string]error{
-		"vulkan": ErrUnknownBackend, "cuda": ErrNoDevice, "hip:0": ErrNoDevice, "opencl:2": ErrDeviceIndex,
-		"opencl:x": ErrDeviceIndex, "3": ErrDeviceIndex, "-1": ErrDeviceIndex, "sim-cuda:0": ErrUnknownBackend,
+		"vulkan": driver.ErrUnknownBackend, "cuda": ErrNoDevice, "hip:0": ErrNoDevice, "opencl:2": ErrDeviceIndex,
+		"opencl:x": ErrDeviceIndex, "3": ErrDeviceIndex, "-1": ErrDeviceIndex, "sim-cuda:0": driver.ErrUnknownBackend,
 	} {
 		_, err := s.Open(t.Context(), name)
 		assert.ErrorIs(t, err, want, name)
@@ -198,7 +198,7 @@ func TestAutomaticChoice(t *testing.T) {
 
 func TestFallbackPolicies(t *testing.T) {
 	broken := &nullBackend{name: "cuda", devices: 1, openErr: fmt.Errorf("no room for a context: %w", ErrOutOfMemory)}
-	for _, policy := range []driver.Fallback{"", Prefer} {
+	for _, policy := range []driver.Fallback{"", driver.Prefer} {
 		s := session(t, Config{Fallback: policy}, broken, cpuBackend())
 		d, err := s.Open(t.Context(), "cuda:0")
 		require.NoError(t, err)
@@ -231,7 +231,7 @@ func TestFallbackPolicies(t *testing.T) {
 	cpu.openErr = fmt.Errorf("no cpu: %w", ErrUnsupported)
 	s = session(t, Config{}, broken, cpu)
 	_, err = s.Open(t.Context(), "cuda:0")
-	assert.ErrorIs(t, err, ErrAllBackendsExhausted)
+	assert.ErrorIs(t, err, driver.ErrAllBackendsExhausted)
 	assert.ErrorIs(t, err, ErrOutOfMemory, "both causes are told")
 	assert.ErrorIs(t, err, ErrUnsupported)
 }
@@ -373,6 +373,6 @@ func TestHostByDescription(t *testing.T) {
 	s := session(t, Config{}, host, &nullBackend{name: "plain", devices: 1})
 	_, err := s.Open(t.Context(), "abacus:1")
 	assert.ErrorIs(t, err, ErrUnsupported, "nothing stands in for the host")
-	assert.NotErrorIs(t, err, ErrAllBackendsExhausted)
+	assert.NotErrorIs(t, err, driver.ErrAllBackendsExhausted)
 	assert.Zero(t, s.Fallbacks())
 }

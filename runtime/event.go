@@ -40,7 +40,7 @@ func (e *Event) present(op string) (driver.Event, *core, error) {
 	case e.closed:
 		return nil, nil, fmt.Errorf("%s: event: %w", op, ErrClosed)
 	case e.drv == nil:
-		return nil, nil, fmt.Errorf("%s: %w", op, ErrEventNotRecorded)
+		return nil, nil, fmt.Errorf("%s: %w", op, driver.ErrEventNotRecorded)
 	case e.core.abandoned.Load():
 		return nil, nil, e.core.lost()
 	}

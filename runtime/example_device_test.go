@@ -108,7 +108,7 @@ func ExampleDevice_Run() {
 }
 
 // Memory of closed buffers is kept for the next ones, until it is given back.
-func ExampleDeviceMemory_Trim() {
+func ExampleDevice_Memory() {
 	ctx := context.Background()
 	dev, err := runtime.Open(ctx, "cpu:0")
 	check(err)

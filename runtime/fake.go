@@ -24,7 +24,7 @@ const maxFakes = 1024
 func (s *Session) lookFake(ctx context.Context, again bool) ([]Probe, error) {
 	value := *s.cfg.FakeDevices
 	if s.cfg.Strict {
-		return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", value, ErrFakeDevice)
+		return nil, fmt.Errorf("CONCORD_FAKE_DEVICES=%s refused by CONCORD_STRICT=1: %w", value, driver.ErrFakeDevice)
 	}
 	probes := s.fakeProbes(value)
 	for _, b := range s.backends() {

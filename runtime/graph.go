@@ -18,7 +18,7 @@ import (
 // until it is closed, even if they are closed before. It is safe for concurrent use.
 type Graph struct {
 	core     *core
-	priority Priority
+	priority driver.Priority
 
 	mu      sync.Mutex // held while it is launched, replaced or closed
 	drv     driver.Graph

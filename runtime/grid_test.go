@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -62,7 +63,7 @@ func TestTooMuchLocalMemory(t *testing.T) {
 	x := buffer(t, d, F32, 4)
 	for _, n := range []Local{1 << 40, math.MaxInt, 48<<10 + 1} {
 		err := d.Stream().Launch(odd, Items(1), x, n, uint32(1), uint64(1), make([]byte, 8), x)
-		require.ErrorIs(t, err, ErrLocalMemory)
+		require.ErrorIs(t, err, driver.ErrLocalMemory)
 		assert.ErrorContains(t, err, "bytes of local memory, the device has 49152 for a group")
 	}
 	err := d.Stream().Launch(odd, Items(1), x, Local(1<<40), uint32(1), uint64(1), make([]byte, 8), x)

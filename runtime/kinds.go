@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // AllocKind returns a buffer of n elements, which may be 0, in memory of the given kind, contents
@@ -90,7 +91,7 @@ func HostBytes(b *Buffer) ([]byte, error) {
 	defer b.a.unref()
 	view, ok := b.hostBytes()
 	if !ok {
-		return nil, b.a.core.error(op, ErrNoHostMemory)
+		return nil, b.a.core.error(op, driver.ErrNoHostMemory)
 	}
 	return view, nil
 }
@@ -117,7 +118,7 @@ func (c *core) hostBytes(m driver.Memory) ([]byte, bool) {
 // checkHost refuses more host memory than the machine has; a device's limits say
 // nothing about it.
 func checkHost(n int64) error {
-	if _, total := hostMemory(); total > 0 && n > total {
+	if _, total, known := mempool.SystemMemory(); known && n > total {
 		return fmt.Errorf("the machine has %s: %w", driver.FormatBytes(total), ErrTooLarge)
 	}
 	return nil

@@ -188,7 +188,7 @@ func TestOpenBehindOneThatHangs(t *testing.T) {
 		require.NoError(t, err, "it did not come to opening the device")
 	}
 	_, err := s.Open(context.Background(), "cuda:0")
-	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorIs(t, err, driver.ErrTimeout)
 	assert.ErrorContains(t, err, "another call has been opening it for more than 1.2s")
 	close(b.never)
 	require.ErrorIs(t, <-hung, ErrNoDevice)

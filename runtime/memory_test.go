@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -93,10 +94,10 @@ func TestCloseWaitsForWorkWithoutBlocking(t *testing.T) {
 
 // Every stream may use what Upload returns, so it has waited for the copy.
 func TestUploadWaits(t *testing.T) {
-	b := &nullBackend{syncErr: ErrTimeout}
+	b := &nullBackend{syncErr: driver.ErrTimeout}
 	_, d := open(t, b, Config{})
 	_, err := Upload(t.Context(), d, []float32{1})
-	assert.ErrorIs(t, err, ErrTimeout)
+	assert.ErrorIs(t, err, driver.ErrTimeout)
 	assert.Zero(t, d.Stats().Live)
 }
 
@@ -146,9 +147,9 @@ func TestTransfersRefuse(t *testing.T) {
 	assert.ErrorIs(t, d.Stream().Fill(x, []byte{1}), ErrInvalidArgument)
 	assert.ErrorIs(t, d.Stream().Fill(x, int32(1)), ErrInvalidArgument)
 	assert.ErrorIs(t, d.Stream().Wait(nil), ErrInvalidArgument)
-	assert.ErrorIs(t, d.Stream().Wait(new(Event)), ErrEventNotRecorded)
+	assert.ErrorIs(t, d.Stream().Wait(new(Event)), driver.ErrEventNotRecorded)
 	_, err = new(Event).Elapsed(nil)
-	assert.ErrorIs(t, err, ErrEventNotRecorded)
+	assert.ErrorIs(t, err, driver.ErrEventNotRecorded)
 	e, err := other.Stream().Record()
 	require.NoError(t, err)
 	assert.ErrorIs(t, d.Stream().Wait(e), ErrInvalidArgument)

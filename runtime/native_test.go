@@ -76,7 +76,7 @@ func TestNativeOfSome(t *testing.T) {
 	assert.ErrorIs(t, err, ErrUnsupported)
 	assert.ErrorContains(t, err, "kernel other: the device has no implementation of its own")
 	_, err = p.Kernel("none")
-	assert.ErrorIs(t, err, ErrNoKernel)
+	assert.ErrorIs(t, err, driver.ErrNoKernel)
 }
 
 // A native kernel that is better for some launches runs these, and the record says so; a program

@@ -32,7 +32,7 @@ func TestMemoryKinds(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, host, 3)
 	_, err = Host[float32](dev)
-	assert.ErrorIs(t, err, ErrNoHostMemory)
+	assert.ErrorIs(t, err, driver.ErrNoHostMemory)
 	_, err = Host[int32](pin)
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	_, err = Host[float32](nil)
@@ -71,7 +71,7 @@ func TestMemoryKindsWithout(t *testing.T) {
 	pin, err := d.AllocKind(Pinned, F32, 8)
 	require.NoError(t, err)
 	_, err = Host[float32](pin)
-	assert.ErrorIs(t, err, ErrNoHostMemory)
+	assert.ErrorIs(t, err, driver.ErrNoHostMemory)
 	_, err = d.AllocKind(Unified, F32, 8)
 	assert.ErrorIs(t, err, ErrUnsupported)
 	assert.EqualValues(t, 64, d.Stats().Live, "what failed counts nothing")
@@ -85,24 +85,24 @@ func TestPriorities(t *testing.T) {
 	b := &nullBackend{full: true, told: true}
 	_, d := open(t, b, Config{})
 	b.heard()
-	for _, p := range []Priority{Low, Normal, High} {
+	for _, p := range []driver.Priority{driver.Low, driver.Normal, driver.High} {
 		s, err := d.NewPriorityStream(p)
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 	}
 	assert.Equal(t, []string{"stream -1", "stream 0", "stream 1"}, b.heard())
-	for _, p := range []Priority{-2, 2} {
+	for _, p := range []driver.Priority{-2, 2} {
 		_, err := d.NewPriorityStream(p)
 		assert.ErrorIs(t, err, ErrInvalidArgument)
 	}
-	s, err := d.NewPriorityStream(High)
+	s, err := d.NewPriorityStream(driver.High)
 	require.NoError(t, err)
 	_, err = s.Capture(func(*Stream) error { return nil })
 	require.NoError(t, err)
 	assert.Contains(t, b.heard(), "stream 1", "a recording has the priority of its stream")
 
 	_, plain := open(t, &nullBackend{}, Config{})
-	s, err = plain.NewPriorityStream(High)
+	s, err = plain.NewPriorityStream(driver.High)
 	require.NoError(t, err)
 	require.NoError(t, s.Sync(t.Context()))
 }

@@ -235,7 +235,7 @@ func (lib *programs) load(ctx context.Context, unit *source.Unit, bin kernelcach
 
 // stale reports whether an error of Load is about the bytes and not about the device: other errors
 // would come back with new bytes.
-func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNoKernel) }
+func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, driver.ErrNoKernel) }
 
 // binary gets the compiled bytes of a unit from the cache.
 func (lib *programs) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
@@ -330,7 +330,7 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		for _, k := range unit.Kernels() {
 			names = append(names, k.Name)
 		}
-		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), ErrNoKernel))
+		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), driver.ErrNoKernel))
 	}
 	k := &Kernel{program: p, drv: c.programs.native(unit, name, p.key.impl), decl: decl, id: decl.Name}
 	if family := unit.Family(); family != "" && family != decl.Name {

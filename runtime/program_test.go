@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -138,7 +139,7 @@ func TestProgramThatDoesNotLoadForNow(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	compiled := b.compiles.Load()
-	for _, want := range []error{ErrOutOfMemory, ErrTimeout, ErrDeviceLost} {
+	for _, want := range []error{ErrOutOfMemory, driver.ErrTimeout, ErrDeviceLost} {
 		b.refuseLoads, b.refuseErr = 1<<40, want
 		_, err = other.Program(t.Context(), u)
 		assert.ErrorIs(t, err, want)

@@ -105,7 +105,7 @@ func (c *core) learnRoof(ctx context.Context) {
 
 // keptRoof returns the place of the device's roof in this process.
 func (c *core) keptRoof(ctx context.Context) *keptRoof {
-	key, dir := c.roofKey(ctx), CacheDir(c.session.cfg)
+	key, dir := c.roofKey(ctx), cacheDir(c.session.cfg)
 	roofs.Lock()
 	defer roofs.Unlock()
 	k := roofs.kept[[2]string{key, dir}]

@@ -163,7 +163,7 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
 		return Info{}, fmt.Errorf("%q is none of auto, %s; simulated: %s: %w",
-			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "), ErrUnknownBackend)
+			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "), driver.ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {

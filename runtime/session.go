@@ -168,7 +168,7 @@ func (s *Session) Open(ctx context.Context, name string) (*Device, error) {
 	if len(causes) == 1 {
 		return nil, causes[0]
 	}
-	return nil, fmt.Errorf("%w: %w", ErrAllBackendsExhausted, errors.Join(causes...))
+	return nil, fmt.Errorf("%w: %w", driver.ErrAllBackendsExhausted, errors.Join(causes...))
 }
 
 // standIns appends the stand-ins of the first candidate, which failed to open.
@@ -191,10 +191,10 @@ func (s *Session) MayFallBack(err error) bool {
 
 // allowsFallback reports whether another device may do the work after the error.
 func allowsFallback(err error) bool {
-	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, ErrFakeDevice) {
+	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, driver.ErrFakeDevice) {
 		return false
 	}
-	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch, ErrTimeout, ErrDeviceLost} {
+	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch, driver.ErrTimeout, ErrDeviceLost} {
 		if errors.Is(err, is) {
 			return true
 		}
@@ -235,7 +235,7 @@ type opening struct {
 // acquire returns the open core of a device, opening it if need be.
 func (s *Session) acquire(ctx context.Context, info Info) (*core, error) {
 	if info.Fake {
-		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrFakeDevice}
+		return nil, &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: driver.ErrFakeDevice}
 	}
 	mine := &opening{over: make(chan struct{}), since: time.Now()}
 	var dead *core
@@ -290,7 +290,7 @@ func (s *Session) await(ctx context.Context, info Info, other *opening) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-timer.C:
-		return &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: ErrTimeout,
+		return &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Err: driver.ErrTimeout,
 			Detail: fmt.Sprintf("another call has been opening it for more than %v", limit)}
 	}
 }

@@ -55,7 +55,7 @@ func TestSimulatedBackendsAreOpenedByNameAlone(t *testing.T) {
 	_, err = s.Open(t.Context(), "sim-cuda:2")
 	assert.ErrorIs(t, err, ErrDeviceIndex)
 	_, err = s.Open(t.Context(), "sim-rocm:0")
-	assert.ErrorIs(t, err, ErrUnknownBackend)
+	assert.ErrorIs(t, err, driver.ErrUnknownBackend)
 
 	configured := session(t, Config{Device: "sim-cuda"}, cpuBackend(), simBackend(&probed))
 	first, err := configured.DefaultDevice(t.Context())

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // Sizes of staging buffers, and their number per device: a copy takes two. If there are not two,
@@ -35,21 +36,13 @@ func (g *staging) stageBytes() int64 {
 	return stageElse
 }
 
-// StagingStats are the accounts of a device's staging buffers.
-type StagingStats struct {
-	Buffers int64 // pinned buffers held now
-	Bytes   int64 // their bytes
-	Copies  int64 // copies that went through them so far
-	Moved   int64 // bytes of these copies
-}
-
 // staging is a device's pool of staging buffers.
 type staging struct {
 	chunk  int64 // set by tests; 0 means the system's size
 	mu     sync.Mutex
 	free   []*stage
 	closed bool
-	n      StagingStats
+	n      mempool.Staging
 }
 
 // stage is one staging buffer.
@@ -59,7 +52,7 @@ type stage struct {
 	last usage // the copy that uses it; no stream if none does. See aside
 }
 
-func (g *staging) stats() StagingStats {
+func (g *staging) stats() mempool.Staging {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.n

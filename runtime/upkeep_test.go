@@ -55,7 +55,7 @@ func TestWatchMemory(t *testing.T) {
 	require.NoError(t, d.Memory().Watch(mempool.Thresholds{}, nil))
 	require.NoError(t, x.Close())
 	assert.Contains(t, d.Memory().Report(), "memory of other:0")
-	used, total, known := SystemMemory()
+	used, total, known := mempool.SystemMemory()
 	assert.Equal(t, known, total > 0)
 	assert.LessOrEqual(t, used, total)
 }

@@ -79,7 +79,7 @@ var floors = []floor{
 	{"runtime/conformance", []string{"runtime", "runtime/managed", "runtime/driver", "runtime/profile", "source"}},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
-	{"runtime/accounts", []string{"runtime"}},
+	{"runtime/accounts", []string{"runtime", "runtime/mempool"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",
 		"source", "internal/simd"}},

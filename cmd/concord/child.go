@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // childVariable marks the child, and tells it where its lifeline is. It is not one of the CONCORD_
@@ -151,7 +153,7 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 
 func (j *job) timedOut(limit time.Duration) error {
 	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit),
-		Err: runtime.ErrTimeout}
+		Err: driver.ErrTimeout}
 }
 
 // describe names the kernel that runs, with its grid.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/internal/npy"
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // The most bytes that are read of files, by what they are. A device has no end, and a file without blocks on
@@ -98,7 +98,7 @@ func readArray(ctx context.Context, path string) (npy.Array, error) {
 // fits returns an error for a file that the machine has less memory than, if both sizes are known.
 func fits(path string) error {
 	info, err := os.Stat(path)
-	if _, total, known := runtime.SystemMemory(); err == nil && known && info.Size() > total {
+	if _, total, known := mempool.SystemMemory(); err == nil && known && info.Size() > total {
 		return fmt.Errorf("%s: %s are read into memory, of which this machine has %s: %w", path,
 			driver.FormatBytes(info.Size()), driver.FormatBytes(total), driver.ErrTooLarge)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all" // every backend of this build
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -243,7 +244,7 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 	if a.json && !a.printed {
 		_ = json.NewEncoder(a.stdout).Encode(f) // settle reports errors of the output
 	}
-	if _, ok := errors.AsType[usage](err); !ok && !errors.Is(err, runtime.ErrUnknownBackend) {
+	if _, ok := errors.AsType[usage](err); !ok && !errors.Is(err, driver.ErrUnknownBackend) {
 		return exitFailed
 	}
 	if cmd, _, findErr := root.Find(args); findErr == nil {

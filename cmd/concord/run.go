@@ -15,6 +15,7 @@ import (
 
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -302,7 +303,7 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 	k, ok := unit.Kernel(name)
 	if !ok {
 		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "),
-			runtime.ErrNoKernel)
+			driver.ErrNoKernel)
 	}
 	return k, nil
 }

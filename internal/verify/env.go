@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Env is what a step is given in its process. It is used by one goroutine at a time.
@@ -206,7 +208,7 @@ func (e *Env) run(ctx context.Context, s Step) *end {
 		return &end{Absent, string(absent)}
 	case errors.Is(err, runtime.ErrDeviceLost):
 		return &end{Lost, reason(err)}
-	case errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend):
+	case errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, driver.ErrUnknownBackend):
 		return &end{NoDevice, reason(err)}
 	case err != nil:
 		return &end{Broken, reason(err)}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // OpKind is the kind under which Stats counts an operation.
@@ -101,7 +102,7 @@ func (s *Stats) Failed(info runtime.Info, err error) {
 
 // Read returns the counts, with the machine's memory sampled now.
 func (s *Stats) Read() Counts {
-	used, total, _ := runtime.SystemMemory()
+	used, total, _ := mempool.SystemMemory()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.v.MemoryUsedBytes, s.v.MemoryTotalBytes = used, total

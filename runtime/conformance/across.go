@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/concord-compute/concord/runtime"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 var acrossChecks = []Row{
@@ -156,7 +158,7 @@ func acrossQueued(t *row, d, far *device) {
 		errorIs(t, p.CopyFrom(t.Context(), back, there, &filled), runtime.ErrInvalidArgument, "an event of another device")
 		errorIs(t, p.CopyFrom(t.Context(), there, back, nil), runtime.ErrInvalidArgument, "a receiver on another device")
 	}
-	errorIs(t, p.CopyFrom(t.Context(), back, there, new(runtime.Event)), runtime.ErrEventNotRecorded)
+	errorIs(t, p.CopyFrom(t.Context(), back, there, new(runtime.Event)), driver.ErrEventNotRecorded)
 	for _, e := range []*runtime.Event{&filled, &copied} {
 		must(t, e.Close())
 	}

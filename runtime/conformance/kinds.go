@@ -3,7 +3,10 @@ package conformance
 // Kinds of memory: pinned and unified memory works like the device's own, and the host's view is
 // the same memory.
 
-import "github.com/concord-compute/concord/runtime"
+import (
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
 
 var kindChecks = []Row{
 	{"kinds/every_call", false, checkKinds},
@@ -58,7 +61,7 @@ func checkHostView(t *row, d *device) {
 		}
 		view, err := runtime.Host[int32](b)
 		if err != nil {
-			errorIs(t, err, runtime.ErrNoHostMemory)
+			errorIs(t, err, driver.ErrNoHostMemory)
 			continue
 		}
 		mustEqual(t, 1000, len(view))

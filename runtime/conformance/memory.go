@@ -301,7 +301,7 @@ func checkNothing(t *row, d *device) {
 		if view, err := runtime.Host[float32](b); err == nil {
 			equal(t, 0, len(view))
 		} else {
-			errorIs(t, err, runtime.ErrNoHostMemory, "%d", i)
+			errorIs(t, err, driver.ErrNoHostMemory, "%d", i)
 		}
 		g := capture(t, d, func(s *runtime.Stream) error {
 			return errors.Join(s.Fill(b, float32(9)), s.Copy(full, b), s.Launch(k, runtime.Items(1), float32(2), b, full, uint32(0)))

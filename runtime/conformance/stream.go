@@ -132,8 +132,8 @@ func checkEvents(t *row, d *device) {
 	must(t, f.Close())
 	var zero runtime.Event
 	_, err = zero.Done()
-	errorIs(t, err, runtime.ErrEventNotRecorded)
-	errorIs(t, s.Wait(&zero), runtime.ErrEventNotRecorded)
+	errorIs(t, err, driver.ErrEventNotRecorded)
+	errorIs(t, s.Wait(&zero), driver.ErrEventNotRecorded)
 }
 
 // checkEventsAgain orders two streams by two events that are recorded again and again, while earlier
@@ -428,7 +428,7 @@ func checkConcurrency(t *row, d *device) {
 func checkPriorities(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	var want []uint32
-	for _, p := range []runtime.Priority{runtime.Low, runtime.Normal, runtime.High} {
+	for _, p := range []driver.Priority{driver.Low, driver.Normal, driver.High} {
 		s, err := d.NewPriorityStream(p)
 		must(t, err)
 		out := d.alloc(t, runtime.U32, 256)
@@ -443,7 +443,7 @@ func checkPriorities(t *row, d *device) {
 		equal(t, want, got, "priority %d", p)
 		must(t, s.Close())
 	}
-	_, err := d.NewPriorityStream(runtime.High + 1)
+	_, err := d.NewPriorityStream(driver.High + 1)
 	errorIs(t, err, runtime.ErrInvalidArgument)
 }
 

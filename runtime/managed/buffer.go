@@ -73,8 +73,10 @@ const (
 	DeviceOnly // Read, Write and Map are ErrNoHostMemory
 )
 
-// New returns a buffer of n elements of type t with two sides, contents undefined, on a device, which has to stay open
-// as long as the buffer is used. UnifiedMode is ErrUnsupported where the device has no such memory, unless the options
+// New returns a buffer of n elements of type t with two sides, contents undefined, on a device, which has to stay
+// open
+// as long as the buffer is used. UnifiedMode is ErrUnsupported where the device has no such memory, unless the
+// options
 // allow another mode; the method Mode returns the resulting one.
 func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error) {
 	const op = "alloc managed"
@@ -146,7 +148,8 @@ type handle struct {
 	view   atomic.Pointer[runtime.Buffer] // this part of the device's side, once a launch needed it
 }
 
-// newBuffer makes a handle that owns one ref of st. A handle that becomes garbage gives up its Map; the sides are then
+// newBuffer makes a handle that owns one ref of st. A handle that becomes garbage gives up its Map; the sides are
+// then
 // garbage with the last one, and package runtime frees the buffers of them.
 func newBuffer(st *sides, off, n int) *Buffer {
 	m := &Buffer{handle: &handle{st: st}, off: off, n: n}

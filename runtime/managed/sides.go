@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/mempool"
 )
 
 // dirty names the newer side. Both cannot be newer.
@@ -131,7 +132,7 @@ func (st *sides) makeHost() error {
 			return err
 		}
 	}
-	if _, total, known := runtime.SystemMemory(); known && st.size() > total {
+	if _, total, known := mempool.SystemMemory(); known && st.size() > total {
 		return fmt.Errorf("the machine has %s: %w", driver.FormatBytes(total), runtime.ErrTooLarge)
 	}
 	words := make([]uint64, max((st.size()+7)/8, 1)) // aligned for every type

@@ -412,7 +412,7 @@ func (sub *subject) judge(ctx context.Context, c *kernels.Case, want [][]byte, b
 	}
 	// Every kernel of the catalog fits in 32 KiB, which tests/compilers checks, but Mesa's rusticl, which has no more,
 	// counts some twice.
-	if errors.Is(err, runtime.ErrLocalMemory) && sub.dev.Info().LocalMemory <= 32<<10 {
+	if errors.Is(err, driver.ErrLocalMemory) && sub.dev.Info().LocalMemory <= 32<<10 {
 		r.Verdict, r.Reason = Skip, err.Error()
 		return r
 	}

@@ -80,7 +80,7 @@ func build(ctx context.Context, name string) (r report, err error) {
 	}
 	d, err := s.Open(ctx, name)
 	// a simulated backend may not be in this build
-	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend)
+	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, driver.ErrUnknownBackend)
 	if absent && !required {
 		return report{Skip: err.Error()}, nil
 	}

@@ -118,7 +118,7 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 	}
 	d, err := s.Open(t.Context(), name)
 	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) &&
-		errors.Is(err, runtime.ErrUnknownBackend)
+		errors.Is(err, driver.ErrUnknownBackend)
 	if absent && strings.HasSuffix(name, ":0") && available(t, s, backend) {
 		t.Fatalf("%s is available, but its first device does not open as %s (is that the Info.ID, and is Info.Backend "+
 			"%s?): %v",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
@@ -113,7 +114,7 @@ func launches(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Prog
 		return err
 	}
 	c.add(out.Close)
-	other, err := d.NewPriorityStream(runtime.High)
+	other, err := d.NewPriorityStream(driver.High)
 	if err != nil {
 		return err
 	}

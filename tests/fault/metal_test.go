@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/runtime"
@@ -35,13 +36,13 @@ var metalSweeps = []sweep{
 	{word: "compile", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "compile", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
 	// ErrLaunch: for the shim's own kernels,
-	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true},
+	{word: "find", is: []error{driver.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true},
 	{word: "load", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
 	{word: "graph", tail: "+", quiet: true, needless: true}, // a program works without an archive
 	{word: "sync", is: []error{runtime.ErrLaunch}},
 	{word: "sync", tail: "+", is: []error{runtime.ErrLaunch}},
-	{word: "sync", tail: "=2", is: []error{runtime.ErrTimeout}},
+	{word: "sync", tail: "=2", is: []error{driver.ErrTimeout}},
 	{word: "sync", tail: "=8", is: []error{runtime.ErrOutOfMemory}},
 	{word: "sync", tail: "=4", is: []error{runtime.ErrDeviceLost}},
 	// On a removed device, a failed allocation looks like a lack of memory until a command buffer

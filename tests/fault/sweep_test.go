@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -70,8 +71,8 @@ var sweeps = []sweep{
 	// A program whose cached binary is refused, or lacks a kernel, is compiled again.
 	{word: "load", is: []error{runtime.ErrFormat}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrFormat}},
-	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt}, quiet: true},
-	{word: "find", tail: "+", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt}},
+	{word: "find", is: []error{driver.ErrNoKernel, runtime.ErrCorrupt}, quiet: true},
+	{word: "find", tail: "+", is: []error{driver.ErrNoKernel, runtime.ErrCorrupt}},
 	{word: "stream", is: []error{runtime.ErrOutOfMemory}},
 	{word: "stream", tail: "+", is: []error{runtime.ErrOutOfMemory}},
 	// If the event that marks when staging memory is free again cannot be made, the host waits for

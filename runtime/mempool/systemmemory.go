@@ -1,4 +1,4 @@
-package runtime
+package mempool
 
 // The machine's memory, for accounts and limits.
 
@@ -12,12 +12,12 @@ import (
 // SystemMemory returns how much memory of the machine is in use and how much there is, in bytes, as
 // the operating system reports it now; known is false where it does not.
 func SystemMemory() (used, total int64, known bool) {
-	used, total = hostMemory()
+	used, total = systemMemory()
 	return used, total, total > 0
 }
 
-// hostMemory returns the used and total bytes of the machine as Linux reports them, or 0.
-func hostMemory() (used, total int64) {
+// systemMemory returns the used and total bytes of the machine as Linux reports them, or 0.
+func systemMemory() (used, total int64) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
 		return 0, 0

@@ -9,7 +9,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// backing is the life of an index. One of a file has the file's contents checked when they are first needed, and compared with the file's checksums
+// backing is the life of an index. One of a file has the file's contents checked when they are first needed, and
+// compared with the file's checksums
 // before its first change. The locks of the index guard it.
 type backing struct {
 	closed bool

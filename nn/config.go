@@ -21,23 +21,27 @@ type Data struct {
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
 
-// Config says how to train. The zero value is the usual configuration: at most 100 epochs of batches of 32 in random order, a fifth of the data for
-// validation, the loss MSE, Adam with a rate of 0.001, and an end 10 epochs after the last improvement. A number that makes no sense is refused.
+// Config says how to train. The zero value is the usual configuration: at most 100 epochs of batches of 32 in random
+// order, a fifth of the data for validation, the loss MSE, Adam with a rate of 0.001, and an end 10 epochs after the
+// last improvement. A number that makes no sense is refused.
 type Config struct {
-	Epochs     int // 0 is 100
-	BatchSize  int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch
-	Accumulate int // batches whose gradients are added for one step, which equals that of one batch with all their examples; 0 is 1
+	Epochs    int // 0 is 100
+	BatchSize int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch
+	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all their examples; 0 is 1
+	Accumulate int
 
-	Loss                 Loss      // nil is MSE
-	Optimizer            Optimizer // nil is Adam
-	LearningRate         float64   // positive; 0 is 0.001
-	Schedule             Schedule  // of the learning rate; nil is none
-	ClipNorm             float64   // the largest norm of all gradients together; 0 is no limit
-	ClipValue            float64   // the largest magnitude of an element of gradients; 0 is no limit
-	L1                   float64   // a penalty L1·Σ|w| on all parameters, which the losses of the history do not contain; 0 is none
-	L2                   float64   // the same with L2·Σw²; 0 is none
-	WeightDecay          float64   // WeightDecay·w is added to gradients, after clipping; 0 is none
-	DecoupledWeightDecay float64   // LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step; 0 is none
+	Loss         Loss      // nil is MSE
+	Optimizer    Optimizer // nil is Adam
+	LearningRate float64   // positive; 0 is 0.001
+	Schedule     Schedule  // of the learning rate; nil is none
+	ClipNorm     float64   // the largest norm of all gradients together; 0 is no limit
+	ClipValue    float64   // the largest magnitude of an element of gradients; 0 is no limit
+	// L1 is the factor of a penalty L1·Σ|w| on all parameters, which the losses of the history do not contain; 0 is none
+	L1          float64
+	L2          float64 // the same with L2·Σw²; 0 is none
+	WeightDecay float64 // WeightDecay·w is added to gradients, after clipping; 0 is none
+	// DecoupledWeightDecay decays: LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step; 0 is none
+	DecoupledWeightDecay float64
 
 	MixedPrecision Mode // of products; "" is Full. See [Trainer.MixedPrecision]
 
@@ -46,17 +50,20 @@ type Config struct {
 	InOrder    bool     // the examples of each epoch come as they are in the data; false is in random order
 	Seed       uint64   // of all that is random; 0 is a seed like others
 
-	Metrics  []Metric      // nil is Accuracy where the loss is one of classes, and none otherwise
-	Patience *int          // epochs without an improvement of the loss, of validation if there is one, after which training ends with the best values; 0 is to go on, nil is 10
+	Metrics []Metric // nil is Accuracy where the loss is one of classes, and none otherwise
+	// Patience is of epochs without an improvement of the loss, of validation if there is one, after which training ends with the best
+	// values; 0 is to go on, nil is 10
+	Patience *int
 	MinDelta *float64      // the least improvement; nil is 1e-4
 	MaxTime  time.Duration // after which no epoch begins; 0 is no limit
 
 	Checkpoint      string // a file, which is written as training goes on; "" is none
 	CheckpointEvery int    // epochs; 0 is 1
 
-	Log      io.Writer            // gets one line for each epoch; nil is none
-	Progress func(Progress)       // is called now and then within epochs; nil is none
-	OnEpoch  func(*History) error // is called after each epoch; an error ends training and is returned by Fit; nil is none
+	Log      io.Writer      // gets one line for each epoch; nil is none
+	Progress func(Progress) // is called now and then within epochs; nil is none
+	// OnEpoch is called after each epoch; an error ends training and is returned by Fit; nil is none
+	OnEpoch func(*History) error
 }
 
 // filled returns the configuration with the defaults in place of what is not set.

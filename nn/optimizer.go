@@ -21,7 +21,8 @@ type Optimizer interface {
 	String() string
 }
 
-// Settings that are nil have the default behind them; new(0.0) is 0. w are the parameters, g is the gradient, t the number of the step.
+// Settings that are nil have the default behind them; new(0.0) is 0. w are the parameters, g is the gradient, t the
+// number of the step.
 type (
 	// SGD is w -= rate·g.
 	SGD struct{}
@@ -53,7 +54,8 @@ type (
 		Beta2 *float64 // at least 0 and less than 1; nil is 0.999
 		Eps   *float64 // not negative; nil is 1e-8
 	}
-	// AdaMax has the average m of g and u = max(Beta2·u, |g|), and is w -= rate/(1-Beta1^t)·m/(u + Eps). Its settings are those of [Adam].
+	// AdaMax has the average m of g and u = max(Beta2·u, |g|), and is w -= rate/(1-Beta1^t)·m/(u + Eps). Its settings
+	// are those of [Adam].
 	AdaMax Adam
 	// Nadam is Adam with Beta1·m̂ + (1-Beta1)·g/(1-Beta1^t) in place of m̂. Its settings are those of [Adam].
 	Nadam Adam

@@ -94,7 +94,8 @@ func TestUnsetIsTheDefault(t *testing.T) {
 	assert.ErrorContains(t, err, `"small" is no number`)
 }
 
-// TestCheckpointsNameTheSettings pins what checkpoints say of a training, which Resume compares: files that are there stay readable.
+// TestCheckpointsNameTheSettings pins what checkpoints say of a training, which Resume compares: files that are there
+// stay readable.
 func TestCheckpointsNameTheSettings(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	tr, err := NewTrainer(build(t, s, Dense{Out: 1}), Config{})

@@ -1,6 +1,7 @@
 package tests
 
-// The rule for options: the zero value of a struct of options is valid and means what its fields say; where zero is a value of its
+// The rule for options: the zero value of a struct of options is valid and means what its fields say; where zero is a
+// value of its
 // own beside the default, the field is a pointer; a field that has no sensible default is required, and says so.
 
 import (
@@ -161,14 +162,20 @@ func unit(t *testing.T, s *tensor.Scope, x any) error {
 }
 
 // units are all structs of package nn that unit takes.
-var units = []any{nn.Dense{}, nn.Embedding{}, nn.Position{}, nn.Dropout{}, nn.Flatten{}, nn.Reshape{}, nn.Scale{}, nn.Residual{}, nn.Conv{}, nn.MaxPool{}, nn.AvgPool{},
-	nn.GlobalMaxPool{}, nn.GlobalAvgPool{}, nn.BatchNorm{}, nn.LayerNorm{}, nn.RMSNorm{}, nn.GroupNorm{}, nn.PReLU{}, nn.RNN{}, nn.GRU{}, nn.LSTM{}, nn.Attention{},
-	nn.Transformer{}, nn.Packed{}, nn.MSE{}, nn.MAE{}, nn.BinaryCrossEntropy{}, nn.SigmoidCrossEntropy{}, nn.CategoricalCrossEntropy{}, nn.CrossEntropy{}, nn.Huber{},
-	nn.Hinge{}, nn.SquaredHinge{}, nn.KLDivergence{}, nn.Poisson{}, nn.CosineSimilarity{}, nn.LogCosh{}, nn.Quantile{}, nn.SGD{}, nn.Momentum{}, nn.Nesterov{}, nn.Adagrad{},
-	nn.Adadelta{}, nn.RMSprop{}, nn.Adam{}, nn.AdaBound{}, nn.StepDecay{}, nn.Exponential{}, nn.Cosine{}, nn.Plateau{}, nn.Polynomial{}, nn.Cyclic{}, nn.OneCycle{},
+var units = []any{nn.Dense{}, nn.Embedding{}, nn.Position{}, nn.Dropout{}, nn.Flatten{}, nn.Reshape{},
+	nn.Scale{}, nn.Residual{}, nn.Conv{}, nn.MaxPool{}, nn.AvgPool{},
+	nn.GlobalMaxPool{}, nn.GlobalAvgPool{}, nn.BatchNorm{}, nn.LayerNorm{}, nn.RMSNorm{}, nn.GroupNorm{},
+	nn.PReLU{}, nn.RNN{}, nn.GRU{}, nn.LSTM{}, nn.Attention{},
+	nn.Transformer{}, nn.Packed{}, nn.MSE{}, nn.MAE{}, nn.BinaryCrossEntropy{}, nn.SigmoidCrossEntropy{},
+	nn.CategoricalCrossEntropy{}, nn.CrossEntropy{}, nn.Huber{},
+	nn.Hinge{}, nn.SquaredHinge{}, nn.KLDivergence{}, nn.Poisson{}, nn.CosineSimilarity{}, nn.LogCosh{},
+	nn.Quantile{}, nn.SGD{}, nn.Momentum{}, nn.Nesterov{}, nn.Adagrad{},
+	nn.Adadelta{}, nn.RMSprop{}, nn.Adam{}, nn.AdaBound{}, nn.StepDecay{}, nn.Exponential{}, nn.Cosine{},
+	nn.Plateau{}, nn.Polynomial{}, nn.Cyclic{}, nn.OneCycle{},
 	nn.LBFGS{}, nn.Newton{}}
 
-// TestOptions demands of every exported struct of options that its zero value works, or names what is required, and that each
+// TestOptions demands of every exported struct of options that its zero value works, or names what is required, and
+// that each
 // field says what it means where it is not set. A struct that is not in the tables here fails.
 func TestOptions(t *testing.T) {
 	ctx := t.Context()

@@ -16,7 +16,8 @@ func TestParseArgument(t *testing.T) {
 		"i16:7": int16(7), "u16:65535": uint16(65535), "i32:-7": int32(-7), "u32:7": uint32(7),
 		"i64:-9223372036854775808": int64(-1 << 63), "u64:18446744073709551615": uint64(1<<64 - 1),
 		"f16:1": runtime.Float16(0x3c00), "bf16:1": runtime.BFloat16(0x3f80), "f32: 3": float32(3),
-		"i32:010": int32(10), "i32:-007": int32(-7), "u64:00": uint64(0), "u8:0o17": uint8(15), "i64:0b11": int64(3), "f32:010": float32(10),
+		"i32:010": int32(10), "i32:-007": int32(-7), "u64:00": uint64(0), "u8:0o17": uint8(15), "i64:0b11": int64(3),
+		"f32:010": float32(10),
 	} {
 		arg, err := parseArgument(text)
 		require.NoError(t, err, text)
@@ -36,7 +37,8 @@ func TestParseArgument(t *testing.T) {
 	assert.Equal(t, runtime.Local(256), arg.launch(source.Param{}))
 	arg, err = parseArgument("f32:1,2,3")
 	require.NoError(t, err)
-	assert.Equal(t, []byte{0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 0, 0}, arg.launch(source.Param{Width: 3, Size: 16}),
+	assert.Equal(t, []byte{0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 0, 0},
+		arg.launch(source.Param{Width: 3, Size: 16}),
 		"a vector of three has the room of four")
 }
 
@@ -64,7 +66,8 @@ func TestArgumentCheck(t *testing.T) {
 		param source.Param
 		ok    bool
 	}{
-		{"zeros:f32:4", floats, true}, {"zeros:f64:4", floats, false}, {"f32:1", floats, false}, {"local:f32:4", floats, false},
+		{"zeros:f32:4", floats, true}, {"zeros:f64:4", floats, false}, {"f32:1", floats, false},
+		{"local:f32:4", floats, false},
 		{"local:f32:4", local, true}, {"zeros:f32:4", local, false}, {"f32:1", local, false},
 		{"zeros:f16:4", half, true}, {"zeros:u16:4", half, false}, {"zeros:bf16:4", half, false},
 		{"zeros:bf16:4", short, true}, {"zeros:u16:4", short, true}, {"zeros:f32:12", object, true},

@@ -81,7 +81,9 @@ func knownSuites(_ *cobra.Command, args []string) error {
 
 // chosen returns the suites of those names, or all: each once, in their own order.
 func chosen(names []string) []suite {
-	return slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return len(names) > 0 && !slices.Contains(names, s.name) })
+	return slices.DeleteFunc(slices.Clone(suites), func(s suite) bool {
+		return len(names) > 0 && !slices.Contains(names, s.name)
+	})
 }
 
 func (a *app) benchCommand() *cobra.Command {
@@ -125,8 +127,10 @@ three times more before it counts.`,
 	cmd.Flags().BoolVar(&newRoof, "new-roof", false, "measure the devices' limits again, although they are known")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "measure in rounds and write a baseline for --compare to this `file`")
 	cmd.Flags().StringVar(&compare, "compare", "", "measure what this baseline `file` has, and fail if it became slower")
-	cmd.Flags().StringVar(&against, "against", "", "measure another version of this `program` and this one in turn, and fail if this one is slower")
-	cmd.Flags().IntVar(&rounds, "rounds", usualRounds, fmt.Sprintf("`number` of rounds of --baseline, --compare and --against, at least %d", fewestRounds))
+	cmd.Flags().StringVar(&against, "against", "", "measure another version of this `program` and this one in turn, and "+
+		"fail if this one is slower")
+	cmd.Flags().IntVar(&rounds, "rounds", usualRounds, fmt.Sprintf("`number` of rounds of --baseline, --compare and "+
+		"--against, at least %d", fewestRounds))
 	cmd.MarkFlagsMutuallyExclusive("baseline", "compare", "against", "report")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
@@ -165,7 +169,9 @@ three times more before it counts.`,
 		err = a.finishBench(measured)
 		if report != "" { // if this fails, the results have been printed
 			command := repeatBench(args, devices, report)
-			if saveErr := a.save(ctx, report, func(w io.Writer) error { return writeReport(w, measured, command) }); saveErr != nil {
+			if saveErr := a.save(ctx, report, func(w io.Writer) error {
+				return writeReport(w, measured, command)
+			}); saveErr != nil {
 				return fmt.Errorf("--report %s: %w", report, withoutPath(saveErr))
 			}
 		}
@@ -183,7 +189,8 @@ func repeatBench(args, devices []string, report string) string {
 	return strings.Join(append(line, "--report", report), " ")
 }
 
-func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string, newRoof bool) ([]benched, error) {
+func (a *app) bench(ctx context.Context, s *runtime.Session, targets []demoTarget, only []string,
+	newRoof bool) ([]benched, error) {
 	run := chosen(only)
 	bar := a.progress(len(targets) * len(run))
 	defer bar.end()
@@ -244,7 +251,8 @@ func (a *app) writeBench(results []benchResult) {
 			t.add(r.Device, r.Suite, r.Name, oneLine(r.Reason))
 			continue
 		}
-		t.add(r.Device, r.Suite, r.Name, digits3(r.Median), digits3(r.Spread), r.Unit, digits3(r.Limit), digits3(r.Ratio), cmp.Or(r.Implementation, "-"))
+		t.add(r.Device, r.Suite, r.Name, digits3(r.Median), digits3(r.Spread), r.Unit, digits3(r.Limit), digits3(r.Ratio),
+			cmp.Or(r.Implementation, "-"))
 	}
 	t.write(a.stdout, "")
 }
@@ -322,7 +330,8 @@ func (b *bencher) note(name, unit string, m measured, limit number) {
 		fast = m.low
 	}
 	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.label, Unit: unit, fast: fast,
-		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit, Implementation: m.implementation})
+		Median: number(m.median), Spread: number(m.spread), Limit: limit, Ratio: number(m.median) / limit,
+		Implementation: m.implementation})
 }
 
 // noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
@@ -363,7 +372,8 @@ const (
 func (b *bencher) measure(ctx context.Context, sample func() (float64, error)) (measured, error) {
 	var all []float64
 	start := time.Now()
-	for n := 0; n <= cmp.Or(b.fewest, fewestSamples) || (n <= mostSamples && time.Since(start) < cmp.Or(b.time, sampleTime)); n++ {
+	for n := 0; n <= cmp.Or(b.fewest, fewestSamples) ||
+		(n <= mostSamples && time.Since(start) < cmp.Or(b.time, sampleTime)); n++ {
 		if err := ctx.Err(); err != nil {
 			return measured{}, err
 		}

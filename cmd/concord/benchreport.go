@@ -45,12 +45,13 @@ func writeReport(w io.Writer, devices []benched, command string) error {
 	return reportTemplate.Execute(w, page)
 }
 
-var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{"digits3": digits3, "percent": func(n number) string {
-	if math.IsNaN(float64(n)) {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(n))
-}}).Parse(`<!DOCTYPE html>
+var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"digits3": digits3, "percent": func(n number) string {
+		if math.IsNaN(float64(n)) {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f %%", 100*float64(n))
+	}}).Parse(`<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -123,15 +124,20 @@ func roofline(d benched) template.HTML {
 	if len(kernels) == 0 || math.IsNaN(ridge) || math.IsInf(ridge, 0) || low <= 0 {
 		return ""
 	}
-	a := axes{math.Floor(math.Log10(left)), math.Ceil(math.Log10(right * 1.5)), math.Floor(math.Log10(low)), math.Ceil(math.Log10(peak))}
+	a := axes{math.Floor(math.Log10(left)), math.Ceil(math.Log10(right * 1.5)), math.Floor(math.Log10(low)),
+		math.Ceil(math.Log10(peak))}
 	var s strings.Builder
-	fmt.Fprintf(&s, `<svg viewBox="0 0 %g %g" role="img"><title>roofline of %s</title>`, roofWidth, roofHeight, template.HTMLEscapeString(d.label))
+	fmt.Fprintf(&s, `<svg viewBox="0 0 %g %g" role="img"><title>roofline of %s</title>`, roofWidth, roofHeight,
+		template.HTMLEscapeString(d.label))
 	a.grid(&s)
 	start := math.Pow(10, a.x0)
-	fmt.Fprintf(&s, `<polyline class="roof" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`, a.x(max(start, math.Pow(10, a.y0)/width)), a.y(max(start*width, math.Pow(10, a.y0))),
+	fmt.Fprintf(&s, `<polyline class="roof" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`,
+		a.x(max(start, math.Pow(10, a.y0)/width)), a.y(max(start*width, math.Pow(10, a.y0))),
 		a.x(ridge), a.y(peak), a.x(math.Pow(10, a.x1)), a.y(peak))
-	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GFLOP/s</text>`, roofWidth-roofRight-4, a.y(peak)-6, peak)
-	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GB/s&#160;&#160;</text>`, a.x(math.Sqrt(start*ridge)), a.y(math.Sqrt(start*ridge)*width), width)
+	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GFLOP/s</text>`, roofWidth-roofRight-4, a.y(peak)-6,
+		peak)
+	fmt.Fprintf(&s, `<text x="%.1f" y="%.1f" text-anchor="end">%.3g GB/s&#160;&#160;</text>`, a.x(math.Sqrt(start*ridge)),
+		a.y(math.Sqrt(start*ridge)*width), width)
 	var names labels
 	for _, r := range kernels {
 		a.point(&s, &names, r)
@@ -145,14 +151,21 @@ func (a axes) grid(s *strings.Builder) {
 	bottom, right := roofHeight-roofBottom, roofWidth-roofRight
 	for e := a.x0; e <= a.x1; e++ {
 		x := a.x(math.Pow(10, e))
-		fmt.Fprintf(s, `<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%g</text>`, x, x, roofTop, bottom, x, bottom+18, math.Pow(10, e))
+		fmt.Fprintf(s,
+			`<line class="grid" x1="%.1f" x2="%.1f" y1="%g" y2="%g"/><text x="%.1f" y="%g" text-anchor="middle">%g</text>`, x, x,
+			roofTop, bottom, x, bottom+18, math.Pow(10, e))
 	}
 	for e := a.y0; e <= a.y1; e++ {
 		y := a.y(math.Pow(10, e))
-		fmt.Fprintf(s, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%g</text>`, roofLeft, right, y, y, roofLeft-6, y+4, math.Pow(10, e))
+		fmt.Fprintf(s,
+			`<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/><text x="%g" y="%.1f" text-anchor="end">%g</text>`,
+			roofLeft, right, y, y, roofLeft-6, y+4, math.Pow(10, e))
 	}
-	fmt.Fprintf(s, `<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`, roofLeft, right, bottom, bottom, roofLeft, roofLeft, roofTop, bottom)
-	fmt.Fprintf(s, `<text x="%g" y="%g" text-anchor="end">operations per byte</text><text x="%g" y="%g">GFLOP/s</text>`, right, roofHeight-8, roofLeft+6, roofTop-6)
+	fmt.Fprintf(s,
+		`<line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/><line class="axis" x1="%g" x2="%g" y1="%g" y2="%g"/>`, roofLeft,
+		right, bottom, bottom, roofLeft, roofLeft, roofTop, bottom)
+	fmt.Fprintf(s, `<text x="%g" y="%g" text-anchor="end">operations per byte</text><text x="%g" y="%g">GFLOP/s</text>`,
+		right, roofHeight-8, roofLeft+6, roofTop-6)
 }
 
 // labels are the names in a picture, with the rectangles that they fill.
@@ -164,7 +177,9 @@ type label struct{ left, right, y float64 }
 func (l *labels) place(left, right, y float64) float64 {
 	const height = 13
 	free := func(y float64) bool {
-		return !slices.ContainsFunc(*l, func(o label) bool { return left < o.right && o.left < right && math.Abs(y-o.y) < height })
+		return !slices.ContainsFunc(*l, func(o label) bool {
+			return left < o.right && o.left < right && math.Abs(y-o.y) < height
+		})
 	}
 	away := 0.0
 	for !free(y+away) && !free(y-away) {
@@ -191,6 +206,8 @@ func (a axes) point(s *strings.Builder, names *labels, r benchResult) {
 		anchor, at = "end", x-8
 		left = at - wide
 	}
-	fmt.Fprintf(s, `<circle class="point" cx="%.1f" cy="%.1f" r="5"><title>%s: %.3g GFLOP/s</title></circle>`, x, y, name, r.gflops())
-	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, at, names.place(left, left+wide, y+4), anchor, name)
+	fmt.Fprintf(s, `<circle class="point" cx="%.1f" cy="%.1f" r="5"><title>%s: %.3g GFLOP/s</title></circle>`, x, y, name,
+		r.gflops())
+	fmt.Fprintf(s, `<text x="%.1f" y="%.1f" text-anchor="%s">%s</text>`, at, names.place(left, left+wide, y+4), anchor,
+		name)
 }

@@ -20,9 +20,11 @@ import (
 
 // A kernel of 100 operations on 50 bytes in 2 ns, on a device that could do it in 1.
 func drawn(name string) benched {
-	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100, Ratio: 0.5, Implementation: "avx512",
+	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100,
+		Ratio: 0.5, Implementation: "avx512",
 		flops: 100, bytes: 50, ns: 2, roof: 100}
-	return benched{label: "cpu:0", name: "a <processor>", roof: &profile.Roof{GFLOPS: 100, MemoryGBs: 50}, results: []benchResult{r}}
+	return benched{label: "cpu:0", name: "a <processor>", roof: &profile.Roof{GFLOPS: 100, MemoryGBs: 50},
+		results: []benchResult{r}}
 }
 
 func TestRoofline(t *testing.T) {
@@ -63,7 +65,8 @@ func TestLabels(t *testing.T) {
 func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	var text strings.Builder
-	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {label: "cpu:1"}}, repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
+	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {label: "cpu:1"}},
+		repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
 	page := text.String()
 	assert.Contains(t, page, "concord bench gemm --device cpu:0 --report "+file)
 	assert.Contains(t, page, "a &lt;processor&gt;")
@@ -83,7 +86,8 @@ func TestReport(t *testing.T) {
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "<td>go</tr>")
-	status, _, stderr = concord("bench", "launch", "--device", "cpu:0", "--report", filepath.Join(t.TempDir(), "no", "dir"))
+	status, _, stderr = concord("bench", "launch", "--device", "cpu:0", "--report",
+		filepath.Join(t.TempDir(), "no", "dir"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "--report")
 }
@@ -105,7 +109,8 @@ func TestBenchSeveral(t *testing.T) {
 			got = append(got, name)
 		}
 	}
-	assert.Equal(t, []string{"cpu:0 launch", "cpu:0 copy", "cpu:0 (compiled) launch", "cpu:0 (compiled) copy"}, got, "in their own order")
+	assert.Equal(t, []string{"cpu:0 launch", "cpu:0 copy", "cpu:0 (compiled) launch", "cpu:0 (compiled) copy"}, got,
+		"in their own order")
 	status, stdout, stderr = concord("bench", "gemm", "conv", "--device", "cpu:0")
 	assert.Equal(t, exitUsage, status)
 	assert.Empty(t, stdout)
@@ -136,7 +141,9 @@ func TestBenchSuites(t *testing.T) {
 	var out strings.Builder
 	newApp(&out, &out).writeBench(b.results)
 	assert.Regexp(t, `memory +softmax .* go\n`, out.String())
-	assert.Equal(t, len(b.results)-4, strings.Count(string(roofline(benched{roof: &profile.Roof{GFLOPS: 1e9, MemoryGBs: 1}, results: b.results})), "<circle"),
+	assert.Equal(t, len(b.results)-4,
+		strings.Count(string(roofline(benched{roof: &profile.Roof{GFLOPS: 1e9, MemoryGBs: 1}, results: b.results})),
+			"<circle"),
 		"all but launch and copy are drawn")
 }
 

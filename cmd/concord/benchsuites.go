@@ -28,9 +28,11 @@ type benchSizes struct {
 
 func sizesFor(info runtime.Info) benchSizes {
 	if info.IsGPU() {
-		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096}, l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}, convImages: 64}
+		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096},
+			l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}, convImages: 64}
 	}
-	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024}, l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}, convImages: 8}
+	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024},
+		l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}, convImages: 8}
 }
 
 func (b *bencher) kernel(ctx context.Context, family, name string, defs ...source.Define) (*runtime.Kernel, error) {
@@ -69,7 +71,8 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 }
 
 // sampleKernel measures a launch with results of the given sizes, in units of work per nanosecond.
-func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64, args ...any) (measured, error) {
+func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64,
+	args ...any) (measured, error) {
 	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
 	if err != nil {
 		return measured{}, err
@@ -215,7 +218,8 @@ func (b *bencher) memory(ctx context.Context) error {
 	for _, e := range []elementwise{
 		{"sum of rows", "reduce", "reduce_sum", nil, 1, 4, n / rowLength, []any{x[0], x[1], rows, each, uint32(1)}},
 		{"softmax", "softmax", "softmax", nil, 5, 8, n / rowLength, []any{x[0], x[1], rows, each}},
-		{"layer norm", "norm", "layer_norm", nil, 8, 8, n / rowLength, []any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
+		{"layer norm", "norm", "layer_norm", nil, 8, 8, n / rowLength,
+			[]any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
 		{"cast to f16", "cast", "cast", toHalf, 1, 6, n, []any{x[0], halves, uint64(n)}},
 	} {
 		if err := b.element(ctx, e); err != nil {
@@ -327,10 +331,12 @@ func (b *bencher) conv2d(ctx context.Context) error {
 	defer free()
 	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
 	flops, bytes := 2*float64(n*side*side)*float64(weights), 4*float64(2*image+weights)
-	m, err := b.sampleKernel(ctx, k, []int{n, 1, channels, side * side}, flops, uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s,
+	m, err := b.sampleKernel(ctx, k, []int{n, 1, channels, side * side}, flops, uint32(n), c, s, s, c, f, f, one, one, one,
+		one, one, one, one, s, s,
 		x[0], x[1], x[2], x[3])
 	if err != nil {
 		return err
 	}
-	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops, bytes, m)
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops,
+		bytes, m)
 }

@@ -69,7 +69,8 @@ func (a *app) cachePart(name, short string, work func(context.Context, *runtime.
 }
 
 // cacheFile is a subcommand that takes a file and needs the cache to be on disk.
-func (a *app) cacheFile(name, short, long string, work func(ctx context.Context, s *runtime.Session, file string) error) *cobra.Command {
+func (a *app) cacheFile(name, short, long string, work func(ctx context.Context, s *runtime.Session,
+	file string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		Example: "  concord cache " + name + " kernels.bundle",
@@ -132,7 +133,8 @@ func (c cacheState) String() string {
 	if c.Dir == "" {
 		return "in memory only, nothing is on disk: " + c.Off
 	}
-	return fmt.Sprintf("%s: %s (%s, %d imported), %s of %s", c.Dir, quantity(c.Entries, "entry"), quantity(c.Compiles, "compile"), c.Imported,
+	return fmt.Sprintf("%s: %s (%s, %d imported), %s of %s", c.Dir, quantity(c.Entries, "entry"),
+		quantity(c.Compiles, "compile"), c.Imported,
 		driver.FormatBytes(c.Bytes), driver.FormatBytes(c.Limit))
 }
 

@@ -150,7 +150,8 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 }
 
 func (j *job) timedOut(limit time.Duration) error {
-	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit), Err: runtime.ErrTimeout}
+	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit),
+		Err: runtime.ErrTimeout}
 }
 
 // describe names the kernel that runs, with its grid.
@@ -165,7 +166,8 @@ func describe(j *job) string {
 // commandLine returns the flags as command line arguments.
 func (f *runFlags) commandLine(file string, json bool) []string {
 	args := []string{"run", "--device=" + f.device, "--kernel=" + f.kernel, "--global=" + f.global, "--local=" + f.local}
-	for flag, values := range map[string][]string{"--arg=": f.args, "--out=": f.outs, "--define=": f.program.defines, "--include=": f.program.includes} {
+	for flag, values := range map[string][]string{"--arg=": f.args, "--out=": f.outs, "--define=": f.program.defines,
+		"--include=": f.program.includes} {
 		for _, v := range values {
 			args = append(args, flag+v)
 		}

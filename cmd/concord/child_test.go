@@ -81,7 +81,8 @@ func TestRunEndsWithParent(t *testing.T) {
 func TestRunEndsBeforeLaunch(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "x.npy")
 	require.NoError(t, unix.Mkfifo(fifo, 0o600))
-	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "@"+fifo, textFile(t, "spin.cl", spinText))
+	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "@"+fifo,
+		textFile(t, "spin.cl", spinText))
 	require.True(t, f.runs(time.Second))
 	require.NoError(t, f.cmd.Process.Kill())
 	_ = f.cmd.Wait()
@@ -98,10 +99,12 @@ func TestRunEndsItsCompiler(t *testing.T) {
 	dir := t.TempDir()
 	pids := filepath.Join(dir, "pids")
 	slow := filepath.Join(dir, "g++")
-	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$*\" in *program.cpp*) echo $$ >>"+pids+"; sleep 1000; exit 1;; esac\nexec "+cxx+" \"$@\"\n"), 0o700))
+	require.NoError(t, os.WriteFile(slow, []byte("#!/bin/sh\ncase \"$*\" in *program.cpp*) echo $$ >>"+pids+
+		"; sleep 1000; exit 1;; esac\nexec "+cxx+" \"$@\"\n"), 0o700))
 	t.Setenv("CXX", slow)
 	t.Setenv("CONCORD_CACHE_DIR", "off")
-	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", textFile(t, "slow.cl", spinText))
+	f := startFamily(t, "run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1",
+		textFile(t, "slow.cl", spinText))
 	require.Eventually(t, func() bool {
 		text, err := os.ReadFile(pids)
 		return err == nil && strings.HasSuffix(string(text), "\n")
@@ -115,7 +118,8 @@ func TestRunEndsItsCompiler(t *testing.T) {
 	for lines := bufio.NewScanner(text); lines.Scan(); {
 		pid, err := strconv.Atoi(lines.Text())
 		require.NoError(t, err)
-		assert.Eventually(t, func() bool { return unix.Kill(-pid, 0) == unix.ESRCH }, 5*time.Second, 50*time.Millisecond, "the compiler went on")
+		assert.Eventually(t, func() bool { return unix.Kill(-pid, 0) == unix.ESRCH }, 5*time.Second, 50*time.Millisecond,
+			"the compiler went on")
 	}
 }
 
@@ -127,7 +131,8 @@ func TestRunTimeoutStopped(t *testing.T) {
 	}
 	spin := textFile(t, "spin.cl", spinText)
 	concord("compile", "--target", "host", spin)
-	cmd := commandProcess("run", "--device", "cpu:0", "--timeout", "2s", "--global", "1", "--arg", "zeros:i32:1", "--json", spin)
+	cmd := commandProcess("run", "--device", "cpu:0", "--timeout", "2s", "--global", "1", "--arg", "zeros:i32:1", "--json",
+		spin)
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -136,7 +141,8 @@ func TestRunTimeoutStopped(t *testing.T) {
 	child := func() string { return childState(cmd.Process.Pid) }
 	require.Eventually(t, func() bool { return child() != "" }, 10*time.Second, 20*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(unix.SIGSTOP))
-	assert.Eventually(t, func() bool { return strings.HasPrefix(child(), "Z") }, 20*time.Second, 50*time.Millisecond, "the child ends by itself: %s", child())
+	assert.Eventually(t, func() bool { return strings.HasPrefix(child(), "Z") }, 20*time.Second, 50*time.Millisecond,
+		"the child ends by itself: %s", child())
 	require.NoError(t, cmd.Process.Signal(unix.SIGCONT))
 	text, err := io.ReadAll(stdout)
 	require.NoError(t, err)

@@ -74,7 +74,8 @@ A question mark stands for a value that the compiler does not report.`,
   concord compile --target opencl:0 -D N=1000 --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&target, "target", "", "`target`: host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a")
+	cmd.Flags().StringVar(&target, "target", "", "`target`: host, a device such as opencl:0, or an architecture such as "+
+		"sm_90 or gfx90a")
 	_ = cmd.MarkFlagRequired("target") // the flag exists
 	program.add(cmd)
 	a.jsonFlag(cmd)
@@ -113,14 +114,17 @@ func (a *app) compile(ctx context.Context, target string, program *programFlags,
 	switch {
 	case name == "host":
 		return a.compileOn(ctx, "cpu:0", target, program, file)
-	case name == "auto", backend == "hip", slices.Contains(driver.BackendNames(), backend), strings.HasPrefix(backend, "sim-"):
+	case name == "auto", backend == "hip", slices.Contains(driver.BackendNames(), backend),
+		strings.HasPrefix(backend, "sim-"):
 		return a.compileOn(ctx, name, target, program, file)
 	}
-	return nil, usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a", target)
+	return nil, usagef("--target %s: not host, a device such as opencl:0, or an architecture such as sm_90 or gfx90a",
+		target)
 }
 
 // compileFor compiles for an architecture, of which no device need be present.
-func (a *app) compileFor(ctx context.Context, backend, target string, program *programFlags, file string) (*compiled, error) {
+func (a *app) compileFor(ctx context.Context, backend, target string, program *programFlags,
+	file string) (*compiled, error) {
 	s, err := a.open(exactly)
 	if err != nil {
 		return nil, err
@@ -149,7 +153,8 @@ func (a *app) compileFor(ctx context.Context, backend, target string, program *p
 }
 
 // compileWithHipcc compiles for an AMD architecture with hipcc instead of hipRTC.
-func (a *app) compileWithHipcc(ctx context.Context, target, arch string, program *programFlags, file string) (*compiled, error) {
+func (a *app) compileWithHipcc(ctx context.Context, target, arch string, program *programFlags,
+	file string) (*compiled, error) {
 	features := rocm.TargetFeatures(arch)
 	unit, err := program.parse(ctx, file, &features)
 	if err != nil {
@@ -164,7 +169,8 @@ func (a *app) compileWithHipcc(ctx context.Context, target, arch string, program
 }
 
 func describeBuilt(target, file string, unit *source.Unit, built *driver.Compiled, start time.Time) *compiled {
-	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)), Log: built.Log}
+	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)),
+		Log: built.Log}
 	for i, decl := range unit.Kernels() {
 		c.Kernels = append(c.Kernels, describeKernel(built.Kernels[i], decl))
 	}
@@ -172,7 +178,8 @@ func describeBuilt(target, file string, unit *source.Unit, built *driver.Compile
 }
 
 // compileOn compiles on a device of this machine.
-func (a *app) compileOn(ctx context.Context, device, target string, program *programFlags, file string) (*compiled, error) {
+func (a *app) compileOn(ctx context.Context, device, target string, program *programFlags,
+	file string) (*compiled, error) {
 	s, err := a.open(exactly)
 	if err != nil {
 		return nil, err
@@ -191,7 +198,8 @@ func (a *app) compileOn(ctx context.Context, device, target string, program *pro
 		return nil, err
 	}
 	built, info := prog.Built(), dev.Info()
-	c := &compiled{info: &info, Target: target, File: file, Kernels: []compiledKernel{}, MS: milliseconds(time.Since(start)),
+	c := &compiled{info: &info, Target: target, File: file, Kernels: []compiledKernel{},
+		MS:     milliseconds(time.Since(start)),
 		Cached: built.From != "compiled", Log: built.Log}
 	for _, decl := range unit.Kernels() {
 		k, err := prog.Kernel(decl.Name)

@@ -64,7 +64,8 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
   concord demo --device opencl:0 --json`,
 		Args: cobra.ExactArgs(0),
 	}
-	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to run on besides the reference (repeat); all when absent")
+	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to run on besides the reference (repeat); all "+
+		"when absent")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
 		data, err := loadDigits()
@@ -150,7 +151,8 @@ func targetsOf(info runtime.Info) []demoTarget {
 const referenceBatch = 50
 
 // demoRows runs the reference and then every target, and after that the networks.
-func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, targets []demoTarget) ([]demoRow, []demoNetwork, error) {
+func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits,
+	targets []demoTarget) ([]demoRow, []demoNetwork, error) {
 	bar := a.progress(data.batches(referenceBatch) + 2*len(targets) + 1)
 	defer bar.end()
 	bar.doing("cpu:reference, in float64")
@@ -164,7 +166,8 @@ func (a *app) demoRows(ctx context.Context, s *runtime.Session, data *digits, ta
 	rows := []demoRow{ref.row(demoTarget{label: "cpu:reference", name: "float64"}, data)}
 	rows[0].Verdict = judge
 	if r := &rows[0]; !a.json {
-		fmt.Fprintf(a.stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ms(duration(float64(r.KernelMS))), float64(r.Accuracy))
+		fmt.Fprintf(a.stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ms(duration(float64(r.KernelMS))),
+			float64(r.Accuracy))
 	}
 	for _, t := range targets {
 		bar.doing(t.label)
@@ -298,7 +301,8 @@ func (a *app) paintVerdict(v string) string {
 // row starts the row of a device that computed.
 func (n *neighbours) row(t demoTarget, data *digits) demoRow {
 	return demoRow{Device: t.label, Name: t.name, Built: n.built, CompileMS: number(milliseconds(n.compile)),
-		UploadMS: number(milliseconds(n.upload)), KernelMS: number(milliseconds(n.kernels)), Accuracy: number(data.accuracy(n.indices))}
+		UploadMS: number(milliseconds(n.upload)), KernelMS: number(milliseconds(n.kernels)),
+		Accuracy: number(data.accuracy(n.indices))}
 }
 
 // nothing returns the row of a device that did not run.

@@ -105,7 +105,8 @@ func TestDemoNetworks(t *testing.T) {
 	require.NoError(t, err)
 	var out bytes.Buffer
 	a := newApp(&out, &out)
-	rows, err := a.demoNetworks(t.Context(), s, append(targets, demoTarget{label: "cuda", reason: "not in this build"}), nil)
+	rows, err := a.demoNetworks(t.Context(), s, append(targets, demoTarget{label: "cuda", reason: "not in this build"}),
+		nil)
 	require.NoError(t, err)
 	require.Len(t, rows, 2, "compiled kernels of the CPU have no row of their own, nor have missing devices")
 	assert.Equal(t, concords, rows[1].Verdict, rows[1].Reason)

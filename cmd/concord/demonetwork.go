@@ -37,7 +37,8 @@ type learned struct {
 	history *nn.History
 }
 
-// learnDigits trains the network on one device. The same seeds give it the same first parameters and the same batches everywhere.
+// learnDigits trains the network on one device. The same seeds give it the same first parameters and the same
+// batches everywhere.
 func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *learned, err error) {
 	dev, err := s.Open(ctx, device)
 	if err != nil {
@@ -53,18 +54,21 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 	if err != nil {
 		return nil, err
 	}
-	m, err := nn.Build(ctx, scope, 1, d.in, nn.Scale{Factor: 1. / 255}, nn.Flatten{}, nn.Dense{Out: 64, Act: nn.ReLU}, nn.Dense{Out: 10})
+	m, err := nn.Build(ctx, scope, 1, d.in, nn.Scale{Factor: 1. / 255}, nn.Flatten{}, nn.Dense{Out: 64, Act: nn.ReLU},
+		nn.Dense{Out: 10})
 	if err != nil {
 		return nil, err
 	}
 	c := nn.Defaults()
-	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience = nn.CrossEntropy{}, nn.Momentum{}, 0.03, 50, learnEpochs, 0
+	c.Loss, c.Optimizer, c.LearningRate, c.BatchSize, c.Epochs, c.Patience = nn.CrossEntropy{}, nn.Momentum{}, 0.03, 50,
+		learnEpochs, 0
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return nil, err
 	}
 	n = &learned{}
-	if n.history, err = t.Fit(ctx, nn.Data{X: d.X.Narrow(0, 0, learnImages), Y: d.Y.Narrow(0, 0, learnImages)}); err != nil {
+	data := nn.Data{X: d.X.Narrow(0, 0, learnImages), Y: d.Y.Narrow(0, 0, learnImages)}
+	if n.history, err = t.Fit(ctx, data); err != nil {
 		return nil, err
 	}
 	for _, p := range m.Params() {
@@ -77,7 +81,8 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 	return n, nil
 }
 
-// The differences from the reference that rounding explains, after all steps: of a parameter, and of a loss as a part of it.
+// The differences from the reference that rounding explains, after all steps: of a parameter, and of a loss as
+// a part of it.
 const (
 	demoParameter = 1e-4
 	demoLoss      = 1e-4
@@ -107,12 +112,14 @@ func (n *learned) compare(ref *learned) (largest float64, reason string) {
 func (n *learned) row(device string) demoNetwork {
 	h, last := n.history, learnEpochs-1
 	seen := learnImages - int(math.Round(learnImages*nn.Defaults().Split))
-	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)), Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
+	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)),
+		Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
 		Loss: number(h.ValLoss[last]), Accuracy: number(h.ValMetrics["accuracy"][last])}
 }
 
 // demoNetworks trains the network on the reference, and on each device once.
-func (a *app) demoNetworks(ctx context.Context, s *runtime.Session, targets []demoTarget, bar *progress) ([]demoNetwork, error) {
+func (a *app) demoNetworks(ctx context.Context, s *runtime.Session, targets []demoTarget,
+	bar *progress) ([]demoNetwork, error) {
 	bar.doing("a network on cpu:reference")
 	ref, err := learnDigits(ctx, s, "cpu:reference")
 	if ctx.Err() != nil {
@@ -129,7 +136,8 @@ func (a *app) demoNetworks(ctx context.Context, s *runtime.Session, targets []de
 			continue // the tensors of cpu:0 choose their kernels themselves
 		}
 		bar.doing("a network on " + t.label)
-		row := demoNetwork{Device: t.label, TrainMS: unknown, Rate: unknown, Loss: unknown, Accuracy: unknown, MaxDifference: unknown, Verdict: failed}
+		row := demoNetwork{Device: t.label, TrainMS: unknown, Rate: unknown, Loss: unknown, Accuracy: unknown,
+			MaxDifference: unknown, Verdict: failed}
 		n, err := learnDigits(ctx, s, t.device)
 		switch {
 		case ctx.Err() != nil:
@@ -154,7 +162,8 @@ func (a *app) demoNetworks(ctx context.Context, s *runtime.Session, targets []de
 
 // writeNetworks prints a row for each device, the reference's first.
 func (a *app) writeNetworks(rows []demoNetwork) {
-	fmt.Fprintf(a.stdout, "A network with a layer of 64 learns to read them: %d times %d images, accuracy of %d others.\n\n",
+	fmt.Fprintf(a.stdout, "A network with a layer of 64 learns to read them: %d times %d images, accuracy of %d "+
+		"others.\n\n",
 		learnEpochs, learnImages-learnImages/5, learnImages/5)
 	t := &table{}
 	t.add("DEVICE", "TRAINING", "IMAGES/S", "ACCURACY", "LARGEST DIFF", "VERDICT")
@@ -171,7 +180,8 @@ func (a *app) writeNetworks(rows []demoNetwork) {
 		if r.Verdict != judge {
 			diff = fmt.Sprintf("%.2g", float64(r.MaxDifference))
 		}
-		t.add(r.Device, ms(duration(float64(r.TrainMS))), fmt.Sprintf("%.0f", float64(r.Rate)), fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
+		t.add(r.Device, ms(duration(float64(r.TrainMS))), fmt.Sprintf("%.0f", float64(r.Rate)),
+			fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
 	}
 	t.write(a.stdout, "")
 	fmt.Fprintln(a.stdout)

@@ -100,7 +100,8 @@ func (a *app) deviceTable(probes []runtime.Probe) *table {
 	t.add("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
 	for _, p := range probes {
 		for _, d := range p.Devices {
-			t.add(a.paint(bold, d.ID), a.paintState(p.State), string(d.Kind), known(d.TotalMemory), count(d.ComputeUnits), d.Name)
+			t.add(a.paint(bold, d.ID), a.paintState(p.State), string(d.Kind), known(d.TotalMemory), count(d.ComputeUnits),
+				d.Name)
 		}
 		if len(p.Devices) == 0 {
 			t.add(p.Backend, a.paintState(p.State), "", "", "", oneLine(p.Reason))

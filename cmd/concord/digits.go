@@ -76,7 +76,8 @@ type neighbours struct {
 }
 
 // runNeighbours solves the problem on one device, with batches of that many queries.
-func runNeighbours(ctx context.Context, s *runtime.Session, t demoTarget, data *digits, batch int, step func()) (*neighbours, error) {
+func runNeighbours(ctx context.Context, s *runtime.Session, t demoTarget, data *digits, batch int,
+	step func()) (*neighbours, error) {
 	dev, err := s.Open(ctx, t.device)
 	if err != nil {
 		return nil, err
@@ -243,7 +244,8 @@ func (n *neighbours) compare(ref *neighbours, d *digits) (largest float64, reaso
 			allowed = float64(d.dim+4) * 0x1p-24 * float64(want)
 		}
 		if !(diff <= allowed) && reason == "" { // NaN is wrong too
-			reason = fmt.Sprintf("distance of query %d to vector %d is %v, not %v", i/d.vectors(), i%d.vectors(), n.distances[i], want)
+			reason = fmt.Sprintf("distance of query %d to vector %d is %v, not %v", i/d.vectors(), i%d.vectors(), n.distances[i],
+				want)
 		}
 		if !(diff <= largest) {
 			largest = diff

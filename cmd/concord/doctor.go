@@ -187,7 +187,8 @@ func (a *app) writeSettings(list []setting) {
 		}
 	}
 	t.write(a.stdout, "  ")
-	fmt.Fprintf(a.stdout, "  %d settings of Concord are unset; concord doctor --json lists them with their defaults\n", unset)
+	fmt.Fprintf(a.stdout, "  %d settings of Concord are unset; concord doctor --json lists them with their defaults\n",
+		unset)
 }
 
 func (a *app) writeTried(probes []runtime.Probe) {

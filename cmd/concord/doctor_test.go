@@ -49,7 +49,8 @@ func TestDoctor(t *testing.T) {
 	t.Setenv("CONCORD_DEBUG", "0")
 	status, stdout, stderr := concord("doctor")
 	assert.Equal(t, exitOK, status, stderr)
-	for _, want := range []string{"PASS  cpu:0", "PASS  cpu:reference", "CONCORD_CACHE_DIR", "CONCORD_DEBUG", "nvidia-smi", "Host compiler"} {
+	for _, want := range []string{"PASS  cpu:0", "PASS  cpu:reference", "CONCORD_CACHE_DIR", "CONCORD_DEBUG", "nvidia-smi",
+		"Host compiler"} {
 		assert.Contains(t, stdout, want)
 	}
 	assert.False(t, strings.Contains(stdout, "FAIL"), stdout)

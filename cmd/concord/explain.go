@@ -125,7 +125,8 @@ func (a *app) explain(ctx context.Context, device string, timed bool, text strin
 	fmt.Fprintf(a.stdout, "%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
 	fmt.Fprintf(a.stdout, "%s; operation by operation %d\n", quantity(len(d.Tasks), "task"), d.Apart)
 	if timed {
-		fmt.Fprintf(a.stdout, "%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)), rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))
+		fmt.Fprintf(a.stdout, "%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)),
+			rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))
 	}
 	return nil
 }
@@ -218,7 +219,9 @@ func argumentTensor(s *tensor.Scope, text string, seed uint64) (name string, t *
 		return "", nil, fmt.Errorf("%q: there is no element type %q", text, kind)
 	}
 	var shape []int
-	for _, d := range strings.FieldsFunc(strings.TrimSuffix(dims, "]"), func(r rune) bool { return r == ',' || r == 'x' || r == ' ' }) {
+	for _, d := range strings.FieldsFunc(strings.TrimSuffix(dims, "]"), func(r rune) bool {
+		return r == ',' || r == 'x' || r == ' '
+	}) {
 		n, err := strconv.Atoi(d)
 		if err != nil || n < 0 {
 			return "", nil, fmt.Errorf("%q: %q is not the length of a dimension", text, d)
@@ -286,7 +289,8 @@ func placeIn(text string, offset int) string {
 		return "at the end"
 	}
 	offset = max(offset, 0)
-	line, column := 1+strings.Count(text[:offset], "\n"), 1+utf8.RuneCountInString(text[strings.LastIndexByte(text[:offset], '\n')+1:offset])
+	line, column := 1+strings.Count(text[:offset], "\n"),
+		1+utf8.RuneCountInString(text[strings.LastIndexByte(text[:offset], '\n')+1:offset])
 	if strings.Contains(text, "\n") {
 		return fmt.Sprintf("line %d, column %d", line, column)
 	}
@@ -440,8 +444,10 @@ func (e evaluator) unary(x *ast.UnaryExpr) (any, error) {
 }
 
 // operators are the methods that operators stand for.
-var operators = map[token.Token]string{token.ADD: "Add", token.SUB: "Sub", token.MUL: "Mul", token.QUO: "Div", token.REM: "Rem", token.AND: "And",
-	token.OR: "Or", token.XOR: "Xor", token.LAND: "And", token.LOR: "Or", token.EQL: "Eq", token.NEQ: "Ne", token.LSS: "Lt", token.LEQ: "Le",
+var operators = map[token.Token]string{token.ADD: "Add", token.SUB: "Sub", token.MUL: "Mul", token.QUO: "Div",
+	token.REM: "Rem", token.AND: "And",
+	token.OR: "Or", token.XOR: "Xor", token.LAND: "And", token.LOR: "Or", token.EQL: "Eq", token.NEQ: "Ne",
+	token.LSS: "Lt", token.LEQ: "Le",
 	token.GTR: "Gt", token.GEQ: "Ge", token.SHL: "Shl", token.SHR: "Shr"}
 
 func (e evaluator) binary(x *ast.BinaryExpr) (any, error) {
@@ -481,7 +487,8 @@ func (e evaluator) call(x *ast.CallExpr) (any, error) {
 		}
 		return e.method(t, f.Sel.Name, args)
 	case *ast.Ident:
-		functions := map[string]any{"where": tensor.Where, "concat": tensor.Concat, "stack": tensor.Stack, "grad": tensor.Grad}
+		functions := map[string]any{"where": tensor.Where, "concat": tensor.Concat, "stack": tensor.Stack,
+			"grad": tensor.Grad}
 		if fn := functions[f.Name]; fn != nil {
 			return invoke(f.Name, reflect.ValueOf(fn), args)
 		}

@@ -14,7 +14,8 @@ func TestExplain(t *testing.T) {
 	assert.Contains(t, stdout, "max sub exp sum reciprocal mul")
 	assert.Contains(t, stdout, "1 task; operation by operation 6\n")
 
-	status, stdout, stderr = concord("explain", "--json", "--time", "h := (x.matmul(w) + b).relu(); loss := (1 - h).square().mean(); grad(loss, w, b)",
+	status, stdout, stderr = concord("explain", "--json", "--time", "h := (x.matmul(w) + b).relu(); loss := (1 - "+
+		"h).square().mean(); grad(loss, w, b)",
 		"x=f32[8,4]", "w=f32[4,3]", "b=f32[3]")
 	require.Equal(t, exitOK, status, stderr)
 	d := document(t, stdout)
@@ -23,20 +24,21 @@ func TestExplain(t *testing.T) {
 	assert.Greater(t, d["tasks_without_fusion"], float64(len(d["tasks"].([]any))))
 
 	for expression, says := range map[string]string{
-		"y + 1":                               "there is no tensor \"y\" (column 1)\n",
-		"x.frobnicate()":                      "tensors have no method \"frobnicate\" (column 3)\n",
-		"x.softmax()":                         "softmax takes 1 argument, not 0 (column 3)",
-		"x.matmul(x).exp() + x":               "concord: matmul: tensor: shapes do not fit: [64 32] by [64 32] (column 3)\n",
-		"y := x.exp()\nz := y + x.softmax(7)": "concord: softmax: tensor: shapes do not fit: axis 7 of shape [64 32] (line 2, column 12)\n",
-		"x.exp() * (x + x.t())":               "(column 14)\n",
-		"grad(x, x)":                          "(column 1)\n",
-		"x +":                                 "is not an expression of Go: at the end, expected operand\n",
-		"x + ) y":                             "is not an expression of Go: column 5, expected operand, found ')'\n",
-		"x[0]":                                "this is no name, number, operator or call (column 1)\n",
-		"x.t = x":                             "only names are assigned to (column 1)\n",
-		"-x":                                  "an EXPRESSION that begins with - follows --",
-		"for {}":                              "column 1 is neither an expression nor an assignment",
-		"x.rank()":                            "rank does not return tensors",
+		"y + 1":                 "there is no tensor \"y\" (column 1)\n",
+		"x.frobnicate()":        "tensors have no method \"frobnicate\" (column 3)\n",
+		"x.softmax()":           "softmax takes 1 argument, not 0 (column 3)",
+		"x.matmul(x).exp() + x": "concord: matmul: tensor: shapes do not fit: [64 32] by [64 32] (column 3)\n",
+		"y := x.exp()\nz := y + x.softmax(7)": "concord: softmax: tensor: shapes do not fit: axis 7 of shape [64 32] (line " +
+			"2, column 12)\n",
+		"x.exp() * (x + x.t())": "(column 14)\n",
+		"grad(x, x)":            "(column 1)\n",
+		"x +":                   "is not an expression of Go: at the end, expected operand\n",
+		"x + ) y":               "is not an expression of Go: column 5, expected operand, found ')'\n",
+		"x[0]":                  "this is no name, number, operator or call (column 1)\n",
+		"x.t = x":               "only names are assigned to (column 1)\n",
+		"-x":                    "an EXPRESSION that begins with - follows --",
+		"for {}":                "column 1 is neither an expression nor an assignment",
+		"x.rank()":              "rank does not return tensors",
 	} {
 		status, _, stderr = concord("explain", expression, "x=f32[64,32]")
 		assert.Equal(t, exitUsage, status, expression)

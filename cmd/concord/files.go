@@ -94,7 +94,8 @@ func sameFile(a, b string) bool {
 	return err == nil && x == y
 }
 
-// kind is what a command writes to a file. A regular file that has something else is not replaced: most likely another name was meant.
+// kind is what a command writes to a file. A regular file that has something else is not replaced: most likely
+// another name was meant.
 type kind struct {
 	name string
 	is   func(path string) (bool, error)
@@ -147,7 +148,8 @@ func begins(name string, texts ...string) kind {
 	}}
 }
 
-// mayReplace returns an error that matches fs.ErrExist if a path names a regular file that is neither empty nor of the kind.
+// mayReplace returns an error that matches fs.ErrExist if a path names a regular file that is neither empty nor
+// of the kind.
 func (k kind) mayReplace(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
@@ -159,8 +161,9 @@ func (k kind) mayReplace(path string) error {
 	return fmt.Errorf("%s is no %s, so that it is not replaced: %w", path, k.name, fs.ErrExist)
 }
 
-// claim prepares to write files of a kind. It gives standard output to the one that names it ("-" does), if there is one: text then goes
-// to standard error. A file in a missing directory, one that cannot be written, and one that the kind does not replace, is an error.
+// claim prepares to write files of a kind. It gives standard output to the one that names it ("-" does), if
+// there is one: text then goes to standard error. A file in a missing directory, one that cannot be written,
+// and one that the kind does not replace, is an error.
 func (a *app) claim(kind kind, files ...string) error {
 	for _, name := range files {
 		switch {

@@ -34,8 +34,10 @@ func writings(t *testing.T) []writing {
 	status, _, stderr := concord("trace", "memory", "--record", trace, "--", "doctor")
 	require.Equal(t, exitOK, status, stderr)
 	return []writing{
-		{"run --out", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy", "\x93NUMPY"},
-		{"run --out in a child", []string{"run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl}, ".npy", "\x93NUMPY"},
+		{"run --out", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl},
+			".npy", "\x93NUMPY"},
+		{"run --out in a child", []string{"run", "--device", "cpu:0", "--timeout", "5m", "--global", "1", "--arg",
+			"zeros:i32:1", "--out"}, []string{cl}, ".npy", "\x93NUMPY"},
 		{"bench --report", []string{"bench", "launch", "--device", "cpu:0", "--report"}, nil, ".html", "<!DOCTYPE html>"},
 		{"cache export", []string{"cache", "export"}, nil, ".bundle", "CNCRDbnd"},
 		{"trace --picture", []string{"trace", "memory", trace, "--picture"}, nil, ".svg", "<?xml"},
@@ -170,7 +172,8 @@ func TestRunOutTwice(t *testing.T) {
 	a := filepath.Join(dir, "a.npy")
 	require.NoError(t, os.Symlink("a.npy", filepath.Join(dir, "b.npy")))
 	args := []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--arg", "zeros:i32:1"}
-	for _, outs := range [][]string{{"0=" + a, "1=" + a}, {"0=" + a, "0=" + dir + "/./a.npy"}, {"0=" + filepath.Join(dir, "b.npy"), "1=" + a}} {
+	for _, outs := range [][]string{{"0=" + a, "1=" + a}, {"0=" + a, "0=" + dir + "/./a.npy"},
+		{"0=" + filepath.Join(dir, "b.npy"), "1=" + a}} {
 		status, _, stderr := concord(append(args, "--out", outs[0], "--out", outs[1], cl)...)
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, "it is the file of --out")
@@ -201,7 +204,8 @@ func TestRunOutIsStandardOutput(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	var stderr strings.Builder
-	status := run([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0=" + f.Name(), cl}, f, &stderr)
+	status := run([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0=" + f.Name(),
+		cl}, f, &stderr)
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr.String(), "standard output goes to this file, too")
 	info, err := os.Stat(f.Name())
@@ -215,7 +219,8 @@ func TestNamesOfStandardOutput(t *testing.T) {
 	require.NoError(t, os.Symlink("/dev/stdout", link))
 	require.NoError(t, os.Symlink("link", far))
 	require.NoError(t, os.Symlink("round", filepath.Join(dir, "round")))
-	for _, path := range []string{"-", "/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", link, far} {
+	for _, path := range []string{"-", "/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1",
+		link, far} {
 		assert.True(t, isStdout(path), path)
 	}
 	for _, path := range []string{"stdout", "/dev/null", "/dev/fd/2", dir, filepath.Join(dir, "round"), ""} {
@@ -230,7 +235,8 @@ func TestRunOutIsTheProgram(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(cl, link))
 	for _, out := range []string{cl, link} {
-		status, _, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0="+out, cl)
+		status, _, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0="+out,
+			cl)
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, "it is the program's file, too")
 	}

@@ -40,8 +40,9 @@ func (a *app) ggufCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check every code and scale in .gguf files",
-		Long: `Check reads the header and all data: places and sizes, codes that their format does not have, scales and plain
-floats that are not finite. Tensors of types that Concord does not decode are counted as not checked.`,
+		Long: `Check reads the header and all data: places and sizes, codes that their format does not have, scales
+and plain floats that are not finite. Tensors of types that Concord does not decode are counted as
+not checked.`,
 		Example: "  concord gguf check model.gguf\n  concord gguf check --as I2S_M1 ternary.gguf",
 		Args:    cobra.MinimumNArgs(1),
 	}
@@ -55,9 +56,10 @@ floats that are not finite. Tensors of types that Concord does not decode are co
 	convert := &cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Decode a .gguf file into .safetensors, or put .safetensors into a .gguf file",
-		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding; integers stay as they
-are, but .gguf files have neither bools nor unsigned integers, and get the next wider signed type, of 64 bits at most. The
-names of the files end in .gguf or .safetensors. To quantize, use concord quantize.`,
+		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding;
+integers stay as they are, but .gguf files have neither bools nor unsigned integers, and get the
+next wider signed type, of 64 bits at most. The names of the files end in .gguf or .safetensors. To
+quantize, use concord quantize.`,
 		Example: "  concord gguf convert model.gguf model.safetensors\n  concord gguf convert model.safetensors model.gguf",
 		Args:    cobra.ExactArgs(2),
 	}
@@ -79,7 +81,8 @@ names of the files end in .gguf or .safetensors. To quantize, use concord quanti
 type named string
 
 func (n *named) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(n), "as", "", "the format of types that have several meanings, such as I2S_M1 (x86) or I2S_M2 (ARM), where the file does not say it")
+	cmd.Flags().StringVar((*string)(n), "as", "", "the format of types that have several meanings, such as I2S_M1 (x86) "+
+		"or I2S_M2 (ARM), where the file does not say it")
 }
 
 // format returns the format that is named, or 0.
@@ -91,7 +94,9 @@ func (n named) format() (quant.Format, error) {
 	if t, _ := gguf.TypeOf(f); err != nil && !errors.Is(err, driver.ErrInvalidArgument) {
 		return 0, usagef("--as: %w", err)
 	} else if err != nil || !t.Several() {
-		return 0, usagef("--as: %.40q is not one of %s", string(n), formatsOf(func(f quant.Format, t gguf.Type) bool { return t.Several() }))
+		return 0, usagef("--as: %.40q is not one of %s", string(n), formatsOf(func(f quant.Format, t gguf.Type) bool {
+			return t.Several()
+		}))
 	}
 	return f, nil
 }
@@ -143,7 +148,8 @@ func (a *app) listGGUF(paths []string) error {
 		if len(list) > 1 {
 			fmt.Fprintln(a.stdout)
 		}
-		fmt.Fprintf(a.stdout, "%s: version %d, %s, %s\n", a.paint(bold, readable(path)), f.Version, quantity(len(doc.Tensors), "tensor"), driver.FormatBytes(int64(bytes)))
+		fmt.Fprintf(a.stdout, "%s: version %d, %s, %s\n", a.paint(bold, readable(path)), f.Version,
+			quantity(len(doc.Tensors), "tensor"), driver.FormatBytes(int64(bytes)))
 		for _, p := range f.Metadata() {
 			fmt.Fprintf(a.stdout, "  %s: %s\n", readable(p.Key), readable(shortened(valueText(p.Value))))
 		}
@@ -306,7 +312,8 @@ func safetensorsType(e gguf.Entry) safetensors.Type {
 	return safetensors.Type(strings.ToLower(e.Type.String()))
 }
 
-// writeSafetensors writes entries whose types that format has. It keeps the metadata as texts, of long lists the beginning.
+// writeSafetensors writes entries whose types that format has. It keeps the metadata as texts, of long lists
+// the beginning.
 func writeSafetensors(w io.Writer, metadata []gguf.Pair, entries []gguf.Entry) error {
 	texts := map[string]string{}
 	for _, p := range metadata {

@@ -103,7 +103,8 @@ func guardSizes(info runtime.Info) benchSizes {
 	if info.IsGPU() {
 		return sizesFor(info)
 	}
-	return benchSizes{copyBytes: 8 << 20, saxpyN: 1 << 21, gemmN: []int{128, 512}, l2: [][2]int{{1, 1 << 15}, {16, 1 << 13}, {256, 2048}}, convImages: 1}
+	return benchSizes{copyBytes: 8 << 20, saxpyN: 1 << 21, gemmN: []int{128, 512},
+		l2: [][2]int{{1, 1 << 15}, {16, 1 << 13}, {256, 2048}}, convImages: 1}
 }
 
 // roundVariable marks a process that measures one round for --against, of which no baseline can be made
@@ -124,7 +125,10 @@ func (g *guard) baseline(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := g.a.save(ctx, path, func(w io.Writer) error { _, err := w.Write(append(text, '\n')); return err }); err != nil {
+	if err := g.a.save(ctx, path, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	}); err != nil {
 		return fmt.Errorf("--baseline %s: %w", path, withoutPath(err))
 	}
 	if g.a.json {
@@ -159,12 +163,15 @@ func readBaseline(ctx context.Context, path string, least int) (*guardFile, erro
 		return nil, fmt.Errorf("not a baseline: %w: %w", err, runtime.ErrFormat)
 	}
 	if f.Version != guardVersion {
-		return nil, fmt.Errorf("a baseline of version %d, and this program reads version %d: %w", f.Version, guardVersion, runtime.ErrFormat)
+		return nil, fmt.Errorf("a baseline of version %d, and this program reads version %d: %w", f.Version, guardVersion,
+			runtime.ErrFormat)
 	}
 	for _, d := range f.Devices {
 		for _, s := range d.Series {
-			if bad := slices.ContainsFunc(s.Rounds, func(v float64) bool { return !(v > 0) || math.IsInf(v, 0) }); bad || len(s.Rounds) < least {
-				return nil, fmt.Errorf("%s: %s %s: a baseline has %d or more positive values for each result: %w", d.Device, s.Suite, s.Name, least, runtime.ErrFormat)
+			if bad := slices.ContainsFunc(s.Rounds, func(v float64) bool { return !(v > 0) || math.IsInf(v, 0) }); bad ||
+				len(s.Rounds) < least {
+				return nil, fmt.Errorf("%s: %s %s: a baseline has %d or more positive values for each result: %w", d.Device,
+					s.Suite, s.Name, least, runtime.ErrFormat)
 			}
 		}
 	}
@@ -219,7 +226,8 @@ func (g *guard) report(list []compared) error {
 		t := &table{}
 		t.add("DEVICE", "SUITE", "NAME", "BASELINE", "NOW", "UNIT", "TIME", "NOISE", "VERDICT")
 		for _, c := range list {
-			t.add(c.Device, c.Suite, c.Name, digits3(c.Baseline), digits3(c.Now), c.Unit, fmt.Sprintf("%+.1f %%", 100*c.Change), "±"+percent(float64(c.Noise)), c.Verdict)
+			t.add(c.Device, c.Suite, c.Name, digits3(c.Baseline), digits3(c.Now), c.Unit, fmt.Sprintf("%+.1f %%", 100*c.Change),
+				"±"+percent(float64(c.Noise)), c.Verdict)
 		}
 		t.write(g.a.stdout, "")
 	}
@@ -249,7 +257,8 @@ func (g *guard) against(ctx context.Context, before *guardFile) ([]compared, err
 	})
 	if len(g.suites) == 0 {
 		slices.Sort(has)
-		return nil, fmt.Errorf("nothing to measure: the baseline has %s: %w", cmp.Or(strings.Join(slices.Compact(has), ", "), "no results"), runtime.ErrInvalidArgument)
+		return nil, fmt.Errorf("nothing to measure: the baseline has %s: %w",
+			cmp.Or(strings.Join(slices.Compact(has), ", "), "no results"), runtime.ErrInvalidArgument)
 	}
 	now, err := g.run(ctx, before)
 	if err != nil {
@@ -265,7 +274,8 @@ func (g *guard) against(ctx context.Context, before *guardFile) ([]compared, err
 }
 
 // confirm judges, and measures what seems slower up to three times more.
-func (g *guard) confirm(before, now *guardFile, compare func(before, now []float64) judged, more func(only *guard) error) ([]compared, error) {
+func (g *guard) confirm(before, now *guardFile, compare func(before, now []float64) judged,
+	more func(only *guard) error) ([]compared, error) {
 	list := g.judge(before, now, compare)
 	for range 3 {
 		suspects := map[string]bool{}
@@ -379,7 +389,9 @@ func (g *guard) judge(before, now *guardFile, compare func(before, now []float64
 	for _, d := range before.Devices {
 		for i := range d.Series {
 			s := &d.Series[i]
-			if !slices.Contains(g.devices, deviceOf(d.Device)) || !slices.ContainsFunc(g.suites, func(u suite) bool { return u.name == s.Suite }) {
+			if !slices.Contains(g.devices, deviceOf(d.Device)) || !slices.ContainsFunc(g.suites, func(u suite) bool {
+				return u.name == s.Suite
+			}) {
 				continue
 			}
 			c := compared{Device: d.Device, Suite: s.Suite, Name: s.Name, Unit: s.Unit, Baseline: number(s.typical()),
@@ -441,7 +453,9 @@ func (g *guard) run(ctx context.Context, before *guardFile) (*guardFile, error) 
 		return nil, err
 	}
 	targets = slices.DeleteFunc(targets, func(t demoTarget) bool {
-		return t.device == "" || before != nil && !slices.ContainsFunc(before.Devices, func(d guardDevice) bool { return d.Device == t.label })
+		return t.device == "" || before != nil && !slices.ContainsFunc(before.Devices, func(d guardDevice) bool {
+			return d.Device == t.label
+		})
 	})
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("nothing to measure: %w", runtime.ErrNoDevice)
@@ -458,10 +472,12 @@ func (g *guard) run(ctx context.Context, before *guardFile) (*guardFile, error) 
 		if before != nil {
 			i := slices.IndexFunc(before.Devices, func(d guardDevice) bool { return d.Device == t.label })
 			if was := before.Devices[i].Is; was != is {
-				return nil, fmt.Errorf("%s is not the device of the baseline: %+v, then %+v: %w", t.label, is, was, runtime.ErrInvalidArgument)
+				return nil, fmt.Errorf("%s is not the device of the baseline: %+v, then %+v: %w", t.label, is, was,
+					runtime.ErrInvalidArgument)
 			}
 		}
-		b := &bencher{dev: dev, target: t, time: cmp.Or(g.time, roundTime), fewest: roundSamples, newRoof: g.newRoof, sizes: guardSizes(dev.Info())}
+		b := &bencher{dev: dev, target: t, time: cmp.Or(g.time, roundTime), fewest: roundSamples, newRoof: g.newRoof,
+			sizes: guardSizes(dev.Info())}
 		benches = append(benches, b)
 		out.Devices = append(out.Devices, guardDevice{Device: t.label, Is: is, Series: []guardSeries{}})
 	}
@@ -477,7 +493,9 @@ func (g *guard) run(ctx context.Context, before *guardFile) (*guardFile, error) 
 		}
 	}
 	for i := range out.Devices { // what failed in some round only would be compared with less
-		out.Devices[i].Series = slices.DeleteFunc(out.Devices[i].Series, func(s guardSeries) bool { return len(s.Rounds) < g.rounds })
+		out.Devices[i].Series = slices.DeleteFunc(out.Devices[i].Series, func(s guardSeries) bool {
+			return len(s.Rounds) < g.rounds
+		})
 	}
 	return out, nil
 }

@@ -161,7 +161,8 @@ func TestGuardInTurn(t *testing.T) {
 func TestGuardAgainst(t *testing.T) {
 	t.Setenv(asCommand, "1")
 	t.Setenv("CONCORD_CPU_KERNELS", "go")
-	status, stdout, stderr := concord("bench", "launch", "--device", "cpu:0", "--rounds", "8", "--against", os.Args[0], "--json")
+	status, stdout, stderr := concord("bench", "launch", "--device", "cpu:0", "--rounds", "8", "--against", os.Args[0],
+		"--json")
 	require.Contains(t, []int{exitOK, exitFailed}, status, stderr) // on a busy machine two programs may differ by chance
 	results := document(t, stdout)["results"].([]any)
 	require.NotEmpty(t, results)
@@ -170,7 +171,8 @@ func TestGuardAgainst(t *testing.T) {
 	}
 	notOurs := filepath.Join(t.TempDir(), "other")
 	require.NoError(t, os.WriteFile(notOurs, []byte("#!/bin/sh\necho no such flag >&2\nexit 2\n"), 0o700))
-	for program, says := range map[string]string{filepath.Join(t.TempDir(), "missing"): "no such file", notOurs: "no such flag"} {
+	for program, says := range map[string]string{filepath.Join(t.TempDir(), "missing"): "no such file",
+		notOurs: "no such flag"} {
 		status, _, stderr = concord("bench", "launch", "--device", "cpu:0", "--rounds", "8", "--against", program)
 		assert.Equal(t, exitFailed, status)
 		assert.Contains(t, stderr, says)
@@ -200,12 +202,14 @@ func TestGuardFiles(t *testing.T) {
 		return textFile(t, "altered.json", string(data))
 	}
 	for says, path := range map[string]string{
-		"no such file":         filepath.Join(t.TempDir(), "missing.json"),
-		"not a baseline":       textFile(t, "x.json", "{"),
-		"version 9":            altered(func(f *guardFile) { f.Version = 9 }),
-		"without a device":     altered(func(f *guardFile) { f.Devices = nil }),
-		"positive values":      altered(func(f *guardFile) { f.Devices[0].Series[0].Rounds[3] = 0 }),
-		"or more":              altered(func(f *guardFile) { f.Devices[0].Series[0].Rounds = f.Devices[0].Series[0].Rounds[:3] }),
+		"no such file":     filepath.Join(t.TempDir(), "missing.json"),
+		"not a baseline":   textFile(t, "x.json", "{"),
+		"version 9":        altered(func(f *guardFile) { f.Version = 9 }),
+		"without a device": altered(func(f *guardFile) { f.Devices = nil }),
+		"positive values":  altered(func(f *guardFile) { f.Devices[0].Series[0].Rounds[3] = 0 }),
+		"or more": altered(func(f *guardFile) {
+			f.Devices[0].Series[0].Rounds = f.Devices[0].Series[0].Rounds[:3]
+		}),
 		"is not the device":    altered(func(f *guardFile) { f.Devices[0].Is.Name = "another" }),
 		"there are cpu:0, cpu": altered(func(f *guardFile) { f.Devices[0].Device = "cpu:7" }),
 	} {
@@ -236,7 +240,8 @@ func TestGuardFiles(t *testing.T) {
 	results := document(t, stdout)["results"].([]any)
 	assert.Equal(t, nowSlower, results[0].(map[string]any)["verdict"])
 	unused := filepath.Join(t.TempDir(), "unused.json")
-	for _, args := range [][]string{{"--baseline", unused, "--compare", "b"}, {"--baseline", unused, "--report", "b"}, {"--rounds", "7", "--compare", file},
+	for _, args := range [][]string{{"--baseline", unused, "--compare", "b"}, {"--baseline", unused, "--report", "b"},
+		{"--rounds", "7", "--compare", file},
 		{"--rounds", "7", "--baseline", unused}, {"--rounds", "1", "--baseline", unused}, {"--rounds", "8", "saxpy"}} {
 		status, stdout, stderr := concord(append([]string{"bench"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)
@@ -293,8 +298,12 @@ func TestGuard(t *testing.T) {
 	}
 	g := func() *guard {
 		return &guard{a: a, devices: []string{"cpu:0"}, rounds: usualRounds, time: 4 * time.Millisecond, suites: []suite{
-			work("saxpy", "saxpy", "saxpy", "n", func(x []*runtime.Buffer, n int) []any { return []any{float32(0), x[0], x[1], uint64(n)} }),
-			work("activation", "activation", "tanh_act", "n", func(x []*runtime.Buffer, n int) []any { return []any{x[0], x[1], uint64(n)} }),
+			work("saxpy", "saxpy", "saxpy", "n", func(x []*runtime.Buffer, n int) []any {
+				return []any{float32(0), x[0], x[1], uint64(n)}
+			}),
+			work("activation", "activation", "tanh_act", "n", func(x []*runtime.Buffer, n int) []any {
+				return []any{x[0], x[1], uint64(n)}
+			}),
 		}}
 	}
 	compare := func(slow float64) (slower int, said []string) {

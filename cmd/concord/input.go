@@ -21,7 +21,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// The most bytes that are read of files, by what they are. A device has no end, and a file without blocks on the disk may claim any size.
+// The most bytes that are read of files, by what they are. A device has no end, and a file without blocks on
+// the disk may claim any size.
 const (
 	mostProgram     = 64 << 20
 	mostDescription = 16 << 20
@@ -31,8 +32,8 @@ const (
 	mostTrace       = 1 << 30
 )
 
-// wait returns what read returns. Reading a pipe or a terminal may take for ever: once ctx is done, its error is returned, and the process ends
-// while read still waits.
+// wait returns what read returns. Reading a pipe or a terminal may take for ever: once ctx is done, its error
+// is returned, and the process ends while read still waits.
 func wait[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	return blocking.Call(ctx, read, func(T) {})
 }
@@ -49,7 +50,8 @@ func readFrom[T any](ctx context.Context, path string, most int64, read func(io.
 		if err != nil {
 			return x, err
 		}
-		in := &capped{r: f, left: most, err: fmt.Errorf("more than the %s that are read of such a file: %w", driver.FormatBytes(most), driver.ErrTooLarge)}
+		in := &capped{r: f, left: most, err: fmt.Errorf("more than the %s that are read of such a file: %w",
+			driver.FormatBytes(most), driver.ErrTooLarge)}
 		if err = in.err; info.Size() <= most {
 			x, err = read(in)
 		}
@@ -84,7 +86,8 @@ func (c *capped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readArray returns the array of a file, as wait does. A file that is larger than the machine's memory is driver.ErrTooLarge.
+// readArray returns the array of a file, as wait does. A file that is larger than the machine's memory is
+// driver.ErrTooLarge.
 func readArray(ctx context.Context, path string) (npy.Array, error) {
 	if err := fits(path); err != nil {
 		return npy.Array{}, err
@@ -96,7 +99,8 @@ func readArray(ctx context.Context, path string) (npy.Array, error) {
 func fits(path string) error {
 	info, err := os.Stat(path)
 	if _, total, known := runtime.SystemMemory(); err == nil && known && info.Size() > total {
-		return fmt.Errorf("%s: %s are read into memory, of which this machine has %s: %w", path, driver.FormatBytes(info.Size()), driver.FormatBytes(total), driver.ErrTooLarge)
+		return fmt.Errorf("%s: %s are read into memory, of which this machine has %s: %w", path,
+			driver.FormatBytes(info.Size()), driver.FormatBytes(total), driver.ErrTooLarge)
 	}
 	return nil
 }
@@ -127,7 +131,8 @@ func (d directory) OpenAbove(name string) (fs.File, error) {
 	return os.Open(path)
 }
 
-// decimal takes the zeros in front of a number away, which Go would take for octal: 010 and 0_10 are ten. 0x, 0b and 0o stay.
+// decimal takes the zeros in front of a number away, which Go would take for octal: 010 and 0_10 are ten. 0x,
+// 0b and 0o stay.
 func decimal(text string) string {
 	digits := strings.TrimLeft(text, "+-")
 	sign := text[:len(text)-len(digits)]

@@ -29,10 +29,12 @@ func inputs(t *testing.T, make func(path string)) map[string][]string {
 	kernel := filepath.Join(dir, "k.cl")
 	require.NoError(t, os.WriteFile(kernel, []byte("kernel void k(global float *x) { x[0] = 1; }"), 0o600))
 	outer := filepath.Join(dir, "outer.cl")
-	require.NoError(t, os.WriteFile(outer, []byte("#include \"inner.h\"\nkernel void k(global float *x) { x[0] = 1; }"), 0o600))
+	require.NoError(t, os.WriteFile(outer, []byte("#include \"inner.h\"\nkernel void k(global float *x) { x[0] = 1; }"),
+		0o600))
 	above := filepath.Join(dir, "deep", "above.cl")
 	require.NoError(t, os.MkdirAll(filepath.Dir(above), 0o700))
-	require.NoError(t, os.WriteFile(above, []byte("#include \"../inner.h\"\nkernel void k(global float *x) { x[0] = 1; }"), 0o600))
+	require.NoError(t, os.WriteFile(above, []byte("#include \"../inner.h\"\nkernel void k(global float *x) { x[0] = 1; }"),
+		0o600))
 	at("inner.h")
 	digits := filepath.Dir(at("digits/train-images-idx3-ubyte.gz"))
 	run := []string{"run", "--device", "cpu:0", "--kernel", "k", "--global", "1"}
@@ -56,7 +58,8 @@ func inputs(t *testing.T, make func(path string)) map[string][]string {
 	}
 }
 
-// A command that waits for a pipe, which nobody opens for writing, ends by the first signal. An include that is a pipe is refused.
+// A command that waits for a pipe, which nobody opens for writing, ends by the first signal. An include that is
+// a pipe is refused.
 func TestSignalsEndReading(t *testing.T) {
 	signals := []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
 	table := inputs(t, func(path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) })
@@ -94,7 +97,8 @@ func TestSignalsEndReading(t *testing.T) {
 	}
 }
 
-// untilOpening waits until a thread of a process stays in the system call that opens a file, or the process has ended, which it reports.
+// untilOpening waits until a thread of a process stays in the system call that opens a file, or the process has
+// ended, which it reports.
 func untilOpening(pid int, ended <-chan struct{}) bool {
 	opening := fmt.Sprint(syscall.SYS_OPENAT, " ")
 	before := map[string]string{}
@@ -138,7 +142,8 @@ func TestReadingIsLimited(t *testing.T) {
 			}
 			status, _, stderr := concord(args...)
 			assert.Equal(t, exitFailed, status, "%s %s: %s", kind, name, stderr)
-			if kind == "sparse" && name != "cache import" && !strings.HasPrefix(name, "include") && !strings.HasPrefix(name, "train --data x") && name != "trace show" {
+			if kind == "sparse" && name != "cache import" && !strings.HasPrefix(name, "include") &&
+				!strings.HasPrefix(name, "train --data x") && name != "trace show" {
 				assert.Contains(t, stderr, "can never fit", name)
 			}
 		}
@@ -149,7 +154,8 @@ func TestReadingIsLimited(t *testing.T) {
 func TestNumbersOfFlagsAreDecimal(t *testing.T) {
 	cmd, _, err := newApp(os.Stdout, os.Stderr).root().Find([]string{"predict"})
 	require.NoError(t, err)
-	for text, want := range map[string]int{"010": 10, "-0010": -10, "0_10": 10, "0_0_12": 12, "0x10": 16, "10": 10, "0": 0, "00": 0} {
+	for text, want := range map[string]int{"010": 10, "-0010": -10, "0_10": 10, "0_0_12": 12, "0x10": 16, "10": 10, "0": 0,
+		"00": 0} {
 		require.NoError(t, cmd.Flags().Set("length", text))
 		got, err := cmd.Flags().GetInt("length")
 		require.NoError(t, err)

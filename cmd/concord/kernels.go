@@ -64,7 +64,8 @@ func (a *app) kernels(names []string) error {
 		if len(names) > 0 && !slices.ContainsFunc(names, asked) {
 			continue
 		}
-		c := catalogFamily{ID: f.ID, Doc: f.Doc, Types: append([]string{}, f.Types...), Defines: append([]string{}, f.Defines...)}
+		c := catalogFamily{ID: f.ID, Doc: f.Doc, Types: append([]string{}, f.Types...),
+			Defines: append([]string{}, f.Defines...)}
 		for _, k := range f.Kernels {
 			c.Kernels = append(c.Kernels, catalogKernel{Name: k})
 		}

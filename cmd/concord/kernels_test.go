@@ -41,7 +41,8 @@ func TestKernelsDescribesAll(t *testing.T) {
 func TestKernelsByName(t *testing.T) {
 	status, text, stderr := concord("kernels", "sort_merge", "nearest/nearest_merge", "nearest")
 	require.Equal(t, exitOK, status, stderr)
-	assert.Regexp(t, `(?s)^nearest: .*global const float \*queries, .*Smaller is nearer.*\n\nsort_pairs: .*\nsort_merge\(.*uint width\)\n  with T=f32\n`, text)
+	assert.Regexp(t,
+		`(?s)^nearest: .*global const float \*queries, .*Smaller is nearer.*\n\nsort_pairs: .*\nsort_merge\(.*uint width\)\n  with T=f32\n`, text)
 	status, _, stderr = concord("kernels", "nearest/sort_merge")
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, "nearest/sort_merge: not in the catalog; its families are activation, ")

@@ -79,7 +79,8 @@ func (l *learning) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d 
 		return d, err
 	}
 	if d.X.Rank() < 2 {
-		return d, fmt.Errorf("%s: an array of shape %v, where examples lie along the first of two or more dimensions: %w", l.data, d.X.Shape(), nn.ErrData)
+		return d, fmt.Errorf("%s: an array of shape %v, where examples lie along the first of two or more dimensions: %w",
+			l.data, d.X.Shape(), nn.ErrData)
 	}
 	if labels {
 		if d.Y, err = loadArray(ctx, s, l.labels); err != nil {

@@ -114,7 +114,9 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(a.devicesCommand(), a.topCommand(), a.doctorCommand(), a.demoCommand(), a.translateCommand(),
-		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(), a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(), a.quantizeCommand(), a.ggufCommand(),
+		a.compileCommand(), a.occupancyCommand(), a.runCommand(), a.tensorCommand(), a.kernelsCommand(), a.explainCommand(),
+		a.trainCommand(), a.evalCommand(), a.predictCommand(), a.plotCommand(), a.searchCommand(), a.quantizeCommand(),
+		a.ggufCommand(),
 		a.parityCommand(), a.verifyCommand(), a.benchCommand(), a.cacheCommand(), a.traceCommand())
 	tellArguments(root)
 	decimalFlags(root)
@@ -148,7 +150,8 @@ func tellArguments(root *cobra.Command) {
 			if err == nil || !strings.Contains(err.Error(), "arg(s)") { // what cobra calls their number
 				return err
 			}
-			return fmt.Errorf("it is called as %s %s, and not with %s", cmd.Parent().CommandPath(), cmd.Use, quantity(len(args), "argument"))
+			return fmt.Errorf("it is called as %s %s, and not with %s", cmd.Parent().CommandPath(), cmd.Use,
+				quantity(len(args), "argument"))
 		}
 	}
 }

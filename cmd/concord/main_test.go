@@ -190,8 +190,11 @@ func TestFailures(t *testing.T) {
 		{"read from a file beside it", []string{"compile", "--target", "host", textFile(t, "alone.cu", "")}},
 		{"no kernel in this file", []string{"compile", "--target", "host", empty}},
 		{"no kernel in this file", []string{"run", "--global", "1", empty}},
-		{"both marked kernel and defined", []string{"compile", "--target", "host", textFile(t, "declared.cl", "kernel void k(global int *o);")}},
-		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds", []string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
+		{
+			"both marked kernel and defined", []string{
+				"compile", "--target", "host", textFile(t, "declared.cl", "kernel void k(global int *o);")}},
+		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds",
+			[]string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
 		{"nowhere.bundle: no such file", []string{"cache", "export", filepath.Join("missing", "nowhere.bundle")}},
 		{"there are cpu:0, cpu:reference", []string{"run", "--device", "cpu:1", "--global", "1", cl}},
 		{"cpu:9", []string{"run", "--device", "cpu:9", "--global", "1", cl}},
@@ -307,7 +310,8 @@ func TestCommandsPage(t *testing.T) {
 		}
 	}
 	describe(newApp(io.Discard, io.Discard).root())
-	want := "# Commands\n\nThe help of `concord`, as it prints it: `go run ./cmd/concord`, or `make build` and `bin/concord`. Most calls take `--json`.\n" +
+	want := "# Commands\n\nThe help of `concord`, as it prints it: `go run ./cmd/concord`, or `make build` and " +
+		"`bin/concord`. Most calls take `--json`.\n" +
 		"`make docs` writes this page.\n\n| call | does |\n|---|---|\n" + table.String() + sections.String()
 	const file = "../../docs/commands.md"
 	if *update {

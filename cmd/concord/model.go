@@ -81,7 +81,8 @@ func openModel(name string, named quant.Format) (*model, error) {
 	return m, err
 }
 
-// aboutStorage reports whether a key of the metadata describes how the tensors of a file were stored, which another file does otherwise.
+// aboutStorage reports whether a key of the metadata describes how the tensors of a file were stored, which
+// another file does otherwise.
 func aboutStorage(key string) bool {
 	return strings.HasPrefix(key, "concord.") || key == "general.file_type" || key == "general.quantization_version"
 }
@@ -117,20 +118,24 @@ func openGGUF(name string, named quant.Format) (*model, error) {
 				return x, f.Floats(x, inMemory(t), named)
 			}
 		default:
-			w.plain = gguf.Entry{Name: t.Name, Type: t.Type, Shape: t.Shape, Size: len(t.Data), Data: func() ([]byte, error) { return inMemory(t).Data, nil }}
+			w.plain = gguf.Entry{Name: t.Name, Type: t.Type, Shape: t.Shape, Size: len(t.Data), Data: func() ([]byte, error) {
+				return inMemory(t).Data, nil
+			}}
 		}
 		m.weights = append(m.weights, w)
 	}
 	return m, nil
 }
 
-// inMemory returns a tensor with a copy of its mapped data: survive protects only its own goroutine, and package quant has more.
+// inMemory returns a tensor with a copy of its mapped data: survive protects only its own goroutine, and
+// package quant has more.
 func inMemory(t gguf.Tensor) gguf.Tensor {
 	t.Data = copied(t.Data)
 	return t
 }
 
-// copied returns a copy of mapped data, made in pieces: one that reads from a disk for seconds would stop all goroutines when memory is collected.
+// copied returns a copy of mapped data, made in pieces: one that reads from a disk for seconds would stop all
+// goroutines when memory is collected.
 func copied(from []byte) []byte {
 	data := make([]byte, len(from))
 	for at := 0; at < len(data); {
@@ -140,7 +145,8 @@ func copied(from []byte) []byte {
 }
 
 // plainTypes are types of safetensors that GGUF has, too.
-var plainTypes = map[safetensors.Type]gguf.Type{"f32": gguf.F32, "f16": gguf.F16, "bf16": gguf.BF16, "f64": gguf.F64, "i8": gguf.I8, "i16": gguf.I16, "i32": gguf.I32, "i64": gguf.I64}
+var plainTypes = map[safetensors.Type]gguf.Type{"f32": gguf.F32, "f16": gguf.F16, "bf16": gguf.BF16, "f64": gguf.F64,
+	"i8": gguf.I8, "i16": gguf.I16, "i32": gguf.I32, "i64": gguf.I64}
 
 // widerTypes are, for types that GGUF lacks, the narrowest that have the same numbers, or for u64 those below 2^63.
 var widerTypes = map[safetensors.Type]struct {
@@ -148,13 +154,15 @@ var widerTypes = map[safetensors.Type]struct {
 	bytes int
 }{"bool": {gguf.I8, 1}, "u8": {gguf.I16, 2}, "u16": {gguf.I32, 4}, "u32": {gguf.I64, 8}, "u64": {gguf.I64, 8}}
 
-// widened returns the n unsigned numbers of a tensor as signed ones of so many bytes. Those of 64 bits may be too large.
+// widened returns the n unsigned numbers of a tensor as signed ones of so many bytes. Those of 64 bits may be
+// too large.
 func widened(name string, from []byte, n, bytes int) ([]byte, error) {
 	to := make([]byte, n*bytes)
 	for i := range n {
 		copy(to[i*bytes:], from[len(from)/n*i:len(from)/n*(i+1)])
 		if to[(i+1)*bytes-1] > math.MaxInt8 {
-			return nil, fmt.Errorf("tensor %s: number %d is too large for GGUF's integers of %d bits: %w", readable(name), i, 8*bytes, driver.ErrUnsupported)
+			return nil, fmt.Errorf("tensor %s: number %d is too large for GGUF's integers of %d bits: %w", readable(name), i,
+				8*bytes, driver.ErrUnsupported)
 		}
 	}
 	return to, nil
@@ -178,14 +186,18 @@ func openSafetensors(path string) (*model, error) {
 		wider, grows := widerTypes[e.Type]
 		if !ok && !grows {
 			in.Close()
-			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no type %s: %w", path, readable(name), e.Type, driver.ErrUnsupported)
+			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no type %s: %w", path, readable(name), e.Type,
+				driver.ErrUnsupported)
 		}
 		if len(e.Shape) > 4 {
 			in.Close()
-			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", path, readable(name), len(e.Shape), driver.ErrUnsupported)
+			return nil, fmt.Errorf("%s: tensor %s: files of GGUF have no more than 4 dimensions, not %d: %w", path,
+				readable(name), len(e.Shape), driver.ErrUnsupported)
 		}
 		w := &weight{name: name, typ: strings.ToUpper(string(e.Type)), shape: e.Shape, bytes: len(e.Data)}
-		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) { return copied(e.Data), nil }}
+		w.plain = gguf.Entry{Name: name, Type: t, Shape: e.Shape, Size: len(e.Data), Data: func() ([]byte, error) {
+			return copied(e.Data), nil
+		}}
 		if grows {
 			w.plain.Type, w.plain.Size = wider.typ, wider.bytes*e.Len()
 			w.plain.Data = func() ([]byte, error) { return widened(name, e.Data, e.Len(), wider.bytes) }

@@ -17,7 +17,8 @@ import (
 )
 
 // models are the networks by their names, for examples of a shape. They return nil for examples that they do not take.
-var models = map[string]func(in nn.Spec, classes int, text bool) []nn.Layer{"mlp": mlp, "cnn": cnn, "lstm": lstm, "transformer": transformer}
+var models = map[string]func(in nn.Spec, classes int, text bool) []nn.Layer{"mlp": mlp, "cnn": cnn, "lstm": lstm,
+	"transformer": transformer}
 
 // modelNames says which networks there are.
 func modelNames() string {
@@ -60,7 +61,8 @@ func (l *learning) network(ctx context.Context, in nn.Spec, text bool) ([]nn.Lay
 	layers := make(in, classes, text)
 	if layers == nil {
 		if text {
-			return nil, usagef("the model %s does not take examples %v of a text: --model lstm and --model transformer do", l.model, in)
+			return nil, usagef("the model %s does not take examples %v of a text: --model lstm and --model transformer do",
+				l.model, in)
 		}
 		return nil, usagef("the model %s does not take examples %v", l.model, in)
 	}
@@ -82,7 +84,8 @@ func mlp(in nn.Spec, classes int, text bool) []nn.Layer {
 	if text {
 		return nil
 	}
-	return append(numbers(in), nn.Flatten{}, nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: classes})
+	return append(numbers(in), nn.Flatten{}, nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU},
+		nn.Dense{Out: classes})
 }
 
 // cnn takes images [rows, columns] or [channels, rows, columns].
@@ -95,7 +98,8 @@ func cnn(in nn.Spec, classes int, text bool) []nn.Layer {
 		list = append(list, nn.Reshape{Shape: []int{1, in.Shape[0], in.Shape[1]}})
 	}
 	three, two := []int{3, 3}, []int{2, 2}
-	return append(list, nn.Conv{Filters: 32, Size: three, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: three, Act: nn.ReLU}, nn.MaxPool{Size: two},
+	return append(list, nn.Conv{Filters: 32, Size: three, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: three, Act: nn.ReLU},
+		nn.MaxPool{Size: two},
 		nn.Flatten{}, nn.Dense{Out: 128, Act: nn.ReLU}, nn.Dense{Out: classes})
 }
 
@@ -114,20 +118,24 @@ func lstm(in nn.Spec, classes int, text bool) []nn.Layer {
 func transformer(in nn.Spec, classes int, text bool) []nn.Layer {
 	if text {
 		block := nn.Transformer{Heads: 4, Hidden: 256, Causal: true, Dropout: 0.1}
-		return []nn.Layer{nn.Embedding{Count: 256, Width: 64, Init: nn.Gaussian(0.02)}, nn.Position{Max: in.Shape[0]}, block, block, nn.LayerNorm{}, nn.Dense{Out: classes}}
+		return []nn.Layer{nn.Embedding{Count: 256, Width: 64, Init: nn.Gaussian(0.02)}, nn.Position{Max: in.Shape[0]}, block,
+			block, nn.LayerNorm{}, nn.Dense{Out: classes}}
 	}
 	if len(in.Shape) != 2 {
 		return nil
 	}
 	block := nn.Transformer{Heads: 4, Hidden: 128}
-	return append(numbers(in), nn.Dense{Out: 64}, nn.Position{Max: in.Shape[0]}, block, block, nn.LayerNorm{}, nn.Flatten{}, nn.Dense{Out: classes})
+	return append(numbers(in), nn.Dense{Out: 64}, nn.Position{Max: in.Shape[0]}, block, block, nn.LayerNorm{},
+		nn.Flatten{}, nn.Dense{Out: classes})
 }
 
-// load reads what a training saved. The mistake that is easily made is to name another network than that of the training.
+// load reads what a training saved. The mistake that is easily made is to name another network than that of the
+// training.
 func (l *learning) load(ctx context.Context, m *nn.Model, file string) error {
 	err := m.Load(ctx, file)
 	if errors.Is(err, nn.ErrData) {
-		return fmt.Errorf("%w; is it of the network that --model %s names? --model, --data and --classes have to be those of the training", err, l.model)
+		return fmt.Errorf("%w; is it of the network that --model %s names? --model, --data and --classes have to be those "+
+			"of the training", err, l.model)
 	}
 	return needsCheckpoint(err)
 }

@@ -75,7 +75,8 @@ group size is shown with that size.`,
   concord occupancy --target cpu:0 --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&f.target, "target", "", "`target`: an architecture such as sm_90 or gfx90a, host, or a device such as opencl:0")
+	cmd.Flags().StringVar(&f.target, "target", "", "`target`: an architecture such as sm_90 or gfx90a, host, or a "+
+		"device such as opencl:0")
 	_ = cmd.MarkFlagRequired("target") // the flag exists
 	cmd.Flags().IntSliceVar(&f.groups, "group", nil, "group `sizes` in items, separated by commas")
 	cmd.Flags().Int64Var(&f.local, "local", 0, "`bytes` of local memory that a launch passes, besides the kernel's own")
@@ -159,17 +160,20 @@ func (f *occupancyFlags) kernel(l profile.Limits, k compiledKernel) occupiedKern
 }
 
 func occupiedOf(r profile.Residency) occupiedGroup {
-	return occupiedGroup{Group: r.Group, Groups: r.Groups, Subgroups: r.Subgroups, Fraction: r.Fraction, Limit: string(r.Limit), residency: r}
+	return occupiedGroup{Group: r.Group, Groups: r.Groups, Subgroups: r.Subgroups, Fraction: r.Fraction,
+		Limit: string(r.Limit), residency: r}
 }
 
 func (a *app) writeOccupancy(o *occupied) {
 	fmt.Fprintf(a.stdout, "%s for %s\n", o.File, o.Target)
 	for _, k := range o.Kernels {
-		fmt.Fprintf(a.stdout, "\n%s  (registers %s, spilled %s, local memory %d)\n", a.paint(bold, k.Name), told64(k.Registers), told64(k.SpillBytes), k.LocalBytes)
+		fmt.Fprintf(a.stdout, "\n%s  (registers %s, spilled %s, local memory %d)\n", a.paint(bold, k.Name),
+			told64(k.Registers), told64(k.SpillBytes), k.LocalBytes)
 		t := &table{}
 		t.add("GROUP", "GROUPS", strings.ToUpper(o.Subgroup)+"S", "OCCUPANCY", "LIMIT")
 		for _, g := range k.Groups {
-			t.add(fmt.Sprint(g.Group), fmt.Sprint(g.Groups), fmt.Sprint(g.Subgroups), fmt.Sprintf("%.3g %%", 100*g.Fraction), cmp.Or(g.Limit, "-"))
+			t.add(fmt.Sprint(g.Group), fmt.Sprint(g.Groups), fmt.Sprint(g.Subgroups), fmt.Sprintf("%.3g %%", 100*g.Fraction),
+				cmp.Or(g.Limit, "-"))
 		}
 		t.write(a.stdout, "  ")
 		switch {

@@ -29,20 +29,25 @@ func TestOccupancyTable(t *testing.T) {
 		flags  occupancyFlags
 		says   []string
 	}{
-		{"sm_80", compiledKernel{Registers: &registers, SpillBytes: &spilled, LocalBytes: &local}, occupancyFlags{groups: []int{256}},
-			[]string{"registers 40, spilled 0, local memory 1024", "256    6       48     75 %       registers", "to run more: use fewer registers"}},
+		{"sm_80", compiledKernel{Registers: &registers, SpillBytes: &spilled, LocalBytes: &local},
+			occupancyFlags{groups: []int{256}},
+			[]string{"registers 40, spilled 0, local memory 1024", "256    6       48     75 %       registers",
+				"to run more: use fewer registers"}},
 		{"sm_80", compiledKernel{}, occupancyFlags{local: 100000, groups: []int{256}},
 			[]string{"registers ?, spilled ?, local memory 100000", "these are upper limits", "256    1 "}},
 		{"SM_80", compiledKernel{required: 96}, occupancyFlags{}, []string{"  96     21 ", "best: 21 groups of 96 items"}},
-		{"hipcc:gfx90a", compiledKernel{subgroup: 64, Registers: &registers}, occupancyFlags{}, []string{"WAVEFRONTS", "best: 32 groups of 64 items"}},
-		{"sm_80", compiledKernel{}, occupancyFlags{local: 1 << 20}, []string{"no group of 32 items can run: its local memory does not fit"}},
+		{"hipcc:gfx90a", compiledKernel{subgroup: 64, Registers: &registers}, occupancyFlags{},
+			[]string{"WAVEFRONTS", "best: 32 groups of 64 items"}},
+		{"sm_80", compiledKernel{}, occupancyFlags{local: 1 << 20}, []string{"no group of 32 items can run: its local " +
+			"memory does not fit"}},
 		{"sm_80", compiledKernel{MaxGroup: 128}, occupancyFlags{}, []string{"256    0       0      0 %        items"}},
 	} {
 		l, err := limitsFor(&compiled{Target: c.target}, c.kernel)
 		require.NoError(t, err)
 		c.kernel.Name = "k"
 		var out strings.Builder
-		newApp(&out, &out).writeOccupancy(&occupied{Subgroup: l.Subgroup, SubgroupSize: l.SubgroupSize, Kernels: []occupiedKernel{c.flags.kernel(l, c.kernel)}})
+		newApp(&out, &out).writeOccupancy(&occupied{Subgroup: l.Subgroup, SubgroupSize: l.SubgroupSize,
+			Kernels: []occupiedKernel{c.flags.kernel(l, c.kernel)}})
 		for _, want := range c.says {
 			assert.Contains(t, out.String(), want)
 		}

@@ -104,7 +104,8 @@ func (a *app) finishParity(results []parity.Result, probes []runtime.Probe) erro
 	list := make([]parityResult, len(results))
 	for i, r := range results {
 		sum.count(r.Verdict)
-		list[i] = parityResult{r.Device, r.Kernel, r.DType, r.Shape, number(r.MaxError), number(r.Tolerance), r.Verdict, r.Reason}
+		list[i] = parityResult{r.Device, r.Kernel, r.DType, r.Shape, number(r.MaxError), number(r.Tolerance), r.Verdict,
+			r.Reason}
 	}
 	if a.json {
 		if err := a.print(struct {
@@ -187,7 +188,8 @@ func (a *app) writeReasons(list []parityResult) {
 			}
 			skips[reason]++
 		default:
-			fmt.Fprintf(a.stdout, "%s %s: %s %s %s: %s\n", a.paint(red, "fail"), r.Device, r.Kernel, r.DType, r.Shape, oneLine(r.Reason))
+			fmt.Fprintf(a.stdout, "%s %s: %s %s %s: %s\n", a.paint(red, "fail"), r.Device, r.Kernel, r.DType, r.Shape,
+				oneLine(r.Reason))
 		}
 	}
 	for _, reason := range reasons {

@@ -21,7 +21,8 @@ import (
 // errNoPictures is what a build with the tag nopicture says.
 var errNoPictures = errors.New("this build draws no pictures (it has the tag nopicture)")
 
-// checkPicture returns an error if a flag names a file that is no picture, or that this build cannot draw. It is called before the work.
+// checkPicture returns an error if a flag names a file that is no picture, or that this build cannot draw. It
+// is called before the work.
 func checkPicture(flag, name string) error {
 	switch ext := strings.ToLower(filepath.Ext(name)); {
 	case name == "":
@@ -39,9 +40,9 @@ func (a *app) plotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plot FILE",
 		Short: "Show how a training went: loss and metrics of each epoch, as a table or a picture",
-		Long: `Plot reads the history of a training from a checkpoint of train, for which it needs no device. It prints a line for
-each epoch, or with --out draws curves of the losses and the metrics: of the examples that the network learns from, and
-of those that are kept for validation.`,
+		Long: `Plot reads the history of a training from a checkpoint of train, for which it needs no device. It
+prints a line for each epoch, or with --out draws curves of the losses and the metrics: of the
+examples that the network learns from, and of those that are kept for validation.`,
 		Example: `  concord plot digits.safetensors
   concord plot digits.safetensors --out digits.svg
   concord plot digits.safetensors --json`,

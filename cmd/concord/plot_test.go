@@ -45,9 +45,11 @@ func TestPlotOfManyEpochs(t *testing.T) {
 
 func TestPlotAnyHistory(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	for _, list := range [][]float64{nil, {1}, {1, 1}, {nan, nan}, {0, inf, -inf}, {-1e308, 1e308}, {math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}} {
+	for _, list := range [][]float64{nil, {1}, {1, 1}, {nan, nan}, {0, inf, -inf}, {-1e308, 1e308},
+		{math.MaxFloat64, -math.MaxFloat64}, {5e-324, 0}} {
 		metrics := map[string][]float64{"a<b\x1b[2J": list, "accuracy": list}
-		h := &nn.History{TrainLoss: list, ValLoss: list, TrainMetrics: metrics, ValMetrics: metrics, EpochTimes: make([]time.Duration, len(list))}
+		h := &nn.History{TrainLoss: list, ValLoss: list, TrainMetrics: metrics, ValMetrics: metrics,
+			EpochTimes: make([]time.Duration, len(list))}
 		var b bytes.Buffer
 		require.NoError(t, drawHistory(&b, h, "title\x01", "h.png"), "%v", list)
 		b.Reset()

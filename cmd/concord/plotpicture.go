@@ -51,14 +51,16 @@ func drawHistory(w io.Writer, h *nn.History, title, name string) error {
 		p.Legend.Top = true
 		p.Y.Max += 0.3 * (p.Y.Max - p.Y.Min) // room for the legend
 	}
-	for i, c := range plot.Align(rows, draw.Tiles{Cols: 1, Rows: len(rows), PadX: vg.Points(8), PadY: vg.Points(8), PadTop: vg.Points(4), PadRight: vg.Points(8)}, draw.New(canvas)) {
+	for i, c := range plot.Align(rows, draw.Tiles{Cols: 1, Rows: len(rows), PadX: vg.Points(8), PadY: vg.Points(8),
+		PadTop: vg.Points(4), PadRight: vg.Points(8)}, draw.New(canvas)) {
 		rows[i][0].Draw(c[0])
 	}
 	_, err = canvas.WriteTo(w)
 	return err
 }
 
-// addCurves adds what an epoch of training ended with, and with dashes that of validation. Numbers that are not finite are left out.
+// addCurves adds what an epoch of training ended with, and with dashes that of validation. Numbers that are not
+// finite are left out.
 func addCurves(p *plot.Plot, name string, colour int, train, val []float64) error {
 	for _, curve := range []struct {
 		name   string
@@ -85,8 +87,9 @@ func addCurves(p *plot.Plot, name string, colour int, train, val []float64) erro
 // columns is how many parts of the width of a picture have points of their own.
 const columns = 1000
 
-// points returns the finite numbers of a list at 1, 2 and so on: of a list that is longer than the picture is wide, the first, the least, the largest and the last
-// of each column, between which the curve covers all others.
+// points returns the finite numbers of a list at 1, 2 and so on: of a list that is longer than the picture is
+// wide, the first, the least, the largest and the last of each column, between which the curve covers all
+// others.
 func points(list []float64) (xys plotter.XYs) {
 	width := max(1, (len(list)+columns-1)/columns)
 	for first := 0; first < len(list); first += width {

@@ -159,7 +159,8 @@ func (a *app) predict(ctx context.Context, l *learning, p *prediction, file stri
 	return nil
 }
 
-// perhapsOfTexts adds to an error what is easily forgotten: without --prompt and --data, a network is asked for the classes of images.
+// perhapsOfTexts adds to an error what is easily forgotten: without --prompt and --data, a network is asked for
+// the classes of images.
 func (l *learning) perhapsOfTexts(err error) error {
 	if l.given("data") || !errors.Is(err, nn.ErrData) && !errors.Is(err, nn.ErrConfig) {
 		return err
@@ -181,7 +182,8 @@ func (st *student) probabilities(ctx context.Context, x *tensor.Tensor, first, n
 		return nil, err
 	}
 	if logits.Rank() != 2 || logits.Dim(1) < 1 {
-		return nil, fmt.Errorf("%w: the results are not one row of classes for each example: %v", nn.ErrConfig, logits.Shape())
+		return nil, fmt.Errorf("%w: the results are not one row of classes for each example: %v", nn.ErrConfig,
+			logits.Shape())
 	}
 	return tensor.Read[float32](ctx, logits.Softmax(-1).Cast(tensor.F32))
 }
@@ -237,12 +239,14 @@ func (st *student) following(ctx context.Context, text []byte) ([]float32, error
 		return nil, err
 	}
 	if !slices.Equal(y.Shape(), []int{1, textSteps, 256}) {
-		return nil, fmt.Errorf("%w: a network that continues texts has results of shape [%d 256] for each, not %v", nn.ErrConfig, textSteps, y.Shape()[1:])
+		return nil, fmt.Errorf("%w: a network that continues texts has results of shape [%d 256] for each, not %v",
+			nn.ErrConfig, textSteps, y.Shape()[1:])
 	}
 	return tensor.Read[float32](ctx, y.Narrow(1, len(text)-1, 1).Flatten().Copy())
 }
 
-// sampled returns one of the indices of logits by their probabilities, of which a small temperature prefers the large ones.
+// sampled returns one of the indices of logits by their probabilities, of which a small temperature prefers the
+// large ones.
 func sampled(logits []float32, temperature float64, random *rand.Rand) byte {
 	best := slices.Index(logits, slices.Max(logits))
 	if temperature == 0 || best < 0 { // of NaN

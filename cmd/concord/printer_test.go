@@ -22,9 +22,11 @@ import (
 // printing returns for every command arguments with which it succeeds and prints.
 func printing(t *testing.T) map[string][]string {
 	dir := t.TempDir()
-	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"), filepath.Join(dir, "trace.json")
+	bundle, trace, events := filepath.Join(dir, "all.bundle"), filepath.Join(dir, "demo.trace"),
+		filepath.Join(dir, "trace.json")
 	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
-	network, digits, index := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100), filepath.Join(dir, "digits.ann")
+	network, digits, index := filepath.Join(dir, "digits.safetensors"), digitFiles(t, 100),
+		filepath.Join(dir, "digits.ann")
 	model := filepath.Join(dir, "digits.gguf")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
@@ -182,7 +184,8 @@ func TestOutputLostAndFailed(t *testing.T) {
 		assert.NotEmpty(t, stderr.String())
 	}
 	var stderr strings.Builder
-	assert.Equal(t, exitOK, run([]string{"cache", "stats"}, io.Discard, broken{syscall.ENOSPC}), "what people look at may be lost")
+	assert.Equal(t, exitOK, run([]string{"cache", "stats"}, io.Discard, broken{syscall.ENOSPC}),
+		"what people look at may be lost")
 	assert.Empty(t, stderr.String())
 }
 

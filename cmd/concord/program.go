@@ -26,8 +26,10 @@ type programFlags struct {
 }
 
 func (p *programFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVarP(&p.defines, "define", "D", nil, "define a macro: `NAME`, NAME=VALUE or NAME(a)=VALUE (repeat)")
-	cmd.Flags().StringArrayVarP(&p.includes, "include", "I", nil, "`directory` that #include searches, after the file's own (repeat)")
+	cmd.Flags().StringArrayVarP(&p.defines, "define", "D", nil, "define a macro: `NAME`, NAME=VALUE or NAME(a)=VALUE "+
+		"(repeat)")
+	cmd.Flags().StringArrayVarP(&p.includes, "include", "I", nil, "`directory` that #include searches, after the file's "+
+		"own (repeat)")
 }
 
 // macroHead is what -D defines: a name, or a macro with parameters, NAME(a, b).
@@ -71,7 +73,8 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 		native = map[source.Target]source.File{target: {Name: file, Text: string(text)}}
 		file = strings.TrimSuffix(file, filepath.Ext(file)) + ".cl"
 		if text, err = contents(ctx, file, mostProgram); err != nil {
-			return nil, fmt.Errorf("the prototypes of the kernels in a %s text (kernel void NAME(...);) are read from a file beside it: %w", target, err)
+			return nil, fmt.Errorf("the prototypes of the kernels in a %s text (kernel void NAME(...);) are read from a file "+
+				"beside it: %w", target, err)
 		}
 	}
 	includes := []fs.FS{directory(filepath.Dir(file))}
@@ -85,7 +88,8 @@ func (p *programFlags) parse(ctx context.Context, file string, features *source.
 		}
 		includes = append(includes, directory(dir))
 	}
-	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes, Features: features, Native: native})
+	unit, err := source.ParseContext(ctx, string(text), source.Options{Name: file, Defines: defines, Includes: includes,
+		Features: features, Native: native})
 	if err != nil {
 		return nil, p.nameDirectories(err, file)
 	}

@@ -18,11 +18,13 @@ func TestProgramOptions(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o666))
 		return file
 	}
-	file := write("a/b/k.cl", "#include \"../x.h\"\n#include M2S(../../deep/y.h)\nkernel void k(global int *o) { o[0] = X + Y + ADD(1, 2) + NIL() 5; }\n")
+	file := write("a/b/k.cl", "#include \"../x.h\"\n#include M2S(../../deep/y.h)\nkernel void k(global int *o) { o[0] = "+
+		"X + Y + ADD(1, 2) + NIL() 5; }\n")
 	write("a/x.h", "#include \"z.h\"\n#define X Z\n")
 	write("a/z.h", "#define Z 17\n")
 	write("deep/y.h", "#define Y 25\n")
-	options := []string{"translate", "--to", "opencl", "-D", "M2S(x)=#x", "-D", "ADD(a, b)=((a) + (b))", "-D", "NIL()=0 +", file}
+	options := []string{"translate", "--to", "opencl", "-D", "M2S(x)=#x", "-D", "ADD(a, b)=((a) + (b))", "-D", "NIL()=0 +",
+		file}
 	status, out, errs := concord(options...)
 	require.Zero(t, status, errs)
 	assert.Contains(t, out, "17 + 25 + ((1) + (2)) + 0 + 5")
@@ -31,7 +33,8 @@ func TestProgramOptions(t *testing.T) {
 		status, _, _ = concord("translate", "--to", "opencl", "-D", bad, file)
 		assert.NotZero(t, status, bad)
 	}
-	absolute := write("c/k.cl", "#include \""+filepath.Join(dir, "a/z.h")+"\"\nkernel void k(global int *o) { o[0] = Z; }\n")
+	absolute := write("c/k.cl", "#include \""+filepath.Join(dir, "a/z.h")+
+		"\"\nkernel void k(global int *o) { o[0] = Z; }\n")
 	status, _, errs = concord("translate", "--to", "opencl", absolute)
 	assert.NotZero(t, status)
 	assert.Contains(t, errs, "absolute path")

@@ -45,20 +45,22 @@ func (a *app) quantizeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quantize IN OUT --format F",
 		Short: "Store the weights of a model in few bits per number",
-		Long: `Quantize reads the tensors of a .safetensors or .gguf file and writes a .gguf file, in which those with
-two or more dimensions have the format F, if their numbers are floats. Rows are padded with zeros to whole groups, and the
-file keeps their length. Other floats become 32-bit ones; integers stay as they are, but .gguf files have neither bools nor
-unsigned integers, and get the next wider signed type, of 64 bits at most. Tensors of the training in a checkpoint, such as the
-optimizer's states, are left out.
+		Long: `Quantize reads the tensors of a .safetensors or .gguf file and writes a .gguf file, in which those
+with two or more dimensions have the format F, if their numbers are floats. Rows are padded with
+zeros to whole groups, and the file keeps their length. Other floats become 32-bit ones; integers
+stay as they are, but .gguf files have neither bools nor unsigned integers, and get the next wider
+signed type, of 64 bits at most. Tensors of the training in a checkpoint, such as the optimizer's
+states, are left out.
 
 ` + strings.Join(lines, "\n") + `
 
 These are the formats that files of GGUF have; package quant has more, for devices and other files.
 
-Without --method each number becomes the nearest that its format has. Of a ternary format that is -s, 0 or s for the largest magnitude s of a
-block, so that most ordinary weights become 0; the I2S and MTL formats take only tensors that consist of -s, 0 and s already. --method makes
-such numbers of others first: absmean takes the mean magnitude of a tensor for s, as in training, absmax the largest,
-and exact refuses what is not ternary.
+Without --method each number becomes the nearest that its format has. Of a ternary format that is
+-s, 0 or s for the largest magnitude s of a block, so that most ordinary weights become 0; the I2S
+and MTL formats take only tensors that consist of -s, 0 and s already. --method makes such numbers
+of others first: absmean takes the mean magnitude of a tensor for s, as in training, absmax the
+largest, and exact refuses what is not ternary.
 
 --report prints what it cost: the ratio of signal to noise in dB, and the largest error; the time of encoding and
 decoding, the memory that the machine uses, and the functions that did it. --histogram draws
@@ -68,7 +70,8 @@ the errors of all quantized numbers, in units of their tensor's root mean square
 		Args: cobra.ExactArgs(2),
 	}
 	cmd.Flags().StringVar(&f.format, "format", "", "the format")
-	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax (default: the nearest numbers that the format has)")
+	cmd.Flags().StringVar(&f.method, "method", "", "make weights ternary first: exact, absmean or absmax (default: the "+
+		"nearest numbers that the format has)")
 	cmd.Flags().StringVar(&f.tile, "tile", "", "rows, columns and rows of sub-blocks of the MTL formats, as in 128,96,32")
 	f.as.flag(cmd)
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
@@ -184,7 +187,8 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 	entries, metadata := []gguf.Entry{}, slices.Clone(m.metadata)
 	metadata = append(metadata, gguf.Pair{Key: "general.quantization_version", Value: uint32(2)})
 	var leftOut []string
-	if _, err := nn.ReadHistory(in); err == nil { // a checkpoint: what is in it of the training is of no use to the quantized model
+	// a checkpoint: what is in it of the training is of no use to the quantized model
+	if _, err := nn.ReadHistory(in); err == nil {
 		m.weights = slices.DeleteFunc(m.weights, func(w *weight) bool {
 			training := strings.HasPrefix(w.name, nn.TrainingPrefix)
 			if training {
@@ -260,7 +264,8 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 		entries, list = append(entries, e), append(list, q)
 	}
 	if many == 0 {
-		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w", in, driver.ErrInvalidArgument)
+		return fmt.Errorf("%s has no tensor to quantize: they have two dimensions or more, and names that --only matches: %w",
+			in, driver.ErrInvalidArgument)
 	}
 	if err := a.save(ctx, out, func(w io.Writer) error { return gguf.Encode(w, metadata, entries) }); err != nil {
 		return notWritten(out, err)
@@ -272,8 +277,10 @@ func (a *app) quantize(ctx context.Context, in, out string, f *quantizeFlags) er
 			return err
 		}
 	}
-	if (layout.Format == quant.TQ10 || layout.Format == quant.TQ20) && method == 0 && all.SNR < 5 { // normally distributed weights keep 1.9 dB, and 5.8 by absmean
-		fmt.Fprintf(a.stderr, "%v has three numbers for a block, and little is left of these weights, which are not ternary: --method absmean usually loses less\n", layout.Format)
+	// normally distributed weights keep 1.9 dB, and 5.8 by absmean
+	if (layout.Format == quant.TQ10 || layout.Format == quant.TQ20) && method == 0 && all.SNR < 5 {
+		fmt.Fprintf(a.stderr, "%v has three numbers for a block, and little is left of these weights, which are not "+
+			"ternary: --method absmean usually loses less\n", layout.Format)
 	}
 	return a.tellQuantized(in, out, list, leftOut, all, quantizer, f.report)
 }
@@ -324,7 +331,8 @@ func adviceFor(err error, f quant.Format, m quant.Method) string {
 }
 
 // pack quantizes rows of k numbers by a method, and measures the result. back are the numbers that it decodes to.
-func pack(ctx context.Context, q *quant.Quantizer, l quant.Layout, k int, method quant.Method, x []float32) (m quant.Matrix, back []float32, quality quant.Quality, err error) {
+func pack(ctx context.Context, q *quant.Quantizer, l quant.Layout, k int, method quant.Method,
+	x []float32) (m quant.Matrix, back []float32, quality quant.Quality, err error) {
 	y := x
 	if method != 0 {
 		s, err := quant.Scale(method, x)
@@ -353,8 +361,8 @@ func pack(ctx context.Context, q *quant.Quantizer, l quant.Layout, k int, method
 	return m, back, quality, err
 }
 
-// errorCounts is a histogram of errors in units of the root mean square of their tensor, from -1 to 1. What lies beyond is in the
-// first and the last.
+// errorCounts is a histogram of errors in units of the root mean square of their tensor, from -1 to 1. What
+// lies beyond is in the first and the last.
 type errorCounts [101]int
 
 func (c *errorCounts) add(x, y []float32, unit float64) {
@@ -369,11 +377,15 @@ func (c *errorCounts) add(x, y []float32, unit float64) {
 }
 
 func matches(patterns []string, name string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, name); return ok })
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok
+	})
 }
 
 // tellQuantized prints the result.
-func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string, all quant.Quality, q *quant.Quantizer, report bool) error {
+func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string, all quant.Quality, q *quant.Quantizer,
+	report bool) error {
 	before, after := 0, 0
 	for _, q := range list {
 		before, after = before+q.Before, after+q.Bytes
@@ -397,7 +409,8 @@ func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string,
 		t := &table{}
 		t.add("TENSOR", "SHAPE", "FROM", "TO", "BYTES", "SNR", "MAX ERROR")
 		for _, q := range list {
-			cells := []string{readable(q.Name), shapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)), "-", "-"}
+			cells := []string{readable(q.Name), shapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)), "-",
+				"-"}
 			if q.SNR != nil {
 				cells[5], cells[6] = decibels(float64(*q.SNR)), strconv.FormatFloat(float64(*q.MaxError), 'g', 4, 64)
 			}
@@ -407,7 +420,8 @@ func (a *app) tellQuantized(in, out string, list []*quantized, leftOut []string,
 		fmt.Fprintf(a.stdout, "%s\nRan: %s\n", q.Stats().Summary(), strings.Join(q.Receipt().Kernels, ", "))
 	}
 	if len(leftOut) > 0 {
-		fmt.Fprintf(a.stdout, "%s is a checkpoint: %s of its training, such as the optimizer's states, left out\n", readable(in), quantity(len(leftOut), "tensor"))
+		fmt.Fprintf(a.stdout, "%s is a checkpoint: %s of its training, such as the optimizer's states, left out\n",
+			readable(in), quantity(len(leftOut), "tensor"))
 	}
 	fmt.Fprintf(a.stdout, "%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n",
 		readable(out), driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR), all.MaxError)

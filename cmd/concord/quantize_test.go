@@ -35,8 +35,10 @@ func smallModel(t *testing.T) (path string, w []float32) {
 	data, err := binary.Append(nil, binary.LittleEndian, w)
 	require.NoError(t, err)
 	require.NoError(t, safetensors.Write(path, []safetensors.Entry{
-		{Name: "a.weight", Type: "f32", Shape: []int{3, 300}, Data: data}, {Name: "b.weight", Type: "f16", Shape: []int{2, 2, 32}, Data: make([]byte, 256)},
-		{Name: "a.bias", Type: "f32", Shape: []int{2}, Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}}, {Name: "steps", Type: "i64", Shape: []int{1}, Data: []byte{7, 0, 0, 0, 0, 0, 0, 0}},
+		{Name: "a.weight", Type: "f32", Shape: []int{3, 300}, Data: data},
+		{Name: "b.weight", Type: "f16", Shape: []int{2, 2, 32}, Data: make([]byte, 256)},
+		{Name: "a.bias", Type: "f32", Shape: []int{2}, Data: []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}},
+		{Name: "steps", Type: "i64", Shape: []int{1}, Data: []byte{7, 0, 0, 0, 0, 0, 0, 0}},
 	}, map[string]string{"general.name": "small", "general.quantization_version": "2", "general.file_type": "7"}))
 	return path, w
 }
@@ -74,7 +76,8 @@ func TestQuantize(t *testing.T) {
 
 	// The quantized file is a model, too.
 	again := filepath.Join(t.TempDir(), "again.gguf")
-	status, stdout, stderr = concord("quantize", out, again, "--format", "TQ2_0", "--method", "absmean", "--only", "a.*", "--json")
+	status, stdout, stderr = concord("quantize", out, again, "--format", "TQ2_0", "--method", "absmean", "--only", "a.*",
+		"--json")
 	require.Equal(t, exitOK, status, stderr)
 	var doc struct {
 		SNR     float64 `json:"snr_db"`
@@ -166,7 +169,8 @@ func TestGGUFSeveralMeanings(t *testing.T) {
 	e, pairs, err := gguf.NewEntry("w\x1b", m)
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "m.gguf")
-	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))}, {Key: "list", Value: make([]int32, 100)}, {Key: "bytes", Value: []any{[]uint8{1, 255}}}}, []gguf.Entry{e}))
+	require.NoError(t, gguf.Write(path, []gguf.Pair{{Key: "f", Value: float32(math.Inf(1))},
+		{Key: "list", Value: make([]int32, 100)}, {Key: "bytes", Value: []any{[]uint8{1, 255}}}}, []gguf.Entry{e}))
 	status, stdout, _ := concord("gguf", "ls", path)
 	assert.Equal(t, exitOK, status)
 	assert.Contains(t, stdout, "list: [0 0 0 0 0 0] and 94 more\n")
@@ -228,8 +232,9 @@ func TestModelBecomesShorter(t *testing.T) {
 	data := func(n int) func() ([]byte, error) {
 		return func() ([]byte, error) { return make([]byte, n), nil }
 	}
-	require.NoError(t, gguf.Write(path, nil, []gguf.Entry{{Name: "codes", Type: gguf.Q80, Shape: []int{1024, 1024}, Data: data(1024 * 1024 / 32 * 34)},
-		{Name: "numbers", Type: gguf.I32, Shape: []int{1 << 18}, Data: data(1 << 20)}}))
+	require.NoError(t, gguf.Write(path, nil,
+		[]gguf.Entry{{Name: "codes", Type: gguf.Q80, Shape: []int{1024, 1024}, Data: data(1024 * 1024 / 32 * 34)},
+			{Name: "numbers", Type: gguf.I32, Shape: []int{1 << 18}, Data: data(1 << 20)}}))
 	m, err := openModel(path, 0)
 	require.NoError(t, err)
 	defer m.close()
@@ -246,8 +251,11 @@ func TestModelBecomesShorter(t *testing.T) {
 func TestQuantizeHugeShape(t *testing.T) {
 	in, dir := filepath.Join(t.TempDir(), "m.gguf"), t.TempDir()
 	require.NoError(t, gguf.Write(in, []gguf.Pair{{Key: "concord.type.36", Value: "I2S_M1"}},
-		[]gguf.Entry{{Name: "w", Type: gguf.I2S, Shape: []int{1 << 20, 1 << 36}, Size: 64, Data: func() ([]byte, error) { return make([]byte, 64), nil }}}))
-	for _, args := range [][]string{{"quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q4_0"}, {"gguf", "convert", in, filepath.Join(dir, "x.safetensors")}, {"gguf", "check", in}} {
+		[]gguf.Entry{{Name: "w", Type: gguf.I2S, Shape: []int{1 << 20, 1 << 36}, Size: 64, Data: func() ([]byte, error) {
+			return make([]byte, 64), nil
+		}}}))
+	for _, args := range [][]string{{"quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q4_0"},
+		{"gguf", "convert", in, filepath.Join(dir, "x.safetensors")}, {"gguf", "check", in}} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, args)
 		assert.Contains(t, stderr, "bytes needed, 64 present", args)
@@ -297,22 +305,26 @@ func TestQuantizeInterrupted(t *testing.T) {
 	}
 }
 
-// A mistake of the model is told of the model, and one of the result once. An interrupt does not wait for a tensor that is read.
+// A mistake of the model is told of the model, and one of the result once. An interrupt does not wait for a
+// tensor that is read.
 func TestQuantizeSaysWhich(t *testing.T) {
 	dir := t.TempDir()
 	in := filepath.Join(dir, "m.safetensors")
 	x := make([]byte, 4*64)
 	binary.LittleEndian.PutUint32(x[4*33:], math.Float32bits(float32(math.NaN())))
-	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}}, nil))
+	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}},
+		nil))
 	status, _, stderr := concord("quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q8_0")
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, in+": tensor w: quant: Q8_0: number 33 is NaN")
 	assert.NotContains(t, stderr, "x.gguf")
 	binary.LittleEndian.PutUint32(x[4*33:], math.Float32bits(-3e38))
-	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}}, nil))
+	require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "w", Type: "f32", Shape: []int{2, 32}, Data: x}},
+		nil))
 	_, _, stderr = concord("quantize", in, filepath.Join(dir, "x.gguf"), "--format", "Q8_0")
 	assert.Contains(t, stderr, "number 33 is -3e+38, which needs a scale that is too large for a float16")
-	assert.EqualError(t, notWritten("x.gguf", &fs.PathError{Op: "create", Path: "x.gguf", Err: fs.ErrPermission}), "create x.gguf: permission denied")
+	assert.EqualError(t, notWritten("x.gguf", &fs.PathError{Op: "create", Path: "x.gguf", Err: fs.ErrPermission}),
+		"create x.gguf: permission denied")
 	assert.EqualError(t, notWritten("x.gguf", driver.ErrInvalidArgument), "x.gguf: "+driver.ErrInvalidArgument.Error())
 	status, stdout, _ := concord("gguf", "convert", in, filepath.Join(dir, "y.gguf"))
 	assert.Equal(t, exitOK, status)
@@ -321,20 +333,28 @@ func TestQuantizeSaysWhich(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	release := make(chan struct{})
 	defer close(release)
-	w := &weight{name: "w", shape: []int{1}, floats: func() ([]float32, error) { cancel(); <-release; return []float32{1}, nil }}
+	w := &weight{name: "w", shape: []int{1}, floats: func() ([]float32, error) {
+		cancel()
+		<-release
+		return []float32{1}, nil
+	}}
 	_, err := watched(ctx, newApp(io.Discard, io.Discard).progress(1), in, w.entry(ctx))()
 	assert.Equal(t, context.Canceled, err)
 }
 
-// Of a checkpoint the model alone is quantized, and the command says what it left out. Tensors of other files may have any names.
+// Of a checkpoint the model alone is quantized, and the command says what it left out. Tensors of other files
+// may have any names.
 func TestQuantizeCheckpoint(t *testing.T) {
-	history, err := json.Marshal(map[string]any{"Version": 1, "Network": []string{}, "Config": []string{}, "History": nn.History{BestEpoch: -1}})
+	history, err := json.Marshal(map[string]any{"Version": 1, "Network": []string{}, "Config": []string{},
+		"History": nn.History{BestEpoch: -1}})
 	require.NoError(t, err)
 	for _, metadata := range []map[string]string{{"concord.nn": string(history)}, {}} {
 		in, out := filepath.Join(t.TempDir(), "m.safetensors"), filepath.Join(t.TempDir(), "m.gguf")
 		data := make([]byte, 4*64)
-		require.NoError(t, safetensors.Write(in, []safetensors.Entry{{Name: "0.weight", Type: "f32", Shape: []int{2, 32}, Data: data},
-			{Name: "training/optimizer.m", Type: "f32", Shape: []int{64}, Data: data}, {Name: "training/best.params", Type: "f32", Shape: []int{64}, Data: data}}, metadata))
+		require.NoError(t, safetensors.Write(in, []safetensors.Entry{
+			{Name: "0.weight", Type: "f32", Shape: []int{2, 32}, Data: data},
+			{Name: "training/optimizer.m", Type: "f32", Shape: []int{64}, Data: data},
+			{Name: "training/best.params", Type: "f32", Shape: []int{64}, Data: data}}, metadata))
 		status, stdout, stderr := concord("quantize", in, out, "--format", "Q8_0")
 		require.Equal(t, exitOK, status, stderr)
 		f, err := gguf.Open(out)
@@ -355,15 +375,19 @@ func TestQuantizeRefuses(t *testing.T) {
 	in, _ := smallModel(t)
 	out := filepath.Join(t.TempDir(), "m.gguf")
 	for _, args := range [][]string{
-		{in, out}, {in, out, "--format", "Q9"}, {in, out, "--format", "I2_S"}, {in, out, "--format", "R_A"}, {in, out, "--format", "I2S_M3"}, {in, out, "--format", "Q4_0", "--method", "best"},
-		{in, out, "--format", "MTL1", "--tile", "1,2"}, {in, out, "--format", "MTL1", "--tile", "1,2,x"}, {in, out, "--format", "Q4_0", "--only", "["}, {in, out, "--format", "Q4_0", "--histogram", "x.gif"},
-		{in, out, "--format", "MTL1"}, {in, out, "--format", "Q4_0", "--tile", "128,32,32"}, {in, in, "--format", "Q4_0"}, {"x.bin", out, "--format", "Q4_0"}, {in, "--format", "Q4_0"},
+		{in, out}, {in, out, "--format", "Q9"}, {in, out, "--format", "I2_S"}, {in, out, "--format", "R_A"},
+		{in, out, "--format", "I2S_M3"}, {in, out, "--format", "Q4_0", "--method", "best"},
+		{in, out, "--format", "MTL1", "--tile", "1,2"}, {in, out, "--format", "MTL1", "--tile", "1,2,x"},
+		{in, out, "--format", "Q4_0", "--only", "["}, {in, out, "--format", "Q4_0", "--histogram", "x.gif"},
+		{in, out, "--format", "MTL1"}, {in, out, "--format", "Q4_0", "--tile", "128,32,32"}, {in, in, "--format", "Q4_0"},
+		{"x.bin", out, "--format", "Q4_0"}, {in, "--format", "Q4_0"},
 	} {
 		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
 		assert.Equal(t, exitUsage, status, "%v: %s", args, stderr)
 		assert.NotEmpty(t, stderr)
 	}
-	for _, args := range [][]string{{in, out, "--format", "Q4_0", "--only", "z*"}, {in + ".safetensors", out, "--format", "Q4_0"}, {in, out, "--format", "MTL1", "--tile", "128,32,32"}} {
+	for _, args := range [][]string{{in, out, "--format", "Q4_0", "--only", "z*"},
+		{in + ".safetensors", out, "--format", "Q4_0"}, {in, out, "--format", "MTL1", "--tile", "128,32,32"}} {
 		status, _, stderr := concord(append([]string{"quantize"}, args...)...)
 		assert.Equal(t, exitFailed, status, "%v: %s", args, stderr)
 		assert.Equal(t, slices.Contains(args, "--tile"), strings.Contains(stderr, "(--tile 128,32,32)"), stderr)
@@ -387,8 +411,10 @@ func TestQuantizeRefuses(t *testing.T) {
 
 	// Types that GGUF lacks are widened, and do not end the work.
 	small := filepath.Join(t.TempDir(), "small.safetensors")
-	require.NoError(t, safetensors.Write(small, []safetensors.Entry{{Name: "b", Type: "bool", Shape: []int{3}, Data: []byte{1, 0, 1}},
-		{Name: "u", Type: "u16", Shape: []int{2}, Data: []byte{1, 2, 255, 255}}, {Name: "large", Type: "u64", Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}}}, nil))
+	require.NoError(t, safetensors.Write(small, []safetensors.Entry{
+		{Name: "b", Type: "bool", Shape: []int{3}, Data: []byte{1, 0, 1}},
+		{Name: "u", Type: "u16", Shape: []int{2}, Data: []byte{1, 2, 255, 255}},
+		{Name: "large", Type: "u64", Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}}}, nil))
 	wide := filepath.Join(t.TempDir(), "wide.gguf")
 	status, _, stderr = concord("gguf", "convert", small, wide)
 	require.Equal(t, exitOK, status, stderr)
@@ -398,11 +424,14 @@ func TestQuantizeRefuses(t *testing.T) {
 	bools, _ := g.Tensor("b")
 	assert.Equal(t, gguf.Tensor{Name: "b", Type: gguf.I8, Shape: []int{3}, Data: []byte{1, 0, 1}}, bools)
 	words, _ := g.Tensor("u")
-	assert.Equal(t, gguf.Tensor{Name: "u", Type: gguf.I32, Shape: []int{2}, Data: []byte{1, 2, 0, 0, 255, 255, 0, 0}}, words)
+	assert.Equal(t, gguf.Tensor{Name: "u", Type: gguf.I32, Shape: []int{2}, Data: []byte{1, 2, 0, 0, 255, 255, 0, 0}},
+		words)
 
 	large, _ := g.Tensor("large")
-	assert.Equal(t, gguf.Tensor{Name: "large", Type: gguf.I64, Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}}, large)
-	require.NoError(t, safetensors.Write(small, []safetensors.Entry{{Name: "large", Type: "u64", Shape: []int{2}, Data: []byte{15: 128}}}, nil))
+	assert.Equal(t, gguf.Tensor{Name: "large", Type: gguf.I64, Shape: []int{1}, Data: []byte{1, 0, 0, 0, 0, 0, 0, 127}},
+		large)
+	require.NoError(t, safetensors.Write(small, []safetensors.Entry{
+		{Name: "large", Type: "u64", Shape: []int{2}, Data: []byte{15: 128}}}, nil))
 	status, _, stderr = concord("gguf", "convert", small, wide)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "small.safetensors: tensor large: number 1 is too large for GGUF's integers of 64 bits")
@@ -421,7 +450,8 @@ func TestQuantizeRefuses(t *testing.T) {
 	assert.Equal(t, "Dear reader,\n", string(text))
 	// A picture that cannot be written is found before the model is.
 	model := filepath.Join(t.TempDir(), "whole.gguf")
-	status, _, stderr = concord("quantize", whole, model, "--format", "Q4_0", "--histogram", filepath.Join(t.TempDir(), "none", "h.png"))
+	status, _, stderr = concord("quantize", whole, model, "--format", "Q4_0", "--histogram",
+		filepath.Join(t.TempDir(), "none", "h.png"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "no such file")
 	assert.NoFileExists(t, model)
@@ -430,7 +460,8 @@ func TestQuantizeRefuses(t *testing.T) {
 		status, _, stderr = concord("gguf", "convert", whole, again)
 		assert.Equal(t, exitOK, status, stderr)
 	}
-	for _, args := range [][]string{{"convert", in, "x.bin"}, {"convert", in, in}, {"check", "--as", "Q9", in}, {"ls"}, {}} {
+	for _, args := range [][]string{{"convert", in, "x.bin"}, {"convert", in, in}, {"check", "--as", "Q9", in}, {"ls"},
+		{}} {
 		status, _, _ := concord(append([]string{"gguf"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)
 	}

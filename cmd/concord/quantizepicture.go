@@ -23,7 +23,8 @@ func drawErrors(w io.Writer, c *errorCounts, title, name string) error {
 	h := &plotter.Histogram{FillColor: plotter.DefaultLineStyle.Color, Width: 2.0 / float64(len(c)-1)}
 	for i, n := range c {
 		middle := float64(i)*h.Width - 1
-		h.Bins = append(h.Bins, plotter.HistogramBin{Min: middle - h.Width/2, Max: middle + h.Width/2, Weight: float64(n) / float64(max(total, 1))})
+		h.Bins = append(h.Bins, plotter.HistogramBin{Min: middle - h.Width/2, Max: middle + h.Width/2,
+			Weight: float64(n) / float64(max(total, 1))})
 	}
 	p.Add(h)
 	wide, high, format := pictureSize(name)

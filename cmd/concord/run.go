@@ -278,7 +278,9 @@ func (a *app) runJob(ctx context.Context, j *job) (*ran, error) {
 		return nil, err
 	}
 	built := prog.Built()
-	r := &ran{Device: dev.String(), Kernel: decl.Name, Text: unit.NameFor(nativeTargets[strings.TrimPrefix(dev.Info().Backend, "sim-")]), MS: float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
+	r := &ran{Device: dev.String(), Kernel: decl.Name,
+		Text: unit.NameFor(nativeTargets[strings.TrimPrefix(dev.Info().Backend, "sim-")]),
+		MS:   float64(rec.DeviceTimeNs) / 1e6, Implementation: rec.Implementation,
 		Built: built.From, BuildMS: milliseconds(built.Elapsed), Outputs: []output{}}
 	return r, a.download(ctx, j, dev, buffers, r)
 }
@@ -292,13 +294,15 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 	}
 	switch {
 	case name == "" && len(list) > 1:
-		return nil, usagef("%s has %d kernels: say --kernel with one of %s", unit.Name(), len(list), strings.Join(names, ", "))
+		return nil, usagef("%s has %d kernels: say --kernel with one of %s", unit.Name(), len(list),
+			strings.Join(names, ", "))
 	case name == "":
 		return &list[0], nil
 	}
 	k, ok := unit.Kernel(name)
 	if !ok {
-		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "), runtime.ErrNoKernel)
+		return nil, fmt.Errorf("--kernel %s: %s has %s: %w", name, unit.Name(), strings.Join(names, ", "),
+			runtime.ErrNoKernel)
 	}
 	return k, nil
 }
@@ -307,7 +311,8 @@ func chooseKernel(unit *source.Unit, name string) (*source.Kernel, error) {
 // before anything is compiled.
 func (j *job) readArguments(ctx context.Context, decl *source.Kernel) error {
 	if len(j.args) != len(decl.Params) {
-		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(j.args), len(decl.Params), signature(decl), runtime.ErrInvalidArgument)
+		return fmt.Errorf("%d arguments for the %d parameters of %s: %w", len(j.args), len(decl.Params), signature(decl),
+			runtime.ErrInvalidArgument)
 	}
 	for i := range j.args {
 		if err := j.args[i].read(ctx); err != nil {
@@ -316,7 +321,8 @@ func (j *job) readArguments(ctx context.Context, decl *source.Kernel) error {
 	}
 	for i, p := range decl.Params {
 		if err := j.args[i].check(p); err != nil {
-			return fmt.Errorf("argument %d (%s) for %s %s: %w: %w", i, j.args[i].text, p.Decl, p.Name, err, runtime.ErrInvalidArgument)
+			return fmt.Errorf("argument %d (%s) for %s %s: %w: %w", i, j.args[i].text, p.Decl, p.Name, err,
+				runtime.ErrInvalidArgument)
 		}
 	}
 	return nil
@@ -332,7 +338,8 @@ func signature(k *source.Kernel) string {
 }
 
 // upload makes the arguments of the launch. buffers has one for every array.
-func (j *job) upload(ctx context.Context, dev *runtime.Device, decl *source.Kernel) (args []any, buffers []*runtime.Buffer, err error) {
+func (j *job) upload(ctx context.Context, dev *runtime.Device,
+	decl *source.Kernel) (args []any, buffers []*runtime.Buffer, err error) {
 	buffers = make([]*runtime.Buffer, len(j.args))
 	for i := range j.args {
 		arg := &j.args[i]

@@ -73,7 +73,8 @@ func TestRun(t *testing.T) {
 	inc := filepath.Dir(textFile(t, "scale.h", "float scale(float a) { return 2.0f * a; }\n"))
 	x, y := saveFloats(t, "x.npy", []int{2, 3}, 1, 2, 3, 4, 5, 6), saveFloats(t, "y.npy", []int{6}, 10, 20, 30, 40, 50, 60)
 	out := filepath.Join(t.TempDir(), "out.npy")
-	args := []string{"run", "--device", "cpu:0", "--kernel", "saxpy", "--global", "8", "--local", "4", "--arg", "f32:3", "--arg", "@" + x,
+	args := []string{"run", "--device", "cpu:0", "--kernel", "saxpy", "--global", "8", "--local", "4", "--arg", "f32:3",
+		"--arg", "@" + x,
 		"--arg", "@" + y, "--arg", "u32:6", "--out", "2=" + out, "--out", "1=" + x, "-I", inc, "-D", "EXTRA=0.5f"}
 	status, stdout, stderr := concord(append(args, "--json", cl)...)
 	require.Equal(t, exitOK, status, stderr)
@@ -99,7 +100,8 @@ func TestRunText(t *testing.T) {
 	cu := strings.TrimSuffix(cl, "cl") + "cu"
 	require.NoError(t, os.WriteFile(cu, []byte(`extern "C" __global__ void k(int *x) { x[0] = 2; }`), 0o600))
 	run := func(file string, flags ...string) string {
-		status, stdout, stderr := concord(append([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", file}, flags...)...)
+		status, stdout, stderr := concord(append([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1",
+			file}, flags...)...)
 		require.Equal(t, exitOK, status, stderr)
 		return stdout
 	}
@@ -112,14 +114,18 @@ func TestRunText(t *testing.T) {
 
 func TestRunArguments(t *testing.T) {
 	needsCompiler(t)
-	cl := textFile(t, "all.cl", `kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {
+	cl :=
+		textFile(t, "all.cl",
+			`kernel void all(global float *out, local float *tmp, float4 v, float3 w, char c, ushort bf, long l) {
   size_t i = get_global_id(0);
   tmp[get_local_id(0)] = v.w + w.z + c + bf + l;
   out[i] = tmp[get_local_id(0)];
 }`)
 	out := filepath.Join(t.TempDir(), "out.npy")
-	status, _, stderr := concord("run", "--device", "cpu:0", "--global", "4,2", "--arg", "zeros:f32:4,2", "--arg", "local:f32:8",
-		"--arg", "f32:1,2,3,4", "--arg", "f32:5,6,7", "--arg", "i8:-1", "--arg", "bf16:0", "--arg", "i64:100", "--out", "0="+out, cl)
+	status, _, stderr := concord("run", "--device", "cpu:0", "--global", "4,2", "--arg", "zeros:f32:4,2", "--arg",
+		"local:f32:8",
+		"--arg", "f32:1,2,3,4", "--arg", "f32:5,6,7", "--arg", "i8:-1", "--arg", "bf16:0", "--arg", "i64:100", "--out",
+		"0="+out, cl)
 	require.Equal(t, exitOK, status, stderr)
 	got, shape := loadFloats(t, out)
 	assert.Equal(t, []float32{110, 110, 110, 110, 0, 0, 0, 0}, got)
@@ -138,14 +144,16 @@ func TestRunTimeout(t *testing.T) {
 	cl := textFile(t, "spin.cl", "kernel void spin(global volatile int *x) { while (x[0] == 0) {} }")
 	concord("compile", "--target", "host", cl) // the time below is that of the kernel
 	start := time.Now()
-	status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "500ms", "--json", cl)
+	status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout",
+		"500ms", "--json", cl)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, document(t, stdout)["error"], "timed out")
 	assert.Contains(t, stderr, "spin.cl over 1")
 	assert.Less(t, time.Since(start), 20*time.Second)
 	t.Run("a failure passes through", func(t *testing.T) {
 		bad := textFile(t, "bad.cl", "kernel void k(global int *x) { x[0] = y; }")
-		status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout", "1m", "--json", bad)
+		status, stdout, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--timeout",
+			"1m", "--json", bad)
 		assert.Equal(t, exitFailed, status)
 		assert.Contains(t, document(t, stdout)["error"], "'y'")
 		assert.Contains(t, stderr, "'y'")
@@ -169,7 +177,8 @@ func TestRunDies(t *testing.T) {
 			require.ErrorIs(t, newApp(io.Discard, io.Discard).runInChild(t.Context(), &f, j), runtime.ErrLaunch)
 		})
 	}
-	for device, want := range map[string]bool{"cpu": true, "CPU:0": true, "cpu:reference": true, "auto": false, "": false, "opencl:0": false, "0": false} {
+	for device, want := range map[string]bool{"cpu": true, "CPU:0": true, "cpu:reference": true, "auto": false, "": false,
+		"opencl:0": false, "0": false} {
 		assert.Equal(t, want, onCPU(device), device)
 	}
 }

@@ -31,9 +31,10 @@ func (a *app) searchCommand() *cobra.Command {
 		Short: "Find nearest neighbours: build an index, search it, measure it, serve it",
 		Long: `Search makes files with an index of vectors, and finds the nearest neighbours of queries in them.
 
-Vectors and queries are files in .fvecs, .bvecs or .ivecs, as the TEXMEX corpora are published, or .npy, a matrix
-of numbers with a row for each vector; components are rounded to float, and integers beyond 2^24 refused. mnist stands for images of handwritten digits in this program: as vectors
-the first 9,000, as queries the other 1,000.`,
+Vectors and queries are files in .fvecs, .bvecs or .ivecs, as the TEXMEX corpora are published, or
+.npy, a matrix of numbers with a row for each vector; components are rounded to float, and integers
+beyond 2^24 refused. mnist stands for images of handwritten digits in this program: as vectors the
+first 9,000, as queries the other 1,000.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
   concord search query digits.ann --queries mnist --k 5
   concord search bench digits.ann --queries mnist
@@ -41,7 +42,8 @@ the first 9,000, as queries the other 1,000.`,
 		Args: cobra.NoArgs,
 		RunE: needsCommand,
 	}
-	cmd.AddCommand(a.searchBuildCommand(), a.searchQueryCommand(), a.searchInfoCommand(), a.searchVerifyCommand(), a.searchBenchCommand(), a.searchServeCommand())
+	cmd.AddCommand(a.searchBuildCommand(), a.searchQueryCommand(), a.searchInfoCommand(), a.searchVerifyCommand(),
+		a.searchBenchCommand(), a.searchServeCommand())
 	return cmd
 }
 
@@ -50,15 +52,17 @@ func (a *app) searchBuildCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build --vectors FILE --out FILE",
 		Short: "Make an index of vectors, and write it to a file",
-		Long: `Build makes an index of the vectors in a file and writes it to another one, which is replaced as a whole. The id of a
-vector is its number in the file, from 0 on, or the number in the same row of --ids, an .ivecs file of one column, or
-an .npy file of i64, i32 or u32. A FILE of --out that is there already is replaced only if it is an index or empty.
+		Long: `Build makes an index of the vectors in a file and writes it to another one, which is replaced as a
+whole. The id of a vector is its number in the file, from 0 on, or the number in the same row of
+--ids, an .ivecs file of one column, or an .npy file of i64, i32 or u32. A FILE of --out that is
+there already is replaced only if it is an index or empty.
 
-Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with vectors of --precision,
-and flat on the one of --device, or the CPU;
-hnsw follows the links of a graph, on the CPU, and finds most of the nearest in far less time; ivf does so too, on the CPU
-or the device that is named: it compares with the vectors in some of its lists. pq keeps a short code for each vector of a
-list too, compares these, and then the vectors with the nearest codes: it is for millions of vectors.
+Kinds: brute compares each query with all vectors, on the CPU; gpu does that on a device, with
+vectors of --precision, and flat on the one of --device, or the CPU; hnsw follows the links of a
+graph, on the CPU, and finds most of the nearest in far less time; ivf does so too, on the CPU or
+the device that is named: it compares with the vectors in some of its lists. pq keeps a short code
+for each vector of a list too, compares these, and then the vectors with the nearest codes: it is
+for millions of vectors.
 
 Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, jaccard, angular, canberra.`,
 		Example: `  concord search build --vectors mnist --out digits.ann
@@ -75,15 +79,21 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 	f.StringVar(&s.ids, "ids", "", "a file with an id for each vector")
 	f.StringVar(&s.kind, "kind", "brute", "the kind of index: brute, flat, gpu, hnsw, ivf or pq")
 	f.StringVar(&s.metric, "metric", "euclidean", "the measure of distance")
-	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat, ivf and pq store vectors: fp32, fp16, int8 (of components from -1 to 1, others are cut) or int8scaled (of any range)")
-	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto), or of flat, ivf and pq (default cpu:0); of gpu and flat also several, separated by commas")
+	f.StringVar(&s.precision, "precision", "fp32", "how kinds gpu, flat, ivf and pq store vectors: fp32, fp16, int8 (of "+
+		"components from -1 to 1, others are cut) or int8scaled (of any range)")
+	f.StringVar(&s.device, "device", "", "the device of kind gpu (default auto), or of flat, ivf and pq (default "+
+		"cpu:0); of gpu and flat also several, separated by commas")
 	f.IntVar(&s.hnsw.M, "m", 0, "of hnsw: links of a vector (default 16)")
-	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0, "of hnsw: vectors kept in view while one is added (default 200)")
-	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0, "of hnsw: vectors kept in view by a search (default the larger of k and 50)")
+	f.IntVar(&s.hnsw.EfConstruction, "ef-construction", 0,
+		"of hnsw: vectors kept in view while one is added (default 200)")
+	f.IntVar(&s.hnsw.EfSearch, "ef-search", 0,
+		"of hnsw: vectors kept in view by a search (default the larger of k and 50)")
 	f.Uint64Var(&s.seed, "seed", 0, "of hnsw, ivf and pq: the seed of the layers, or of the lists")
-	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf and pq: lists, which are made once there are 16 vectors for each (default about 4·√n for n vectors, from 4096 vectors on)")
+	f.IntVar(&s.ivf.Lists, "lists", 0, "of ivf and pq: lists, which are made once there are 16 vectors for each "+
+		"(default about 4·√n for n vectors, from 4096 vectors on)")
 	f.IntVar(&s.ivf.Probes, "probes", 0, "of ivf and pq: lists that a search reads (default 16)")
-	f.IntVar(&s.ivf.Codes, "code-bytes", 0, "of pq: bytes of a code, each for two or more components (default a bit for each component, up to 128 bytes)")
+	f.IntVar(&s.ivf.Codes, "code-bytes", 0, "of pq: bytes of a code, each for two or more components (default a bit for "+
+		"each component, up to 128 bytes)")
 	f.IntVar(&s.ivf.Refine, "refine", 0, "of pq: vectors that are compared for each result (default 20)")
 	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
 	a.jsonFlag(cmd)
@@ -96,8 +106,8 @@ func (a *app) searchQueryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "query INDEX --queries FILE",
 		Short: "Find the nearest neighbours of queries",
-		Long: `Query prints for each query the ids and distances of its nearest neighbours, the nearest first. With --ids only ids of
-a range are found, both ends included.`,
+		Long: `Query prints for each query the ids and distances of its nearest neighbours, the nearest first. With
+--ids only ids of a range are found, both ends included.`,
 		Example: `  concord search query digits.ann --queries mnist --limit 3
   concord search query base.ann --queries query.fvecs --k 100 --ids 0:4999 --json`,
 		Args: cobra.ExactArgs(1),
@@ -112,24 +122,28 @@ func (a *app) queryFlags(cmd *cobra.Command, s *searching) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
-	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf or pq (default cpu:0); or several, separated by commas, but for ivf and pq")
+	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), "+
+		"flat, ivf or pq (default cpu:0); or several, separated by commas, but for ivf and pq")
 	a.effortFlags(cmd, s)
 	a.jsonFlag(cmd)
 }
 
 // effortFlags adds the flags of how much searches compare.
 func (a *app) effortFlags(cmd *cobra.Command, s *searching) {
-	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default that of the index)")
-	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf or pq (default that of the index)")
-	cmd.Flags().IntVar(&s.ivf.Refine, "refine", 0, "vectors to compare for each result, with an index of kind pq (default that of the index)")
+	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default "+
+		"that of the index)")
+	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf or pq (default that of "+
+		"the index)")
+	cmd.Flags().IntVar(&s.ivf.Refine, "refine", 0, "vectors to compare for each result, with an index of kind pq "+
+		"(default that of the index)")
 }
 
 func (a *app) searchInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info INDEX",
 		Short: "Describe an index",
-		Long: `Info prints what an index is made of. It checks all of the file but vectors, their codes, and the links in the first layer of a
-graph, which verify checks too.`,
+		Long: `Info prints what an index is made of. It checks all of the file but vectors, their codes, and the
+links in the first layer of a graph, which verify checks too.`,
 		Example: `  concord search info digits.ann
   concord search info digits.ann --json`,
 		Args: cobra.ExactArgs(1),
@@ -149,8 +163,8 @@ func (a *app) searchVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify INDEX",
 		Short: "Check the whole file of an index",
-		Long: `Verify compares every part of a file with its checksum, checks that the links of a graph lead to all of its vectors, and
-describes the index. The exit status is 1 if the file is damaged.`,
+		Long: `Verify compares every part of a file with its checksum, checks that the links of a graph lead to all
+of its vectors, and describes the index. The exit status is 1 if the file is damaged.`,
 		Example: `  concord search verify digits.ann
   concord search verify digits.ann --json`,
 		Args: cobra.ExactArgs(1),
@@ -171,11 +185,13 @@ func (a *app) searchBenchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench INDEX --queries FILE",
 		Short: "Measure how fast an index answers, and how much it finds",
-		Long: `Bench searches for each query alone, one after the other, and then for all of them in one call. It reports the time of
-a single query (median and 99th percentile), queries per second, and recall: the share of the true neighbours that
-were found, or of others at the distance of the last of these. They are computed by comparing with all vectors as the index stores them,
-which says nothing of what halves or bytes lose, or are those of --truth, an .ivecs file, or an .npy file of i64, i32 or u32, with the ids of the
-true neighbours in each row: without --ids, their numbers in the file of vectors. With --truth, an index of halves or bytes has to find these themselves.`,
+		Long: `Bench searches for each query alone, one after the other, and then for all of them in one call. It
+reports the time of a single query (median and 99th percentile), queries per second, and recall: the
+share of the true neighbours that were found, or of others at the distance of the last of these.
+They are computed by comparing with all vectors as the index stores them, which says nothing of what
+halves or bytes lose, or are those of --truth, an .ivecs file, or an .npy file of i64, i32 or u32,
+with the ids of the true neighbours in each row: without --ids, their numbers in the file of
+vectors. With --truth, an index of halves or bytes has to find these themselves.`,
 		Example: `  concord search bench digits.ann --queries mnist
   concord search bench base.ann --queries query.fvecs --truth groundtruth.ivecs --k 10 --json`,
 		Args: cobra.ExactArgs(1),
@@ -240,7 +256,8 @@ func (a *app) describe(i ann.Info) error {
 	if a.json {
 		return a.print(i)
 	}
-	rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)}, {"components", strconv.Itoa(i.Dim)},
+	rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)},
+		{"components", strconv.Itoa(i.Dim)},
 		{"precision", i.Precision}, {"device", i.Device}, {"fallback", i.Fallback}}
 	if i.Streams {
 		rows = append(rows, [2]string{"memory", "the host's: the device has no room for the vectors"})
@@ -250,7 +267,8 @@ func (a *app) describe(i ann.Info) error {
 		if h.EfSearch > 0 {
 			ef = strconv.Itoa(h.EfSearch)
 		}
-		rows = append(rows, [2]string{"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %s, codes %t", h.M, h.EfConstruction, ef, h.Codes)})
+		rows = append(rows, [2]string{
+			"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %s, codes %t", h.M, h.EfConstruction, ef, h.Codes)})
 	}
 	if l := i.IVF; l != nil {
 		rows = append(rows, [2]string{"lists", fmt.Sprintf("%d, probes %d", l.Lists, l.Probes)})

@@ -51,19 +51,23 @@ func (a *app) searchBench(ctx context.Context, path string, s searching) error {
 		if a.json {
 			return a.print(m)
 		}
-		fmt.Fprintf(a.stdout, "%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len, m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
+		fmt.Fprintf(a.stdout, "%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len,
+			m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
 		fmt.Fprintf(a.stdout, "recall@%d        %.4f\n", s.k, float64(m.Recall))
-		fmt.Fprintf(a.stdout, "one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs), float64(m.P99Ms), float64(m.PerSecond))
+		fmt.Fprintf(a.stdout, "one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs),
+			float64(m.P99Ms), float64(m.PerSecond))
 		fmt.Fprintf(a.stdout, "all in one call %.0f queries/s\n", float64(m.BatchedSecond))
 		return nil
 	})
 }
 
 // timed searches for queries one by one and together.
-func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32, k int) (m searchSpeed, lists [][]ann.Result, err error) {
+func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32,
+	k int) (m searchSpeed, lists [][]ann.Result, err error) {
 	dim := ix.Info().Dim
 	n := len(queries) / dim
-	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: unknown, P99Ms: unknown, PerSecond: unknown, BatchedSecond: unknown}
+	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: unknown, P99Ms: unknown, PerSecond: unknown,
+		BatchedSecond: unknown}
 	if n == 0 {
 		return m, nil, nil
 	}
@@ -91,7 +95,8 @@ func (a *app) timed(ctx context.Context, ix ann.Index, queries []float32, k int)
 	return m, lists, err
 }
 
-// recall returns the share of true neighbours in the lists. A vector that is as far from the query as the last of these counts as one.
+// recall returns the share of true neighbours in the lists. A vector that is as far from the query as the last
+// of these counts as one.
 func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (number, error) {
 	if len(lists) == 0 {
 		return unknown, nil
@@ -104,7 +109,8 @@ func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, 
 			return 0, err
 		}
 		if columns < s.k || len(ids)/columns < len(lists) {
-			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, columns, len(ids)/columns, s.k, len(lists))
+			return 0, fmt.Errorf("%s: %d neighbours of %d queries, and %d of %d are needed", s.truth, columns, len(ids)/columns,
+				s.k, len(lists))
 		}
 	}
 	right, all, info := 0, 0, ix.Info()

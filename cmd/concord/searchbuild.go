@@ -116,7 +116,8 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 			most = max(most, a)
 		}
 	}
-	cut, lost, odd := 0, 0, 0 // components that bytes of a fixed range do not reach, that bytes of any range make 0, and that are not finite
+	// components that bytes of a fixed range do not reach, that bytes of any range make 0, and that are not finite
+	cut, lost, odd := 0, 0, 0
 	for _, x := range vectors {
 		switch {
 		case x-x != 0:
@@ -140,12 +141,15 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 			Odd     int    `json:"components_not_finite,omitempty"`
 		}{info, s.out, number(took.Seconds() * 1e3), cut, lost, odd})
 	}
-	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"), quantity(info.Dim, "component"), took.Round(time.Millisecond))
+	fmt.Fprintf(a.stdout, "%s: %s of %s, built in %v\n", s.out, quantity(info.Len, "vector"),
+		quantity(info.Dim, "component"), took.Round(time.Millisecond))
 	if cut > 0 {
-		fmt.Fprintf(a.stdout, "%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled keeps them\n", cut, len(vectors))
+		fmt.Fprintf(a.stdout, "%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled "+
+			"keeps them\n", cut, len(vectors))
 	}
 	if lost > 0 {
-		fmt.Fprintf(a.stdout, "%d of %d components are stored as 0, since the largest, %.3g, is more than 254 times as large; --precision fp32 keeps them\n", lost, len(vectors), most)
+		fmt.Fprintf(a.stdout, "%d of %d components are stored as 0, since the largest, %.3g, is more than 254 times as "+
+			"large; --precision fp32 keeps them\n", lost, len(vectors), most)
 	}
 	if odd > 0 {
 		becomes := "a vector with a NaN comes last in results"
@@ -155,7 +159,8 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 		fmt.Fprintf(a.stdout, "%d of %d components are NaN or infinite: %s\n", odd, len(vectors), becomes)
 	}
 	if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
-		fmt.Fprintf(a.stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search compares them all\n", s.ivf.Lists)
+		fmt.Fprintf(a.stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search "+
+			"compares them all\n", s.ivf.Lists)
 	}
 	return nil
 }
@@ -216,8 +221,9 @@ func idsOf(ctx context.Context, path string, n int) ([]int64, error) {
 	return ids, err
 }
 
-// rowsOfIDs reads rows of so many ids: the integers of an .ivecs file, or an array of NumPy of one dimension, which is one column, or of two. Floats are ids where
-// they are integers that have no neighbour of the same float.
+// rowsOfIDs reads rows of so many ids: the integers of an .ivecs file, or an array of NumPy of one dimension,
+// which is one column, or of two. Floats are ids where they are integers that have no neighbour of the same
+// float.
 func rowsOfIDs(ctx context.Context, path string) (ids []int64, dim int, err error) {
 	if !isArray(path) {
 		places, dim, err := ann.ReadPlaces(path)

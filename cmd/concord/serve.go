@@ -39,7 +39,8 @@ type searchServer struct {
 	ending  context.Context // done when bodies of requests are no longer waited for
 }
 
-// bodies is how many of the largest bodies there may be at a time. A number of a query takes up to four times the memory of its text.
+// bodies is how many of the largest bodies there may be at a time. A number of a query takes up to four times
+// the memory of its text.
 const bodies = 4
 
 // ready makes what depends on the options.
@@ -62,7 +63,8 @@ type searchAnswer struct {
 	TookMs  number       `json:"took_ms"`
 }
 
-// neighbor is a vector that was found. Its distance is null if that is no finite number, such as one beyond those of 32 bits.
+// neighbor is a vector that was found. Its distance is null if that is no finite number, such as one beyond
+// those of 32 bits.
 type neighbor struct {
 	ID       int64  `json:"id"`
 	Distance number `json:"distance"`
@@ -76,16 +78,19 @@ func (a *app) searchServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve INDEX",
 		Short: "Answer searches over HTTP on this machine",
-		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted; searches whose
-request has arrived are finished then. All bodies are JSON, but for those of /metrics and of paths and methods that there are not; an error is {"error": "..."} with a status of 4xx or 5xx.
+		Long: `Serve opens an index and answers, on an address of this machine alone, until it is interrupted;
+searches whose request has arrived are finished then. All bodies are JSON, but for those of /metrics
+and of paths and methods that there are not; an error is {"error": "..."} with a status of 4xx or
+5xx.
 
-  POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to find only ids from the first to
-                the last, "ids": [0, 999]; the answer is {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2}; a
-                distance that is not finite is null
+  POST /search  {"query": [...]} or {"queries": [[...], ...]}, with "k" (default 10) and, to
+                find only ids from the first to the last, "ids": [0, 999]; the answer is
+                {"results": [[{"id": 7, "distance": 0.5}, ...]], "took_ms": 0.2};
+                a distance that is not finite is null
   GET /info     what the index is made of
   GET /health   {"status": "ok"}
-  GET /metrics  for Prometheus: requests by path and status code, requests in flight, queries, how long searches take, what the index is made of,
-                and what Go's runtime reports of itself`,
+  GET /metrics  for Prometheus: requests by path and status code, requests in flight, queries, how long
+                searches take, what the index is made of, and what Go's runtime reports of itself`,
 		Example: `  concord search serve digits.ann
   concord search serve base.ann --listen 127.0.0.1:0 --most 100 --limit 500ms
   curl -s -H 'Content-Type: application/json' -d '{"query": [0.5, 1], "k": 3}' http://127.0.0.1:7411/search`,
@@ -94,10 +99,12 @@ request has arrived are finished then. All bodies are JSON, but for those of /me
 	f := cmd.Flags()
 	f.StringVar(&address, "listen", "127.0.0.1:7411", "the address, of this machine; port 0 is a free one")
 	f.IntVar(&server.most, "most", 1000, "the largest k, and the largest number of queries of a request")
-	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes; all that are not answered yet may have four times that")
+	f.Int64Var(&server.body, "body", 16<<20, "the largest body in bytes; all that are not answered yet may have four "+
+		"times that")
 	f.DurationVar(&server.limit, "limit", 10*time.Second, "the longest time for a request")
 	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
-	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf or pq (default cpu:0)")
+	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf "+
+		"or pq (default cpu:0)")
 	a.effortFlags(cmd, &s)
 	cmd.RunE = a.do(func(ctx context.Context, args []string) error {
 		if server.most < 1 || server.body < 1 || server.limit <= 0 || during < 0 {
@@ -145,7 +152,8 @@ func (a *app) serve(ctx context.Context, s *searchServer, address string, during
 	defer stop()
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
 		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
-	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %s\n", listener.Addr(), quantity(s.index.Info().Len, "vector")); err != nil {
+	if _, err := fmt.Fprintf(a.stdout, "http://%s answers searches of %s\n", listener.Addr(),
+		quantity(s.index.Info().Len, "vector")); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	failed := make(chan error, 1)
@@ -182,7 +190,8 @@ func (s *searchServer) handler() http.Handler {
 	})
 	mux.Handle("GET /metrics", s.metrics.handler(s.limit))
 	local := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A page of another site can make its own name resolve to this machine, and the browser then sends that name as the host.
+		// A page of another site can make its own name resolve to this machine, and the browser then sends that name
+		// as the host.
 		host, _, err := net.SplitHostPort(r.Host)
 		if err != nil {
 			host = r.Host
@@ -299,7 +308,8 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// decode reads a request, in its turn. What has more lists or numbers than a request can have is refused before memory is taken for them.
+// decode reads a request, in its turn. What has more lists or numbers than a request can have is refused before
+// memory is taken for them.
 func (s *searchServer) decode(ctx context.Context, text []byte, q *searchRequest) error {
 	if err := s.read.Acquire(ctx, int64(len(text))); err != nil {
 		return errBusy
@@ -324,7 +334,8 @@ func decodeRequest(text []byte, q *searchRequest) error {
 	if d.Decode(new(json.RawMessage)) != io.EOF {
 		return errors.New("more than one document")
 	}
-	// Package json takes a null for what was there before, and so for 0, though clients write it for NaN. No name of a request has these letters.
+	// Package json takes a null for what was there before, and so for 0, though clients write it for NaN. No name
+	// of a request has these letters.
 	if at := bytes.Index(text, []byte("null")); at >= 0 {
 		return fmt.Errorf("a null does not belong at byte %d", at)
 	}

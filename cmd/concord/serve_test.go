@@ -31,7 +31,9 @@ func numberedServer(t testing.TB) *searchServer {
 	for i := range 10 {
 		require.NoError(t, ix.Add(t.Context(), []int64{int64(i)}, []float32{float32(i), 0}))
 	}
-	s := &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, metrics: newServerMetrics(ix, func() int64 { return 3 }), ending: context.Background()}
+	s := &searchServer{index: ix, most: 5, body: 1000, limit: time.Minute, metrics: newServerMetrics(ix, func() int64 {
+		return 3
+	}), ending: context.Background()}
 	s.ready()
 	s.turns = make(chan struct{}, 2)
 	return s
@@ -64,10 +66,15 @@ func TestServeAnswers(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"distance":null}]]`, "no number of 32 bits is so large")
 
 	for body, want := range map[string]int{
-		``: 400, `{`: 400, `[]`: 400, `{"query": [1, 2]} {}`: 400, `{"question": [1, 2]}`: 400, `{"query": [1]}`: 400, `{"query": []}`: 400,
-		`{"query": [1, 2], "queries": [[1, 2]]}`: 400, `{"queries": []}`: 400, `{"query": [1, 2], "k": 0}`: 400, `{"query": [1, 2], "k": 6}`: 400,
-		`{"query": [1, 1e99]}`: 400, `{"queries": [[1,2],[1,2],[1,2],[1,2],[1,2],[1,2]]}`: 400, `{"query": [1, 2], "ids": [1]}`: 400,
-		`{"query": [1, 2]}}`: 400, `{"query": [1, 2]} }`: 400, `{"query": [1, 2]}]`: 400, `{"query": [1, 2]}x`: 400, `{"query": [1, 2]},`: 400, `{"query": [1, 2]}"`: 400,
+		``: 400, `{`: 400, `[]`: 400, `{"query": [1, 2]} {}`: 400, `{"question": [1, 2]}`: 400, `{"query": [1]}`: 400,
+		`{"query": []}`:                          400,
+		`{"query": [1, 2], "queries": [[1, 2]]}`: 400, `{"queries": []}`: 400, `{"query": [1, 2], "k": 0}`: 400,
+		`{"query": [1, 2], "k": 6}`: 400,
+		`{"query": [1, 1e99]}`:      400, `{"queries": [[1,2],[1,2],[1,2],[1,2],[1,2],[1,2]]}`: 400,
+		`{"query": [1, 2], "ids": [1]}`: 400,
+		`{"query": [1, 2]}}`:            400, `{"query": [1, 2]} }`: 400, `{"query": [1, 2]}]`: 400,
+		`{"query": [1, 2]}x`: 400,
+		`{"query": [1, 2]},`: 400, `{"query": [1, 2]}"`: 400,
 		`{"query": [null, 2]}`: 400, `{"query": [1, 2], "k": null}`: 400, `{"query": [1, 2], "ids": [null, 3]}`: 400,
 		`{"query": [` + strings.Repeat("1,", 1000) + `1]}`: 413,
 	} {
@@ -80,7 +87,10 @@ func TestServeAnswers(t *testing.T) {
 		method, url, kind string
 		want              int
 	}{
-		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200}, {"GET", "http://[::1]/info", "", 200}, {"GET", "http://LOCALHOST:7411/info", "", 200}, {"GET", "http://LocalHost/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405}, {"GET", "http://127.0.0.1/", "", 404},
+		{"GET", "http://localhost/health", "", 200}, {"GET", "http://[::1]:80/info", "", 200},
+		{"GET", "http://[::1]/info", "", 200}, {"GET", "http://LOCALHOST:7411/info", "", 200},
+		{"GET", "http://LocalHost/info", "", 200}, {"GET", "http://127.0.0.1/search", "", 405},
+		{"GET", "http://127.0.0.1/", "", 404},
 		{"GET", "http://example.com/health", "", 403}, {"POST", "http://127.0.0.1/search", "text/plain", 415},
 	} {
 		r := httptest.NewRequest(c.method, c.url, strings.NewReader(`{"query": [1, 2]}`))
@@ -95,7 +105,8 @@ func TestServeAnswers(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, post(s, `{"query": [1, 2]}`).Code)
 }
 
-// TestServeMemory sends bodies whose lists and numbers would take many times their memory: they are refused before that.
+// TestServeMemory sends bodies whose lists and numbers would take many times their memory: they are refused
+// before that.
 func TestServeMemory(t *testing.T) {
 	s := numberedServer(t)
 	s.body = 4 << 20
@@ -119,7 +130,8 @@ func TestServeMemory(t *testing.T) {
 	assert.Equal(t, http.StatusOK, post(s, `{"query": [1, 2]}`).Code, "memory is given back")
 }
 
-// TestServeHeldBodies has more bodies arrive at a time than there is memory for: one more is refused, and when they have ended there is room again.
+// TestServeHeldBodies has more bodies arrive at a time than there is memory for: one more is refused, and when
+// they have ended there is room again.
 func TestServeHeldBodies(t *testing.T) {
 	s := numberedServer(t)
 	var writers []*io.PipeWriter
@@ -176,9 +188,11 @@ func TestServeMetrics(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	assert.True(t, strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain; version=0.0.4"), w.Header())
 	for _, line := range []string{
-		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
+		`concord_search_requests_total{code="200",path="/search"} 2`,
+		`concord_search_requests_total{code="400",path="/search"} 1`,
 		`concord_search_requests_total{code="200",path="/health"} 1`, "concord_search_requests_in_flight 1", // this one
-		"concord_index_size 10", "concord_dimensions 2", `concord_distance_metric{metric="euclidean"} 1`, "concord_fallbacks_total 3", "concord_queries_total 4",
+		"concord_index_size 10", "concord_dimensions 2", `concord_distance_metric{metric="euclidean"} 1`,
+		"concord_fallbacks_total 3", "concord_queries_total 4",
 		"concord_search_duration_seconds_count 2", `concord_search_duration_seconds_bucket{le="10"} 2`,
 	} {
 		assert.Contains(t, w.Body.String(), line+"\n")
@@ -201,9 +215,12 @@ func TestServeMetrics(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		`concord_search_requests_total{code="200",path="/search"} 2`, `concord_search_requests_total{code="400",path="/search"} 1`,
-		`concord_search_requests_total{code="200",path="/health"} 1`, `concord_search_requests_total{code="200",path="/metrics"} 1`,
-		`concord_search_requests_total{code="403",path="other"} 50`, `concord_search_requests_total{code="404",path="other"} 50`,
+		`concord_search_requests_total{code="200",path="/search"} 2`,
+		`concord_search_requests_total{code="400",path="/search"} 1`,
+		`concord_search_requests_total{code="200",path="/health"} 1`,
+		`concord_search_requests_total{code="200",path="/metrics"} 1`,
+		`concord_search_requests_total{code="403",path="other"} 50`,
+		`concord_search_requests_total{code="404",path="other"} 50`,
 		`concord_search_requests_total{code="405",path="other"} 50`,
 	}, series)
 	assert.Equal(t, http.StatusForbidden, get(s, "http://example.com/metrics").Code)
@@ -228,7 +245,8 @@ func TestServeMetrics(t *testing.T) {
 func TestServeClosesAfterLargeBody(t *testing.T) {
 	server := httptest.NewServer(numberedServer(t).handler())
 	defer server.Close()
-	response, err := http.Post(server.URL+"/search", "application/json", strings.NewReader(`{"query": [`+strings.Repeat("1,", 1000)+`1]}`))
+	response, err := http.Post(server.URL+"/search", "application/json",
+		strings.NewReader(`{"query": [`+strings.Repeat("1,", 1000)+`1]}`))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	assert.Equal(t, http.StatusRequestEntityTooLarge, response.StatusCode)
@@ -271,7 +289,8 @@ func TestServe(t *testing.T) {
 	half, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer half.Close()
-	_, err = half.Write([]byte("POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{\"query\""))
+	_, err = half.Write([]byte("POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Type: " +
+		"application/json\r\nContent-Length: 20\r\n\r\n{\"query\""))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		response, err := http.Get(url + "/metrics")
@@ -290,7 +309,8 @@ func TestServe(t *testing.T) {
 	assert.Equal(t, "searches answered: 1", lines.Text())
 	require.NoError(t, cmd.Wait())
 
-	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "here"}, {"--listen", "example.com:80"}, {"--most", "0"}, {"--limit", "0s"}} {
+	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "here"}, {"--listen", "example.com:80"},
+		{"--most", "0"}, {"--limit", "0s"}} {
 		status, _, stderr := concord(append([]string{"search", "serve", path}, args...)...)
 		assert.Equal(t, exitUsage, status, stderr)
 	}

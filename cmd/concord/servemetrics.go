@@ -16,8 +16,9 @@ import (
 	"github.com/concord-compute/concord/ann"
 )
 
-// serverMetrics counts what a server does. Its registry is its own, so that no package adds to it without being asked. No label has a value that a
-// client chooses: each value would stay in memory, and in the memory of what reads it.
+// serverMetrics counts what a server does. Its registry is its own, so that no package adds to it without being
+// asked. No label has a value that a client chooses: each value would stay in memory, and in the memory of what
+// reads it.
 type serverMetrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
@@ -33,13 +34,16 @@ func newServerMetrics(ix ann.Index, fallbacks func() int64) *serverMetrics {
 	m := &serverMetrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "concord_search_requests_total",
-			Help: "Requests answered, by path and status code. The path of those that no handler takes is other."}, []string{"path", "code"}),
+			Help: "Requests answered, by path and status code. The path of those that no handler takes is other."},
+			[]string{"path", "code"}),
 		running: prometheus.NewGauge(prometheus.GaugeOpts{Name: "concord_search_requests_in_flight",
 			Help: "Requests that have begun and are not answered, with the one that reads this."}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "concord_search_duration_seconds",
-			Help:    "Time of a valid search request in seconds, with the wait for its turn, whether it found something or failed.",
+			Help: "Time of a valid search request in seconds, with the wait for its turn, whether it found something or " +
+				"failed.",
 			Buckets: append([]float64{.0001, .00025, .0005, .001, .0025}, prometheus.DefBuckets...)}), // and on to 10 seconds
-		queries: prometheus.NewCounter(prometheus.CounterOpts{Name: "concord_queries_total", Help: "Queries answered; a request may have several."}),
+		queries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "concord_queries_total", Help: "Queries answered; a request may have several."}),
 	}
 	gauge := func(name, help string, f func(info ann.Info) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return f(ix.Info()) })
@@ -47,11 +51,15 @@ func newServerMetrics(ix ann.Index, fallbacks func() int64) *serverMetrics {
 	m.registry.MustRegister(m.requests, m.running, m.seconds, m.queries, collectors.NewGoCollector(),
 		gauge("concord_index_size", "Vectors of the index.", func(info ann.Info) float64 { return float64(info.Len) }),
 		gauge("concord_dimensions", "Components of a vector.", func(info ann.Info) float64 { return float64(info.Dim) }),
-		gauge("concord_uptime_seconds", "Time since the server began.", func(ann.Info) float64 { return time.Since(start).Seconds() }),
-		gauge("concord_query_latency_microseconds_avg", "Mean time of the search for a query, without the wait for its turn.", func(ann.Info) float64 {
-			return float64(m.searched.Load()) / 1e3 / float64(max(m.found.Load(), 1))
+		gauge("concord_uptime_seconds", "Time since the server began.", func(ann.Info) float64 {
+			return time.Since(start).Seconds()
 		}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "concord_fallbacks_total", Help: "How often another device stood in for the one that was asked for."},
+		gauge("concord_query_latency_microseconds_avg", "Mean time of the search for a query, without the wait for its turn.",
+			func(ann.Info) float64 {
+				return float64(m.searched.Load()) / 1e3 / float64(max(m.found.Load(), 1))
+			}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "concord_fallbacks_total", Help: "How often another device " +
+			"stood in for the one that was asked for."},
 			func() float64 { return float64(fallbacks()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "concord_distance_metric", Help: "1, for the metric of the index.",
 			ConstLabels: prometheus.Labels{"metric": ix.Info().Metric}}, func() float64 { return 1 }))

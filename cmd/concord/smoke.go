@@ -81,7 +81,8 @@ func outcome(c check, err error) check {
 }
 
 // saxpyCheck computes with whole numbers, which are exact in every rounding mode.
-func saxpyCheck(ctx context.Context, dev *runtime.Device, opt runtime.ProgramOptions) (implementation string, err error) {
+func saxpyCheck(ctx context.Context, dev *runtime.Device,
+	opt runtime.ProgramOptions) (implementation string, err error) {
 	unit, err := kernels.Unit("saxpy", dev.Features())
 	if err != nil {
 		return "", err

@@ -180,7 +180,8 @@ func (f *tensorFile) openSafetensors() error {
 		e, _ := in.Tensor(name)  // it is there
 		elem, _ := e.Type.Elem() // NoType is what has no statistics
 		f.Tensors = append(f.Tensors, &fileTensor{
-			Name: name, Type: string(e.Type), Shape: e.Shape, Elements: int64(e.Len()), Bytes: int64(len(e.Data)), elem: elem, data: e.Data,
+			Name: name, Type: string(e.Type), Shape: e.Shape, Elements: int64(e.Len()), Bytes: int64(len(e.Data)), elem: elem,
+			data: e.Data,
 		})
 	}
 	return nil
@@ -196,7 +197,8 @@ func (f *tensorFile) openGGUF(named quant.Format) error {
 		f.Metadata[p.Key] = valueText(p.Value)
 	}
 	for _, e := range in.Tensors() {
-		t := &fileTensor{Name: e.Name, Type: strings.ToLower(e.Type.String()), Shape: in.Shape(e), Elements: int64(in.Numbers(e)), Bytes: int64(len(e.Data)), data: e.Data}
+		t := &fileTensor{Name: e.Name, Type: strings.ToLower(e.Type.String()), Shape: in.Shape(e),
+			Elements: int64(in.Numbers(e)), Bytes: int64(len(e.Data)), data: e.Data}
 		f.Tensors = append(f.Tensors, t)
 		format, err := in.Format(e, named)
 		switch {
@@ -306,7 +308,8 @@ func survive(path string, work func() error) error {
 
 var errGone = fmt.Errorf("it became shorter, or cannot be read, at some place: %w", driver.ErrCorrupt)
 
-// apart calls work, which reads a mapped file, on a goroutine that it leaves alone when ctx is done: of pages that are not there any more, its result is an error.
+// apart calls work, which reads a mapped file, on a goroutine that it leaves alone when ctx is done: of pages
+// that are not there any more, its result is an error.
 func apart[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	return blocking.Call(ctx, func() (result T, err error) {
 		err = unlessGone(func() (err error) { result, err = work(); return err })
@@ -330,7 +333,8 @@ func unlessGone(work func() error) (err error) {
 
 // tellTensors prints a file as a table.
 func (a *app) tellTensors(f *tensorFile, stats bool) {
-	fmt.Fprintf(a.stdout, "%s: %s, %d elements, %s\n", a.paint(bold, readable(f.File)), quantity(len(f.Tensors), "tensor"), f.Elements, driver.FormatBytes(f.Bytes))
+	fmt.Fprintf(a.stdout, "%s: %s, %d elements, %s\n", a.paint(bold, readable(f.File)), quantity(len(f.Tensors), "tensor"),
+		f.Elements, driver.FormatBytes(f.Bytes))
 	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
 		fmt.Fprintf(a.stdout, "  %s: %s\n", readable(name), readable(shortened(f.Metadata[name])))
 	}
@@ -360,7 +364,8 @@ func (a *app) tellTensors(f *tensorFile, stats bool) {
 // readable returns a text of a file as it may reach a terminal: quoted, if it has characters that
 // do not show or could be taken for the end of it.
 func readable(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '"' || r == '\ufffd' }) || strings.TrimSpace(s) != s {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '"' || r == '\ufffd' }) ||
+		strings.TrimSpace(s) != s {
 		return strconv.Quote(s)
 	}
 	return s

@@ -82,7 +82,8 @@ mask                 bool     [4]     4 B    0           1           0.75       
 	require.Len(t, rows, 8)
 	assert.Equal(t, map[string]any{
 		"name": "mask", "type": "bool", "shape": []any{4.0}, "elements": 4.0, "bytes": 4.0,
-		"stats": map[string]any{"min": 0.0, "max": 1.0, "mean": 0.75, "std": math.Sqrt(0.1875), "nan": 0.0, "inf": 0.0, "zeros": 1.0},
+		"stats": map[string]any{"min": 0.0, "max": 1.0, "mean": 0.75, "std": math.Sqrt(0.1875), "nan": 0.0, "inf": 0.0,
+			"zeros": 1.0},
 	}, rows["mask"])
 	assert.Equal(t, []any{}, rows["half"]["shape"], "not null")
 	assert.Nil(t, rows["none"]["stats"].(map[string]any)["mean"])
@@ -102,20 +103,24 @@ func TestTensorArrays(t *testing.T) {
 	assert.Regexp(t, `(?m)^- +f32 +\[\] +4 B +-2 +-2 +-2 +0 +0 +0 +0$`, stdout)
 }
 
-// Plain tensors of a GGUF file are read in place and quantized ones decoded, without their padding; of others there is no more than the header.
+// Plain tensors of a GGUF file are read in place and quantized ones decoded, without their padding; of others
+// there is no more than the header.
 func TestTensorGGUF(t *testing.T) {
 	m, err := quant.Pack(quant.Layout{Format: quant.TQ20, Rows: 2, Cols: 3}, []float32{2, 0, -2, 2, 2, 0})
 	require.NoError(t, err)
 	w, pairs, err := gguf.NewEntry("w", m)
 	require.NoError(t, err)
 	plain := func(name string, typ gguf.Type, data []byte, shape ...int) gguf.Entry {
-		return gguf.Entry{Name: name, Type: typ, Shape: shape, Size: len(data), Data: func() ([]byte, error) { return data, nil }}
+		return gguf.Entry{Name: name, Type: typ, Shape: shape, Size: len(data), Data: func() ([]byte, error) {
+			return data, nil
+		}}
 	}
 	ternary, err := quant.Pack(quant.Layout{Format: quant.I2SM1, Rows: 1, Cols: 128}, slices.Repeat([]float32{-1, 1}, 64))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "a.gguf")
 	require.NoError(t, gguf.Write(path, append(pairs, gguf.Pair{Key: "list", Value: make([]int32, 9)}), []gguf.Entry{
-		w, plain("doubles", gguf.F64, doubles(1, 3), 2), plain("none", gguf.Q80, nil, 0, 32), plain("other", 13, make([]byte, 176), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
+		w, plain("doubles", gguf.F64, doubles(1, 3), 2), plain("none", gguf.Q80, nil, 0, 32),
+		plain("other", 13, make([]byte, 176), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
 	}))
 	status, stdout, stderr := concord("tensor", path)
 	require.Equal(t, exitOK, status, stderr)
@@ -211,7 +216,8 @@ func TestTensorFileBecomesShorter(t *testing.T) {
 func TestReadable(t *testing.T) {
 	for s, want := range map[string]string{
 		"model.layers.0.weight": "model.layers.0.weight", "ü 中": "ü 中", "": `""`, " a": `" a"`, "a\nb": `"a\nb"`,
-		"\x1b[2J": `"\x1b[2J"`, "\u009b2J": `"\u009b2J"`, "\u202eabc": `"\u202eabc"`, "\xff": `"\xff"`, `say "a"`: `"say \"a\""`, "\u200b": `"\u200b"`,
+		"\x1b[2J": `"\x1b[2J"`, "\u009b2J": `"\u009b2J"`, "\u202eabc": `"\u202eabc"`, "\xff": `"\xff"`,
+		`say "a"`: `"say \"a\""`, "\u200b": `"\u200b"`,
 	} {
 		assert.Equal(t, want, readable(s))
 	}
@@ -274,7 +280,8 @@ func TestStatisticsOfExtremes(t *testing.T) {
 	s := summary(t, []float64{largest, -largest})
 	assert.EqualValues(t, 0, s.Mean)
 	assert.InEpsilon(t, largest, float64(s.Std), 1e-15)
-	s = summary(t, slices.Concat(slices.Repeat([]float64{largest}, statBlock), slices.Repeat([]float64{-largest}, statBlock)))
+	s = summary(t, slices.Concat(slices.Repeat([]float64{largest}, statBlock),
+		slices.Repeat([]float64{-largest}, statBlock)))
 	assert.EqualValues(t, 0, s.Mean)
 	assert.InEpsilon(t, largest, float64(s.Std), 1e-15)
 	s = summary(t, slices.Repeat([]float64{largest, largest / 2}, 2*statBlock))
@@ -297,7 +304,9 @@ func TestStatisticsOfEveryType(t *testing.T) {
 	for _, elem := range driver.Types() {
 		e, ok := list.Tensor(elem.String() + ".2") // -2, -1, 0, 1, 2, 3
 		require.True(t, ok)
-		s, err := statistics(context.Background(), elem, append([]byte{0}, e.Data...)[1:], func(n int) { assert.Equal(t, len(e.Data), n) })
+		s, err := statistics(context.Background(), elem, append([]byte{0}, e.Data...)[1:], func(n int) {
+			assert.Equal(t, len(e.Data), n)
+		})
 		require.NoError(t, err)
 		low, high := -2.0, 3.0
 		if elem.String()[0] == 'u' {

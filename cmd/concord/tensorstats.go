@@ -81,7 +81,8 @@ func (s *tensorStats) add(values []float64) {
 	all := s.finite + int64(n)
 	had, comes := float64(s.finite)/float64(all), float64(n)/float64(all)
 	apart := mean/2 - float64(s.Mean)/2 // half of it, since the whole could overflow
-	s.Std = number(math.Hypot(math.Hypot(float64(s.Std)*math.Sqrt(had), std*math.Sqrt(comes)), apart*(2*math.Sqrt(had*comes))))
+	s.Std = number(math.Hypot(math.Hypot(float64(s.Std)*math.Sqrt(had), std*math.Sqrt(comes)),
+		apart*(2*math.Sqrt(had*comes))))
 	s.Mean += number(apart * comes)
 	s.Mean += number(apart * comes)
 	s.Min, s.Max = min(s.Min, number(low)), max(s.Max, number(high))

@@ -178,13 +178,16 @@ func nothing(device string, missing []absence) error {
 // writeReadings prints a row for each device, and below them their processes.
 func (a *app) writeReadings(w io.Writer, list []reading) {
 	t := &table{}
-	t.add("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY", "NAME")
+	t.add("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY",
+		"NAME")
 	processes := &table{}
 	for i := range list {
 		r := &list[i]
-		t.add(a.paint(bold, r.label()), shown(r.Busy, "%.0f %%"), shown(r.MemoryBusy, "%.0f %%"), ofBytes(r.MemoryUsed, r.MemoryTotal),
+		t.add(a.paint(bold, r.label()), shown(r.Busy, "%.0f %%"), shown(r.MemoryBusy, "%.0f %%"),
+			ofBytes(r.MemoryUsed, r.MemoryTotal),
 			shown(r.Temperature, "%.0f °C"), of(r.Power, r.PowerLimit, "W"), of(r.Clock, r.MaxClock, "MHz"),
-			of(r.MemoryClock, r.MaxMemoryClock, "MHz"), shown(r.Fan, "%.0f %%"), eccText(&r.Sample), throttleText(r.Throttle), r.Name)
+			of(r.MemoryClock, r.MaxMemoryClock, "MHz"), shown(r.Fan, "%.0f %%"), eccText(&r.Sample), throttleText(r.Throttle),
+			r.Name)
 		for _, p := range r.Processes {
 			if len(processes.rows) == 0 {
 				processes.add("PROCESS", "DEVICE", "MEMORY", "NAME")

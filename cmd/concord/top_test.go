@@ -48,9 +48,11 @@ func twoSamples() []telemetry.Sample {
 	return []telemetry.Sample{
 		{Backend: "cuda", Index: 0, PCI: "0000:0a:00.0", Name: "First", Busy: new(12.0), Throttle: []string{}},
 		{Backend: "cuda", Index: 1, UUID: "GPU-bbbbbbbb-0000-0000-0000-000000000000", PCI: "0000:0b:00.0", Name: "Second",
-			Busy: new(97.0), MemoryBusy: new(40.4), MemoryUsed: new(int64(1) << 30), MemoryFree: new(int64(39) << 30), MemoryTotal: new(int64(40) << 30),
-			Temperature: new(61.0), Power: new(251.4), PowerLimit: new(400.0), Clock: new(1410.0), MaxClock: new(1980.0), MemoryClock: new(1215.0),
-			Fan: new(30.0), ECC: new(true), ECCCorrected: new(int64(0)), ECCUncorrected: new(int64(2)),
+			Busy: new(97.0), MemoryBusy: new(40.4), MemoryUsed: new(int64(1) << 30), MemoryFree: new(int64(39) << 30),
+			MemoryTotal: new(int64(40) << 30),
+			Temperature: new(61.0), Power: new(251.4), PowerLimit: new(400.0), Clock: new(1410.0), MaxClock: new(1980.0),
+			MemoryClock: new(1215.0),
+			Fan:         new(30.0), ECC: new(true), ECCCorrected: new(int64(0)), ECCUncorrected: new(int64(2)),
 			Throttle:  []string{"power cap", "temperature (driver)"},
 			Processes: []telemetry.Process{{PID: 42, Name: "train", MemoryUsed: new(int64(2) << 20)}, {PID: 43}}},
 		{Backend: "cuda", Index: 2, PCI: "0000:0c:00.0"},
@@ -60,31 +62,38 @@ func twoSamples() []telemetry.Sample {
 func TestTopTable(t *testing.T) {
 	var out bytes.Buffer
 	a := newApp(&out, &out)
-	lost := &driver.OpError{Backend: "cuda", Op: "telemetry", Detail: "the GPU has\nfallen off the bus", Err: driver.ErrDeviceLost}
+	lost := &driver.OpError{Backend: "cuda", Op: "telemetry", Detail: "the GPU has\nfallen off the bus",
+		Err: driver.ErrDeviceLost}
 	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{
 		answers("cuda", lost, twoSamples()...),
 		telemetry.Missing("rocm", "not in this build: rebuild with -tags rocm"),
 	})
 	require.NoError(t, a.top(t.Context(), m, topOptions{interval: time.Millisecond, count: 2}))
 	block := strings.Join([]string{
-		"DEVICE             BUSY  MEM BUSY  MEMORY               TEMP   POWER         CLOCK             MEM CLOCK  FAN   ECC                HELD BACK BY                     NAME",
-		"cuda:1             12 %  -         -                    -      -             -                 -          -     -                  nothing                          First",
-		"cuda:0             97 %  40 %      1.0 GiB of 40.0 GiB  61 °C  251 of 400 W  1410 of 1980 MHz  1215 MHz   30 %  on, 2 uncorrected  power cap, temperature (driver)  Second",
-		"cuda 0000:0c:00.0  -     -         -                    -      -             -                 -          -     -                  -",
+		"DEVICE             BUSY  MEM BUSY  MEMORY               TEMP   POWER         CLOCK             MEM CLOCK  FAN   " +
+			"ECC                HELD BACK BY                     NAME",
+		"cuda:1             12 %  -         -                    -      -             -                 -          -     - " +
+			"                 nothing                          First",
+		"cuda:0             97 %  40 %      1.0 GiB of 40.0 GiB  61 °C  251 of 400 W  1410 of 1980 MHz  1215 MHz   30 %  " +
+			"on, 2 uncorrected  power cap, temperature (driver)  Second",
+		"cuda 0000:0c:00.0  -     -         -                    -      -             -                 -          -     - " +
+			"                 -",
 		"",
 		"PROCESS  DEVICE  MEMORY   NAME",
 		"42       cuda:0  2.0 MiB  train",
 		"43       cuda:0  -",
 		"",
 	}, "\n")
-	why := "\ncuda: telemetry: the GPU has fallen off the bus: device lost\nrocm: telemetry: not in this build: rebuild with -tags rocm: no such device\n"
+	why := "\ncuda: telemetry: the GPU has fallen off the bus: device lost\nrocm: telemetry: not in this build: rebuild " +
+		"with -tags rocm: no such device\n"
 	assert.Equal(t, block+why+"\n"+block, out.String(), "why is said once")
 }
 
 func TestTopDevice(t *testing.T) {
 	show := func(device string, readers ...telemetry.Reader) (string, error) {
 		var out bytes.Buffer
-		err := newApp(&out, &out).top(t.Context(), newMeter(driver.Config{}, twoGPUs, readers), topOptions{interval: time.Millisecond, count: 1, device: device})
+		err := newApp(&out, &out).top(t.Context(), newMeter(driver.Config{}, twoGPUs, readers),
+			topOptions{interval: time.Millisecond, count: 1, device: device})
 		return out.String(), err
 	}
 	text, err := show("cuda:0", answers("cuda", nil, twoSamples()...))
@@ -107,7 +116,8 @@ func TestTopJSON(t *testing.T) {
 	var out bytes.Buffer
 	a := newApp(&out, &out)
 	a.json = true
-	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{answers("cuda", nil, twoSamples()...), telemetry.Missing("rocm", "not here")})
+	m := newMeter(driver.Config{}, twoGPUs, []telemetry.Reader{answers("cuda", nil, twoSamples()...),
+		telemetry.Missing("rocm", "not here")})
 	require.NoError(t, a.top(t.Context(), m, topOptions{interval: time.Millisecond, count: 2}))
 	doc := document(t, out.String())
 	samples := doc["samples"].([]any)
@@ -116,7 +126,8 @@ func TestTopJSON(t *testing.T) {
 	assert.Equal(t, 251.4, samples[1].(map[string]any)["power_watts"])
 	assert.NotContains(t, samples[2], "device")
 	assert.NotContains(t, samples[2], "power_watts", "unknown is left out")
-	assert.Equal(t, []any{map[string]any{"backend": "rocm", "reason": "telemetry: not here: no such device"}}, doc["missing"])
+	assert.Equal(t, []any{map[string]any{"backend": "rocm", "reason": "telemetry: not here: no such device"}},
+		doc["missing"])
 }
 
 // An interrupt ends it well, with what there is; also while a driver hangs.
@@ -154,8 +165,12 @@ func canceled(t *testing.T) context.Context {
 func TestMeterHangs(t *testing.T) {
 	stuck := make(chan struct{})
 	defer close(stuck)
-	hangs := &fakeSensors{name: "cuda", read: func(context.Context) ([]telemetry.Sample, error) { <-stuck; return nil, nil }}
-	m := newMeter(driver.Config{ProbeTimeout: 20 * time.Millisecond}, nil, []telemetry.Reader{hangs, answers("rocm", nil, telemetry.Sample{Backend: "rocm"})})
+	hangs := &fakeSensors{name: "cuda", read: func(context.Context) ([]telemetry.Sample, error) {
+		<-stuck
+		return nil, nil
+	}}
+	m := newMeter(driver.Config{ProbeTimeout: 20 * time.Millisecond}, nil,
+		[]telemetry.Reader{hangs, answers("rocm", nil, telemetry.Sample{Backend: "rocm"})})
 	list, missing := m.read(t.Context())
 	assert.Len(t, list, 1)
 	require.Len(t, missing, 1)
@@ -187,7 +202,8 @@ func TestProcessor(t *testing.T) {
 	assert.Zero(t, readTicks(filepath.Join(t.TempDir(), "none")))
 
 	info := runtime.Info{Name: "A CPU", TotalMemory: 100, FreeMemory: 30, FreeMemoryKnown: true}
-	p := &processor{info: func() runtime.Info { return info }, stat: stat("cpu 40 0 0 60"), ticks: ticks{busy: 10, total: 50}}
+	p := &processor{info: func() runtime.Info { return info }, stat: stat("cpu 40 0 0 60"),
+		ticks: ticks{busy: 10, total: 50}}
 	list, err := p.Sample(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Equal(t, []telemetry.Sample{{Backend: "cpu", Name: "A CPU", Time: list[0].Time, Busy: new(60.0),
@@ -223,7 +239,8 @@ func TestTop(t *testing.T) {
 	samples := document(t, stdout)["samples"].([]any)
 	require.Len(t, samples, 1)
 	assert.Equal(t, "cpu:0", samples[0].(map[string]any)["device"])
-	for _, args := range [][]string{{"--interval", "0s"}, {"--count", "-1"}, {"--device", "toaster:0"}, {"--device", "opencl:0"}, {"extra"}} {
+	for _, args := range [][]string{{"--interval", "0s"}, {"--count", "-1"}, {"--device", "toaster:0"},
+		{"--device", "opencl:0"}, {"extra"}} {
 		status, stdout, stderr := concord(append([]string{"top"}, args...)...)
 		assert.Equal(t, exitUsage, status, args)
 		assert.Empty(t, stdout)

@@ -63,10 +63,13 @@ size, the sums as lines. --arena chooses the arena: recorded, or one of the mode
 	}
 	cmd.Flags().StringVar(&f.record, "record", "", "run the command after -- and write its trace to this file")
 	cmd.Flags().StringVar(&f.device, "device", "", "the device to analyze; default each of the trace")
-	cmd.Flags().StringArrayVar(&f.modes, "mode", []string{"split", "whole", "exact", "off"}, "a pool to replay with; repeatable")
-	cmd.Flags().StringVar(&f.soft, "soft", "", "soft limit of the replays, suffix K, M or G; default that of the recording")
+	cmd.Flags().StringArrayVar(&f.modes, "mode", []string{"split", "whole", "exact", "off"},
+		"a pool to replay with; repeatable")
+	cmd.Flags().StringVar(&f.soft, "soft", "",
+		"soft limit of the replays, suffix K, M or G; default that of the recording")
 	cmd.Flags().StringVar(&f.hard, "hard", "", "hard limit of the replays; default none")
-	cmd.Flags().Float64Var(&f.slack, "slack", 0, "memory that a replay keeps beside the largest live memory, as a part of that; default the pool's own")
+	cmd.Flags().Float64Var(&f.slack, "slack", 0, "memory that a replay keeps beside the largest live memory, as a part "+
+		"of that; default the pool's own")
 	cmd.Flags().StringVar(&f.picture, "picture", "", "draw the arena over time into this file: .png or .svg")
 	cmd.Flags().StringVar(&f.arena, "arena", "recorded", "arena to draw: recorded, or a mode")
 	a.jsonFlag(cmd)
@@ -131,15 +134,18 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, checkPicture("--picture", f.picture)
 }
 
-// canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe would be waited for.
+// canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe
+// would be waited for.
 func canReadAgain(path string) bool {
 	info, err := os.Stat(path)
-	return !isStdout(path) && (err != nil || info.Mode().IsRegular() || info.IsDir()) // a directory is refused when it is to be written
+	// a directory is refused when it is to be written
+	return !isStdout(path) && (err != nil || info.Mode().IsRegular() || info.IsDir())
 }
 
 // record runs a command of concord, or a program, and keeps the trace that it writes to the file that a variable
 // names, also if the command fails. It reports whether there was one.
-func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string, args []string) (kept bool, err error) {
+func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string,
+	args []string) (kept bool, err error) {
 	if err := aDocument.mayReplace(file); err != nil {
 		return false, err
 	}
@@ -172,14 +178,16 @@ func (a *app) record(ctx context.Context, root *cobra.Command, variable, file st
 	return kept, errors.Join(err, late)
 }
 
-// keepTrace moves a trace to its place, and reports whether it is there. A missing trace is an error if the command succeeded.
+// keepTrace moves a trace to its place, and reports whether it is there. A missing trace is an error if the
+// command succeeded.
 func (a *app) keepTrace(trace, file, program string, wanted bool) (kept bool, err error) {
 	in, err := os.Open(trace)
 	switch {
 	case err != nil && !wanted:
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("%s left no trace: it did nothing on a device, closed none, or does not use Concord", program)
+		return false, fmt.Errorf("%s left no trace: it did nothing on a device, closed none, or does not use Concord",
+			program)
 	}
 	defer in.Close()
 	err = a.save(context.Background(), file, func(w io.Writer) error { // it is small, and was wanted

@@ -43,7 +43,8 @@ func recorded(t *testing.T) string {
 func TestTraceMemory(t *testing.T) {
 	path := recorded(t)
 	dir := t.TempDir()
-	status, stdout, stderr := concord("trace", "memory", path, "--json", "--hard", "1G", "--mode", "split", "--mode", "off")
+	status, stdout, stderr := concord("trace", "memory", path, "--json", "--hard", "1G", "--mode", "split", "--mode",
+		"off")
 	require.Equal(t, exitOK, status, stderr)
 	doc := document(t, stdout)
 	d := doc["devices"].([]any)[0].(map[string]any)
@@ -135,7 +136,8 @@ func TestTraceMemoryRecords(t *testing.T) {
 	cl := textFile(t, "k.cl", "kernel void k(global float *x) { x[get_global_id(0)] = 1; }")
 	path := filepath.Join(t.TempDir(), "run.trace")
 	t.Setenv(asCommand, "1") // this binary is then the command
-	status, stdout, stderr := concord("trace", "memory", "--record", path, "--json", "--", "run", "--device", "cpu:0", "--global", "1024", "--arg", "zeros:f32:1024", cl)
+	status, stdout, stderr := concord("trace", "memory", "--record", path, "--json", "--", "run", "--device", "cpu:0",
+		"--global", "1024", "--arg", "zeros:f32:1024", cl)
 	if status == exitFailed && (strings.Contains(stderr, "CGO_ENABLED=1") || strings.Contains(stderr, "no C++ compiler")) {
 		t.Skip(stderr)
 	}

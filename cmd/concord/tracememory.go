@@ -53,7 +53,8 @@ func (a *app) traceMemory(ctx context.Context, file string, f *traceFlags, setti
 	devices := t.Devices()
 	if f.device != "" {
 		if !slices.Contains(devices, f.device) {
-			return fmt.Errorf("%s has nothing of %s, only of %s: %w", file, f.device, strings.Join(devices, ", "), driver.ErrInvalidArgument)
+			return fmt.Errorf("%s has nothing of %s, only of %s: %w", file, f.device, strings.Join(devices, ", "),
+				driver.ErrInvalidArgument)
 		}
 		devices = []string{f.device}
 	}
@@ -69,7 +70,9 @@ func (a *app) traceMemory(ctx context.Context, file string, f *traceFlags, setti
 		report.Devices = append(report.Devices, d)
 	}
 	if f.picture != "" {
-		busiest := slices.MaxFunc(report.Devices, func(x, y *deviceTrace) int { return x.Analysis.Events - y.Analysis.Events })
+		busiest := slices.MaxFunc(report.Devices, func(x, y *deviceTrace) int {
+			return x.Analysis.Events - y.Analysis.Events
+		})
 		if err := a.save(ctx, f.picture, func(w io.Writer) error { return busiest.draw(w, f, settings) }); err != nil {
 			return fmt.Errorf("--picture %s: %w", f.picture, withoutPath(err))
 		}
@@ -132,12 +135,15 @@ func (a *app) tellTrace(d *deviceTrace) {
 	if n.Dropped > 0 {
 		fmt.Fprintf(a.stdout, ", %d before them lost", n.Dropped)
 	}
-	fmt.Fprintf(a.stdout, "; when most was reserved: internal fragmentation %.3f, type diversity %.3f, largest free range %s of %s\n\n",
-		n.Worst.Internal, n.Worst.TypeDiversity, driver.FormatBytes(n.Worst.LargestFree), driver.FormatBytes(n.Worst.Reserved-n.Worst.Live))
+	fmt.Fprintf(a.stdout, "; when most was reserved: internal fragmentation %.3f, type diversity %.3f, largest free "+
+		"range %s of %s\n\n",
+		n.Worst.Internal, n.Worst.TypeDiversity, driver.FormatBytes(n.Worst.LargestFree),
+		driver.FormatBytes(n.Worst.Reserved-n.Worst.Live))
 	t := &table{}
 	t.add("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS", "REFUSED")
 	row := func(name string, live, reserved int64, hits float64, allocs, refused int64) {
-		t.add(name, driver.FormatBytes(live), driver.FormatBytes(reserved), fmt.Sprintf("%.2f", float64(reserved)/float64(max(1, live))),
+		t.add(name, driver.FormatBytes(live), driver.FormatBytes(reserved),
+			fmt.Sprintf("%.2f", float64(reserved)/float64(max(1, live))),
 			fmt.Sprintf("%.2f %%", 100*hits), fmt.Sprint(allocs), fmt.Sprint(refused))
 	}
 	name := "recorded"
@@ -153,7 +159,8 @@ func (a *app) tellTrace(d *deviceTrace) {
 	t = &table{}
 	t.add("BLOCK", "GETS", "BY THE DRIVER", "LIVE AT ONCE", "NOT ASKED FOR")
 	for _, k := range n.Keys {
-		t.add(driver.FormatBytes(k.Size), fmt.Sprint(k.Gets), fmt.Sprint(k.Misses), fmt.Sprint(k.Most), driver.FormatBytes(k.Wasted))
+		t.add(driver.FormatBytes(k.Size), fmt.Sprint(k.Gets), fmt.Sprint(k.Misses), fmt.Sprint(k.Most),
+			driver.FormatBytes(k.Wasted))
 	}
 	t.write(a.stdout, "")
 	fmt.Fprintln(a.stdout)

@@ -59,7 +59,8 @@ func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Option
 		of    func(mempool.Sample) int64
 		style draw.LineStyle
 	}{
-		{"reserved", func(s mempool.Sample) int64 { return s.Reserved }, draw.LineStyle{Color: color.Black, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(2)}}},
+		{"reserved", func(s mempool.Sample) int64 { return s.Reserved },
+			draw.LineStyle{Color: color.Black, Width: vg.Points(1), Dashes: []vg.Length{vg.Points(4), vg.Points(2)}}},
 		{"live", func(s mempool.Sample) int64 { return s.Live }, draw.LineStyle{Color: color.Black, Width: vg.Points(1)}},
 	} {
 		xys := make(plotter.XYs, len(a.Samples))
@@ -142,7 +143,8 @@ func (b *boxes) Plot(c draw.Canvas, p *plot.Plot) {
 		if top-bottom > 4*gap {
 			top -= gap
 		}
-		c.FillPolygon(b.paint(box), []vg.Point{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top}, {X: left, Y: top}})
+		c.FillPolygon(b.paint(box), []vg.Point{{X: left, Y: bottom}, {X: right, Y: bottom}, {X: right, Y: top},
+			{X: left, Y: top}})
 	}
 }
 

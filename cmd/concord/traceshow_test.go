@@ -41,7 +41,8 @@ func TestTraceRun(t *testing.T) {
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "executable file not found")
 	assert.Empty(t, stdout, "the trace of another run")
-	for _, flags := range [][]string{{"run", "--out", os.DevNull}, {"memory", "--record", os.DevNull}} { // the same is true of a pipe
+	// the same is true of a pipe
+	for _, flags := range [][]string{{"run", "--out", os.DevNull}, {"memory", "--record", os.DevNull}} {
 		status, _, stderr = concord(append(append([]string{"trace"}, flags...), "--", "devices")...)
 		assert.Equal(t, exitUsage, status)
 		assert.Contains(t, stderr, "is read again, from a file")

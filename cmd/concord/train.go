@@ -34,13 +34,14 @@ type learning struct {
 
 // trained is the document of train, and of eval without a history.
 type trained struct {
-	Device     string      `json:"device"`
-	Model      string      `json:"model"`
-	Parameters int         `json:"parameters"`
-	Examples   int         `json:"examples"`
-	Batch      int         `json:"batch"`
-	Precision  string      `json:"precision,omitempty"` // of products in training
-	Loss       number      `json:"loss"`                // of the examples that the network has not learned from; of eval, of all
+	Device     string `json:"device"`
+	Model      string `json:"model"`
+	Parameters int    `json:"parameters"`
+	Examples   int    `json:"examples"`
+	Batch      int    `json:"batch"`
+	Precision  string `json:"precision,omitempty"` // of products in training
+	// of the examples that the network has not learned from; of eval, of all
+	Loss       number      `json:"loss"`
 	Accuracy   number      `json:"accuracy"`
 	Perplexity number      `json:"perplexity,omitzero"` // of a text: e to the power of the loss
 	History    *nn.History `json:"history,omitempty"`
@@ -48,11 +49,14 @@ type trained struct {
 
 // lessonFlags are those of all commands that compute a network.
 func (a *app) lessonFlags(cmd *cobra.Command, l *learning) {
-	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files of MNIST's format, FILE.npy, or a text")
+	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files "+
+		"of MNIST's format, FILE.npy, or a text")
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
-	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are, if --model is a name; a text has 256, the bytes")
+	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are, if --model is a name; a text has 256, "+
+		"the bytes")
 	cmd.Flags().StringVar(&l.device, "device", "auto", "the device that computes")
-	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or for training auto: by the device's free memory and the number of examples; default 128, of a text 16")
+	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or for training auto: by the device's free "+
+		"memory and the number of examples; default 128, of a text 16")
 	l.given = cmd.Flags().Changed
 	a.jsonFlag(cmd)
 }
@@ -62,9 +66,9 @@ func (a *app) labelsFlag(cmd *cobra.Command, l *learning) {
 }
 
 // aboutModels is the part of the descriptions of commands that says which networks there are.
-const aboutModels = `The networks of --model: mlp has dense layers of 512, 256 and the classes; cnn has two convolutions, a pool and two
-dense layers; lstm and transformer go through the rows of an image, or through a text, byte by byte. FILE.json
-describes another one, as a list of layers with their fields:
+const aboutModels = `The networks of --model: mlp has dense layers of 512, 256 and the classes; cnn has two
+convolutions, a pool and two dense layers; lstm and transformer go through the rows of an image, or
+through a text, byte by byte. FILE.json describes another one, as a list of layers with their fields:
   [{"layer": "scale", "factor": 0.0039}, {"layer": "flatten"}, {"layer": "dense", "out": 64, "act": "relu"},
    {"layer": "dense", "out": 10}]
 A name or a field that does not exist is refused with a list of those that do.`
@@ -74,16 +78,18 @@ func (a *app) trainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train a network on images, arrays or a text",
-		Long: `Train trains a network with Adam and cross entropy: to read images of digits, to tell classes of arrays, or to
-continue a text. The last fifth of the examples is not learned from: accuracy and perplexity are those of it.
+		Long: `Train trains a network with Adam and cross entropy: to read images of digits, to tell classes of
+arrays, or to continue a text. The last fifth of the examples is not learned from: accuracy and
+perplexity are those of it.
 
 ` + aboutModels + `
 
 With --checkpoint the network and all that training needs to go on are written to a safetensors file after
 each epoch, and after an interrupt (ctrl-C). With --resume training goes on from that file, to the same
-parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
-train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them. In FILE.npy examples lie along
-the first dimension, and --labels names the integers that belong to them. Any other file is a text.`,
+parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files
+train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST
+publishes them. In FILE.npy examples lie along the first dimension, and --labels names the integers
+that belong to them. Any other file is a text.`,
 		Example: `  concord train --epochs 3
   concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
@@ -99,7 +105,8 @@ the first dimension, and --labels names the integers that belong to them. Any ot
 	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the first parameters and of the order of the examples")
 	cmd.Flags().StringVar(&l.checkpoint, "checkpoint", "", "the file to write after each epoch")
 	cmd.Flags().BoolVar(&l.resume, "resume", false, "go on from the file of --checkpoint")
-	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the fastest that the device has")
+	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the "+
+		"fastest that the device has")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error { return a.train(ctx, &l) })
 	return cmd
@@ -160,7 +167,8 @@ type student struct {
 }
 
 // student opens the device, gets data there, and builds the network. On an error nothing stays open.
-func (a *app) student(ctx context.Context, l *learning, data func(*tensor.Scope) (lesson, error)) (st *student, d lesson, err error) {
+func (a *app) student(ctx context.Context, l *learning,
+	data func(*tensor.Scope) (lesson, error)) (st *student, d lesson, err error) {
 	if _, err := a.open(exactly); err != nil {
 		return nil, d, err
 	}
@@ -250,7 +258,8 @@ func (t *taught) close() error { return t.student.close() }
 
 // document begins the document of a network.
 func (t *taught) document(l *learning, loss, accuracy float64) trained {
-	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch, Loss: number(loss), Accuracy: number(accuracy)}
+	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
+		Loss: number(loss), Accuracy: number(accuracy)}
 	if t.text {
 		d.Perplexity = number(math.Exp(loss))
 	}
@@ -290,7 +299,8 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	}
 	c := nn.Defaults()
 	c.Precision = mode
-	c.Loss, c.Epochs, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.rate, l.seed, 0, l.checkpoint
+	c.Loss, c.Epochs, c.LearningRate, c.Seed, c.Patience, c.Checkpoint = nn.CrossEntropy{}, l.epochs, l.rate, l.seed, 0,
+		l.checkpoint
 	bar := a.progress(0)
 	defer bar.end()
 	c.Progress = func(p nn.Progress) {
@@ -310,7 +320,8 @@ func (a *app) train(ctx context.Context, l *learning) error {
 		}
 	}
 	if !a.json {
-		fmt.Fprintf(a.stdout, "%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch, t.model.Summary())
+		fmt.Fprintf(a.stdout, "%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch,
+			t.model.Summary())
 	}
 	h, err := t.Fit(ctx, t.lessons())
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
@@ -344,11 +355,14 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	case a.json:
 		return a.print(d)
 	case !unseen:
-		fmt.Fprintf(a.stdout, "too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun, d.Examples, quantity(last+1, "epoch"))
+		fmt.Fprintf(a.stdout, "too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun,
+			d.Examples, quantity(last+1, "epoch"))
 	case t.text:
-		fmt.Fprintf(a.stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, after %s in %v\n", d.Perplexity, 100*d.Accuracy, quantity(last+1, "epoch"), took)
+		fmt.Fprintf(a.stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, "+
+			"after %s in %v\n", d.Perplexity, 100*d.Accuracy, quantity(last+1, "epoch"), took)
 	default:
-		fmt.Fprintf(a.stdout, "%.2f %% of the %s that it has not seen are read rightly, after %s in %v\n", 100*d.Accuracy, t.noun, quantity(last+1, "epoch"), took)
+		fmt.Fprintf(a.stdout, "%.2f %% of the %s that it has not seen are read rightly, after %s in %v\n", 100*d.Accuracy,
+			t.noun, quantity(last+1, "epoch"), took)
 	}
 	return nil
 }
@@ -383,9 +397,11 @@ func (a *app) eval(ctx context.Context, l *learning, file string) error {
 	case a.json:
 		return a.print(d)
 	case t.text:
-		fmt.Fprintf(a.stdout, "%s on %s: perplexity %.2f, and %.2f %% of the next bytes are right\n", d.Model, d.Device, d.Perplexity, 100*d.Accuracy)
+		fmt.Fprintf(a.stdout, "%s on %s: perplexity %.2f, and %.2f %% of the next bytes are right\n", d.Model, d.Device,
+			d.Perplexity, 100*d.Accuracy)
 	default:
-		fmt.Fprintf(a.stdout, "%s on %s: loss %.4f, %.2f %% of %d %s are read rightly\n", d.Model, d.Device, d.Loss, 100*d.Accuracy, d.Examples, t.noun)
+		fmt.Fprintf(a.stdout, "%s on %s: loss %.4f, %.2f %% of %d %s are read rightly\n", d.Model, d.Device, d.Loss,
+			100*d.Accuracy, d.Examples, t.noun)
 	}
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A disk that has room for one checkpoint, and not for a second beside it, ends a training with an error, and the first one is whole.
+// A disk that has room for one checkpoint, and not for a second beside it, ends a training with an error, and
+// the first one is whole.
 func TestTrainOnAFullDisk(t *testing.T) {
 	data, dir := digitFiles(t, 100), t.TempDir()
 	cmd := exec.Command("sh", "-c", `

@@ -51,7 +51,8 @@ func TestTrain(t *testing.T) {
 	data, dir := digitFiles(t, 600), t.TempDir()
 	one, two := filepath.Join(dir, "one.safetensors"), filepath.Join(dir, "two.safetensors")
 	train := func(file, epochs string, more ...string) map[string]any {
-		args := append([]string{"train", "--json", "--device", "cpu:0", "--batch", "32", "--data", data, "--epochs", epochs, "--checkpoint", file}, more...)
+		args := append([]string{"train", "--json", "--device", "cpu:0", "--batch", "32", "--data", data, "--epochs", epochs,
+			"--checkpoint", file}, more...)
 		status, stdout, stderr := concord(args...)
 		require.Equal(t, exitOK, status, stderr)
 		return document(t, stdout)
@@ -71,39 +72,49 @@ func TestTrain(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		status, stdout, stderr = concord("train", "--device", "cpu:0", "--data", digitFiles(t, n), "--epochs", "1")
 		require.Equal(t, exitOK, status, stderr)
-		assert.Contains(t, stdout, fmt.Sprintf("too few images to keep some for a test: %d; all of them were learned from, for 1 epoch\n", n))
+		assert.Contains(t, stdout, fmt.Sprintf("too few images to keep some for a test: %d; all of them were learned from, "+
+			"for 1 epoch\n", n))
 	}
 
 	for says, args := range map[string][]string{
 		"there are cnn, lstm, mlp, transformer, or FILE.json": {"train", "--model", "gan", "--device", "cpu:0"},
-		"does not take examples":                              {"train", "--model", "mlp", "--device", "cpu:0", "--data", textFile(t, "a.txt", strings.Repeat("ab", 99))},
-		"neither .png nor .svg":                               {"train", "--plot", "x.gif"},
-		"--precision f8":                                      {"train", "--precision", "f8"},
-		"--batch 0":                                           {"train", "--batch", "0", "--device", "cpu:0"},
-		"needs the array":                                     {"train", "--data", textFile(t, "x.npy", ""), "--device", "cpu:0"},
-		"--resume needs":                                      {"train", "--resume"},
-		"they belong to --data FILE.npy":                      {"train", "--data", data, "--labels", "y.npy", "--device", "cpu:0"},
-		"--checkpoint -: it has to be a file":                 {"train", "--checkpoint", "-"},
-		"--checkpoint and --plot name one file":               {"train", "--checkpoint", filepath.Join(dir, "a.svg"), "--plot", dir + "/./a.svg"},
-		"--epochs 0: it has to be":                            {"train", "--epochs", "0"},
-		"--rate -1: it has to be":                             {"train", "--rate", "-1"},
-		`"foo" for "--rate" flag: invalid syntax`:             {"train", "--rate", "foo"},
-		"own.json itself says how many there are":             {"train", "--model", textFile(t, "own.json", `[{"layer":"flatten"}]`), "--classes", "3", "--device", "cpu:0"},
-		"none.json: nn: configuration: layer 1: 0 outputs":    {"train", "--model", textFile(t, "none.json", `[{"layer":"flatten"},{"layer":"dense"}]`), "--device", "cpu:0"},
-		"--classes 10: a text has 256":                        {"train", "--model", "lstm", "--classes", "10", "--device", "cpu:0", "--data", textFile(t, "b.txt", strings.Repeat("ab", 99))},
-		"--classes 0: it has to be":                           {"train", "--classes", "0", "--device", "cpu:0", "--data", data},
-		"--prompt is empty":                                   {"predict", one, "--prompt", ""},
-		"--length is for a text":                              {"predict", one, "--length", "3"},
-		"--temperature is for a text":                         {"predict", one, "--temperature", "0.7"},
-		"--seed is for a text":                                {"predict", one, "--data", "x.npy", "--seed", "2"},
-		"--batch is for examples":                             {"predict", one, "--prompt", "a", "--batch", "2"},
+		"does not take examples": {"train", "--model", "mlp", "--device", "cpu:0", "--data",
+			textFile(t, "a.txt", strings.Repeat("ab", 99))},
+		"neither .png nor .svg": {"train", "--plot", "x.gif"},
+		"--precision f8":        {"train", "--precision", "f8"},
+		"--batch 0":             {"train", "--batch", "0", "--device", "cpu:0"},
+		"needs the array": {"train", "--data", textFile(t, "x.npy", ""), "--device",
+			"cpu:0"},
+		"--resume needs": {"train", "--resume"},
+		"they belong to --data FILE.npy": {"train", "--data", data, "--labels", "y.npy", "--device",
+			"cpu:0"},
+		"--checkpoint -: it has to be a file": {"train", "--checkpoint", "-"},
+		"--checkpoint and --plot name one file": {"train", "--checkpoint", filepath.Join(dir, "a.svg"),
+			"--plot", dir + "/./a.svg"},
+		"--epochs 0: it has to be":                {"train", "--epochs", "0"},
+		"--rate -1: it has to be":                 {"train", "--rate", "-1"},
+		`"foo" for "--rate" flag: invalid syntax`: {"train", "--rate", "foo"},
+		"own.json itself says how many there are": {
+			"train", "--model", textFile(t, "own.json", `[{"layer":"flatten"}]`), "--classes", "3", "--device", "cpu:0"},
+		"none.json: nn: configuration: layer 1: 0 outputs": {
+			"train", "--model", textFile(t, "none.json", `[{"layer":"flatten"},{"layer":"dense"}]`), "--device", "cpu:0"},
+		"--classes 10: a text has 256": {"train", "--model", "lstm", "--classes", "10", "--device",
+			"cpu:0", "--data", textFile(t, "b.txt", strings.Repeat("ab", 99))},
+		"--classes 0: it has to be": {"train", "--classes", "0", "--device", "cpu:0", "--data",
+			data},
+		"--prompt is empty":           {"predict", one, "--prompt", ""},
+		"--length is for a text":      {"predict", one, "--length", "3"},
+		"--temperature is for a text": {"predict", one, "--temperature", "0.7"},
+		"--seed is for a text":        {"predict", one, "--data", "x.npy", "--seed", "2"},
+		"--batch is for examples":     {"predict", one, "--prompt", "a", "--batch", "2"},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitUsage, status, says)
 		assert.Contains(t, stderr, says)
 	}
 	for precision, want := range map[string]string{"auto": "f32", "bf16": "bf16"} {
-		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--epochs", "1", "--precision", precision, "--batch", "auto")
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--epochs", "1",
+			"--precision", precision, "--batch", "auto")
 		require.Equal(t, exitOK, status, stderr)
 		d := document(t, stdout)
 		assert.Equal(t, []any{want, 8.0}, []any{d["precision"], d["batch"]}, "480 images teach")
@@ -111,7 +122,8 @@ func TestTrain(t *testing.T) {
 	for says, args := range map[string][]string{
 		"label 481 is 9, of 5 classes; --classes says": {"train", "--classes", "5", "--device", "cpu:0", "--data", data},
 		"it needs --prompt":                            {"predict", one, "--model", "transformer", "--device", "cpu:0"},
-		"two.txt is no checkpoint of train, so that":   {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device", "cpu:0"},
+		"two.txt is no checkpoint of train, so that": {"train", "--checkpoint", textFile(t, "two.txt", "old"), "--device",
+			"cpu:0"},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)
@@ -129,7 +141,8 @@ func TestTrain(t *testing.T) {
 	assert.Empty(t, stdout)
 	svg, err := os.ReadFile(picture)
 	require.NoError(t, err)
-	for _, text := range []string{"<svg", "one.safetensors", "loss, training", "loss, validation", "accuracy, validation"} {
+	for _, text := range []string{"<svg", "one.safetensors", "loss, training", "loss, validation",
+		"accuracy, validation"} {
 		assert.Contains(t, string(svg), text)
 	}
 	status, stdout, _ = concord("plot", one)
@@ -140,7 +153,8 @@ func TestTrain(t *testing.T) {
 
 	network := textFile(t, "network.json", `[{"layer": "flatten"}, {"layer": "dense", "out": 10}]`)
 	probabilities := filepath.Join(dir, "p.npy")
-	status, stdout, stderr = concord("predict", one, "--device", "cpu:0", "--data", data, "--batch", "256", "--out", probabilities)
+	status, stdout, stderr = concord("predict", one, "--device", "cpu:0", "--data", data, "--batch", "256", "--out",
+		probabilities)
 	require.Equal(t, exitOK, status, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 600)
@@ -164,16 +178,18 @@ func TestTrain(t *testing.T) {
 	assert.Greater(t, right, 450)
 
 	for says, args := range map[string][]string{
-		"not a checkpoint":                          {"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
+		"not a checkpoint": {
+			"plot", textFile(t, "empty.safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}")},
 		"the length of a header, which has at most": {"plot", textFile(t, "notes.txt", "These are notes.")},
 		"a checkpoint, the file that train":         {"plot", network},
 		"it has to be a checkpoint":                 {"predict", network, "--data", data, "--device", "cpu:0"},
 		"open nosuch":                               {"plot", "nosuch"},
 		"stat nosuch":                               {"predict", one, "--data", "nosuch", "--device", "cpu:0"},
-		"learning rate":                             {"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--checkpoint", one, "--resume", "--rate", "1"},
-		"no such file":                              {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
-		"no regular file":                           {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
-		"--model cnn names":                         {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
+		"learning rate": {"train", "--device", "cpu:0", "--batch", "32", "--data", data,
+			"--checkpoint", one, "--resume", "--rate", "1"},
+		"no such file":      {"eval", filepath.Join(dir, "none.safetensors"), "--device", "cpu:0"},
+		"no regular file":   {"predict", one, "--data", "/dev/zero", "--device", "cpu:0"},
+		"--model cnn names": {"eval", one, "--model", "cnn", "--device", "cpu:0", "--data", data},
 	} {
 		status, _, stderr := concord(args...)
 		assert.Equal(t, exitFailed, status, says)
@@ -184,8 +200,12 @@ func TestTrain(t *testing.T) {
 // Classes of further examples take no further memory of the device.
 func TestProbabilitiesAreFreed(t *testing.T) {
 	a := newApp(io.Discard, io.Discard)
-	l := learning{data: digitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool { return false }}
-	st, d, err := a.student(t.Context(), &l, func(s *tensor.Scope) (lesson, error) { return l.lesson(t.Context(), s, false) })
+	l := learning{data: digitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool {
+		return false
+	}}
+	st, d, err := a.student(t.Context(), &l, func(s *tensor.Scope) (lesson, error) {
+		return l.lesson(t.Context(), s, false)
+	})
 	require.NoError(t, err)
 	defer a.close(t.Context())
 	defer st.close()
@@ -204,23 +224,27 @@ func TestTrainOnText(t *testing.T) {
 	text := textFile(t, "a.txt", strings.Repeat("The quick brown fox jumps over the lazy dog. ", 100))
 	for _, model := range []string{"lstm", "transformer"} {
 		file := filepath.Join(t.TempDir(), "text.safetensors")
-		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", text, "--model", model, "--epochs", "8", "--rate", "0.01", "--checkpoint", file)
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", text, "--model", model,
+			"--epochs", "8", "--rate", "0.01", "--checkpoint", file)
 		require.Equal(t, exitOK, status, stderr)
 		d := document(t, stdout)
 		assert.Less(t, d["perplexity"], 1.5, model)
 		assert.InDelta(t, math.Exp(d["loss"].(float64)), d["perplexity"], 1e-9)
 		assert.NotContains(t, stdout, `"perplexity": null`)
-		status, stdout, stderr = concord("predict", file, "--device", "cpu:0", "--model", model, "--prompt", "The quick brown fox ", "--length", "16", "--temperature", "0")
+		status, stdout, stderr = concord("predict", file, "--device", "cpu:0", "--model", model, "--prompt",
+			"The quick brown fox ", "--length", "16", "--temperature", "0")
 		require.Equal(t, exitOK, status, stderr)
 		assert.Equal(t, "The quick brown fox jumps over the l\n", stdout, model)
-		status, stdout, stderr = concord("predict", file, "--json", "--device", "cpu:0", "--model", model, "--data", text, "--length", "5")
+		status, stdout, stderr = concord("predict", file, "--json", "--device", "cpu:0", "--model", model, "--data", text,
+			"--length", "5")
 		require.Equal(t, exitOK, status, stderr)
 		assert.Len(t, []rune(document(t, stdout)["text"].(string)), 5)
 		status, stdout, _ = concord("eval", file, "--device", "cpu:0", "--data", text, "--model", model)
 		assert.Equal(t, exitOK, status)
 		assert.Contains(t, stdout, "perplexity 1.")
 	}
-	status, stdout, stderr := concord("train", "--device", "cpu:0", "--data", text, "--model", "lstm", "--checkpoint", filepath.Join(t.TempDir(), "none", "text.safetensors"))
+	status, stdout, stderr := concord("train", "--device", "cpu:0", "--data", text, "--model", "lstm", "--checkpoint",
+		filepath.Join(t.TempDir(), "none", "text.safetensors"))
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "no such file")
 	assert.Empty(t, stdout, "it is said before the work")
@@ -248,7 +272,8 @@ func TestTrainOnArrays(t *testing.T) {
 	write(x, npy.Array{Type: driver.F32, Shape: []int{n, 2}}, points)
 	write(y, npy.Array{Type: driver.I64, Shape: []int{n}}, labels)
 	network := textFile(t, "network.json", `[{"layer": "dense", "out": 16, "act": "tanh"}, {"layer": "dense", "out": 3}]`)
-	status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", x, "--labels", y, "--model", network, "--batch", "8", "--epochs", "40", "--rate", "0.03")
+	status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", x, "--labels", y, "--model",
+		network, "--batch", "8", "--epochs", "40", "--rate", "0.03")
 	require.Equal(t, exitOK, status, stderr)
 	assert.Greater(t, document(t, stdout)["accuracy"], 0.8)
 
@@ -257,13 +282,15 @@ func TestTrainOnArrays(t *testing.T) {
 	status, _, stderr = concord("train", "--device", "cpu:0", "--data", x, "--labels", y, "--model", network)
 	assert.Equal(t, exitFailed, status)
 	assert.Contains(t, stderr, "label 7 is 3, of 3 classes")
-	status, _, stderr = concord("train", "--device", "cpu:0", "--data", x, "--labels", y, "--model", textFile(t, "n.json", `[{"layer":"dense","width":3}]`))
+	status, _, stderr = concord("train", "--device", "cpu:0", "--data", x, "--labels", y, "--model",
+		textFile(t, "n.json", `[{"layer":"dense","width":3}]`))
 	assert.Equal(t, exitUsage, status)
 	assert.Contains(t, stderr, `n.json: nn: configuration: network[0]: dense has no field "width"; it has`)
 
 	data := digitFiles(t, 600)
 	for _, model := range []string{"lstm", "transformer"} {
-		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--model", model, "--batch", "32", "--epochs", "8", "--rate", "0.003")
+		status, stdout, stderr := concord("train", "--json", "--device", "cpu:0", "--data", data, "--model", model, "--batch",
+			"32", "--epochs", "8", "--rate", "0.003")
 		require.Equal(t, exitOK, status, stderr)
 		assert.Greater(t, document(t, stdout)["accuracy"], 0.6, model)
 	}
@@ -272,7 +299,8 @@ func TestTrainOnArrays(t *testing.T) {
 // A process that is killed leaves a whole checkpoint.
 func TestTrainIsKilled(t *testing.T) {
 	data, file := digitFiles(t, 100), filepath.Join(t.TempDir(), "digits.safetensors")
-	args := []string{"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--epochs", "100000", "--checkpoint", file}
+	args := []string{"train", "--device", "cpu:0", "--batch", "32", "--data", data, "--epochs", "100000", "--checkpoint",
+		file}
 	for i := range 5 {
 		cmd := commandProcess(args...)
 		require.NoError(t, cmd.Start())

@@ -68,7 +68,8 @@ crashed, or was not run.`,
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 	}
-	cmd.Flags().Float64Var(&f.minutes, "minutes", 0, "end before so many `minutes` are over; 8 when absent, and 4 for a device that is no card")
+	cmd.Flags().Float64Var(&f.minutes, "minutes", 0, "end before so many `minutes` are over; 8 when absent, and 4 for a "+
+		"device that is no card")
 	cmd.Flags().StringSliceVar(&f.only, "only", nil, "`steps` to run, separated by commas, or failed")
 	cmd.Flags().StringVar(&f.out, "out", "", "`folder` for the report; concord-verify-DEVICE when absent")
 	cmd.Flags().StringVar(&f.html, "html", "", "also write a page to this `file`")
@@ -175,7 +176,8 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 		Limit:   time.Duration(f.minutes * float64(time.Minute)),
 		Command: func() *exec.Cmd { return exec.Command(line[0], line[1:]...) },
 		Progress: func(p verify.Progress) {
-			bar.doing(fmt.Sprintf("%v of %v  %d/%d %s %s", p.Elapsed.Round(time.Second), p.Limit, p.Number, p.Steps, p.Result.Step, oneLine(p.Doing)))
+			bar.doing(fmt.Sprintf("%v of %v  %d/%d %s %s", p.Elapsed.Round(time.Second), p.Limit, p.Number, p.Steps,
+				p.Result.Step, oneLine(p.Doing)))
 			bar.at(int(1000*p.Elapsed/max(p.Limit, 1)), 1000)
 			if p.Ended && !a.json {
 				a.writeStep(p.Result)
@@ -209,7 +211,8 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 
 // writeStep prints the line of a step that has ended.
 func (a *app) writeStep(r *verify.Result) {
-	fmt.Fprintf(a.stdout, "%-12s %s  %5.1f s  %s\n", r.Step, a.paintOutcome(r, fmt.Sprintf("%-12s", r.Verdict())), r.Seconds, r.Summary())
+	fmt.Fprintf(a.stdout, "%-12s %s  %5.1f s  %s\n", r.Step, a.paintOutcome(r, fmt.Sprintf("%-12s", r.Verdict())),
+		r.Seconds, r.Summary())
 	for _, e := range r.Endings {
 		fmt.Fprintf(a.stdout, "    %s during %s\n", e.State, oneLine(e.Check))
 	}

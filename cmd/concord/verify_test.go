@@ -18,7 +18,8 @@ import (
 func TestVerifyCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a folder")
 	page := filepath.Join(t.TempDir(), "page.html")
-	out, err := commandProcess("verify", "cpu:0", "--only", "search,quantized", "--minutes", "2", "--out", dir, "--html", page, "--json").Output()
+	out, err := commandProcess("verify", "cpu:0", "--only", "search,quantized", "--minutes", "2", "--out", dir, "--html",
+		page, "--json").Output()
 	require.NoError(t, err, string(out))
 	var r verify.Report
 	require.NoError(t, json.Unmarshal(out, &r))

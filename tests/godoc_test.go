@@ -150,7 +150,9 @@ func begins(doc *ast.CommentGroup, names ...*ast.Ident) bool {
 	first := text[:len(text)-len(strings.TrimLeftFunc(text, func(r rune) bool {
 		return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r)
 	}))]
-	return strings.HasPrefix(text, "Deprecated: ") || slices.ContainsFunc(names, func(n *ast.Ident) bool { return n.Name == first })
+	return strings.HasPrefix(text, "Deprecated: ") || slices.ContainsFunc(names, func(n *ast.Ident) bool {
+		return n.Name == first
+	})
 }
 
 // typeName returns the name of a receiver's type without pointer and parameters.
@@ -221,7 +223,8 @@ func TestQuotedCode(t *testing.T) {
 		}
 	}
 	for page, code := range blocks(t, "go|text|cuda") {
-		if page == "CONTRIBUTING.md" || page == "README.md" && (strings.HasPrefix(code, "package main") || strings.HasPrefix(code, "cpu:0")) {
+		if page == "CONTRIBUTING.md" || page == "README.md" &&
+			(strings.HasPrefix(code, "package main") || strings.HasPrefix(code, "cpu:0")) {
 			continue
 		}
 		quoted := slices.ContainsFunc(examples, func(e string) bool { return strings.Contains(e, flat(code)) })
@@ -267,7 +270,8 @@ func TestKernelBlocks(t *testing.T) {
 	n := 0
 	for page, code := range blocks(t, "c") {
 		n++
-		opt := source.Options{Name: page, Includes: []fs.FS{kernels.Sources()}, Defines: []source.Define{{Name: "T", Value: "f32"}}}
+		opt := source.Options{Name: page, Includes: []fs.FS{kernels.Sources()}, Defines: []source.Define{
+			{Name: "T", Value: "f32"}}}
 		unit, err := source.Parse(code, opt)
 		require.NoError(t, err)
 		for _, target := range []source.Target{source.OpenCL, source.Host, source.CUDA, source.HIP} {

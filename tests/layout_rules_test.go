@@ -120,7 +120,8 @@ func checkC(h *house) (bad []string) {
 		}
 		dir := f.dir()
 		switch {
-		case dir == "internal/cgo", dir == "internal/simd", dir == "internal/stdio", dir == "opencl", within(dir, "tests/peers"), within(dir, "tests/sim"):
+		case dir == "internal/cgo", dir == "internal/simd", dir == "internal/stdio", dir == "opencl",
+			within(dir, "tests/peers"), within(dir, "tests/sim"):
 		case !slices.Contains(vendors, dir):
 			bad = append(bad, fmt.Sprintf(`%s: import "C" has no place in %s`, f.path, dir))
 		case shims[dir] != "":
@@ -150,7 +151,8 @@ func checkAlias(h *house) (bad []string) {
 
 // drivers are the packages through which a driver, a library or another process is
 // reached.
-var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", module + "/internal/cgo", module + "/internal/simd", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
+var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", module + "/internal/cgo",
+	module + "/internal/simd", "os/exec", "plugin", "syscall", "golang.org/x/sys"}
 
 // registering are the functions of package driver that init may call.
 var registering = []string{"Register", "Missing", "RegisterTelemetry", "NoTelemetry"}
@@ -394,7 +396,8 @@ func checkForwarders(h *house) (bad []string) {
 			lines = slices.Delete(lines, 1, 2)
 		}
 		up := strings.Repeat("../", strings.Count(name, "/"))
-		if len(lines) != 2 || !strings.HasPrefix(lines[0], "//go:build ") || !strings.HasPrefix(lines[1], `#include "`+up+`csrc/`) {
+		if len(lines) != 2 || !strings.HasPrefix(lines[0], "//go:build ") ||
+			!strings.HasPrefix(lines[1], `#include "`+up+`csrc/`) {
 			bad = append(bad, fmt.Sprintf("%s: more or less than a build line and one include of csrc", name))
 		}
 	}

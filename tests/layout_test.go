@@ -37,8 +37,10 @@ var floors = []floor{
 	{"source/internal/builtins", []string{"source/internal/token", "source/internal/tree"}},
 	{"source/internal/check", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},
 	{"source/internal/loops", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},
-	{"source/internal/render", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree", "source/internal/builtins", "source/internal/loops"}},
-	{"source", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree", "source/internal/check", "source/internal/render"}},
+	{"source/internal/render", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree",
+		"source/internal/builtins", "source/internal/loops"}},
+	{"source", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree",
+		"source/internal/check", "source/internal/render"}},
 	{"csrc", nil},
 	{"testdata/mnist", nil},
 	{"internal/blocking", nil},
@@ -59,7 +61,8 @@ var floors = []floor{
 	{"internal/mnist", []string{"runtime/driver", "testdata/mnist"}},
 	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file", "internal/seal"}},
 	{"runtime/mempool", []string{"runtime/driver", "source"}},
-	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd", "internal/precise", "source", "csrc", "kernels", "kernels/expr"}},
+	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd",
+		"internal/precise", "source", "csrc", "kernels", "kernels/expr"}},
 	{"cuda", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
@@ -67,7 +70,8 @@ var floors = []floor{
 	{"cuda/nvml", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
 	{"rocm/smi", []string{"runtime/driver", "runtime/telemetry", "csrc"}},
 	{"runtime/profile", []string{"runtime/driver"}},
-	{"runtime", []string{"runtime/driver", "runtime/config", "runtime/half", "source", "runtime/kernelcache", "runtime/mempool", "runtime/profile", "internal/file"}},
+	{"runtime", []string{"runtime/driver", "runtime/config", "runtime/half", "source", "runtime/kernelcache",
+		"runtime/mempool", "runtime/profile", "internal/file"}},
 	{"otel", []string{"runtime/driver", "runtime/profile"}},
 	{"runtime/all", backends},
 	{"runtime/conformance", []string{"runtime", "runtime/driver", "runtime/profile", "source"}},
@@ -75,19 +79,24 @@ var floors = []floor{
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
 	{"runtime/accounts", []string{"runtime"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
-	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels", "source", "internal/simd"}},
+	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",
+		"source", "internal/simd"}},
 	{"quant/gguf", []string{"quant", "runtime/driver", "runtime/half", "internal/file"}},
-	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf", "internal/npy", "internal/safetensors"}},
+	{"tensor", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "source", "quant", "quant/gguf",
+		"internal/npy", "internal/safetensors"}},
 	{"nn", []string{"tensor", "quant", "runtime", "kernels", "runtime/cluster", "internal/safetensors"}},
-	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file", "internal/npy"}},
+	{"ann", []string{"runtime", "runtime/driver", "kernels", "kernels/expr", "runtime/cluster", "source", "internal/file",
+		"internal/npy"}},
 	{"internal/verify/stress", []string{"runtime", "runtime/driver", "source"}},
 	{"internal/verify/golden", []string{"runtime", "tensor", "nn"}},
 	{"internal/verify/rates", []string{"runtime", "runtime/profile", "kernels", "source", "quant", "tensor", "nn", "ann"}},
-	{"internal/verify", []string{"runtime", "runtime/driver", "runtime/conformance", "runtime/parity", "runtime/profile", "source", "kernels", "quant", "tensor", "nn", "ann",
+	{"internal/verify", []string{"runtime", "runtime/driver", "runtime/conformance", "runtime/parity", "runtime/profile",
+		"source", "kernels", "quant", "tensor", "nn", "ann",
 		"internal/file", "internal/mnist", "internal/verify/golden", "internal/verify/stress", "internal/verify/rates"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn", "ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
+	{"examples", []string{"runtime", "runtime/all", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn",
+		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 
@@ -133,7 +142,8 @@ var reach = []struct {
 }{
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
 	{"runtime/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}},
-	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}}, // imported by the tests of backends in other modules
+	// imported by the tests of backends in other modules
+	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}},
 	{"runtime/all", []string{"golang.org/x/sys", "golang.org/x/sync", "gonum.org/v1/gonum",
 		"github.com/klauspost/cpuid/v2", "github.com/hashicorp/golang-lru/v2", "github.com/go-gl/cl"}},
 }
@@ -217,7 +227,8 @@ func load(t *testing.T, root string) *house {
 		rel, _ := filepath.Rel(root, name)
 		rel = filepath.ToSlash(rel)
 		if e.IsDir() {
-			if rel != "." && rel != "testdata" && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" || rel == "build" || rel == "bin") {
+			if rel != "." && rel != "testdata" && (strings.HasPrefix(e.Name(), ".") || e.Name() == "testdata" ||
+				rel == "build" || rel == "bin") {
 				return fs.SkipDir
 			}
 			if path.Dir(rel) == "csrc" {

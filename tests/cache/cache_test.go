@@ -79,7 +79,8 @@ func build(ctx context.Context, name string) (r report, err error) {
 		return r, err
 	}
 	d, err := s.Open(ctx, name)
-	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend) // a simulated backend may not be in this build
+	// a simulated backend may not be in this build
+	absent := errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnknownBackend)
 	if absent && !required {
 		return report{Skip: err.Error()}, nil
 	}
@@ -126,7 +127,8 @@ func launch(ctx context.Context, d *runtime.Device, p *runtime.Program) error {
 	if err != nil {
 		return err
 	}
-	err = d.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, n, n, n, float32(1), m[0], n, m[1], n, float32(0), m[2], n)
+	err = d.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, n, n, n, float32(1), m[0], n, m[1], n, float32(0),
+		m[2], n)
 	if err != nil {
 		return err
 	}

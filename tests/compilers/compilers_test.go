@@ -36,7 +36,8 @@ var vendors = []struct {
 	backend         string
 	few, must, late []string
 }{
-	{"cuda", []string{"sm_80"}, []string{"sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"}, []string{"sm_100", "sm_120"}},
+	{"cuda", []string{"sm_80"}, []string{"sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90"},
+		[]string{"sm_100", "sm_120"}},
 	{"rocm", []string{"gfx90a"}, []string{"gfx906", "gfx90a", "gfx1030"}, []string{"gfx942", "gfx1100"}},
 }
 
@@ -140,10 +141,12 @@ func TestCatalog(t *testing.T) {
 					}
 					// Occupancy has limits for every architecture that is compiled for, and every kernel fits.
 					if l, err := profile.LimitsOf(u.target, k.GroupMultiple); assert.NoError(t, err) {
-						_, err := profile.BestGroup(l, profile.Request{Registers: k.Registers, Local: k.LocalBytes, MaxGroup: k.MaxGroup}, 0)
+						_, err := profile.BestGroup(l, profile.Request{Registers: k.Registers, Local: k.LocalBytes, MaxGroup: k.MaxGroup},
+							0)
 						assert.NoError(t, err, "%s: %s", name, k.Name)
 					}
-					assert.LessOrEqual(t, k.LocalBytes, int64(32<<10), "%s: %s: OpenCL devices and Metal's have at least 32 KiB of local memory", name, k.Name)
+					assert.LessOrEqual(t, k.LocalBytes, int64(32<<10), "%s: %s: OpenCL devices and Metal's have at least 32 KiB of "+
+						"local memory", name, k.Name)
 					if capability(u.target) >= 80 {
 						assert.Zero(t, k.SpillBytes, "%s: %s spills", name, k.Name)
 					}
@@ -225,7 +228,8 @@ func TestMistakes(t *testing.T) {
 		features := c.TargetFeatures(u.target)
 		unit, err := kernels.Unit("saxpy", &features)
 		require.NoError(t, err)
-		for _, wrong := range []string{"", "sm_1", "sm_999", "gfx1", "gfx942x", "gfx9999", "native", u.target + " ", u.target + "\x00", "--help"} {
+		for _, wrong := range []string{"", "sm_1", "sm_999", "gfx1", "gfx942x", "gfx9999", "native", u.target + " ",
+			u.target + "\x00", "--help"} {
 			_, err := c.CompileFor(t.Context(), cfg, wrong, unit, nil)
 			assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", wrong)
 		}
@@ -241,7 +245,8 @@ func TestNative(t *testing.T) {
 		if strings.HasPrefix(u.target, "gfx") {
 			target = source.HIP
 		}
-		out, err := c.CompileFor(t.Context(), cfg, u.target, sim.NativeUnit(t, target, c.TargetFeatures(u.target), false), nil)
+		out, err := c.CompileFor(t.Context(), cfg, u.target, sim.NativeUnit(t, target, c.TargetFeatures(u.target), false),
+			nil)
 		require.NoError(t, err)
 		require.Len(t, out.Kernels, 1)
 		assert.Equal(t, "turn", out.Kernels[0].Name)
@@ -251,7 +256,8 @@ func TestNative(t *testing.T) {
 		assert.Regexp(t, `turn\.native[:(]2`, build.Log)
 		assert.NotContains(t, build.Log, "turn.cl")
 		mangled, err := source.Parse("kernel void one(global float *x);", source.Options{Name: "one.cl",
-			Native: map[source.Target]source.File{target: {Name: "one.native", Text: "__global__ void one(float *x) { *x = 1; }"}}})
+			Native: map[source.Target]source.File{
+				target: {Name: "one.native", Text: "__global__ void one(float *x) { *x = 1; }"}}})
 		require.NoError(t, err)
 		_, err = c.CompileFor(t.Context(), cfg, u.target, mangled, nil)
 		assert.ErrorIs(t, err, driver.ErrNoKernel)
@@ -276,17 +282,20 @@ func TestByteDots(t *testing.T) {
 	})
 }
 
-// dotWords have, of an architecture, the length of an instruction in bytes and a mask and the value of the first word of one that adds a dot product of
-// bytes with signs: IDP, V_DOT4_I32_I8, or V_DOT4C_I32_I8.
+// dotWords have, of an architecture, the length of an instruction in bytes and a mask and the value of the
+// first word of one that adds a dot product of bytes with signs: IDP, V_DOT4_I32_I8, or V_DOT4C_I32_I8.
 var dotWords = map[string]struct {
 	length      int
 	mask, value uint32
 }{
-	"sm_70": {16, 0xfff, 0x226}, "sm_75": {16, 0xfff, 0x226}, "sm_80": {16, 0xfff, 0x226}, "sm_86": {16, 0xfff, 0x226}, "sm_89": {16, 0xfff, 0x226}, "sm_90": {16, 0xfff, 0x226},
-	"gfx906": {4, 0xffff << 16, 0xd3a8 << 16}, "gfx90a": {4, 0x7f << 25, 0x39 << 25}, "gfx1030": {4, 0x7f << 25, 0x0d << 25},
+	"sm_70": {16, 0xfff, 0x226}, "sm_75": {16, 0xfff, 0x226}, "sm_80": {16, 0xfff, 0x226}, "sm_86": {16, 0xfff, 0x226},
+	"sm_89": {16, 0xfff, 0x226}, "sm_90": {16, 0xfff, 0x226},
+	"gfx906": {4, 0xffff << 16, 0xd3a8 << 16}, "gfx90a": {4, 0x7f << 25, 0x39 << 25},
+	"gfx1030": {4, 0x7f << 25, 0x0d << 25},
 }
 
-// TestQuantizedProducts counts the instructions for dot products of bytes in the machine code of products with quantized weights: each that the kernels have.
+// TestQuantizedProducts counts the instructions for dot products of bytes in the machine code of products with
+// quantized weights: each that the kernels have.
 func TestQuantizedProducts(t *testing.T) {
 	compilers(t, func(t *testing.T, c driver.CrossCompiler, cfg *driver.Config, u turn) {
 		words, ok := dotWords[u.target]

@@ -47,7 +47,8 @@ func alone(t *testing.T, what string) {
 		require.NoError(t, err)
 		return string(maps)
 	}
-	hip, cl := []string{"libamdhip64", "libamd_comgr", "libhiprtc"}, []string{"libOpenCL", "libpocl", "libMesaOpenCL", "libRusticlOpenCL"}
+	hip, cl := []string{"libamdhip64", "libamd_comgr", "libhiprtc"},
+		[]string{"libOpenCL", "libpocl", "libMesaOpenCL", "libRusticlOpenCL"}
 	if what == "probe" {
 		if _, err := os.Stat("/dev/kfd"); err == nil || os.Getenv("CONCORD_HIP_LIBRARY") != "" {
 			t.Skip("there can be a GPU of AMD's")

@@ -117,9 +117,11 @@ func OpenIn(t *testing.T, s *runtime.Session, name string) *runtime.Device {
 		t.Fatal(err)
 	}
 	d, err := s.Open(t.Context(), name)
-	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) && errors.Is(err, runtime.ErrUnknownBackend)
+	absent := errors.Is(err, runtime.ErrNoDevice) || driver.IsSimulated(backend) &&
+		errors.Is(err, runtime.ErrUnknownBackend)
 	if absent && strings.HasSuffix(name, ":0") && available(t, s, backend) {
-		t.Fatalf("%s is available, but its first device does not open as %s (is that the Info.ID, and is Info.Backend %s?): %v",
+		t.Fatalf("%s is available, but its first device does not open as %s (is that the Info.ID, and is Info.Backend "+
+			"%s?): %v",
 			backend, name, backend, err)
 	}
 	if absent && !required {
@@ -137,5 +139,7 @@ func available(t *testing.T, s *runtime.Session, backend string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(probes, func(p runtime.Probe) bool { return p.Backend == backend && p.State == driver.Available })
+	return slices.ContainsFunc(probes, func(p runtime.Probe) bool {
+		return p.Backend == backend && p.State == driver.Available
+	})
 }

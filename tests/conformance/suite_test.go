@@ -118,7 +118,9 @@ func TestSuiteNoLaunch(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"across/neighbour", "error/fault"}, o.with("SKIP"), "what Info accounts for")
-	except := Exceptions{Unsupported: map[string]string{"kernel/occupancy": "not implemented", "memory/wrapped": "not implemented"}, Failing: map[string]string{}}
+	except := Exceptions{
+		Unsupported: map[string]string{"kernel/occupancy": "not implemented", "memory/wrapped": "not implemented"},
+		Failing:     map[string]string{}}
 	for _, row := range o.with("FAIL") {
 		if except.Unsupported[row] == "" {
 			except.Failing[row] = "no launches"
@@ -156,21 +158,30 @@ func TestSuiteExceptions(t *testing.T) {
 		except       Exceptions
 		want         string // text in the output of a process that fails; "" for one that passes
 	}{
-		"none":                 {"cpu:0", "memory/views", Exceptions{}, ""},
-		"skip, not listed":     {"noprograms:0", "kernel/compiler", Exceptions{}, "not in Exceptions.Unsupported"},
-		"skip, listed":         {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "later")}, ""},
-		"skip, for a failure":  {"noprograms:0", "kernel/compiler", Exceptions{Failing: row("kernel/compiler", "later")}, "not in Exceptions.Unsupported"},
-		"not skipped":          {"cpu:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")}, "was not skipped"},
+		"none":             {"cpu:0", "memory/views", Exceptions{}, ""},
+		"skip, not listed": {"noprograms:0", "kernel/compiler", Exceptions{}, "not in Exceptions.Unsupported"},
+		"skip, listed": {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "later")},
+			""},
+		"skip, for a failure": {"noprograms:0", "kernel/compiler", Exceptions{Failing: row("kernel/compiler", "later")},
+			"not in Exceptions.Unsupported"},
+		"not skipped": {"cpu:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")},
+			"was not skipped"},
 		"not failing":          {"cpu:0", "memory/views", Exceptions{Failing: row("memory/views", "later")}, "and passed"},
 		"failing":              {"hollow:0", "memory/views", Exceptions{Failing: row("memory/views", "later")}, ""},
 		"failing, and goes on": {"hollow:0", "info/mandatory", Exceptions{Failing: row("info/mandatory", "later")}, ""},
-		"failing, as a skip":   {"hollow:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")}, "not supported here"},
-		"no row":               {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")}, `no row "memory/vews"`},
-		"no reason":            {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")}, "kernel/compiler has no reason"},
-		"in both":              {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "x"), Failing: row("kernel/compiler", "y")}, "both as unsupported and as failing"},
-		"available, not open":  {"late:0", "memory/v", Exceptions{}, "is available, but its first device"},
-		"gone":                 {"once:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
-		"late":                 {"late:0 opened by a test", "memory/v|memory/many", Exceptions{}, "present for one row and missing for another"},
+		"failing, as a skip": {"hollow:0", "memory/views", Exceptions{Unsupported: row("memory/views", "later")},
+			"not supported here"},
+		"no row": {"cpu:0", "memory/views", Exceptions{Failing: row("memory/vews", "later")},
+			`no row "memory/vews"`},
+		"no reason": {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "")},
+			"kernel/compiler has no reason"},
+		"in both": {"noprograms:0", "kernel/compiler", Exceptions{Unsupported: row("kernel/compiler", "x"),
+			Failing: row("kernel/compiler", "y")}, "both as unsupported and as failing"},
+		"available, not open": {"late:0", "memory/v", Exceptions{}, "is available, but its first device"},
+		"gone": {"once:0 opened by a test", "memory/v|memory/many", Exceptions{},
+			"present for one row and missing for another"},
+		"late": {"late:0 opened by a test", "memory/v|memory/many", Exceptions{},
+			"present for one row and missing for another"},
 	} {
 		o := suite(t, c.device, c.rows, c.except)
 		assert.NotEmpty(t, o.rows, "%s: %s", what, o.text)
@@ -184,7 +195,8 @@ func TestSuiteExceptions(t *testing.T) {
 func TestSuiteRequire(t *testing.T) {
 	const row = "memory/views"
 	assert.Equal(t, []string{row}, suite(t, "missing:0", row, Exceptions{}).with("SKIP"))
-	for device, env := range map[string]string{"missing:0": "missing", "cpu:0": "mising", "noprograms:0": "cpu,noprogram"} {
+	for device, env := range map[string]string{"missing:0": "missing", "cpu:0": "mising",
+		"noprograms:0": "cpu,noprogram"} {
 		o := suite(t, device, row, Exceptions{}, "CONCORD_REQUIRE="+env)
 		assert.Equal(t, []string{row}, o.with("FAIL"), "%s requires %s: %s", device, env, o.text)
 	}
@@ -268,7 +280,8 @@ type hollow struct{}
 
 func (hollow) Name() string { return "hollow" }
 func (hollow) Probe(context.Context, *driver.Config) driver.Probe {
-	return driver.Probe{Backend: "hollow", State: driver.Available, Devices: []driver.Info{hollowDevice{0}.Info(), hollowDevice{1}.Info()}}
+	return driver.Probe{Backend: "hollow", State: driver.Available, Devices: []driver.Info{
+		hollowDevice{0}.Info(), hollowDevice{1}.Info()}}
 }
 func (hollow) Open(_ context.Context, index int, _ *driver.Config) (driver.Device, error) {
 	return hollowDevice{index}, nil

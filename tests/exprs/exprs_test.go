@@ -52,7 +52,8 @@ func open(t *testing.T, cfg runtime.Config, name string, how runtime.Implementat
 	return &runner{name: fmt.Sprint(name, " ", cfg.CPUKernels, " ", how), dev: dev, s: stream, how: how}
 }
 
-// run returns, for each case, the bytes of every output after the launch; nil for a case for which the device lacks a feature.
+// run returns, for each case, the bytes of every output after the launch; nil for a case for which the device
+// lacks a feature.
 func (r *runner) run(t *testing.T, cases ...*kernels.Case) [][][]byte {
 	var units []*source.Unit
 	var able []int
@@ -151,8 +152,9 @@ func compare(t *testing.T, judge *runner, cases []*kernels.Case, others ...*runn
 	return free, all
 }
 
-// Random expressions have the same results, within the bound, on the vector machine of each instruction set, on the machine in Go and in
-// float64. For some of them this is also checked for the text, compiled for the host and by OpenCL.
+// Random expressions have the same results, within the bound, on the vector machine of each instruction set, on
+// the machine in Go and in float64. For some of them this is also checked for the text, compiled for the host
+// and by OpenCL.
 func TestRandom(t *testing.T) {
 	total, compiled, seed := count("EXPRS", 1500), count("COMPILED", 12), uint64(count("SEED", 1))
 	judge := open(t, runtime.Config{}, "cpu:reference", runtime.Native)
@@ -216,8 +218,8 @@ func TestRandom(t *testing.T) {
 // batch is the number of cases whose programs are built together.
 const batch = 20
 
-// randomCases returns the cases that have the numbers lo to hi, less those that come to nothing: eight dimensions may need too
-// many elements, and elements of an output may overlap.
+// randomCases returns the cases that have the numbers lo to hi, less those that come to nothing: eight
+// dimensions may need too many elements, and elements of an output may overlap.
 func randomCases(seed uint64, lo, hi int) (cases []*kernels.Case) {
 	for i := lo; i < hi; i++ {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -99,7 +99,8 @@ func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.E
 	}
 	switch r.IntN(12) {
 	case 0:
-		computed := []expr.Type{expr.F32, expr.F64, expr.I8, expr.I16, expr.I32, expr.I64, expr.U8, expr.U16, expr.U32, expr.U64, expr.Bool}
+		computed := []expr.Type{expr.F32, expr.F64, expr.I8, expr.I16, expr.I32, expr.I64, expr.U8, expr.U16, expr.U32,
+			expr.U64, expr.Bool}
 		return a.Cast(computed[r.IntN(len(computed))])
 	case 1:
 		return a.Bits([]expr.Type{expr.I32, expr.U32, expr.I64, expr.U8, expr.I8}[r.IntN(5)])
@@ -126,16 +127,19 @@ func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.E
 	return expr.Apply(op)
 }
 
-// fewOperation returns one of the operations that cpu:0 computes from elements as they are stored, or a cast that keeps bits.
+// fewOperation returns one of the operations that cpu:0 computes from elements as they are stored, or a cast
+// that keeps bits.
 func fewOperation(r *rand.Rand, values []*expr.Expr) *expr.Expr {
 	a, b := values[r.IntN(len(values))], values[max(0, len(values)-1-r.IntN(2))]
 	switch op := r.IntN(15); op {
 	case 0, 9, 10, 11:
-		return b.Bits(map[expr.Type]expr.Type{expr.I8: expr.U8, expr.U8: expr.I8, expr.I16: expr.U16, expr.U16: expr.I16}[a.Type()])
+		return b.Bits(map[expr.Type]expr.Type{expr.I8: expr.U8, expr.U8: expr.I8, expr.I16: expr.U16,
+			expr.U16: expr.I16}[a.Type()])
 	case 1:
 		return expr.Apply([]expr.Op{expr.Neg, expr.Abs, expr.Exp, expr.Sigmoid, expr.Tanh}[r.IntN(5)], b)
 	default:
-		return expr.Apply([]expr.Op{expr.Add, expr.Sub, expr.Mul, expr.And, expr.Or, expr.Xor, expr.Div, expr.Min, expr.Max}[op%9], a, b)
+		return expr.Apply([]expr.Op{expr.Add, expr.Sub, expr.Mul, expr.And, expr.Or, expr.Xor, expr.Div, expr.Min,
+			expr.Max}[op%9], a, b)
 	}
 }
 

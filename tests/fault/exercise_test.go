@@ -320,7 +320,8 @@ func product(ctx context.Context, c *closer, d *runtime.Device, _ *runtime.Progr
 	}
 	c.add(out.Close)
 	size := uint32(n)
-	if err := d.Stream().Launch(gemm, runtime.Items(8, 8).InGroups(8, 8), size, size, size, float32(1), a, size, a, size, float32(0), out, size); err != nil {
+	if err := d.Stream().Launch(gemm, runtime.Items(8, 8).InGroups(8, 8), size, size, size, float32(1), a, size, a, size,
+		float32(0), out, size); err != nil {
 		return err
 	}
 	got := make([]float32, n*n)
@@ -346,7 +347,8 @@ func managed(ctx context.Context, c *closer, d *runtime.Device, p *runtime.Progr
 	}
 	c.add(other.Close)
 	for i, mode := range []runtime.Mode{runtime.AutomaticMode, runtime.ExplicitMode, runtime.UnifiedMode} {
-		m, err := d.NewManaged(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2), AllowDowngrade: true})
+		m, err := d.NewManaged(runtime.I32, count, runtime.ManagedOptions{Mode: mode, Location: runtime.Location(i % 2),
+			AllowDowngrade: true})
 		if err != nil {
 			return err
 		}

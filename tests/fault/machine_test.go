@@ -68,7 +68,8 @@ func TestCompiler(t *testing.T) {
 			t.Cleanup(func() { require.NoError(t, rtc.Control("")) })
 		}
 		for fault, want := range map[string]error{
-			"compile:1": runtime.ErrCompile, "compile:2": runtime.ErrCompile, "compile:1=1": runtime.ErrLaunch /* of the host */, "compile:1=11": runtime.ErrLaunch,
+			"compile:1": runtime.ErrCompile, "compile:2": runtime.ErrCompile, "compile:1=1": runtime.ErrLaunch, /* of the host */
+			"compile:1=11": runtime.ErrLaunch,
 		} {
 			t.Run(fault, func(t *testing.T) {
 				s := session(t, runtime.Config{})
@@ -273,7 +274,8 @@ func TestParity(t *testing.T) {
 			require.NotEqual(t, parity.Fail, r.Verdict, "%+v", r)
 		}
 		b.idle(t, lib, "without a fault")
-		for _, fault := range []string{"alloc:3", "alloc:9+", "copy:2", "copy:7+", "launch:2", "launch-late:3", "load:1", "find:1",
+		for _, fault := range []string{"alloc:3", "alloc:9+", "copy:2", "copy:7+", "launch:2", "launch-late:3", "load:1",
+			"find:1",
 			"sync:3", "sync:5+", "record:2", "fill:1", "lost:150", "lost:400"} {
 			require.NoError(t, lib.Control(fault))
 			results, err := run()
@@ -323,7 +325,8 @@ func TestStart(t *testing.T) {
 	each(t, func(t *testing.T, b *backend, _ *control.Library) {
 		dir, err := filepath.Abs(session(t, runtime.Config{}).Config().SimDir)
 		require.NoError(t, err)
-		for fault, words := range map[string][]string{"init:100": {"no such device", "100"}, "init:3": {"no such device", "3"}} {
+		for fault, words := range map[string][]string{"init:100": {"no such device", "100"},
+			"init:3": {"no such device", "3"}} {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStart$", "-test.v")
 			cmd.Env = append(os.Environ(), child+"="+b.device, "CONCORD_SIM_FAULT="+fault, "CONCORD_SIM_DIR="+dir)
 			out, err := cmd.CombinedOutput()

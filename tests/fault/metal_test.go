@@ -30,10 +30,12 @@ var metalSweeps = []sweep{
 	{word: "launch-late", is: []error{runtime.ErrLaunch}},
 	{word: "copy", is: []error{runtime.ErrLaunch}},
 	{word: "copy", tail: "+", is: []error{runtime.ErrLaunch}},
-	{word: "fill", is: []error{runtime.ErrLaunch}, quiet: true, needless: true}, // only fills of one byte; other fills are kernels
+	// only fills of one byte; other fills are kernels
+	{word: "fill", is: []error{runtime.ErrLaunch}, quiet: true, needless: true},
 	{word: "compile", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "compile", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
-	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true}, // ErrLaunch: for the shim's own kernels,
+	// ErrLaunch: for the shim's own kernels,
+	{word: "find", is: []error{runtime.ErrNoKernel, runtime.ErrCorrupt, runtime.ErrLaunch}, quiet: true},
 	{word: "load", is: []error{runtime.ErrCompile, runtime.ErrLaunch}, quiet: true},
 	{word: "load", tail: "+", is: []error{runtime.ErrCompile, runtime.ErrLaunch}},
 	{word: "graph", tail: "+", quiet: true, needless: true}, // a program works without an archive
@@ -44,11 +46,13 @@ var metalSweeps = []sweep{
 	{word: "sync", tail: "=4", is: []error{runtime.ErrDeviceLost}},
 	// On a removed device, a failed allocation looks like a lack of memory until a command buffer
 	// reports the removal. A device that is removed while it is closed has already done its work.
-	{word: "lost", is: []error{runtime.ErrDeviceLost, runtime.ErrOutOfMemory, runtime.ErrLaunch, runtime.ErrCompile, runtime.ErrCorrupt}, quiet: true},
+	{word: "lost", is: []error{runtime.ErrDeviceLost, runtime.ErrOutOfMemory, runtime.ErrLaunch, runtime.ErrCompile,
+		runtime.ErrCorrupt}, quiet: true},
 }
 
 func TestSweepMetal(t *testing.T) {
-	b := &backend{"sim-metal:0", "libSimMetal.so", []string{"objects", "allocations", "bytes", "streams", "events", "modules", "commands", "violations"}}
+	b := &backend{"sim-metal:0", "libSimMetal.so", []string{"objects", "allocations", "bytes", "streams", "events",
+		"modules", "commands", "violations"}}
 	lib := library(t, b.device, b.library)
 	cache := t.TempDir()
 	require.NoError(t, os.Chmod(cache, 0o700))

@@ -165,7 +165,8 @@ func TestStagedSweep(t *testing.T) {
 			}
 			lib := library(t, b.device, b.library)
 			for _, s := range sweeps {
-				if !slices.Contains([]string{"pinned", "copy", "event", "record", "sync"}, s.word) || strings.HasPrefix(s.tail, "=") {
+				if !slices.Contains([]string{"pinned", "copy", "event", "record", "sync"}, s.word) ||
+					strings.HasPrefix(s.tail, "=") {
 					continue
 				}
 				s.needless = s.quiet && s.word != "record" // there is another way
@@ -179,7 +180,9 @@ func TestStagedSweep(t *testing.T) {
 
 // sweep makes one call after the other fail, and returns their number.
 func (b *backend) sweep(t *testing.T, lib *control.Library, s sweep, cache string) (pairs int) {
-	return b.fail(t, lib, s, func() error { return attempt(t, b.device, runtime.Config{CacheDir: cache, NoMemoryPool: s.direct}) })
+	return b.fail(t, lib, s, func() error {
+		return attempt(t, b.device, runtime.Config{CacheDir: cache, NoMemoryPool: s.direct})
+	})
 }
 
 func (b *backend) fail(t *testing.T, lib *control.Library, s sweep, run func() error) (pairs int) {
@@ -259,7 +262,8 @@ func attempt(t *testing.T, device string, cfg runtime.Config) error {
 	return attemptOf(t, device, cfg, exercise)
 }
 
-func attemptOf(t *testing.T, device string, cfg runtime.Config, work func(context.Context, *runtime.Session, string) error) error {
+func attemptOf(t *testing.T, device string, cfg runtime.Config,
+	work func(context.Context, *runtime.Session, string) error) error {
 	t.Helper()
 	cfg.Fallback, cfg.NoProbeCache = runtime.Require, true
 	ctx, stop := context.WithTimeout(t.Context(), runTime)

@@ -114,7 +114,8 @@ func (t trial) carryOut(ctx context.Context) error {
 }
 
 func (t trial) session() (*runtime.Session, error) {
-	cfg := runtime.Config{Fallback: runtime.Require, CacheDir: "off", ProbeTimeout: time.Minute} // long enough for a busy machine
+	// long enough for a busy machine
+	cfg := runtime.Config{Fallback: runtime.Require, CacheDir: "off", ProbeTimeout: time.Minute}
 	if t.hang {
 		cfg.ProbeTimeout = time.Second
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Loops over halves are vectorized: widen and narrow do nothing else, and meet has both conversions in a loop of its own.
+// Loops over halves are vectorized: widen and narrow do nothing else, and meet has both conversions in a loop
+// of its own.
 const conversionsText = `
 kernel void widen(global const half *x, global float *y) { size_t i = get_global_id(0); y[i] = vload_half(i, x); }
 kernel void narrow(global const float *x, global half *y) { size_t i = get_global_id(0); vstore_half(x[i], i, y); }

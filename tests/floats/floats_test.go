@@ -124,13 +124,15 @@ func program(f *format, width int, list []form) string {
 		load, store = fmt.Sprintf("vload%d(i, p)", width), fmt.Sprintf("vstore%d(v, i, p)", width)
 	}
 	b := &strings.Builder{}
-	for _, define := range []string{"T " + typ, "S " + f.scalar, "S2 " + f.scalar + "2", "S3 " + f.scalar + "3", "S4 " + f.scalar + "4"} {
+	for _, define := range []string{"T " + typ, "S " + f.scalar, "S2 " + f.scalar + "2", "S3 " + f.scalar + "3",
+		"S4 " + f.scalar + "4"} {
 		fmt.Fprintf(b, "#define %s\n", define)
 	}
 	if f.scalar == "half" {
 		b.WriteString("#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n")
 	}
-	fmt.Fprintf(b, "T load(global const S *p, uint i) { return %s; }\nvoid store(global S *p, uint i, T v) { %s; }\n", load, store)
+	fmt.Fprintf(b, "T load(global const S *p, uint i) { return %s; }\nvoid store(global S *p, uint i, T v) { %s; }\n",
+		load, store)
 	b.WriteString("T negative(T v) { return -v; }\nT times(T v, S s) { return v * s; }\n")
 	for k, form := range list {
 		body := form.before + " store(o, i, " + form.text + ");"

@@ -74,11 +74,17 @@ var outer = []struct {
 	}},
 	{form{text: "negative(e)"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
 	{form{text: "times(e, '-1')"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "T t[2]; t[0] = e; t[1] = '-1';", text: "t[0] * t[1]"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "union { T t; T u; } w; w.t = e;", text: "-w.u"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "T t = e; for (int k = 0; k < 3; k++) t = -t;", text: "t"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "T t = '0'; for (int k = -1; k < 2; k += 2) t = (S)k * e;", text: "t"}, func(_ *format, _ *arguments, e float64) float64 { return e }},
-	{form{before: "T t = '0'; for (int k = 1; k > -2; k -= 2) t = (S)k * e;", text: "t"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "T t[2]; t[0] = e; t[1] = '-1';", text: "t[0] * t[1]"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "union { T t; T u; } w; w.t = e;", text: "-w.u"}, func(_ *format, _ *arguments, e float64) float64 {
+		return -e
+	}},
+	{form{before: "T t = e; for (int k = 0; k < 3; k++) t = -t;", text: "t"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "T t = '0'; for (int k = -1; k < 2; k += 2) t = (S)k * e;", text: "t"},
+		func(_ *format, _ *arguments, e float64) float64 { return e }},
+	{form{before: "T t = '0'; for (int k = 1; k > -2; k -= 2) t = (S)k * e;", text: "t"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
 }
 
 func flipped(_ *format, v *arguments, e float64) float64 {
@@ -95,9 +101,12 @@ var scalarOnly = []struct {
 }{
 	{form{text: "dot(e, '-1')"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
 	{form{text: "dot('-1', e)"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "S3 t = (S3)(e, '1', x) * (S3)('-1', '1', '1');", text: "t.x"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "S4 t = (S4)(x, e, y, z); t.yw = -t.yw;", text: "t.y"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
-	{form{before: "S4 t = (S4)(x, e, y, z); t.yw *= (S2)('-1', '2');", text: "t.y"}, func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "S3 t = (S3)(e, '1', x) * (S3)('-1', '1', '1');", text: "t.x"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "S4 t = (S4)(x, e, y, z); t.yw = -t.yw;", text: "t.y"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
+	{form{before: "S4 t = (S4)(x, e, y, z); t.yw *= (S2)('-1', '2');", text: "t.y"},
+		func(_ *format, _ *arguments, e float64) float64 { return -e }},
 }
 
 // variable selects all combinations, which take an hour to compile. Without it each inner

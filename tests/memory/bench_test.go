@@ -27,7 +27,8 @@ func BenchmarkMemory(b *testing.B) {
 
 func compare(b *testing.B, d *runtime.Device, size int64) {
 	some := int(min(32, max(4, 64<<20/size)))
-	rounds := int(max(1, 1<<20/(size*int64(some)))) // small sizes are requested often, so that the processor's caches are warm
+	// small sizes are requested often, so that the processor's caches are warm
+	rounds := int(max(1, 1<<20/(size*int64(some))))
 	dev := d.Driver()
 	s, err := dev.NewStream()
 	require.NoError(b, err)

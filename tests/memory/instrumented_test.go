@@ -2,6 +2,6 @@
 
 package memory
 
-// instrumented says that a checker is built in. It allocates, too; and the race detector performs atomic operations in C, where
-// a fault ends the process.
+// instrumented says that a checker is built in. It allocates, too; and the race detector performs atomic
+// operations in C, where a fault ends the process.
 const instrumented = true

@@ -104,7 +104,8 @@ func (m *model) downloaded() {
 
 func (m *model) check(t *rapid.T) {
 	host, device := m.whole.Dirty()
-	require.Equal(t, m.newer, map[[2]bool]string{{}: "", {true, false}: "host", {false, true}: "device", {true, true}: "both"}[[2]bool{host, device}])
+	require.Equal(t, m.newer, map[[2]bool]string{{}: "", {true, false}: "host", {false, true}: "device",
+		{true, true}: "both"}[[2]bool{host, device}])
 }
 
 // Random operations on a buffer and views of it, against two plain slices.
@@ -121,7 +122,8 @@ func TestManagedModel(t *testing.T) {
 				opt.Mode = runtime.ExplicitMode
 			}
 			a, b := newModel(t, d, opt), newModel(t, d, opt)
-			r := &run{d: d, add: k[0], set: k[1], streams: []*runtime.Stream{d.Stream(), second}, explicit: explicit, models: []*model{a, b}}
+			r := &run{d: d, add: k[0], set: k[1], streams: []*runtime.Stream{d.Stream(), second}, explicit: explicit,
+				models: []*model{a, b}}
 			t.Repeat(map[string]func(*rapid.T){
 				"write": r.write, "read": r.read, "slice": r.slice, "close": r.close, "add": r.launch, "set": r.replace,
 				"map": r.open, "unmap": r.shut, "copy": r.copy, "": func(t *rapid.T) { a.check(t); b.check(t) },

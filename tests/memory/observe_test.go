@@ -71,8 +71,8 @@ func (d observed) rounds(t testing.TB, long time.Duration) uint32 {
 
 var observedDevices = []string{"cpu:0", "opencl:0", "sim-cuda:0", "sim-rocm:0"}
 
-// A stream's timeline adds up: no two pieces of its work overlap, so that busy and idle are the whole, which is what the host's clock
-// says within 1 %, and the work alone within 5 %: of ten tries one has to be undisturbed.
+// A stream's timeline adds up: no two pieces of its work overlap, so that busy and idle are the whole, which is
+// what the host's clock says within 1 %, and the work alone within 5 %: of ten tries one has to be undisturbed.
 func TestTimelineOfOneStream(t *testing.T) {
 	for _, name := range observedDevices {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestTimelineOfTwoStreams(t *testing.T) {
 	}
 }
 
-// BenchmarkObserved compares launches of 50, 500 and 5,000 µs with and without an observer, in turn. overhead-% is the median
-// of the rounds' ratios; which of the two comes first in a round changes from round to round.
+// BenchmarkObserved compares launches of 50, 500 and 5,000 µs with and without an observer, in turn. overhead-%
+// is the median of the rounds' ratios; which of the two comes first in a round changes from round to round.
 func BenchmarkObserved(b *testing.B) {
 	for _, name := range observedDevices {
 		for _, long := range []time.Duration{50 * time.Microsecond, 500 * time.Microsecond, 5 * time.Millisecond} {
@@ -222,7 +222,8 @@ func TestNodesOfAGraph(t *testing.T) {
 			d := observedDevice(t, name)
 			rounds := d.rounds(t, 2*time.Millisecond)
 			g, err := d.Stream().Capture(func(s *runtime.Stream) error {
-				return errors.Join(s.Launch(d.spin, runtime.Items(spinItems), d.out, rounds), s.Fill(d.out, uint32(1)), s.Launch(d.spin, runtime.Items(spinItems).Does(5, 6), d.out, rounds))
+				return errors.Join(s.Launch(d.spin, runtime.Items(spinItems), d.out, rounds), s.Fill(d.out, uint32(1)),
+					s.Launch(d.spin, runtime.Items(spinItems).Does(5, 6), d.out, rounds))
 			})
 			require.NoError(t, err)
 			defer g.Close()

@@ -62,7 +62,9 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 		return s.Launch(k, runtime.Items(n), a, x, y, uint64(n))
 	})
 	u, err = source.Parse(`kernel void scale(global float *x, float a) { x[get_global_id(0)] *= a; }`, source.Options{})
-	launch("compiled", "scale", u, err, func(k *runtime.Kernel, n int) error { return s.Launch(k, runtime.Items(n), x, a) })
+	launch("compiled", "scale", u, err, func(k *runtime.Kernel, n int) error {
+		return s.Launch(k, runtime.Items(n), x, a)
+	})
 	m, err := expr.New(expr.Input(0, expr.F32).Mul(expr.Param(0, expr.F32)).Relu())
 	require.NoError(t, err)
 	u, err = m.Unit(d.Features(), 0)
@@ -72,7 +74,8 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 	u, err = m.Unit(d.Features(), 2)
 	layouts := map[int][]byte{}
 	for _, n := range []int{few, many} {
-		l, err := m.Layout(expr.Layout{Dims: []int{8, n / 8}, Operands: []expr.Operand{{Steps: []int{1, 8}}, expr.Rows(8, n/8)}})
+		l, err := m.Layout(expr.Layout{
+			Dims: []int{8, n / 8}, Operands: []expr.Operand{{Steps: []int{1, 8}}, expr.Rows(8, n/8)}})
 		require.NoError(t, err)
 		layouts[n] = l.Bytes()
 	}
@@ -81,7 +84,8 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 	})
 	v := expr.Input(0, expr.F32)
 	exp := v.Sub(v.Largest()).Exp()
-	for name, e := range map[string]*expr.Expr{"softmax": exp.Div(exp.Sum()), "sum": v.Sum(), "mean": v.Sum().Div(expr.Length().Cast(expr.F32))} {
+	for name, e := range map[string]*expr.Expr{"softmax": exp.Div(exp.Sum()), "sum": v.Sum(),
+		"mean": v.Sum().Div(expr.Length().Cast(expr.F32))} {
 		for _, columns := range []bool{false, true} {
 			m, err := expr.New(e)
 			require.NoError(t, err)
@@ -116,7 +120,9 @@ func steadyCalls(t testing.TB) (list []steadyCall) {
 	})
 	add("read", func(ctx context.Context) error { return runtime.Read(ctx, x, short) })
 	add("read of 4 MiB", func(ctx context.Context) error { return runtime.Read(ctx, x, long) })
-	add("read behind work", func(ctx context.Context) error { return errors.Join(s.Copy(y, x), runtime.Read(ctx, y, short)) })
+	add("read behind work", func(ctx context.Context) error {
+		return errors.Join(s.Copy(y, x), runtime.Read(ctx, y, short))
+	})
 	add("fill", func(ctx context.Context) error { return errors.Join(s.Fill(x, a), s.Sync(ctx)) })
 	g, err := s.Capture(func(s *runtime.Stream) error { return errors.Join(s.Fill(x, a), s.Copy(y, x)) })
 	require.NoError(t, err)

@@ -60,7 +60,8 @@ func TestTrainingTrace(t *testing.T) {
 		out, err := trace.Replay(mempool.Options{Mode: mode}, nil)
 		require.NoError(t, err)
 		ratio := float64(out.Stats.PeakReserved) / float64(out.Stats.PeakLive)
-		t.Logf("%v: peak live %s, reserved %.3f of it, without the driver %.4f, internal %.4f", mode, driver.FormatBytes(out.Stats.PeakLive),
+		t.Logf("%v: peak live %s, reserved %.3f of it, without the driver %.4f, internal %.4f", mode,
+			driver.FormatBytes(out.Stats.PeakLive),
 			ratio, out.Stats.Efficiency(), out.Stats.Internal())
 		if mode == mempool.Split {
 			assert.LessOrEqual(t, ratio, 1.35)
@@ -152,9 +153,11 @@ func (n *net) each(t *testing.T, name string, args ...any) {
 }
 
 // product returns a new buffer with op(a)·op(b), rows×cols.
-func (n *net) product(t *testing.T, name string, rows, cols, inner int, a *runtime.Buffer, lda int, b *runtime.Buffer, ldb int) *runtime.Buffer {
+func (n *net) product(t *testing.T, name string, rows, cols, inner int, a *runtime.Buffer, lda int, b *runtime.Buffer,
+	ldb int) *runtime.Buffer {
 	c := n.alloc(t, rows*cols)
-	n.launch(t, name, []int{rows, cols}, uint32(rows), uint32(cols), uint32(inner), float32(1), a, uint32(lda), b, uint32(ldb),
+	n.launch(t, name, []int{rows, cols}, uint32(rows), uint32(cols), uint32(inner), float32(1), a, uint32(lda), b,
+		uint32(ldb),
 		float32(0), c, uint32(cols))
 	return c
 }

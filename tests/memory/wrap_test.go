@@ -65,7 +65,8 @@ func TestWrapMappedFile(t *testing.T) {
 	y, x := wrap(file, runtime.ForWriting), wrap(constant, runtime.ForReading)
 	st := d.Stats()
 	assert.EqualValues(t, 8*n, st.Wrapped)
-	assert.Equal(t, [3]int64{before.Live, before.Allocations, before.Memory.Reserved}, [3]int64{st.Live, st.Allocations, st.Memory.Reserved})
+	assert.Equal(t, [3]int64{before.Live, before.Allocations, before.Memory.Reserved},
+		[3]int64{st.Live, st.Allocations, st.Memory.Reserved})
 	require.NoError(t, s.Launch(saxpy, runtime.Items(n), float32(2), x, y, uint64(n)))
 	require.NoError(t, s.Sync(ctx))
 	view, err := runtime.Host[float32](y)

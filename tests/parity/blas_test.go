@@ -40,8 +40,9 @@ func withBLAS(t *testing.T, f func(t *testing.T, s *runtime.Session, device, bla
 // same bounds as the portable text.
 func TestBLAS(t *testing.T) {
 	withBLAS(t, func(t *testing.T, s *runtime.Session, device, blas, _ string) {
-		results, err := parity.Run(t.Context(), parity.Options{Session: s, Devices: []string{device}, Kernels: []string{"gemm"},
-			Keep: func(c *kernels.Case) bool { return c.DType != "bf16" || small(c) }})
+		results, err := parity.Run(t.Context(), parity.Options{Session: s, Devices: []string{device},
+			Kernels: []string{"gemm"},
+			Keep:    func(c *kernels.Case) bool { return c.DType != "bf16" || small(c) }})
 		require.NoError(t, err)
 		native, passed, refused := device+" (native)", map[string]int{}, 0
 		for _, r := range results {
@@ -146,7 +147,8 @@ func TestBLASGraph(t *testing.T) {
 		items, group, err := kernels.Geometry(unit, "gemm", n, n)
 		require.NoError(t, err)
 		multiply := func(s *runtime.Stream, size int, beta float32) error {
-			return s.Launch(kernel, runtime.Grid{Items: items, Group: group}, size, size, size, float32(1), m[0], n, m[1], n, beta, m[2], n)
+			return s.Launch(kernel, runtime.Grid{Items: items, Group: group}, size, size, size, float32(1), m[0], n, m[1], n,
+				beta, m[2], n)
 		}
 		g, err := stream.Capture(func(s *runtime.Stream) error {
 			if err := multiply(s, n, 0); err != nil { // computed by the library: 64 everywhere

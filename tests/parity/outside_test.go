@@ -22,7 +22,8 @@ import (
 
 // TestPlantedFault runs the test of a build in which one result is wrong.
 func TestPlantedFault(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-tags=plantedfault", "-run=^TestPlanted$", "-v", "../../runtime/parity")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-tags=plantedfault", "-run=^TestPlanted$", "-v",
+		"../../runtime/parity")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -38,7 +39,8 @@ func TestOutside(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/outside")))
 	mod, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	require.NoError(t, err)
-	mod = regexp.MustCompile(`(?m)^module (.*)$`).ReplaceAll(mod, []byte("module example.org/outside\n\nrequire $1 v0.0.0\n\nreplace $1 => "+root))
+	mod = regexp.MustCompile(`(?m)^module (.*)$`).ReplaceAll(mod, []byte("module example.org/outside\n\nrequire $1 "+
+		"v0.0.0\n\nreplace $1 => "+root))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), mod, 0o600))
 	sum, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	require.NoError(t, err)

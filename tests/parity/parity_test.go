@@ -43,14 +43,15 @@ func TestWholeCatalog(t *testing.T) {
 		t.Run(f.ID, func(t *testing.T) {
 			start := time.Now()
 			programs := map[string][]string{} // of each kernel
-			results, err := parity.Run(t.Context(), parity.Options{Session: s, Kernels: []string{f.ID}, Keep: func(c *kernels.Case) bool {
-				p := fmt.Sprint(c.Defines)
-				i := slices.Index(programs[c.Kernel], p)
-				if i < 0 {
-					i, programs[c.Kernel] = len(programs[c.Kernel]), append(programs[c.Kernel], p)
-				}
-				return !testing.Short() || i%5 == 0
-			}})
+			results, err := parity.Run(t.Context(), parity.Options{Session: s, Kernels: []string{f.ID},
+				Keep: func(c *kernels.Case) bool {
+					p := fmt.Sprint(c.Defines)
+					i := slices.Index(programs[c.Kernel], p)
+					if i < 0 {
+						i, programs[c.Kernel] = len(programs[c.Kernel]), append(programs[c.Kernel], p)
+					}
+					return !testing.Short() || i%5 == 0
+				}})
 			require.NoError(t, err)
 			for device, n := range check(t, results) {
 				passed[device] += n

@@ -19,14 +19,17 @@ import (
 )
 
 // flatSizes are vectors, dimension and queries of a call.
-var flatSizes = [][3]int{{10_000, 64, 1}, {100_000, 128, 1}, {l2Vectors, l2Dim, 1}, {l2Vectors, l2Dim, 16}, {l2Vectors, l2Dim, 256}}
+var flatSizes = [][3]int{{10_000, 64, 1}, {100_000, 128, 1}, {l2Vectors, l2Dim, 1}, {l2Vectors, l2Dim, 16},
+	{l2Vectors, l2Dim, 256}}
 
-// flat measures an index of floats beside FAISS, and indexes of half and bytes and a search with a filter beside that of floats.
+// flat measures an index of floats beside FAISS, and indexes of half and bytes and a search with a filter
+// beside that of floats.
 func (b *bench) flat() error {
 	for _, s := range flatSizes {
 		vectors, dim, queries := s[0], s[1], s[2]
 		what := fmt.Sprintf("%d of %d × %d", queries, vectors, dim)
-		if !b.wanted(what) && !b.wanted(what+" kernel") && !b.wanted(what+" int8") && !b.wanted(what+" fp16") && !b.wanted(what+" 1 %") {
+		if !b.wanted(what) && !b.wanted(what+" kernel") && !b.wanted(what+" int8") && !b.wanted(what+" fp16") &&
+			!b.wanted(what+" 1 %") {
 			continue
 		}
 		rows, asked := uniform(vectors*dim, 1), uniform(queries*dim, 2)
@@ -59,26 +62,31 @@ func (b *bench) flat() error {
 		defer floats.Close()
 		work, name := 3*float64(queries)*float64(vectors)*float64(dim), "Flat"
 		if b.wanted(what) {
-			faiss, err := b.peer("faiss", map[string]any{"vectors": vectors, "dim": dim, "queries": queries, "k": l2Nearest}, "knn")
+			faiss, err := b.peer("faiss", map[string]any{"vectors": vectors, "dim": dim, "queries": queries, "k": l2Nearest},
+				"knn")
 			if err != nil {
 				return err
 			}
-			if err := b.compare(subject{what: what, work: work, unit: gflops, name: name, run: search(floats, nil)}, faiss); err != nil {
+			if err := b.compare(subject{what: what, work: work, unit: gflops, name: name, run: search(floats, nil)},
+				faiss); err != nil {
 				return err
 			}
 		}
 		if queries > 16 {
 			continue
 		}
-		p, err := b.prepare("nearest", []source.Define{{Name: "METRIC", Value: "l2"}}, "nearest", 4*queries*dim, 4*vectors*dim,
-			4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(vectors), uint32(dim), uint32(l2Nearest), uint32(1))
+		p, err := b.prepare("nearest", []source.Define{{Name: "METRIC", Value: "l2"}}, "nearest", 4*queries*dim,
+			4*vectors*dim,
+			4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(vectors), uint32(dim), uint32(l2Nearest),
+			uint32(1))
 		if err != nil {
 			return err
 		}
 		for i, x := range p.buffers[:2] {
 			components(x, 4, i)
 		}
-		err = b.compare(subject{what: what + " kernel", work: work, unit: gflops, name: name, run: search(floats, nil)}, inProcess("the kernel", "", p.run))
+		err = b.compare(subject{what: what + " kernel", work: work, unit: gflops, name: name, run: search(floats, nil)},
+			inProcess("the kernel", "", p.run))
 		p.free()
 		if err != nil {
 			return err
@@ -87,14 +95,16 @@ func (b *bench) flat() error {
 			what      string
 			precision ann.Precision
 			filter    *ann.Filter
-		}{{"fp16", ann.FP16, nil}, {"int8", ann.INT8, nil}, {"1 %", ann.FP32, ann.Predicate(func(id int64) bool { return id%100 == 7 })}} {
+		}{{"fp16", ann.FP16, nil}, {"int8", ann.INT8, nil},
+			{"1 %", ann.FP32, ann.Predicate(func(id int64) bool { return id%100 == 7 })}} {
 			f := floats
 			if c.filter == nil {
 				if f, err = index(c.precision); err != nil {
 					return err
 				}
 			}
-			err := b.compare(subject{what: what + " " + c.what, work: work, unit: gflops, name: name + " " + c.what, run: search(f, c.filter)},
+			err := b.compare(subject{what: what + " " + c.what, work: work, unit: gflops, name: name + " " + c.what,
+				run: search(f, c.filter)},
 				inProcess("fp32, all", "", search(floats, nil)))
 			if f != floats {
 				f.Close()
@@ -141,8 +151,8 @@ func (b *bench) graph() error {
 	return b.graphOf(path, "200000 × 64 in clusters", false, 64, clusters(201_000, 64))
 }
 
-// graphOf measures an index of all rows but the last 1000, which are the queries, of floats and with codes: building it, if asked for, and searching with
-// the fewest vectors in view that reach the recall.
+// graphOf measures an index of all rows but the last 1000, which are the queries, of floats and with codes:
+// building it, if asked for, and searching with the fewest vectors in view that reach the recall.
 func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) error {
 	if err := ann.WriteVectors(path, all, dim); err != nil {
 		return err
@@ -153,7 +163,8 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		ids[i] = int64(i)
 	}
 	build := func(threads int, codes bool) (ix *ann.HNSW, err error) {
-		if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: threads, Codes: codes}); err == nil {
+		if ix, err = ann.NewHNSW(b.whole, dim, ann.L2Squared, ann.HNSWOptions{InitialCapacity: n, Threads: threads,
+			Codes: codes}); err == nil {
 			err = ix.Add(b.ctx, ids, rows)
 		}
 		return ix, err
@@ -162,7 +173,8 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		return map[string]any{"path": path, "n": n, "recall": graphRecall, "k": l2Nearest, "threads": threads}
 	}
 	if what := name + ", memory"; b.wanted(what) {
-		if err := b.graphMemory(what, n, func() (*ann.HNSW, error) { return build(b.threads, false) }, args(b.threads)); err != nil {
+		if err := b.graphMemory(what, n, func() (*ann.HNSW, error) { return build(b.threads, false) },
+			args(b.threads)); err != nil {
 			return err
 		}
 	}
@@ -195,10 +207,12 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 		}
 		ix, err := build(b.threads, codes)
 		if err == nil && b.wanted(what) {
-			err = b.reach(ix, what, asked, dim, false, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args(b.threads))
+			err = b.reach(ix, what, asked, dim, false, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search",
+				args(b.threads))
 		}
 		if err == nil && b.wanted(alone) {
-			err = b.reach(ix, alone, asked, dim, true, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search", args(1))
+			err = b.reach(ix, alone, asked, dim, true, graphRecall, "HNSW, ef", 5, 500, ix.SetEfSearch, "hnswlib", "hnsw_search",
+				args(1))
 		}
 		if err = errors.Join(err, ix.Close()); err != nil {
 			return err
@@ -207,7 +221,8 @@ func (b *bench) graphOf(path, name string, builds bool, dim int, all []float32) 
 	return nil
 }
 
-// graphMemory says by how much building an index lets the memory of a process grow, beside the same of hnswlib, for each vector.
+// graphMemory says by how much building an index lets the memory of a process grow, beside the same of hnswlib,
+// for each vector.
 func (b *bench) graphMemory(what string, n int, build func() (*ann.HNSW, error), args map[string]any) error {
 	if _, err := b.whole.Memory().Trim(0); err != nil {
 		return err
@@ -243,8 +258,10 @@ func resident() (int, error) {
 	return pages * os.Getpagesize(), err
 }
 
-// reach measures the search of an index, in one call or with a call for each query, with the least effort that reaches a recall, in steps below a limit, beside a peer that does the same.
-func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, alone bool, recall float64, name string, step, limit int, set func(effort int) error,
+// reach measures the search of an index, in one call or with a call for each query, with the least effort that
+// reaches a recall, in steps below a limit, beside a peer that does the same.
+func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, alone bool, recall float64, name string,
+	step, limit int, set func(effort int) error,
 	library, call string, args map[string]any) error {
 	truth, err := exactly(b.ctx, ix, asked, dim)
 	if err != nil {
@@ -266,7 +283,8 @@ func (b *bench) reach(ix ann.Index, what string, asked []float32, dim int, alone
 		if err != nil {
 			return err
 		}
-		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s", name: fmt.Sprintf("%s %d, recall %.4f", name, effort, share),
+		return b.compare(subject{what: what, work: 1e9 * float64(len(lists)), unit: "queries/s",
+			name: fmt.Sprintf("%s %d, recall %.4f", name, effort, share),
 			run: func() (err error) {
 				if !alone {
 					_, err = ix.SearchBatch(b.ctx, asked, l2Nearest, nil)
@@ -286,7 +304,8 @@ const (
 	listRecall                  = 0.95
 )
 
-// listed returns the vectors that lists are made of, with their numbers, and the queries. It writes all of them to a file.
+// listed returns the vectors that lists are made of, with their numbers, and the queries. It writes all of them
+// to a file.
 func listed(path string) (ids []int64, rows, asked []float32, err error) {
 	all := clusters(listVectors+1000, listDim)
 	for i := range listVectors {
@@ -295,9 +314,11 @@ func listed(path string) (ids []int64, rows, asked []float32, err error) {
 	return ids, all[:listVectors*listDim], all[listVectors*listDim:], ann.WriteVectors(path, all, listDim)
 }
 
-// lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the same size, and searching some of them.
+// lists measures IVF beside FAISS: making the same number of lists of the same vectors, from samples of the
+// same size, and searching some of them.
 func (b *bench) lists() error {
-	build, search := fmt.Sprintf("%d × %d in clusters, %d lists, build", listVectors, listDim, lists), fmt.Sprintf("%d × %d in clusters, %d lists, search", listVectors, listDim, lists)
+	build, search := fmt.Sprintf("%d × %d in clusters, %d lists, build", listVectors, listDim, lists),
+		fmt.Sprintf("%d × %d in clusters, %d lists, search", listVectors, listDim, lists)
 	one := search + " one at a time"
 	if !b.wanted(build) && !b.wanted(search) && !b.wanted(one) {
 		return nil
@@ -330,7 +351,8 @@ func (b *bench) lists() error {
 			if !b.wanted(c[0]) {
 				continue
 			}
-			if err := b.reach(ix, c[0], asked, listDim, c[0] == one, listRecall, "IVF, probes", 1, lists, ix.SetProbes, "faiss", c[1], args); err != nil {
+			if err := b.reach(ix, c[0], asked, listDim, c[0] == one, listRecall, "IVF, probes", 1, lists, ix.SetProbes, "faiss",
+				c[1], args); err != nil {
 				return err
 			}
 		}
@@ -353,8 +375,9 @@ func (b *bench) lists() error {
 
 const codeBytes, codeProbes = 16, 64
 
-// codes measures codes of 16 bytes in lists beside both kinds of FAISS: making them, comparing them alone, and searches with vectors at a recall, for which each side tries numbers
-// of lists and of vectors that are compared, and takes those with which it is fastest.
+// codes measures codes of 16 bytes in lists beside both kinds of FAISS: making them, comparing them alone, and
+// searches with vectors at a recall, for which each side tries numbers of lists and of vectors that are
+// compared, and takes those with which it is fastest.
 func (b *bench) codes() error {
 	name := fmt.Sprintf("%d × %d in clusters, %d lists, codes of %d bytes", listVectors, listDim, lists, codeBytes)
 	build, scan, search := name+", build", fmt.Sprintf("%s, %d lists by codes", name, codeProbes), name+", search"
@@ -372,7 +395,8 @@ func (b *bench) codes() error {
 		return err
 	}
 	peers := func(probes int, refine []int, truth [][]int64, call string) (list []contender, err error) {
-		args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "probes": probes, "refine": refine, "truth": truth, "k": l2Nearest}
+		args := map[string]any{"path": path, "n": listVectors, "lists": lists, "recall": listRecall, "probes": probes,
+			"refine": refine, "truth": truth, "k": l2Nearest}
 		for _, bits := range []string{"_8", "_4"} {
 			p, err := b.peer("faiss", args, call+bits)
 			if err != nil {
@@ -417,7 +441,8 @@ func (b *bench) codes() error {
 		return shareOf(found, truth), err
 	}
 	compare := func(what, note string, others []contender) error {
-		return b.compare(subject{what: what, work: 1e9 * float64(len(truth)), unit: "queries/s", name: note, run: ask}, others...)
+		return b.compare(subject{what: what, work: 1e9 * float64(len(truth)), unit: "queries/s", name: note, run: ask},
+			others...)
 	}
 	if b.wanted(scan) {
 		share, err := try(codeProbes, 1)
@@ -464,7 +489,8 @@ func (b *bench) codes() error {
 		if _, err := try(with[0], with[1]); err != nil {
 			return err
 		}
-		if err := compare(search, fmt.Sprintf("codes, refine %d, probes %d, recall %.4f", with[1], with[0], chosen), others); err != nil {
+		if err := compare(search, fmt.Sprintf("codes, refine %d, probes %d, recall %.4f", with[1], with[0], chosen),
+			others); err != nil {
 			return err
 		}
 	}

@@ -61,7 +61,8 @@ func (b *bench) convolve(s *convSize, last bool) error {
 		args = append(args, uint32(v), uint32(v))
 	}
 	weights := s.k * s.c / s.groups * s.filter * s.filter
-	args = append(args, uint32(s.groups), uint32(out), uint32(out), 4*s.n*s.c*s.side*s.side, 4*weights, 4, 4*s.n*s.k*out*out)
+	args = append(args, uint32(s.groups), uint32(out), uint32(out), 4*s.n*s.c*s.side*s.side, 4*weights, 4,
+		4*s.n*s.k*out*out)
 	p, err := b.prepare("conv2d", nil, "conv2d", args...)
 	if err != nil {
 		return b.absent(s.String(), err)
@@ -76,7 +77,8 @@ func (b *bench) convolve(s *convSize, last bool) error {
 		calls = calls[:1]
 	}
 	for _, call := range calls {
-		peer, err := b.peer("torch", map[string]any{"n": s.n, "c": s.c, "h": s.side, "w": s.side, "out": s.k, "kernel": s.filter,
+		peer, err := b.peer("torch", map[string]any{"n": s.n, "c": s.c, "h": s.side, "w": s.side, "out": s.k,
+			"kernel": s.filter,
 			"stride": s.stride, "pad": s.pad, "dilation": s.dilation, "groups": s.groups}, call.name)
 		if err != nil {
 			return err

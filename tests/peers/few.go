@@ -1,7 +1,8 @@
 package main
 
-// Products of few rows with a large matrix, whose weights are floats or of 16 bits, beside PyTorch and beside reading the
-// weights. PyTorch multiplies no floats with weights of 16 bits: it widens these, or rounds the rows.
+// Products of few rows with a large matrix, whose weights are floats or of 16 bits, beside PyTorch and beside
+// reading the weights. PyTorch multiplies no floats with weights of 16 bits: it widens these, or rounds the
+// rows.
 
 import (
 	"fmt"
@@ -43,7 +44,8 @@ func (b *bench) few(rows int, x, w string, turned bool) error {
 		defs = append(defs, source.Define{Name: "TYPE_B", Value: w})
 		calls = []string{"few_rows_widened", "few_rows_rounded"}
 	}
-	p, err := b.prepare("gemm", defs, "gemm", uint32(rows), uint32(fewCols), uint32(fewDepth), float32(1), size[x]*rows*fewDepth, uint32(fewDepth),
+	p, err := b.prepare("gemm", defs, "gemm", uint32(rows), uint32(fewCols), uint32(fewDepth), float32(1),
+		size[x]*rows*fewDepth, uint32(fewDepth),
 		size[w]*fewDepth*fewCols, uint32(ldb), float32(0), size[x]*rows*fewCols, uint32(fewCols))
 	if err != nil {
 		return b.absent(what, err)
@@ -51,7 +53,8 @@ func (b *bench) few(rows int, x, w string, turned bool) error {
 	defer p.free()
 	components(p.buffers[0], size[x], 1)
 	components(p.buffers[1], size[w], 2)
-	peer, err := b.peer("torch", map[string]any{"rows": rows, "cols": fewCols, "depth": fewDepth, "x": x, "w": w, "turned": turned}, calls...)
+	peer, err := b.peer("torch", map[string]any{"rows": rows, "cols": fewCols, "depth": fewDepth, "x": x, "w": w,
+		"turned": turned}, calls...)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,8 @@ func (b *bench) batches() error {
 func (b *bench) manySmall() error {
 	const n, count = 64, 64
 	size, step := 4*n*n, uint64(n*n)
-	p, err := b.prepare("gemm_batch", nil, "gemm_batch", gemmArgs(false, n, n, n, count*size, count*size, count*size, uint32(count), step, step, step)...)
+	p, err := b.prepare("gemm_batch", nil, "gemm_batch", gemmArgs(false, n, n, n, count*size, count*size, count*size,
+		uint32(count), step, step, step)...)
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,8 @@ func (b *bench) manySmall() error {
 			return nil
 		}))
 	}
-	return b.compare(subject{what: "64 times sgemm 64", work: count * 2 * n * n * n, unit: gflops, name: p.name, run: p.run}, others...)
+	return b.compare(subject{what: "64 times sgemm 64", work: count * 2 * n * n * n, unit: gflops, name: p.name,
+		run: p.run}, others...)
 }
 
 func inOrder(calls []*prepared) error {
@@ -210,7 +212,8 @@ func inOrder(calls []*prepared) error {
 
 func (b *bench) biased() error {
 	const n, size = 1024, 4 * 1024 * 1024
-	p, err := b.prepare("gemm_bias", defines("ACT", "relu"), "gemm_bias", gemmArgs(false, n, n, n, size, size, size, 4*n)...)
+	p, err := b.prepare("gemm_bias", defines("ACT", "relu"), "gemm_bias",
+		gemmArgs(false, n, n, n, size, size, size, 4*n)...)
 	if err != nil {
 		return err
 	}
@@ -253,12 +256,13 @@ func (b *bench) besideGonum() error {
 		x[i] = rand.Float32() - 0.5
 	}
 	once := 0.0
-	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.run}, contender{name: "gonum", sample: func(int, int) (float64, error) {
-		if once == 0 {
-			start := time.Now()
-			gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, x, n, 0, out, n)
-			once = float64(time.Since(start).Nanoseconds())
-		}
-		return once, nil
-	}})
+	return b.compare(subject{what: "sgemm 2048", work: p.ops, unit: gflops, name: p.name, run: p.run},
+		contender{name: "gonum", sample: func(int, int) (float64, error) {
+			if once == 0 {
+				start := time.Now()
+				gonum.Implementation{}.Sgemm(blas.NoTrans, blas.NoTrans, n, n, n, 1, x, n, x, n, 0, out, n)
+				once = float64(time.Since(start).Nanoseconds())
+			}
+			return once, nil
+		}})
 }

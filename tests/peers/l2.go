@@ -21,8 +21,10 @@ func (b *bench) searches() error {
 	for _, queries := range []int{1, 4} {
 		for _, kind := range l2Kinds {
 			bytes := l2Vectors * l2Dim * kind.size
-			p, err := b.prepare("nearest", []source.Define{{Name: "T", Value: kind.name}}, "nearest", queries*l2Dim*kind.size, bytes,
-				4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(l2Vectors), uint32(l2Dim), uint32(l2Nearest), uint32(1))
+			p, err := b.prepare("nearest", []source.Define{{Name: "T", Value: kind.name}}, "nearest", queries*l2Dim*kind.size,
+				bytes,
+				4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(l2Vectors), uint32(l2Dim), uint32(l2Nearest),
+				uint32(1))
 			if err != nil {
 				return err
 			}
@@ -31,7 +33,8 @@ func (b *bench) searches() error {
 				components(x, kind.size, i)
 			}
 			read := b.loop(func() { readLoop(b.threads, p.buffers[1]) })
-			if err := b.compare(subject{what: fmt.Sprintf("10 nearest %s, %d queries", kind.name, queries), work: float64(bytes), unit: gbps,
+			if err := b.compare(subject{what: fmt.Sprintf("10 nearest %s, %d queries", kind.name, queries), work: float64(bytes),
+				unit: gbps,
 				name: p.name, run: p.run}, read); err != nil {
 				return err
 			}
@@ -79,12 +82,14 @@ func (b *bench) nearest(queries int) error {
 		}
 		if queries == 1 {
 			read := b.loop(func() { readLoop(b.threads, p.buffers[1]) })
-			if err := b.compare(subject{what: "reading " + kind.name + ", 1 query", work: float64(bytes), unit: gbps, name: p.name, run: p.run}, read); err != nil {
+			if err := b.compare(subject{what: "reading " + kind.name + ", 1 query", work: float64(bytes), unit: gbps,
+				name: p.name, run: p.run}, read); err != nil {
 				return err
 			}
 		}
 		if floats != nil {
-			if err := b.compare(subject{what: "distances " + kind.name + ", " + name, work: ops, unit: gflops, name: p.name, run: p.run},
+			if err := b.compare(subject{what: "distances " + kind.name + ", " + name, work: ops, unit: gflops, name: p.name,
+				run: p.run},
 				inProcess("ours, f32", "", floats.run)); err != nil {
 				return err
 			}
@@ -102,16 +107,19 @@ func (b *bench) besideFAISS(name string, queries int, p *prepared, ops float64) 
 	if !b.wanted("10 nearest, "+name) && !b.wanted("10 nearest alone, "+name) {
 		return nil
 	}
-	t, err := b.prepare("topk", nil, "topk", p.memory[2], 4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries), uint32(l2Vectors), uint32(l2Nearest))
+	t, err := b.prepare("topk", nil, "topk", p.memory[2], 4*queries*l2Nearest, 4*queries*l2Nearest, uint32(queries),
+		uint32(l2Vectors), uint32(l2Nearest))
 	if err != nil {
 		return err
 	}
 	defer t.free()
-	faiss, err := b.peer("faiss", map[string]any{"vectors": l2Vectors, "dim": l2Dim, "queries": queries, "k": l2Nearest}, "knn")
+	faiss, err := b.peer("faiss", map[string]any{"vectors": l2Vectors, "dim": l2Dim, "queries": queries, "k": l2Nearest},
+		"knn")
 	if err != nil {
 		return err
 	}
-	if err := b.compare(subject{what: "10 nearest, " + name, series: "10 nearest of 10⁶ × 128", size: float64(queries), work: ops, unit: gflops,
+	if err := b.compare(subject{what: "10 nearest, " + name, series: "10 nearest of 10⁶ × 128", size: float64(queries),
+		work: ops, unit: gflops,
 		name: p.name, run: func() error {
 			if err := p.run(); err != nil {
 				return err
@@ -120,7 +128,8 @@ func (b *bench) besideFAISS(name string, queries int, p *prepared, ops float64) 
 		}}, faiss); err != nil {
 		return err
 	}
-	return b.compare(subject{what: "10 nearest alone, " + name, work: float64(4 * queries * l2Vectors), unit: gbps, name: t.name, run: t.run})
+	return b.compare(subject{what: "10 nearest alone, " + name, work: float64(4 * queries * l2Vectors), unit: gbps,
+		name: t.name, run: t.run})
 }
 
 // components fills b with numbers of size bytes that are typical of data.

@@ -62,8 +62,10 @@ func (b *bench) measureLimits() error {
 	if err != nil {
 		return err
 	}
-	b.limits = limits{figure(flops / quantile(times[0], 0.5)), figure(limitBytes / quantile(times[1], 0.5)), figure(2 * limitBytes / quantile(times[2], 0.5))}
-	b.say("limits, by hand: multiply-adds %v GFLOP/s (f32), reading %v GB/s, copying %v GB/s", b.limits.Peak, b.limits.Read, b.limits.Copy)
+	b.limits = limits{figure(flops / quantile(times[0], 0.5)), figure(limitBytes / quantile(times[1], 0.5)),
+		figure(2 * limitBytes / quantile(times[2], 0.5))}
+	b.say("limits, by hand: multiply-adds %v GFLOP/s (f32), reading %v GB/s, copying %v GB/s", b.limits.Peak,
+		b.limits.Read, b.limits.Copy)
 	return nil
 }
 
@@ -154,7 +156,8 @@ func (b *bench) tryCore(core string) (p probed, err error) {
 		if !exit.Exited() {
 			return p, fmt.Errorf("it died: %w", err)
 		}
-		return p, fmt.Errorf("apt-get install libopenblas0-pthread (%s)", strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "peers: "))
+		return p, fmt.Errorf("apt-get install libopenblas0-pthread (%s)",
+			strings.TrimPrefix(strings.TrimSpace(string(exit.Stderr)), "peers: "))
 	}
 	if err != nil {
 		return p, err

@@ -150,7 +150,9 @@ func floatAt(b []byte, i int) *C.float { return (*C.float)(unsafe.Pointer(&b[4*i
 
 // addLoop is c = a + b; the lengths are multiples of 128 bytes.
 func addLoop(threads int, a, b, c []byte) {
-	onThreads(threads, len(a)/4, func(lo, n int) { C.loop_add(floatAt(c, lo), floatAt(a, lo), floatAt(b, lo), C.size_t(n)) })
+	onThreads(threads, len(a)/4, func(lo, n int) {
+		C.loop_add(floatAt(c, lo), floatAt(a, lo), floatAt(b, lo), C.size_t(n))
+	})
 }
 
 // copyLoop is c = a.
@@ -172,7 +174,9 @@ func readLoop(threads int, a []byte) {
 
 // saxpyLoop is y = a·x + y.
 func saxpyLoop(threads int, a float32, x, y []byte) {
-	onThreads(threads, len(x)/4, func(lo, n int) { C.plain_saxpy(C.float(a), floatAt(x, lo), floatAt(y, lo), C.size_t(n)) })
+	onThreads(threads, len(x)/4, func(lo, n int) {
+		C.plain_saxpy(C.float(a), floatAt(x, lo), floatAt(y, lo), C.size_t(n))
+	})
 }
 
 // stencilLoop is five points of a picture of width w, but for its edges.
@@ -181,7 +185,8 @@ func stencilLoop(threads, w int, in, out []byte) {
 	var wg sync.WaitGroup
 	for t := range threads {
 		wg.Go(func() {
-			C.plain_stencil(floatAt(in, 0), floatAt(out, 0), C.size_t(w), C.size_t(1+(h-2)*t/threads), C.size_t(1+(h-2)*(t+1)/threads))
+			C.plain_stencil(floatAt(in, 0), floatAt(out, 0), C.size_t(w), C.size_t(1+(h-2)*t/threads),
+				C.size_t(1+(h-2)*(t+1)/threads))
 		})
 	}
 	wg.Wait()

@@ -44,15 +44,20 @@ var suites = []struct {
 }{
 	{"gemm", "square products, f32 and f64, beside OpenBLAS", (*bench).squares},
 	{"batch", "64 products of 64, a product with bias and relu, and one beside gonum", (*bench).batches},
-	{"odd", "products of shapes that blocks do not fit, geometric mean and quartiles over them, beside OpenBLAS", (*bench).odd},
-	{"few", "products of few rows with weights of 32 and 16 bits, beside PyTorch and reading the weights", (*bench).fewRows},
+	{"odd", "products of shapes that blocks do not fit, geometric mean and quartiles over them, beside OpenBLAS",
+		(*bench).odd},
+	{"few", "products of few rows with weights of 32 and 16 bits, beside PyTorch and reading the weights",
+		(*bench).fewRows},
 	{"stream", "64 M floats, beside loops by hand and PyTorch", (*bench).streams},
 	{"softmax", "rows of 1024, beside PyTorch", (*bench).softmax},
 	{"memory", "the rest of what memory bounds, beside loops by hand", (*bench).memory},
-	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them", (*bench).distances},
+	{"l2", "1 and 16 queries for the nearest of a million vectors of 128, beside FAISS and reading them",
+		(*bench).distances},
 	{"l2many", "256 queries, likewise", (*bench).manyDistances},
-	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them", (*bench).searches},
-	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats", (*bench).flat},
+	{"nearest", "1 and 4 queries for the nearest of a million vectors of 128 in one launch, beside reading them",
+		(*bench).searches},
+	{"flat", "exact searches of package ann for the 10 nearest, beside FAISS, the kernel alone, and floats",
+		(*bench).flat},
 	{"hnsw", "graphs of package ann at a recall of 0.99, beside hnswlib", (*bench).graph},
 	{"ivf", "lists of package ann at a recall of 0.95, beside FAISS", (*bench).lists},
 	{"pq", "codes of vectors in lists of package ann, beside FAISS", (*bench).codes},
@@ -89,7 +94,8 @@ func main() {
 	budget := flag.Duration("time", 3*time.Second, "time for each row")
 	out := flag.String("out", "build/peers", "`directory` for pictures and tables")
 	picture := flag.String("ratios", "", "measure nothing; draw a table of recorded ratios (.csv) beside it (.svg)")
-	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this program itself")
+	probe := flag.Int("probe-openblas", 0, "print the kernels and rate of OpenBLAS on so many `threads`; for this "+
+		"program itself")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "usage: go run ./tests/peers [flags]\n\nSuites:\n")
 		for _, s := range suites {
@@ -149,7 +155,8 @@ func run(ctx context.Context, only, rows, out string, asJSON bool, budget time.D
 	if err != nil {
 		return err
 	}
-	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch).heldTo(s.Config().CPUKernels), which: which,
+	b := &bench{ctx: ctx, whole: d, device: d.Driver(), features: features(d.Info().Arch).heldTo(s.Config().CPUKernels),
+		which:   which,
 		threads: goruntime.GOMAXPROCS(0), budget: budget,
 		quiet: asJSON, interpreter: interpreter, pythons: map[string]*python{}}
 	defer b.stopPythons()

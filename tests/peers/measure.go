@@ -14,14 +14,17 @@ import (
 // contender is one implementation of the work of a row.
 type contender struct {
 	name, setting string
-	work          float64                            // work of one call, if it differs from the row's
-	sample        func(warm, n int) (float64, error) // makes warm calls, and returns the mean nanoseconds of n more; nil if the contender is missing
-	free          func()                             // may be nil
+	work          float64 // work of one call, if it differs from the row's
+	// makes warm calls, and returns the mean nanoseconds of n more; nil if the contender is missing
+	sample func(warm, n int) (float64, error)
+	free   func() // may be nil
 }
 
 // inProcess returns a contender that is called in this process.
 func inProcess(name, setting string, f func() error) contender {
-	return contender{name: name, setting: setting, sample: func(warm, n int) (float64, error) { return sample(warm, n, f) }}
+	return contender{name: name, setting: setting, sample: func(warm, n int) (float64, error) {
+		return sample(warm, n, f)
+	}}
 }
 
 // sample makes warm calls and returns the mean time of one of the n that follow.

@@ -1,7 +1,8 @@
 package main
 
-// Training steps of package nn beside PyTorch's. A call is an epoch of some steps, whose examples ours gathers in a random order, and reads the loss of
-// at the end; PyTorch makes as many steps with one batch that it has at hand.
+// Training steps of package nn beside PyTorch's. A call is an epoch of some steps, whose examples ours gathers
+// in a random order, and reads the loss of at the end; PyTorch makes as many steps with one batch that it has
+// at hand.
 
 import (
 	"errors"
@@ -10,7 +11,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// networkRow is a network, the work of the products of a step forward and back, and the call of peers.py that builds the same.
+// networkRow is a network, the work of the products of a step forward and back, and the call of peers.py that
+// builds the same.
 type networkRow struct {
 	what, call string
 	batch      int
@@ -27,12 +29,16 @@ func networkRows() []networkRow {
 	return []networkRow{
 		{"MLP 784-512-256-10", "network_mlp", 128, 63, 3 * 2 * 128 * (784*512 + 512*256 + 256*10), []int{side * side}, nil,
 			[]nn.Layer{nn.Dense{Out: 512, Act: nn.ReLU}, nn.Dense{Out: 256, Act: nn.ReLU}, nn.Dense{Out: 10}}},
-		{"CNN 32, 64, pool, 128, 10", "network_cnn", 128, 8, 3 * 2 * 128 * (26*26*32*9 + 24*24*64*32*9 + 9216*128 + 1280), []int{1, side, side}, nil,
-			[]nn.Layer{nn.Conv{Filters: 32, Size: window, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: window, Act: nn.ReLU}, nn.MaxPool{Size: []int{2, 2}}, nn.Flatten{},
+		{"CNN 32, 64, pool, 128, 10", "network_cnn", 128, 8, 3 * 2 * 128 * (26*26*32*9 + 24*24*64*32*9 + 9216*128 + 1280),
+			[]int{1, side, side}, nil,
+			[]nn.Layer{nn.Conv{Filters: 32, Size: window, Act: nn.ReLU}, nn.Conv{Filters: 64, Size: window, Act: nn.ReLU},
+				nn.MaxPool{Size: []int{2, 2}}, nn.Flatten{},
 				nn.Dense{Out: 128, Act: nn.ReLU}, nn.Dense{Out: 10}}},
-		{"LSTM 128, 8×64 steps", "network_lstm", 8, 32, 3 * 2 * 8 * steps * 4 * units * (width + units), []int{steps, width}, nil,
+		{"LSTM 128, 8×64 steps", "network_lstm", 8, 32, 3 * 2 * 8 * steps * 4 * units * (width + units), []int{steps, width},
+			nil,
 			[]nn.Layer{nn.LSTM{Units: units}, nn.Dense{Out: 10}}},
-		{"transformer block 4×64, 8×256", "network_transformer", 8, 8, 3 * 2 * 8 * places * (4*deep*deep + 2*deep*hidden + 2*places*deep), []int{places, deep}, []int{places},
+		{"transformer block 4×64, 8×256", "network_transformer", 8, 8,
+			3 * 2 * 8 * places * (4*deep*deep + 2*deep*hidden + 2*places*deep), []int{places, deep}, []int{places},
 			[]nn.Layer{nn.Transformer{Heads: 4, Hidden: hidden, Act: nn.GELUErf}, nn.Dense{Out: 10}}},
 	}
 }
@@ -54,7 +60,8 @@ func (b *bench) network(r *networkRow) error {
 	s := tensor.NewScope(b.whole)
 	defer s.Close()
 	n := r.batch * r.steps
-	d := nn.Data{X: tensor.Uniform(s, tensor.F32, 1, 0, 1, append([]int{n}, r.in...)...), Y: tensor.RandInt(s, tensor.I64, 2, 0, 10, append([]int{n}, r.labels...)...)}
+	d := nn.Data{X: tensor.Uniform(s, tensor.F32, 1, 0, 1, append([]int{n}, r.in...)...),
+		Y: tensor.RandInt(s, tensor.I64, 2, 0, 10, append([]int{n}, r.labels...)...)}
 	if err := tensor.Eval(b.ctx, d.X, d.Y); err != nil {
 		return err
 	}

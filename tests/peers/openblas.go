@@ -69,5 +69,6 @@ func blasGemm(f64 bool, m, n, k int, a, b, c []byte) {
 	if f64 {
 		wide = 1
 	}
-	C.peer_gemm(wide, C.int(m), C.int(n), C.int(k), unsafe.Pointer(&a[0]), C.int(k), unsafe.Pointer(&b[0]), C.int(n), unsafe.Pointer(&c[0]), C.int(n))
+	C.peer_gemm(wide, C.int(m), C.int(n), C.int(k), unsafe.Pointer(&a[0]), C.int(k), unsafe.Pointer(&b[0]), C.int(n),
+		unsafe.Pointer(&c[0]), C.int(n))
 }

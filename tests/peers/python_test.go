@@ -19,7 +19,8 @@ func withPeer(t *testing.T, script string) *bench {
 	path := filepath.Join(t.TempDir(), "python3")
 	text := "#!/bin/sh\nn=0\nwhile read -r line; do\nn=$((n+1))\n" + script + "\ndone\n"
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o700))
-	b := &bench{ctx: t.Context(), suite: "stream", quiet: true, threads: 1, interpreter: path, pythons: map[string]*python{},
+	b := &bench{ctx: t.Context(), suite: "stream", quiet: true, threads: 1, interpreter: path,
+		pythons:  map[string]*python{},
 		features: "amd64 avx2 fma3 avx512f avx512dq avx512bw avx512vl"}
 	t.Cleanup(b.stopPythons)
 	return b
@@ -28,7 +29,10 @@ func withPeer(t *testing.T, script string) *bench {
 const answers = `case "$line" in *'"run"'*) echo '{"ns": 1000}';; *) echo '{"note": "fake"}';; esac`
 
 func ours() subject {
-	return subject{what: "one", work: 1, unit: gbps, name: "go", run: func() error { time.Sleep(10 * time.Microsecond); return nil }}
+	return subject{what: "one", work: 1, unit: gbps, name: "go", run: func() error {
+		time.Sleep(10 * time.Microsecond)
+		return nil
+	}}
 }
 
 // only compares ours with a peer and returns the peer's result.

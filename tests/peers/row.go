@@ -118,7 +118,8 @@ func (b *bench) measure(s subject, budget time.Duration, others ...contender) (r
 		at := func(q float64) figure { return figure(work / quantile(ns, q)) }
 		return result{c.name, c.setting, at(0.5), at(0.75), at(0.25), figure(quantile(ns, 0.5) / 1e6)}
 	}
-	r = row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work, Ours: rate(all[0], times[0], s.work)}
+	r = row{Suite: b.suite, What: s.what, Series: s.series, Size: s.size, Unit: s.unit, Work: s.work,
+		Ours: rate(all[0], times[0], s.work)}
 	for i, c := range all[1:] {
 		v := versus{Ratio: figure(math.NaN()), RatioLow: figure(math.NaN()), RatioHigh: figure(math.NaN())}
 		work := s.work
@@ -183,7 +184,8 @@ func (b *bench) add(r row) {
 			b.say("%-7s %-30s %s is missing: %s", "", "", p.Name, p.Missing)
 			continue
 		}
-		b.say("%-7s %30s %7v %s, ratio %.3f (%.3f to %.3f) %s", "", p.Name, p.Median, r.Unit, p.Ratio, p.RatioLow, p.RatioHigh, p.Setting)
+		b.say("%-7s %30s %7v %s, ratio %.3f (%.3f to %.3f) %s", "", p.Name, p.Median, r.Unit, p.Ratio, p.RatioLow,
+			p.RatioHigh, p.Setting)
 	}
 }
 
@@ -231,7 +233,8 @@ func (b *bench) markdown() string {
 				what, ours = "", ""
 				continue
 			}
-			fmt.Fprintf(&s, "| %s | %s | %s | %v | **%.2f** (%.2f to %.2f) |\n", what, ours, name, p.Median, p.Ratio, p.RatioLow, p.RatioHigh)
+			fmt.Fprintf(&s, "| %s | %s | %s | %v | **%.2f** (%.2f to %.2f) |\n", what, ours, name, p.Median, p.Ratio, p.RatioLow,
+				p.RatioHigh)
 			what, ours = "", ""
 		}
 		if len(r.Peers) == 0 {

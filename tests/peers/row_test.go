@@ -13,7 +13,8 @@ import (
 
 func TestTogether(t *testing.T) {
 	shape := func(ms, ratio figure) row {
-		return row{Suite: "odd", What: "a shape", Unit: gflops, Work: 2e6 * float64(ms), Ours: result{Name: "go", Median: 2, Ms: ms},
+		return row{Suite: "odd", What: "a shape", Unit: gflops, Work: 2e6 * float64(ms),
+			Ours:  result{Name: "go", Median: 2, Ms: ms},
 			Peers: []versus{{result: result{Name: "OpenBLAS", Setting: "x", Median: 2 / ratio, Ms: ms * ratio}, Ratio: ratio}}}
 	}
 	rows := []row{shape(4, 4), shape(1, 1), shape(2, 2)}
@@ -33,7 +34,10 @@ func TestTogether(t *testing.T) {
 // If a peer is missing, the row has our result and no number for the peer.
 func TestMissingPeer(t *testing.T) {
 	b := &bench{ctx: context.Background(), suite: "odd", quiet: true}
-	r, err := b.measure(subject{what: "one", work: 1, unit: gflops, name: "go", run: func() error { time.Sleep(time.Microsecond); return nil }},
+	r, err := b.measure(subject{what: "one", work: 1, unit: gflops, name: "go", run: func() error {
+		time.Sleep(time.Microsecond)
+		return nil
+	}},
 		0, contender{name: "OpenBLAS", setting: "apt-get install it"})
 	require.NoError(t, err)
 	b.add(together("all", []row{r, r}))

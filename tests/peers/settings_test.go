@@ -13,13 +13,17 @@ func TestSettings(t *testing.T) {
 		blas         []string
 		torch, faiss []string
 	}{
-		{"amd64 sse42 avx f16c fma3 avx2 avx512f avx512dq avx512bw avx512vl avx512vnni", []string{"SKYLAKEX", "ZEN", "HASWELL", "COOPERLAKE"},
+		{"amd64 sse42 avx f16c fma3 avx2 avx512f avx512dq avx512bw avx512vl avx512vnni",
+			[]string{"SKYLAKEX", "ZEN", "HASWELL", "COOPERLAKE"},
 			[]string{"ATEN_CPU_CAPABILITY=avx2", "ATEN_CPU_CAPABILITY=avx512"},
-			[]string{"OPENBLAS_CORETYPE=SKYLAKEX" + asleep, "OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep}},
+			[]string{"OPENBLAS_CORETYPE=SKYLAKEX" + asleep, "OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" +
+				asleep}},
 		// AVX-512 of the first processors, without the extensions that the libraries use.
-		{"amd64 avx f16c fma3 avx2 avx512f", []string{"ZEN", "HASWELL"}, []string{"ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2"},
+		{"amd64 avx f16c fma3 avx2 avx512f", []string{"ZEN", "HASWELL"},
+			[]string{"ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2"},
 			[]string{"OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep}},
-		{"amd64 sse42 avx f16c fma3 avx2", []string{"ZEN", "HASWELL"}, []string{"ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2"},
+		{"amd64 sse42 avx f16c fma3 avx2", []string{"ZEN", "HASWELL"},
+			[]string{"ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2"},
 			[]string{"OPENBLAS_CORETYPE=ZEN" + asleep, "OPENBLAS_CORETYPE=HASWELL" + asleep}},
 		{"amd64 sse42 avx", []string{""}, []string{"ATEN_CPU_CAPABILITY=default"}, []string{asleep[1:]}},
 		{"arm64 asimd", []string{""}, []string{"ATEN_CPU_CAPABILITY=default"}, []string{asleep[1:]}},
@@ -32,7 +36,8 @@ func TestSettings(t *testing.T) {
 }
 
 func TestHeldTo(t *testing.T) {
-	const zen4, zen3 = features("amd64 avx f16c fma3 avx2 avx512f avx512dq avx512bw avx512vl"), features("amd64 avx f16c fma3 avx2")
+	const zen4, zen3 = features("amd64 avx f16c fma3 avx2 avx512f avx512dq avx512bw avx512vl"),
+		features("amd64 avx f16c fma3 avx2")
 	assert.Equal(t, zen3, zen4.heldTo("avx2"))
 	assert.Equal(t, []int{16, 8}, []int{zen4.lanes(), zen4.heldTo("avx2").lanes()})
 	for _, kernels := range []string{"", "avx512", "go"} {

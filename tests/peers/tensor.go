@@ -1,8 +1,9 @@
 package main
 
-// Compiled functions of package tensor, compared with the same functions in PyTorch. A call of ours ends when its results are
-// in memory, and so does PyTorch's. PyTorch has the best of several ways to write a function: with its results in memory
-// that is there, with another loop of the optimizer. Images with channels last are rows of their own.
+// Compiled functions of package tensor, compared with the same functions in PyTorch. A call of ours ends when
+// its results are in memory, and so does PyTorch's. PyTorch has the best of several ways to write a function:
+// with its results in memory that is there, with another loop of the optimizer. Images with channels last are
+// rows of their own.
 
 import (
 	"fmt"
@@ -42,28 +43,37 @@ func tensorRows() []tensorRow {
 	flat := [][]int{{rows, cols}}
 	size := map[string]any{"rows": rows, "cols": cols}
 	list := []tensorRow{
-		{what: "softmax 4096×1024", work: 8 * rows * cols, unit: gbps, args: flat, calls: []string{"softmax", "softmax_allocating"}, with: size,
+		{what: "softmax 4096×1024", work: 8 * rows * cols, unit: gbps, args: flat,
+			calls: []string{"softmax", "softmax_allocating"}, with: size,
 			f: of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].Softmax(-1) })},
-		{what: "layer norm 4096×1024", work: 8 * rows * cols, unit: gbps, args: [][]int{{rows, cols}, {cols}, {cols}}, calls: []string{"layer_norm"}, with: size,
+		{what: "layer norm 4096×1024", work: 8 * rows * cols, unit: gbps, args: [][]int{{rows, cols}, {cols}, {cols}},
+			calls: []string{"layer_norm"}, with: size,
 			f: of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].LayerNorm(a[1], a[2], 1e-5) })},
 		{what: "gelu 4096×1024", work: 8 * rows * cols, unit: gbps, args: flat, calls: []string{"gelu"}, with: size,
 			f: of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].GELU() })},
-		{what: "gelu by tanh 4096×1024", work: 8 * rows * cols, unit: gbps, args: flat, calls: []string{"gelu_tanh"}, with: size,
-			f: of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].GELUTanh() })},
+		{what: "gelu by tanh 4096×1024", work: 8 * rows * cols, unit: gbps, args: flat, calls: []string{"gelu_tanh"},
+			with: size,
+			f:    of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].GELUTanh() })},
 	}
 	for _, s := range []struct {
 		what, call string
 		axes       []int
 	}{{"sum", "sum_all", nil}, {"sum of rows", "sum_rows", []int{1}}, {"sum of columns", "sum_columns", []int{0}}} {
-		list = append(list, tensorRow{what: s.what + " 4096×4096", work: 4 * side * side, unit: gbps, args: [][]int{{side, side}}, calls: []string{s.call},
-			with: map[string]any{"rows": side, "cols": side}, f: of(func(a []*tensor.Tensor) *tensor.Tensor { return a[0].Sum(s.axes...) })})
+		list = append(list, tensorRow{what: s.what + " 4096×4096", work: 4 * side * side, unit: gbps,
+			args: [][]int{{side, side}}, calls: []string{s.call},
+			with: map[string]any{"rows": side, "cols": side}, f: of(func(a []*tensor.Tensor) *tensor.Tensor {
+				return a[0].Sum(s.axes...)
+			})})
 	}
 	product := func(a []*tensor.Tensor) *tensor.Tensor { return a[0].MatMul(a[1]) }
 	list = append(list,
-		tensorRow{what: "32 products 256×256×256", work: 32 * 2 * 256 * 256 * 256, unit: gflops, args: [][]int{{32, 256, 256}, {32, 256, 256}}, calls: []string{"products"},
+		tensorRow{what: "32 products 256×256×256", work: 32 * 2 * 256 * 256 * 256, unit: gflops,
+			args: [][]int{{32, 256, 256}, {32, 256, 256}}, calls: []string{"products"},
 			with: map[string]any{"n": 32, "side": 256}, blas: true, f: of(product)},
-		tensorRow{what: "512×1024×4096, bias, gelu", work: 2 * 512 * 1024 * 4096, unit: gflops, args: [][]int{{512, 1024}, {1024, 4096}, {4096}}, calls: []string{"linear_gelu", "linear_gelu_mkldnn"},
-			with: map[string]any{"rows": 512, "cols": 4096, "depth": 1024}, blas: true, f: of(func(a []*tensor.Tensor) *tensor.Tensor { return product(a).Add(a[2]).GELU() })},
+		tensorRow{what: "512×1024×4096, bias, gelu", work: 2 * 512 * 1024 * 4096, unit: gflops,
+			args: [][]int{{512, 1024}, {1024, 4096}, {4096}}, calls: []string{"linear_gelu", "linear_gelu_mkldnn"},
+			with: map[string]any{"rows": 512, "cols": 4096, "depth": 1024}, blas: true,
+			f: of(func(a []*tensor.Tensor) *tensor.Tensor { return product(a).Add(a[2]).GELU() })},
 	)
 	for i := range tensorConvs {
 		list = append(list, tensorConvs[i].tensorRow(false))
@@ -80,7 +90,8 @@ func tensorRows() []tensorRow {
 		}
 		shape := []int{heads, places, width}
 		list = append(list, tensorRow{what: what, work: work, unit: gflops, args: [][]int{shape, shape, shape}, blas: true,
-			calls: []string{"attention", "attention_kept", "attention_library"}, with: map[string]any{"heads": heads, "places": places, "width": width, "causal": causal},
+			calls: []string{"attention", "attention_kept", "attention_library"}, with: map[string]any{
+				"heads": heads, "places": places, "width": width, "causal": causal},
 			f: of(func(a []*tensor.Tensor) *tensor.Tensor {
 				return tensor.Attention(a[0], a[1], a[2], tensor.AttentionOptions{Causal: causal})
 			})})
@@ -90,15 +101,19 @@ func tensorRows() []tensorRow {
 
 // tensorRow returns the row for a convolution, or that for its gradients.
 func (s *convSize) tensorRow(gradients bool) tensorRow {
-	o := tensor.ConvOptions{Stride: []int{s.stride, s.stride}, Pad: [][2]int{{s.pad, s.pad}, {s.pad, s.pad}}, Dilation: []int{s.dilation, s.dilation}, Groups: s.groups}
+	o := tensor.ConvOptions{Stride: []int{s.stride, s.stride}, Pad: [][2]int{{s.pad, s.pad}, {s.pad, s.pad}},
+		Dilation: []int{s.dilation, s.dilation}, Groups: s.groups}
 	out := (s.side+2*s.pad-s.dilation*(s.filter-1)-1)/s.stride + 1
 	weights := s.k * s.c / s.groups * s.filter * s.filter
-	r := tensorRow{what: s.String(), work: 2 * float64(s.n*weights*out*out), unit: gflops, args: [][]int{{s.n, s.c, s.side, s.side}, {s.k, s.c / s.groups, s.filter, s.filter}},
-		calls: []string{"conv2d"}, last: []string{"conv2d_last"}, with: map[string]any{"n": s.n, "c": s.c, "h": s.side, "w": s.side, "out": s.k, "kernel": s.filter,
+	r := tensorRow{what: s.String(), work: 2 * float64(s.n*weights*out*out), unit: gflops,
+		args:  [][]int{{s.n, s.c, s.side, s.side}, {s.k, s.c / s.groups, s.filter, s.filter}},
+		calls: []string{"conv2d"}, last: []string{"conv2d_last"}, with: map[string]any{"n": s.n, "c": s.c, "h": s.side,
+			"w": s.side, "out": s.k, "kernel": s.filter,
 			"stride": s.stride, "pad": s.pad, "dilation": s.dilation, "groups": s.groups},
 		f: of(func(a []*tensor.Tensor) *tensor.Tensor { return tensor.Conv(a[0], a[1], nil, o) })}
 	if gradients {
-		r.what, r.work, r.calls, r.last = "gradients of "+r.what, 2*r.work, []string{"conv2d_gradients"}, []string{"conv2d_gradients_last"}
+		r.what, r.work, r.calls, r.last = "gradients of "+r.what, 2*r.work, []string{"conv2d_gradients"},
+			[]string{"conv2d_gradients_last"}
 		r.args = append(r.args, []int{s.n, s.k, out, out})
 		r.f = func(a ...*tensor.Tensor) []*tensor.Tensor {
 			return tensor.GradOf([]*tensor.Tensor{tensor.Conv(a[0], a[1], nil, o)}, a[2:], a[0], a[1])
@@ -143,7 +158,8 @@ func trainingRow() tensorRow {
 		var next, means, squares []*tensor.Tensor
 		for i, g := range tensor.Grad(loss, p...) {
 			m, v := m[i].Mul(0.9).Add(g.Mul(0.1)), v[i].Mul(0.999).Add(g.Square().Mul(0.001))
-			next, means, squares = append(next, p[i].Sub(m.Mul(0.001).Div(v.Sqrt().Add(1e-8)))), append(means, m), append(squares, v)
+			next, means, squares = append(next, p[i].Sub(m.Mul(0.001).Div(v.Sqrt().Add(1e-8)))), append(means, m),
+				append(squares, v)
 		}
 		return append(append(append(next, means...), squares...), loss)
 	}

@@ -110,12 +110,16 @@ func (b *bench) user() error {
 	for _, n := range []int{1 << 20, 1 << 24} {
 		loop := func(x, _ []byte) { readLoop(b.threads, x) }
 		rows = append(rows,
-			userRow{fmt.Sprintf("sum %d, own", n), "sum_own", n, 4, runtime.Items(4096), func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n)} }, loop, nil},
+			userRow{fmt.Sprintf("sum %d, own", n), "sum_own", n, 4, runtime.Items(4096), func(x, y *runtime.Buffer) []any {
+				return []any{x, y, int32(n)}
+			}, loop, nil},
 			userRow{fmt.Sprintf("sum %d, tree", n), "sum_tree", n, 4, runtime.Items(n / 65536 * 256).InGroups(256),
 				func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n), runtime.Local(1024)} }, loop, nil},
 			userRow{fmt.Sprintf("sum %d, rows of 4096", n), "sum_rows", n, 4, runtime.Items(n / 4096),
 				func(x, y *runtime.Buffer) []any { return []any{x, y, int32(4096)} }, loop, nil},
-			userRow{fmt.Sprintf("dot %d, own", n), "dot_own", n, 8, runtime.Items(4096), func(x, y *runtime.Buffer) []any { return []any{x, y, int32(n)} },
+			userRow{fmt.Sprintf("dot %d, own", n), "dot_own", n, 8, runtime.Items(4096), func(x, y *runtime.Buffer) []any {
+				return []any{x, y, int32(n)}
+			},
 				func(x, y []byte) { readLoop(b.threads, x); readLoop(b.threads, y) }, nil})
 	}
 	u, err := source.Parse(userText, source.Options{Name: "user.cl"})

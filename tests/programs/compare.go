@@ -42,7 +42,8 @@ func Compare(p *Program, a, b *Result, rough bool) (what string, launch int) {
 					if n := len(arg.ulps); n > 0 {
 						where = fmt.Sprintf(", limit %d ulp", arg.ulps[e%n])
 					}
-					return fmt.Sprintf("launch %d: %s items %v group %v: %s[%d]: %s and %s%s", i, l.Kernel, l.Items, l.Group, arg.Name, e, show(arg.kind, u), show(arg.kind, v), where), i
+					return fmt.Sprintf("launch %d: %s items %v group %v: %s[%d]: %s and %s%s", i, l.Kernel, l.Items, l.Group, arg.Name,
+						e, show(arg.kind, u), show(arg.kind, v), where), i
 				}
 			}
 		}

@@ -21,11 +21,13 @@ const computed = `#ifdef COMPUTED
 
 // borders are constants at the limits of the types, without a sign of their own.
 var (
-	integerBorders = []string{"CHAR_MIN", "CHAR_MAX", "UCHAR_MAX", "SHRT_MIN", "SHRT_MAX", "USHRT_MAX", "INT_MIN", "INT_MAX", "UINT_MAX",
+	integerBorders = []string{"CHAR_MIN", "CHAR_MAX", "UCHAR_MAX", "SHRT_MIN", "SHRT_MAX", "USHRT_MAX", "INT_MIN",
+		"INT_MAX", "UINT_MAX",
 		"LONG_MIN", "LONG_MAX", "ULONG_MAX",
 		"(1UL << 63)", "((1UL << 53) + 1)", "((1L << 25) - 1)", "0xffffff7fffffffffUL",
 		"(1 << 24 | 1)", "9007199791611905L", "2049", "65520", "0", "1", "-1", "5", "31", "32", "63", "64"}
-	floatBorders = []string{"INFINITY", "(-INFINITY)", "FLT_MAX", "(-FLT_MAX)", "FLT_MIN", "1e-45f", "(-1e-40f)", "0.0f", "(-0.0f)", "1.0f",
+	floatBorders = []string{"INFINITY", "(-INFINITY)", "FLT_MAX", "(-FLT_MAX)", "FLT_MIN", "1e-45f", "(-1e-40f)", "0.0f",
+		"(-0.0f)", "1.0f",
 		"16777216.0f", "0x1.000002p0f", "0x1p63f", "0x1p64f", "0.1f", "2147483648.0f", "1e-8f", "65519.9f"}
 	doubleBorders = []string{"DBL_MAX", "(-DBL_MAX)", "DBL_MIN", "5e-324", "(-1e-310)", "0.0", "(-0.0)",
 		"0x1.0000010000001p0", "0x1.ffffffp127", "0x1.ffep15", "0x1.0040000000001p0",
@@ -39,7 +41,8 @@ func (g *gen) constants() {
 	g.kern = k
 	g.support("computed", computed)
 	body := &block{}
-	body.add(&stmt{form: "const size_t o = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));\n" +
+	body.add(&stmt{form: "const size_t o = get_global_id(0) + get_global_size(0) * (get_global_id(1) + " +
+		"get_global_size(1) * get_global_id(2));\n" +
 		"const uint l = (uint)o;", fixed: true})
 	kinds := append(integers[:len(integers):len(integers)], kFloat)
 	if g.p.Double {
@@ -103,7 +106,8 @@ func (f *folded) aggregates(l *block) {
 		name := f.global(l, t, "[4]", fmt.Sprintf("{%s, [2] = %s, %s}", f.value(t, 2), f.value(t, 2), f.value(t, 1)))
 		f.observe(l, t, name+"[l & 3u]")
 	}
-	a, b, c := typ{pick(f.gen, f.kinds), 1}, typ{pick(f.gen, f.kinds), pick(f.gen, []int{2, 4})}, typ{pick(f.gen, f.kinds), 1}
+	a, b, c := typ{pick(f.gen, f.kinds), 1}, typ{pick(f.gen, f.kinds), pick(f.gen, []int{2, 4})},
+		typ{pick(f.gen, f.kinds), 1}
 	rec := f.fresh("S")
 	f.declare(rec, "struct %s {\n  %s a;\n  %s b;\n  %s c[2];\n};", rec, a, b, c)
 	value := fmt.Sprintf("{.b = %s, .c = {%s, %s}, .a = %s}", f.value(b, 2), f.value(c, 2), f.value(c, 2), f.value(a, 2))
@@ -156,13 +160,15 @@ func (f *folded) plain(l *block) {
 func (f *folded) whole(l *block) {
 	of := pick(f.gen, integers[4:])
 	name := f.fresh("N")
-	f.declare(name, "enum { %[1]s_a = %[2]s, %[1]s_b = %[3]s, %[1]s_c };", name, f.value(typ{of, 1}, 3), f.value(typ{kUChar, 1}, 2))
+	f.declare(name, "enum { %[1]s_a = %[2]s, %[1]s_b = %[3]s, %[1]s_c };", name, f.value(typ{of, 1}, 3),
+		f.value(typ{kUChar, 1}, 2))
 	for _, m := range "abc" {
 		f.observe(l, typ{kULong, 1}, fmt.Sprintf("(ulong)%s_%c", name, m))
 	}
 	f.observe(l, typ{kInt, 1}, fmt.Sprintf("(int)sizeof(%s_a)", name))
 	array := f.fresh("A")
-	l.add(&stmt{form: fmt.Sprintf("int %s[((%s) & 15) + 1];", array, f.value(typ{pick(f.gen, integers), 1}, 3)), fixed: true})
+	l.add(&stmt{form: fmt.Sprintf("int %s[((%s) & 15) + 1];", array, f.value(typ{pick(f.gen, integers), 1}, 3)),
+		fixed: true})
 	f.observe(l, typ{kInt, 1}, "(int)sizeof("+array+")")
 	at := f.kern.output(kInt, 1, 0)
 	form := fmt.Sprintf("*%s = 7;\nswitch (SWITCH1(l & 63u)) {\n", at)
@@ -232,13 +238,15 @@ func (f *folded) integer(t typ, depth int) string {
 	case 2:
 		return fmt.Sprintf("(%s)(%s ? %s : %s)", t, f.anyInteger(depth), f.anyInteger(depth), f.anyInteger(depth))
 	case 3:
-		return fmt.Sprintf("(%s)(%s %s %s)", t, f.anyInteger(depth), pick(f.gen, []string{"&", "|", "^"}), f.anyInteger(depth))
+		return fmt.Sprintf("(%s)(%s %s %s)", t, f.anyInteger(depth), pick(f.gen, []string{"&", "|", "^"}),
+			f.anyInteger(depth))
 	case 4:
 		return fmt.Sprintf("(%s)(%s << (%s & 127))", t, f.value(u, depth), f.anyInteger(depth))
 	case 5:
 		return fmt.Sprintf("(%s)(%s >> (%s & 127))", t, f.anyInteger(depth), f.anyInteger(depth))
 	case 6:
-		return fmt.Sprintf("(%s)(%s %s ((%s & (%s)63) + (%[5]s)1))", t, f.value(s, depth), pick(f.gen, []string{"/", "%"}), f.value(s, depth), s)
+		return fmt.Sprintf("(%s)(%s %s ((%s & (%s)63) + (%[5]s)1))", t, f.value(s, depth), pick(f.gen, []string{"/", "%"}),
+			f.value(s, depth), s)
 	case 7:
 		if k := pick(f.gen, f.kinds); k.float() { // both are in the range of every type
 			v := f.value(typ{k, 1}, depth)
@@ -319,11 +327,13 @@ func (f *folded) vector(t typ, depth int) string {
 		if f.chance(4) {
 			return fmt.Sprintf("(!%s(%s))", f.live(from), f.vector(from, depth))
 		}
-		return fmt.Sprintf("(%s(%s) %s %s)", f.live(from), f.vector(from, depth), pick(f.gen, comparisons), f.vector(from, depth))
+		return fmt.Sprintf("(%s(%s) %s %s)", f.live(from), f.vector(from, depth), pick(f.gen, comparisons),
+			f.vector(from, depth))
 	case f.chance(3):
 		return two(t, "&", "|", "^", "<<", ">>")
 	case f.chance(4):
-		return fmt.Sprintf("as_%s(%s / (%s | (%s)1))", t, f.vector(t.unsigned(), depth), f.vector(t.unsigned(), depth), t.unsigned())
+		return fmt.Sprintf("as_%s(%s / (%s | (%s)1))", t, f.vector(t.unsigned(), depth), f.vector(t.unsigned(), depth),
+			t.unsigned())
 	}
 	return fmt.Sprintf("as_%s%s", t, two(t.unsigned(), "+", "-", "*"))
 }

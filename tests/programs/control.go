@@ -27,8 +27,10 @@ func (g *gen) loop(l *block, depth int) {
 	form := pick(g, []string{
 		"for (uint %[1]s = 0; %[1]s < ($0 & 3u); %[1]s++) {@0}", "for (uint %[1]s = 0; %[1]s < %[2]du; ++%[1]s) {@0}",
 		"for (uint %[1]s = %[2]d; %[1]s-- > 0u;) {@0}", "for (uint %[1]s = 1u; %[1]s <= 16u; %[1]s <<= 1) {@0}",
-		"{ uint %[1]s = $0 & 3u;\nwhile (%[1]s-- > 0u) {@0} }", "{ uint %[1]s = %[2]d;\nwhile (%[1]s != 0u && --%[1]s) {@0} }",
-		"{ uint %[1]s = 0;\ndo {@0} while (++%[1]s < ($0 & 3u)); }", "for (uint %[1]s = ($0 & 3u), n%[1]s = 5u; %[1]s < n%[1]s; %[1]s++, n%[1]s--) {@0}",
+		"{ uint %[1]s = $0 & 3u;\nwhile (%[1]s-- > 0u) {@0} }",
+		"{ uint %[1]s = %[2]d;\nwhile (%[1]s != 0u && --%[1]s) {@0} }",
+		"{ uint %[1]s = 0;\ndo {@0} while (++%[1]s < ($0 & 3u)); }", "for (uint %[1]s = ($0 & 3u), n%[1]s = 5u; %[1]s < " +
+			"n%[1]s; %[1]s++, n%[1]s--) {@0}",
 	})
 	body := g.within(depth, 1+g.IntN(3))
 	if g.chance(3) {
@@ -100,10 +102,12 @@ func (g *gen) jump(l *block, depth int) {
 		l.add(&stmt{form: "if ($0) return;", args: when})
 	case g.chance(2):
 		label := g.fresh("skip")
-		l.add(&stmt{form: fmt.Sprintf("if ($0) goto %[1]s;@0%[1]s: ;", label), args: when, blocks: []*block{g.within(depth, 1+g.IntN(3))}})
+		l.add(&stmt{form: fmt.Sprintf("if ($0) goto %[1]s;@0%[1]s: ;", label), args: when,
+			blocks: []*block{g.within(depth, 1+g.IntN(3))}})
 	default:
 		label := g.fresh("again")
-		l.add(&stmt{form: fmt.Sprintf("{ uint n%[1]s = 0;\n%[1]s: ;@0if (n%[1]s++ < 3u && $0) goto %[1]s; }", label), args: when, blocks: []*block{g.within(depth, 1+g.IntN(3))}})
+		l.add(&stmt{form: fmt.Sprintf("{ uint n%[1]s = 0;\n%[1]s: ;@0if (n%[1]s++ < 3u && $0) goto %[1]s; }", label),
+			args: when, blocks: []*block{g.within(depth, 1+g.IntN(3))}})
 	}
 }
 
@@ -122,7 +126,8 @@ func (g *gen) together(l *block, depth int) {
 	case 4:
 		g.localAtomic(l)
 	case 5, 6:
-		s := &stmt{form: "if ($0) {@0}", args: []*expr{g.same(typ{kInt, 1}, 2)}, blocks: []*block{g.block(depth-1, 1+g.IntN(3))}}
+		s := &stmt{form: "if ($0) {@0}", args: []*expr{g.same(typ{kInt, 1}, 2)},
+			blocks: []*block{g.block(depth-1, 1+g.IntN(3))}}
 		if g.chance(2) {
 			s.form += " else {@1}"
 			s.blocks = append(s.blocks, g.block(depth-1, 1+g.IntN(2)))
@@ -133,7 +138,8 @@ func (g *gen) together(l *block, depth int) {
 		limit := []*expr{g.same(typ{kUInt, 1}, 1)}
 		form := pick(g, []string{
 			"for (uint %[1]s = 0; %[1]s < ($0 & 3u); %[1]s++) {@0}", "for (int %[1]s = 0; %[1]s < 3; ++%[1]s) {@0}",
-			"{ uint %[1]s = 0;\ndo {@0} while (++%[1]s < ($0 & 3u)); }", "{ uint %[1]s = ($0 & 3u);\nwhile (%[1]s-- > 0u) {@0} }",
+			"{ uint %[1]s = 0;\ndo {@0} while (++%[1]s < ($0 & 3u)); }",
+			"{ uint %[1]s = ($0 & 3u);\nwhile (%[1]s-- > 0u) {@0} }",
 		})
 		t := typ{kUInt, 1}
 		if strings.Contains(form, "int %[1]s = 0; %[1]s < 3") {
@@ -184,8 +190,10 @@ func (g *gen) exchange(l *block) {
 	}
 	if g.chance(6) && g.kern.groups { // through global memory
 		out := g.kern.output(v.t.k, 1, 0)
-		other := strings.Replace(out, "o *", "(get_global_id(0) - get_local_id(0) + (get_local_size(0) - 1 - get_local_id(0)) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2))) *", 1)
-		l.add(&stmt{form: fmt.Sprintf("%[3]s *%[1]s = $0; %[3]s %[4]s = *%[2]s; %[3]s *%[1]s = %[4]s;", out, other, globalFence, v.name), args: []*expr{g.expr(v.t, 2)}})
+		other := strings.Replace(out, "o *", "(get_global_id(0) - get_local_id(0) + (get_local_size(0) - 1 - "+
+			"get_local_id(0)) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2))) *", 1)
+		l.add(&stmt{form: fmt.Sprintf("%[3]s *%[1]s = $0; %[3]s %[4]s = *%[2]s; %[3]s *%[1]s = %[4]s;", out, other,
+			globalFence, v.name), args: []*expr{g.expr(v.t, 2)}})
 		return
 	}
 	m, declaration := g.localArray(v.t.k)
@@ -206,7 +214,8 @@ func (g *gen) exchange(l *block) {
 				s.args = append(s.args, g.expr(t, 1))
 			}
 			read = h.name + "(" + strings.Join(list, ", ") + ")"
-			s.form = fmt.Sprintf("for (uint i = l; i < %du; i += ls) %s[i] = $0;\n%s\n%s = %s;\n%s", maxGroup, m, fence, v.name, read, fence)
+			s.form = fmt.Sprintf("for (uint i = l; i < %du; i += ls) %s[i] = $0;\n%s\n%s = %s;\n%s", maxGroup, m, fence, v.name,
+				read, fence)
 			l.add(s)
 			return
 		}
@@ -236,9 +245,12 @@ func (g *gen) reduce(l *block) {
 		fmt.Sprintf("%[1]s[l] ^= %[1]s[l + %[2]s]", m, w), fmt.Sprintf("%[1]s[l] = max(%[1]s[l], %[1]s[l + %[2]s])", m, w),
 		fmt.Sprintf("%[1]s[l] = (%[3]s)((ulong)%[1]s[l] + (ulong)%[1]s[l + %[2]s])", m, w, k),
 	})
-	form := fmt.Sprintf("%[1]s[l] = $0;\n%[2]s\nfor (uint %[3]s = 32u; %[3]s > 0u; %[3]s >>= 1) {\n  if (l < %[3]s && l + %[3]s < ls) %[4]s;\n  %[2]s\n}\n%[5]s = %[1]s[0];\n%[2]s", m, fence, w, step, v.name)
+	form := fmt.Sprintf("%[1]s[l] = $0;\n%[2]s\nfor (uint %[3]s = 32u; %[3]s > 0u; %[3]s >>= 1) {\n  if (l < %[3]s && l "+
+		"+ %[3]s < ls) %[4]s;\n  %[2]s\n}\n%[5]s = %[1]s[0];\n%[2]s", m, fence, w, step, v.name)
 	if g.chance(3) {
-		form = fmt.Sprintf("%[1]s[l] = $0;\n%[2]s\nfor (uint %[3]s = 1u; %[3]s < ls; %[3]s *= 2u) {\n  %[5]s t%[3]s = l >= %[3]s ? %[1]s[l - %[3]s] : (%[5]s)0;\n  %[2]s\n  %[1]s[l] ^= t%[3]s;\n  %[2]s\n}\n%[4]s = %[1]s[l];\n%[2]s", m, fence, w, v.name, k)
+		form = fmt.Sprintf("%[1]s[l] = $0;\n%[2]s\nfor (uint %[3]s = 1u; %[3]s < ls; %[3]s *= 2u) {\n  %[5]s t%[3]s = l >= "+
+			"%[3]s ? %[1]s[l - %[3]s] : (%[5]s)0;\n  %[2]s\n  %[1]s[l] ^= t%[3]s;\n  %[2]s\n}\n%[4]s = %[1]s[l];\n%[2]s", m,
+			fence, w, v.name, k)
 	}
 	l.add(&stmt{form: form, args: []*expr{g.expr(typ{k, 1}, 2)}})
 }
@@ -252,8 +264,10 @@ func (g *gen) localAtomic(l *block) {
 	}
 	m, declaration := g.localArray(k)
 	g.top(declaration)
-	name := pick(g, []string{"atomic_add", "atomic_xor", "atomic_min", "atomic_max", "atomic_or", "atomic_and", "atomic_sub"})
-	l.add(&stmt{form: fmt.Sprintf("if (l == 0) %[1]s[3] = $0;\n%[2]s\n%[3]s(%[1]s + 3, $1);\n%[2]s\n%[4]s = %[1]s[3];\n%[2]s", m, fence, name, v.name),
+	name := pick(g, []string{"atomic_add", "atomic_xor", "atomic_min", "atomic_max", "atomic_or", "atomic_and",
+		"atomic_sub"})
+	l.add(&stmt{form: fmt.Sprintf("if (l == 0) %[1]s[3] = $0;\n%[2]s\n%[3]s(%[1]s + 3, $1);\n%[2]s\n%[4]s = "+
+		"%[1]s[3];\n%[2]s", m, fence, name, v.name),
 		args: []*expr{g.expr(typ{k, 1}, 1), g.expr(typ{k, 1}, 2)}})
 }
 
@@ -283,9 +297,11 @@ func (g *gen) atomic(l *block) {
 		l.add(&stmt{form: fmt.Sprintf("%s(%s, %s);", name+"xchg", cell, g.constant(t.k))})
 	case 2:
 		old := g.fresh("old")
-		l.add(&stmt{form: fmt.Sprintf("{ %[1]s %[2]s, new%[2]s;\ndo { %[2]s = *(%[3]s); new%[2]s = %[2]s ^ $0; } while (%[4]s(%[3]s, %[2]s, new%[2]s) != %[2]s); }", t, old, cell, name+"cmpxchg"), args: args})
+		l.add(&stmt{form: fmt.Sprintf("{ %[1]s %[2]s, new%[2]s;\ndo { %[2]s = *(%[3]s); new%[2]s = %[2]s ^ $0; } while "+
+			"(%[4]s(%[3]s, %[2]s, new%[2]s) != %[2]s); }", t, old, cell, name+"cmpxchg"), args: args})
 	default:
-		l.add(&stmt{form: fmt.Sprintf("%s(%s, $0);", name+pick(g, []string{"add", "sub", "min", "max", "and", "or", "xor"}), cell), args: args})
+		l.add(&stmt{form: fmt.Sprintf("%s(%s, $0);", name+pick(g, []string{"add", "sub", "min", "max", "and", "or", "xor"}),
+			cell), args: args})
 	}
 }
 
@@ -330,11 +346,16 @@ var nearOps = []struct {
 	form string
 	ulps int
 }{
-	{"acos($0)", 4}, {"acosh($0)", 4}, {"acospi($0)", 5}, {"asin($0)", 4}, {"asinh($0)", 4}, {"asinpi($0)", 5}, {"atan($0)", 5}, {"atan2($0, $1)", 6},
-	{"atanh($0)", 5}, {"atanpi($0)", 5}, {"atan2pi($0, $1)", 6}, {"cbrt($0)", 2}, {"cos($0)", 4}, {"cosh($0)", 4}, {"cospi($0)", 4}, {"erf($0)", 16},
-	{"erfc($0)", 16}, {"exp($0)", 3}, {"exp2($0)", 3}, {"exp10($0)", 3}, {"expm1($0)", 3}, {"hypot($0, $1)", 4}, {"log($0)", 3}, {"log2($0)", 3},
-	{"log10($0)", 3}, {"log1p($0)", 2}, {"pow($0, $1)", 16}, {"powr($0, $1)", 16}, {"pown($0, $2)", 16}, {"rootn($0, $2 | 1)", 16}, {"rsqrt($0)", 2},
-	{"sin($0)", 4}, {"sinh($0)", 4}, {"sinpi($0)", 4}, {"tan($0)", 5}, {"tanh($0)", 5}, {"tanpi($0)", 6}, {"tgamma($0)", 16},
+	{"acos($0)", 4}, {"acosh($0)", 4}, {"acospi($0)", 5}, {"asin($0)", 4}, {"asinh($0)", 4}, {"asinpi($0)", 5},
+	{"atan($0)", 5}, {"atan2($0, $1)", 6},
+	{"atanh($0)", 5}, {"atanpi($0)", 5}, {"atan2pi($0, $1)", 6}, {"cbrt($0)", 2}, {"cos($0)", 4}, {"cosh($0)", 4},
+	{"cospi($0)", 4}, {"erf($0)", 16},
+	{"erfc($0)", 16}, {"exp($0)", 3}, {"exp2($0)", 3}, {"exp10($0)", 3}, {"expm1($0)", 3}, {"hypot($0, $1)", 4},
+	{"log($0)", 3}, {"log2($0)", 3},
+	{"log10($0)", 3}, {"log1p($0)", 2}, {"pow($0, $1)", 16}, {"powr($0, $1)", 16}, {"pown($0, $2)", 16},
+	{"rootn($0, $2 | 1)", 16}, {"rsqrt($0)", 2},
+	{"sin($0)", 4}, {"sinh($0)", 4}, {"sinpi($0)", 4}, {"tan($0)", 5}, {"tanh($0)", 5}, {"tanpi($0)", 6},
+	{"tgamma($0)", 16},
 }
 
 // near stores the result of an inexact function, which is not used in any other way.
@@ -346,5 +367,6 @@ func (g *gen) near(l *block) {
 	}
 	f := pick(g, nearOps)
 	t := typ{k, 1}
-	l.add(&stmt{form: fmt.Sprintf("*%s = %s;", g.kern.output(k, 1, f.ulps), f.form), args: []*expr{g.expr(t, 1), g.expr(t, 1), g.expr(typ{kInt, 1}, 1)}})
+	l.add(&stmt{form: fmt.Sprintf("*%s = %s;", g.kern.output(k, 1, f.ulps), f.form),
+		args: []*expr{g.expr(t, 1), g.expr(t, 1), g.expr(typ{kInt, 1}, 1)}})
 }

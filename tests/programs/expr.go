@@ -16,7 +16,8 @@ type op struct{ form, args string }
 var unsignedOps = []op{
 	{"($0 + $1)", "go"}, {"($0 - $1)", "go"}, {"($0 * $1)", "og"}, {"($1 - $0)", "go"}, {"($0 * $1 + $2)", "ggo"},
 	{"($0 + $1 * $2 - $3)", "gggg"}, {"(-$0)", "g"}, {"(+$0)", "g"},
-	{"($0 / ($1 | ({T})1))", "gg"}, {"($0 % ($1 | ({T})1))", "gg"}, {"($0 + $1 << $2)", "ggc"}, {"($0 >> $1 % 7u + $2)", "gcc"},
+	{"($0 / ($1 | ({T})1))", "gg"}, {"($0 % ($1 | ({T})1))", "gg"}, {"($0 + $1 << $2)", "ggc"},
+	{"($0 >> $1 % 7u + $2)", "gcc"},
 }
 
 // The operators of signed integers of 32 and 64 bits. Their overflow is undefined, so that the
@@ -30,15 +31,18 @@ var signedOps = []op{
 
 // The operators of all integers of 32 and 64 bits.
 var wideOps = []op{
-	{"($0 & $1)", "go"}, {"($0 | $1)", "go"}, {"($0 ^ $1)", "og"}, {"(~$0)", "g"}, {"($0 << $1)", "gc"}, {"($0 >> $1)", "gc"},
+	{"($0 & $1)", "go"}, {"($0 | $1)", "go"}, {"($0 ^ $1)", "og"}, {"(~$0)", "g"}, {"($0 << $1)", "gc"},
+	{"($0 >> $1)", "gc"},
 	{"($0 & $1 | $2 ^ $3)", "ggog"}, {"($0 ? $1 : $2)", "cgo"}, {"($0 < $1 ? $2 : $3)", "cc"}, {"($0, $1)", "cg"},
 }
 
 // The operators of integers of 8 and 16 bits: C computes in int.
 var narrowOps = []op{
 	{"({T})($0 + $1)", "hh"}, {"({T})($0 * $1)", "hh"}, {"({T})($0 - $1)", "gg"}, {"({T})-$0", "g"}, {"({T})~$0", "g"},
-	{"({T})($0 & $1)", "go"}, {"({T})($0 | $1)", "gc"}, {"({T})($0 ^ $1)", "cg"}, {"({T})($0 << $1)", "gc"}, {"({T})($0 >> $1)", "gc"},
-	{"({T})($0 / (($1 & 63) + 1))", "gg"}, {"({T})($0 % -(($1 & 63) + 2))", "gg"}, {"({T})($0 ? $1 : $2)", "cgg"}, {"({T})$0", "c"}, {"({T})$0", "c"},
+	{"({T})($0 & $1)", "go"}, {"({T})($0 | $1)", "gc"}, {"({T})($0 ^ $1)", "cg"}, {"({T})($0 << $1)", "gc"},
+	{"({T})($0 >> $1)", "gc"},
+	{"({T})($0 / (($1 & 63) + 1))", "gg"}, {"({T})($0 % -(($1 & 63) + 2))", "gg"}, {"({T})($0 ? $1 : $2)", "cgg"},
+	{"({T})$0", "c"}, {"({T})$0", "c"},
 }
 
 // avoided are constructs that oclgrind (21.10) computes wrongly: functions of a vector and a scalar
@@ -68,8 +72,10 @@ long keep(long x) { volatile long v = x; return v; }
 // The operators of vectors of integers, of unsigned ones and of signed ones.
 var (
 	vectorOps = []op{
-		{"($0 & $1)", "gg"}, {"($0 | $1)", "gs"}, {"($0 ^ $1)", "sg"}, {"(~$0)", "g"}, {"($0 << $1)", "gg"}, {"($0 >> $1)", "gg"},
-		{"($0 << $1)", "gs"}, {"($0 >> $1)", "gs"}, {"($0 ? $1 : $2)", "igg"}, {"({T})($0)", "s"}, {"MIN1({T}, $0, $1)", "gs"}, {"MAX1({T}, $0, $1)", "gs"},
+		{"($0 & $1)", "gg"}, {"($0 | $1)", "gs"}, {"($0 ^ $1)", "sg"}, {"(~$0)", "g"}, {"($0 << $1)", "gg"},
+		{"($0 >> $1)", "gg"},
+		{"($0 << $1)", "gs"}, {"($0 >> $1)", "gs"}, {"($0 ? $1 : $2)", "igg"}, {"({T})($0)", "s"},
+		{"MIN1({T}, $0, $1)", "gs"}, {"MAX1({T}, $0, $1)", "gs"},
 		{"CLAMP1({T}, $0, min($1, $2), max($1, $2))", "gss"}, {"($0, $1)", "cg"},
 	}
 	unsignedVectorOps = []op{
@@ -79,7 +85,8 @@ var (
 	signedVectorOps = []op{
 		{"as_{T}(as_{U}($0) + as_{U}($1))", "gg"}, {"as_{T}(as_{U}($0) * $1)", "gu"}, {"as_{T}($0 - as_{U}($1))", "ug"},
 		{"($0 / (($1 & ({T})63) + ({T})1))", "gg"}, {"($0 % -(($1 & ({T})63) + ({T})2))", "gg"},
-		{"AND1({T}, LIVE_{T}($0), LIVE_{T}($1))", "gg"}, {"OR1({U}, LIVE_{U}($0), LIVE_{U}($1))", "uu"}, {"NOT1({T}, LIVE_{T}($0))", "g"}, {"NOT1({U}, LIVE_{U}($0))", "u"},
+		{"AND1({T}, LIVE_{T}($0), LIVE_{T}($1))", "gg"}, {"OR1({U}, LIVE_{U}($0), LIVE_{U}($1))", "uu"},
+		{"NOT1({T}, LIVE_{T}($0))", "g"}, {"NOT1({U}, LIVE_{U}($0))", "u"},
 	}
 )
 
@@ -87,7 +94,8 @@ var (
 var (
 	integerCalls = []op{
 		{"min($0, $1)", "gg"}, {"max($0, $1)", "gg"}, {"clamp($0, min($1, $2), max($1, $2))", "ggg"},
-		{"add_sat($0, $1)", "gg"}, {"sub_sat($0, $1)", "gg"}, {"hadd($0, $1)", "gg"}, {"rhadd($0, $1)", "gg"}, {"mul_hi($0, $1)", "gg"},
+		{"add_sat($0, $1)", "gg"}, {"sub_sat($0, $1)", "gg"}, {"hadd($0, $1)", "gg"}, {"rhadd($0, $1)", "gg"},
+		{"mul_hi($0, $1)", "gg"},
 		{"rotate($0, $1)", "gg"}, {"mad_sat($0, $1, $2)", "ggg"}, {"clz($0)", "g"}, {"popcount($0)", "g"},
 		{"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"}, {"bitselect($0, $1, $2)", "ggg"},
 	}
@@ -104,26 +112,33 @@ var (
 // and similar functions may return either, so that a zero is added; sign(+0) is -0 in oclgrind
 // (21.10), and remainder(-0, 2) is +0 in rusticl (22.3).
 var floatOps = []op{
-	{"($0 + $1)", "gg"}, {"($0 - $1)", "gg"}, {"($0 * $1)", "gg"}, {"($0 / $1)", "gg"}, {"($0 + $1)", "gs"}, {"($0 - $1)", "sg"}, {"($0 * $1)", "sg"}, {"($0 / $1)", "gs"},
+	{"($0 + $1)", "gg"}, {"($0 - $1)", "gg"}, {"($0 * $1)", "gg"}, {"($0 / $1)", "gg"}, {"($0 + $1)", "gs"},
+	{"($0 - $1)", "sg"}, {"($0 * $1)", "sg"}, {"($0 / $1)", "gs"},
 	{"($0 * $1 + $2)", "ggg"}, {"($0 - $1 * $2)", "ggg"}, {"(-$0)", "g"}, {"(+$0)", "g"},
 	{"fabs($0)", "g"}, {"floor($0)", "g"}, {"ceil($0)", "g"}, {"rint($0)", "g"}, {"trunc($0)", "g"}, {"round($0)", "g"},
 	{"(fmin($0, $1) + ({S})0)", "gg"}, {"(fmax($0, $1) + ({S})0)", "gs"}, {"copysign($0, clean_{T}($1))", "gg"},
 	{"(maxmag($0, $1) + ({S})0)", "gg"}, {"(minmag($0, $1) + ({S})0)", "gg"},
-	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"}, {"(remainder($0, $1) + ({S})0)", "gg"},
-	{"logb($0)", "g"}, {"(sign($0) + ({S})0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"}, {"select($0, $1, $2)", "ggu"},
-	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"}, {"clean_{T}(BITS1({T}, {I}, clean_{T}($0), clean_{T}($1), clean_{T}($2)))", "ggg"},
+	{"ldexp($0, $1)", "gq"}, {"nextafter($0, $1)", "gg"}, {"fdim($0, $1)", "gg"}, {"fmod($0, $1)", "gg"},
+	{"(remainder($0, $1) + ({S})0)", "gg"},
+	{"logb($0)", "g"}, {"(sign($0) + ({S})0)", "g"}, {"step($0, $1)", "gg"}, {"select($0, $1, $2)", "ggi"},
+	{"select($0, $1, $2)", "ggu"},
+	{"clean_{T}(as_{T}($0))", "i"}, {"clean_{T}(as_{T}($0))", "u"},
+	{"clean_{T}(BITS1({T}, {I}, clean_{T}($0), clean_{T}($1), clean_{T}($2)))", "ggg"},
 	{"CLAMP1({T}, clean_{T}($0), ({S})-100, ({S})1000)", "g"}, {"({T})($0 ? $1 : $2)", "cgg"},
 }
 
 // fused are the operations with one rounding. With Concord's build options sqrt and division have
 // to be correctly rounded.
-var fused = []op{{"fma($0, $1, $2)", "ggg"}, {"fma(-$0, $1, $2)", "ggg"}, {"fma($0, $1, -$2)", "ggg"}, {"sqrt(fabs($0))", "g"},
-	{"(-fma($0, $1, $2))", "ggg"}, {"(-fma($0, -$1, $2))", "ggg"}, {"(fma($0, $1, $2) * ({S})-1)", "ggg"}, {"(-($0 * $1))", "gg"}, {"(-($0 - $1))", "gg"}}
+var fused = []op{{"fma($0, $1, $2)", "ggg"}, {"fma(-$0, $1, $2)", "ggg"}, {"fma($0, $1, -$2)", "ggg"},
+	{"sqrt(fabs($0))", "g"},
+	{"(-fma($0, $1, $2))", "ggg"}, {"(-fma($0, -$1, $2))", "ggg"}, {"(fma($0, $1, $2) * ({S})-1)", "ggg"},
+	{"(-($0 * $1))", "gg"}, {"(-($0 - $1))", "gg"}}
 
 var comparisons = []string{"<", "<=", ">", ">=", "==", "!="}
 
 // relations are the built-in functions that compare floats.
-var relations = []string{"isequal", "isnotequal", "isgreater", "isgreaterequal", "isless", "islessequal", "islessgreater", "isordered", "isunordered"}
+var relations = []string{"isequal", "isnotequal", "isgreater", "isgreaterequal", "isless", "islessequal",
+	"islessgreater", "isordered", "isunordered"}
 
 // classes are the built-in functions that classify a float.
 var classes = []string{"isfinite", "isinf", "isnan", "isnormal"}
@@ -301,7 +316,8 @@ func (g *gen) truth(t typ, depth int) *expr {
 	case 2: // the usual conversions, to unsigned too
 		return &expr{t, "($0 " + pick(g, comparisons) + " $1)", []*expr{g.operand('c', t, depth), g.operand('c', t, depth)}}
 	case 3:
-		return &expr{t, pick(g, []string{"($0 && $1)", "($0 || $1)", "(!$0 != !$1)"}), []*expr{g.operand('c', t, depth), g.operand('c', t, depth)}}
+		return &expr{t, pick(g, []string{"($0 && $1)", "($0 || $1)", "(!$0 != !$1)"}),
+			[]*expr{g.operand('c', t, depth), g.operand('c', t, depth)}}
 	case 4:
 		return &expr{t, "(!$0)", []*expr{g.expr(of, depth)}}
 	case 5:
@@ -365,7 +381,8 @@ func (g *gen) clean(t typ) string {
 // comparisons of constants return 1 for true.
 func (g *gen) live(t typ) string {
 	name := "LIVE_" + t.String()
-	g.support(name, fmt.Sprintf("#ifdef OCLGRIND\n%[1]s live_%[1]s(%[1]s x) { volatile %[1]s v = x; return v; }\n#define LIVE_%[1]s live_%[1]s\n#else\n#define LIVE_%[1]s\n#endif", t))
+	g.support(name, fmt.Sprintf("#ifdef OCLGRIND\n%[1]s live_%[1]s(%[1]s x) { volatile %[1]s v = x; return v; "+
+		"}\n#define LIVE_%[1]s live_%[1]s\n#else\n#define LIVE_%[1]s\n#endif", t))
 	return name
 }
 

@@ -158,16 +158,19 @@ func (g *gen) macros() {
 			h.params = append(h.params, t)
 			p := string("abc"[i])
 			params = append(params, p)
-			g.vars = append(g.vars[:len(g.vars):len(g.vars)], variable{name: "(" + t.String() + ")(" + p + ")", t: t, alike: true})
+			g.vars = append(g.vars[:len(g.vars):len(g.vars)], variable{name: "(" + t.String() + ")(" + p + ")", t: t,
+				alike: true})
 		}
 		body := g.expr(h.ret, 2)
 		g.vars = saved
-		g.declare(name, "#define %s(%s) ((%s)%s)", name, strings.Join(params, ", "), h.ret, strings.ReplaceAll(body.String(), " + ", " \\\n + "))
+		g.declare(name, "#define %s(%s) ((%s)%s)", name, strings.Join(params, ", "), h.ret,
+			strings.ReplaceAll(body.String(), " + ", " \\\n + "))
 		g.helpers = append(g.helpers, h)
 	}
 	if g.chance(2) {
 		name, a := g.fresh("E"), g.IntN(100)
-		g.declare(name, "enum %[1]s { %[1]s_a = %[2]d, %[1]s_b, %[1]s_c = -%[2]d, %[1]s_d = %[1]s_a * 2 + (%[1]s_b << 3) };", name, a)
+		g.declare(name, "enum %[1]s { %[1]s_a = %[2]d, %[1]s_b, %[1]s_c = -%[2]d, %[1]s_d = %[1]s_a * 2 + (%[1]s_b << 3) };",
+			name, a)
 		for _, m := range "abcd" {
 			g.vars = append(g.vars, variable{name: fmt.Sprintf("(int)%s_%c", name, m), t: typ{kInt, 1}, alike: true})
 		}
@@ -187,7 +190,8 @@ func (g *gen) tables() {
 		if g.chance(4) { // the rest is zeros
 			list = list[:1+g.IntN(n)]
 		}
-		g.declare(name, "%s %s %s[%d] = {%s};", pick(g, []string{"constant", "__constant"}), t, name, n, strings.Join(list, ", "))
+		g.declare(name, "%s %s %s[%d] = {%s};", pick(g, []string{"constant", "__constant"}), t, name, n,
+			strings.Join(list, ", "))
 		g.vars = append(g.vars, variable{name: name, t: t, n: n, alike: true})
 	}
 }
@@ -283,7 +287,8 @@ func (g *gen) function() {
 	} else {
 		body.add(&stmt{form: "return $0;", args: []*expr{g.expr(h.ret, 2)}, fixed: true})
 	}
-	p := g.declare(h.name, "%s%s %s(%s)", pick(g, []string{"", "static ", "inline static "}), ret, h.name, strings.Join(params, ", "))
+	p := g.declare(h.name, "%s%s %s(%s)", pick(g, []string{"", "static ", "inline static "}), ret, h.name,
+		strings.Join(params, ", "))
 	p.body = body
 	g.vars, g.recs = vars, recs
 	g.helpers = append(g.helpers, h)
@@ -308,7 +313,8 @@ func (g *gen) members(path string, r *record, rw, alike bool) {
 		default:
 			// A float in a union is only read, because its bits are visible through the other
 			// members.
-			g.vars = append(g.vars, variable{name: name, t: f.t, n: f.n, rw: rw && !(r.union && f.t.k.float()), alike: alike, dirty: f.t.k.float()})
+			g.vars = append(g.vars, variable{name: name, t: f.t, n: f.n, rw: rw && !(r.union && f.t.k.float()), alike: alike,
+				dirty: f.t.k.float()})
 		}
 	}
 }

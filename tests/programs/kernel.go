@@ -85,9 +85,11 @@ func (g *gen) makeKernel(number int) {
 	g.vars, g.recs = g.vars[:len(g.vars):len(g.vars)], nil
 	g.arguments(k)
 	body := &block{}
-	body.add(&stmt{form: "const size_t o = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));", fixed: true})
+	body.add(&stmt{form: "const size_t o = get_global_id(0) + get_global_size(0) * (get_global_id(1) + " +
+		"get_global_size(1) * get_global_id(2));", fixed: true})
 	if k.groups {
-		body.add(&stmt{form: "const uint l = (uint)(get_local_id(0) + get_local_size(0) * (get_local_id(1) + get_local_size(1) * get_local_id(2)));\n" +
+		body.add(&stmt{form: "const uint l = (uint)(get_local_id(0) + get_local_size(0) * (get_local_id(1) + " +
+			"get_local_size(1) * get_local_id(2)));\n" +
 			"const uint ls = (uint)(get_local_size(0) * get_local_size(1) * get_local_size(2));", fixed: true})
 		g.vars = append(g.vars, variable{name: "l", t: typ{kUInt, 1}}, variable{name: "ls", t: typ{kUInt, 1}, alike: true})
 	} else {
@@ -137,7 +139,8 @@ func (k *kernel) finish(body *block) {
 	body.list = append(k.tops, body.list...)
 	var params, defines []string
 	for _, of := range k.ins {
-		params = append(params, fmt.Sprintf("%s const %s *%sin_%s", pick(g, []string{"global", "__global"}), of, pick(g, []string{"", "restrict "}), of))
+		params = append(params, fmt.Sprintf("%s const %s *%sin_%s", pick(g, []string{"global", "__global"}), of,
+			pick(g, []string{"", "restrict "}), of))
 	}
 	if k.rec != nil {
 		params = append(params, fmt.Sprintf("global const %s *recs", k.rec.tag()))
@@ -163,7 +166,8 @@ func (k *kernel) finish(body *block) {
 	for i, of := range k.locals {
 		params = append(params, fmt.Sprintf("local %s *given%d", of, i))
 	}
-	head := fmt.Sprintf("%s%s void %s(%s)", strings.Join(defines, ""), pick(g, []string{"kernel", "__kernel"}), k.name, strings.Join(params, ", "))
+	head := fmt.Sprintf("%s%s void %s(%s)", strings.Join(defines, ""), pick(g, []string{"kernel", "__kernel"}), k.name,
+		strings.Join(params, ", "))
 	g.parts = append(g.parts, &part{name: k.name, head: head, body: body, kernel: true})
 	// PoCL compiles a kernel for each group size, which takes longer than everything else.
 	s := pick(g, shapes)
@@ -184,9 +188,12 @@ const most = 256
 
 // shapes are group sizes with numbers of groups.
 var shapes = []struct{ group, groups [3]int }{
-	{[3]int{16, 1, 1}, [3]int{5, 1, 1}}, {[3]int{1, 1, 1}, [3]int{37, 1, 1}}, {[3]int{64, 1, 1}, [3]int{2, 1, 1}}, {[3]int{7, 1, 1}, [3]int{9, 1, 1}},
-	{[3]int{8, 4, 1}, [3]int{2, 3, 1}}, {[3]int{5, 3, 1}, [3]int{3, 3, 1}}, {[3]int{1, 16, 1}, [3]int{7, 1, 1}}, {[3]int{4, 4, 2}, [3]int{2, 1, 2}},
-	{[3]int{3, 2, 5}, [3]int{2, 2, 1}}, {[3]int{33, 1, 1}, [3]int{3, 1, 1}}, {[3]int{1, 1, 1}, [3]int{1, 1, 1}}, {[3]int{2, 1, 13}, [3]int{1, 4, 1}},
+	{[3]int{16, 1, 1}, [3]int{5, 1, 1}}, {[3]int{1, 1, 1}, [3]int{37, 1, 1}}, {[3]int{64, 1, 1}, [3]int{2, 1, 1}},
+	{[3]int{7, 1, 1}, [3]int{9, 1, 1}},
+	{[3]int{8, 4, 1}, [3]int{2, 3, 1}}, {[3]int{5, 3, 1}, [3]int{3, 3, 1}}, {[3]int{1, 16, 1}, [3]int{7, 1, 1}},
+	{[3]int{4, 4, 2}, [3]int{2, 1, 2}},
+	{[3]int{3, 2, 5}, [3]int{2, 2, 1}}, {[3]int{33, 1, 1}, [3]int{3, 1, 1}}, {[3]int{1, 1, 1}, [3]int{1, 1, 1}},
+	{[3]int{2, 1, 13}, [3]int{1, 4, 1}},
 }
 
 func (k *kernel) launch(group, groups [3]int) Launch {
@@ -259,7 +266,8 @@ func (g *gen) bytes(of kind, n int) []byte {
 		case of == kDouble:
 			bits = math.Float64bits(float64(g.IntN(2001)-1000) / 10)
 		case g.chance(4):
-			bits = pick(g, []uint64{0, 1, math.MaxUint64, 1 << 63, 0x7fffffff, 0x80000000, 0x80, 0x7f, 0x8000, 0x7fff, math.MaxInt64, 2, 31, 32, 63, 64})
+			bits = pick(g, []uint64{0, 1, math.MaxUint64, 1 << 63, 0x7fffffff, 0x80000000, 0x80, 0x7f, 0x8000, 0x7fff,
+				math.MaxInt64, 2, 31, 32, 63, 64})
 		case g.chance(2):
 			bits = uint64(int64(g.IntN(41) - 20))
 		default:

@@ -167,7 +167,8 @@ func (g *gen) id(t typ) *expr {
 	}
 	if g.kern != nil && g.kern.groups {
 		if g.alike {
-			list = append(list, fmt.Sprintf("get_group_id(%d)", d), fmt.Sprintf("get_local_size(%d)", d), fmt.Sprintf("get_num_groups(%d)", d))
+			list = append(list, fmt.Sprintf("get_group_id(%d)", d), fmt.Sprintf("get_local_size(%d)", d),
+				fmt.Sprintf("get_num_groups(%d)", d))
 		} else {
 			list = append(list, fmt.Sprintf("get_local_id(%d)", d), fmt.Sprintf("get_group_id(%d)", d), "l")
 		}
@@ -194,7 +195,8 @@ func (g *gen) literal(t typ) *expr {
 	return &expr{t: t, form: g.constant(t.k)}
 }
 
-var floatNames = []string{"INFINITY", "(-INFINITY)", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "M_PI_F", "MAXFLOAT", "0x1.8p-3f", "1e-40f", "(-0.0f)", "0.0f", "3e38f", "16777217.0f"}
+var floatNames = []string{"INFINITY", "(-INFINITY)", "NAN", "FLT_MAX", "FLT_MIN", "FLT_EPSILON", "M_PI_F", "MAXFLOAT",
+	"0x1.8p-3f", "1e-40f", "(-0.0f)", "0.0f", "3e38f", "16777217.0f"}
 
 // constant writes a constant of a kind.
 func (g *gen) constant(k kind) string {
@@ -204,7 +206,8 @@ func (g *gen) constant(k kind) string {
 			if k == kFloat {
 				return pick(g, floatNames)
 			}
-			return pick(g, []string{"(double)INFINITY", "DBL_MAX", "DBL_MIN", "M_PI", "0x1.8p-3", "1e-310", "(-0.0)", "0.0", "1e300"})
+			return pick(g, []string{"(double)INFINITY", "DBL_MAX", "DBL_MIN", "M_PI", "0x1.8p-3", "1e-310", "(-0.0)", "0.0",
+				"1e300"})
 		}
 		f := float64(g.IntN(4000)-2000) / pick(g, []float64{1, 2, 3, 8, 1000})
 		if k == kFloat {
@@ -212,7 +215,8 @@ func (g *gen) constant(k kind) string {
 		}
 		return "(" + decimal(f, 64) + ")"
 	case g.chance(8):
-		names := map[kind]string{kChar: "CHAR", kUChar: "UCHAR", kShort: "SHRT", kUShort: "USHRT", kInt: "INT", kUInt: "UINT", kLong: "LONG", kULong: "ULONG"}
+		names := map[kind]string{kChar: "CHAR", kUChar: "UCHAR", kShort: "SHRT", kUShort: "USHRT", kInt: "INT", kUInt: "UINT",
+			kLong: "LONG", kULong: "ULONG"}
 		limit := "_MAX"
 		if k.signed() && g.chance(2) {
 			limit = "_MIN"
@@ -378,8 +382,12 @@ func (g *gen) anyType() string {
 
 // special are the bits of floats at the edges of the formats, of 32 and of 64 bits.
 var (
-	special32 = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 65504, 1e-38, 1e-45, -1e-45, 3.4e38, -3.4e38,
-		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 16777216, 8388607.5, 2147483648, 4294967296, 9.223372e18, 127.5, -128.5, 255.5, 0.1}
-	special64 = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 2.5, -2.5, 1e300, -1e300, 5e-324, 1e-310, math.Inf(1), math.Inf(-1), math.NaN(),
-		9007199254740993, 4503599627370495.5, 9.223372036854775e18, 1.8446744073709552e19, 2147483647.5, -2147483648.5, 1e-45, 3.5e38, 0.1}
+	special32 = []float32{0, float32(math.Copysign(0, -1)), 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, 3e9, -3e9, 65504, 1e-38,
+		1e-45, -1e-45, 3.4e38, -3.4e38,
+		float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 16777216, 8388607.5, 2147483648, 4294967296,
+		9.223372e18, 127.5, -128.5, 255.5, 0.1}
+	special64 = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 2.5, -2.5, 1e300, -1e300, 5e-324, 1e-310, math.Inf(1),
+		math.Inf(-1), math.NaN(),
+		9007199254740993, 4503599627370495.5, 9.223372036854775e18, 1.8446744073709552e19, 2147483647.5, -2147483648.5, 1e-45,
+		3.5e38, 0.1}
 )

@@ -21,9 +21,11 @@ var planted = []*Target{
 	plant("swizzle", func(text string) string { return strings.ReplaceAll(text, ".even", ".odd") }),
 	plant("atomic", define("atomic_max atomic_min")),
 	plant("barrier", define("barrier(x)")),
-	plant("inexact", define("exp(x) (exp(x) * 1.00001f)", "sin(x) (sin(x) * 0.99999f)", "log(x) (log(x) * 1.00001f)", "cbrt(x) (cbrt(x) * 1.00001f)")),
+	plant("inexact", define("exp(x) (exp(x) * 1.00001f)", "sin(x) (sin(x) * 0.99999f)", "log(x) (log(x) * 1.00001f)",
+		"cbrt(x) (cbrt(x) * 1.00001f)")),
 	plantCode("shift", " >> ", `s/return T(a >> (cc_uint(n) & (sizeof(T) \* 8 - 1)));/return T(a >> n);/`),
-	plantCode("zero", "trunc(", `s/^CC_M1(trunc)$/CC_FN float cc_m_trunc(float x) { return __builtin_truncf(x) + 0.0f; } CC_FN double cc_m_trunc(double x) { return __builtin_trunc(x) + 0.0; }/`),
+	plantCode("zero", "trunc(",
+		`s/^CC_M1(trunc)$/CC_FN float cc_m_trunc(float x) { return __builtin_truncf(x) + 0.0f; } CC_FN double cc_m_trunc(double x) { return __builtin_trunc(x) + 0.0; }/`),
 	plantCode("nan", "_sat", `s/if (!(x == x))$/if (false)/`),
 	plantCode("hadd", "rhadd(", `s/return T((x | y) - ((x ^ y) >> 1));/return T((x \& y) + ((x ^ y) >> 1));/`),
 }
@@ -35,7 +37,9 @@ func plant(name string, f func(string) string) *Target {
 // define puts macros in front of programs that use one of their names.
 func define(macros ...string) func(string) string {
 	return func(text string) string {
-		if !slices.ContainsFunc(macros, func(m string) bool { return strings.Contains(text, m[:strings.IndexAny(m, "( ")]+"(") }) {
+		if !slices.ContainsFunc(macros, func(m string) bool {
+			return strings.Contains(text, m[:strings.IndexAny(m, "( ")]+"(")
+		}) {
 			return text
 		}
 		return "#define " + strings.Join(macros, "\n#define ") + "\n" + text
@@ -62,7 +66,8 @@ func wrongCompiler(t *testing.T, sed string) string {
 	script := filepath.Join(dir, "script")
 	require.NoError(t, os.WriteFile(script, []byte(sed+"\n"), 0o600))
 	file := filepath.Join(dir, "wrong-g++")
-	text := fmt.Sprintf("#!/bin/sh\nfor f; do case $f in *.cpp) sed -i -f %q \"$f\";; esac; done\nexec %q \"$@\"\n", script, compiler)
+	text := fmt.Sprintf("#!/bin/sh\nfor f; do case $f in *.cpp) sed -i -f %q \"$f\";; esac; done\nexec %q \"$@\"\n",
+		script, compiler)
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o700))
 	return file
 }

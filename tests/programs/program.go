@@ -103,15 +103,16 @@ func (s *stmt) write(b *strings.Builder, depth int) {
 		return
 	}
 	b.WriteString(indent)
-	walk(s.form, func(text string) { b.WriteString(strings.ReplaceAll(text, "\n", "\n"+indent)) }, func(sigil byte, n int) {
-		if sigil == '$' {
-			s.args[n].write(b)
-			return
-		}
-		b.WriteString("\n")
-		s.blocks[n].write(b, depth+1)
-		b.WriteString(indent)
-	})
+	walk(s.form, func(text string) { b.WriteString(strings.ReplaceAll(text, "\n", "\n"+indent)) },
+		func(sigil byte, n int) {
+			if sigil == '$' {
+				s.args[n].write(b)
+				return
+			}
+			b.WriteString("\n")
+			s.blocks[n].write(b, depth+1)
+			b.WriteString(indent)
+		})
 	b.WriteString("\n")
 }
 

@@ -141,8 +141,10 @@ type campaign struct {
 func (c *campaign) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fmt.Sprintf("%v: %d programs, %d kernels, %d launches, %d lines, %d differences, %d of them one foreign implementation alone; on %v",
-		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(), c.differences.Load(), c.alone.Load(), c.ran)
+	return fmt.Sprintf("%v: %d programs, %d kernels, %d launches, %d lines, %d differences, %d of them one foreign "+
+		"implementation alone; on %v",
+		time.Since(c.begin).Round(time.Second), c.programs.Load(), c.kernels.Load(), c.launches.Load(), c.lines.Load(),
+		c.differences.Load(), c.alone.Load(), c.ran)
 }
 
 // report prints the progress of a long run.
@@ -221,7 +223,8 @@ func (c *campaign) targets(p *Program) []*Target {
 // alone, the difference is counted and only the whole program is kept.
 func (c *campaign) found(pool *Pool, d *Difference) {
 	dir := filepath.Join(root, "build", "programs")
-	whole, small := filepath.Join(dir, fmt.Sprintf("%d.cl", d.Program.Seed)), filepath.Join(dir, fmt.Sprintf("%d.small.cl", d.Program.Seed))
+	whole, small := filepath.Join(dir, fmt.Sprintf("%d.cl", d.Program.Seed)),
+		filepath.Join(dir, fmt.Sprintf("%d.small.cl", d.Program.Seed))
 	if !assert.NoError(c.t, os.MkdirAll(dir, 0o777)) {
 		return
 	}
@@ -244,5 +247,6 @@ func (c *campaign) found(pool *Pool, d *Difference) {
 	clear(pool.Ran)
 	text := "/* " + strings.ReplaceAll(d.String(), "*/", "* /") + " */\n" + d.Program.Describe()
 	assert.NoError(c.t, os.WriteFile(small, []byte(text), 0o666))
-	c.t.Errorf("%s\n%s has the program, %s less of it; again by: %s=%d make fuzz-programs", words, whole, small, variableSeed, d.Program.Seed)
+	c.t.Errorf("%s\n%s has the program, %s less of it; again by: %s=%d make fuzz-programs", words, whole, small,
+		variableSeed, d.Program.Seed)
 }

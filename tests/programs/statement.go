@@ -191,7 +191,8 @@ func (g *gen) declarePointer(l *block) {
 		return
 	}
 	k := pick(g, g.kinds)
-	l.add(&stmt{form: fmt.Sprintf("global const %s *%s = %s + ($0 & 31u);", k, name, g.kern.input(k)), args: []*expr{g.index()}})
+	l.add(&stmt{form: fmt.Sprintf("global const %s *%s = %s + ($0 & 31u);", k, name, g.kern.input(k)),
+		args: []*expr{g.index()}})
 	g.vars = append(g.vars, variable{name: name, t: typ{k, 1}, n: 32})
 }
 
@@ -310,7 +311,9 @@ func (g *gen) assign(l *block) {
 	case n == 7 && v.t.n > 1 && (unsigned || v.t.k.float()):
 		form, t = "%s "+pick(g, []string{"+", "-", "*"})+"= $0;", t.scalar()
 	case n == 7 && v.t.n == 1 && !v.alike: // two at once
-		if w := g.writable(func(w *variable) bool { return w.n == 0 && w.t == v.t && !w.alike && apart(v.name, w.name) }); w != nil {
+		if w := g.writable(func(w *variable) bool {
+			return w.n == 0 && w.t == v.t && !w.alike && apart(v.name, w.name)
+		}); w != nil {
 			form = "%s = (" + w.name + " = $0, $1);"
 			l.add(&stmt{form: fmt.Sprintf(form, v.name), args: []*expr{g.expr(t, 2), g.expr(t, 2)}})
 			return
@@ -338,7 +341,8 @@ func (g *gen) assignComponents(l *block) {
 	if !v.t.k.signed() && (v.t.k.size() >= 4 || n > 1) && g.chance(3) {
 		form = "%s%s += $0;"
 	}
-	l.add(&stmt{form: fmt.Sprintf(form, v.name, g.components(v.t.n, n, true)), args: []*expr{g.valueFor(v, typ{v.t.k, n}, 2)}})
+	l.add(&stmt{form: fmt.Sprintf(form, v.name, g.components(v.t.n, n, true)),
+		args: []*expr{g.valueFor(v, typ{v.t.k, n}, 2)}})
 }
 
 func (g *gen) assignElement(l *block) {
@@ -381,7 +385,8 @@ func (g *gen) pointed(l *block) {
 	}
 	var fit []*helper
 	for _, h := range g.helpers {
-		if len(h.prefix) > 0 && h.prefix[0].space != "local" && h.rec == nil && (h.prefix[0].space == "private" || g.kern != nil) {
+		if len(h.prefix) > 0 && h.prefix[0].space != "local" && h.rec == nil &&
+			(h.prefix[0].space == "private" || g.kern != nil) {
 			fit = append(fit, h)
 		}
 	}

@@ -220,7 +220,8 @@ func errorLines(log string) string {
 
 // lacks reports whether a text needs a feature that is missing.
 func lacks(f *source.Features, text string) bool {
-	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.FP16 && strings.Contains(text, "cl_khr_fp16") || !f.Int64Atomic && strings.Contains(text, "atom_")
+	return !f.FP64 && strings.Contains(text, "cl_khr_fp64") || !f.FP16 && strings.Contains(text, "cl_khr_fp16") ||
+		!f.Int64Atomic && strings.Contains(text, "atom_")
 }
 
 // execute builds a program for a device and launches it.
@@ -305,7 +306,8 @@ func elementOf(k source.Kind) runtime.Type {
 	return runtime.U8
 }
 
-var runtimeTypes = []runtime.Type{runtime.I8, runtime.U8, runtime.I16, runtime.U16, runtime.I32, runtime.U32, runtime.I64, runtime.U64, runtime.F32, runtime.F64}
+var runtimeTypes = []runtime.Type{runtime.I8, runtime.U8, runtime.I16, runtime.U16, runtime.I32, runtime.U32,
+	runtime.I64, runtime.U64, runtime.F32, runtime.F64}
 
 // exists reports whether a file exists.
 func exists(elem ...string) bool {

@@ -29,17 +29,22 @@ func Targets(root string) []*Target {
 	icd := func(name string) string { return "OCL_ICD_VENDORS=" + filepath.Join(vendors, name) }
 	return []*Target{
 		{Name: "cpu", Backend: "cpu", Device: "cpu:0", Base: true, Turns: 4},
-		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}, Defines: computes, Foreign: true, Turns: 1},
+		{Name: "pocl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("pocl.icd")}, Defines: computes,
+			Foreign: true, Turns: 1},
 		{Name: "cpu-clang", Backend: "cpu", Device: "cpu:0", Env: []string{"CXX=" + clang}, Turns: 3},
-		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0", Defines: append(computes, source.Define{Name: "CONCORD_HOST_FIBERS", Value: "1"}), Turns: 3},
+		{Name: "cpu-fibers", Backend: "cpu", Device: "cpu:0",
+			Defines: append(computes, source.Define{Name: "CONCORD_HOST_FIBERS", Value: "1"}), Turns: 3},
 		// Mesa's driver (22.3) miscompiles stores of long3 after loops whose number of rounds
 		// differs between items.
-		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"}, Defines: computes, Foreign: true, Named: true, Turns: 1},
+		{Name: "rusticl", Backend: "opencl", Device: "opencl:0", Env: []string{icd("rusticl.icd"), "RUSTICL_ENABLE=llvmpipe"},
+			Defines: computes, Foreign: true, Named: true, Turns: 1},
 		// It computes sinpi as the sine of a product, and similar functions likewise. Since it
 		// interprets programs and generates no code, comparing with it is several times cheaper
 		// than with other targets, so most programs are compared with it.
-		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0", Env: []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
-			Defines: append(computes, source.Define{Name: "OCLGRIND", Value: "1"}), Most: most, Foreign: true, Rough: true, Base: true, Turns: 1},
+		{Name: "oclgrind", Backend: "opencl", Device: "opencl:0",
+			Env:     []string{"OCL_ICD_VENDORS=" + filepath.Join(root, "build", "oclgrind.icd"), "OCLGRIND_DATA_RACES=1"},
+			Defines: append(computes, source.Define{Name: "OCLGRIND", Value: "1"}), Most: most, Foreign: true, Rough: true,
+			Base: true, Turns: 1},
 		{Name: "sim-cuda", Backend: "sim-cuda", Device: "sim-cuda:0", Env: []string{sim}, Turns: 2},
 		{Name: "sim-rocm", Backend: "sim-rocm", Device: "sim-rocm:0", Env: []string{sim}, Turns: 2},
 		{Name: "nvrtc", Backend: "cuda", Cross: "sm_80", Turns: 1},
@@ -63,14 +68,16 @@ func Absent(t *Target, root string) string {
 			return library + " is not there"
 		}
 		file := filepath.Join(root, "build", "oclgrind.icd")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, []byte(library+"\n"), 0o666)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777),
+			os.WriteFile(file, []byte(library+"\n"), 0o666)); err != nil {
 			return err.Error()
 		}
 	}
 	if t.Name == "pocl" && !exists(vendors, "pocl.icd") || t.Name == "rusticl" && !exists(vendors, "rusticl.icd") {
 		return t.Name + ".icd is not in " + vendors
 	}
-	if t.Backend == "sim-cuda" && !exists(simulated(root), "libcuda.so.1") || t.Backend == "sim-rocm" && !exists(simulated(root), "libcuda.so.1") {
+	if t.Backend == "sim-cuda" && !exists(simulated(root), "libcuda.so.1") || t.Backend == "sim-rocm" &&
+		!exists(simulated(root), "libcuda.so.1") {
 		return "no simulated libraries; make sim builds them"
 	}
 	p, err := start(t)
@@ -79,7 +86,8 @@ func Absent(t *Target, root string) string {
 	}
 	defer p.close()
 	a := Arg{Name: "x", Buffer: true, Data: make([]byte, 4), Out: true, kind: kInt}
-	res, err := p.run(&request{"kernel void k0(global int *x) { x[0] = 1; }", []Launch{{Kernel: "k0", Items: [3]int{1, 1, 1}, Args: []Arg{a}}}})
+	res, err := p.run(&request{"kernel void k0(global int *x) { x[0] = 1; }",
+		[]Launch{{Kernel: "k0", Items: [3]int{1, 1, 1}, Args: []Arg{a}}}})
 	if err != nil {
 		return err.Error()
 	}

@@ -37,7 +37,8 @@ func TryLoad(t *testing.T, d driver.Device, text string, options ...string) (dri
 
 // Single returns a launch of one item of a kernel, still without arguments, a stream for it, and
 // memory of that many bytes. They are released at the end of the test.
-func Single(t *testing.T, d driver.Device, bytes int64, kernel, text string, options ...string) (*driver.Launch, driver.Stream, driver.Memory) {
+func Single(t *testing.T, d driver.Device, bytes int64, kernel, text string,
+	options ...string) (*driver.Launch, driver.Stream, driver.Memory) {
 	t.Helper()
 	m := Load(t, d, text, options...)
 	t.Cleanup(func() { assert.NoError(t, m.Close()) })
@@ -104,13 +105,14 @@ func Launch(t *testing.T, d driver.Device, pad int64) {
 	} else {
 		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(0.5))
 	}
-	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data, Args: []driver.Arg{
-		{Kind: driver.ArgMemory, Memory: mem},
-		{Kind: driver.ArgLocal, Size: 4*group + 4},
-		{Kind: driver.ArgValue, Offset: 0, Size: 4},
-		{Kind: driver.ArgLocal, Size: int(pad)},
-		{Kind: driver.ArgValue, Offset: 8, Size: len(data) - 8},
-	}}
+	launch := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1}, Data: data,
+		Args: []driver.Arg{
+			{Kind: driver.ArgMemory, Memory: mem},
+			{Kind: driver.ArgLocal, Size: 4*group + 4},
+			{Kind: driver.ArgValue, Offset: 0, Size: 4},
+			{Kind: driver.ArgLocal, Size: int(pad)},
+			{Kind: driver.ArgValue, Offset: 8, Size: len(data) - 8},
+		}}
 	require.NoError(t, s.Launch(&launch))
 	require.NoError(t, s.Download(ctx, host, mem))
 	for i := range n {

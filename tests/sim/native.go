@@ -50,7 +50,8 @@ func NativeUnit(t *testing.T, target source.Target, features source.Features, mi
 		first, rest, _ := strings.Cut(text, "\n")
 		text = first + "\nmistake here;\n" + rest
 	}
-	u, err := source.Parse(nativePrototypes, source.Options{Name: "turn.cl", Features: &features, Defines: []source.Define{{Name: "OFFSET", Value: "0.5f"}},
+	u, err := source.Parse(nativePrototypes, source.Options{Name: "turn.cl", Features: &features, Defines: []source.Define{
+		{Name: "OFFSET", Value: "0.5f"}},
 		Native: map[source.Target]source.File{target: {Name: "turn.native", Text: text}}})
 	require.NoError(t, err)
 	return u
@@ -81,7 +82,8 @@ func Native(t *testing.T, d driver.Device, target source.Target) {
 	mem, host := counting(t, d, s, n)
 	defer d.Free(mem)
 	require.NoError(t, s.Launch(&driver.Launch{Kernel: k, Dim: 1, Global: [3]int{n, 1, 1}, Local: [3]int{group, 1, 1},
-		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgLocal, Size: 4 * group}, {Kind: driver.ArgValue, Size: 4}},
+		Args: []driver.Arg{{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgLocal, Size: 4 * group},
+			{Kind: driver.ArgValue, Size: 4}},
 		Data: binary.LittleEndian.AppendUint32(nil, math.Float32bits(3))}))
 	require.NoError(t, s.Download(ctx, host, mem))
 	for i := range n {

@@ -100,7 +100,8 @@ func TestLibraries(t *testing.T) {
 		assert.Equal(t, "init 3 devices -1 driver 12020 arch -1\n", ask("CONCORD_SIM_FAULT=init:3"))
 	})
 	t.Run("older driver", func(t *testing.T) {
-		for name, old := range map[string]bool{"cuMemAlloc_v2": true, "cuLaunchKernel": true, "cuMemAllocAsync": false, "cuGraphLaunch": false} {
+		for name, old := range map[string]bool{"cuMemAlloc_v2": true, "cuLaunchKernel": true, "cuMemAllocAsync": false,
+			"cuGraphLaunch": false} {
 			assert.Equal(t, old, exports(t, filepath.Join(dir, "old", "libcuda.so.1"), name), name)
 			assert.True(t, exports(t, filepath.Join(dir, "libcuda.so.1"), name), name)
 		}

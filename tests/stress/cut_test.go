@@ -74,7 +74,8 @@ func cutRun(t *testing.T, d *runtime.Device, p *runtime.Program, number int, gro
 	out, err := runtime.Upload(t.Context(), d, make([]int32, n))
 	require.NoError(t, err)
 	defer out.Close()
-	err = d.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, out, from, int32(13), int32(6), runtime.Local(4*64))
+	err = d.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, out, from, int32(13), int32(6),
+		runtime.Local(4*64))
 	require.NoError(t, err)
 	got := make([]byte, 4*n)
 	bytes, err := out.As(runtime.U8)
@@ -144,7 +145,8 @@ func (c *cutter) uniform(depth int) string {
 	if c.IntN(6) == 0 {
 		return "twist(" + c.uniform(depth-1) + ", " + c.uniform(depth-1) + ")"
 	}
-	return "(" + c.uniform(depth-1) + c.one([]string{" + ", " - ", " * ", " & ", " ^ ", " < ", " >> "}) + c.uniform(depth-1) + ")"
+	return "(" + c.uniform(depth-1) + c.one([]string{" + ", " - ", " * ", " & ", " ^ ", " < ", " >> "}) +
+		c.uniform(depth-1) + ")"
 }
 
 // item writes an expression of one item.
@@ -165,7 +167,8 @@ func (c *cutter) item(depth int) string {
 	if c.IntN(6) == 0 {
 		return "twist(" + c.item(depth-1) + ", " + c.item(depth-1) + ")"
 	}
-	return "(" + c.item(depth-1) + c.one([]string{" + ", " - ", " * ", " & ", " ^ ", " < ", " | ", " >= "}) + c.item(depth-1) + ")"
+	return "(" + c.item(depth-1) + c.one([]string{" + ", " - ", " * ", " & ", " ^ ", " < ", " | ", " >= "}) +
+		c.item(depth-1) + ")"
 }
 
 // block writes statements, with barriers among them.
@@ -194,10 +197,12 @@ func (c *cutter) statement(depth int) {
 		mem := c.one([]string{"s", "t"})
 		fmt.Fprintf(&c.b, "%s[l] = %s; barrier(CLK_LOCAL_MEM_FENCE);\n", mem, c.item(2))
 		c.itemStatement(0)
-		fmt.Fprintf(&c.b, "%s = %s[(l + %d) %% size]; barrier(CLK_LOCAL_MEM_FENCE);\n", c.one([]string{"a", "b"}), mem, c.IntN(7))
+		fmt.Fprintf(&c.b, "%s = %s[(l + %d) %% size]; barrier(CLK_LOCAL_MEM_FENCE);\n", c.one([]string{"a", "b"}), mem,
+			c.IntN(7))
 	case 3: // a tree
 		r := c.fresh("w")
-		fmt.Fprintf(&c.b, "s[l] = %s; barrier(CLK_LOCAL_MEM_FENCE); for (int %s = 8; %s > 0; %s >>= 1) { if (l < %s && l + %s < size) s[l] += s[l + %s]; barrier(CLK_LOCAL_MEM_FENCE); } a ^= s[0]; barrier(CLK_LOCAL_MEM_FENCE);\n",
+		fmt.Fprintf(&c.b, "s[l] = %s; barrier(CLK_LOCAL_MEM_FENCE); for (int %s = 8; %s > 0; %s >>= 1) { if (l < %s && l + "+
+			"%s < size) s[l] += s[l + %s]; barrier(CLK_LOCAL_MEM_FENCE); } a ^= s[0]; barrier(CLK_LOCAL_MEM_FENCE);\n",
 			c.item(1), r, r, r, r, r, r)
 	case 4:
 		v := c.fresh("v")
@@ -218,8 +223,10 @@ func (c *cutter) statement(depth int) {
 		c.b.WriteString("ip = in + ((ip - in) & 63);\n")
 	case 9: // a guard
 		fmt.Fprintf(&c.b, "barrier(CLK_LOCAL_MEM_FENCE); if (%s %s %s) { a += %s; q.y ^= a; }\n",
-			c.one([]string{"l", "(int)get_local_id(0)", "get_global_id(0)", "(uint)get_global_id(1)", "(long)get_global_id(0)"}), c.one([]string{"<", "<=", ">", ">=", "=="}),
-			c.one([]string{c.uniform(1), c.uniform(1), "(n << 30)", "(m << 29) * (long)n", "(1L << 62)", "(uint)(n - 20)", "(long)(n - 20)"}), c.item(1))
+			c.one([]string{"l", "(int)get_local_id(0)", "get_global_id(0)", "(uint)get_global_id(1)", "(long)get_global_id(0)"}),
+			c.one([]string{"<", "<=", ">", ">=", "=="}),
+			c.one([]string{c.uniform(1), c.uniform(1), "(n << 30)", "(m << 29) * (long)n", "(1L << 62)", "(uint)(n - 20)",
+				"(long)(n - 20)"}), c.item(1))
 	case 10, 11:
 		r := c.fresh("r")
 		fmt.Fprintf(&c.b, "for (int %s = 0; %s < (%s & 3); %s++) {\n", r, r, c.uniform(1), r)

@@ -77,7 +77,8 @@ func dotReference(a, b, c uint32) (out [23]uint32) {
 	}
 	signed := func(x int64) uint32 { return uint32(int32(min(max(x, math.MinInt32), math.MaxInt32))) }
 	acc := int64(int32(c))
-	both := [8]uint32{uint32(uu), signed(ss), signed(su), signed(us), uint32(min(uu+int64(c), math.MaxUint32)), signed(ss + acc), signed(su + acc), signed(us + acc)}
+	both := [8]uint32{uint32(uu), signed(ss), signed(su), signed(us), uint32(min(uu+int64(c), math.MaxUint32)),
+		signed(ss + acc), signed(su + acc), signed(us + acc)}
 	copy(out[:], both[:])
 	copy(out[8:], both[:])
 	out[16] = uint32(int32(2*ss + 11))
@@ -130,7 +131,8 @@ func TestByteDots(t *testing.T) {
 			require.Equal(t, want[:], got[23*i:23*i+23], "%#x %#x %#x", a[i], b[i], c[i])
 		}
 	})
-	_, err := source.Parse("kernel void k(global int *x) { x[0] = dot_4x8packed_ss_int(x[0], x[1], x[2]); }", source.Options{})
+	_, err := source.Parse("kernel void k(global int *x) { x[0] = dot_4x8packed_ss_int(x[0], x[1], x[2]); }",
+		source.Options{})
 	assert.ErrorContains(t, err, "no 'dot_4x8packed_ss_int' takes (int, int, int)")
 	_, err = source.Parse("kernel void k(global int *x) { x[0] = dot((int4)(1), (int4)(2)); }", source.Options{})
 	assert.ErrorContains(t, err, "no 'dot' takes (int4, int4)")

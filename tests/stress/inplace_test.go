@@ -48,7 +48,8 @@ func TestInPlace(t *testing.T) {
 	})
 }
 
-func inPlaceOf[T float32 | int64 | int8 | int32](t *testing.T, d *runtime.Device, p *runtime.Program, kernel string, n int, arg any) {
+func inPlaceOf[T float32 | int64 | int8 | int32](t *testing.T, d *runtime.Device, p *runtime.Program, kernel string,
+	n int, arg any) {
 	k, err := p.Kernel(kernel)
 	require.NoError(t, err)
 	in, apart, same := make([]T, n), make([]T, n), make([]T, n)

@@ -44,13 +44,16 @@ var interchanged = []string{
 	"for (K k = i - 9; (int)k < n; k += step) s = s * 31 + IN + k;",
 
 	"for (K k = i; k < 900; k += m & 15 | 8) s = s * 31 + IN;",
-	"for (K k = i; k < n; k += step) { int j = k + 2147483500; s = s * 31 + (j > 0 && j < 2147483600 && k < 4096 ? x[j - 2147483500] : j); }",
+	"for (K k = i; k < n; k += step) { int j = k + 2147483500; s = s * 31 + (j > 0 && j < 2147483600 && k < 4096 ? x[j " +
+		"- 2147483500] : j); }",
 
 	// bodies
 	"for (K k = i; k < n; k += step) { if (k & 1) continue; s = s * 31 + x[k]; }",
 	"for (K k = i; k < n; k += step) { int v = x[k]; if (v > s) { s = v; t = k; } }",
-	"for (K k = i; k < n; k += step) { for (int r = 0; r < (k & 3); r++) { if (r == 2) break; s = s * 31 + x[k] + r; } t += s; }",
-	"for (K k = i; k < n; k += step) { switch (x[k] & 3) { case 0: s++; break; case 1: continue; default: s *= 3; } t ^= s; }",
+	"for (K k = i; k < n; k += step) { for (int r = 0; r < (k & 3); r++) { if (r == 2) break; s = s * 31 + x[k] + r; } " +
+		"t += s; }",
+	"for (K k = i; k < n; k += step) { switch (x[k] & 3) { case 0: s++; break; case 1: continue; default: s *= 3; } t " +
+		"^= s; }",
 	"for (K k = i; k < n; k += step) { float a = x[k]; const float b = a * 0.1f; f += b; f *= 1.0001f; } s = as_int(f);",
 	"for (K k = i; k < n; k += step) { q += (int4)(x[k], k, s, 1); q = q.yzwx; } s = q.x + q.y * 3 + q.z * 5 + q.w * 7;",
 	"for (K k = i; k < n; k += step) { d += x[k] * (ulong)k; } s = (int)(d ^ d >> 32);",
@@ -59,22 +62,30 @@ var interchanged = []string{
 	"global const int *jp = x + y; for (K k = i; k < n; k += step) { s = s * 31 + jp[k]; }",
 	"for (K k = i; k < n; k += step) { int i = k * 2; s = s * 31 + x[k] + i; } s += i;",
 	"for (K k = i; k < n; k += step) out[y * 4096 + k] = x[k] * 3 + k; return;",
-	"for (K k = i; k < n; k += step) { out[y * 4096 + k] += x[k]; out[y * 4096 + k] = out[y * 4096 + k] * 5 + (int)k; } return;",
-	"for (K k = i; k < n; k += step) { s = s * 31 + x[k + 1]; } for (K k = i; k < n; k += step) { s = s * 17 + x[k]; t += s; } s ^= t;",
+	"for (K k = i; k < n; k += step) { out[y * 4096 + k] += x[k]; out[y * 4096 + k] = out[y * 4096 + k] * 5 + (int)k; } " +
+		"return;",
+	"for (K k = i; k < n; k += step) { s = s * 31 + x[k + 1]; } for (K k = i; k < n; k += step) { s = s * 17 + x[k]; t " +
+		"+= s; } s ^= t;",
 	"for (K k = i; k < n; k += step) { s = s * 31 + x[k + y * 5]; }",
 	"for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } float c; f = sincos((float)s, &c); t = as_int(c);",
 	"const int w = step, from = i; for (K k = from; k < n; k += w) { const int v = k + 1; s = s * 31 + x[v]; }",
 
 	// items that are turned away, before and after
 	"@ if (i >= m) return; int s = 1; for (K k = i; k < n; k += step) s = s * 31 + x[k]; out[o] = s;",
-	"@ if (i < 1 || i > m + 100) return; int s = 1; for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } out[o] = s; if (s & 1) return; out[o] = 5;",
-	"@ if (i < m + 50) { int s = 1, w = s + 5; for (K k = i; k < n; k += step) { s = s * 31 + x[k]; w ^= s; } out[o] = w; }",
-	"@ if (y < 3 && i > 5) { int s = 1; for (K k = l; k < n; k += size) { s = s * 31 + x[k]; } for (K k = i; k < n; k += step) { s = s * 17 + x[k]; } out[o] = s; }",
+	"@ if (i < 1 || i > m + 100) return; int s = 1; for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } out[o] = s; " +
+		"if (s & 1) return; out[o] = 5;",
+	"@ if (i < m + 50) { int s = 1, w = s + 5; for (K k = i; k < n; k += step) { s = s * 31 + x[k]; w ^= s; } " +
+		"out[o] = w; }",
+	"@ if (y < 3 && i > 5) { int s = 1; for (K k = l; k < n; k += size) { s = s * 31 + x[k]; } for (K k = i; k < n; k " +
+		"+= step) { s = s * 17 + x[k]; } out[o] = s; }",
 
 	// barriers around
-	"s = x[l] ; barrier(1); for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } barrier(1); t = s * 3; barrier(1); s += t;",
-	"for (int r = 0; r < 3; r++) { barrier(1); for (K k = i + r; k < n; k += step) { s = s * 31 + x[k] + r; } loc[l] = s; barrier(1); s ^= loc[(l + 1) % size]; }",
-	"int a[2] = {l, 1}; barrier(1); for (K k = l; k < n; k += size) { a[k & 1] += x[k]; } barrier(1); s = a[0] * 3 + a[1];",
+	"s = x[l] ; barrier(1); for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } barrier(1); t = s * 3; barrier(1); " +
+		"s += t;",
+	"for (int r = 0; r < 3; r++) { barrier(1); for (K k = i + r; k < n; k += step) { s = s * 31 + x[k] + r; } loc[l] = " +
+		"s; barrier(1); s ^= loc[(l + 1) % size]; }",
+	"int a[2] = {l, 1}; barrier(1); for (K k = l; k < n; k += size) { a[k & 1] += x[k]; } barrier(1); " +
+		"s = a[0] * 3 + a[1];",
 }
 
 // falling are bodies that need a variable that can be negative, wrapping those that need one of 32
@@ -122,7 +133,8 @@ var left = []string{
 	// pointers to what only one strip mentions, and a lock
 	"int v = x[i & 63]; int *p = &v; for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } s += *p;",
 	"int a[2] = {x[i & 7], x[l & 7]}; int *p = a; for (K k = i; k < n; k += step) { s = s * 31 + x[k] * p[x[k] & 1]; }",
-	"volatile global int *lock = out + 6 * 4096 - 1; while (atomic_cmpxchg(lock, 0, 1)) { } for (K k = i; k < n; k += step) { s = s * 31 + x[k]; } atomic_xchg(lock, 0);",
+	"volatile global int *lock = out + 6 * 4096 - 1; while (atomic_cmpxchg(lock, 0, 1)) { } for (K k = i; k < n; k += " +
+		"step) { s = s * 31 + x[k]; } atomic_xchg(lock, 0);",
 	"if (x[i & 63] & 1) { for (K k = i; k < n; k += step) s = s * 31 + x[k]; }",
 }
 
@@ -210,7 +222,9 @@ func interchangeRuns(t *testing.T, d *runtime.Device, p *runtime.Program, number
 	require.NoError(t, err)
 	defer from.Close()
 	var results [][]int32
-	for _, grid := range []runtime.Grid{runtime.Items(1).InGroups(1), runtime.Items(96).InGroups(32), runtime.Items(35).InGroups(7), runtime.Items(24, 6).InGroups(8, 2), runtime.Items(3000).InGroups(1000), runtime.Items(640).InGroups(320)} {
+	for _, grid := range []runtime.Grid{runtime.Items(1).InGroups(1), runtime.Items(96).InGroups(32),
+		runtime.Items(35).InGroups(7), runtime.Items(24, 6).InGroups(8, 2), runtime.Items(3000).InGroups(1000),
+		runtime.Items(640).InGroups(320)} {
 		for _, n := range []int32{0, 1, 5, 37, 999, 4096} {
 			out, err := runtime.Upload(t.Context(), d, make([]int32, elements))
 			require.NoError(t, err)
@@ -228,7 +242,8 @@ func interchangeRuns(t *testing.T, d *runtime.Device, p *runtime.Program, number
 func TestInterchanged(t *testing.T) {
 	for i, bodies := range [][]string{slices.Concat(interchanged, falling, wrapping), left} {
 		for _, body := range bodies {
-			u, err := source.Parse(interchangeProgram([]string{body}), source.Options{Name: "interchange.cl", Defines: []source.Define{{Name: "K", Value: "int"}}})
+			u, err := source.Parse(interchangeProgram([]string{body}),
+				source.Options{Name: "interchange.cl", Defines: []source.Define{{Name: "K", Value: "int"}}})
 			require.NoError(t, err, body)
 			text, err := u.Render(source.Host)
 			require.NoError(t, err)

@@ -146,10 +146,12 @@ func BenchmarkRate(b *testing.B) {
 					})
 				}
 			}
-			for _, size := range [][2]int{{10, 2097143}, {16, 2097152}, {13, 1000003}, {101, 100003}, {112, 100096}, {1009, 10007}, {1024, 10112}, {2097143, 10}, {2097152, 10}} {
+			for _, size := range [][2]int{{10, 2097143}, {16, 2097152}, {13, 1000003}, {101, 100003}, {112, 100096},
+				{1009, 10007}, {1024, 10112}, {2097143, 10}, {2097152, 10}} {
 				in, out := floats(b, d, size[0]*size[1]), floats(b, d, size[0]*size[1])
 				b.Run(fmt.Sprintf("items/%dx%d", size[0], size[1]), func(b *testing.B) {
-					rate(b, d, kernel(p, "twice"), runtime.Items(size[0], size[1]), float64(8*size[0]*size[1]), "GB/s", in, out, int32(size[0]))
+					rate(b, d, kernel(p, "twice"), runtime.Items(size[0], size[1]), float64(8*size[0]*size[1]), "GB/s", in, out,
+						int32(size[0]))
 				})
 			}
 			for _, n := range []int{256, 4096} {
@@ -162,13 +164,15 @@ func BenchmarkRate(b *testing.B) {
 		for _, n := range []int{1 << 20, 1 << 24} {
 			x, y := floats(b, d, n), floats(b, d, n/65536)
 			b.Run(fmt.Sprintf("total/%d/%s", n, form), func(b *testing.B) {
-				rate(b, d, kernel(p, "total"), runtime.Items(n/65536*256).InGroups(256), float64(4*n), "GB/s", x, y, uint32(n), runtime.Local(1024))
+				rate(b, d, kernel(p, "total"), runtime.Items(n/65536*256).InGroups(256), float64(4*n), "GB/s", x, y, uint32(n),
+					runtime.Local(1024))
 			})
 		}
 		n := 512
 		x, y, z := floats(b, d, n*n), floats(b, d, n*n), floats(b, d, n*n)
 		b.Run("tile/"+form, func(b *testing.B) {
-			rate(b, d, kernel(p, "tile"), runtime.Items(n, n).InGroups(16, 16), 2*float64(n*n*n), "GFLOP/s", int32(n), int32(n), int32(n), x, y, z)
+			rate(b, d, kernel(p, "tile"), runtime.Items(n, n).InGroups(16, 16), 2*float64(n*n*n), "GFLOP/s", int32(n), int32(n),
+				int32(n), x, y, z)
 		})
 		pg := build(b, d, catalog(b, "gemm", "f32", fibers))
 		b.Run("gemm/"+form, func(b *testing.B) {

@@ -19,9 +19,12 @@ import (
 // straightValues are the expressions that each item computes: i and u hold its id, l its place in
 // the group, y its second id, w and b are u in fewer bits, n and m are arguments.
 var straightValues = []string{
-	"i", "u", "-i", "~u", "i - 1", "u - 1", "n - i", "m - u", "i + m", "i + n + m", "2 * i - n * 3", "i * 65536", "u * 65536u + m",
-	"(i << 12) - l", "(u << 16) | 0", "n * y + i", "m * y - u", "-(int)u * 40000", "(uint)(size_t)i * 50000 + 7", "(int)((long)i - 5) + n",
-	"y ? i - n : i", "min(i, n)", "j", "j - 1", "v + 1", "(short)i", "i % 7", "(uchar)u + 1", "i * n", "i + (y == 1)", "i ? u : m",
+	"i", "u", "-i", "~u", "i - 1", "u - 1", "n - i", "m - u", "i + m", "i + n + m", "2 * i - n * 3", "i * 65536",
+	"u * 65536u + m",
+	"(i << 12) - l", "(u << 16) | 0", "n * y + i", "m * y - u", "-(int)u * 40000", "(uint)(size_t)i * 50000 + 7",
+	"(int)((long)i - 5) + n",
+	"y ? i - n : i", "min(i, n)", "j", "j - 1", "v + 1", "(short)i", "i % 7", "(uchar)u + 1", "i * n", "i + (y == 1)",
+	"i ? u : m",
 
 	// a wrap that cancels in the lower 32 bits shows in the upper ones
 	"i + ((int)(((ulong)(u * 65537u + m) - (ulong)(u * 65537u)) >> 32) & 1)",
@@ -38,11 +41,13 @@ var straightValues = []string{
 	"i + (int)(((((ulong)(u * 65537u + m) - (ulong)(u * 65537u)) * 8ul) << 3) >> 38)",
 	"i + (int)((ulong)(i - i + n) * (ulong)(u * 65537u) >> 32)",
 	"i + (int)(((ulong)(i * 100000) - (ulong)(u * 100000u)) >> 32)",
-	"i + (int)(((ulong)(-u) + (ulong)u) >> 32)", "i + (int)(((ulong)~u + (ulong)(u * 65537u) - (ulong)(u * 65536u)) >> 32)",
+	"i + (int)(((ulong)(-u) + (ulong)u) >> 32)",
+	"i + (int)(((ulong)~u + (ulong)(u * 65537u) - (ulong)(u * 65536u)) >> 32)",
 
 	// and so do 16 and 8 bits in those above them
 	"i + (ushort)(u + m) - (ushort)u", "i + (short)(i * 3) - (short)(u * 3u)", "i + (uchar)(u + 250) - (uchar)u",
-	"i + (((short)(i + n) - (short)i) >> 8)", "i + (int)(((long)(short)i - (long)(ushort)u) >> 16)", "i + (char)i - (uchar)i",
+	"i + (((short)(i + n) - (short)i) >> 8)", "i + (int)(((long)(short)i - (long)(ushort)u) >> 16)",
+	"i + (char)i - (uchar)i",
 	"w - (ushort)7", "b + i", "i * 65536 * 65536 + i", "u * 4294967295u", "(int)(u * 4294901761u) + 1",
 	"(uint)(((ulong)u << 32) + u)", "(uint)((ulong)i * 4294967297ul)", "(i << 30) + i", "(int)(((long)i << 30) - i)",
 

@@ -93,7 +93,8 @@ func TestSuites(t *testing.T) {
 	}))
 	require.NoError(t, g.Wait())
 	rate := float64(built.Load()) / float64(tried.Load())
-	t.Logf("%d files: %d with images or double, %d that clang refuses; of the %d others the front end takes %d and %s compiles %d: %.1f %%",
+	t.Logf("%d files: %d with images or double, %d that clang refuses; of the %d others the front end takes %d and %s "+
+		"compiles %d: %.1f %%",
 		all.Load(), other.Load(), invalid.Load(), tried.Load(), parsed.Load(), id, built.Load(), 100*rate)
 	assert.GreaterOrEqual(t, rate, 0.85)
 }
@@ -112,7 +113,8 @@ func definitions(text string) (list []source.Define) {
 
 // valid reports whether clang accepts a file as OpenCL C 1.2.
 func valid(ctx context.Context, clang, file string, defines []source.Define) bool {
-	args := []string{"-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-w", "-I", filepath.Dir(file)}
+	args := []string{"-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-fsyntax-only", "-w", "-I",
+		filepath.Dir(file)}
 	for _, d := range defines {
 		args = append(args, "-D"+d.Name+"="+d.Value)
 	}

@@ -1,6 +1,7 @@
 package tensors
 
-// Attacks: many goroutines, cancelled contexts, small memory, failing kernels, closed scopes, aliases, and what is used again after an error.
+// Attacks: many goroutines, cancelled contexts, small memory, failing kernels, closed scopes, aliases, and what
+// is used again after an error.
 
 import (
 	"context"
@@ -143,7 +144,8 @@ func TestClosedScopes(t *testing.T) {
 func TestOtherDevices(t *testing.T) {
 	a, b := scope(t, runtime.Config{}), scope(t, runtime.Config{})
 	x, y := tensor.From(a, floats(4)), tensor.From(b, floats(4))
-	for _, z := range []*tensor.Tensor{x.Add(y), tensor.Concat(0, x, y), tensor.Where(x.Gt(0), x, y), x.MatMul(y), tensor.Stack(0, x, y)} {
+	for _, z := range []*tensor.Tensor{x.Add(y), tensor.Concat(0, x, y), tensor.Where(x.Gt(0), x, y), x.MatMul(y),
+		tensor.Stack(0, x, y)} {
 		require.ErrorIs(t, z.Err(), tensor.ErrDevice)
 		require.ErrorIs(t, tensor.Eval(context.Background(), z), tensor.ErrDevice)
 	}
@@ -204,7 +206,8 @@ func (c *expiring) Err() error {
 	return nil
 }
 
-// Contexts that end in the middle of a computation: nothing is computed, nothing is leaked, and it can be computed again.
+// Contexts that end in the middle of a computation: nothing is computed, nothing is leaked, and it can be
+// computed again.
 func TestCancelled(t *testing.T) {
 	s := scope(t, runtime.Config{})
 	x := tensor.From(s, floats(60), 6, 10)
@@ -235,7 +238,8 @@ func TestCancelled(t *testing.T) {
 	require.Less(t, failed, 40)
 }
 
-// A kernel that cannot be built, and one that is launched with wrong arguments, fail the computation that needs them and no other.
+// A kernel that cannot be built, and one that is launched with wrong arguments, fail the computation that needs
+// them and no other.
 func TestFailingKernels(t *testing.T) {
 	ctx := context.Background()
 	s := scope(t, runtime.Config{})
@@ -280,7 +284,8 @@ func TestAliases(t *testing.T) {
 		y := x.Mul(2)
 		inner := tensor.Ones(deep, tensor.F64).Mul(0).Add(y) // of the inner scope
 		row := tensor.Zeros(deep, tensor.F64).Expand(6).Add(0)
-		roots := []*tensor.Tensor{y.T(), y, y, y.T(), y.Flip().Slice(tensor.Range{Start: 1, Stop: 3, Step: 1}), inner.T(), inner, y.Index(0, 1).Add(row), y.Index(0, 1), x.T(), x}
+		roots := []*tensor.Tensor{y.T(), y, y, y.T(), y.Flip().Slice(tensor.Range{Start: 1, Stop: 3, Step: 1}), inner.T(),
+			inner, y.Index(0, 1).Add(row), y.Index(0, 1), x.T(), x}
 		require.NoError(t, tensor.Eval(ctx, roots...))
 		require.NoError(t, tensor.Eval(ctx, roots...))
 		view := roots[0].Flip(1).Reshape(3, 2, 4)
@@ -323,8 +328,10 @@ func TestGradientsOfComputed(t *testing.T) {
 	require.NoError(t, err)
 	require.InDeltaSlice(t, want, g, 1e-12)
 	bad := x.Reshape(5)
-	for _, e := range []*tensor.Tensor{bad, bad.Add(1).Sum(), tensor.Grad(bad.Sum(), x)[0], tensor.Concat(0, x, bad), tensor.Where(bad.Gt(0), x, 0), bad.T(), bad.Softmax(0),
-		bad.MatMul(x), x.KeepDims(bad), x.KeepDims(x.Sum(), 3), bad.Copy(), bad.StopGradient(), bad.Cast(tensor.I8), bad.Split(0, 2, 3)[1], bad.Unsqueeze(0), bad.Var(0)} {
+	for _, e := range []*tensor.Tensor{bad, bad.Add(1).Sum(), tensor.Grad(bad.Sum(), x)[0], tensor.Concat(0, x, bad),
+		tensor.Where(bad.Gt(0), x, 0), bad.T(), bad.Softmax(0),
+		bad.MatMul(x), x.KeepDims(bad), x.KeepDims(x.Sum(), 3), bad.Copy(), bad.StopGradient(), bad.Cast(tensor.I8),
+		bad.Split(0, 2, 3)[1], bad.Unsqueeze(0), bad.Var(0)} {
 		require.ErrorIs(t, e.Err(), tensor.ErrShape)
 		require.ErrorIs(t, tensor.Eval(ctx, x, e), tensor.ErrShape)
 	}
@@ -339,19 +346,26 @@ func TestHugeShapes(t *testing.T) {
 	const most = 1 << 47
 	wide := x.Expand(most)
 	for name, y := range map[string]*tensor.Tensor{
-		"full": tensor.Ones(s, tensor.F64, 1<<40, 1<<40), "expand": x.Expand(1<<62, 1<<62, 1), "concat": tensor.Concat(0, wide, wide, wide, wide),
-		"stack": tensor.Stack(0, wide, wide, wide, wide), "pad": wide.Pad(0, [2]int{1 << 62, 1 << 62}), "reshape": x.Reshape(1<<40, 1<<40, -1),
-		"product": x.Expand(1<<30, 1).MatMul(x.Expand(1, 1<<30)), "outer": x.Expand(1<<30, 1).Add(x.Expand(1, 1<<30)), "one hot": x.Cast(tensor.I32).Expand(1<<30).OneHot(1<<30, tensor.F64),
-		"batches": x.Expand(1<<26, 1, 1).MatMul(x.Expand(1, 1, 1<<26)), "where": tensor.Where(x.Expand(1<<30, 1).Gt(0), x.Expand(1<<30), 0),
-		"rank": x.Expand(1, 1, 1, 1, 1, 1, 1, 1, 1), "tile": wide.Tile(1 << 60), "repeat": wide.Repeat(0, 1<<60), "take": wide.Reshape(1<<20, -1).Take(0, tensor.Iota(s, tensor.I64, 1<<30)),
+		"full": tensor.Ones(s, tensor.F64, 1<<40, 1<<40), "expand": x.Expand(1<<62, 1<<62, 1),
+		"concat": tensor.Concat(0, wide, wide, wide, wide),
+		"stack":  tensor.Stack(0, wide, wide, wide, wide), "pad": wide.Pad(0, [2]int{1 << 62, 1 << 62}),
+		"reshape": x.Reshape(1<<40, 1<<40, -1),
+		"product": x.Expand(1<<30, 1).MatMul(x.Expand(1, 1<<30)), "outer": x.Expand(1<<30, 1).Add(x.Expand(1, 1<<30)),
+		"one hot": x.Cast(tensor.I32).Expand(1<<30).OneHot(1<<30, tensor.F64),
+		"batches": x.Expand(1<<26, 1, 1).MatMul(x.Expand(1, 1, 1<<26)),
+		"where":   tensor.Where(x.Expand(1<<30, 1).Gt(0), x.Expand(1<<30), 0),
+		"rank":    x.Expand(1, 1, 1, 1, 1, 1, 1, 1, 1), "tile": wide.Tile(1 << 60), "repeat": wide.Repeat(0, 1<<60),
+		"take": wide.Reshape(1<<20, -1).Take(0, tensor.Iota(s, tensor.I64, 1<<30)),
 	} {
 		assert.ErrorIs(t, y.Err(), tensor.ErrShape, name)
 	}
-	for name, y := range map[string]*tensor.Tensor{"copy": wide.Copy(), "map": wide.Exp(), "iota": tensor.Iota(s, tensor.I64, most), "concat": tensor.Concat(0, wide.Exp(), x),
+	for name, y := range map[string]*tensor.Tensor{"copy": wide.Copy(), "map": wide.Exp(),
+		"iota": tensor.Iota(s, tensor.I64, most), "concat": tensor.Concat(0, wide.Exp(), x),
 		"product": x.Expand(1<<22, 1).MatMul(x.Expand(1, 1<<22))} {
 		require.NoError(t, y.Err())
 		err := tensor.Eval(ctx, y)
-		assert.True(t, errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrTooLarge) || errors.Is(err, tensor.ErrShape), "%s: %v", name, err)
+		assert.True(t, errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrTooLarge) ||
+			errors.Is(err, tensor.ErrShape), "%s: %v", name, err)
 		require.Equal(t, before, held(t, s), name)
 	}
 	got, err := tensor.Read[float64](ctx, wide.Slice(tensor.Range{Start: 5, Stop: 1 << 46, Step: 1 << 44}).Add(1))
@@ -409,7 +423,8 @@ func TestCompiledAliases(t *testing.T) {
 	compare([]*tensor.Tensor{x, y}, f(x, y))
 	compare([]*tensor.Tensor{x, x}, f(x, x))
 	compare([]*tensor.Tensor{y, x}, f(y, x))
-	compare([]*tensor.Tensor{tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y}, f(tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y))
+	compare([]*tensor.Tensor{tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y},
+		f(tensor.Concat(0, x, y).Slice(tensor.Range{Start: 2, Stop: 5}), y))
 	a, b := []*tensor.Tensor{x, y}, []*tensor.Tensor{x, y}
 	for i := range 10 {
 		a = compare(a, f(b...))
@@ -420,11 +435,14 @@ func TestCompiledAliases(t *testing.T) {
 	}
 	in := s.Scope()
 	constant := tensor.From(in, floats(4))
-	g := tensor.Compile(s, func(args ...*tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{args[0].Add(constant)} })
+	g := tensor.Compile(s, func(args ...*tensor.Tensor) []*tensor.Tensor {
+		return []*tensor.Tensor{args[0].Add(constant)}
+	})
 	_, err := g.Call(ctx, x)
 	require.NoError(t, err)
 	require.NoError(t, in.Close())
-	if out, err := g.Call(ctx, x); err == nil { // the graph keeps what it reads, but its results belong to the scope of the constant
+	// the graph keeps what it reads, but its results belong to the scope of the constant
+	if out, err := g.Call(ctx, x); err == nil {
 		_, err = tensor.Read[float64](ctx, out[0])
 		require.ErrorIs(t, err, tensor.ErrScope)
 	}
@@ -438,8 +456,10 @@ func TestMisuse(t *testing.T) {
 	s := scope(t, runtime.Config{MemoryLimit: 64 << 20})
 	broken := tensor.Concat(0)
 	require.Error(t, broken.Err())
-	ts := []*tensor.Tensor{broken, tensor.From(s, floats(6), 2, 3).Reshape(7), nil, tensor.From(s, floats(6), 2, 3), tensor.From(s, []int32{1, 2, 3}), tensor.Ones(s, tensor.Bool, 3),
-		tensor.Zeros(s, tensor.F32, 0, 2), tensor.From(s, floats(1)), tensor.From(s, floats(24), 2, 3, 4), tensor.Ones(s, tensor.U8, 1, 1, 1, 1, 1, 1, 1, 1)}
+	ts := []*tensor.Tensor{broken, tensor.From(s, floats(6), 2, 3).Reshape(7), nil, tensor.From(s, floats(6), 2, 3),
+		tensor.From(s, []int32{1, 2, 3}), tensor.Ones(s, tensor.Bool, 3),
+		tensor.Zeros(s, tensor.F32, 0, 2), tensor.From(s, floats(1)), tensor.From(s, floats(24), 2, 3, 4),
+		tensor.Ones(s, tensor.U8, 1, 1, 1, 1, 1, 1, 1, 1)}
 	numbers := []int{-1 << 63, -9, -3, -2, -1, 0, 1, 2, 3, 4, 9, 1 << 40, 1<<63 - 1}
 	r := rand.New(rand.NewPCG(uint64(count("SEED", 1)), 9))
 	value := func(typ reflect.Type) (reflect.Value, bool) {
@@ -447,7 +467,8 @@ func TestMisuse(t *testing.T) {
 		case reflect.TypeFor[*tensor.Tensor]():
 			return reflect.ValueOf(ts[r.IntN(len(ts))]), true
 		case reflect.TypeFor[any]():
-			list := []any{1, -1, 0.5, true, "x", nil, 1 << 40, uint64(1 << 63), math.NaN(), ts[r.IntN(len(ts))], ts[r.IntN(len(ts))]}
+			list := []any{1, -1, 0.5, true, "x", nil, 1 << 40, uint64(1 << 63), math.NaN(), ts[r.IntN(len(ts))],
+				ts[r.IntN(len(ts))]}
 			if x := list[r.IntN(len(list))]; x != nil {
 				return reflect.ValueOf(x), true
 			}
@@ -455,7 +476,8 @@ func TestMisuse(t *testing.T) {
 		case reflect.TypeFor[tensor.Type]():
 			return reflect.ValueOf(tensor.Type(r.IntN(16))), true
 		case reflect.TypeFor[tensor.Range]():
-			return reflect.ValueOf(tensor.Range{Start: numbers[r.IntN(len(numbers))], Stop: numbers[r.IntN(len(numbers))], Step: numbers[r.IntN(len(numbers))]}), true
+			return reflect.ValueOf(tensor.Range{Start: numbers[r.IntN(len(numbers))], Stop: numbers[r.IntN(len(numbers))],
+				Step: numbers[r.IntN(len(numbers))]}), true
 		case reflect.TypeFor[[2]int]():
 			return reflect.ValueOf([2]int{numbers[r.IntN(len(numbers))], numbers[r.IntN(len(numbers))]}), true
 		case reflect.TypeFor[context.Context]():

@@ -1,7 +1,8 @@
 package tensors
 
-// 200 random chains of operations as compiled functions on cpu:0, fused and operation by operation, in turn (make bench-tensors). Of those that seem slower,
-// the shortest of up to 300 calls counts, of the others that of 28.
+// 200 random chains of operations as compiled functions on cpu:0, fused and operation by operation, in turn
+// (make bench-tensors). Of those that seem slower, the shortest of up to 300 calls counts, of the others that
+// of 28.
 
 import (
 	"cmp"
@@ -48,7 +49,9 @@ var links = []link{
 	{"less the mean", func(a, _, _, _, _ *Tensor) *Tensor { return a.Sub(a.Mean(-1).Unsqueeze(-1)) }},
 	{"over the sum of columns", func(a, _, _, _, _ *Tensor) *Tensor { return a.Div(a.Square().Sum(0).Add(1)) }},
 	{"flip", func(a, _, _, _, _ *Tensor) *Tensor { return a.Flip(-1) }},
-	{"transposed twice", func(a, x, _, _, _ *Tensor) *Tensor { return a.Transpose(0, 1).Mul(x.Transpose(0, 1)).Transpose(0, 1) }},
+	{"transposed twice", func(a, x, _, _, _ *Tensor) *Tensor {
+		return a.Transpose(0, 1).Mul(x.Transpose(0, 1)).Transpose(0, 1)
+	}},
 }
 
 func BenchmarkChains(b *testing.B) {
@@ -110,7 +113,8 @@ func BenchmarkChains(b *testing.B) {
 					}
 				}
 			}
-			chains = append(chains, chain{float64(best[1]) / float64(best[0]), fmt.Sprintf("%v beside %v: %s", best[0], best[1], text)})
+			chains = append(chains, chain{float64(best[1]) / float64(best[0]),
+				fmt.Sprintf("%v beside %v: %s", best[0], best[1], text)})
 		}
 	}
 	slices.SortFunc(chains, func(x, y chain) int { return cmp.Compare(x.ratio, y.ratio) })

@@ -43,8 +43,8 @@ func (g *graph) with(leaf, element int, by float64) *graph {
 	return &graph{nodes: nodes, roots: g.roots}
 }
 
-// slope returns the derivative of f at 0 by differences of two steps, of which the error of the second order cancels; false if
-// the differences do not agree, since f is not smooth or too steep there.
+// slope returns the derivative of f at 0 by differences of two steps, of which the error of the second order
+// cancels; false if the differences do not agree, since f is not smooth or too steep there.
 func slope(f func(by float64) float64, h float64) (d, scale float64, ok bool) {
 	near, far := (f(h)-f(-h))/(2*h), (f(2*h)-f(-2*h))/(4*h)
 	scale = 1 + math.Abs(f(0)) + math.Abs(near)
@@ -52,7 +52,8 @@ func slope(f func(by float64) float64, h float64) (d, scale float64, ok bool) {
 	return d, scale, math.Abs(near-far) <= 1e-5*scale && scale < 1e6
 }
 
-// checkGradients compares the gradients of a graph's loss, and with second the gradients of a sum of these, with differences.
+// checkGradients compares the gradients of a graph's loss, and with second the gradients of a sum of these,
+// with differences.
 func (w *way) checkGradients(g *graph, r *rand.Rand, second bool) (compared int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,10 +136,12 @@ func (w *way) checkGradients(g *graph, r *rand.Rand, second bool) (compared int,
 	return compared, nil
 }
 
-// The gradients of random graphs are those of differences, fused and operation by operation, and so are their own gradients.
+// The gradients of random graphs are those of differences, fused and operation by operation, and so are their
+// own gradients.
 func TestGradients(t *testing.T) {
 	total, seed, only := count("GRAPHS", 600)/3, uint64(count("SEED", 1)), count("GRAPH", -1)
-	ways := []*way{{name: "fused", scope: scope(t, runtime.Config{})}, {name: "operation by operation", scope: scope(t, runtime.Config{NoFusion: true})}}
+	ways := []*way{{name: "fused", scope: scope(t, runtime.Config{})},
+		{name: "operation by operation", scope: scope(t, runtime.Config{NoFusion: true})}}
 	compared := 0
 	for i := range total {
 		if only >= 0 && i != only {
@@ -164,7 +167,8 @@ func TestGradients(t *testing.T) {
 			return err != nil
 		})
 		_, why := w.checkGradients(small, rand.New(rand.NewPCG(seed, 0)), second)
-		t.Errorf("SEED=%d GRAPH=%d, %s, second %v: %v\nThe smallest graph that fails: %v\n%s", seed, i, w.name, second, err, why, small.print(small.interpret()))
+		t.Errorf("SEED=%d GRAPH=%d, %s, second %v: %v\nThe smallest graph that fails: %v\n%s", seed, i, w.name, second, err,
+			why, small.print(small.interpret()))
 		if count("FAILURES", 1) <= failures(t) {
 			return
 		}

@@ -1,6 +1,7 @@
 package tensors
 
-// Random graphs: what a graph is, how it is made, built of tensors and interpreted, and how a failing one becomes small.
+// Random graphs: what a graph is, how it is made, built of tensors and interpreted, and how a failing one
+// becomes small.
 
 import (
 	"fmt"
@@ -25,7 +26,8 @@ type node struct {
 	data    []num // of a leaf
 }
 
-// graph lists nodes, of which each has the ones before it as operands, those that are asked for, and those that are computed before them.
+// graph lists nodes, of which each has the ones before it as operands, those that are asked for, and those that
+// are computed before them.
 type graph struct {
 	nodes []node
 	roots []int
@@ -312,11 +314,16 @@ func put[T tensor.Element](s *tensor.Scope, n *node, as func(x num) T) *tensor.T
 }
 
 var unaries = map[string]func(t *tensor.Tensor) *tensor.Tensor{
-	"sqrt": (*tensor.Tensor).Sqrt, "exp": (*tensor.Tensor).Exp, "log": (*tensor.Tensor).Log, "tanh": (*tensor.Tensor).Tanh, "sin": (*tensor.Tensor).Sin,
-	"cos": (*tensor.Tensor).Cos, "erf": (*tensor.Tensor).Erf, "atan": (*tensor.Tensor).Atan, "expm1": (*tensor.Tensor).Expm1, "log1p": (*tensor.Tensor).Log1p,
-	"floor": (*tensor.Tensor).Floor, "ceil": (*tensor.Tensor).Ceil, "trunc": (*tensor.Tensor).Trunc, "round": (*tensor.Tensor).Round,
-	"reciprocal": (*tensor.Tensor).Reciprocal, "sigmoid": (*tensor.Tensor).Sigmoid, "rsqrt": (*tensor.Tensor).Rsqrt, "neg": (*tensor.Tensor).Neg,
-	"abs": (*tensor.Tensor).Abs, "square": (*tensor.Tensor).Square, "relu": (*tensor.Tensor).Relu, "sign": (*tensor.Tensor).Sign, "not": (*tensor.Tensor).Not,
+	"sqrt": (*tensor.Tensor).Sqrt, "exp": (*tensor.Tensor).Exp, "log": (*tensor.Tensor).Log, "tanh": (*tensor.Tensor).Tanh,
+	"sin": (*tensor.Tensor).Sin,
+	"cos": (*tensor.Tensor).Cos, "erf": (*tensor.Tensor).Erf, "atan": (*tensor.Tensor).Atan,
+	"expm1": (*tensor.Tensor).Expm1, "log1p": (*tensor.Tensor).Log1p,
+	"floor": (*tensor.Tensor).Floor, "ceil": (*tensor.Tensor).Ceil, "trunc": (*tensor.Tensor).Trunc,
+	"round":      (*tensor.Tensor).Round,
+	"reciprocal": (*tensor.Tensor).Reciprocal, "sigmoid": (*tensor.Tensor).Sigmoid, "rsqrt": (*tensor.Tensor).Rsqrt,
+	"neg": (*tensor.Tensor).Neg,
+	"abs": (*tensor.Tensor).Abs, "square": (*tensor.Tensor).Square, "relu": (*tensor.Tensor).Relu,
+	"sign": (*tensor.Tensor).Sign, "not": (*tensor.Tensor).Not,
 	"stop": (*tensor.Tensor).StopGradient, "copy": (*tensor.Tensor).Copy,
 	"checkpoint": func(t *tensor.Tensor) *tensor.Tensor {
 		return tensor.Checkpoint(func(args ...*tensor.Tensor) *tensor.Tensor { return args[0].Neg().Neg() }, t)
@@ -324,15 +331,20 @@ var unaries = map[string]func(t *tensor.Tensor) *tensor.Tensor{
 }
 
 var binaries = map[string]func(t *tensor.Tensor, x any) *tensor.Tensor{
-	"add": (*tensor.Tensor).Add, "sub": (*tensor.Tensor).Sub, "mul": (*tensor.Tensor).Mul, "div": (*tensor.Tensor).Div, "quo": (*tensor.Tensor).Quo,
-	"rem": (*tensor.Tensor).Rem, "pow": (*tensor.Tensor).Pow, "maximum": (*tensor.Tensor).Maximum, "minimum": (*tensor.Tensor).Minimum,
-	"copysign": (*tensor.Tensor).CopySign, "and": (*tensor.Tensor).And, "or": (*tensor.Tensor).Or, "xor": (*tensor.Tensor).Xor, "shl": (*tensor.Tensor).Shl,
-	"shr": (*tensor.Tensor).Shr, "eq": (*tensor.Tensor).Eq, "ne": (*tensor.Tensor).Ne, "lt": (*tensor.Tensor).Lt, "le": (*tensor.Tensor).Le,
+	"add": (*tensor.Tensor).Add, "sub": (*tensor.Tensor).Sub, "mul": (*tensor.Tensor).Mul, "div": (*tensor.Tensor).Div,
+	"quo": (*tensor.Tensor).Quo,
+	"rem": (*tensor.Tensor).Rem, "pow": (*tensor.Tensor).Pow, "maximum": (*tensor.Tensor).Maximum,
+	"minimum":  (*tensor.Tensor).Minimum,
+	"copysign": (*tensor.Tensor).CopySign, "and": (*tensor.Tensor).And, "or": (*tensor.Tensor).Or,
+	"xor": (*tensor.Tensor).Xor, "shl": (*tensor.Tensor).Shl,
+	"shr": (*tensor.Tensor).Shr, "eq": (*tensor.Tensor).Eq, "ne": (*tensor.Tensor).Ne, "lt": (*tensor.Tensor).Lt,
+	"le": (*tensor.Tensor).Le,
 	"gt": (*tensor.Tensor).Gt, "ge": (*tensor.Tensor).Ge,
 }
 
 var reductions = map[string]func(t *tensor.Tensor, axes ...int) *tensor.Tensor{
-	"sum": (*tensor.Tensor).Sum, "prod": (*tensor.Tensor).Prod, "max": (*tensor.Tensor).Max, "min": (*tensor.Tensor).Min, "all": (*tensor.Tensor).All,
+	"sum": (*tensor.Tensor).Sum, "prod": (*tensor.Tensor).Prod, "max": (*tensor.Tensor).Max, "min": (*tensor.Tensor).Min,
+	"all": (*tensor.Tensor).All,
 	"any": (*tensor.Tensor).Any, "mean": (*tensor.Tensor).Mean,
 	"variance": func(t *tensor.Tensor, axes ...int) *tensor.Tensor { return t.Var(0, axes...) },
 }
@@ -441,7 +453,8 @@ type maker struct {
 	values []*array
 }
 
-var allTypes = []tensor.Type{tensor.F32, tensor.F64, tensor.F16, tensor.BF16, tensor.I8, tensor.I16, tensor.I32, tensor.I64, tensor.U8, tensor.U16, tensor.U32,
+var allTypes = []tensor.Type{tensor.F32, tensor.F64, tensor.F16, tensor.BF16, tensor.I8, tensor.I16, tensor.I32,
+	tensor.I64, tensor.U8, tensor.U16, tensor.U32,
 	tensor.U64, tensor.Bool}
 
 // mostElements is the size of the largest arrays.
@@ -624,13 +637,15 @@ func (m *maker) operation() (node, bool) {
 		if op := smooth[m.IntN(len(smooth))]; m.smooth || v.typ != tensor.Bool && m.IntN(2) == 0 {
 			return one(op)
 		}
-		all := []string{"neg", "abs", "square", "relu", "sign", "stop", "copy", "floor", "ceil", "trunc", "round", "reciprocal", "sqrt", "log", "log1p", "rsqrt", "not", "checkpoint"}
+		all := []string{"neg", "abs", "square", "relu", "sign", "stop", "copy", "floor", "ceil", "trunc", "round",
+			"reciprocal", "sqrt", "log", "log1p", "rsqrt", "not", "checkpoint"}
 		op := all[m.IntN(len(all))]
 		switch {
 		case op == "not" && isFloat, op == "checkpoint" && !isFloat,
 			v.typ == tensor.Bool && !slices.Contains([]string{"not", "copy", "stop"}, op), unsigned(v.typ) && op == "neg":
 			return node{}, false
-		case slices.Contains([]string{"sqrt", "log", "log1p", "rsqrt"}, op) && m.IntN(4) > 0 && isFloat: // of positive numbers
+		case slices.Contains([]string{"sqrt", "log", "log1p", "rsqrt"}, op) && m.IntN(4) > 0 && isFloat:
+			// of positive numbers
 			a = m.add(node{op: "square", args: []int{a}})
 			if op != "sqrt" {
 				a = m.add(node{op: "add", args: []int{a}, value: 0.25})
@@ -640,7 +655,8 @@ func (m *maker) operation() (node, bool) {
 	case 2, 3, 4, 5, 6: // of two numbers
 		ops := []string{"add", "sub", "mul", "add", "mul", "div", "maximum", "minimum"}
 		if !m.smooth {
-			ops = append(ops, "quo", "rem", "pow", "copysign", "and", "or", "xor", "shl", "shr", "eq", "ne", "lt", "le", "gt", "ge")
+			ops = append(ops, "quo", "rem", "pow", "copysign", "and", "or", "xor", "shl", "shr", "eq", "ne", "lt", "le", "gt",
+				"ge")
 		}
 		op, t := ops[m.IntN(len(ops))], v.typ
 		n := node{op: op, args: []int{a}}
@@ -676,7 +692,8 @@ func (m *maker) operation() (node, bool) {
 	case 8:
 		shape := v.shape
 		c := m.IntN(len(m.nodes))
-		if m.values[c].typ != tensor.Bool || !fit(shape, m.values[c].shape) || length(stretched(shape, m.values[c].shape)) > mostElements {
+		if m.values[c].typ != tensor.Bool || !fit(shape, m.values[c].shape) ||
+			length(stretched(shape, m.values[c].shape)) > mostElements {
 			c = m.leaf(tensor.Bool, shape)
 		}
 		if m.IntN(3) == 0 {
@@ -684,7 +701,8 @@ func (m *maker) operation() (node, bool) {
 		}
 		b := m.stretchable(a)
 		all := stretched(m.values[c].shape, shape)
-		return node{op: "where", args: []int{c, a, b}}, fit(m.values[b].shape, all) && length(stretched(all, m.values[b].shape)) <= mostElements
+		return node{op: "where", args: []int{c, a, b}}, fit(m.values[b].shape, all) &&
+			length(stretched(all, m.values[b].shape)) <= mostElements
 	case 9, 10:
 		return node{op: "reshape", args: []int{a}, shape: m.factors(length(v.shape))}, true
 	case 11, 12:
@@ -716,7 +734,8 @@ func (m *maker) operation() (node, bool) {
 	case 16:
 		if m.IntN(2) == 0 {
 			j := m.IntN(rank + 1)
-			return node{op: "unsqueeze", args: []int{a}, ints: []int{j}, shape: slices.Insert(slices.Clone(v.shape), j, 1)}, rank < 7
+			return node{op: "unsqueeze", args: []int{a}, ints: []int{j}, shape: slices.Insert(slices.Clone(v.shape), j, 1)},
+				rank < 7
 		}
 		n := node{op: "squeeze", args: []int{a}, shape: []int{}}
 		for j, d := range v.shape {
@@ -737,7 +756,8 @@ func (m *maker) operation() (node, bool) {
 		for len(shape) < 6 && m.IntN(3) == 0 {
 			shape = slices.Insert(shape, 0, m.length())
 		}
-		return node{op: "expand", args: []int{a}, shape: shape}, !slices.Equal(shape, v.shape) && length(shape) <= mostElements
+		return node{op: "expand", args: []int{a}, shape: shape}, !slices.Equal(shape, v.shape) &&
+			length(shape) <= mostElements
 	case 18:
 		if rank == 0 || rank == 8 {
 			return node{}, false
@@ -798,7 +818,8 @@ func (m *maker) operation() (node, bool) {
 				n.ints = append(n.ints, j)
 			}
 		}
-		if (strings.HasPrefix(n.op, "max") || strings.HasPrefix(n.op, "min") || n.op == "mean" || n.op == "variance") && length(v.shape) == 0 {
+		if (strings.HasPrefix(n.op, "max") || strings.HasPrefix(n.op, "min") || n.op == "mean" || n.op == "variance") &&
+			length(v.shape) == 0 {
 			return node{}, false
 		}
 		if m.smooth && n.ints == nil && rank > 0 {

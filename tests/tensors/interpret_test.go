@@ -169,8 +169,10 @@ var functions = map[string]struct {
 	f      func(x float64) float64
 	rounds float64
 }{
-	"sqrt": {math.Sqrt, 8}, "exp": {math.Exp, 16}, "log": {math.Log, 16}, "tanh": {math.Tanh, 32}, "sin": {math.Sin, 32}, "cos": {math.Cos, 32}, "erf": {math.Erf, 40},
-	"atan": {math.Atan, 32}, "expm1": {math.Expm1, 24}, "log1p": {math.Log1p, 16}, "floor": {math.Floor, 0}, "ceil": {math.Ceil, 0}, "trunc": {math.Trunc, 0},
+	"sqrt": {math.Sqrt, 8}, "exp": {math.Exp, 16}, "log": {math.Log, 16}, "tanh": {math.Tanh, 32}, "sin": {math.Sin, 32},
+	"cos": {math.Cos, 32}, "erf": {math.Erf, 40},
+	"atan": {math.Atan, 32}, "expm1": {math.Expm1, 24}, "log1p": {math.Log1p, 16}, "floor": {math.Floor, 0},
+	"ceil": {math.Ceil, 0}, "trunc": {math.Trunc, 0},
 	"round": {math.RoundToEven, 0}, "reciprocal": {func(x float64) float64 { return 1 / x }, 8},
 	"sigmoid": {func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 32},
 	"rsqrt":   {func(x float64) float64 { return 1 / math.Sqrt(x) }, 16},
@@ -758,7 +760,8 @@ func (a *array) largest(axis int) *array {
 	return out
 }
 
-// take returns the elements of an axis that have the indices of an array of one dimension; zeros for those that there are not.
+// take returns the elements of an axis that have the indices of an array of one dimension; zeros for those that
+// there are not.
 func (a *array) take(axis int, index *array) *array {
 	shape := slices.Clone(a.shape)
 	shape[axis] = len(index.v)

@@ -1,6 +1,7 @@
 package tensors
 
-// Numbers of the interpreter: exact integers, and floating-point numbers with a bound of the error that a device may make.
+// Numbers of the interpreter: exact integers, and floating-point numbers with a bound of the error that a
+// device may make.
 
 import (
 	"math"
@@ -8,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// num is one element. Floating-point numbers are f, of which a device's result differs by at most e; integers and truths are i, with the bits of
-// an unsigned one. An e of +Inf says that nothing is known.
+// num is one element. Floating-point numbers are f, of which a device's result differs by at most e; integers
+// and truths are i, with the bits of an unsigned one. An e of +Inf says that nothing is known.
 type num struct {
 	f, e float64
 	i    int64
@@ -19,7 +20,8 @@ var unknown = num{e: math.Inf(1)}
 
 func (x num) known() bool { return !math.IsInf(x.e, 1) }
 
-// format describes a floating-point type: half of the distance of 1 to the next number, the smallest distance of numbers, and the largest number.
+// format describes a floating-point type: half of the distance of 1 to the next number, the smallest distance
+// of numbers, and the largest number.
 type format struct{ unit, tiny, most float64 }
 
 var formats = map[tensor.Type]format{
@@ -29,8 +31,9 @@ var formats = map[tensor.Type]format{
 	tensor.BF16: {0x1p-8, 1e-37, 1e38},
 }
 
-// float returns a result of type t. The interpreter and the device each round a few times, and half and bfloat16 are rounded
-// to their type only where they are stored, which differs between ways to compute the same; rounds counts roundings.
+// float returns a result of type t. The interpreter and the device each round a few times, and half and
+// bfloat16 are rounded to their type only where they are stored, which differs between ways to compute the
+// same; rounds counts roundings.
 func float(t tensor.Type, f, e, rounds float64) num {
 	how := formats[t]
 	e += rounds*how.unit*math.Abs(f) + how.tiny
@@ -103,7 +106,8 @@ func cast(from, to tensor.Type, x num) num {
 		return truth(x.i != 0)
 	case tensor.IsFloat(to):
 		f := asFloat(from, x)
-		if narrower(f, to) == f && (!tensor.IsFloat(from) || x.e == 0) && (from != tensor.I64 && from != tensor.U64 || math.Abs(f) < 1<<53) {
+		if narrower(f, to) == f && (!tensor.IsFloat(from) || x.e == 0) &&
+			(from != tensor.I64 && from != tensor.U64 || math.Abs(f) < 1<<53) {
 			return num{f: f}
 		}
 		return float(to, f, x.e, 2)
@@ -147,7 +151,8 @@ func clipped(t tensor.Type, f float64) int64 {
 
 // promoted returns the type of arithmetic on two types: the smallest that holds the numbers of both.
 func promoted(a, b tensor.Type) tensor.Type {
-	rank := map[tensor.Type]int{tensor.Bool: 0, tensor.U8: 1, tensor.U16: 2, tensor.U32: 4, tensor.U64: 8, tensor.I8: 1, tensor.I16: 2, tensor.I32: 4, tensor.I64: 8,
+	rank := map[tensor.Type]int{tensor.Bool: 0, tensor.U8: 1, tensor.U16: 2, tensor.U32: 4, tensor.U64: 8, tensor.I8: 1,
+		tensor.I16: 2, tensor.I32: 4, tensor.I64: 8,
 		tensor.F16: 2, tensor.BF16: 2, tensor.F32: 4, tensor.F64: 8}
 	if a == b || b == tensor.Bool {
 		return a
@@ -189,7 +194,8 @@ func promoted(a, b tensor.Type) tensor.Type {
 	return larger
 }
 
-// through returns f of numbers with errors: f has its largest distance at a corner, for functions that change evenly in the range of the errors.
+// through returns f of numbers with errors: f has its largest distance at a corner, for functions that change
+// evenly in the range of the errors.
 func through(t tensor.Type, rounds float64, f func(x []float64) float64, args ...num) num {
 	at := make([]float64, len(args))
 	exact := true

@@ -1,6 +1,7 @@
 package tensors
 
-// Large graphs: deep chains, many roots, and huge shapes. Planning takes about as long for each operation as in a small graph.
+// Large graphs: deep chains, many roots, and huge shapes. Planning takes about as long for each operation as in
+// a small graph.
 
 import (
 	"context"
@@ -15,7 +16,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// shapes of large graphs, each with a number of operations that grows with n, and with an element that it has to compute.
+// shapes of large graphs, each with a number of operations that grows with n, and with an element that it has
+// to compute.
 var large = map[string]func(x *tensor.Tensor, n int) []*tensor.Tensor{
 	"chain of maps": func(x *tensor.Tensor, n int) []*tensor.Tensor {
 		for range n {
@@ -109,7 +111,8 @@ var large = map[string]func(x *tensor.Tensor, n int) []*tensor.Tensor{
 	},
 }
 
-// The time to plan grows about as the graph does: with NODES in the environment, which a busy machine should not have, that is demanded.
+// The time to plan grows about as the graph does: with NODES in the environment, which a busy machine should
+// not have, that is demanded.
 func TestLargeGraphs(t *testing.T) {
 	most := count("NODES", 2000)
 	for name, f := range large {

@@ -172,8 +172,10 @@ func (w *way) check(g *graph, values []*array) (compared int, err error) {
 
 // Random graphs have the results of the interpreter, however they are computed.
 func TestRandom(t *testing.T) {
-	total, operations, seed, only := count("GRAPHS", 600), count("OPERATIONS", 12), uint64(count("SEED", 1)), count("GRAPH", -1)
-	ways := []*way{{name: "fused", scope: scope(t, runtime.Config{})}, {name: "operation by operation", scope: scope(t, runtime.Config{NoFusion: true})}}
+	total, operations, seed, only := count("GRAPHS", 600), count("OPERATIONS", 12), uint64(count("SEED", 1)),
+		count("GRAPH", -1)
+	ways := []*way{{name: "fused", scope: scope(t, runtime.Config{})},
+		{name: "operation by operation", scope: scope(t, runtime.Config{NoFusion: true})}}
 	ways = append(ways, &way{name: "compiled", scope: ways[0].scope, compile: true})
 	for _, name := range strings.Fields(os.Getenv("DEVICES")) {
 		s := tensor.NewScope(open(t, runtime.Config{}, name))
@@ -201,7 +203,8 @@ func TestRandom(t *testing.T) {
 			})
 			list := small.interpret()
 			_, why := w.check(small, list)
-			t.Errorf("SEED=%d GRAPH=%d, %s: %v\nThe smallest graph that fails: %v\n%s", seed, i, w.name, err, why, small.print(list))
+			t.Errorf("SEED=%d GRAPH=%d, %s: %v\nThe smallest graph that fails: %v\n%s", seed, i, w.name, err, why,
+				small.print(list))
 			if count("FAILURES", 1) <= failures(t) {
 				return
 			}

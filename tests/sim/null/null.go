@@ -112,7 +112,8 @@ type Product struct {
 // LastProduct returns the last matrix product.
 func LastProduct() Product {
 	p := C.null_product()
-	return Product{Type: int(p._type), TransA: p.trans_a != 0, TransB: p.trans_b != 0, M: int(p.m), N: int(p.n), K: int(p.k),
+	return Product{Type: int(p._type), TransA: p.trans_a != 0, TransB: p.trans_b != 0, M: int(p.m), N: int(p.n),
+		K:   int(p.k),
 		LDA: int(p.lda), LDB: int(p.ldb), LDC: int(p.ldc), Alpha: float64(p.alpha), Beta: float64(p.beta),
 		A: uint64(p.a), B: uint64(p.b), C: uint64(p.c)}
 }

@@ -27,8 +27,9 @@ func TestAllocations(t *testing.T) {
 		}
 		require.NoError(t, f.Add(t.Context(), ids, random(r, 2000, 64)))
 		query, dst := random(r, 1, 64), make([]Result, 0, 10)
-		for what, filter := range map[string]*Filter{"all": nil, "some": Predicate(func(id int64) bool { return id%7 == 0 }), "a range": IDRange(300, 900),
-			"most": Not(IDSet([]int64{1, 2, 500}))} {
+		for what, filter := range map[string]*Filter{"all": nil, "some": Predicate(func(id int64) bool { return id%7 == 0 }),
+			"a range": IDRange(300, 900),
+			"most":    Not(IDSet([]int64{1, 2, 500}))} {
 			search := func() {
 				if _, err := f.Search(t.Context(), dst, query, 10, filter); err != nil {
 					t.Error(err)
@@ -51,7 +52,8 @@ func TestGraphAllocations(t *testing.T) {
 		h := hnsw(t, dev, 64, Euclidean, o)
 		require.NoError(t, h.Add(t.Context(), counted(2000), random(r, 2000, 64)))
 		query, dst := random(r, 1, 64), make([]Result, 0, 10)
-		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }), "few": IDRange(300, 330)} {
+		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }),
+			"few": IDRange(300, 330)} {
 			search := func() {
 				if _, err := h.Search(t.Context(), dst, query, 10, filter); err != nil {
 					t.Error(err)
@@ -70,11 +72,13 @@ func TestGraphAllocations(t *testing.T) {
 func TestListAllocations(t *testing.T) {
 	dev := open(t, "cpu:0")
 	r := rand.New(rand.NewPCG(7, 7))
-	for _, o := range []IVFOptions{{Lists: 20, Probes: 4}, {Lists: 20, Probes: 4, Precision: FP16}, {Lists: 20, Probes: 20}, {Lists: 20, Probes: 4, Codes: 8, Refine: 3}} {
+	for _, o := range []IVFOptions{{Lists: 20, Probes: 4}, {Lists: 20, Probes: 4, Precision: FP16},
+		{Lists: 20, Probes: 20}, {Lists: 20, Probes: 4, Codes: 8, Refine: 3}} {
 		x := ivf(t, dev, 64, Euclidean, o)
 		require.NoError(t, x.Add(t.Context(), counted(2000), random(r, 2000, 64)))
 		query, dst := random(r, 1, 64), make([]Result, 0, 10)
-		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }), "few": IDRange(300, 330)} {
+		for what, filter := range map[string]*Filter{"all": nil, "half": Predicate(func(id int64) bool { return id%2 == 0 }),
+			"few": IDRange(300, 330)} {
 			search := func() {
 				if _, err := x.Search(t.Context(), dst, query, 10, filter); err != nil {
 					t.Error(err)

@@ -14,8 +14,9 @@ import (
 // before its first change. The locks of the index guard it.
 type backing struct {
 	closed bool
-	late   func() error // checks the contents of a file and takes what is to be computed from them, once; nil if it is of none
-	kept   sums         // what the file's sections have to be until the first change; nil if there is no file
+	// checks the contents of a file and takes what is to be computed from them, once; nil if it is of none
+	late func() error
+	kept sums // what the file's sections have to be until the first change; nil if there is no file
 }
 
 // check returns why the index cannot be used, or nil.

@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// candidate is a row and its distance as one number, so that candidates are in the order of results: by distance, NaN last, then by row.
+// candidate is a row and its distance as one number, so that candidates are in the order of results: by
+// distance, NaN last, then by row.
 type candidate uint64
 
 func candidateOf(distance float32, row uint32) candidate {

@@ -1,8 +1,10 @@
 package ann
 
-// Codes of the vectors in lists (product quantization): a search compares these, which are a small part of the vectors, and then the vectors of the best.
+// Codes of the vectors in lists (product quantization): a search compares these, which are a small part of the
+// vectors, and then the vectors of the best.
 //
-// A code says how a vector differs from the centre of its list, since vectors of a list differ less from it than from each other: the same bits say more.
+// A code says how a vector differs from the centre of its list, since vectors of a list differ less from it
+// than from each other: the same bits say more.
 
 import (
 	"cmp"
@@ -100,8 +102,11 @@ func (c *coder) take(dim int) (*codeScan, error) {
 	for _, part := range []struct {
 		bytes int
 		to    func(memory []byte)
-	}{{4 * assigned * dim, func(m []byte) { s.points = elements[float32](m)[:assigned*dim] }}, {assigned * c.bytes, func(m []byte) { s.codes = m }},
-		{b.TableSize(), func(m []byte) { s.table = m }}, {4 * (scanned*perBlock + 1), func(m []byte) { s.found = elements[uint32](m) }}} {
+	}{{4 * assigned * dim, func(m []byte) { s.points = elements[float32](m)[:assigned*dim] }},
+		{assigned * c.bytes, func(m []byte) { s.codes = m }},
+		{b.TableSize(), func(m []byte) { s.table = m }}, {4 * (scanned*perBlock + 1), func(m []byte) {
+			s.found = elements[uint32](m)
+		}}} {
 		buf, memory, err := c.alloc(runtime.U8, part.bytes, "codes")
 		if err != nil {
 			s.close()
@@ -131,7 +136,8 @@ func (c *coder) newCodes(dim int, values []float32) (*codes, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &codes{coder: c, values: buf, book: kernels.CodeBook{Dim: dim, Bytes: c.bytes, Values: elements[float32](memory)[:16*dim]}}
+	k := &codes{
+		coder: c, values: buf, book: kernels.CodeBook{Dim: dim, Bytes: c.bytes, Values: elements[float32](memory)[:16*dim]}}
 	copy(k.book.Values, values)
 	return k, nil
 }
@@ -324,7 +330,8 @@ func (x *IVF) encode(ctx context.Context, c centres, vectors []float32, of []uin
 	return to, cmp.Or(cmp.Or(errs...), ctx.Err())
 }
 
-// makeCodes finds the values of codes from a sample of vectors, by k-means in each part of what differs from the centres.
+// makeCodes finds the values of codes from a sample of vectors, by k-means in each part of what differs from
+// the centres.
 func (x *IVF) makeCodes(ctx context.Context, r *rand.Rand, c centres, sample []float32) (*codes, error) {
 	dim := x.e.dim
 	rows := min(len(sample)/dim, bookSample)
@@ -392,8 +399,10 @@ func (x *IVF) makeCodes(ctx context.Context, r *rand.Rand, c centres, sample []f
 	}
 }
 
-// shortlist appends the rows in lists, of those that are admitted, whose codes are nearest to a query: so many, or all if there are fewer. It returns false if they cannot be compared.
-func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lists []uint32, most int, a *admitted) ([]uint32, bool, error) {
+// shortlist appends the rows in lists, of those that are admitted, whose codes are nearest to a query: so many,
+// or all if there are fewer. It returns false if they cannot be compared.
+func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lists []uint32, most int,
+	a *admitted) ([]uint32, bool, error) {
 	k, dim := x.centres.codes, x.e.dim
 	s, err := k.take(dim)
 	if err != nil {
@@ -422,7 +431,8 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 				bound = true
 			}
 			if bound {
-				// One more than the largest sum of the best, as rounding may have made that too small; the exact comparison is below.
+				// One more than the largest sum of the best, as rounding may have made that too small; the exact comparison
+				// is below.
 				if limit = int(min((last.distance()-base)/max(step, 1e-30)+1, mostSum)); limit < 0 {
 					break
 				}
@@ -430,10 +440,12 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 			}
 			for each = 1; b+each < len(blocks) && each < run && blocks[b+each] == blocks[b]+uint32(each); each++ {
 			}
-			found := k.ranker.RankCodes(&k.book, s.table, k.blocks[int(blocks[b])*k.blockSize():][:each*k.blockSize()], min(each*perBlock, len(list)-b*perBlock), limit, s.found)
+			found := k.ranker.RankCodes(&k.book, s.table, k.blocks[int(blocks[b])*k.blockSize():][:each*k.blockSize()],
+				min(each*perBlock, len(list)-b*perBlock), limit, s.found)
 			for _, f := range found {
 				row := list[b*perBlock+int(f>>16)]
-				if c := candidateOf(base+float32(float32(f&0xffff)*step), row); last.follows(c, x.ids) && (a == nil || a.bits.has(int(row))) {
+				if c := candidateOf(base+float32(float32(f&0xffff)*step), row); last.follows(c, x.ids) &&
+					(a == nil || a.bits.has(int(row))) {
 					s.best = append(s.best, c)
 				}
 			}
@@ -448,7 +460,8 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 	return rows, true, nil
 }
 
-// cut leaves the n first of the best, in the order that they have, and returns the last of these. Of those at equal distances the ones with the smallest ids, which ids has by row, come first.
+// cut leaves the n first of the best, in the order that they have, and returns the last of these. Of those at
+// equal distances the ones with the smallest ids, which ids has by row, come first.
 func (s *codeScan) cut(n int, ids []int64) near {
 	s.spare = append(s.spare[:0], s.best...)
 	far := lastOf(s.spare, n) >> 32
@@ -461,6 +474,8 @@ func (s *codeScan) cut(n int, ids []int64) near {
 		}
 	}
 	last := near{far << 32, int64(lastOf(s.spare, n))}
-	s.best = slices.DeleteFunc(s.best, func(c candidate) bool { return c>>32 >= far && !last.follows(c, ids) && ids[c.row()] != last.id })
+	s.best = slices.DeleteFunc(s.best, func(c candidate) bool {
+		return c>>32 >= far && !last.follows(c, ids) && ids[c.row()] != last.id
+	})
 	return last
 }

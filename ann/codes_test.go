@@ -13,7 +13,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// sameCodes finds that the codes in blocks are those of the vectors in lists, and that each block is in one list, or free.
+// sameCodes finds that the codes in blocks are those of the vectors in lists, and that each block is in one
+// list, or free.
 func sameCodes(t *testing.T, x *IVF) {
 	t.Helper()
 	k := x.centres.codes
@@ -105,7 +106,8 @@ func TestCodes(t *testing.T) {
 			same("after train")
 			require.NoError(t, x.Remove(t.Context(), ids[1200:]))
 			require.NoError(t, x.Compact(t.Context()))
-			require.Less(t, len(x.centres.codes.blocks), 2*(510/perBlock+lists)*x.centres.codes.blockSize(), "memory of removed codes is freed")
+			require.Less(t, len(x.centres.codes.blocks), 2*(510/perBlock+lists)*x.centres.codes.blockSize(),
+				"memory of removed codes is freed")
 			same("after most were removed")
 		}
 	}
@@ -141,7 +143,8 @@ func nearestCodes(t *testing.T, x *IVF, query []float32, lists []uint32, most in
 	return rows
 }
 
-// TestCodesOfAnything searches with vectors and queries that are not finite or far away, with equal vectors, and for more than there are.
+// TestCodesOfAnything searches with vectors and queries that are not finite or far away, with equal vectors,
+// and for more than there are.
 func TestCodesOfAnything(t *testing.T) {
 	r := rand.New(rand.NewPCG(83, 84))
 	const n, dim = 1000, 4
@@ -169,7 +172,8 @@ func TestCodesOfAnything(t *testing.T) {
 					if math.IsNaN(float64(query[0])) || m.kind == euclidean {
 						require.Equal(t, len(want), len(got))
 						for i := range want {
-							require.Equal(t, math.Float64bits(want[i].Distance), math.Float64bits(got[i].Distance), "%v %v %v %d", m, p, query, k)
+							require.Equal(t, math.Float64bits(want[i].Distance), math.Float64bits(got[i].Distance), "%v %v %v %d", m, p,
+								query, k)
 						}
 					}
 				}
@@ -192,7 +196,8 @@ func TestCodesOfAnything(t *testing.T) {
 	}
 }
 
-// TestCodeTies has far more equal vectors than are compared after codes: those of the smallest ids are found, in whatever order they were added.
+// TestCodeTies has far more equal vectors than are compared after codes: those of the smallest ids are found,
+// in whatever order they were added.
 func TestCodeTies(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 86))
 	const n, dim, k = 2000, 8, 10
@@ -215,7 +220,8 @@ func TestCodeTies(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestCodesOfHuge has differences that are too large for a float: the values of codes are finite, and the file is read again.
+// TestCodesOfHuge has differences that are too large for a float: the values of codes are finite, and the file
+// is read again.
 func TestCodesOfHuge(t *testing.T) {
 	const n, dim = 64, 4
 	x := ivf(t, open(t, "cpu:0"), dim, L2Squared, IVFOptions{Lists: 2, Probes: 2, Codes: 2, Refine: 2})

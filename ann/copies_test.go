@@ -15,13 +15,15 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// crowd makes vectors that are hard for a graph, and the same kind of data without what makes it hard, which is searched for comparison.
+// crowd makes vectors that are hard for a graph, and the same kind of data without what makes it hard, which is
+// searched for comparison.
 type crowd struct {
 	name string
 	make func(r *rand.Rand, dim int) (hard, plain []float32)
 }
 
-// crowds has copies, islands of vectors that are close to each other and far from all others, and vectors in the order of their places.
+// crowds has copies, islands of vectors that are close to each other and far from all others, and vectors in
+// the order of their places.
 var crowds = []crowd{
 	{"one vector first", func(r *rand.Rand, dim int) (hard, plain []float32) {
 		plain = random(r, 200, dim)
@@ -135,7 +137,8 @@ func requireReached(t testing.TB, h *HNSW, what string) {
 	require.NoError(t, h.checkCopies())
 }
 
-// TestCrowds finds as many of the nearest among copies, in islands and in order as without these, comes to every vector, and still does so after changes and in a file.
+// TestCrowds finds as many of the nearest among copies, in islands and in order as without these, comes to
+// every vector, and still does so after changes and in a file.
 func TestCrowds(t *testing.T) {
 	dev := open(t, "cpu:0")
 	type setting struct {
@@ -146,8 +149,11 @@ func TestCrowds(t *testing.T) {
 	settings := []setting{{L2Squared, HNSWOptions{}, .01}, {Euclidean, HNSWOptions{M: 2, Threads: 1, Seed: 1}, .2}}
 	dims := []int{8}
 	if !testing.Short() {
-		settings = append(settings, setting{L2Squared, HNSWOptions{M: 4}, .05}, setting{L2Squared, HNSWOptions{EfSearch: 20}, .01}, setting{Cosine, HNSWOptions{}, .01}, setting{L2Squared, HNSWOptions{Threads: 1}, .01}, setting{Manhattan, HNSWOptions{}, .01},
-			setting{L2Squared, HNSWOptions{Codes: true}, .01}, setting{Angular, HNSWOptions{M: 4}, .05}, setting{Euclidean, HNSWOptions{M: 2, EfConstruction: 20, Threads: 1, Seed: 1}, .2})
+		settings = append(settings, setting{L2Squared, HNSWOptions{M: 4}, .05},
+			setting{L2Squared, HNSWOptions{EfSearch: 20}, .01}, setting{Cosine, HNSWOptions{}, .01},
+			setting{L2Squared, HNSWOptions{Threads: 1}, .01}, setting{Manhattan, HNSWOptions{}, .01},
+			setting{L2Squared, HNSWOptions{Codes: true}, .01}, setting{Angular, HNSWOptions{M: 4}, .05},
+			setting{Euclidean, HNSWOptions{M: 2, EfConstruction: 20, Threads: 1, Seed: 1}, .2})
 		dims = append(dims, 24)
 	}
 	for _, s := range settings {
@@ -155,7 +161,8 @@ func TestCrowds(t *testing.T) {
 			for _, dim := range dims {
 				r := rand.New(rand.NewPCG(uint64(seed), uint64(dim)))
 				hard, plain := c.make(r, dim)
-				what := fmt.Sprintf("%s, %d components, %v, M %d, ef %d, codes %t", c.name, dim, s.m, s.o.M, s.o.EfSearch, s.o.Codes)
+				what := fmt.Sprintf("%s, %d components, %v, M %d, ef %d, codes %t", c.name, dim, s.m, s.o.M, s.o.EfSearch,
+					s.o.Codes)
 				without := hnsw(t, dev, dim, s.m, s.o)
 				require.NoError(t, without.Add(t.Context(), counted(len(plain)/dim), plain))
 				h := hnsw(t, dev, dim, s.m, s.o)
@@ -195,7 +202,8 @@ func TestCrowds(t *testing.T) {
 	}
 }
 
-// TestCopies finds copies by filters and after removals, whether the vector that was first is there or not, and also those in the same direction of other lengths.
+// TestCopies finds copies by filters and after removals, whether the vector that was first is there or not, and
+// also those in the same direction of other lengths.
 func TestCopies(t *testing.T) {
 	const copies, others, dim = 300, 700, 8
 	for _, m := range []Metric{L2Squared, Cosine, Jaccard} {
@@ -213,7 +221,8 @@ func TestCopies(t *testing.T) {
 		vectors = append(vectors, random(r, others, dim)...)
 		require.NoError(t, h.Add(t.Context(), counted(copies+others), vectors))
 		assert.Equal(t, uint32(0), h.links(copies/2, 0)[0], "a copy needs no links")
-		for _, filter := range []*Filter{nil, IDRange(100, 250), Predicate(func(id int64) bool { return id%2 == 1 }), Not(IDSet([]int64{0}))} {
+		for _, filter := range []*Filter{nil, IDRange(100, 250), Predicate(func(id int64) bool { return id%2 == 1 }),
+			Not(IDSet([]int64{0}))} {
 			for _, k := range []int{1, 20, 120} {
 				all, err := h.Exact(t.Context(), nil, first, copies+others, filter)
 				require.NoError(t, err)
@@ -235,7 +244,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestLostVectors checks a graph of which no link leads to one vector, as files of before had: Verify tells, and Compact links all anew.
+// TestLostVectors checks a graph of which no link leads to one vector, as files of before had: Verify tells,
+// and Compact links all anew.
 func TestLostVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 86))
 	h := hnsw(t, open(t, "cpu:0"), 4, L2Squared, HNSWOptions{M: 4})
@@ -295,7 +305,8 @@ func TestDamagedCopies(t *testing.T) {
 	assert.Greater(t, refused, 300)
 }
 
-// TestCodesFarFromZero follows a graph by codes of vectors that are near to each other and far from zero, or of lengths that are far apart, added one by one or at once.
+// TestCodesFarFromZero follows a graph by codes of vectors that are near to each other and far from zero, or of
+// lengths that are far apart, added one by one or at once.
 func TestCodesFarFromZero(t *testing.T) {
 	const n, dim = 1200, 16
 	for _, c := range []struct {
@@ -305,7 +316,8 @@ func TestCodesFarFromZero(t *testing.T) {
 		each   int
 	}{{L2Squared, 1e5, 0, n}, {Euclidean, -3e4, 0, 1}, {L2Squared, 1e5, 0, 7}, {Cosine, 0, 6, n}, {Angular, 0, 6, 5}} {
 		r := rand.New(rand.NewPCG(93, 94))
-		h, vectors := hnsw(t, open(t, "cpu:0"), dim, c.m, HNSWOptions{Codes: true, EfConstruction: 100}), make([]float32, (n+50)*dim)
+		h, vectors := hnsw(t, open(t, "cpu:0"), dim, c.m, HNSWOptions{Codes: true, EfConstruction: 100}),
+			make([]float32, (n+50)*dim)
 		length := float32(1)
 		for i := range vectors {
 			if i%dim == 0 {

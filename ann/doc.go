@@ -1,4 +1,5 @@
-// Package ann finds nearest neighbours: the k vectors of an index that are nearest to a query, by any of ten metrics or one of the program's own.
+// Package ann finds nearest neighbours: the k vectors of an index that are nearest to a query, by any of ten
+// metrics or one of the program's own.
 //
 // # Basics
 //
@@ -13,28 +14,32 @@
 //
 // [New] makes an index by the names of its kind and metric:
 //
-//   - flat, gpu, brute, bruteforce: a [Flat] index compares a query with every vector, on any device of package runtime or several at once; its vectors stay in
-//     the device's memory, or pass through it if it has no room, as float, half or bytes ([Precision]).
-//   - hnsw: an [HNSW] index follows the links of a graph, on the CPU: it compares a query with a few hundred vectors, and finds most of the nearest.
-//   - ivf: an [IVF] index keeps vectors in lists around centres, on any device, and compares a query with those of the lists that are nearest to it: it is made in less
-//     time than a graph, and needs little memory beside the vectors.
-//   - pq: an [IVF] index that also keeps a short code for each vector (product quantization, IVFOptions.Codes), compares the codes first and then the vectors of the nearest: for
-//     millions of vectors.
+//   - flat, gpu, brute, bruteforce: a [Flat] index compares a query with every vector, on any device of package
+//     runtime or several at once; its vectors stay in the device's memory, or pass through it if it has no
+//     room, as float, half or bytes ([Precision]).
+//   - hnsw: an [HNSW] index follows the links of a graph, on the CPU: it compares a query with a few hundred
+//     vectors, and finds most of the nearest.
+//   - ivf: an [IVF] index keeps vectors in lists around centres, on any device, and compares a query with those
+//     of the lists that are nearest to it: it is made in less time than a graph, and needs little memory beside
+//     the vectors.
+//   - pq: an [IVF] index that also keeps a short code for each vector (product quantization, IVFOptions.Codes),
+//     compares the codes first and then the vectors of the nearest: for millions of vectors.
 //
 // # Results
 //
-// Results come in the order of their distances, and those of equal distance in the order of their ids; a distance that is NaN comes last.
-// Ids are numbers that the program chooses, from 0 on. The unit of a distance is that of the metric: [L2Squared] is
-// squared, [Euclidean] is the root of it.
+// Results come in the order of their distances, and those of equal distance in the order of their ids; a
+// distance that is NaN comes last. Ids are numbers that the program chooses, from 0 on. The unit of a distance
+// is that of the metric: [L2Squared] is squared, [Euclidean] is the root of it.
 //
 // # Filters
 //
-// A [Filter] says which vectors may be found: ranges and sets of ids, masks, functions, and combinations. It is applied before the
-// search, so that k results come wherever k vectors are admitted, and what it admits is computed once for as long as the index does not change.
+// A [Filter] says which vectors may be found: ranges and sets of ids, masks, functions, and combinations. It is
+// applied before the search, so that k results come wherever k vectors are admitted, and what it admits is
+// computed once for as long as the index does not change.
 //
 // # Concurrency
 //
 // An index may be used from any goroutine. Searches run side by side; a change of the index waits for the searches that
-// run, and searches that begin later wait for it. Of an [HNSW] index, searches and changes run side by side, and of an [IVF] index
-// searches also run while vectors that are added are assigned to lists.
+// run, and searches that begin later wait for it. Of an [HNSW] index, searches and changes run side by side,
+// and of an [IVF] index searches also run while vectors that are added are assigned to lists.
 package ann

@@ -51,7 +51,8 @@ func newEngine(dev *runtime.Device, dim int, m Metric, p Precision) (*engine, er
 	if dev, err = dev.Session().Open(context.Background(), dev.String()); err != nil {
 		return nil, err
 	}
-	e := &engine{dev: dev, dim: dim, metric: m, code: p.scaleOf(nil), host: host, units: dev.Info().ComputeUnits, programs: map[string]*runtime.Program{}}
+	e := &engine{dev: dev, dim: dim, metric: m, code: p.scaleOf(nil), host: host, units: dev.Info().ComputeUnits,
+		programs: map[string]*runtime.Program{}}
 	if r, ok := dev.Driver().(kernels.Ranker); ok && host && m.onNearest() != "" && r.Rank(&kernels.Ranking{}) {
 		e.ranker = r
 	}
@@ -69,7 +70,8 @@ func (e *engine) close() error {
 }
 
 // program returns the program of a name, which unit makes if it is not there yet.
-func (e *engine) program(ctx context.Context, name string, unit func() (*source.Unit, error)) (*runtime.Program, error) {
+func (e *engine) program(ctx context.Context, name string,
+	unit func() (*source.Unit, error)) (*runtime.Program, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if p := e.programs[name]; p != nil {
@@ -115,7 +117,8 @@ func (e *engine) nearest(ctx context.Context, k int) (find, merge kernel, err er
 		return known[0], known[1], nil
 	}
 	p, err := e.program(ctx, "nearest "+strconv.Itoa(most), func() (*source.Unit, error) {
-		return kernels.Unit("nearest", e.dev.Features(), e.typeDefine(), source.Define{Name: "METRIC", Value: e.metric.onNearest()},
+		return kernels.Unit("nearest", e.dev.Features(), e.typeDefine(),
+			source.Define{Name: "METRIC", Value: e.metric.onNearest()},
 			source.Define{Name: "MAX_K", Value: strconv.Itoa(most)})
 	})
 	if err != nil {
@@ -148,7 +151,9 @@ func (e *engine) catalog(ctx context.Context, family string, defines ...source.D
 
 // unit returns the program of a family of the catalog.
 func (e *engine) unit(ctx context.Context, family string, defines ...source.Define) (*runtime.Program, error) {
-	return e.program(ctx, family, func() (*source.Unit, error) { return kernels.Unit(family, e.dev.Features(), defines...) })
+	return e.program(ctx, family, func() (*source.Unit, error) {
+		return kernels.Unit(family, e.dev.Features(), defines...)
+	})
 }
 
 // typeDefine defines the type of stored components.
@@ -156,8 +161,10 @@ func (e *engine) typeDefine() source.Define {
 	return source.Define{Name: "T", Value: e.code.typ().String()}
 }
 
-// distances returns the launch of the metric's expression for a number of queries and rows: every distance, a row for each query.
-func (e *engine) distances(ctx context.Context, queries, rows int) (k kernel, grid runtime.Grid, layout any, err error) {
+// distances returns the launch of the metric's expression for a number of queries and rows: every distance, a
+// row for each query.
+func (e *engine) distances(ctx context.Context, queries,
+	rows int) (k kernel, grid runtime.Grid, layout any, err error) {
 	fail := func(err error) (kernel, runtime.Grid, any, error) { return kernel{}, runtime.Grid{}, nil, err }
 	m, err := expr.New(e.expression())
 	if err != nil {
@@ -168,7 +175,9 @@ func (e *engine) distances(ctx context.Context, queries, rows int) (k kernel, gr
 	if err != nil {
 		return fail(err)
 	}
-	p, err := e.program(ctx, "distances "+strconv.Itoa(l.Rank()), func() (*source.Unit, error) { return m.Unit(e.dev.Features(), l.Rank()) })
+	p, err := e.program(ctx, "distances "+strconv.Itoa(l.Rank()), func() (*source.Unit, error) {
+		return m.Unit(e.dev.Features(), l.Rank())
+	})
 	if err != nil {
 		return fail(err)
 	}

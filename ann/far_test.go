@@ -31,7 +31,8 @@ func exactAngle(a, b []float32) (angle, d float64) {
 	return 2 * math.Asin(math.Sqrt(min(d/2, 1))), d
 }
 
-// TestDirections compares vectors of any length that a float has, and in nearly the same direction, with a computation of 400 bits.
+// TestDirections compares vectors of any length that a float has, and in nearly the same direction, with a
+// computation of 400 bits.
 func TestDirections(t *testing.T) {
 	const n, dim = 120, 9
 	sizes := [][2]float64{{1e20, 1e20}, {1e-36, 1e-36}, {1e-30, 1e30}, {1, 1}, {3e37, 1}, {1e-20, 1e-20}, {1, 3e37}}
@@ -49,7 +50,8 @@ func TestDirections(t *testing.T) {
 				for i := range vectors {
 					vectors[i] = float32(r.NormFloat64() * size[1])
 					if v := i / dim; v%2 == 0 { // in nearly the same direction, more so from one to the next
-						vectors[i] = float32(float64(query[i%dim]) / size[0] * size[1] * (1 + float64(1+v%5)*0.1) * (1 + math.Pow(2, -float64(v)/4)*r.NormFloat64()))
+						vectors[i] = float32(float64(query[i%dim]) / size[0] * size[1] * (1 + float64(1+v%5)*0.1) * (1 +
+							math.Pow(2, -float64(v)/4)*r.NormFloat64()))
 					}
 				}
 				clear(vectors[7*dim : 8*dim])

@@ -65,7 +65,8 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 		return 0, err
 	}
 	defer f.mu.RUnlock()
-	c := saved{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Rows: len(f.ids), Precision: f.e.code.String(), MaxRows: f.maxRows}
+	c := saved{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Rows: len(f.ids), Precision: f.e.code.String(),
+		MaxRows: f.maxRows}
 	if f.scaled && f.e.code.Precision == INT8Scaled {
 		c.Scale = f.e.code.scale
 	}
@@ -74,12 +75,16 @@ func (f *Flat) WriteTo(to io.Writer) (int64, error) {
 
 // sections returns what a file has besides the configuration.
 func (f *Flat) sections() []section {
-	return []section{{name: "ids", data: bytesOf(f.ids)}, {name: "order", data: bytesOf(f.order)}, {name: "vectors", parts: f.parts()}}
+	return []section{{name: "ids", data: bytesOf(f.ids)}, {name: "order", data: bytesOf(f.order)},
+		{name: "vectors", parts: f.parts()}}
 }
 
-// version returns the earliest version of the format that has all that is in a file, so that earlier builds read it if they can.
+// version returns the earliest version of the format that has all that is in a file, so that earlier builds
+// read it if they can.
 func (c saved) version(sections []section) uint32 {
-	if c.Directions || slices.ContainsFunc(sections, func(s section) bool { return s.name == "copies" || s.name == "centre" }) {
+	if c.Directions || slices.ContainsFunc(sections, func(s section) bool {
+		return s.name == "copies" || s.name == "centre"
+	}) {
 		return 2
 	}
 	return 1
@@ -145,7 +150,8 @@ func corruptFile(format string, args ...any) error {
 	return fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
 }
 
-// readImage reads the configuration of a file, and the sizes of its other sections, whose contents check and whole check.
+// readImage reads the configuration of a file, and the sizes of its other sections, whose contents check and
+// whole check.
 func readImage(data []byte) (*image, error) {
 	list, err := readSections(data)
 	if err != nil {
@@ -202,7 +208,8 @@ func readImage(data []byte) (*image, error) {
 	}
 	m.ids = elements[int64](parts["ids"])
 	if len(parts["order"]) > 0 {
-		m.order = elements[uint32](parts["order"]) // which is otherwise nil: the vectors were added in the order of their rows
+		// which is otherwise nil: the vectors were added in the order of their rows
+		m.order = elements[uint32](parts["order"])
 	}
 	if (m.Kind == "hnsw") != (m.HNSW != nil) || m.HNSW != nil && p != FP32 {
 		return corrupt("a configuration of hnsw for kind %q, %v", m.Kind, p)
@@ -280,21 +287,27 @@ func (m *image) whole(ctx context.Context) error {
 	return nil
 }
 
-// Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in the file, which is mapped and must not be
-// changed while the index is open, except by replacing it as a whole, as [Save] does; to others they are copied. The first change of the index copies
-// them, and never changes the file.
+// Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in
+// the file, which is mapped and must not be changed while the index is open, except by replacing it as a whole,
+// as [Save] does; to others they are copied. The first change of the index copies them, and never changes the
+// file.
 //
-// Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph, which [Verify] checks too and searches read with care. A damaged file is [runtime.ErrCorrupt], any
-// other file [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Open itself checks the list of sections, the configuration and sizes, and takes as
-// long however many vectors there are, except that it makes codes of a graph and checks files where these are of versions that did not store the codes or the order of ids. Ids, lists and
-// the links of the upper layers are checked by the first call that needs them, whose context does not end that. It returns the error of the check or of a lack of memory, as does
-// every call after it.
+// Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph,
+// which [Verify] checks too and searches read with care. A damaged file is [runtime.ErrCorrupt], any other file
+// [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Open itself checks the list of
+// sections, the configuration and sizes, and takes as long however many vectors there are, except that it makes
+// codes of a graph and checks files where these are of versions that did not store the codes or the order of
+// ids. Ids, lists and the links of the upper layers are checked by the first call that needs them, whose
+// context does not end that. It returns the error of the check or of a lack of memory, as does every call after
+// it.
 //
-// What an index still has as it was in the file, in whatever memory that is by then, is compared with the file's checksums when the index is written, and before its first change: both fail with
-// [runtime.ErrCorrupt] if it is not the same, and leave the index as it was. [HNSW.Remove] is no such change, as it only marks vectors.
+// What an index still has as it was in the file, in whatever memory that is by then, is compared with the
+// file's checksums when the index is written, and before its first change: both fail with [runtime.ErrCorrupt]
+// if it is not the same, and leave the index as it was. [HNSW.Remove] is no such change, as it only marks
+// vectors.
 //
-// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and Session are used; "" is the CPU, or for an index
-// of kind gpu the active device.
+// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and
+// Session are used; "" is the CPU, or for an index of kind gpu the active device.
 func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -335,8 +348,8 @@ func Read(ctx context.Context, r io.Reader, o Options) (Index, error) {
 	return m.index(ctx, o, nil)
 }
 
-// index makes the index of a file. release is called once when the file's contents are not needed any more, also after an error; if it is nil,
-// they were checked, and are copied.
+// index makes the index of a file. release is called once when the file's contents are not needed any more,
+// also after an error; if it is nil, they were checked, and are copied.
 func (m *image) index(ctx context.Context, o Options, release func()) (ix Index, err error) {
 	inPlace := false
 	switch {
@@ -353,7 +366,8 @@ func (m *image) index(ctx context.Context, o Options, release func()) (ix Index,
 	return ix, err
 }
 
-// flat makes a Flat index of a file. inPlace says that it has the file's memory, also after an error, and calls release.
+// flat makes a Flat index of a file. inPlace says that it has the file's memory, also after an error, and calls
+// release.
 func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, inPlace bool, err error) {
 	kind := m.Kind
 	switch brute := kind == "brute" || kind == "bruteforce"; {
@@ -416,7 +430,8 @@ func (m *image) share(ctx context.Context, f *Flat) error {
 }
 
 // store returns the vectors in a device's memory: the file's if the device can use that, or else a copy.
-func (m *image) store(ctx context.Context, dev *runtime.Device, release func()) (base *runtime.Buffer, inPlace bool, err error) {
+func (m *image) store(ctx context.Context, dev *runtime.Device,
+	release func()) (base *runtime.Buffer, inPlace bool, err error) {
 	if release != nil {
 		base, err := dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
 		if err == nil || !errors.Is(err, runtime.ErrUnsupported) {
@@ -436,8 +451,8 @@ func (m *image) store(ctx context.Context, dev *runtime.Device, release func()) 
 	return base, false, nil
 }
 
-// Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also if the process is killed
-// or ctx ends.
+// Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also
+// if the process is killed or ctx ends.
 func Save(ctx context.Context, path string, ix Index) error {
 	if ix == nil {
 		return fmt.Errorf("ann: no index to save as %s: %w", path, runtime.ErrInvalidArgument)
@@ -468,8 +483,9 @@ func (d during) Write(part []byte) (int, error) {
 // LoadInfo describes the index in a file without opening a device. It checks what [Open] and the first search check.
 func LoadInfo(path string) (Info, error) { return describe(context.Background(), path, false) }
 
-// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of [Open], that of ctx, which ends it, and for a graph
-// [runtime.ErrCorrupt] if links lead to less than all of its vectors.
+// Verify checks a file with all of its checksums, and describes the index in it. The errors are those of
+// [Open], that of ctx, which ends it, and for a graph [runtime.ErrCorrupt] if links lead to less than all of
+// its vectors.
 func Verify(ctx context.Context, path string) (Info, error) { return describe(ctx, path, true) }
 
 func describe(ctx context.Context, path string, whole bool) (Info, error) {
@@ -487,7 +503,8 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	case whole:
 		if err = im.whole(ctx); err == nil && im.graph != nil {
 			if n := im.graph.lost(); n > 0 {
-				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, im.Rows-im.graph.count())
+				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n,
+					im.Rows-im.graph.count())
 			}
 		}
 	default:
@@ -496,7 +513,8 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
-	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1, HNSW: im.HNSW}
+	info := Info{Kind: im.Kind, Metric: im.Metric, Dim: im.Dim, Len: im.Rows, Precision: im.Precision, DeviceMemory: -1,
+		HNSW: im.HNSW}
 	if im.IVF != nil {
 		o := *im.IVF
 		o.Lists = len(im.sizes)
@@ -508,9 +526,10 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	return info, nil
 }
 
-// SaveIn writes an index to a file of a directory, which exists. ".bin" is appended to a name that does not end so. A name that begins with a separator or a
-// drive, or that has "..", a NUL or a percent sign, is [runtime.ErrInvalidArgument]; the file is never outside of the
-// directory, whatever links are in it. The file is replaced as a whole.
+// SaveIn writes an index to a file of a directory, which exists. ".bin" is appended to a name that does not end
+// so. A name that begins with a separator or a drive, or that has "..", a NUL or a percent sign, is
+// [runtime.ErrInvalidArgument]; the file is never outside of the directory, whatever links are in it. The file
+// is replaced as a whole.
 func SaveIn(ctx context.Context, dir, name string, ix Index) (err error) {
 	if err := checkContext(ctx); err != nil {
 		return err
@@ -566,7 +585,8 @@ func LoadIn(ctx context.Context, dir, name string, o Options) (Index, error) {
 // rootOf opens a directory and returns the name of a file in it.
 func rootOf(dir, name string) (*os.Root, string, error) {
 	drive := len(name) > 1 && name[1] == ':'
-	if name == "" || strings.Contains(name, "..") || strings.ContainsAny(name, "\x00%") || strings.HasPrefix(name, "/") || strings.HasPrefix(name, `\`) ||
+	if name == "" || strings.Contains(name, "..") || strings.ContainsAny(name, "\x00%") || strings.HasPrefix(name, "/") ||
+		strings.HasPrefix(name, `\`) ||
 		drive || !filepath.IsLocal(name) {
 		return nil, "", fmt.Errorf("ann: %q is no name of a file in a directory: %w", name, runtime.ErrInvalidArgument)
 	}

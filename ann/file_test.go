@@ -37,7 +37,8 @@ func find(t testing.TB, ix Index, query []float32, filter *Filter) []Result {
 	return got
 }
 
-// TestFile reads indexes of every metric and precision back on each device: they answer as before, and after changes, which leave the file as it is.
+// TestFile reads indexes of every metric and precision back on each device: they answer as before, and after
+// changes, which leave the file as it is.
 func TestFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(33, 34))
 	mask := make([]bool, 400)
@@ -174,7 +175,8 @@ func TestFileDamage(t *testing.T) {
 		assert.ErrorIs(t, load(good[:n]), want, "%d bytes", n)
 	}
 	assert.ErrorIs(t, load(append(bytes.Clone(good), 0)), runtime.ErrCorrupt)
-	assert.ErrorIs(t, load([]byte("PK\x03\x04 something else, and long enough to have a list of sections at its end, if it had one")), runtime.ErrFormat)
+	assert.ErrorIs(t, load([]byte("PK\x03\x04 something else, and long enough to have a list of sections at its end, if "+
+		"it had one")), runtime.ErrFormat)
 
 	path := filepath.Join(t.TempDir(), "index")
 	vectors := list[len(list)-1].data
@@ -261,7 +263,8 @@ func TestNames(t *testing.T) {
 		assert.Equal(t, find(t, f, query, nil), find(t, ix, query, nil))
 		require.NoError(t, ix.Close())
 	}
-	for _, name := range []string{"", "..", "../a", "sub/../../a", "a..b", "/etc/a", `\a`, "C:a", "a\x00b", "%2e%2e/a", "a%b"} {
+	for _, name := range []string{"", "..", "../a", "sub/../../a", "a..b", "/etc/a", `\a`, "C:a", "a\x00b", "%2e%2e/a",
+		"a%b"} {
 		assert.ErrorIs(t, SaveIn(t.Context(), dir, name, f), runtime.ErrInvalidArgument, name)
 		_, err := LoadIn(t.Context(), dir, name, Options{})
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, name)
@@ -319,7 +322,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = readSections(data)
-		var written error                                                      // by an index that was opened without reading all
+		// by an index that was opened without reading all
+		var written error
 		if m, err := readImage(sealed(data)); err == nil && m.Dim <= mostDim { // as Open does it
 			ix, err := m.index(t.Context(), Options{}, func() {})
 			if err == nil {
@@ -351,7 +355,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// sealed returns a file with right checksums wherever its list of sections can be read, so that what they protect is read too.
+// sealed returns a file with right checksums wherever its list of sections can be read, so that what they
+// protect is read too.
 func sealed(data []byte) []byte {
 	data = bytes.Clone(data)
 	if len(data) < 2*block {
@@ -382,7 +387,8 @@ func sealed(data []byte) []byte {
 	return w.Bytes()
 }
 
-// TestOpenedTogether uses indexes that were just opened from several goroutines: what is checked and taken from the file then is there for all.
+// TestOpenedTogether uses indexes that were just opened from several goroutines: what is checked and taken from
+// the file then is there for all.
 func TestOpenedTogether(t *testing.T) {
 	const n, dim = 300, 8
 	r := rand.New(rand.NewPCG(41, 42))
@@ -417,13 +423,15 @@ func TestOpenedTogether(t *testing.T) {
 	}
 }
 
-// TestFileTaken saves indexes of files that are damaged, or were damaged after they were opened: no damage gets into a file with right checksums, whatever has read it.
+// TestFileTaken saves indexes of files that are damaged, or were damaged after they were opened: no damage gets
+// into a file with right checksums, whatever has read it.
 func TestFileTaken(t *testing.T) {
 	const n, dim = 60, 4
 	ctx, r := t.Context(), rand.New(rand.NewPCG(43, 44))
 	ids, vectors := numbers(r, n), random(r, n, dim)
 	lazy := []string{"vectors", "codes", "first"} // which neither Open nor a search checks
-	mapped := map[string][]string{"flat": {"ids", "order", "vectors"}, "brute": {"ids", "order", "vectors"}, "ivf": {"ids", "vectors"}, "pq": {"ids", "vectors"},
+	mapped := map[string][]string{"flat": {"ids", "order", "vectors"}, "brute": {"ids", "order", "vectors"},
+		"ivf": {"ids", "vectors"}, "pq": {"ids", "vectors"},
 		"hnsw": {"ids", "level", "first", "upper", "codes", "vectors"}} // what stays in the memory of a file
 	for what, o := range map[string]struct {
 		kind, device string
@@ -533,7 +541,8 @@ func TestFileTaken(t *testing.T) {
 	}
 }
 
-// TestFileMakesRoom searches indexes of damaged files whose vectors leave the device no room for a search: to move them is no change, and neither fails nor lets the damage into another file.
+// TestFileMakesRoom searches indexes of damaged files whose vectors leave the device no room for a search: to
+// move them is no change, and neither fails nor lets the damage into another file.
 func TestFileMakesRoom(t *testing.T) {
 	const n, dim = 200, 8
 	ctx, vectors := t.Context(), random(rand.New(rand.NewPCG(45, 46)), n, dim)

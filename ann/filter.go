@@ -15,9 +15,10 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
-// Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed by the first search with it, and
-// again after the index has changed; so use one Filter for many searches, and a new one when the data changes that a [Predicate] looks at. A
-// Filter may be used from any goroutine and with several indexes.
+// Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed
+// by the first search with it, and again after the index has changed; so use one Filter for many searches, and
+// a new one when the data changes that a [Predicate] looks at. A Filter may be used from any goroutine and with
+// several indexes.
 type Filter struct {
 	set  func(s *rows, to bitset) error // sets the bits of the places that are admitted
 	last atomic.Pointer[admitted]
@@ -61,8 +62,9 @@ func IDSet(ids []int64) *Filter {
 	}}
 }
 
-// Mask admits the vectors whose element is true, where element i belongs to the i-th vector of the index in the order in which they were
-// added. A search returns [runtime.ErrDimension] if there are more or fewer elements than vectors.
+// Mask admits the vectors whose element is true, where element i belongs to the i-th vector of the index in the
+// order in which they were added. A search returns [runtime.ErrDimension] if there are more or fewer elements
+// than vectors.
 func Mask(mask []bool) *Filter {
 	mask = slices.Clone(mask)
 	return &Filter{set: func(s *rows, to bitset) error {
@@ -82,8 +84,8 @@ func Mask(mask []bool) *Filter {
 	}}
 }
 
-// Predicate admits the ids for which f returns true. f is called once for each id, and must not use the index. If it is nil, a search is
-// [runtime.ErrInvalidArgument], and if it panics a [*PanicError].
+// Predicate admits the ids for which f returns true. f is called once for each id, and must not use the index.
+// If it is nil, a search is [runtime.ErrInvalidArgument], and if it panics a [*PanicError].
 func Predicate(f func(id int64) bool) *Filter {
 	return &Filter{set: func(s *rows, to bitset) (err error) {
 		if f == nil {

@@ -41,7 +41,9 @@ func TestFilters(t *testing.T) {
 		{"all but the set", Not(IDSet(set)), func(id int64) bool { return !inSet(id) }},
 		{"mask", Mask(mask), func(id int64) bool { return masked[id] }},
 		{"predicate", Predicate(odd), odd},
-		{"and", And(IDRange(lo, hi), Predicate(odd), Mask(mask)), func(id int64) bool { return inRange(id) && odd(id) && masked[id] }},
+		{"and", And(IDRange(lo, hi), Predicate(odd), Mask(mask)), func(id int64) bool {
+			return inRange(id) && odd(id) && masked[id]
+		}},
 		{"or", Or(IDSet(set), IDRange(lo, hi)), func(id int64) bool { return inSet(id) || inRange(id) }},
 		{"not", Not(Or(Not(Predicate(odd)), Not(IDRange(lo, hi)))), func(id int64) bool { return odd(id) && inRange(id) }},
 		{"and of nothing", And(), func(int64) bool { return true }},

@@ -1,10 +1,11 @@
 package ann
 
-// Flat: every query is compared with all vectors. Here are its ids and changes; store.go has its vectors, search.go the search.
+// Flat: every query is compared with all vectors. Here are its ids and changes; store.go has its vectors,
+// search.go the search.
 //
-// A search needs the rows in ascending order of their ids, so that kernels, which prefer the first of equal rows, decide ties as the
-// index has to. Rows that are added in order stay where they are. Otherwise they wait in their tail, and removed ones in their place, until
-// the next search has the device copy all rows in order.
+// A search needs the rows in ascending order of their ids, so that kernels, which prefer the first of equal
+// rows, decide ties as the index has to. Rows that are added in order stay where they are. Otherwise they wait
+// in their tail, and removed ones in their place, until the next search has the device copy all rows in order.
 
 import (
 	"cmp"
@@ -19,18 +20,23 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
-// Flat is an index that compares each query with all of its vectors, so that its results are exact. The vectors are in the memory of
-// its device, which stays open while the index is; the session has to be closed after the index.
+// Flat is an index that compares each query with all of its vectors, so that its results are exact. The vectors
+// are in the memory of its device, which stays open while the index is; the session has to be closed after the
+// index.
 //
-// Vectors that are added in ascending order of their ids are stored as they come. After ids in another order, and after a
-// removal, the next search first copies the vectors in the device's memory, which then holds them twice for a moment.
+// Vectors that are added in ascending order of their ids are stored as they come. After ids in another order,
+// and after a removal, the next search first copies the vectors in the device's memory, which then holds them
+// twice for a moment.
 //
-// If the device, or its limit, has no room for the vectors, they lie in the host's memory, which Info tells. Each search then copies those that the filter
-// admits through the device, a part while it searches the one before, one search at a time; the results are the same.
+// If the device, or its limit, has no room for the vectors, they lie in the host's memory, which Info tells.
+// Each search then copies those that the filter admits through the device, a part while it searches the one
+// before, one search at a time; the results are the same.
 //
-// With several devices each has a part of the vectors, in the order of ids, and searches it while the others search theirs. The results are those of one device. A search that
-// fails on one device fails as a whole, with an [ErrSync] that names the device. Vectors that are added go to the last device, until it has half as many again as its share: then the next search
-// divides the vectors anew, by way of the host's memory, and so it does after ids in no order.
+// With several devices each has a part of the vectors, in the order of ids, and searches it while the others
+// search theirs. The results are those of one device. A search that fails on one device fails as a whole, with
+// an [ErrSync] that names the device. Vectors that are added go to the last device, until it has half as many
+// again as its share: then the next search divides the vectors anew, by way of the host's memory, and so it
+// does after ids in no order.
 type Flat struct {
 	e        *engine // of the first device
 	stores   []*store
@@ -63,13 +69,17 @@ type FlatOptions struct {
 	Weights []float64         // of the device and these, positive: for shares in proportion to them; nil is equal ones
 }
 
-// NewFlat makes an empty index on a device. A dimension that is not from 1 to MaxDim is [runtime.ErrInvalidArgument]; a registered metric on a device
-// whose memory the host does not see is [runtime.ErrUnsupported]. Weights that are not one positive number for each device are [runtime.ErrInvalidArgument].
+// NewFlat makes an empty index on a device. A dimension that is not from 1 to MaxDim is
+// [runtime.ErrInvalidArgument]; a registered metric on a device whose memory the host does not see is
+// [runtime.ErrUnsupported]. Weights that are not one positive number for each device are
+// [runtime.ErrInvalidArgument].
 func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, error) {
 	if err := (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim); err != nil {
 		return nil, err
 	}
-	if o.Weights != nil && (len(o.Weights) != 1+len(o.Devices) || slices.ContainsFunc(o.Weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) })) {
+	if o.Weights != nil && (len(o.Weights) != 1+len(o.Devices) || slices.ContainsFunc(o.Weights, func(w float64) bool {
+		return !(w > 0) || math.IsInf(w, 0)
+	})) {
 		return nil, fmt.Errorf("ann: weights %v for %d devices: %w", o.Weights, 1+len(o.Devices), runtime.ErrInvalidArgument)
 	}
 	f := &Flat{weights: slices.Clone(o.Weights), maxRows: o.MaxRows, kind: "flat"}
@@ -84,7 +94,8 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 	return f, nil
 }
 
-// change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked mu.
+// change is check before a change, which compares all that is as it was in a file with the file's checksums.
+// The caller has locked mu.
 func (f *Flat) change(ctx context.Context) error {
 	if err := f.check(ctx); err != nil {
 		return err
@@ -122,8 +133,9 @@ func (f *Flat) Close() error {
 func (f *Flat) Info() Info {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	i := Info{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Len: len(f.ids) - f.gone, Precision: f.e.code.String(),
-		Device: f.e.dev.String(), Fallback: f.fallback}
+	i := Info{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Len: len(f.ids) - f.gone,
+		Precision: f.e.code.String(),
+		Device:    f.e.dev.String(), Fallback: f.fallback}
 	for n, s := range f.stores {
 		if n > 0 {
 			i.Device += "," + s.e.dev.String()
@@ -187,8 +199,8 @@ func unknown(id int64) error {
 	return fmt.Errorf("ann: there is no vector with the id %d: %w", id, runtime.ErrInvalidArgument)
 }
 
-// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is [runtime.ErrInvalidArgument], and with [FP16] one that is finite
-// and too large for a half.
+// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is
+// [runtime.ErrInvalidArgument], and with [FP16] one that is finite and too large for a half.
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -270,7 +282,8 @@ func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
 	if e.code.Precision == FP16 {
 		for i, x := range vectors {
 			if a := math.Abs(float64(x)); a >= 65520 && !math.IsInf(a, 0) {
-				return coding{}, fmt.Errorf("ann: component %d of vector %d is %v, and halves end at 65504: %w", i%e.dim, i/e.dim, x, runtime.ErrInvalidArgument)
+				return coding{}, fmt.Errorf("ann: component %d of vector %d is %v, and halves end at 65504: %w", i%e.dim, i/e.dim,
+					x, runtime.ErrInvalidArgument)
 			}
 		}
 	}
@@ -282,7 +295,8 @@ func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
 		return code, nil
 	}
 	if largest := 127 * code.scale; largest > 127.5*e.code.scale && !allZero(vectors) {
-		return coding{}, fmt.Errorf("ann: a component of size %v, and the scale of %v follows from the first vectors, whose largest one is %v: %w",
+		return coding{}, fmt.Errorf("ann: a component of size %v, and the scale of %v follows from the first vectors, "+
+			"whose largest one is %v: %w",
 			largest, e.code, 127*e.code.scale, runtime.ErrInvalidArgument)
 	}
 	return e.code, nil
@@ -404,7 +418,8 @@ func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 		return nil
 	}
 	f.state++
-	for len(rows) > 0 && rows[len(rows)-1] == len(f.ids)-1 && f.order == nil && f.sorted == len(f.ids) { // the last rows just end
+	// the last rows just end
+	for len(rows) > 0 && rows[len(rows)-1] == len(f.ids)-1 && f.order == nil && f.sorted == len(f.ids) {
 		f.ids = f.ids[:len(f.ids)-1]
 		f.sorted--
 		rows = rows[:len(rows)-1]
@@ -461,8 +476,8 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 	return s.put(ctx, code, i, vector, nil)
 }
 
-// Compact puts the rows in order, which otherwise the next search does, and frees the memory that they do not need. Vectors in the host's memory go
-// back to the device if there is room now.
+// Compact puts the rows in order, which otherwise the next search does, and frees the memory that they do not
+// need. Vectors in the host's memory go back to the device if there is room now.
 func (f *Flat) Compact(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -51,7 +51,8 @@ func metrics(t testing.TB) (list []Metric) {
 	return list
 }
 
-// random returns rows of components around 0, some of them equal to others, one of zeros, and in some places equal to those of the row before.
+// random returns rows of components around 0, some of them equal to others, one of zeros, and in some places
+// equal to those of the row before.
 func random(r *rand.Rand, n, dim int) []float32 {
 	x := make([]float32, n*dim)
 	for i := range x {
@@ -106,7 +107,8 @@ func tolerance(m Metric, dim int, d float64) float64 {
 }
 
 // scan is what a search has to find, computed in float64.
-func scan(m Metric, dim int, query []float32, ids []int64, vectors []float32, admits func(id int64) bool) (list []Result) {
+func scan(m Metric, dim int, query []float32, ids []int64, vectors []float32,
+	admits func(id int64) bool) (list []Result) {
 	for i, id := range ids {
 		if admits == nil || admits(id) {
 			list = append(list, Result{id, m.distance(query, vectors[i*dim:(i+1)*dim])})
@@ -116,7 +118,8 @@ func scan(m Metric, dim int, query []float32, ids []int64, vectors []float32, ad
 	return list
 }
 
-// judge compares what was found with all that there is, in order: distances that are nearly equal may have changed places.
+// judge compares what was found with all that there is, in order: distances that are nearly equal may have
+// changed places.
 func judge(t testing.TB, m Metric, dim, k int, want, got []Result, what string) {
 	t.Helper()
 	require.Len(t, got, min(k, len(want)), what)
@@ -153,7 +156,8 @@ func TestFlat(t *testing.T) {
 						if name != "cpu:0" && (p != FP32 && (m.kind > cosine || size[0] > 1000) || m.kind > canberra) {
 							continue
 						}
-						if testing.Short() && name == "cpu:reference" && m.kind == minkowski && size[0] > 1000 { // its exact powers take a minute
+						// its exact powers take a minute
+						if testing.Short() && name == "cpu:reference" && m.kind == minkowski && size[0] > 1000 {
 							continue
 						}
 						t.Run(fmt.Sprint(m, p, size), func(t *testing.T) { compare(t, dev, m, p, size[0], size[1], size[2]) })
@@ -179,7 +183,8 @@ func compare(t *testing.T, dev *runtime.Device, m Metric, p Precision, n, dim, k
 		require.NoError(t, err)
 		require.Equal(t, got, one, "one query and many")
 	}
-	many := random(r, 45, dim)[:dim*map[bool]int{true: 45, false: 3}[dev.String() == "cpu:0"]] // as many as the CPU computes in another way
+	// as many as the CPU computes in another way
+	many := random(r, 45, dim)[:dim*map[bool]int{true: 45, false: 3}[dev.String() == "cpu:0"]]
 	lists, err = f.SearchBatch(t.Context(), many, k, nil)
 	require.NoError(t, err)
 	for q, got := range lists {
@@ -316,7 +321,8 @@ func TestChanges(t *testing.T) {
 				judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, ids, rows, nil), got, fmt.Sprint(name, seed, step))
 				got, err = f.Search(t.Context(), nil, query, 9, Mask(mask))
 				require.NoError(t, err)
-				judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, ids, rows, func(id int64) bool { return admitted[id] }), got, fmt.Sprint(name, seed, step, " mask"))
+				judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, ids, rows, func(id int64) bool { return admitted[id] }),
+					got, fmt.Sprint(name, seed, step, " mask"))
 			}
 		}
 	}

@@ -2,14 +2,16 @@ package ann
 
 // The graph of HNSW: its layers of links, and how searches and insertions go through it.
 //
-// The links of a vector are a number and so many nodes, in memory of fixed size. Insertions change the links of a vector under one of the locks. Searches
-// read them without a lock, one atomic load each: they may see some of the old links and some of the new ones, all of which
-// are nodes of the graph.
+// The links of a vector are a number and so many nodes, in memory of fixed size. Insertions change the links of
+// a vector under one of the locks. Searches read them without a lock, one atomic load each: they may see some
+// of the old links and some of the new ones, all of which are nodes of the graph.
 //
-// What is nearest to a node need not lead to it: where links are dropped for nearer ones, a node could lose all that lead to it. So the first layer has a tree: the
-// first link of a node is its parent, and neither it nor the link from the parent is ever dropped. From every node each other one can be reached.
+// What is nearest to a node need not lead to it: where links are dropped for nearer ones, a node could lose all
+// that lead to it. So the first layer has a tree: the first link of a node is its parent, and neither it nor
+// the link from the parent is ever dropped. From every node each other one can be reached.
 //
-// A vector that is there already is not linked, but listed as a copy: copies would take each other's links, and then nothing would lead from them to other vectors.
+// A vector that is there already is not linked, but listed as a copy: copies would take each other's links, and
+// then nothing would lead from them to other vectors.
 
 import (
 	"iter"
@@ -28,12 +30,15 @@ type graph struct {
 	seed   uint64
 	factor float64  // of levels
 	first  []uint32 // the links in the first layer: for each node their number and 2·m places
-	mapped bool     // first, level and upper are the memory of a file, which is not to be changed, and the links in first were not checked
+	// first, level and upper are the memory of a file, which is not to be changed, and the links in first were not checked
+	mapped bool
 	level  []uint8  // the highest layer of each node
 	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
 	upper  []uint32
 	hides  []uint64 // a bit for each node that no search returns. Bits do not change: hide makes a copy
-	copies []uint32 // for a node with copies 1 + the last of them, for a copy 1 + the next, where the first follows the last; otherwise 0. nil if there are none
+	// for a node with copies 1 + the last of them, for a copy 1 + the next, where the first follows the last;
+	// otherwise 0. nil if there are none
+	copies []uint32
 	*joint
 }
 
@@ -121,10 +126,12 @@ type searcher struct {
 	links   []candidate
 }
 
-// together is the number of vectors whose links are followed at a time: their links and the vectors that these lead to come from memory side by side.
+// together is the number of vectors whose links are followed at a time: their links and the vectors that these
+// lead to come from memory side by side.
 const together = 4
 
-// mostStarts is the number of nodes of the layer above, of those that were compared, with which a search in a layer begins.
+// mostStarts is the number of nodes of the layer above, of those that were compared, with which a search in a
+// layer begins.
 const mostStarts = 16
 
 // noCandidate is no node: there are fewer.
@@ -138,7 +145,8 @@ func (ss *searchers) take(v *view) (*searcher, error) {
 	if !ok {
 		s = &searcher{moved: make([]float32, v.e.dim)}
 		w := work{e: v.e}
-		for _, err := range []error{w.grow(&s.query, runtime.F32, v.e.dim), w.grow(&s.code, runtime.I8, v.e.dim), w.grow(&s.rows, runtime.U32, together*2*v.m),
+		for _, err := range []error{w.grow(&s.query, runtime.F32, v.e.dim), w.grow(&s.code, runtime.I8, v.e.dim),
+			w.grow(&s.rows, runtime.U32, together*2*v.m),
 			w.grow(&s.dist, runtime.F32, together*2*v.m)} {
 			if err != nil {
 				s.close()
@@ -167,7 +175,8 @@ func (s *searcher) ask(query []float32) []byte {
 	return s.code.host
 }
 
-// again computes the distances of the best from the query's floats, if they are those of codes, or of vectors in the same direction.
+// again computes the distances of the best from the query's floats, if they are those of codes, or of vectors
+// in the same direction.
 func (s *searcher) again() {
 	if s.v.codes == nil && !(s.copied && s.args.Metric == "cosine") {
 		return
@@ -202,7 +211,8 @@ func (ss *searchers) close() { ss.drain((*searcher).close) }
 
 // compare returns the distances of the first n nodes of s.rows from a query, in the memory of s.dist.
 func (s *searcher) compare(query []byte, n int) []float32 {
-	s.args.Query, s.args.Rows, s.args.Distances = query, elements[uint32](s.rows.host)[:n], elements[float32](s.dist.host)[:n]
+	s.args.Query, s.args.Rows, s.args.Distances = query, elements[uint32](s.rows.host)[:n],
+		elements[float32](s.dist.host)[:n]
 	if s.v.e.ranker != nil {
 		s.v.e.ranker.Rank(&s.args)
 		return s.args.Distances
@@ -220,14 +230,16 @@ func (s *searcher) one(query []byte, node uint32) candidate {
 	return candidateOf(s.compare(query, 1)[0], node)
 }
 
-// stray reports whether a node has no distance from itself, since its components are NaN or infinite. No search would go on from it, so it has no links: only
-// comparing with all vectors finds it, which a search does if it has not found enough.
+// stray reports whether a node has no distance from itself, since its components are NaN or infinite. No search
+// would go on from it, so it has no links: only comparing with all vectors finds it, which a search does if it
+// has not found enough.
 func (s *searcher) stray(node uint32) bool {
 	d := s.one(s.v.point(node), node).distance()
 	return d != d
 }
 
-// descend follows links of the layers from high down to above low, always to the nearest node. It leaves the nearest that it saw in the last layer in s.starts.
+// descend follows links of the layers from high down to above low, always to the nearest node. It leaves the
+// nearest that it saw in the last layer in s.starts.
 func (v *view) descend(s *searcher, query []byte, at candidate, high, low int) {
 	list := elements[uint32](s.rows.host)
 	s.starts = append(s.starts[:0], at)
@@ -258,9 +270,11 @@ func (v *view) descend(s *searcher, query []byte, at candidate, high, low int) {
 	}
 }
 
-// explore finds the ef nearest nodes of a layer that can be reached from those in s.starts, those that f admits. It leaves them in s.best, a heap.
+// explore finds the ef nearest nodes of a layer that can be reached from those in s.starts, those that f
+// admits. It leaves them in s.best, a heap.
 //
-// The first nodes are followed even if others are nearer: they may be in places from which different ones are reached. With few links for each, that is more of them.
+// The first nodes are followed even if others are nearer: they may be in places from which different ones are
+// reached. With few links for each, that is more of them.
 func (v *view) explore(s *searcher, query []byte, layer, ef int, f found) {
 	if s.round++; s.round == 0 {
 		clear(s.visited)
@@ -328,7 +342,8 @@ func (v *view) explore(s *searcher, query []byte, layer, ef int, f found) {
 	s.next, s.best, s.args.Bound = next, best, 0
 }
 
-// found says which nodes may be found: all that the view shows, or those that admits has and, if seen is set, that are not hidden.
+// found says which nodes may be found: all that the view shows, or those that admits has and, if seen is set,
+// that are not hidden.
 type found struct {
 	all, seen bool
 	admits    bitset
@@ -366,7 +381,8 @@ func (v *view) copiesOf(node uint32) iter.Seq[uint32] {
 	}
 }
 
-// withCopies adds the copies of the nearest nodes, which are as far as these: while nodes were looked for, these did not take the places of others. It leaves the ef nearest in s.best.
+// withCopies adds the copies of the nearest nodes, which are as far as these: while nodes were looked for,
+// these did not take the places of others. It leaves the ef nearest in s.best.
 func (v *view) withCopies(s *searcher, ef int, f found) {
 	if v.copies == nil {
 		return

@@ -54,11 +54,13 @@ func (g *graph) reached() bitset {
 	return found
 }
 
-// lost returns the number of vectors that are linked with others, or copies, and that no search comes to. There are some in files of before there was a tree.
+// lost returns the number of vectors that are linked with others, or copies, and that no search comes to. There
+// are some in files of before there was a tree.
 func (g *graph) lost() (n int) {
 	found := g.reached()
 	for node := range g.level {
-		if !found.has(node) && !g.hidden(uint32(node)) && (g.links(uint32(node), 0)[0] > 0 || g.copies != nil && g.copies[node] != 0) {
+		if !found.has(node) && !g.hidden(uint32(node)) && (g.links(uint32(node), 0)[0] > 0 || g.copies != nil &&
+			g.copies[node] != 0) {
 			n++
 		}
 	}

@@ -15,7 +15,8 @@ func set(links []uint32, nodes []candidate) {
 	atomic.StoreUint32(&links[0], uint32(len(nodes)))
 }
 
-// original returns the node among the nearest of a new one, in order, that has its vector: d is the distance of the new node from itself.
+// original returns the node among the nearest of a new one, in order, that has its vector: d is the distance of
+// the new node from itself.
 func (h *HNSW) original(node uint32, d candidate, nearest []candidate) (of uint32, ok bool) {
 	for _, c := range nearest {
 		if c.distance() != d.distance() && !(h.e.metric.onNearest() == "cosine" && c.distance() < parallel) {
@@ -112,7 +113,8 @@ func (h *HNSW) enter(s *searcher, node uint32, level int, stray bool) bool {
 	return true
 }
 
-// connect links a node with others in both directions. In the first layer the nearest node that has room for another child becomes its parent.
+// connect links a node with others in both directions. In the first layer the nearest node that has room for
+// another child becomes its parent.
 func (h *HNSW) connect(s *searcher, node uint32, layer int, chosen []candidate) {
 	if layer == 0 {
 		h.join(s, node, chosen)
@@ -134,8 +136,9 @@ func (h *HNSW) connect(s *searcher, node uint32, layer int, chosen []candidate) 
 	}
 }
 
-// join sets the links of a new node in the first layer, and makes it the child of one of the nearest, s.best, or else of a node below the nearest in the tree, the leaves of
-// which have room. No other node links to it before.
+// join sets the links of a new node in the first layer, and makes it the child of one of the nearest, s.best,
+// or else of a node below the nearest in the tree, the leaves of which have room. No other node links to it
+// before.
 func (h *HNSW) join(s *searcher, node uint32, chosen []candidate) {
 	lock := &h.locks[node%uint32(len(h.locks))]
 	below := s.best[0].row()
@@ -184,7 +187,8 @@ func (g *graph) child(node uint32) uint32 {
 	return node
 }
 
-// linkBack adds a link, and drops others if there are too many. To adopt a node is to become its parent, which returns false if there is no room beside the links that have to stay.
+// linkBack adds a link, and drops others if there are too many. To adopt a node is to become its parent, which
+// returns false if there is no room beside the links that have to stay.
 func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int, adopt bool) bool {
 	lock := &h.locks[from%uint32(len(h.locks))]
 	lock.Lock()
@@ -218,8 +222,9 @@ func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int, adopt bool) boo
 	return true
 }
 
-// keep adds the links of the tree to those chosen of all candidates, in the place of others if there are too many, with the parent in front. If a node is to be adopted, one
-// place has to remain for another link, or it returns too many.
+// keep adds the links of the tree to those chosen of all candidates, in the place of others if there are too
+// many, with the parent in front. If a node is to be adopted, one place has to remain for another link, or it
+// returns too many.
 func (h *HNSW) keep(s *searcher, from, to uint32, adopt bool, all, chosen []candidate) []candidate {
 	up := h.links(from, 0)[1]
 	tree := func(c candidate) bool {
@@ -264,11 +269,12 @@ func (h *HNSW) keep(s *searcher, from, to uint32, adopt bool, all, chosen []cand
 	return chosen
 }
 
-// checked is the number of chosen nodes that are compared with a candidate at a time: mostly one of the first ones decides.
+// checked is the number of chosen nodes that are compared with a candidate at a time: mostly one of the first
+// ones decides.
 const checked = 8
 
-// choose returns up to m of sorted candidates, each of which is nearer to the node that they are candidates for than to any one before: so links
-// lead in different directions.
+// choose returns up to m of sorted candidates, each of which is nearer to the node that they are candidates for
+// than to any one before: so links lead in different directions.
 func (h *HNSW) choose(s *searcher, all []candidate, m int) []candidate {
 	chosen := s.chosen[:0]
 	list := elements[uint32](s.rows.host)

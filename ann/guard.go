@@ -11,8 +11,10 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// PanicError is the error of a call during which a function of the program, a [Predicate] or a registered metric, panicked or ended its goroutine. The index has the
-// vectors that it had before the call, and may be used further; what a call of [HNSW.Add] had stored takes memory until [HNSW.Compact]. It unwraps to Value if that is an error.
+// PanicError is the error of a call during which a function of the program, a [Predicate] or a registered
+// metric, panicked or ended its goroutine. The index has the vectors that it had before the call, and may be
+// used further; what a call of [HNSW.Add] had stored takes memory until [HNSW.Compact]. It unwraps to Value if
+// that is an error.
 type PanicError struct {
 	Function string // "a predicate", or "metric " and its name
 	Value    any    // of the panic
@@ -27,7 +29,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// guarded is deferred around a function of the program. Its panics go on as those of a [*PanicError], so that catch does not hide any other.
+// guarded is deferred around a function of the program. Its panics go on as those of a [*PanicError], so that
+// catch does not hide any other.
 func guarded(function string) {
 	if v := recover(); v != nil {
 		panic(&PanicError{function, v})
@@ -45,7 +48,8 @@ func catch(err *error) {
 	}
 }
 
-// sideBySide runs f, on so many goroutines, or if that is one on the caller's. It returns the first error in the order of their numbers.
+// sideBySide runs f, on so many goroutines, or if that is one on the caller's. It returns the first error in
+// the order of their numbers.
 func sideBySide(n int, f func(t int) error) error {
 	errs := make([]error, n)
 	run := func(t int) {

@@ -82,7 +82,8 @@ func TestPanics(t *testing.T) {
 			left.Store(math.MaxInt64)
 			works(2000 + after)
 		}
-		for _, filter := range []*Filter{Predicate(nil), And(Predicate(nil)), Or(IDRange(0, 3), Predicate(nil)), Not(Predicate(nil)), {}} {
+		for _, filter := range []*Filter{Predicate(nil), And(Predicate(nil)), Or(IDRange(0, 3), Predicate(nil)),
+			Not(Predicate(nil)), {}} {
 			_, err := ix.Search(ctx, nil, query, 3, filter)
 			assert.ErrorIs(t, err, runtime.ErrInvalidArgument, kind)
 		}

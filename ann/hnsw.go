@@ -1,6 +1,7 @@
 package ann
 
-// HNSW: a graph of neighbours in layers (Malkov and Yashunin, 2018). Here are its vectors, ids and changes; graph.go has the graph.
+// HNSW: a graph of neighbours in layers (Malkov and Yashunin, 2018). Here are its vectors, ids and changes;
+// graph.go has the graph.
 
 import (
 	"cmp"
@@ -16,17 +17,19 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a query with few vectors. Its vectors
-// are floats in the memory of the host.
+// HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a
+// query with few vectors. Its vectors are floats in the memory of the host.
 //
-// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it began with; a vector is found
-// from the end of its Add on. Calls that change the index wait for each other, and for searches only where these read what is replaced: when
-// an Add needs more memory or other codes, in [HNSW.Compact], and in Close. A removed vector stays in the graph, where searches pass through
-// it without returning it, until [HNSW.Compact], which Add and Update call when the removed vectors are more than the others. Copies of a
-// vector do not keep other vectors from being found. A search looks at those of the vectors it finds until it has enough; with a filter, or
-// while there are removed vectors, it may have to look at all copies of each vector it comes to, until one may be found. Vectors that are not
-// at a distance from themselves, since they have components that are NaN or infinite, have no
-// links; a search compares the query with them if it finds fewer than k others.
+// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it
+// began with; a vector is found from the end of its Add on. Calls that change the index wait for each other,
+// and for searches only where these read what is replaced: when an Add needs more memory or other codes, in
+// [HNSW.Compact], and in Close. A removed vector stays in the graph, where searches pass through it without
+// returning it, until [HNSW.Compact], which Add and Update call when the removed vectors are more than the
+// others. Copies of a vector do not keep other vectors from being found. A search looks at those of the vectors
+// it finds until it has enough; with a filter, or while there are removed vectors, it may have to look at all
+// copies of each vector it comes to, until one may be found. Vectors that are not at a distance from
+// themselves, since they have components that are NaN or infinite, have no links; a search compares the query
+// with them if it finds fewer than k others.
 type HNSW struct {
 	kind     string
 	searches searchers
@@ -45,21 +48,28 @@ type HNSW struct {
 	nodes   places
 }
 
-// HNSWOptions are what [NewHNSW] takes. The zero value has the defaults; a negative number is [runtime.ErrInvalidArgument].
+// HNSWOptions are what [NewHNSW] takes. The zero value has the defaults; a negative number is
+// [runtime.ErrInvalidArgument].
 //
-// The bytes of Codes say how each component differs from its median; for cosine they say the direction. All are made anew each time there are four times as many
-// different vectors, up to 4096, when many vectors were added whose components are more than twice as far from the median as a byte can say, and by
-// [HNSW.Compact]. Components that are too far for a byte get the largest one, so that fewer of the nearest are found among such vectors; distances stay exact.
+// The bytes of Codes say how each component differs from its median; for cosine they say the direction. All are
+// made anew each time there are four times as many different vectors, up to 4096, when many vectors were added
+// whose components are more than twice as far from the median as a byte can say, and by [HNSW.Compact].
+// Components that are too far for a byte get the largest one, so that fewer of the nearest are found among such
+// vectors; distances stay exact.
 type HNSWOptions struct {
-	M               int    `json:"m"`                // links of a vector in each layer but the first, which has 2·M; 0 is 16
-	EfConstruction  int    `json:"ef_construction"`  // vectors that are kept in view while one is added, at least M; 0 is 200, or M if that is more
-	EfSearch        int    `json:"ef_search"`        // those of a search, which are never fewer than k; 0 is 50
-	InitialCapacity int    `json:"initial_capacity"` // vectors for which there is room at first; 0 is 10,000
-	Seed            uint64 `json:"seed"`             // of the layers; with one thread the same graph comes of the same seed; 0 is a seed like others
-	Threads         int    `json:"threads"`          // of Add and SearchBatch, at most 1024; 0 is as many as Go uses
-	Codes           bool   `json:"codes,omitempty"`  // keep a byte for each component too, follow the graph by these, and compare what was found by floats
-	MaxDim          int    `json:"-"`                // the largest dimension; 0 is 4096
-	MaxRows         int    `json:"-"`                // the largest number of vectors; 0 is no limit
+	// links of a vector in each layer but the first, which has 2·M; 0 is 16
+	M int `json:"m"`
+	// vectors that are kept in view while one is added, at least M; 0 is 200, or M if that is more
+	EfConstruction  int `json:"ef_construction"`
+	EfSearch        int `json:"ef_search"`        // those of a search, which are never fewer than k; 0 is 50
+	InitialCapacity int `json:"initial_capacity"` // vectors for which there is room at first; 0 is 10,000
+	// of the layers; with one thread the same graph comes of the same seed; 0 is a seed like others
+	Seed    uint64 `json:"seed"`
+	Threads int    `json:"threads"` // of Add and SearchBatch, at most 1024; 0 is as many as Go uses
+	// keep a byte for each component too, follow the graph by these, and compare what was found by floats
+	Codes   bool `json:"codes,omitempty"`
+	MaxDim  int  `json:"-"` // the largest dimension; 0 is 4096
+	MaxRows int  `json:"-"` // the largest number of vectors; 0 is no limit
 }
 
 // Check returns what [NewHNSW] would say of the options, without a device.
@@ -73,10 +83,12 @@ func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"M", o.M}, {"EfConstruction", o.EfConstruction}, {"EfSearch", o.EfSearch}, {"InitialCapacity", o.InitialCapacity}, {"Threads", o.Threads},
+	}{{"M", o.M}, {"EfConstruction", o.EfConstruction}, {"EfSearch", o.EfSearch}, {"InitialCapacity", o.InitialCapacity},
+		{"Threads", o.Threads},
 		{"MaxRows", o.MaxRows}, {"MaxDim", o.MaxDim}} {
 		if n.value < 0 {
-			return o, fmt.Errorf("ann: %s is %d, which has to be positive, or 0 for the default: %w", n.name, n.value, runtime.ErrInvalidArgument)
+			return o, fmt.Errorf("ann: %s is %d, which has to be positive, or 0 for the default: %w", n.name, n.value,
+				runtime.ErrInvalidArgument)
 		}
 	}
 	o.M, o.InitialCapacity = cmp.Or(o.M, 16), cmp.Or(o.InitialCapacity, 10_000)
@@ -85,7 +97,8 @@ func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
 	case o.M < 2 || o.M > mostLinks:
 		return o, fmt.Errorf("ann: M is %d, which has to be from 2 to %d: %w", o.M, mostLinks, runtime.ErrInvalidArgument)
 	case o.EfConstruction < o.M:
-		return o, fmt.Errorf("ann: EfConstruction is %d, which has to be at least M, %d: %w", o.EfConstruction, o.M, runtime.ErrInvalidArgument)
+		return o, fmt.Errorf("ann: EfConstruction is %d, which has to be at least M, %d: %w", o.EfConstruction, o.M,
+			runtime.ErrInvalidArgument)
 	case o.Threads > mostThreads:
 		return o, fmt.Errorf("ann: %d threads are more than %d: %w", o.Threads, mostThreads, runtime.ErrInvalidArgument)
 	}
@@ -94,8 +107,8 @@ func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
 
 const mostLinks, mostThreads = 1024, 1024
 
-// NewHNSW makes an empty index. dev is a device whose memory the host sees, such as cpu:0, and any other [runtime.ErrUnsupported]; it stays open
-// while the index is.
+// NewHNSW makes an empty index. dev is a device whose memory the host sees, such as cpu:0, and any other
+// [runtime.ErrUnsupported]; it stays open while the index is.
 func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -153,12 +166,14 @@ func (h *HNSW) free() {
 func (h *HNSW) Info() Info {
 	v := h.now.Load()
 	o := v.o
-	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: v.count, Precision: h.e.code.String(), Device: h.e.dev.String(),
+	return Info{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Len: v.count, Precision: h.e.code.String(),
+		Device:       h.e.dev.String(),
 		DeviceMemory: -1, HNSW: &o}
 }
 
-// SetEfSearch changes the number of vectors that searches keep in view, as HNSWOptions.EfSearch sets it: more find more of the nearest, and take longer.
-// One below 0 is [runtime.ErrInvalidArgument]. It waits for changes that run.
+// SetEfSearch changes the number of vectors that searches keep in view, as HNSWOptions.EfSearch sets it: more
+// find more of the nearest, and take longer. One below 0 is [runtime.ErrInvalidArgument]. It waits for changes
+// that run.
 func (h *HNSW) SetEfSearch(ef int) error {
 	if ef < 0 {
 		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
@@ -192,7 +207,8 @@ func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) {
 	return append([]float32(nil), elements[float32](h.now.Load().row(node))...), nil
 }
 
-// Add implements [Index]. The vectors are linked on several threads. If ctx is done before they all are, none of them is in the index.
+// Add implements [Index]. The vectors are linked on several threads. If ctx is done before they all are, none
+// of them is in the index.
 func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -248,7 +264,8 @@ func (h *HNSW) withMap() {
 	h.nodes = nodes
 }
 
-// sound checks what is the memory of a file: its checksums, and the links. The caller holds writing, or nobody else uses h.
+// sound checks what is the memory of a file: its checksums, and the links. The caller holds writing, or nobody
+// else uses h.
 func (h *HNSW) sound() error {
 	if !h.mapped {
 		return nil
@@ -259,7 +276,8 @@ func (h *HNSW) sound() error {
 	return h.checkLinks(0, 0)
 }
 
-// own checks and copies what is the memory of a file, before that changes or is released. The vectors and codes are copied by resize. The caller holds writing, or nobody else uses h.
+// own checks and copies what is the memory of a file, before that changes or is released. The vectors and codes
+// are copied by resize. The caller holds writing, or nobody else uses h.
 func (h *HNSW) own() error {
 	if !h.mapped {
 		return nil
@@ -267,7 +285,8 @@ func (h *HNSW) own() error {
 	if err := h.sound(); err != nil {
 		return err
 	}
-	first, level, upper, ids, nodes := slices.Clone(h.first), slices.Clone(h.level), slices.Clone(h.upper), slices.Clone(h.ids), h.nodes
+	first, level, upper, ids, nodes := slices.Clone(h.first), slices.Clone(h.level), slices.Clone(h.upper),
+		slices.Clone(h.ids), h.nodes
 	if nodes.rows == nil {
 		nodes.ids, nodes.order = ids, slices.Clone(nodes.order)
 	}
@@ -398,7 +417,8 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-// Update replaces the vector of an id: it removes the old one and adds the new one. An id that the index does not have is [runtime.ErrInvalidArgument].
+// Update replaces the vector of an id: it removes the old one and adds the new one. An id that the index does
+// not have is [runtime.ErrInvalidArgument].
 func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
@@ -414,8 +434,9 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	return h.add(ctx, []int64{id}, vector)
 }
 
-// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if there are some, or if the index is of a file that has
-// vectors to which no search comes, as [Verify] tells, or if option Codes would now choose quite another scale. Until it is done searches use the old graph.
+// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if
+// there are some, or if the index is of a file that has vectors to which no search comes, as [Verify] tells, or
+// if option Codes would now choose quite another scale. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()

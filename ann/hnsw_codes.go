@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// nodeCoding makes codes of vectors: of how they differ from a centre, since those far from zero, and near to each other, would all be the same; for cosine of their
-// directions, whatever their lengths.
+// nodeCoding makes codes of vectors: of how they differ from a centre, since those far from zero, and near to
+// each other, would all be the same; for cosine of their directions, whatever their lengths.
 type nodeCoding struct {
 	coding
 	centre     []float32 // the medians of the vectors of which the coding was made; nil for zero
@@ -39,8 +39,8 @@ func (c *nodeCoding) see(vectors []float32, dim int) {
 	}
 }
 
-// codingOf returns the coding for vectors. Those that are there more than once count once, so that many copies do not say what is usual, and few that are
-// much farther than all others saturate.
+// codingOf returns the coding for vectors. Those that are there more than once count once, so that many copies
+// do not say what is usual, and few that are much farther than all others saturate.
 func codingOf(m Metric, vectors []float32, dim int) nodeCoding {
 	c := nodeCoding{coding: coding{INT8Scaled, smallest}, directions: m.onNearest() == "cosine"}
 	seen, step := map[uint64]bool{}, max(1, len(vectors)/dim/mostSample)*dim
@@ -121,8 +121,9 @@ func (c *nodeCoding) encode(to []byte, vectors []float32, dim int) (far int) {
 	return far
 }
 
-// encode makes the codes of new vectors, from node have on, and of all if there were few different ones when the coding was made, since the first ones say
-// little of those that follow, or if too many have come since then that saturate.
+// encode makes the codes of new vectors, from node have on, and of all if there were few different ones when
+// the coding was made, since the first ones say little of those that follow, or if too many have come since
+// then that saturate.
 func (h *HNSW) encode(have, n int) {
 	dim, c := h.e.dim, &h.code
 	vectors := elements[float32](h.rows)[:n*dim]

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodesAfterCopies finds the nearest by codes if equal vectors were there first, which say nothing of how far others are from each other.
+// TestCodesAfterCopies finds the nearest by codes if equal vectors were there first, which say nothing of how
+// far others are from each other.
 func TestCodesAfterCopies(t *testing.T) {
 	const dim, others, first = 8, 600, 4096
 	for _, c := range []struct {
@@ -18,7 +19,8 @@ func TestCodesAfterCopies(t *testing.T) {
 		each        int
 	}{{0, .01, others}, {0, 1000, others}, {1e5, 1, others}, {0, .01, 1}, {1e5, 1, 7}, {-3e38, 3e38, others}} {
 		r := rand.New(rand.NewPCG(95, 96))
-		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: true, EfConstruction: 60, Threads: 1}) // one, since the order of insertion changes the recall
+		// one, since the order of insertion changes the recall
+		h := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: true, EfConstruction: 60, Threads: 1})
 		vectors, copies := make([]float32, (others+40)*dim), slices.Repeat([]float32{c.first}, first*dim)
 		for i := range vectors {
 			vectors[i] = c.size * (2*r.Float32() - 1)

@@ -27,15 +27,19 @@ func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
 		}
 	}
 	o := h.o
-	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(), MaxRows: h.o.MaxRows,
-		Scale: h.code.scale, Directions: h.code.directions, HNSW: &o, Entry: h.entry.Load()}
-	computed := []section{{name: "byid", data: bytesOf(h.byID(h.ids))}, {name: "order"}, {name: "hides", data: bytesOf(h.hides)}}
+	c := saved{Kind: h.kind, Metric: h.e.metric.String(), Dim: h.e.dim, Rows: len(h.ids), Precision: h.e.code.String(),
+		MaxRows: h.o.MaxRows,
+		Scale:   h.code.scale, Directions: h.code.directions, HNSW: &o, Entry: h.entry.Load()}
+	computed := []section{{name: "byid", data: bytesOf(h.byID(h.ids))}, {name: "order"},
+		{name: "hides", data: bytesOf(h.hides)}}
 	return writeIndex(to, c, h.kept, append(computed, h.sections()...))
 }
 
-// sections returns what a file has besides the configuration, what says which vectors are hidden, and what follows from that.
+// sections returns what a file has besides the configuration, what says which vectors are hidden, and what
+// follows from that.
 func (h *HNSW) sections() []section {
-	list := []section{{name: "ids", data: bytesOf(h.ids)}, {name: "level", data: h.level}, {name: "first", data: bytesOf(h.first)}, {name: "upper", data: bytesOf(h.upper)}}
+	list := []section{{name: "ids", data: bytesOf(h.ids)}, {name: "level", data: h.level},
+		{name: "first", data: bytesOf(h.first)}, {name: "upper", data: bytesOf(h.upper)}}
 	if slices.ContainsFunc(h.copies, func(x uint32) bool { return x != 0 }) {
 		list = append(list, section{name: "copies", data: bytesOf(h.copies)})
 	}
@@ -59,7 +63,8 @@ func (m *image) readGraph() error {
 	m.HNSW = &o
 	g, n := newGraph(o), m.Rows
 	there, ok := m.parts["byid"]
-	if len(m.parts["level"]) != n || len(m.parts["hides"]) != (n+63)/64*8 || len(m.parts["first"]) != 4*n*(2*g.m+1) || len(m.parts["upper"])%(4*(g.m+1)) != 0 ||
+	if len(m.parts["level"]) != n || len(m.parts["hides"]) != (n+63)/64*8 || len(m.parts["first"]) != 4*n*(2*g.m+1) ||
+		len(m.parts["upper"])%(4*(g.m+1)) != 0 ||
 		len(there)%4 != 0 || len(there) > 4*n {
 		return corruptFile("the links of %d vectors are %d bytes", n, len(m.parts["first"]))
 	}
@@ -67,7 +72,8 @@ func (m *image) readGraph() error {
 	if stored && (!o.Codes || len(codes) != n*m.Dim) {
 		return corruptFile("codes of %d vectors of %d components are %d bytes", n, m.Dim, len(codes))
 	}
-	g.level, g.first, g.upper, g.mapped = m.parts["level"], elements[uint32](m.parts["first"]), elements[uint32](m.parts["upper"]), true
+	g.level, g.first, g.upper, g.mapped = m.parts["level"], elements[uint32](m.parts["first"]),
+		elements[uint32](m.parts["upper"]), true
 	if centre := m.parts["centre"]; len(centre) != 0 && len(centre) != 4*m.Dim {
 		return corruptFile("the centre of codes of %d components is %d bytes", m.Dim, len(centre))
 	}
@@ -112,7 +118,8 @@ func (m *image) checkGraph() error {
 	}
 	g.entry.Store(m.Entry)
 	node, level, ok := g.begin()
-	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n { // after an Add that was given up all may be hidden
+	// after an Add that was given up all may be hidden
+	if ok && (int(node) >= n || int(g.level[node]) != level) || !ok && g.count() < n {
 		return corruptFile("the first vector of searches is %d in layer %d", node, level)
 	}
 	for i, id := range m.ids {
@@ -199,7 +206,8 @@ func (m *image) hnsw(ctx context.Context, o Options, release func()) (ix Index, 
 	return h, inPlace, nil
 }
 
-// takeCodes takes the codes of a file's vectors: where they are if inPlace is set, which says that the vectors keep the file. A file without them has them made again.
+// takeCodes takes the codes of a file's vectors: where they are if inPlace is set, which says that the vectors
+// keep the file. A file without them has them made again.
 func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
 	h.code = nodeCoding{coding: coding{INT8Scaled, m.Scale}, directions: m.Directions}
 	if len(m.parts["centre"]) > 0 {

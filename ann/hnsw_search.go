@@ -15,8 +15,10 @@ import (
 
 const usualEf = 50
 
-// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if the graph does not
-// lead to k of them. Of equally far vectors that the search came to, those of the smallest ids are found. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on if dst has room, unless the filter is new.
+// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer
+// than 10·k or 2 % of all, or if the graph does not lead to k of them. Of equally far vectors that the search
+// came to, those of the smallest ids are found. With [Euclidean], [L2Squared], [Cosine] and [Angular] it
+// allocates nothing from its second call on if dst has room, unless the filter is new.
 func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -25,7 +27,8 @@ func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int,
 		return dst, err
 	}
 	if len(query) != h.e.dim {
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim,
+			runtime.ErrDimension)
 	}
 	return h.search(ctx, v, dst, query, k, a)
 }
@@ -71,13 +74,16 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 		return dst, err
 	}
 	if len(query) != h.e.dim {
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim, runtime.ErrDimension)
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim,
+			runtime.ErrDimension)
 	}
 	return h.exact(ctx, v, dst, query, k, a)
 }
 
-// begins checks the arguments of a search. It returns the view to search, what the filter admits of it, and how many results there are.
-func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (v *view, a *admitted, results int, err error) {
+// begins checks the arguments of a search. It returns the view to search, what the filter admits of it, and how
+// many results there are.
+func (h *HNSW) begins(ctx context.Context, components, k int,
+	filter *Filter) (v *view, a *admitted, results int, err error) {
 	err = h.check(ctx)
 	switch {
 	case err != nil:
@@ -85,7 +91,8 @@ func (h *HNSW) begins(ctx context.Context, components, k int, filter *Filter) (v
 	case k < 1:
 		return nil, nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%h.e.dim != 0:
-		return nil, nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim, runtime.ErrDimension)
+		return nil, nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim,
+			runtime.ErrDimension)
 	case ctx.Err() != nil:
 		return nil, nil, 0, ctx.Err()
 	}
@@ -108,7 +115,8 @@ func (h *HNSW) admits(v *view, filter *Filter) (*admitted, error) {
 
 // seen returns the vectors of a view as a filter sees them.
 func (h *HNSW) seen(v *view) *rows {
-	before := sync.OnceValue(func() places { return places{ids: v.ids, order: v.byID(v.ids)} }) // if some have gone since the view
+	// if some have gone since the view
+	before := sync.OnceValue(func() places { return places{ids: v.ids, order: v.byID(v.ids)} })
 	s := &rows{ids: v.ids, count: v.count, place: func(id int64) (int, bool) {
 		h.knowing.Lock()
 		node, ok := h.nodes.row(id)
@@ -137,7 +145,8 @@ func (h *HNSW) seen(v *view) *rows {
 	return s
 }
 
-func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted) (all []Result, err error) {
+func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int,
+	a *admitted) (all []Result, err error) {
 	all = dst // if a metric of the program panics
 	defer catch(&err)
 	begin, top, ok := entered(v.start)
@@ -162,7 +171,9 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 		ef = max(k, usualEf)
 	}
 	s.best, s.copied = s.best[:0], false
-	if links := v.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || v.copies != nil && atomic.LoadUint32(&v.copies[begin]) > 0 { // it is not alone, nor a stray
+	// it is not alone, nor a stray
+	if links := v.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || v.copies != nil &&
+		atomic.LoadUint32(&v.copies[begin]) > 0 {
 		f := found{all: a == nil && v.count == len(v.level), seen: v.count < len(v.ids), admits: admits}
 		v.descend(s, point, s.one(point, begin), top, 0)
 		v.explore(s, point, 0, ef, f)
@@ -182,7 +193,8 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 	return v.results(dst, query, s.best[:k]), nil
 }
 
-// settle orders those of sorted candidates by their ids that are as far as the k-th, so that the first k are those of the smallest ids.
+// settle orders those of sorted candidates by their ids that are as far as the k-th, so that the first k are
+// those of the smallest ids.
 func (v *view) settle(best []candidate, k int) {
 	if k == len(best) || best[k]>>32 != best[k-1]>>32 {
 		return
@@ -214,7 +226,8 @@ func (v *view) results(dst []Result, query []float32, best []candidate) []Result
 }
 
 // exact compares the query with every vector of a view that is admitted.
-func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted) (found []Result, err error) {
+func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int,
+	a *admitted) (found []Result, err error) {
 	found = dst
 	defer catch(&err)
 	if h.e.ranker == nil {

@@ -98,7 +98,8 @@ func clustered(r *rand.Rand, n, dim int) []float32 {
 	return x
 }
 
-// TestGraph searches by every metric: ids are the program's, distances those of the metric, and most of the nearest are found.
+// TestGraph searches by every metric: ids are the program's, distances those of the metric, and most of the
+// nearest are found.
 func TestGraph(t *testing.T) {
 	r := rand.New(rand.NewPCG(41, 42))
 	const n, dim, k = 600, 16, 10
@@ -150,7 +151,8 @@ func TestGraphTies(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// TestGraphTiesInGraph has many vectors at each distance, in no order of their ids: of those at the distance of the last result, the first ids are found.
+// TestGraphTiesInGraph has many vectors at each distance, in no order of their ids: of those at the distance of
+// the last result, the first ids are found.
 func TestGraphTiesInGraph(t *testing.T) {
 	const n, dim = 120, 4
 	for _, codes := range []bool{false, true} {
@@ -171,8 +173,9 @@ func TestGraphTiesInGraph(t *testing.T) {
 	}
 }
 
-// TestGraphStrays begins with vectors that are far from everything, NaN or infinite, and gets more of them later: the others are found as without them, and
-// where all are asked for, the strays too, as an exact search has them.
+// TestGraphStrays begins with vectors that are far from everything, NaN or infinite, and gets more of them
+// later: the others are found as without them, and where all are asked for, the strays too, as an exact search
+// has them.
 func TestGraphStrays(t *testing.T) {
 	r := rand.New(rand.NewPCG(49, 50))
 	const strays, n, dim = 400, 40, 8
@@ -209,7 +212,8 @@ func TestGraphStrays(t *testing.T) {
 	}
 }
 
-// TestChurn removes and adds half of the vectors again and again: as many are found as in a new index, no removed one, and the memory does not grow.
+// TestChurn removes and adds half of the vectors again and again: as many are found as in a new index, no
+// removed one, and the memory does not grow.
 func TestChurn(t *testing.T) {
 	r := rand.New(rand.NewPCG(43, 44))
 	n, dim := 6000, 32
@@ -336,7 +340,8 @@ func TestSeeds(t *testing.T) {
 func TestGraphFile(t *testing.T) {
 	r := rand.New(rand.NewPCG(49, 50))
 	const n, dim = 500, 12
-	for _, o := range []HNSWOptions{{M: 5, EfConstruction: 40, EfSearch: 33, Seed: 9, Threads: 1, MaxRows: 2000}, {Codes: true}} {
+	for _, o := range []HNSWOptions{{M: 5, EfConstruction: 40, EfSearch: 33, Seed: 9, Threads: 1, MaxRows: 2000},
+		{Codes: true}} {
 		h := hnsw(t, open(t, "cpu:0"), dim, Euclidean, o)
 		vectors := clustered(r, n, dim)
 		require.NoError(t, h.Add(t.Context(), numbers(r, n)[:100], vectors[:100*dim]))
@@ -483,7 +488,8 @@ func BenchmarkOpenGraph(b *testing.B) {
 	}
 }
 
-// TestGraphCodesFile reads codes back from where they are in the file, makes those that a file of before does not have, and refuses those that do not belong to the vectors.
+// TestGraphCodesFile reads codes back from where they are in the file, makes those that a file of before does
+// not have, and refuses those that do not belong to the vectors.
 func TestGraphCodesFile(t *testing.T) {
 	const n, dim = 200, 6
 	ctx, r := t.Context(), rand.New(rand.NewPCG(57, 58))
@@ -633,7 +639,8 @@ func TestEfSearchWaits(t *testing.T) {
 // TestGraphErrors makes the mistakes of calls, and finds the index unchanged.
 func TestGraphErrors(t *testing.T) {
 	ctx, dev := t.Context(), open(t, "cpu:0")
-	for _, o := range []HNSWOptions{{M: -1}, {M: 1}, {M: 2000}, {EfConstruction: 3}, {EfSearch: -1}, {InitialCapacity: -1}, {Threads: -1}, {Threads: 5000}, {MaxRows: -1}} {
+	for _, o := range []HNSWOptions{{M: -1}, {M: 1}, {M: 2000}, {EfConstruction: 3}, {EfSearch: -1}, {InitialCapacity: -1},
+		{Threads: -1}, {Threads: 5000}, {MaxRows: -1}} {
 		_, err := NewHNSW(dev, 2, Euclidean, o)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, "%+v", o)
 	}
@@ -724,7 +731,8 @@ func TestGraphConcurrent(t *testing.T) {
 						return
 					}
 					slices.SortFunc(got, func(a, b Result) int { return int(a.ID - b.ID) })
-					assert.Len(t, slices.CompactFunc(got, func(a, b Result) bool { return a.ID == b.ID }), len(got), "an id is found once")
+					assert.Len(t, slices.CompactFunc(got, func(a, b Result) bool { return a.ID == b.ID }), len(got),
+						"an id is found once")
 				}
 			}
 		})
@@ -758,7 +766,8 @@ func BenchmarkHNSW(b *testing.B) {
 	}
 }
 
-// TestGraphDamagedLinks checks that damaged links of a file that is open do not get into another file, and that an index that was read needs no memory of the file.
+// TestGraphDamagedLinks checks that damaged links of a file that is open do not get into another file, and that
+// an index that was read needs no memory of the file.
 func TestGraphDamagedLinks(t *testing.T) {
 	h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 10})
 	require.NoError(t, h.Add(t.Context(), counted(50), random(rand.New(rand.NewPCG(71, 72)), 50, 2)))

@@ -2,8 +2,8 @@ package ann
 
 // What searches of an HNSW index see while it changes.
 
-// view is a state of the index. Searches each see one as it was published, in which links and copies alone may change: they then lead to nodes that were added since, which
-// are not in the view.
+// view is a state of the index. Searches each see one as it was published, in which links and copies alone may
+// change: they then lead to nodes that were added since, which are not in the view.
 type view struct {
 	e     *engine
 	o     HNSWOptions
@@ -11,19 +11,22 @@ type view struct {
 	rows  []byte // the memory of the vectors
 	codes []byte // that of their codes, or without Codes nil
 	code  nodeCoding
-	ids   []int64 // of the nodes; in a published view of those that searches find, which are followed by those that are being linked
-	gone  int     // removed vectors
+	// of the nodes; in a published view of those that searches find, which are followed by those that are being linked
+	ids  []int64
+	gone int // removed vectors
 	graph
 
 	count int    // of a published view: the vectors that are there
 	start uint64 // and where its searches begin, as entry says it
 }
 
-// publish lets searches that begin from now on see the index as it is, with the first vectors. The caller holds writing, or nobody else uses h.
+// publish lets searches that begin from now on see the index as it is, with the first vectors. The caller holds
+// writing, or nobody else uses h.
 func (h *HNSW) publish(shown int) {
 	v := h.view
 	v.ids, v.count, v.start = h.ids[:shown], h.nodes.len(), h.entry.Load()
-	v.copies = h.copies[:cap(h.copies)] // as the last copy of a vector, from which searches come to the first, may be a new one
+	// as the last copy of a vector, from which searches come to the first, may be a new one
+	v.copies = h.copies[:cap(h.copies)]
 	h.now.Store(&v)
 }
 
@@ -41,7 +44,8 @@ func (v *view) point(node uint32) []byte {
 	return v.row(node)
 }
 
-// show lets searches find the nodes from first on, and no longer those that have had their ids; or if the new ones are not linked it hides these.
+// show lets searches find the nodes from first on, and no longer those that have had their ids; or if the new
+// ones are not linked it hides these.
 func (h *HNSW) show(first int, linked bool) {
 	h.knowing.Lock()
 	defer h.knowing.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestChangesBesideHeldUpSearch changes an index while the filter of a search is held up: no change waits for the search, which finds what was there when it began.
+// TestChangesBesideHeldUpSearch changes an index while the filter of a search is held up: no change waits for
+// the search, which finds what was there when it began.
 func TestChangesBesideHeldUpSearch(t *testing.T) {
 	ctx := t.Context()
 	h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 10})
@@ -53,12 +54,14 @@ func TestChangesBesideHeldUpSearch(t *testing.T) {
 	wg.Wait()
 }
 
-// TestUpdatesAreWhole moves vectors while others search: each id is found once, at one of its places, whatever the filter.
+// TestUpdatesAreWhole moves vectors while others search: each id is found once, at one of its places, whatever
+// the filter.
 func TestUpdatesAreWhole(t *testing.T) {
 	const n = 40
 	ctx := t.Context()
 	for _, codes := range []bool{false, true} {
-		h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 20, EfSearch: 400, InitialCapacity: 16, Codes: codes})
+		h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 20, EfSearch: 400, InitialCapacity: 16,
+			Codes: codes})
 		vectors := random(rand.New(rand.NewPCG(83, 84)), n, 2)
 		require.NoError(t, h.Add(ctx, counted(n), vectors))
 		var done atomic.Bool

@@ -2,7 +2,8 @@ package ann
 
 import "sync"
 
-// idle keeps what calls that are over have left for the next ones. The zero value is empty. It is safe for concurrent use.
+// idle keeps what calls that are over have left for the next ones. The zero value is empty. It is safe for
+// concurrent use.
 type idle[T any] struct {
 	mu   sync.Mutex
 	list []T

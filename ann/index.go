@@ -36,22 +36,25 @@ func (a Result) compare(b Result) int {
 	return cmp.Compare(a.ID, b.ID)
 }
 
-// Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every method but Info and
-// Close returns [runtime.ErrClosed].
+// Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every
+// method but Info and Close returns [runtime.ErrClosed].
 type Index interface {
-	// Add adds vectors, one row of the index's dimension for each id. A negative id, or one that the index or the call has already, is
-	// runtime.ErrInvalidArgument, a number of components that does not fit runtime.ErrDimension. A call that fails changes nothing.
+	// Add adds vectors, one row of the index's dimension for each id. A negative id, or one that the index or the
+	// call has already, is runtime.ErrInvalidArgument, a number of components that does not fit
+	// runtime.ErrDimension. A call that fails changes nothing.
 	Add(ctx context.Context, ids []int64, vectors []float32) error
-	// Remove removes vectors. An id that the index does not have, or that is there twice, is runtime.ErrInvalidArgument, and nothing is removed.
+	// Remove removes vectors. An id that the index does not have, or that is there twice, is
+	// runtime.ErrInvalidArgument, and nothing is removed.
 	Remove(ctx context.Context, ids []int64) error
-	// Search appends the k nearest of the vectors that the filter admits to dst, in order; all of them if there are fewer. k below 1 is
-	// runtime.ErrInvalidArgument. If it fails, dst is returned as it was.
+	// Search appends the k nearest of the vectors that the filter admits to dst, in order; all of them if there
+	// are fewer. k below 1 is runtime.ErrInvalidArgument. If it fails, dst is returned as it was.
 	Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error)
 	// SearchBatch returns for each of several queries, one after the other in queries, what Search finds.
 	SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error)
 	// Info describes the index.
 	Info() Info
-	// WriteTo writes the index in the format that Open reads. If the index was opened from a file that is damaged, that is runtime.ErrCorrupt, and what was written is no whole file.
+	// WriteTo writes the index in the format that Open reads. If the index was opened from a file that is damaged,
+	// that is runtime.ErrCorrupt, and what was written is no whole file.
 	io.WriterTo
 	// Close releases the index's memory. Closing twice does nothing.
 	Close() error
@@ -67,15 +70,18 @@ type Info struct {
 	Device       string `json:"device"`             // "cpu:0", or several, separated by commas
 	Fallback     string `json:"fallback,omitempty"` // why the index is not on the device that was asked for
 	DeviceMemory int64  `json:"device_memory"`      // bytes of vectors in the device's memory; -1 if that is not known
-	Streams      bool   `json:"streams,omitempty"`  // the device has no room for the vectors: each search copies them from the host's memory
+	// the device has no room for the vectors: each search copies them from the host's memory
+	Streams bool `json:"streams,omitempty"`
 
 	HNSW *HNSWOptions `json:"hnsw,omitempty"` // of kind hnsw: the options in force
 	IVF  *IVFOptions  `json:"ivf,omitempty"`  // of kinds ivf and pq: the same, with the number of lists that there are
 }
 
-// String describes the index in one line, such as "ivf of 10000 vectors of 128 components, cosine, fp32 on cpu:0, 16 of 400 lists".
+// String describes the index in one line, such as "ivf of 10000 vectors of 128 components, cosine, fp32 on
+// cpu:0, 16 of 400 lists".
 func (i Info) String() string {
-	s := fmt.Sprintf("%s of %d vectors of %d components, %s, %s on %s", i.Kind, i.Len, i.Dim, i.Metric, i.Precision, cmp.Or(i.Device, "no device"))
+	s := fmt.Sprintf("%s of %d vectors of %d components, %s, %s on %s", i.Kind, i.Len, i.Dim, i.Metric, i.Precision,
+		cmp.Or(i.Device, "no device"))
 	if i.HNSW != nil {
 		s += fmt.Sprintf(", m %d, ef-construction %d", i.HNSW.M, i.HNSW.EfConstruction)
 	}
@@ -98,21 +104,26 @@ func (e *KindError) Is(target error) bool { return target == driver.ErrUnknownBa
 
 // Options are what [New] takes beside the kind. The zero value has the defaults.
 type Options struct {
-	Precision Precision        // of kinds gpu, flat, ivf and pq; 0 is FP32
-	Device    string           // of kind gpu, as runtime.Open names it; "" is the active device, and of kinds flat, ivf and pq the CPU; several, but for ivf and pq, are separated by commas
-	MaxDim    int              // the largest dimension; 0 is 4096
-	MaxRows   int              // the largest number of vectors; 0 is no limit
-	Session   *runtime.Session // that opens the device; nil is the default session
-	HNSW      HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
-	IVF       IVFOptions       // of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
+	Precision Precision // of kinds gpu, flat, ivf and pq; 0 is FP32
+	// of kind gpu, as runtime.Open names it; "" is the active device, and of kinds flat, ivf and pq the CPU;
+	// several, but for ivf and pq, are separated by commas
+	Device  string
+	MaxDim  int              // the largest dimension; 0 is 4096
+	MaxRows int              // the largest number of vectors; 0 is no limit
+	Session *runtime.Session // that opens the device; nil is the default session
+	HNSW    HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
+	// of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
+	IVF IVFOptions
 }
 
 const mostDim = 4096
 
-// New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with all vectors on the
-// CPU, gpu does that on the active device, flat on the device that is named or else on the CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set, and hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a device with brute or
-// hnsw, or several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
-// Info tells.
+// New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with
+// all vectors on the CPU, gpu does that on the active device, flat on the device that is named or else on the
+// CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set,
+// and hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a device with brute or hnsw, or
+// several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the
+// session's policy is to require devices, and otherwise the CPU stands in, which Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -187,7 +198,8 @@ func (o Options) flat(ctx context.Context, kind string, dim int, m Metric) (*Fla
 		}
 		devices, why = append(devices, dev), cmp.Or(why, reason)
 	}
-	f, err := NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows, Devices: devices[1:]})
+	f, err := NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows,
+		Devices: devices[1:]})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +209,8 @@ func (o Options) flat(ctx context.Context, kind string, dim int, m Metric) (*Fla
 
 func (o Options) check(dim int) error {
 	if o.MaxDim < 0 || o.MaxRows < 0 {
-		return fmt.Errorf("ann: MaxDim %d and MaxRows %d have to be positive, or 0: %w", o.MaxDim, o.MaxRows, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: MaxDim %d and MaxRows %d have to be positive, or 0: %w", o.MaxDim, o.MaxRows,
+			runtime.ErrInvalidArgument)
 	}
 	if most := cmp.Or(o.MaxDim, mostDim); dim < 1 || dim > most {
 		return fmt.Errorf("ann: dimension %d is not from 1 to %d: %w", dim, most, runtime.ErrInvalidArgument)
@@ -218,7 +231,8 @@ func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, wh
 		return dev, "", err
 	}
 	if (kind == "ivf" || kind == "pq") && strings.Contains(o.Device, ",") {
-		return nil, "", fmt.Errorf("ann: devices %q for an index of kind %s, which is on one: %w", o.Device, kind, runtime.ErrUnsupported)
+		return nil, "", fmt.Errorf("ann: devices %q for an index of kind %s, which is on one: %w", o.Device, kind,
+			runtime.ErrUnsupported)
 	}
 	if dev, err = s.Open(ctx, cmp.Or(o.Device, "auto")); err != nil {
 		return nil, "", err
@@ -246,7 +260,8 @@ func Update(ctx context.Context, ix Index, id int64, vector []float32) error {
 	return u.Update(ctx, id, vector)
 }
 
-// Exact returns what a search finds that compares the query with every vector that the filter admits, whatever the kind of the index: for its recall.
+// Exact returns what a search finds that compares the query with every vector that the filter admits, whatever
+// the kind of the index: for its recall.
 func Exact(ctx context.Context, ix Index, query []float32, k int, filter *Filter) ([]Result, error) {
 	if e, ok := ix.(interface {
 		Exact(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error)

@@ -1,6 +1,7 @@
 package ann
 
-// IVF: vectors in lists, of which a search reads some. Here are its vectors, ids and changes; ivf_train.go makes the lists.
+// IVF: vectors in lists, of which a search reads some. Here are its vectors, ids and changes; ivf_train.go
+// makes the lists.
 
 import (
 	"cmp"
@@ -14,21 +15,29 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// IVF is an index that keeps vectors in lists, each of those around a centre (an inverted file), and compares a query with the vectors of the lists
-// whose centres are nearest to it. More lists, and fewer probes, make searches faster, and find fewer of the nearest. The centres are found by
-// k-means for the squared distance, or for [Cosine] and [Angular] for the direction; with another metric than these and [Euclidean], more probes may be needed.
+// IVF is an index that keeps vectors in lists, each of those around a centre (an inverted file), and compares a
+// query with the vectors of the lists whose centres are nearest to it. More lists, and fewer probes, make
+// searches faster, and find fewer of the nearest. The centres are found by k-means for the squared distance, or
+// for [Cosine] and [Angular] for the direction; with another metric than these and [Euclidean], more probes may
+// be needed.
 //
-// There is one list, so that searches compare with all vectors, until the Add after which there are 16 vectors or more for each list of the options. That Add makes the lists, which
-// takes some time, of the vectors that there are then. Where the options leave the number of lists to the index, that is from 4096 vectors on, and again whenever there are 16 times as
-// many. [IVF.Train] makes them anew at any time. The same calls with the same seed make the same lists.
+// There is one list, so that searches compare with all vectors, until the Add after which there are 16 vectors
+// or more for each list of the options. That Add makes the lists, which takes some time, of the vectors that
+// there are then. Where the options leave the number of lists to the index, that is from 4096 vectors on, and
+// again whenever there are 16 times as many. [IVF.Train] makes them anew at any time. The same calls with the
+// same seed make the same lists.
 //
-// With IVFOptions.Codes the index also keeps a code for each vector (kind pq, product quantization), in the memory of the host whatever the device. A search compares the codes in its lists,
-// dozens of times as many in the same time as vectors, and then the vectors of the nearest codes, IVFOptions.Refine for each result: results have their true distances, and more of them compared find more of
-// the nearest. Codes are compared by the squared distance, or for [Cosine] and [Angular] the direction. [IVF.Exact] compares all vectors. Where a query or a distance from it is not finite, the vectors in the lists are
-// compared as without codes.
+// With IVFOptions.Codes the index also keeps a code for each vector (kind pq, product quantization), in the
+// memory of the host whatever the device. A search compares the codes in its lists, dozens of times as many in
+// the same time as vectors, and then the vectors of the nearest codes, IVFOptions.Refine for each result:
+// results have their true distances, and more of them compared find more of the nearest. Codes are compared by
+// the squared distance, or for [Cosine] and [Angular] the direction. [IVF.Exact] compares all vectors. Where a
+// query or a distance from it is not finite, the vectors in the lists are compared as without codes.
 //
-// Vectors are in the memory of the device, which stays open while the index is; the session has to be closed after the index. Searches run while Add assigns vectors to lists, and wait
-// while it stores them. The memory of removed vectors is freed by [IVF.Compact], which Add calls when they are more than the others; it needs memory for both copies for a moment.
+// Vectors are in the memory of the device, which stays open while the index is; the session has to be closed
+// after the index. Searches run while Add assigns vectors to lists, and wait while it stores them. The memory
+// of removed vectors is freed by [IVF.Compact], which Add calls when they are more than the others; it needs
+// memory for both copies for a moment.
 type IVF struct {
 	e        *engine
 	o        IVFOptions
@@ -55,16 +64,21 @@ type IVF struct {
 	grouped bool       // rows are in the order of their lists, and none is removed
 }
 
-// IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is [runtime.ErrInvalidArgument].
+// IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is
+// [runtime.ErrInvalidArgument].
 type IVFOptions struct {
-	Lists     int       `json:"lists"`            // 0 is about 4·√n for n vectors; Info tells how many there are
-	Probes    int       `json:"probes"`           // lists that a search without a filter reads, if it finds k vectors in them; 0 is 16. With all lists results are exact, but for Codes
-	Seed      uint64    `json:"seed"`             // of the vectors that k-means begins with; 0 is a seed like others
-	Codes     int       `json:"codes,omitempty"`  // bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
-	Refine    int       `json:"refine,omitempty"` // with Codes: vectors that are compared for each result, those of the nearest codes; 0 is 20
-	Precision Precision `json:"-"`                // of the stored vectors; 0 is FP32
-	MaxDim    int       `json:"-"`                // the largest dimension; 0 is 4096
-	MaxRows   int       `json:"-"`                // the largest number of vectors; 0 is no limit
+	Lists int `json:"lists"` // 0 is about 4·√n for n vectors; Info tells how many there are
+	// lists that a search without a filter reads, if it finds k vectors in them; 0 is 16. With all lists results
+	// are exact, but for Codes
+	Probes int    `json:"probes"`
+	Seed   uint64 `json:"seed"` // of the vectors that k-means begins with; 0 is a seed like others
+	// bytes of a code for each vector, at most 128 and half of the dimension; 0 is none
+	Codes int `json:"codes,omitempty"`
+	// with Codes: vectors that are compared for each result, those of the nearest codes; 0 is 20
+	Refine    int       `json:"refine,omitempty"`
+	Precision Precision `json:"-"` // of the stored vectors; 0 is FP32
+	MaxDim    int       `json:"-"` // the largest dimension; 0 is 4096
+	MaxRows   int       `json:"-"` // the largest number of vectors; 0 is no limit
 }
 
 const (
@@ -76,18 +90,21 @@ const (
 // Check returns what [NewIVF] would say of the options, without a device.
 func (o IVFOptions) Check() error {
 	if min(o.Lists, o.Probes) < 0 || o.Lists > mostLists {
-		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes,
+			runtime.ErrInvalidArgument)
 	}
 	if o.Codes < 0 || o.Codes > mostCode {
 		return fmt.Errorf("ann: codes of %d bytes, not 0 to %d: %w", o.Codes, mostCode, runtime.ErrInvalidArgument)
 	}
 	if o.Refine < 0 || o.Refine > mostRefine {
-		return fmt.Errorf("ann: %d vectors to compare for each result, not 0 to %d: %w", o.Refine, mostRefine, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: %d vectors to compare for each result, not 0 to %d: %w", o.Refine, mostRefine,
+			runtime.ErrInvalidArgument)
 	}
 	return nil
 }
 
-// centres are those of lists, side by side in a device's memory and in the host's. The zero value is one list of everything.
+// centres are those of lists, side by side in a device's memory and in the host's. The zero value is one list
+// of everything.
 type centres struct {
 	buf   *runtime.Buffer
 	host  []float32
@@ -104,11 +121,13 @@ func (c centres) close() {
 
 // NewIVF makes an empty index on a device. The errors are those of [NewFlat].
 func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) {
-	if err := errors.Join(o.Check(), (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(dim)); err != nil {
+	if err := errors.Join(o.Check(), (Options{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows}).check(
+		dim)); err != nil {
 		return nil, err
 	}
 	if 2*o.Codes > dim {
-		return nil, fmt.Errorf("ann: codes of %d bytes for vectors of %d components, of which each byte needs two: %w", o.Codes, dim, runtime.ErrInvalidArgument)
+		return nil, fmt.Errorf("ann: codes of %d bytes for vectors of %d components, of which each byte needs two: %w",
+			o.Codes, dim, runtime.ErrInvalidArgument)
 	}
 	if o.Probes, o.MaxDim = cmp.Or(o.Probes, 16), 0; o.Codes > 0 {
 		o.Refine = cmp.Or(o.Refine, 20)
@@ -134,7 +153,8 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	return x, nil
 }
 
-// change is check before a change, which compares all that is as it was in a file with the file's checksums. The caller has locked writing.
+// change is check before a change, which compares all that is as it was in a file with the file's checksums.
+// The caller has locked writing.
 func (x *IVF) change(ctx context.Context) error {
 	if err := x.check(ctx); err != nil {
 		return err
@@ -146,7 +166,8 @@ func (x *IVF) change(ctx context.Context) error {
 	return nil
 }
 
-// own copies what is the memory of a file, which is not to be changed and is released with the rows. The caller has locked writing, or nobody else uses x.
+// own copies what is the memory of a file, which is not to be changed and is released with the rows. The caller
+// has locked writing, or nobody else uses x.
 func (x *IVF) own() {
 	if x.mapped {
 		ids, order := slices.Clone(x.ids), slices.Clone(x.nodes.order)
@@ -177,7 +198,8 @@ func (x *IVF) Info() Info {
 	defer x.mu.RUnlock()
 	o := x.o
 	o.Lists = len(x.lists)
-	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: x.nodes.len(), Precision: x.e.code.String(), Device: x.e.dev.String(),
+	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: x.nodes.len(),
+		Precision: x.e.code.String(), Device: x.e.dev.String(),
 		Fallback: x.fallback, DeviceMemory: x.store.onDevice(), Streams: x.store.streams, IVF: &o}
 }
 
@@ -196,7 +218,8 @@ func (x *IVF) Len() int {
 	return x.nodes.len()
 }
 
-// SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is [runtime.ErrInvalidArgument].
+// SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is
+// [runtime.ErrInvalidArgument].
 func (x *IVF) SetProbes(n int) error {
 	if n < 1 {
 		return fmt.Errorf("ann: %d probes: %w", n, runtime.ErrInvalidArgument)
@@ -204,8 +227,8 @@ func (x *IVF) SetProbes(n int) error {
 	return x.set(&x.o.Probes, n)
 }
 
-// SetRefine changes the number of vectors that searches compare for each result, as IVFOptions.Refine sets it. One below 1 is [runtime.ErrInvalidArgument], and
-// [runtime.ErrUnsupported] that the index has no codes.
+// SetRefine changes the number of vectors that searches compare for each result, as IVFOptions.Refine sets it.
+// One below 1 is [runtime.ErrInvalidArgument], and [runtime.ErrUnsupported] that the index has no codes.
 func (x *IVF) SetRefine(n int) error {
 	switch {
 	case n < 1 || n > mostRefine:
@@ -245,8 +268,9 @@ func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
 	return vector, nil
 }
 
-// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is [runtime.ErrInvalidArgument]. Vectors that are added in one call
-// lie side by side in each list; after many small calls, [IVF.Compact] makes searches faster.
+// Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is
+// [runtime.ErrInvalidArgument]. Vectors that are added in one call lie side by side in each list; after many
+// small calls, [IVF.Compact] makes searches faster.
 func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -324,13 +348,15 @@ func crowded(err error) error {
 	if !short(err) || errors.Is(err, runtime.ErrTooLarge) {
 		return err
 	}
-	return fmt.Errorf("ann: vectors may stay in the host's memory, but centres and codes of lists have to be on the device, with some vectors at a time; fewer lists or a higher limit help: %w", err)
+	return fmt.Errorf("ann: vectors may stay in the host's memory, but centres and codes of lists have to be on the "+
+		"device, with some vectors at a time; fewer lists or a higher limit help: %w", err)
 }
 
 // due returns how many lists have to be made for so many vectors, 0 if none.
 func (x *IVF) due(total int) int {
 	switch {
-	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained: // some centres were looked for before, among NaN alone
+	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained:
+		// some centres were looked for before, among NaN alone
 		return x.o.Lists
 	case x.o.Lists == 0 && total >= leastListed && total/16 >= x.trained:
 		return usualLists(total)
@@ -568,8 +594,9 @@ func (x *IVF) compact(ctx context.Context) error {
 	return nil
 }
 
-// Train makes the lists anew of the vectors that there are: as many as the options say, or about 4·√n. It takes some time, in which searches use the old lists. An index with
-// fewer vectors than lists has as many lists as vectors.
+// Train makes the lists anew of the vectors that there are: as many as the options say, or about 4·√n. It takes
+// some time, in which searches use the old lists. An index with fewer vectors than lists has as many lists as
+// vectors.
 func (x *IVF) Train(ctx context.Context) error {
 	x.writing.Lock()
 	defer x.writing.Unlock()

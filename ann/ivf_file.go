@@ -13,7 +13,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// WriteTo implements [Index]. It puts the vectors in order first, as [IVF.Compact] does, and waits for changes that run.
+// WriteTo implements [Index]. It puts the vectors in order first, as [IVF.Compact] does, and waits for changes
+// that run.
 func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	x.writing.Lock()
 	defer x.writing.Unlock()
@@ -26,7 +27,8 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	o := x.o
-	c := saved{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Rows: len(x.ids), Precision: x.e.code.String(), MaxRows: o.MaxRows, IVF: &o, Trained: x.trained}
+	c := saved{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Rows: len(x.ids), Precision: x.e.code.String(),
+		MaxRows: o.MaxRows, IVF: &o, Trained: x.trained}
 	if x.scaled && x.e.code.Precision == INT8Scaled {
 		c.Scale = x.e.code.scale
 	}
@@ -34,7 +36,8 @@ func (x *IVF) WriteTo(to io.Writer) (int64, error) {
 	for l, list := range x.lists {
 		sizes[l] = uint32(len(list))
 	}
-	computed := []section{{name: "byid", data: bytesOf(byID(x.ids))}, {name: "order", data: bytesOf(x.ranks())}, {name: "lists", data: bytesOf(sizes)},
+	computed := []section{{name: "byid", data: bytesOf(byID(x.ids))}, {name: "order", data: bytesOf(x.ranks())},
+		{name: "lists", data: bytesOf(sizes)},
 		{name: "centres", data: bytesOf(x.centres.host)}}
 	return writeIndex(to, c, x.kept, append(computed, x.sections()...))
 }
@@ -48,7 +51,8 @@ func (x *IVF) sections() []section {
 	return append(list, section{name: "vectors", parts: x.store.parts(len(x.ids))})
 }
 
-// readLists reads what a file of kind ivf has besides vectors. It checks sizes that do not depend on the contents, and checkLists the rest.
+// readLists reads what a file of kind ivf has besides vectors. It checks sizes that do not depend on the
+// contents, and checkLists the rest.
 func (m *image) readLists() error {
 	parts, n := m.parts, len(m.parts["lists"])/4
 	there, ok := parts["byid"]
@@ -86,11 +90,13 @@ func (m *image) checkLists() error {
 		}
 	}
 	if 2*m.IVF.Codes > m.Dim || len(m.book) != book || len(m.codes) != blocks*perBlock*m.IVF.Codes {
-		return corruptFile("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes, m.Rows, m.Dim, len(m.codes), len(m.book))
+		return corruptFile("codes of %d bytes for %d vectors of %d components are %d bytes, and their values %d", m.IVF.Codes,
+			m.Rows, m.Dim, len(m.codes), len(m.book))
 	}
 	for _, x := range elements[float32](m.book) {
 		if x-x != 0 {
-			return corruptFile("%v as a value of codes, as earlier versions wrote for vectors that are not finite: such an index has to be built again", x)
+			return corruptFile("%v as a value of codes, as earlier versions wrote for vectors that are not finite: such an "+
+				"index has to be built again", x)
 		}
 	}
 	for _, x := range elements[float32](m.middle) {
@@ -204,8 +210,8 @@ func byID(ids []int64) []uint32 {
 	return rows
 }
 
-// places knows the rows of ids. Making a map of them takes longer than opening a file in all other respects, so that an index of a file has them in order until it changes. The
-// zero value is empty.
+// places knows the rows of ids. Making a map of them takes longer than opening a file in all other respects, so
+// that an index of a file has them in order until it changes. The zero value is empty.
 type places struct {
 	rows  map[int64]uint32
 	ids   []int64  // without rows: the ids by row

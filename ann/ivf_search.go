@@ -15,8 +15,10 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer than 10·k or 2 % of all, or if there are fewer than k in the
-// lists that are read; a filter that admits a part of all vectors makes it read as many times more lists. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
+// Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer
+// than 10·k or 2 % of all, or if there are fewer than k in the lists that are read; a filter that admits a part
+// of all vectors makes it read as many times more lists. With [Euclidean], [L2Squared], [Cosine] and [Angular]
+// it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
 func (x *IVF) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	return x.single(ctx, dst, query, k, filter, false)
 }
@@ -26,7 +28,8 @@ func (x *IVF) Exact(ctx context.Context, dst []Result, query []float32, k int, f
 	return x.single(ctx, dst, query, k, filter, true)
 }
 
-func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) (all []Result, err error) {
+func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
+	exact bool) (all []Result, err error) {
 	err = x.withRoom(ctx, func() (err error) {
 		all, err = x.one(ctx, dst, query, k, filter, exact)
 		return err
@@ -34,8 +37,8 @@ func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, 
 	return all, err
 }
 
-// withRoom searches. If the device has no room for that beside the vectors, these go to the host's memory and the search begins again: as often as that happens, since
-// a change may bring them back before.
+// withRoom searches. If the device has no room for that beside the vectors, these go to the host's memory and
+// the search begins again: as often as that happens, since a change may bring them back before.
 func (x *IVF) withRoom(ctx context.Context, search func() error) error {
 	try := func() (onDevice bool, err error) {
 		x.mu.RLock()
@@ -63,13 +66,15 @@ func (x *IVF) makeRoom(ctx context.Context) error {
 	return x.store.spill(ctx, len(x.ids))
 }
 
-func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, filter *Filter, exact bool) ([]Result, error) {
+func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
+	exact bool) ([]Result, error) {
 	a, k, err := x.begin(ctx, len(query), k, filter)
 	switch {
 	case err != nil:
 		return dst, err
 	case len(query) != x.e.dim:
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), x.e.dim, runtime.ErrDimension)
+		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), x.e.dim,
+			runtime.ErrDimension)
 	case k == 0:
 		return dst, nil
 	}
@@ -131,7 +136,8 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 					return nil
 				}
 				to, query := all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim]
-				if lists[q], err = x.scan(ctx, w, to, query, probed[(q-lo)*probes:(q-lo+1)*probes], k, a, max(1, x.e.units/threads)); err != nil {
+				if lists[q], err = x.scan(ctx, w, to, query, probed[(q-lo)*probes:(q-lo+1)*probes], k, a,
+					max(1, x.e.units/threads)); err != nil {
 					return err
 				}
 			}
@@ -151,7 +157,8 @@ func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *
 	case k < 1:
 		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%x.e.dim != 0:
-		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, x.e.dim, runtime.ErrDimension)
+		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, x.e.dim,
+			runtime.ErrDimension)
 	case ctx.Err() != nil:
 		return nil, 0, ctx.Err()
 	case filter == nil:
@@ -193,15 +200,17 @@ func (x *IVF) ranks() []uint32 {
 	return rank
 }
 
-// probes returns how many lists a search reads; 0 stands for all that is admitted. With a filter there are more of them, so that about as many vectors
-// are compared as without one: the nearest that are admitted lie farther from the query than the nearest of all.
+// probes returns how many lists a search reads; 0 stands for all that is admitted. With a filter there are more
+// of them, so that about as many vectors are compared as without one: the nearest that are admitted lie farther
+// from the query than the nearest of all.
 func (x *IVF) probes(a *admitted, k int) int {
 	probes := x.o.Probes
 	if a != nil {
 		if a.count < max(10*k, x.nodes.len()/50) {
 			return 0
 		}
-		probes = int(min(math.Ceil(float64(probes)*float64(x.nodes.len())/float64(a.count)), float64(len(x.lists)))) // a float, as it may be above every int
+		// a float, as it may be above every int
+		probes = int(min(math.Ceil(float64(probes)*float64(x.nodes.len())/float64(a.count)), float64(len(x.lists))))
 	}
 	switch {
 	case probes < len(x.lists):
@@ -239,8 +248,10 @@ func (x *IVF) onHost() bool {
 	return x.e.metric.kind == custom || x.e.ranker != nil && !x.store.streams
 }
 
-// scan appends the k nearest of the vectors in lists that are admitted, or of all that are admitted if there are no lists or fewer than k vectors in them.
-func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, lists []uint32, k int, a *admitted, threads int) ([]Result, error) {
+// scan appends the k nearest of the vectors in lists that are admitted, or of all that are admitted if there
+// are no lists or fewer than k vectors in them.
+func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, lists []uint32, k int, a *admitted,
+	threads int) ([]Result, error) {
 	rows, inLists, byCodes := w.listedRows[:0], 0, false
 	for _, l := range lists {
 		inLists += len(x.lists[l])
@@ -295,7 +306,8 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 		return dst, nil
 	}
 	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.ids[a], x.ids[b]) })
-	best, err := x.store.search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows}, listed: true})
+	best, err := x.store.search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows},
+		listed: true})
 	if err != nil {
 		return dst, err
 	}
@@ -306,11 +318,13 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 }
 
 // byFunction searches by a function of the program.
-func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32, k int) (found []Result, err error) {
+func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32,
+	k int) (found []Result, err error) {
 	found = dst
 	defer catch(&err)
 	size, memory := x.store.size(1), x.store.memory()
-	code, asked, vector, all := make([]byte, size), make([]float32, x.e.dim), make([]float32, x.e.dim), make([]Result, len(rows))
+	code, asked, vector, all := make([]byte, size), make([]float32, x.e.dim), make([]float32, x.e.dim),
+		make([]Result, len(rows))
 	x.e.code.encode(code, query)
 	x.e.code.decode(asked, code)
 	for i, row := range rows {

@@ -27,7 +27,8 @@ func ivf(t testing.TB, dev *runtime.Device, dim int, m Metric, o IVFOptions) *IV
 	return x
 }
 
-// TestLists finds exactly what Flat finds if all lists are read, by every metric and precision, with filters, and after every kind of change.
+// TestLists finds exactly what Flat finds if all lists are read, by every metric and precision, with filters,
+// and after every kind of change.
 func TestLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(61, 62))
 	const n, dim, k, lists = 400, 12, 9, 11
@@ -37,7 +38,8 @@ func TestLists(t *testing.T) {
 		dev := open(t, name)
 		for _, m := range metrics(t) {
 			for _, p := range []Precision{FP32, FP16, INT8, INT8Scaled} {
-				if name != "cpu:0" && (p != FP32 || m.kind != euclidean && m.kind != cosine && m.kind != manhattan) || p > FP16 && m.kind > manhattan {
+				if name != "cpu:0" && (p != FP32 || m.kind != euclidean && m.kind != cosine && m.kind != manhattan) || p > FP16 &&
+					m.kind > manhattan {
 					continue
 				}
 				f := flat(t, dev, dim, m, FlatOptions{Precision: p})
@@ -116,7 +118,8 @@ func TestListTies(t *testing.T) {
 // TestListRecall finds most of the nearest with few lists, and k vectors wherever there are k.
 func TestListRecall(t *testing.T) {
 	const dim, k = 24, 10
-	for _, o := range []IVFOptions{{Probes: 40}, {Probes: 40, Codes: 6}, {Lists: 40, Probes: 8}, {Lists: 40, Probes: 8, Codes: 6}} {
+	for _, o := range []IVFOptions{{Probes: 40}, {Probes: 40, Codes: 6}, {Lists: 40, Probes: 8},
+		{Lists: 40, Probes: 8, Codes: 6}} {
 		r := rand.New(rand.NewPCG(65, 66))
 		queries := clustered(r, 40, dim)
 		name, n := "cpu:0", 5000
@@ -188,7 +191,8 @@ func TestListSeeds(t *testing.T) {
 	}
 	same := ivf(t, open(t, "cpu:0"), 2, Euclidean, IVFOptions{Lists: 8})
 	require.NoError(t, same.Add(t.Context(), counted(200), make([]float32, 400)))
-	assert.Equal(t, []Result{{0, 0}, {1, 0}}, find(t, same, []float32{0, 0}, nil)[:2], "equal vectors in fewer lists than there are")
+	assert.Equal(t, []Result{{0, 0}, {1, 0}}, find(t, same, []float32{0, 0}, nil)[:2],
+		"equal vectors in fewer lists than there are")
 }
 
 // TestMove compares means with sums in order, and splits the largest list for one that is empty.
@@ -208,7 +212,8 @@ func TestListFile(t *testing.T) {
 		if name != "" {
 			open(t, name)
 		}
-		for _, o := range []IVFOptions{{Lists: 20, Probes: 3, Seed: 9, MaxRows: 2000}, {Precision: INT8Scaled, Lists: 7}, {}, {Lists: 20, Probes: 9, Codes: 3, Refine: 5}, {Codes: 2}} {
+		for _, o := range []IVFOptions{{Lists: 20, Probes: 3, Seed: 9, MaxRows: 2000}, {Precision: INT8Scaled, Lists: 7}, {},
+			{Lists: 20, Probes: 9, Codes: 3, Refine: 5}, {Codes: 2}} {
 			x := ivf(t, open(t, "cpu:0"), dim, Euclidean, o)
 			vectors, ids := clustered(r, n, dim), numbers(r, n)
 			require.NoError(t, x.Add(t.Context(), ids, vectors))
@@ -222,7 +227,8 @@ func TestListFile(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, x.Len(), info.Len)
 			in := x.Info().IVF
-			assert.Equal(t, IVFOptions{Lists: in.Lists, Probes: in.Probes, Seed: in.Seed, Codes: in.Codes, Refine: in.Refine}, *info.IVF)
+			assert.Equal(t, IVFOptions{Lists: in.Lists, Probes: in.Probes, Seed: in.Seed, Codes: in.Codes, Refine: in.Refine},
+				*info.IVF)
 			assert.Equal(t, x.Info().Kind, info.Kind)
 			ix, err := Open(t.Context(), path, Options{Device: name})
 			require.NoError(t, err)
@@ -344,7 +350,8 @@ func TestListNaN(t *testing.T) {
 // TestListErrors makes every mistake of a call, and finds the index unchanged.
 func TestListErrors(t *testing.T) {
 	dev, ctx := open(t, "cpu:0"), t.Context()
-	for _, o := range []IVFOptions{{Lists: -1}, {Probes: -1}, {MaxRows: -1}, {Lists: mostLists + 1}, {MaxDim: 1}, {Codes: -1}, {Codes: 2}, {Refine: -1}, {Refine: mostRefine + 1}} {
+	for _, o := range []IVFOptions{{Lists: -1}, {Probes: -1}, {MaxRows: -1}, {Lists: mostLists + 1}, {MaxDim: 1},
+		{Codes: -1}, {Codes: 2}, {Refine: -1}, {Refine: mostRefine + 1}} {
 		_, err := NewIVF(dev, 2, Euclidean, o)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	}
@@ -378,7 +385,8 @@ func TestListErrors(t *testing.T) {
 		k      int
 		filter *Filter
 		want   error
-	}{{[]float32{0, 0}, 0, nil, runtime.ErrInvalidArgument}, {make([]float32, 4), 1, nil, runtime.ErrDimension}, {nil, 1, nil, runtime.ErrDimension},
+	}{{[]float32{0, 0}, 0, nil, runtime.ErrInvalidArgument}, {make([]float32, 4), 1, nil, runtime.ErrDimension},
+		{nil, 1, nil, runtime.ErrDimension},
 		{[]float32{0, 0}, 1, Mask(make([]bool, 2)), runtime.ErrDimension}} {
 		dst := []Result{{3, 3}}
 		got, err := x.Search(ctx, dst, c.query, c.k, c.filter)
@@ -449,7 +457,8 @@ func concurrently(t *testing.T, x *IVF) {
 						return
 					}
 					slices.SortFunc(got, func(a, b Result) int { return int(a.ID - b.ID) })
-					assert.Len(t, slices.CompactFunc(got, func(a, b Result) bool { return a.ID == b.ID }), len(got), "an id is found once")
+					assert.Len(t, slices.CompactFunc(got, func(a, b Result) bool { return a.ID == b.ID }), len(got),
+						"an id is found once")
 				}
 			}
 		})
@@ -458,7 +467,8 @@ func concurrently(t *testing.T, x *IVF) {
 	assert.Equal(t, 12, x.Info().IVF.Lists)
 }
 
-// TestListFilterRecall finds as much with a filter as without: the nearest that a filter admits lie in more lists than the nearest of all.
+// TestListFilterRecall finds as much with a filter as without: the nearest that a filter admits lie in more
+// lists than the nearest of all.
 func TestListFilterRecall(t *testing.T) {
 	r := rand.New(rand.NewPCG(77, 78))
 	const n, dim, k = 5000, 24, 10
@@ -470,7 +480,8 @@ func TestListFilterRecall(t *testing.T) {
 	require.NoError(t, x.Add(t.Context(), ids, vectors))
 	all := recall(t, x, queries, dim, k, nil)
 	for _, one := range []int64{2, 5, 10, 25} {
-		assert.Greater(t, recall(t, x, queries, dim, k, Predicate(func(id int64) bool { return id%one == 0 })), all-0.02, "one of %d", one)
+		assert.Greater(t, recall(t, x, queries, dim, k, Predicate(func(id int64) bool { return id%one == 0 })), all-0.02,
+			"one of %d", one)
 	}
 	assert.Less(t, all, 0.9, "the search without a filter leaves some out")
 }
@@ -531,7 +542,8 @@ func TestIVFOfNaN(t *testing.T) {
 	}
 }
 
-// TestIVFProbesOfAnyNumber reads all lists where there are fewer than probes, also if a filter makes it more probes than an int counts.
+// TestIVFProbesOfAnyNumber reads all lists where there are fewer than probes, also if a filter makes it more
+// probes than an int counts.
 func TestIVFProbesOfAnyNumber(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 86))
 	const n, dim = 600, 4

@@ -17,7 +17,8 @@ import (
 
 const rounds, assigned = 10, 256 // of k-means, and vectors of one launch
 
-// divide makes centres for n lists, and the values of codes, of the vectors that are stored and more of them, and returns the lists and codes of the stored rows.
+// divide makes centres for n lists, and the values of codes, of the vectors that are stored and more of them,
+// and returns the lists and codes of the stored rows.
 func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, to placed, err error) {
 	r := rand.New(rand.NewPCG(x.o.Seed, 0))
 	sample, err := x.sample(ctx, r, n*mostInSample, more)
@@ -149,8 +150,8 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 	}
 }
 
-// move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre without vectors takes half of the largest list: both
-// move a little to opposite sides.
+// move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre
+// without vectors takes half of the largest list: both move a little to opposite sides.
 func move(middle, sample []float32, of []uint32, dim int) {
 	n := len(middle) / dim
 	starts, order := byList(of, n)

@@ -12,14 +12,17 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// L2Batch returns the squared distance of every query to every vector of a corpus: out[q*nVectors+v]. Both are float, row after row, and are
-// converted to the precision. The device is that of a merged index, as runtime.Devices lists them.
+// L2Batch returns the squared distance of every query to every vector of a corpus: out[q*nVectors+v]. Both are
+// float, row after row, and are converted to the precision. The device is that of a merged index, as
+// runtime.Devices lists them.
 //
-// The first of these that is wrong is the error: the device's index (runtime.ErrDeviceIndex), the precision (driver.ErrUnsupportedPrecision), an input without
-// elements, and then a size below 1 (runtime.ErrInvalidArgument), sizes whose products are too large (runtime.ErrTooLarge), lengths that are
-// not those of the sizes (runtime.ErrDimension), a device that does not open (runtime.ErrNoDevice), memory (runtime.ErrBudget, runtime.ErrTooLarge,
-// runtime.ErrOutOfMemory).
-func L2Batch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int, p Precision) ([]float32, error) {
+// The first of these that is wrong is the error: the device's index (runtime.ErrDeviceIndex), the precision
+// (driver.ErrUnsupportedPrecision), an input without elements, and then a size below 1
+// (runtime.ErrInvalidArgument), sizes whose products are too large (runtime.ErrTooLarge), lengths that are not
+// those of the sizes (runtime.ErrDimension), a device that does not open (runtime.ErrNoDevice), memory
+// (runtime.ErrBudget, runtime.ErrTooLarge, runtime.ErrOutOfMemory).
+func L2Batch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int,
+	p Precision) ([]float32, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
@@ -38,7 +41,8 @@ func L2Batch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVec
 }
 
 // L2SqrtBatch is [L2Batch] with the root of each distance.
-func L2SqrtBatch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int, p Precision) ([]float32, error) {
+func L2SqrtBatch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int,
+	p Precision) ([]float32, error) {
 	out, err := L2Batch(ctx, queries, corpus, dim, nQueries, nVectors, device, p)
 	return roots(out), err
 }
@@ -52,7 +56,8 @@ func L2(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors 
 	return l2(ctx, s, "auto", queries, corpus, dim, nQueries, nVectors, FP32)
 }
 
-func l2(ctx context.Context, s *runtime.Session, device string, queries, corpus []float32, dim, nQueries, nVectors int, p Precision) ([]float32, error) {
+func l2(ctx context.Context, s *runtime.Session, device string, queries, corpus []float32, dim, nQueries, nVectors int,
+	p Precision) ([]float32, error) {
 	if err := cmp.Or(checkContext(ctx), p.check()); err != nil {
 		return nil, err
 	}
@@ -77,9 +82,11 @@ func checkProduct(queries, corpus, dim, nQueries, nVectors int) error {
 	most := func(a, b int) bool { return a <= math.MaxUint32 && b <= math.MaxUint32 && a <= math.MaxInt/8/b }
 	switch {
 	case queries == 0 || corpus == 0:
-		return fmt.Errorf("ann: an input is empty: %d components of queries, %d of the corpus: %w", queries, corpus, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: an input is empty: %d components of queries, %d of the corpus: %w", queries, corpus,
+			runtime.ErrInvalidArgument)
 	case dim < 1 || nQueries < 1 || nVectors < 1:
-		return fmt.Errorf("ann: %d components, %d queries and %d vectors have to be at least 1: %w", dim, nQueries, nVectors, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: %d components, %d queries and %d vectors have to be at least 1: %w", dim, nQueries, nVectors,
+			runtime.ErrInvalidArgument)
 	case !most(nQueries, dim) || !most(nVectors, dim) || !most(nQueries, nVectors):
 		return fmt.Errorf("ann: %d queries and %d vectors of %d components: %w", nQueries, nVectors, dim, runtime.ErrTooLarge)
 	case queries != nQueries*dim:
@@ -97,25 +104,28 @@ func roots(x []float32) []float32 {
 	return x
 }
 
-// Corpus is vectors in a device's memory, for the distances of any number of queries. It may be used from any goroutine. The device stays open
-// while the corpus is.
+// Corpus is vectors in a device's memory, for the distances of any number of queries. It may be used from any
+// goroutine. The device stays open while the corpus is.
 type Corpus struct {
 	flat   *Flat
 	kernel kernel
 	rows   int
 }
 
-// UploadCorpus brings vectors to a device, row after row, converted to a precision. A corpus without vectors or a dimension below 1
-// is [runtime.ErrInvalidArgument], a length that is no multiple of the dimension [runtime.ErrDimension].
+// UploadCorpus brings vectors to a device, row after row, converted to a precision. A corpus without vectors or
+// a dimension below 1 is [runtime.ErrInvalidArgument], a length that is no multiple of the dimension
+// [runtime.ErrDimension].
 func UploadCorpus(ctx context.Context, dev *runtime.Device, corpus []float32, dim int, p Precision) (*Corpus, error) {
 	if err := cmp.Or(checkContext(ctx), p.check()); err != nil {
 		return nil, err
 	}
 	if len(corpus) == 0 || dim < 1 {
-		return nil, fmt.Errorf("ann: a corpus of %d components, with %d for each vector: %w", len(corpus), dim, runtime.ErrInvalidArgument)
+		return nil, fmt.Errorf("ann: a corpus of %d components, with %d for each vector: %w", len(corpus), dim,
+			runtime.ErrInvalidArgument)
 	}
 	if len(corpus)%dim != 0 {
-		return nil, fmt.Errorf("ann: a corpus of %d components is no number of vectors of %d: %w", len(corpus), dim, runtime.ErrDimension)
+		return nil, fmt.Errorf("ann: a corpus of %d components is no number of vectors of %d: %w", len(corpus), dim,
+			runtime.ErrDimension)
 	}
 	e, err := newEngine(dev, dim, L2Squared, p)
 	if err != nil {
@@ -142,15 +152,17 @@ func (e *engine) distanceKernel(ctx context.Context) (kernel, error) {
 	if err != nil {
 		return kernel{}, err
 	}
-	return kernelOf(p, map[runtime.Type]string{runtime.F32: "l2_distance_fp32", runtime.F16: "l2_distance_fp16", runtime.I8: "l2_distance_int8"}[e.code.typ()])
+	return kernelOf(p, map[runtime.Type]string{runtime.F32: "l2_distance_fp32", runtime.F16: "l2_distance_fp16",
+		runtime.I8: "l2_distance_int8"}[e.code.typ()])
 }
 
 // Close frees the corpus. Closing twice does nothing.
 func (c *Corpus) Close() error { return c.flat.Close() }
 
-// L2Batch returns the squared distance of every query to every vector: out[q·n+v], where n is the number of vectors. Only the
-// queries are converted and copied to the device. Queries of a length that is no multiple of the dimension are [runtime.ErrDimension], none
-// [runtime.ErrInvalidArgument], more distances than an int counts [runtime.ErrTooLarge].
+// L2Batch returns the squared distance of every query to every vector: out[q·n+v], where n is the number of
+// vectors. Only the queries are converted and copied to the device. Queries of a length that is no multiple of
+// the dimension are [runtime.ErrDimension], none [runtime.ErrInvalidArgument], more distances than an int
+// counts [runtime.ErrTooLarge].
 func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, error) {
 	f := c.flat
 	f.mu.RLock()
@@ -160,7 +172,8 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	}
 	dim := f.e.dim
 	if len(queries)%dim != 0 {
-		return nil, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", len(queries), dim, runtime.ErrDimension)
+		return nil, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", len(queries), dim,
+			runtime.ErrDimension)
 	}
 	nq := len(queries) / dim
 	if err := checkProduct(len(queries), c.rows*dim, dim, nq, c.rows); err != nil {
@@ -185,7 +198,8 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	if err != nil {
 		return nil, err
 	}
-	if err := w.stream.Launch(c.kernel.Kernel, grid, w.queries.buf, f.stores[0].base, result, uint32(nq), uint32(c.rows), uint32(dim)); err != nil {
+	if err := w.stream.Launch(c.kernel.Kernel, grid, w.queries.buf, f.stores[0].base, result, uint32(nq), uint32(c.rows),
+		uint32(dim)); err != nil {
 		return nil, err
 	}
 	if err := w.stream.Read(ctx, result, 0, bytesOf(out)); err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Metric is a measure of distance between two vectors; the smaller, the nearer. The zero Metric is none, which is [runtime.ErrInvalidArgument] wherever one
-// is needed. [ParseMetric] returns one by its name, [Minkowski] those with a parameter, [Register] adds one.
+// Metric is a measure of distance between two vectors; the smaller, the nearer. The zero Metric is none, which
+// is [runtime.ErrInvalidArgument] wherever one is needed. [ParseMetric] returns one by its name, [Minkowski]
+// those with a parameter, [Register] adds one.
 type Metric struct {
 	kind kind
 	p    float64                      // of minkowski
@@ -40,7 +41,8 @@ const (
 )
 
 // kindNames are the names of the kinds, but for custom.
-var kindNames = [...]string{"no metric", "euclidean", "l2sq", "cosine", "manhattan", "chebyshev", "minkowski", "hamming", "jaccard", "angular", "canberra"}
+var kindNames = [...]string{"no metric", "euclidean", "l2sq", "cosine", "manhattan", "chebyshev", "minkowski",
+	"hamming", "jaccard", "angular", "canberra"}
 
 // The metrics without a parameter.
 var (
@@ -51,14 +53,18 @@ var (
 	Chebyshev = Metric{kind: chebyshev} // max|x-y|
 	Hamming   = Metric{kind: hamming}   // the number of components with |x-y| > 1e-5
 	Jaccard   = Metric{kind: jaccard}   // 1 - |A∩B|/|A∪B| of the sets of components above 0.5; 0 if both are empty
-	Angular   = Metric{kind: angular}   // the angle in radians; π/2 if a norm is 0. What searches return is off by up to 5e-4 near π, where floats of 1 minus the cosine are coarse
-	Canberra  = Metric{kind: canberra}  // Σ|x-y|/(|x|+|y|), where 0/0 counts 0
+	// Angular is the angle in radians; π/2 if a norm is 0. What searches return is off by up to 5e-4 near π, where
+	// floats of 1 minus the cosine are coarse
+	Angular  = Metric{kind: angular}
+	Canberra = Metric{kind: canberra} // Σ|x-y|/(|x|+|y|), where 0/0 counts 0
 )
 
-// Minkowski returns the metric (Σ|x-y|^p)^(1/p). A p that is not a positive, finite number is [runtime.ErrInvalidArgument].
+// Minkowski returns the metric (Σ|x-y|^p)^(1/p). A p that is not a positive, finite number is
+// [runtime.ErrInvalidArgument].
 func Minkowski(p float64) (Metric, error) {
 	if !(p > 0) || math.IsInf(p, 0) {
-		return Metric{}, fmt.Errorf("ann: minkowski(%v): the exponent has to be positive and finite: %w", p, runtime.ErrInvalidArgument)
+		return Metric{}, fmt.Errorf("ann: minkowski(%v): the exponent has to be positive and finite: %w", p,
+			runtime.ErrInvalidArgument)
 	}
 	return Metric{kind: minkowski, p: p}, nil
 }
@@ -69,24 +75,26 @@ var registered = struct {
 	m map[string]func(a, b []float32) float64
 }{m: map[string]func(a, b []float32) float64{}}
 
-// Register adds a metric of the program, which [ParseMetric] then knows as "custom:" and the name, in any case. f has to be symmetric and
-// may be called from any goroutine; the vectors that it gets are of equal length and must not be changed or kept. If it panics, the call that compared vectors returns a
-// [*PanicError]. Only a
-// device whose memory the host sees can search by it: the CPU. A name that is empty or taken is [runtime.ErrInvalidArgument].
+// Register adds a metric of the program, which [ParseMetric] then knows as "custom:" and the name, in any case.
+// f has to be symmetric and may be called from any goroutine; the vectors that it gets are of equal length and
+// must not be changed or kept. If it panics, the call that compared vectors returns a [*PanicError]. Only a
+// device whose memory the host sees can search by it: the CPU. A name that is empty or taken is
+// [runtime.ErrInvalidArgument].
 func Register(name string, f func(a, b []float32) float64) error {
 	key := strings.ToLower(strings.TrimSpace(name))
 	registered.Lock()
 	defer registered.Unlock()
 	if _, taken := registered.m[key]; taken || key == "" || f == nil {
-		return fmt.Errorf("ann: register metric %q: the name is empty or taken, or there is no function: %w", name, runtime.ErrInvalidArgument)
+		return fmt.Errorf("ann: register metric %q: the name is empty or taken, or there is no function: %w", name,
+			runtime.ErrInvalidArgument)
 	}
 	registered.m[key] = f
 	return nil
 }
 
-// ParseMetric returns the metric of a name, in any case: euclidean, l2sq or squared_euclidean, cosine, manhattan, chebyshev,
-// minkowski(p) as in "minkowski(3)", hamming, jaccard, angular, canberra, or custom:NAME of [Register]. Any other name is
-// [runtime.ErrInvalidArgument].
+// ParseMetric returns the metric of a name, in any case: euclidean, l2sq or squared_euclidean, cosine,
+// manhattan, chebyshev, minkowski(p) as in "minkowski(3)", hamming, jaccard, angular, canberra, or custom:NAME
+// of [Register]. Any other name is [runtime.ErrInvalidArgument].
 func ParseMetric(name string) (Metric, error) {
 	s := strings.ToLower(strings.TrimSpace(name))
 	if key, ok := strings.CutPrefix(s, "custom:"); ok {
@@ -127,8 +135,8 @@ func (m Metric) String() string {
 	return kindNames[m.kind]
 }
 
-// Distance returns the distance of two vectors, computed in float64. Different lengths are [runtime.ErrDimension], vectors without
-// components [runtime.ErrInvalidArgument].
+// Distance returns the distance of two vectors, computed in float64. Different lengths are
+// [runtime.ErrDimension], vectors without components [runtime.ErrInvalidArgument].
 func (m Metric) Distance(a, b []float32) (d float64, err error) {
 	defer catch(&err)
 	switch {
@@ -205,8 +213,8 @@ func (m Metric) distance(a, b []float32) float64 {
 // angle returns the angle of two directions whose cosine is 1 - d.
 func angle(d float64) float64 { return 2 * math.Asin(math.Sqrt(min(d/2, 1))) }
 
-// same reports whether two vectors, whose distance is that of a vector from itself, are at the same distance from every other one, but for rounding: that they are
-// equal, or for cosine in the same direction.
+// same reports whether two vectors, whose distance is that of a vector from itself, are at the same distance
+// from every other one, but for rounding: that they are equal, or for cosine in the same direction.
 func (m Metric) same(a, b []float32) bool {
 	switch {
 	case m.kind == jaccard:
@@ -265,8 +273,8 @@ func (m Metric) onNearest() string {
 	return ""
 }
 
-// finish returns the distance in the metric's unit for what a kernel computed on stored components; unit is the square of the number
-// that a stored 1 stands for.
+// finish returns the distance in the metric's unit for what a kernel computed on stored components; unit is the
+// square of the number that a stored 1 stands for.
 func (m Metric) finish(d float32, unit float64) float64 {
 	switch m.kind {
 	case euclidean:

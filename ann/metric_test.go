@@ -90,7 +90,8 @@ func TestPrecisions(t *testing.T) {
 		corpus []float32
 		want   float64
 	}{
-		{FP32, x, 0}, {FP16, []float32{1, 1 + 1./4096}, 1. / 4096}, {FP16, []float32{70000}, math.Inf(1)}, {INT8, []float32{0.5 / 127, 1}, 0.5 / 127},
+		{FP32, x, 0}, {FP16, []float32{1, 1 + 1./4096}, 1. / 4096}, {FP16, []float32{70000}, math.Inf(1)},
+		{INT8, []float32{0.5 / 127, 1}, 0.5 / 127},
 		{INT8, []float32{3}, 2}, {INT8Scaled, []float32{127, 0.5}, 0.5}, {INT8Scaled, []float32{0, nan}, 0},
 	} {
 		got, err := PrecisionError(c.corpus, c.p)

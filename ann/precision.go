@@ -20,14 +20,15 @@ type Precision uint8
 const (
 	// FP32 stores float, 4 bytes.
 	FP32 Precision = iota
-	// FP16 stores half, 2 bytes, rounded to nearest even; distances are computed in float. An index refuses finite components that would become infinite, 65520
-	// and more; those of a query do.
+	// FP16 stores half, 2 bytes, rounded to nearest even; distances are computed in float. An index refuses finite
+	// components that would become infinite, 65520 and more; those of a query do.
 	FP16
-	// INT8 stores 127·x in one byte, cut to [-128, 127] and truncated toward zero; what is not finite becomes 0. It is for components in [-1, 1]:
-	// larger ones saturate. Sums are exact.
+	// INT8 stores 127·x in one byte, cut to [-128, 127] and truncated toward zero; what is not finite becomes 0.
+	// It is for components in [-1, 1]: larger ones saturate. Sums are exact.
 	INT8
-	// INT8Scaled stores x/s in one byte, rounded to nearest even and cut to [-127, 127], where 127·s is the largest |x| of the
-	// vectors that the index got first, without those that are not finite, which become 0. One very large component so leaves little of the others.
+	// INT8Scaled stores x/s in one byte, rounded to nearest even and cut to [-127, 127], where 127·s is the
+	// largest |x| of the vectors that the index got first, without those that are not finite, which become 0. One
+	// very large component so leaves little of the others.
 	INT8Scaled
 )
 
@@ -41,7 +42,8 @@ func (p Precision) String() string {
 	return fmt.Sprintf("Precision(%d)", uint8(p))
 }
 
-// ParsePrecision returns the precision of a name, in any case; "" is [FP32]. Any other name is [driver.ErrUnsupportedPrecision].
+// ParsePrecision returns the precision of a name, in any case; "" is [FP32]. Any other name is
+// [driver.ErrUnsupportedPrecision].
 func ParsePrecision(name string) (Precision, error) {
 	if name == "" {
 		return FP32, nil
@@ -51,7 +53,8 @@ func ParsePrecision(name string) (Precision, error) {
 			return Precision(i), nil
 		}
 	}
-	return 0, fmt.Errorf("ann: precision %q is none of %s: %w", name, strings.Join(precisionNames[:], ", "), driver.ErrUnsupportedPrecision)
+	return 0, fmt.Errorf("ann: precision %q is none of %s: %w", name, strings.Join(precisionNames[:], ", "),
+		driver.ErrUnsupportedPrecision)
 }
 
 func (p Precision) check() error {
@@ -155,8 +158,9 @@ func (c coding) decode(to []float32, stored []byte) {
 	}
 }
 
-// PrecisionError returns the largest difference that storing makes in a component of a corpus, infinity if a component overflows, and 0 for
-// [FP32]. Components that are not finite are left out. Anything but a precision of this package is [driver.ErrUnsupportedPrecision].
+// PrecisionError returns the largest difference that storing makes in a component of a corpus, infinity if a
+// component overflows, and 0 for [FP32]. Components that are not finite are left out. Anything but a precision
+// of this package is [driver.ErrUnsupportedPrecision].
 func PrecisionError(corpus []float32, p Precision) (float64, error) {
 	if err := p.check(); err != nil {
 		return 0, err

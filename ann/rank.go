@@ -85,8 +85,8 @@ func offerNear(heap []near, x near, k int) []near {
 	return heap
 }
 
-// ranked returns the k nearest of listed rows for the query that ask brought, in the order of results, on at most so many threads. ids has the id of each row.
-// What it returns is valid until the next call.
+// ranked returns the k nearest of listed rows for the query that ask brought, in the order of results, on at
+// most so many threads. ids has the id of each row. What it returns is valid until the next call.
 func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []uint32, k, threads int) ([]near, error) {
 	r := &w.ranking
 	threads = max(1, min(threads, len(list)/rankedAlone))
@@ -111,7 +111,8 @@ func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []u
 	r.next.Store(0)
 	r.wait.Add(threads)
 	for i, t := range r.threads[:threads] {
-		t.args = kernels.Ranking{Metric: w.e.metric.onNearest(), Type: w.e.code.typ().String(), Dim: w.e.dim, Query: query, Vectors: vectors}
+		t.args = kernels.Ranking{Metric: w.e.metric.onNearest(), Type: w.e.code.typ().String(), Dim: w.e.dim, Query: query,
+			Vectors: vectors}
 		t.best = t.best[:0]
 		if i > 0 {
 			go t.run()

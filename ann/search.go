@@ -13,8 +13,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Search implements [Index]. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from its second call on
-// if dst has room, unless the filter is new, k is above 1024, or the index streams.
+// Search implements [Index]. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from
+// its second call on if dst has room, unless the filter is new, k is above 1024, or the index streams.
 func (f *Flat) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	dst, _, err := f.find(ctx, dst, query, k, filter, true)
 	return dst, err
@@ -33,9 +33,11 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	return lists, nil
 }
 
-// find appends what it finds for one query or several to dst, and returns how many results each has. If a device has no room for the search, its
-// rows make room: as often as that happens, since a call of Compact may bring them back before the search begins again.
-func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, err error) {
+// find appends what it finds for one query or several to dst, and returns how many results each has. If a
+// device has no room for the search, its rows make room: as often as that happens, since a call of Compact may
+// bring them back before the search begins again.
+func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter,
+	one bool) (all []Result, each int, err error) {
 	for {
 		var in *store
 		all, each, in, err = f.try(ctx, dst, queries, k, filter, one)
@@ -56,7 +58,8 @@ func (f *Flat) makeRoom(ctx context.Context, in *store) error {
 }
 
 // try is find, with the store in which the search failed if its rows could make room for it.
-func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter, one bool) (all []Result, each int, in *store, err error) {
+func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter,
+	one bool) (all []Result, each int, in *store, err error) {
 	s, err := f.begin(ctx, len(queries), k, filter)
 	if err != nil {
 		return dst, 0, nil, err
@@ -65,7 +68,8 @@ func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, 
 	n := len(queries) / f.e.dim
 	switch {
 	case one && n != 1:
-		return dst, 0, nil, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(queries), f.e.dim, runtime.ErrDimension)
+		return dst, 0, nil, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(queries), f.e.dim,
+			runtime.ErrDimension)
 	case s.k == 0 || n == 0:
 		return dst, 0, nil, nil
 	case f.e.metric.kind == custom:
@@ -99,12 +103,14 @@ func (f *Flat) results(dst []Result, found []candidate) []Result {
 	return dst
 }
 
-// ErrSync is that one of several devices failed in a search, which therefore found nothing. The error names the device, and wraps its own.
+// ErrSync is that one of several devices failed in a search, which therefore found nothing. The error names the
+// device, and wraps its own.
 var ErrSync = errors.New("ann: a device failed in a search of several")
 
-// everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If that fails it returns the first store that did, or one whose rows may have
-// taken its room.
-func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sought) (found []candidate, in *store, err error) {
+// everywhere searches all stores at once, and returns the nearest of what they found, s.k for each query. If
+// that fails it returns the first store that did, or one whose rows may have taken its room.
+func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int,
+	so sought) (found []candidate, in *store, err error) {
 	found, in, err = f.side(ctx, queries, nq, so, false)
 	if short(err) && in.streams && ctx.Err() == nil { // stores on one device take room from each other
 		found, in, err = f.side(ctx, queries, nq, so, true)
@@ -113,7 +119,8 @@ func (f *Flat) everywhere(ctx context.Context, queries []float32, nq int, so sou
 }
 
 // side searches all stores side by side, or one after the other, each of which then leaves no memory on its device.
-func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought, inTurn bool) (found []candidate, in *store, err error) {
+func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought,
+	inTurn bool) (found []candidate, in *store, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var parts []*admitted
@@ -170,7 +177,8 @@ func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought, i
 	wg.Wait()
 	if err != nil {
 		for _, s := range f.stores { // the rows of another may be in the same device's memory
-			if in.streams && s.ifOnDevice() != nil && s.e.dev.Session() == in.e.dev.Session() && s.e.dev.String() == in.e.dev.String() {
+			if in.streams && s.ifOnDevice() != nil && s.e.dev.Session() == in.e.dev.Session() &&
+				s.e.dev.String() == in.e.dev.String() {
 				in = s
 			}
 		}
@@ -180,7 +188,8 @@ func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought, i
 	return first(hits, make([]candidate, 0, nq*so.k), so.k), nil, nil
 }
 
-// begin checks the arguments of a search, and keeps the index from changing until the caller calls f.mu.RUnlock, unless it fails.
+// begin checks the arguments of a search, and keeps the index from changing until the caller calls
+// f.mu.RUnlock, unless it fails.
 func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s sought, err error) {
 	begun := false
 	for {
@@ -203,7 +212,8 @@ func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s 
 	case k < 1:
 		err = fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
 	case components%f.e.dim != 0:
-		err = fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, f.e.dim, runtime.ErrDimension)
+		err = fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, f.e.dim,
+			runtime.ErrDimension)
 	default:
 		n := len(f.ids)
 		if filter != nil {

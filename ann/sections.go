@@ -4,8 +4,10 @@ package ann
 //
 //	0            mark, 8 bytes; version, u32; 52 bytes of zeros
 //	64           sections, each at a multiple of 64
-//	...          the list, 64 bytes for each section: name (8 bytes), position and length (u64), SHA-256, 8 bytes of zeros
-//	end - 64     position of the list and number of sections (u64), length of the file (u64), SHA-256 of the first 64 bytes, the list and these
+//	...          the list, 64 bytes for each section: name (8 bytes), position and length (u64), SHA-256,
+//	             8 bytes of zeros
+//	end - 64     position of the list and number of sections (u64), length of the file (u64), SHA-256 of the
+//	             first 64 bytes, the list and these
 //	             24 bytes, the mark
 //
 // Numbers are little-endian.
@@ -47,8 +49,10 @@ type writer struct {
 	want sums
 }
 
-// sums are the checksums, by name, of sections that an index has as they are in the file it was opened from. Nobody reads all of a file when it is opened; so they are compared when
-// the contents are read anyway: when they are written to another file, which would have right checksums of wrong contents, and before they are changed.
+// sums are the checksums, by name, of sections that an index has as they are in the file it was opened from.
+// Nobody reads all of a file when it is opened; so they are compared when the contents are read anyway: when
+// they are written to another file, which would have right checksums of wrong contents, and before they are
+// changed.
 type sums map[string][sha256.Size]byte
 
 // check compares sections that are in s with what it says.
@@ -81,7 +85,8 @@ func (w *writer) write(b []byte) error {
 	return err
 }
 
-// section writes a section of parts, which next returns one by one until it returns nil. If it has another checksum than it has to have, that is runtime.ErrCorrupt.
+// section writes a section of parts, which next returns one by one until it returns nil. If it has another
+// checksum than it has to have, that is runtime.ErrCorrupt.
 func (w *writer) section(name string, next func() ([]byte, error)) error {
 	first := w.at
 	w.sum.Reset()
@@ -113,7 +118,8 @@ func (w *writer) section(name string, next func() ([]byte, error)) error {
 	return nil
 }
 
-// bytes writes a section, in pieces that are still in the processor's caches when they are written after the checksum has read them.
+// bytes writes a section, in pieces that are still in the processor's caches when they are written after the
+// checksum has read them.
 func (w *writer) bytes(name string, data []byte) error {
 	return w.section(name, func() ([]byte, error) {
 		part := data[:min(len(data), 4<<20)]
@@ -147,8 +153,9 @@ func (w *writer) end() error {
 	return w.write(tail)
 }
 
-// readSections returns the sections of a file, whose own bytes are not checked yet. The errors match runtime.ErrFormat for anything but a file of this
-// format, runtime.ErrUnsupported for a later version, and runtime.ErrCorrupt for a damaged file.
+// readSections returns the sections of a file, whose own bytes are not checked yet. The errors match
+// runtime.ErrFormat for anything but a file of this format, runtime.ErrUnsupported for a later version, and
+// runtime.ErrCorrupt for a damaged file.
 func readSections(file []byte) ([]section, error) {
 	corrupt := func(format string, args ...any) ([]section, error) {
 		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
@@ -160,10 +167,12 @@ func readSections(file []byte) ([]section, error) {
 		return corrupt("a file of %d bytes is too short", len(file))
 	}
 	if v := binary.LittleEndian.Uint32(file[8:]); v > version {
-		return nil, fmt.Errorf("ann: version %d of the format, and %d is the latest known: %w", v, version, runtime.ErrUnsupported)
+		return nil, fmt.Errorf("ann: version %d of the format, and %d is the latest known: %w", v, version,
+			runtime.ErrUnsupported)
 	}
 	tail := file[len(file)-block:]
-	at, count, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:]), binary.LittleEndian.Uint64(tail[16:])
+	at, count, length := binary.LittleEndian.Uint64(tail), binary.LittleEndian.Uint64(tail[8:]),
+		binary.LittleEndian.Uint64(tail[16:])
 	end := uint64(len(file) - block)
 	switch {
 	case string(tail[block-len(mark):]) != mark || length != uint64(len(file)):
@@ -182,7 +191,8 @@ func readSections(file []byte) ([]section, error) {
 	last := uint64(block) // the end of the section before
 	for entry := file[at:end]; len(entry) > 0; entry = entry[block:] {
 		first, n := binary.LittleEndian.Uint64(entry[8:]), binary.LittleEndian.Uint64(entry[16:])
-		if first < last || first > at || n > at-first || first%block != 0 { // sections that overlap could be far more to read than the file
+		// sections that overlap could be far more to read than the file
+		if first < last || first > at || n > at-first || first%block != 0 {
 			return corrupt("section %q is not after the one before, and in the file", entry[:8])
 		}
 		last = first + n

@@ -28,11 +28,13 @@ func several(t *testing.T, names ...string) (list []*runtime.Device) {
 	return list
 }
 
-// TestShards divides vectors among devices: what is found is what one device finds, to the last bit, through changes and a file. The components are
-// small integers, so that all devices compute the same, and many distances are equal.
+// TestShards divides vectors among devices: what is found is what one device finds, to the last bit, through
+// changes and a file. The components are small integers, so that all devices compute the same, and many
+// distances are equal.
 func TestShards(t *testing.T) {
 	const n, dim = 1500, 20
-	for _, names := range [][]string{{"cpu:0", "cpu:0", "cpu:0"}, {"small", "cpu:0", "small"}, {"cpu:0", "opencl:0"}, {"cpu:0", "sim-cuda:0", "sim-rocm:0"}} {
+	for _, names := range [][]string{{"cpu:0", "cpu:0", "cpu:0"}, {"small", "cpu:0", "small"}, {"cpu:0", "opencl:0"},
+		{"cpu:0", "sim-cuda:0", "sim-rocm:0"}} {
 		t.Run(fmt.Sprint(names), func(t *testing.T) {
 			devs := several(t, names...)
 			if len(devs) < 2 {
@@ -126,7 +128,8 @@ func TestShardsOpen(t *testing.T) {
 	}
 }
 
-// TestShardsFail has one of two devices without room for even one row and query: nothing is found, and the error tells which it is.
+// TestShardsFail has one of two devices without room for even one row and query: nothing is found, and the
+// error tells which it is.
 func TestShardsFail(t *testing.T) {
 	f := flat(t, open(t, "cpu:0"), 2, Euclidean, FlatOptions{Devices: []*runtime.Device{narrow(t, "cpu:reference", 100)}})
 	require.NoError(t, f.Add(t.Context(), []int64{1, 2}, []float32{0, 0, 1, 1}))

@@ -33,8 +33,9 @@ func soak(t *testing.T, name string, little int) int {
 	return n
 }
 
-// TestMixed has four goroutines add, remove, update, search, read, write, train and compact at once. Each changes vectors of its own, so that it knows what has to be
-// found of them at any time, and that nothing else is. From time to time all wait, and the index is compared with what they know together.
+// TestMixed has four goroutines add, remove, update, search, read, write, train and compact at once. Each
+// changes vectors of its own, so that it knows what has to be found of them at any time, and that nothing else
+// is. From time to time all wait, and the index is compared with what they know together.
 func TestMixed(t *testing.T) {
 	const dim, goroutines = 8, 4
 	indexes := map[string]Index{
@@ -50,7 +51,8 @@ func TestMixed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mixers := make([]mixer, goroutines)
 			for g := range mixers {
-				mixers[g] = mixer{t: t, ix: ix, r: rand.New(rand.NewPCG(13, uint64(g))), g: int64(g), vectors: map[int64][]float32{}}
+				mixers[g] = mixer{t: t, ix: ix, r: rand.New(rand.NewPCG(13, uint64(g))), g: int64(g),
+					vectors: map[int64][]float32{}}
 			}
 			var done atomic.Int64
 			for rest := int64(operations / len(indexes)); rest > 0 && !t.Failed(); rest -= 100 {

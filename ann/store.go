@@ -32,7 +32,8 @@ func newStore(e *engine) *store {
 
 // short reports whether an error is that the device has no room.
 func short(err error) bool {
-	return errors.Is(err, runtime.ErrBudget) || errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrTooLarge)
+	return errors.Is(err, runtime.ErrBudget) || errors.Is(err, runtime.ErrOutOfMemory) ||
+		errors.Is(err, runtime.ErrTooLarge)
 }
 
 func (s *store) close() error {
@@ -197,7 +198,8 @@ func (s *store) spill(ctx context.Context, used int) error {
 	return nil
 }
 
-// change is what a store will have instead of its rows: a buffer, or memory of the host if the device has no room. The zero change is none.
+// change is what a store will have instead of its rows: a buffer, or memory of the host if the device has no
+// room. The zero change is none.
 type change struct {
 	base   *runtime.Buffer
 	memory []byte
@@ -288,7 +290,8 @@ func (s *store) put(ctx context.Context, code coding, first int, vectors []float
 }
 
 // put stores vectors in base from row first on, in an order unless it is nil.
-func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32, order []int) error {
+func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32,
+	order []int) error {
 	dim, row, s := e.dim, e.dim*code.size(), e.dev.Stream()
 	if code.Precision == FP32 && order == nil {
 		if err := s.Write(ctx, base, int64(first*row), bytesOf(vectors)); err != nil {

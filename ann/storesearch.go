@@ -1,6 +1,7 @@
 package ann
 
-// The search of a store's rows: queries in rounds, rows that a filter admits, and rows that go through the device in chunks.
+// The search of a store's rows: queries in rounds, rows that a filter admits, and rows that go through the
+// device in chunks.
 
 import (
 	"cmp"
@@ -10,13 +11,15 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// skipped is the number of rows up to which a filter is applied by finding so many more, instead of copying the rows that it admits.
+// skipped is the number of rows up to which a filter is applied by finding so many more, instead of copying the
+// rows that it admits.
 const skipped = 64
 
 // gathered is the size in bytes of the rows that are copied and searched at a time.
 const gathered = 16 << 20
 
-// streamed is the size in bytes of a chunk, and of the one that is copied meanwhile, while the device has room for both.
+// streamed is the size in bytes of a chunk, and of the one that is copied meanwhile, while the device has room
+// for both.
 const streamed = 32 << 20
 
 // sought is what a search is for.
@@ -68,7 +71,8 @@ func (s *store) leave(w *work) {
 	}
 }
 
-// search finds the nearest of the sought rows, which have these ids, so.k for each query in order, a number of queries at a time. The candidates are valid until leave.
+// search finds the nearest of the sought rows, which have these ids, so.k for each query in order, a number of
+// queries at a time. The candidates are valid until leave.
 func (s *store) search(ctx context.Context, w *work, ids []int64, queries []float32, so sought) ([]candidate, error) {
 	w.late = true // until all of its launches are known to be done
 	w.out = w.out[:0]
@@ -175,8 +179,9 @@ func first(hits []hit, to []candidate, k int) []candidate {
 	return to
 }
 
-// listed finds the k nearest, or more of them, of listed rows of base, which has so many rows, for each of nq queries that ask brought: all of a query's side by
-// side and in order, where of rows at equal distances the first in the list come first. They are valid until the next call.
+// listed finds the k nearest, or more of them, of listed rows of base, which has so many rows, for each of nq
+// queries that ask brought: all of a query's side by side and in order, where of rows at equal distances the
+// first in the list come first. They are valid until the next call.
 func (w *work) listed(ctx context.Context, base *runtime.Buffer, rows int, list []uint32, nq, most int) ([]hit, error) {
 	dim, code := w.e.dim, w.e.code
 	each := min(len(list), max(most, gathered/(dim*code.size()), 1))

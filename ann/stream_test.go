@@ -37,8 +37,9 @@ func sameAnswers(t *testing.T, want, got *Flat, ids []int64, queries []float32, 
 	for i := range mask {
 		mask[i] = r.IntN(3) == 0
 	}
-	for name, filter := range map[string]*Filter{"all": nil, "mask": Mask(mask), "a range": IDRange(ids[len(ids)/2]/2, ids[len(ids)/2]),
-		"few": IDSet(ids[:5]), "most": Not(IDSet(ids[3:9])), "none": Or()} {
+	for name, filter := range map[string]*Filter{"all": nil, "mask": Mask(mask),
+		"a range": IDRange(ids[len(ids)/2]/2, ids[len(ids)/2]),
+		"few":     IDSet(ids[:5]), "most": Not(IDSet(ids[3:9])), "none": Or()} {
 		for _, k := range []int{1, 7, 200, 1500} {
 			for _, nq := range []int{1, len(queries) / want.e.dim} {
 				if (nq > 1) != (k == 7) {
@@ -55,8 +56,8 @@ func sameAnswers(t *testing.T, want, got *Flat, ids []int64, queries []float32, 
 	}
 }
 
-// TestStreams has more vectors than the device's limit on memory admits: the answers are those of an index that is in its memory, through changes
-// and a file.
+// TestStreams has more vectors than the device's limit on memory admits: the answers are those of an index that
+// is in its memory, through changes and a file.
 func TestStreams(t *testing.T) {
 	const limit, dim, n = 250_000, 64, 1500
 	for _, name := range []string{"cpu:0", "opencl:0"} {
@@ -73,7 +74,8 @@ func TestStreams(t *testing.T) {
 				r := rand.New(rand.NewPCG(7, 7))
 				vectors, ids, queries := random(r, rows, dim), numbers(r, rows), random(r, 40, dim)
 				vectors[0] = 9 // the largest, for the scale
-				here, there := flat(t, wide, dim, c.m, FlatOptions{Precision: c.p}), flat(t, dev, dim, c.m, FlatOptions{Precision: c.p})
+				here, there := flat(t, wide, dim, c.m, FlatOptions{Precision: c.p}),
+					flat(t, dev, dim, c.m, FlatOptions{Precision: c.p})
 				both := func(do func(f *Flat) error) {
 					t.Helper()
 					require.NoError(t, do(here))
@@ -136,7 +138,8 @@ func TestStreamsCustom(t *testing.T) {
 	_ = Register("offset", func(a, b []float32) float64 { return 7 + float64(a[0]-b[0])*float64(a[0]-b[0]) })
 	m, err := ParseMetric("custom:offset")
 	require.NoError(t, err)
-	here, there := flat(t, open(t, "cpu:0"), 32, m, FlatOptions{}), flat(t, narrow(t, "cpu:0", 100_000), 32, m, FlatOptions{})
+	here, there := flat(t, open(t, "cpu:0"), 32, m, FlatOptions{}),
+		flat(t, narrow(t, "cpu:0", 100_000), 32, m, FlatOptions{})
 	vectors := random(rand.New(rand.NewPCG(9, 9)), 3000, 32)
 	for _, f := range []*Flat{here, there} {
 		require.NoError(t, f.Add(t.Context(), counted(3000), vectors))
@@ -159,7 +162,8 @@ func (c *countdown) Err() error {
 	return c.Context.Err()
 }
 
-// TestStreamsCanceled gives searches up while chunks are on their way: the next one is right, and the device's memory is that of one search.
+// TestStreamsCanceled gives searches up while chunks are on their way: the next one is right, and the device's
+// memory is that of one search.
 func TestStreamsCanceled(t *testing.T) {
 	for _, name := range []string{"cpu:0", "opencl:0"} {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +205,8 @@ func TestStreamsCanceled(t *testing.T) {
 	}
 }
 
-// TestMakesRoom searches an index whose rows leave the device no room for a search, while calls of Compact bring the rows back to the device again and again.
+// TestMakesRoom searches an index whose rows leave the device no room for a search, while calls of Compact
+// bring the rows back to the device again and again.
 func TestMakesRoom(t *testing.T) {
 	const dim, n = 8, 200
 	f := flat(t, narrow(t, "cpu:0", 4*dim*n), dim, L2Squared, FlatOptions{})
@@ -221,7 +226,8 @@ func TestMakesRoom(t *testing.T) {
 				query := vectors[q%n*dim:][:dim]
 				found, err := f.Search(t.Context(), nil, query, 9, nil)
 				if assert.NoError(t, err) {
-					judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, counted(n), vectors, nil), found, "while the rows come and go")
+					judge(t, L2Squared, dim, 9, scan(L2Squared, dim, query, counted(n), vectors, nil), found,
+						"while the rows come and go")
 				}
 			}
 		})
@@ -275,7 +281,8 @@ func TestShardsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestNoRoom has what does not stream fail without a trace where the device has no room: a graph, the centres of lists, and distances of all pairs.
+// TestNoRoom has what does not stream fail without a trace where the device has no room: a graph, the centres
+// of lists, and distances of all pairs.
 func TestNoRoom(t *testing.T) {
 	const dim, n = 8, 200
 	vectors := random(rand.New(rand.NewPCG(40, 40)), 2*n, dim)

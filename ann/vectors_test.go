@@ -49,8 +49,10 @@ func TestVectors(t *testing.T) {
 		data []byte
 		want error
 	}{
-		"empty": {nil, runtime.ErrCorrupt}, "no dimension": {[]byte{0, 0, 0, 0, 1}, runtime.ErrFormat}, "negative": {[]byte{0, 0, 0, 255, 1}, runtime.ErrFormat},
-		"cut": {[]byte{2, 0, 0, 0, 7}, runtime.ErrCorrupt}, "two dimensions": {[]byte{1, 0, 0, 0, 7, 2, 0, 0, 0, 7}, runtime.ErrCorrupt},
+		"empty": {nil, runtime.ErrCorrupt}, "no dimension": {[]byte{0, 0, 0, 0, 1}, runtime.ErrFormat},
+		"negative": {[]byte{0, 0, 0, 255, 1}, runtime.ErrFormat},
+		"cut":      {[]byte{2, 0, 0, 0, 7}, runtime.ErrCorrupt}, "two dimensions": {[]byte{1, 0, 0, 0, 7, 2, 0, 0, 0, 7},
+			runtime.ErrCorrupt},
 	} {
 		_, _, err := read("d.bvecs", c.data...)
 		assert.ErrorIs(t, err, c.want, what)
@@ -61,8 +63,10 @@ func TestVectors(t *testing.T) {
 	assert.ErrorIs(t, err, runtime.ErrUnsupported)
 
 	for _, a := range []npy.Array{
-		{Type: runtime.F16, Data: bytesOf([]runtime.Float16{runtime.ToFloat16(3), runtime.ToFloat16(-4)})}, {Type: runtime.F64, Data: bytesOf([]float64{3, -4})},
-		{Type: runtime.I8, Data: bytesOf([]int8{3, -4})}, {Type: runtime.I64, Data: bytesOf([]int64{3, -4})}, {Type: runtime.I16, Data: bytesOf([]int16{3, -4})},
+		{Type: runtime.F16, Data: bytesOf([]runtime.Float16{runtime.ToFloat16(3), runtime.ToFloat16(-4)})},
+		{Type: runtime.F64, Data: bytesOf([]float64{3, -4})},
+		{Type: runtime.I8, Data: bytesOf([]int8{3, -4})}, {Type: runtime.I64, Data: bytesOf([]int64{3, -4})},
+		{Type: runtime.I16, Data: bytesOf([]int16{3, -4})},
 	} {
 		a.Shape = []int{1, 2}
 		path := filepath.Join(dir, "e.npy")
@@ -72,7 +76,8 @@ func TestVectors(t *testing.T) {
 		assert.Equal(t, 2, dim)
 		assert.Equal(t, []float32{3, -4}, got, a.Type)
 		for _, wide := range []npy.Array{
-			{Type: runtime.I64, Data: bytesOf([]int64{1, -1<<24 - 1})}, {Type: runtime.U32, Data: bytesOf([]uint32{1, 1<<24 + 1})}, {Type: runtime.F64, Data: bytesOf([]float64{1, -1e39})},
+			{Type: runtime.I64, Data: bytesOf([]int64{1, -1<<24 - 1})},
+			{Type: runtime.U32, Data: bytesOf([]uint32{1, 1<<24 + 1})}, {Type: runtime.F64, Data: bytesOf([]float64{1, -1e39})},
 		} {
 			wide.Shape = []int{1, 2}
 			require.NoError(t, npy.WriteFile(path, wide))

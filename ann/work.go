@@ -34,7 +34,8 @@ type work struct {
 	chunks [2]array
 	staged []byte
 
-	view      *runtime.Buffer // the rows of the index from viewFirst on that were searched last on their own, nil if there are none
+	// the rows of the index from viewFirst on that were searched last on their own, nil if there are none
+	view      *runtime.Buffer
 	viewFirst int
 
 	lastQueries, lastRows int // the sizes of the launch of distances
@@ -101,7 +102,8 @@ func newWork(e *engine) (*work, error) {
 	return &work{e: e, stream: stream}, nil
 }
 
-// slice returns a view of n rows of base. It is valid until the next call, or until the index gets another base and calls forget.
+// slice returns a view of n rows of base. It is valid until the next call, or until the index gets another base
+// and calls forget.
 func (w *work) slice(base *runtime.Buffer, first, n int) (*runtime.Buffer, error) {
 	if w.view != nil && w.viewFirst == first && w.view.Len() == n*w.e.dim {
 		return w.view, nil
@@ -138,7 +140,8 @@ func (w *work) close() error {
 
 // shrink frees the memory on the device. Nothing uses it.
 func (w *work) shrink() {
-	for _, a := range []*array{&w.queries, &w.list, &w.at, &w.best, &w.bestAt, &w.rows, &w.places, &w.floats, &w.chunks[0], &w.chunks[1]} {
+	for _, a := range []*array{&w.queries, &w.list, &w.at, &w.best, &w.bestAt, &w.rows, &w.places, &w.floats, &w.chunks[0],
+		&w.chunks[1]} {
 		a.close()
 	}
 }
@@ -171,9 +174,11 @@ func (w *work) ask(ctx context.Context, queries []float32) error {
 	return w.put(ctx, &w.queries, w.encoded)
 }
 
-// search finds the k nearest of n rows of base, at least k, for each of nq queries that ask brought. The results are in the host memory of
-// the two arrays that it returns, k for each query: distances, as the kernels have them, and places.
-func (w *work) search(ctx context.Context, base *runtime.Buffer, n, nq, k int) (distances []float32, places []uint32, err error) {
+// search finds the k nearest of n rows of base, at least k, for each of nq queries that ask brought. The
+// results are in the host memory of the two arrays that it returns, k for each query: distances, as the kernels
+// have them, and places.
+func (w *work) search(ctx context.Context, base *runtime.Buffer, n, nq,
+	k int) (distances []float32, places []uint32, err error) {
 	var list, at *array
 	switch {
 	case w.e.metric.onNearest() == "":
@@ -215,7 +220,8 @@ func (w *work) byNearest(ctx context.Context, base *runtime.Buffer, n, nq, k int
 	if err != nil {
 		return nil, nil, err
 	}
-	err = w.stream.Launch(merge.Kernel, grid, w.list.buf, w.at.buf, w.best.buf, w.bestAt.buf, uint32(nq), uint32(parts), uint32(k))
+	err = w.stream.Launch(merge.Kernel, grid, w.list.buf, w.at.buf, w.best.buf, w.bestAt.buf, uint32(nq), uint32(parts),
+		uint32(k))
 	return &w.best, &w.bestAt, err
 }
 
@@ -240,8 +246,10 @@ func (w *work) parts(find kernel, base *runtime.Buffer, n, nq, k, parts int) err
 		uint32(nq), uint32(n), uint32(w.e.dim), uint32(k), uint32(parts))
 }
 
-// wideSearch finds more than the kernel nearest selects: it lists all rows, in parts that the kernel sorts, and selects on the host.
-func (w *work) wideSearch(ctx context.Context, base *runtime.Buffer, n, nq, k int) (distances []float32, places []uint32, err error) {
+// wideSearch finds more than the kernel nearest selects: it lists all rows, in parts that the kernel sorts, and
+// selects on the host.
+func (w *work) wideSearch(ctx context.Context, base *runtime.Buffer, n, nq,
+	k int) (distances []float32, places []uint32, err error) {
 	find, _, err := w.e.nearest(ctx, mostK)
 	if err != nil {
 		return nil, nil, err
@@ -302,7 +310,8 @@ func (w *work) byExpression(ctx context.Context, base *runtime.Buffer, n, nq, k 
 }
 
 // gather queues a copy of the rows of base at count places, which the array of places has, to another buffer.
-func (e *engine) gather(ctx context.Context, s *runtime.Stream, base *runtime.Buffer, rows int, places *runtime.Buffer, to *runtime.Buffer, count int) error {
+func (e *engine) gather(ctx context.Context, s *runtime.Stream, base *runtime.Buffer, rows int, places *runtime.Buffer,
+	to *runtime.Buffer, count int) error {
 	k, err := e.catalog(ctx, "gather", e.typeDefine())
 	if err != nil {
 		return err

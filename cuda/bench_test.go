@@ -38,8 +38,11 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 	defer d.Close()
 	features := d.Info().Features
-	u, err := source.Parse(`kernel void k(global float *x, global float *y, float a, int n) { if (get_global_id(0) < n) y[0] = a * x[0]; }`,
-		source.Options{Features: &features})
+	u,
+		err :=
+		source.Parse(
+			`kernel void k(global float *x, global float *y, float a, int n) { if (get_global_id(0) < n) y[0] = a * x[0]; }`,
+			source.Options{Features: &features})
 	require.NoError(b, err)
 	bin, err := d.(driver.Compiler).Compile(ctx, u, nil)
 	require.NoError(b, err)
@@ -54,9 +57,10 @@ func BenchmarkLaunch(b *testing.B) {
 	mem, err := d.Alloc(256, driver.OnDevice)
 	require.NoError(b, err)
 	defer d.Free(mem)
-	l := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}, Data: make([]byte, 16), Args: []driver.Arg{
-		{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgMemory, Memory: mem},
-		{Kind: driver.ArgValue, Size: 4}, {Kind: driver.ArgValue, Offset: 8, Size: 4}}}
+	l := driver.Launch{Kernel: k, Dim: 1, Global: [3]int{1, 1, 1}, Local: [3]int{1, 1, 1}, Data: make([]byte, 16),
+		Args: []driver.Arg{
+			{Kind: driver.ArgMemory, Memory: mem}, {Kind: driver.ArgMemory, Memory: mem},
+			{Kind: driver.ArgValue, Size: 4}, {Kind: driver.ArgValue, Offset: 8, Size: 4}}}
 	b.ReportAllocs()
 	b.Run(d.Info().Backend, func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {

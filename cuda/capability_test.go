@@ -32,7 +32,8 @@ func TestGates(t *testing.T) {
 	}
 	device := func(cc int) *driver.Info {
 		i := &driver.Info{ComputeMajor: cc / 10, ComputeMinor: cc % 10, ComputeUnits: 10, ClockMHz: 1000}
-		i.Features = features("sm_" + strings.TrimLeft(string(rune('0'+cc/100))+string(rune('0'+cc/10%10))+string(rune('0'+cc%10)), "0"))
+		i.Features = features("sm_" + strings.TrimLeft(string(rune('0'+cc/100))+string(rune('0'+cc/10%10))+
+			string(rune('0'+cc%10)), "0"))
 		describe(i)
 		return i
 	}

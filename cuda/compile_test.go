@@ -109,7 +109,9 @@ func TestCompileRefused(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 
 	// The assembler refuses more local memory than any device has.
-	huge := parse(t, c, target, `kernel void k(global int *x) { local int t[1 << 18]; t[get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); x[0] = t[x[1]]; }`)
+	huge :=
+		parse(t, c, target,
+			`kernel void k(global int *x) { local int t[1 << 18]; t[get_local_id(0)] = 1; barrier(CLK_LOCAL_MEM_FENCE); x[0] = t[x[1]]; }`)
 	_, err = c.CompileFor(context.Background(), nil, target, huge, nil)
 	var build *driver.BuildError
 	require.ErrorAs(t, err, &build)

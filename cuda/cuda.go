@@ -51,8 +51,8 @@
 //
 // # Profilers
 //
-// Regions of a program (runtime.Region) are ranges of NVTX, which Nsight Systems shows, if libnvToolsExt is found (of CUDA 10
-// to 12; CUDA 13 does not have it). Kernels have their names there without that.
+// Regions of a program (runtime.Region) are ranges of NVTX, which Nsight Systems shows, if libnvToolsExt is
+// found (of CUDA 10 to 12; CUDA 13 does not have it). Kernels have their names there without that.
 //
 // # Caveats
 //

@@ -26,7 +26,8 @@ func TestMissingLibraries(t *testing.T) {
 	if table() == nil {
 		t.Skip(missing)
 	}
-	none := &driver.Config{CUDALibrary: "/no/such/libcuda.so", NVRTCLibrary: "/no/such/libnvrtc.so", SimDir: "/no/such/dir"}
+	none := &driver.Config{CUDALibrary: "/no/such/libcuda.so", NVRTCLibrary: "/no/such/libnvrtc.so",
+		SimDir: "/no/such/dir"}
 	t.Setenv("CUDA_HOME", "/no/such/toolkit")
 	p := sim.Registered(t, "cuda").Probe(context.Background(), none)
 	assert.Contains(t, p.Remedy, "install the NVIDIA driver")

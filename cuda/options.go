@@ -23,13 +23,15 @@ var relaxed = []string{"--fmad=true", "--prec-div=false", "--prec-sqrt=false"}
 
 // allowed lists options of OpenCL that have no effect here: they permit or request something that
 // NVRTC does anyway.
-var allowed = []string{"-cl-finite-math-only", "-cl-no-signed-zeros", "-cl-single-precision-constant", "-cl-strict-aliasing", "-cl-kernel-arg-info",
+var allowed = []string{"-cl-finite-math-only", "-cl-no-signed-zeros", "-cl-single-precision-constant",
+	"-cl-strict-aliasing", "-cl-kernel-arg-info",
 	"-cl-fp32-correctly-rounded-divide-sqrt", "-cl-uniform-work-group-size", "-O", "-O1", "-O2", "-O3"}
 
 // own lists the options of NVRTC that a program may use. Those that end in = take a value.
 var own = []string{"--use_fast_math", "-use_fast_math", "--generate-line-info", "-lineinfo", "--device-debug", "-G",
 	"--extra-device-vectorization", "--restrict", "--disable-warnings", "-w",
-	"--maxrregcount=", "-maxrregcount=", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=", "-prec-sqrt="}
+	"--maxrregcount=", "-maxrregcount=", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=",
+	"--prec-sqrt=", "-prec-sqrt="}
 
 // options translates the options of a program: options of OpenCL to those of NVRTC; options of
 // NVRTC stay.
@@ -46,7 +48,8 @@ func options(list []string) (out []string, err error) {
 			out = append(out, "--ftz=true")
 		case o == "-cl-opt-disable", o == "-O0":
 			out = append(out, "--ptxas-options=-O0")
-		case slices.Contains(allowed, o), strings.HasPrefix(o, "-cl-std="), strings.HasPrefix(o, "-W") && !strings.Contains(o, ","):
+		case slices.Contains(allowed, o), strings.HasPrefix(o, "-cl-std="), strings.HasPrefix(o, "-W") &&
+			!strings.Contains(o, ","):
 			// Nothing to do.
 		case slices.ContainsFunc(own, func(name string) bool { return isOption(o, name) }):
 			out = append(out, o)

@@ -24,7 +24,8 @@ func TestOptions(t *testing.T) {
 		require.NoError(t, err, "%v", c.in)
 		assert.Equal(t, c.want, got, "%v", c.in)
 	}
-	for _, bad := range []string{"-cl-nonsense", "--gpu-architecture=sm_90", "-I/", "--include-path=/", "-maxrregcount=", "-Wl,x", "x", ""} {
+	for _, bad := range []string{"-cl-nonsense", "--gpu-architecture=sm_90", "-I/", "--include-path=/", "-maxrregcount=",
+		"-Wl,x", "x", ""} {
 		_, err := options([]string{"-O3", bad})
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", bad)
 		assert.ErrorContains(t, err, bad)
@@ -36,7 +37,8 @@ func TestMerge(t *testing.T) {
 	fixed := flags("sm_80")
 	before := flags("sm_80")
 	got := merge(fixed, []string{"--fmad=true", "-ftz=true", "-lineinfo", "--ptxas-options=-O0", "--fmad=true"})
-	assert.Equal(t, []string{"--gpu-architecture=sm_80", "--std=c++17", "--fmad=true", "--prec-div=true", "--prec-sqrt=true",
+	assert.Equal(t, []string{"--gpu-architecture=sm_80", "--std=c++17", "--fmad=true", "--prec-div=true",
+		"--prec-sqrt=true",
 		"-ftz=true", "-lineinfo", "--ptxas-options=-O0"}, got)
 	assert.Equal(t, before, fixed, "the fixed options are unchanged")
 	assert.Equal(t, []string{"--ptxas-options=-O0", verbose}, merge([]string{"--ptxas-options=-O0"}, []string{verbose}),
@@ -53,7 +55,8 @@ func TestLibraries(t *testing.T) {
 	assert.Contains(t, rtc, "/opt/cuda/lib64/libnvrtc.so")
 	assert.Contains(t, rtc, "/usr/local/cuda/lib64/libnvrtc.so")
 	for _, name := range rtc {
-		assert.True(t, filepath.IsAbs(name) || filepath.Base(name) == name, "%s would be looked for in the working directory", name)
+		assert.True(t, filepath.IsAbs(name) || filepath.Base(name) == name, "%s would be looked for in the working directory",
+			name)
 	}
 	drv, rtc = libraries(&driver.Config{CUDALibrary: "/a/libcuda.so", NVRTCLibrary: "/b/libnvrtc.so"})
 	assert.Equal(t, []string{"/a/libcuda.so"}, drv)

@@ -25,10 +25,12 @@ func vendor() cgo.Vendor {
 		Table:       table, Missing: missing,
 		Libraries: libraries, Compilers: []string{"nvrtc", "nvrtc-builtins"},
 		Remedies: cgo.Remedies{
-			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in CONCORD_CUDA_LIBRARY",
+			Driver: "install NVIDIA's driver (in a container, start it with access to the GPU), or name its library in " +
+				"CONCORD_CUDA_LIBRARY",
 			Compiler: "install NVRTC (package libnvrtc11.2, cuda-nvrtc-12-x or nvidia-cuda-nvrtc), or name its library in " +
 				"CONCORD_NVRTC_LIBRARY",
-			Devices: "is the GPU another vendor's, does CUDA_VISIBLE_DEVICES hide it, is it used exclusively by another process, " +
+			Devices: "is the GPU another vendor's, does CUDA_VISIBLE_DEVICES hide it, is it used exclusively by another " +
+				"process, " +
 				"is the driver's module loaded?",
 			Probe: advice,
 		},
@@ -44,7 +46,8 @@ func vendor() cgo.Vendor {
 
 // advice returns the remedy for a machine on which no device is found.
 func advice(*driver.Config) string {
-	return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by CUDA_VISIBLE_DEVICES, used exclusively " +
+	return "install the NVIDIA driver (it brings libcuda); is the GPU of another vendor, hidden by " +
+		"CUDA_VISIBLE_DEVICES, used exclusively " +
 		"by another process, or the kernel module not loaded?" + cgo.WrongHome("CUDA_HOME")
 }
 
@@ -68,17 +71,20 @@ func outdated(code, driver, major, minor int) string {
 	if code != 209 && code != 218 && code != 222 || driver >= 1000*major+10*minor {
 		return ""
 	}
-	return fmt.Sprintf("the driver is for CUDA %s and NVRTC is %d.%d: update the driver, or use an older NVRTC (CONCORD_NVRTC_LIBRARY names one)",
+	return fmt.Sprintf("the driver is for CUDA %s and NVRTC is %d.%d: update the driver, or use an older NVRTC "+
+		"(CONCORD_NVRTC_LIBRARY names one)",
 		version(driver), major, minor)
 }
 
 // drivers are the names of the driver's library: for the loader's search, in WSL's directory, and
 // where container hosts mount it.
-var drivers = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1"}
+var drivers = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1",
+	"/usr/local/nvidia/lib64/libcuda.so.1"}
 
 // compilers are the names of NVRTC's library. Up to 11.2 the name contains the version; from 11.3
 // to 11.8 it is that of 11.2.
-var compilers = []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1", "libnvrtc.so.11.0", "libnvrtc.so"}
+var compilers = []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1", "libnvrtc.so.11.0",
+	"libnvrtc.so"}
 
 // toolkits returns the directories of installed toolkits, first the one that an environment
 // variable names.
@@ -128,8 +134,9 @@ func pythons() (prefixes []string) {
 		}
 		path = to
 	}
-	add("/usr/local")                                                      // where Debian's Python installs packages
-	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) { // libraries are not loaded from the working directory
+	add("/usr/local") // where Debian's Python installs packages
+	// libraries are not loaded from the working directory
+	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
 		add(filepath.Join(home, ".local"))
 	}
 	return prefixes

@@ -10,11 +10,12 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Activation is a function of each element, or of each row: a layer without parameters. The zero value is the default of the layer
-// that has it: Linear, which changes nothing, unless the layer says another one.
+// Activation is a function of each element, or of each row: a layer without parameters. The zero value is the
+// default of the layer that has it: Linear, which changes nothing, unless the layer says another one.
 type Activation string
 
-// The activations. Softmax is one of the last dimension, and SwiGLU returns swish(a)·b of the halves a and b of the last dimension.
+// The activations. Softmax is one of the last dimension, and SwiGLU returns swish(a)·b of the halves a and b of
+// the last dimension.
 const (
 	Linear      Activation = "linear"
 	Sigmoid     Activation = "sigmoid"

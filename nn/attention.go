@@ -8,8 +8,9 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Attention is attention of sequences [examples, steps, width] to themselves in several heads, with a dense layer in front of queries, keys and values each, and one
-// behind the heads. With [Pass.Lengths] nothing attends to steps behind an example's length.
+// Attention is attention of sequences [examples, steps, width] to themselves in several heads, with a dense
+// layer in front of queries, keys and values each, and one behind the heads. With [Pass.Lengths] nothing
+// attends to steps behind an example's length.
 type Attention struct {
 	Heads    int  // which divide the width; 0 is 1
 	KeyHeads int  // of keys and values, which divide Heads; 0 is as many
@@ -27,8 +28,9 @@ func (l Attention) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	return l.Attend(p, x, x, mask)
 }
 
-// Attend returns what the steps of x see in those of y, for layers of your own: [examples, steps of x, width of x]. mask, if it is not nil, stretches
-// to [examples, Heads, steps of x, steps of y], as that of [tensor.AttentionOptions].
+// Attend returns what the steps of x see in those of y, for layers of your own: [examples, steps of x, width of
+// x]. mask, if it is not nil, stretches to [examples, Heads, steps of x, steps of y], as that of
+// [tensor.AttentionOptions].
 func (l Attention) Attend(p *Pass, x, y, mask *tensor.Tensor) *tensor.Tensor {
 	l.Heads = or(l.Heads, 1)
 	keyHeads := or(l.KeyHeads, l.Heads)
@@ -54,8 +56,8 @@ func (l Attention) String() string {
 	return joined(causal, fmt.Sprintf("attention of %d heads", or(l.Heads, 1)))
 }
 
-// Transformer is a block: attention, and two dense layers for each step, each added to what it is made of. Normalization of layers is in front of both, or with
-// After behind the sums.
+// Transformer is a block: attention, and two dense layers for each step, each added to what it is made of.
+// Normalization of layers is in front of both, or with After behind the sums.
 type Transformer struct {
 	Heads   int        // as those of [Attention]; 0 is 1
 	Hidden  int        // how wide the layer in between is; 0 is four times the width of x
@@ -65,7 +67,8 @@ type Transformer struct {
 	After   bool       // normalization is behind the sums; false is in front of both parts
 }
 
-// Apply returns a tensor of x's shape. The names of its parts are "attention", "norm1", "norm2", "wide", "narrow", "dropout1" and "dropout2".
+// Apply returns a tensor of x's shape. The names of its parts are "attention", "norm1", "norm2", "wide",
+// "narrow", "dropout1" and "dropout2".
 func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if l.Hidden < 0 || x.Rank() != 3 {
 		return p.Fail(x, "%d hidden for sequences %v", l.Hidden, x.Shape())

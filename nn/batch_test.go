@@ -20,7 +20,8 @@ func TestRecommendedBatch(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, got, "%d examples", n)
 	}
-	// The number of examples permits 512. A layer keeps a 512th of the free memory for each example, so that half of the memory has no room for more than 256.
+	// The number of examples permits 512. A layer keeps a 512th of the free memory for each example, so that half
+	// of the memory has no room for more than 256.
 	d := Data{X: tensor.Zeros(s, tensor.F64, 16384, 3), Y: tensor.Zeros(s, tensor.F64, 16384, 1)}
 	require.NoError(t, tensor.Eval(t.Context(), d.X, d.Y))
 	info := s.Device().Info()
@@ -54,7 +55,8 @@ func TestAutoPrecision(t *testing.T) {
 		typ  tensor.Type
 		want Mode
 	}{
-		{runtime.Info{SupportsBF16: true, SupportsFP16: true, FastFP16: true}, tensor.F32, BF16}, {runtime.Info{SupportsFP16: true, FastFP16: true}, tensor.F32, F16},
+		{runtime.Info{SupportsBF16: true, SupportsFP16: true, FastFP16: true}, tensor.F32, BF16},
+		{runtime.Info{SupportsFP16: true, FastFP16: true}, tensor.F32, F16},
 		{runtime.Info{SupportsFP16: true}, tensor.F32, Full}, {runtime.Info{SupportsBF16: true}, tensor.F64, Full},
 	} {
 		assert.Equal(t, x.want, Auto.on(&x.info, x.typ))

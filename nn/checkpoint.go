@@ -1,7 +1,7 @@
 package nn
 
-// Files of models and of trainings: safetensors, with what is not a tensor as JSON in their metadata. One file is replaced as a whole, so that there
-// is never a part of one.
+// Files of models and of trainings: safetensors, with what is not a tensor as JSON in their metadata. One file
+// is replaced as a whole, so that there is never a part of one.
 
 import (
 	"context"
@@ -148,8 +148,9 @@ func (m *Model) Save(ctx context.Context, path string) error {
 	return write(ctx, m.scope, path, m.parts("", m.values.params, m.values.states), m.about())
 }
 
-// Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be there, with their shapes, and a file that says
-// which layers it is of has to be of the model's: others with equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was.
+// Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be
+// there, with their shapes, and a file that says which layers it is of has to be of the model's: others with
+// equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was.
 func (m *Model) Load(ctx context.Context, path string) error {
 	work := m.scope.Scope()
 	defer work.Close()
@@ -178,7 +179,8 @@ func (m *Model) Load(ctx context.Context, path string) error {
 	return nil
 }
 
-// TrainingPrefix begins the names of a checkpoint's tensors that are not the model's: the states of the optimizer, counters, the best values.
+// TrainingPrefix begins the names of a checkpoint's tensors that are not the model's: the states of the
+// optimizer, counters, the best values.
 const TrainingPrefix = "training/"
 
 // Names of tensors behind it.
@@ -190,15 +192,20 @@ const (
 // same returns the settings that a training keeps when it goes on.
 func (t *Trainer) same() []string {
 	c := t.config
-	list := []string{fmt.Sprint("batch size: ", c.BatchSize), fmt.Sprint("accumulate: ", c.Accumulate), fmt.Sprint("loss: ", c.Loss), fmt.Sprint("optimizer: ", c.Optimizer),
-		fmt.Sprint("learning rate: ", c.LearningRate), fmt.Sprint("schedule: ", c.Schedule), fmt.Sprint("clip norm: ", c.ClipNorm), fmt.Sprint("clip value: ", c.ClipValue),
-		fmt.Sprint("l1: ", c.L1), fmt.Sprint("l2: ", c.L2), fmt.Sprint("weight decay: ", c.WeightDecay), fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
-		fmt.Sprint("precision: ", c.MixedPrecision), fmt.Sprint("split: ", *c.Split), fmt.Sprint("shuffle: ", !c.InOrder), fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+	list := []string{fmt.Sprint("batch size: ", c.BatchSize), fmt.Sprint("accumulate: ", c.Accumulate),
+		fmt.Sprint("loss: ", c.Loss), fmt.Sprint("optimizer: ", c.Optimizer),
+		fmt.Sprint("learning rate: ", c.LearningRate), fmt.Sprint("schedule: ", c.Schedule),
+		fmt.Sprint("clip norm: ", c.ClipNorm), fmt.Sprint("clip value: ", c.ClipValue),
+		fmt.Sprint("l1: ", c.L1), fmt.Sprint("l2: ", c.L2), fmt.Sprint("weight decay: ", c.WeightDecay),
+		fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
+		fmt.Sprint("precision: ", c.MixedPrecision), fmt.Sprint("split: ", *c.Split), fmt.Sprint("shuffle: ", !c.InOrder),
+		fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
 	return list
 }
 
-// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values, the sums of the epoch under way, the position and the
-// history. It may be called between two calls of Fit, and in OnEpoch.
+// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
+// the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
+// in OnEpoch.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
@@ -215,9 +222,11 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	return write(ctx, t.scope, path, ts, a)
 }
 
-// Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta, MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit
-// then goes on from it, with the same data, as if it had not been interrupted: with the same bytes on the same device. Where the checkpoint has no best values, since
-// it was made without Patience, the best ones with Patience are those from here on. If Resume fails, the trainer is as it was.
+// Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta,
+// MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit then goes on from it, with
+// the same data, as if it had not been interrupted: with the same bytes on the same device. Where the
+// checkpoint has no best values, since it was made without Patience, the best ones with Patience are those from
+// here on. If Resume fails, the trainer is as it was.
 func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	work := t.scope.Scope()
 	defer work.Close()
@@ -286,7 +295,8 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 func (a *about) consistent() bool {
 	at, h := a.Position, &a.History
 	n, v := h.Epochs(), len(h.ValLoss)
-	ok := at.Epoch == n && at.Batch >= 0 && at.Steps >= 0 && at.Bad >= 0 && v <= n && len(h.LearningRate) == n && len(h.EpochTimes) == n && len(h.Skipped) == n && h.BestEpoch >= -1 && h.BestEpoch < n
+	ok := at.Epoch == n && at.Batch >= 0 && at.Steps >= 0 && at.Bad >= 0 && v <= n && len(h.LearningRate) == n &&
+		len(h.EpochTimes) == n && len(h.Skipped) == n && h.BestEpoch >= -1 && h.BestEpoch < n
 	for _, list := range h.TrainMetrics {
 		ok = ok && len(list) == n
 	}

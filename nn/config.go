@@ -15,8 +15,9 @@ import (
 // Data are examples, along the first dimension of all tensors, on the device of the model.
 type Data struct {
 	X *tensor.Tensor // of the type and shape of the model's Spec, after the first dimension
-	// Y are the targets. Of the losses for classes these are labels, whole numbers from 0 on of an integer type, whose shape is that of the results without
-	// the last dimension, or a probability for each class, in the shape of the results; of all other losses numbers in the shape of the results.
+	// Y are the targets. Of the losses for classes these are labels, whole numbers from 0 on of an integer type,
+	// whose shape is that of the results without the last dimension, or a probability for each class, in the shape
+	// of the results; of all other losses numbers in the shape of the results.
 	Y       *tensor.Tensor
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
@@ -27,7 +28,8 @@ type Data struct {
 type Config struct {
 	Epochs    int // 0 is 100
 	BatchSize int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch
-	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all their examples; 0 is 1
+	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all
+	// their examples; 0 is 1
 	Accumulate int
 
 	Loss         Loss      // nil is MSE
@@ -40,7 +42,8 @@ type Config struct {
 	L1          float64
 	L2          float64 // the same with L2·Σw²; 0 is none
 	WeightDecay float64 // WeightDecay·w is added to gradients, after clipping; 0 is none
-	// DecoupledWeightDecay decays: LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the optimizer's step; 0 is none
+	// DecoupledWeightDecay decays: LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the
+	// optimizer's step; 0 is none
 	DecoupledWeightDecay float64
 
 	MixedPrecision Mode // of products; "" is Full. See [Trainer.MixedPrecision]
@@ -51,8 +54,8 @@ type Config struct {
 	Seed       uint64   // of all that is random; 0 is a seed like others
 
 	Metrics []Metric // nil is Accuracy where the loss is one of classes, and none otherwise
-	// Patience is of epochs without an improvement of the loss, of validation if there is one, after which training ends with the best
-	// values; 0 is to go on, nil is 10
+	// Patience is of epochs without an improvement of the loss, of validation if there is one, after which
+	// training ends with the best values; 0 is to go on, nil is 10
 	Patience *int
 	MinDelta *float64      // the least improvement; nil is 1e-4
 	MaxTime  time.Duration // after which no epoch begins; 0 is no limit
@@ -68,7 +71,8 @@ type Config struct {
 
 // filled returns the configuration with the defaults in place of what is not set.
 func (c Config) filled() Config {
-	c.Epochs, c.BatchSize, c.Accumulate, c.CheckpointEvery = or(c.Epochs, 100), or(c.BatchSize, 32), or(c.Accumulate, 1), or(c.CheckpointEvery, 1)
+	c.Epochs, c.BatchSize, c.Accumulate, c.CheckpointEvery = or(c.Epochs, 100), or(c.BatchSize, 32), or(c.Accumulate, 1),
+		or(c.CheckpointEvery, 1)
 	c.LearningRate = or(c.LearningRate, 0.001)
 	if c.Loss == nil {
 		c.Loss = MSE{}
@@ -96,9 +100,10 @@ type History struct {
 	Skipped                          []int // steps that an infinite gradient of a loss scaled for F16 ended
 	TotalTime                        time.Duration
 	ParameterCount                   int
-	BestEpoch                        int     // of the smallest loss so far, of validation if there is one; -1 before the first epoch
-	BestValLoss                      float64 // that loss
-	Stopped                          string  // why training ended before its last epoch, or ""
+	// of the smallest loss so far, of validation if there is one; -1 before the first epoch
+	BestEpoch   int
+	BestValLoss float64 // that loss
+	Stopped     string  // why training ended before its last epoch, or ""
 }
 
 // Epochs returns how many epochs are over.
@@ -125,12 +130,15 @@ func (c *Config) check() error {
 		{"Epochs", c.Epochs >= 1, c.Epochs, "1 or more"}, {"BatchSize", c.BatchSize >= 1, c.BatchSize, "1 or more"},
 		{"Accumulate", c.Accumulate >= 1, c.Accumulate, "1 or more"},
 		{"LearningRate", c.LearningRate > 0 && finite(c.LearningRate), c.LearningRate, "positive and finite"},
-		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm, notNegative}, {"ClipValue", finite(c.ClipValue), c.ClipValue, notNegative},
-		{"L1", finite(c.L1), c.L1, notNegative}, {"L2", finite(c.L2), c.L2, notNegative}, {"WeightDecay", finite(c.WeightDecay), c.WeightDecay, notNegative},
+		{"ClipNorm", finite(c.ClipNorm), c.ClipNorm, notNegative},
+		{"ClipValue", finite(c.ClipValue), c.ClipValue, notNegative},
+		{"L1", finite(c.L1), c.L1, notNegative}, {"L2", finite(c.L2), c.L2, notNegative},
+		{"WeightDecay", finite(c.WeightDecay), c.WeightDecay, notNegative},
 		{"DecoupledWeightDecay", finite(c.DecoupledWeightDecay), c.DecoupledWeightDecay, notNegative},
 		{"Split", *c.Split >= 0 && *c.Split < 1, *c.Split, "a fraction of the examples, at least 0 and less than 1"},
 		{"Patience", *c.Patience >= 0, *c.Patience, notNegative}, {"MinDelta", finite(*c.MinDelta), *c.MinDelta, notNegative},
-		{"MaxTime", c.MaxTime >= 0, c.MaxTime, notNegative}, {"CheckpointEvery", c.CheckpointEvery >= 1, c.CheckpointEvery, "1 or more"},
+		{"MaxTime", c.MaxTime >= 0, c.MaxTime, notNegative}, {"CheckpointEvery", c.CheckpointEvery >= 1, c.CheckpointEvery,
+			"1 or more"},
 	} {
 		if !s.ok {
 			return fmt.Errorf("%w: %s is %v; it has to be %s", ErrConfig, s.name, s.is, s.want)

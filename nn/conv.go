@@ -10,11 +10,12 @@ import (
 
 // Conv is a convolution in one to three dimensions, as many as Size has lengths.
 type Conv struct {
-	Filters  int        // required
-	Size     []int      // of a filter; required
-	Stride   []int      // distance of neighbouring places of a filter; nil is 1 in each dimension
-	Pad      []int      // zeros on both sides of each dimension; nil is none
-	Same     bool       // zeros such that there are ⌈length/stride⌉ results in each dimension, without Pad; false is those of Pad
+	Filters int   // required
+	Size    []int // of a filter; required
+	Stride  []int // distance of neighbouring places of a filter; nil is 1 in each dimension
+	Pad     []int // zeros on both sides of each dimension; nil is none
+	// zeros such that there are ⌈length/stride⌉ results in each dimension, without Pad; false is those of Pad
+	Same     bool
 	Dilation []int      // distance of neighbouring elements of a filter; nil is 1 in each dimension
 	Groups   int        // of channels, and of filters; 0 is 1
 	Act      Activation // behind it; "" is Linear
@@ -22,15 +23,18 @@ type Conv struct {
 	NoBias   bool       // nothing is added; false is that "bias" is
 }
 
-// Apply returns [examples, Filters, ...]. Its parameters are "weight" [Filters, channels/Groups, Size...] and "bias" [Filters].
+// Apply returns [examples, Filters, ...]. Its parameters are "weight" [Filters, channels/Groups, Size...] and
+// "bias" [Filters].
 func (l Conv) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	n, groups := len(l.Size), or(l.Groups, 1)
 	if l.Filters < 1 || n < 1 || n > 3 || x.Rank() != n+2 || groups < 1 || x.Dim(1)%groups != 0 || l.Filters%groups != 0 {
 		return p.Fail(x, "%d filters of %v in %d groups for images %v", l.Filters, l.Size, groups, x.Shape())
 	}
 	pads, ok := margins(l.Pad, n)
-	if !ok || l.Same && l.Pad != nil || l.Stride != nil && len(l.Stride) != n || l.Dilation != nil && len(l.Dilation) != n {
-		return p.Fail(x, "stride %v, padding %v (same: %t), dilation %v for %d dimensions", l.Stride, l.Pad, l.Same, l.Dilation, n)
+	if !ok || l.Same && l.Pad != nil || l.Stride != nil && len(l.Stride) != n || l.Dilation != nil &&
+		len(l.Dilation) != n {
+		return p.Fail(x, "stride %v, padding %v (same: %t), dilation %v for %d dimensions", l.Stride, l.Pad, l.Same,
+			l.Dilation, n)
 	}
 	if l.Same {
 		pads = make([][2]int, n)
@@ -110,7 +114,8 @@ func (l AvgPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	return pooled(p, x, l.Size, l.Stride, l.Pad, x.AvgPool)
 }
 
-func pooled(p *Pass, x *tensor.Tensor, size, stride, pad []int, f func([]int, tensor.PoolOptions) *tensor.Tensor) *tensor.Tensor {
+func pooled(p *Pass, x *tensor.Tensor, size, stride, pad []int,
+	f func([]int, tensor.PoolOptions) *tensor.Tensor) *tensor.Tensor {
 	pads, ok := margins(pad, len(size))
 	if !ok || len(size) == 0 || x.Rank() != len(size)+2 {
 		return p.Fail(x, "windows of %v with padding %v for images %v", size, pad, x.Shape())

@@ -2,7 +2,8 @@
 
 package nn
 
-// Training of the convolutional network. The Go kernels take seven minutes for it, so the build without cgo leaves it out.
+// Training of the convolutional network. The Go kernels take seven minutes for it, so the build without cgo
+// leaves it out.
 
 import (
 	"testing"

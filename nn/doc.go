@@ -1,5 +1,5 @@
-// Package nn has networks of layers, and trains them on any device: losses, optimizers, schedules, metrics, early stopping and checkpoints, by compiled
-// functions of package tensor.
+// Package nn has networks of layers, and trains them on any device: losses, optimizers, schedules, metrics,
+// early stopping and checkpoints, by compiled functions of package tensor.
 //
 // # Basics
 //
@@ -14,36 +14,42 @@
 //
 // # Layers
 //
-// A layer is plain data with two methods, of which one names it: [Layer.Apply] says what it computes, asks the [Pass] for its parameters where it needs them
-// ([Pass.Param]), and gives what it consists of a name ([Pass.Layer]). [Build] calls it once to learn which parameters there are; shapes follow from the
-// operations, and a mistake in them is an error of Build. One layer value may be part of many networks, or several times of one: its parameters belong to
-// its name in the network, such as "0.weight". Your own layers are layers like all others. [ParseLayers] reads a network that JSON describes.
+// A layer is plain data with two methods, of which one names it: [Layer.Apply] says what it computes, asks the
+// [Pass] for its parameters where it needs them ([Pass.Param]), and gives what it consists of a name
+// ([Pass.Layer]). [Build] calls it once to learn which parameters there are; shapes follow from the operations,
+// and a mistake in them is an error of Build. One layer value may be part of many networks, or several times of
+// one: its parameters belong to its name in the network, such as "0.weight". Your own layers are layers like
+// all others. [ParseLayers] reads a network that JSON describes.
 //
 // # Settings
 //
-// The zero value of a setting stands for the default that its documentation names. Where zero is also a setting of its own, the field is a pointer:
-// Adam{} has Beta1 = 0.9, and Adam{Beta1: new(0.0)} has 0. A field without a sensible default, such as [Dense.Out], is required.
+// The zero value of a setting stands for the default that its documentation names. Where zero is also a setting
+// of its own, the field is a pointer: Adam{} has Beta1 = 0.9, and Adam{Beta1: new(0.0)} has 0. A field without
+// a sensible default, such as [Dense.Out], is required.
 //
 // # One buffer
 //
-// All parameters of a network are windows of one tensor, its gradients are computed into one, and so is each state of the optimizer. A step
-// of an optimizer is an expression over these: one kernel, one norm, one copy of each for a checkpoint. A whole training step is one compiled function, whose results
-// are the arguments of the next call; the data stays on the device, and a step reads its examples by their numbers.
+// All parameters of a network are windows of one tensor, its gradients are computed into one, and so is each
+// state of the optimizer. A step of an optimizer is an expression over these: one kernel, one norm, one copy of
+// each for a checkpoint. A whole training step is one compiled function, whose results are the arguments of the
+// next call; the data stays on the device, and a step reads its examples by their numbers.
 //
 // # Mixed precision
 //
-// [Config.MixedPrecision] lets products and convolutions of a training read operands of half or bfloat16; [Auto] chooses by what the device has. Parameters, sums, normalization, losses and the optimizer
-// stay as they are, and so do evaluation and [Model.Predict].
+// [Config.MixedPrecision] lets products and convolutions of a training read operands of half or bfloat16;
+// [Auto] chooses by what the device has. Parameters, sums, normalization, losses and the optimizer stay as they
+// are, and so do evaluation and [Model.Predict].
 //
 // # Determinism
 //
-// What is random comes from the seeds and from counters: the first parameters from [Build]'s seed, the order of examples from the trainer's and the epoch, dropout
-// from that and the step. So the same seeds on the same device give the same bytes, and a training that was interrupted and goes on from
-// a checkpoint has the parameters of one that was not, bit for bit.
+// What is random comes from the seeds and from counters: the first parameters from [Build]'s seed, the order of
+// examples from the trainer's and the epoch, dropout from that and the step. So the same seeds on the same
+// device give the same bytes, and a training that was interrupted and goes on from a checkpoint has the
+// parameters of one that was not, bit for bit.
 //
 // # Failures
 //
-// A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns [ErrNumerical]; the trainer then has
-// the parameters of the step before. So it does where the loss of validation is not finite. A context that ends stops Fit between two steps, and Fit may
-// be called again.
+// A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns
+// [ErrNumerical]; the trainer then has the parameters of the step before. So it does where the loss of
+// validation is not finite. A context that ends stops Fit between two steps, and Fit may be called again.
 package nn

@@ -22,7 +22,8 @@ func Example() {
 	s := tensor.NewScope(dev)
 	defer s.Close()
 
-	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{2}}, nn.Dense{Out: 8, Act: nn.Tanh}, nn.Dense{Out: 1})
+	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{2}}, nn.Dense{Out: 8, Act: nn.Tanh},
+		nn.Dense{Out: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -67,7 +68,8 @@ func ExampleLayer() {
 	defer dev.Close()
 	s := tensor.NewScope(dev)
 	defer s.Close()
-	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{4}}, gate{}, nn.Residual{Body: gate{}}, nn.Dense{Out: 2})
+	m, err := nn.Build(ctx, s, 1, nn.Spec{Type: tensor.F32, Shape: []int{4}}, gate{}, nn.Residual{Body: gate{}},
+		nn.Dense{Out: 2})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -144,7 +144,8 @@ func TestSkippingEnds(t *testing.T) {
 	require.NoError(t, err)
 	h, err := tr.Fit(t.Context(), d)
 	require.ErrorIs(t, err, ErrNumerical)
-	assert.Equal(t, []int{32, 32, 32, 32}, h.Skipped, "and more in the fifth epoch, until the reciprocal of the scale is infinite")
+	assert.Equal(t, []int{32, 32, 32, 32}, h.Skipped, "and more in the fifth epoch, until the reciprocal of the scale "+
+		"is infinite")
 }
 
 // The scale of a long training without an infinite gradient stays finite.
@@ -289,11 +290,15 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 		old, new string
 		tensor   string // that is replaced by a short one, or with ! in front left out
 	}{
-		"no network": {`"Network":["0: dense 8 tanh","1: batch norm","2: dropout 0.1","3: dense 2"]`, `"Network":[]`, ""}, "batch": {`"Batch":0`, `"Batch":-3`, ""},
-		"steps": {`"Steps":`, `"Steps":-`, ""}, "epoch": {`"Epoch":3`, `"Epoch":4`, ""}, "losses": {`"TrainLoss":[`, `"TrainLoss":[],"Other":[`, ""},
-		"best epoch": {`"BestEpoch":`, `"BestEpoch":7`, ""}, "version": {`"Version":1`, `"Version":2`, ""}, "no best": {"", "", "!best.params"}, "no states": {"", "", "!best.states"},
+		"no network": {`"Network":["0: dense 8 tanh","1: batch norm","2: dropout 0.1","3: dense 2"]`, `"Network":[]`, ""},
+		"batch":      {`"Batch":0`, `"Batch":-3`, ""},
+		"steps":      {`"Steps":`, `"Steps":-`, ""}, "epoch": {`"Epoch":3`, `"Epoch":4`, ""},
+		"losses":     {`"TrainLoss":[`, `"TrainLoss":[],"Other":[`, ""},
+		"best epoch": {`"BestEpoch":`, `"BestEpoch":7`, ""}, "version": {`"Version":1`, `"Version":2`, ""},
+		"no best": {"", "", "!best.params"}, "no states": {"", "", "!best.states"},
 		"best": {"", "", "best.params"}, "optimizer": {"", "", "optimizer.m"}, "no optimizer": {"", "", "!optimizer.m"},
-		"no metric": {`"TrainMetrics":{"r2":`, `"TrainMetrics":{"r3":`, ""}, "no metric of validation": {`"ValMetrics":{"r2":`, `"ValMetrics":{"r3":`, ""},
+		"no metric": {`"TrainMetrics":{"r2":`, `"TrainMetrics":{"r3":`, ""}, "no metric of validation": {
+			`"ValMetrics":{"r2":`, `"ValMetrics":{"r3":`, ""},
 	} {
 		require.Contains(t, text, bad.old, name)
 		altered := maps.Clone(ts)
@@ -303,7 +308,8 @@ func TestCheckpointsOfNonsense(t *testing.T) {
 			altered[TrainingPrefix+key] = short
 		}
 		file := filepath.Join(t.TempDir(), "altered")
-		require.NoError(t, tensor.Save(t.Context(), file, altered, map[string]string{metadataKey: strings.Replace(text, bad.old, bad.new, 1)}))
+		require.NoError(t, tensor.Save(t.Context(), file, altered,
+			map[string]string{metadataKey: strings.Replace(text, bad.old, bad.new, 1)}))
 		c := c
 		c.Epochs = 5
 		tr, err := NewTrainer(small(t, s), c)
@@ -349,7 +355,8 @@ func TestCheckpointsKeepNoMemory(t *testing.T) {
 	assert.Equal(t, live[1], live[3])
 }
 
-// A training that is interrupted at any place, and goes on in the same trainer or in another one with its checkpoint, has the bytes of one that is not.
+// A training that is interrupted at any place, and goes on in the same trainer or in another one with its
+// checkpoint, has the bytes of one that is not.
 func TestInterruptionsAnywhere(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	x := tensor.RandInt(s, tensor.I32, 1, 0, 7, 30, 5)
@@ -363,12 +370,15 @@ func TestInterruptionsAnywhere(t *testing.T) {
 		layers []Layer
 		set    func(c *Config)
 	}{
-		"embedding": {words, Spec{Type: tensor.I32, Shape: []int{5}}, []Layer{Embedding{Count: 7, Width: 4}, Dropout{Rate: 0.2}, LSTM{Units: 3}, Dense{Out: 3}}, func(c *Config) {
-			c.Loss, c.MixedPrecision, c.Schedule = CrossEntropy{}, F16, OneCycle{Max: 0.2, Total: 30, Start: 0.3}
-		}},
-		"accumulated": {line(s, 30), Spec{Type: tensor.F64, Shape: []int{3}}, []Layer{Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dropout{Rate: 0.3}, Dense{Out: 2}}, func(c *Config) {
-			c.Accumulate, c.Schedule, c.Optimizer, c.Metrics = 2, Plateau{Factor: 0.5, Patience: 1}, AMSGrad{}, []Metric{R2{}, MeanAbsolute{}}
-		}},
+		"embedding": {words, Spec{Type: tensor.I32, Shape: []int{5}},
+			[]Layer{Embedding{Count: 7, Width: 4}, Dropout{Rate: 0.2}, LSTM{Units: 3}, Dense{Out: 3}}, func(c *Config) {
+				c.Loss, c.MixedPrecision, c.Schedule = CrossEntropy{}, F16, OneCycle{Max: 0.2, Total: 30, Start: 0.3}
+			}},
+		"accumulated": {line(s, 30), Spec{Type: tensor.F64, Shape: []int{3}},
+			[]Layer{Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dropout{Rate: 0.3}, Dense{Out: 2}}, func(c *Config) {
+				c.Accumulate, c.Schedule, c.Optimizer, c.Metrics = 2, Plateau{Factor: 0.5, Patience: 1}, AMSGrad{},
+					[]Metric{R2{}, MeanAbsolute{}}
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := plain(4, 4)
@@ -409,8 +419,10 @@ func TestInterruptionsAnywhere(t *testing.T) {
 				require.Positive(t, stops)
 				got := tr.History()
 				require.Equal(t, values(through), values(tr))
-				require.Equal(t, [][]float64{want.TrainLoss, want.ValLoss, want.LearningRate}, [][]float64{got.TrainLoss, got.ValLoss, got.LearningRate})
-				require.Equal(t, []any{want.TrainMetrics, want.ValMetrics, want.Skipped, want.BestEpoch, want.BestValLoss}, []any{got.TrainMetrics, got.ValMetrics, got.Skipped, got.BestEpoch, got.BestValLoss})
+				require.Equal(t, [][]float64{want.TrainLoss, want.ValLoss, want.LearningRate},
+					[][]float64{got.TrainLoss, got.ValLoss, got.LearningRate})
+				require.Equal(t, []any{want.TrainMetrics, want.ValMetrics, want.Skipped, want.BestEpoch, want.BestValLoss},
+					[]any{got.TrainMetrics, got.ValMetrics, got.Skipped, got.BestEpoch, got.BestValLoss})
 			}
 		})
 	}

@@ -25,14 +25,17 @@ func (l Sequence) String() string { return fmt.Sprintf("%d layers", len(l)) }
 
 // Dense multiplies rows by a matrix: x·weight + bias, of the last dimension of x.
 type Dense struct {
-	Out     int        // results of a row; required
-	Act     Activation // behind it; "" is Linear
-	Init    Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
-	NoBias  bool       // nothing is added; false is that "bias" is
-	Ternary bool       // false is that the matrix is "weight"; else the matrix has but -s, 0 and s, where s is the mean magnitude of "weight", from which it is rounded; see [PackTernary] and [Packed]
+	Out    int        // results of a row; required
+	Act    Activation // behind it; "" is Linear
+	Init   Init       // of the matrix; nil is HeUniform in front of ReLU and LeakyReLU, XavierUniform otherwise
+	NoBias bool       // nothing is added; false is that "bias" is
+	// false is that the matrix is "weight"; else the matrix has but -s, 0 and s, where s is the mean magnitude of
+	// "weight", from which it is rounded; see [PackTernary] and [Packed]
+	Ternary bool
 }
 
-// Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight" [in, Out] and "bias" [Out].
+// Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight"
+// [in, Out] and "bias" [Out].
 func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if l.Out < 1 || x.Rank() < 2 {
 		return p.Fail(x, "%d outputs for rows of shape %v", l.Out, x.Shape())
@@ -56,7 +59,8 @@ func (l Dense) String() string {
 	return fmt.Sprintf("dense %d%s", l.Out, l.Act.and())
 }
 
-// Embedding returns a learned row for each integer from 0 to Count-1. As of [tensor.Tensor.Take], negative ones count from the end, and others are rows of zeros.
+// Embedding returns a learned row for each integer from 0 to Count-1. As of [tensor.Tensor.Take], negative ones
+// count from the end, and others are rows of zeros.
 type Embedding struct {
 	Count int  // rows; required
 	Width int  // numbers of a row; required
@@ -97,7 +101,8 @@ func (l Position) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 // String says how many positions there are.
 func (l Position) String() string { return fmt.Sprintf("position %d", l.Max) }
 
-// Dropout replaces elements by 0 with probability Rate in training, and divides the others by 1 - Rate. Gradients have the same mask.
+// Dropout replaces elements by 0 with probability Rate in training, and divides the others by 1 - Rate.
+// Gradients have the same mask.
 type Dropout struct {
 	Rate float64 // less than 1; 0 is none
 }

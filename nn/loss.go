@@ -12,8 +12,9 @@ import (
 
 // Loss compares what a network says with what it should say.
 type Loss interface {
-	// Of returns the mean loss of p, as a tensor of one element, or an error that matches ErrData if p and t do not belong together, or ErrConfig.
-	// It is a mean over examples, so that those of parts of a batch, weighted by their sizes, add up to that of the batch.
+	// Of returns the mean loss of p, as a tensor of one element, or an error that matches ErrData if p and t do
+	// not belong together, or ErrConfig. It is a mean over examples, so that those of parts of a batch, weighted
+	// by their sizes, add up to that of the batch.
 	Of(p, t *tensor.Tensor) (*tensor.Tensor, error)
 	String() string
 }
@@ -24,12 +25,14 @@ type (
 	// MAE is Σ|p-t|/n.
 	MAE struct{}
 	// BinaryCrossEntropy is -Σ(t·ln p + (1-t)·ln(1-p))/n, with p limited to [1e-15, 1-1e-15], in F32 1e-7.
-	// A p beyond these limits has the gradient 0: for a network that may say 0 or 1, take SigmoidCrossEntropy of its logits.
+	// A p beyond these limits has the gradient 0: for a network that may say 0 or 1, take SigmoidCrossEntropy of
+	// its logits.
 	BinaryCrossEntropy struct{}
 	// SigmoidCrossEntropy is BinaryCrossEntropy of the sigmoid of p, computed so that nothing overflows.
 	SigmoidCrossEntropy struct{}
-	// CategoricalCrossEntropy is -Σ t·ln p/R, with p limited as BinaryCrossEntropy does. t has p's shape, or it is a label for each row: an integer.
-	// A p beyond the limits has the gradient 0, as that of BinaryCrossEntropy has; CrossEntropy of logits has no limits.
+	// CategoricalCrossEntropy is -Σ t·ln p/R, with p limited as BinaryCrossEntropy does. t has p's shape, or it is
+	// a label for each row: an integer. A p beyond the limits has the gradient 0, as that of BinaryCrossEntropy
+	// has; CrossEntropy of logits has no limits.
 	CategoricalCrossEntropy struct {
 		Smoothing float64   // the part of t that is spread over all classes, less than 1; 0 is none
 		Weights   []float64 // a factor for each class of t; nil is none. The loss is divided by R nevertheless
@@ -130,7 +133,8 @@ func (l CrossEntropy) Of(p, t *tensor.Tensor) (*tensor.Tensor, error) {
 	return categorical(l, p, t, l.Smoothing, l.Weights, func(p *tensor.Tensor) *tensor.Tensor { return p.LogSoftmax(-1) })
 }
 
-func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float64, log func(*tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
+func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float64,
+	log func(*tensor.Tensor) *tensor.Tensor) (*tensor.Tensor, error) {
 	if p.Rank() < 1 {
 		return nil, fmt.Errorf("%w: %v of a result without classes", ErrData, l)
 	}
@@ -142,11 +146,13 @@ func categorical(l Loss, p, t *tensor.Tensor, smoothing float64, weights []float
 		return nil, fmt.Errorf("%w: %v: %d weights for %d classes", ErrConfig, l, len(weights), classes)
 	case !tensor.IsFloat(t.Type()) && p.Rank() == t.Rank()+1:
 		if !slices.Equal(p.Shape()[:t.Rank()], t.Shape()) {
-			return nil, fmt.Errorf("%w: %v of results %v and labels %v: labels have the shape %v", ErrData, l, p.Shape(), t.Shape(), p.Shape()[:t.Rank()])
+			return nil, fmt.Errorf("%w: %v of results %v and labels %v: labels have the shape %v", ErrData, l, p.Shape(),
+				t.Shape(), p.Shape()[:t.Rank()])
 		}
 		t = t.OneHot(classes, p.Type().Computed())
 	case !slices.Equal(p.Shape(), t.Shape()):
-		return nil, fmt.Errorf("%w: %v of results %v and targets %v%v: targets are either labels, whole numbers from 0 to %d of an integer type and of shape %v, or a probability for each class, of shape %v",
+		return nil, fmt.Errorf("%w: %v of results %v and targets %v%v: targets are either labels, whole numbers from 0 to "+
+			"%d of an integer type and of shape %v, or a probability for each class, of shape %v",
 			ErrData, l, p.Shape(), t.Type(), t.Shape(), classes-1, p.Shape()[:p.Rank()-1], p.Shape())
 	}
 	x, t, err := pair(l, p, t)

@@ -22,9 +22,9 @@ func resident(t *testing.T) float64 {
 	return float64(pages * os.Getpagesize())
 }
 
-// From the second epoch on a training keeps no more memory of the device, and no more of the host than 5 %. What is resident goes up and down
-// with the garbage of other tests and with stacks, so the least of the first ten epochs is compared with the least of the last ten: a leak raises
-// the least too.
+// From the second epoch on a training keeps no more memory of the device, and no more of the host than 5 %.
+// What is resident goes up and down with the garbage of other tests and with stacks, so the least of the first
+// ten epochs is compared with the least of the last ten: a leak raises the least too.
 func TestMemoryOfFiftyEpochs(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: 50, Patience: new(0)}

@@ -10,8 +10,8 @@ import (
 
 // Metric is a number that says how well a network does, computed from sums over examples.
 type Metric interface {
-	// Sums returns what a batch adds to the sums: tensors whose shapes do not depend on the batch. p are the network's results, of
-	// [SigmoidCrossEntropy] their sigmoids; t are the targets.
+	// Sums returns what a batch adds to the sums: tensors whose shapes do not depend on the batch. p are the
+	// network's results, of [SigmoidCrossEntropy] their sigmoids; t are the targets.
 	Sums(p, t *tensor.Tensor) []*tensor.Tensor
 	// Value returns the metric of all examples, from the elements of all sums in order.
 	Value(sums []float64) float64
@@ -19,10 +19,12 @@ type Metric interface {
 }
 
 type (
-	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is not where one is NaN; with one result for each target it is that of
-	// results on the same side of 0.5 as the target.
+	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is
+	// not where one is NaN; with one result for each target it is that of results on the same side of 0.5 as the
+	// target.
 	Accuracy struct{}
-	// PrecisionScore is the fraction of positive results that are right: of results above 0.5, or the mean over classes of results that are the largest of their row.
+	// PrecisionScore is the fraction of positive results that are right: of results above 0.5, or the mean over
+	// classes of results that are the largest of their row.
 	PrecisionScore struct{}
 	// RecallScore is the fraction of positive targets that are found; see PrecisionScore.
 	RecallScore struct{}

@@ -41,12 +41,14 @@ func digits(tb testing.TB, s *tensor.Scope, n int, shape ...int) Data {
 
 // mlp is the network of the specification, for images of bytes.
 func mlp(tb testing.TB, s *tensor.Scope) *Model {
-	m, err := Build(tb.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255}, Dense{Out: 512, Act: ReLU}, Dense{Out: 256, Act: ReLU}, Dense{Out: 10})
+	m, err := Build(tb.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255},
+		Dense{Out: 512, Act: ReLU}, Dense{Out: 256, Act: ReLU}, Dense{Out: 10})
 	require.NoError(tb, err)
 	return m
 }
 
-// The accuracy of the specification is reached on every device, the simulated ones too where CONCORD_SIM_DIR names them (make test-sim).
+// The accuracy of the specification is reached on every device, the simulated ones too where CONCORD_SIM_DIR
+// names them (make test-sim).
 func TestDigits(t *testing.T) {
 	for device, epochs := range map[string]int{"cpu:0": 5, "opencl:0": 3, "sim-cuda:0": 3, "sim-rocm:0": 3} {
 		t.Run(device, func(t *testing.T) {
@@ -70,8 +72,10 @@ func TestDigits(t *testing.T) {
 // cnn is the convolutional network of the specification.
 func cnn(tb testing.TB, s *tensor.Scope) *Model {
 	three := []int{3, 3}
-	m, err := Build(tb.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{1, 28, 28}}, Scale{Factor: 1.0 / 255}, Conv{Filters: 32, Size: three, Act: ReLU},
-		Conv{Filters: 64, Size: three, Act: ReLU}, MaxPool{Size: []int{2, 2}}, Flatten{}, Dense{Out: 128, Act: ReLU}, Dense{Out: 10})
+	m, err := Build(tb.Context(), s, 1, Spec{Type: tensor.U8, Shape: []int{1, 28, 28}}, Scale{Factor: 1.0 / 255},
+		Conv{Filters: 32, Size: three, Act: ReLU},
+		Conv{Filters: 64, Size: three, Act: ReLU}, MaxPool{Size: []int{2, 2}}, Flatten{}, Dense{Out: 128, Act: ReLU},
+		Dense{Out: 10})
 	require.NoError(tb, err)
 	require.Equal(tb, 1199882, m.Count())
 	return m
@@ -102,7 +106,9 @@ func benchStep(b *testing.B, m *Model, c Config, d Data) {
 	b.StopTimer()
 	b.ReportMetric(float64(b.N*c.BatchSize)/b.Elapsed().Seconds(), "examples/s")
 	if testing.Verbose() {
-		p, err := tr.step.Plan(b.Context(), append(append(tr.list(), tensor.Zeros(m.scope, m.typ), tensor.Zeros(m.scope, tensor.U64, 1)), d.args(tensor.Iota(m.scope, tensor.U32, c.BatchSize))...)...)
+		p,
+			err := tr.step.Plan(b.Context(), append(append(tr.list(), tensor.Zeros(m.scope, m.typ),
+			tensor.Zeros(m.scope, tensor.U64, 1)), d.args(tensor.Iota(m.scope, tensor.U32, c.BatchSize))...)...)
 		require.NoError(b, err)
 		b.Logf("%d tasks\n%v", len(p.Tasks), p)
 	}
@@ -120,13 +126,16 @@ func BenchmarkLSTMStep(b *testing.B) {
 	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{64, 64}}, LSTM{Units: 128}, Dense{Out: 10})
 	require.NoError(b, err)
 	c := Config{Loss: CrossEntropy{}, BatchSize: 8, Split: new(0.0)}
-	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 64, 64), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64)})
+	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 64, 64),
+		Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64)})
 }
 
 func BenchmarkTransformerStep(b *testing.B) {
 	s := scopeOn(b, "cpu:0")
-	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{256, 256}}, Transformer{Heads: 4, Hidden: 1024, Act: GELUErf}, Dense{Out: 10})
+	m, err := Build(b.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{256, 256}},
+		Transformer{Heads: 4, Hidden: 1024, Act: GELUErf}, Dense{Out: 10})
 	require.NoError(b, err)
 	c := Config{Loss: CrossEntropy{}, BatchSize: 8, Split: new(0.0)}
-	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 256, 256), Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64, 256)})
+	benchStep(b, m, c, Data{X: tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 256, 256),
+		Y: tensor.RandInt(s, tensor.U8, 2, 0, 10, 64, 256)})
 }

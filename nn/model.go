@@ -13,7 +13,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Model is a network on a device, with its parameters and running statistics. It is safe for concurrent use once it is built, except while it is trained.
+// Model is a network on a device, with its parameters and running statistics. It is safe for concurrent use
+// once it is built, except while it is trained.
 type Model struct {
 	In Spec // an example
 
@@ -39,10 +40,12 @@ type values struct {
 	params, states *tensor.Tensor
 }
 
-// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters from a seed. Parameters are of type F64 if the
-// examples are, else of F32. Mistakes of layers match [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope.
+// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
+// from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
+// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
-	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers), typ: tensor.F32}
+	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
+		typ: tensor.F32}
 	if in.Type == tensor.F64 {
 		m.typ = tensor.F64
 	}
@@ -52,7 +55,8 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 	work := s.Scope()
 	defer work.Close()
 	l := &plan{inits: map[string]Init{}}
-	p := &Pass{Training: true, scope: work, typ: m.typ, seed: tensor.From(work, []uint64{0}), next: map[string]*tensor.Tensor{}, plan: l}
+	p := &Pass{Training: true, scope: work, typ: m.typ, seed: tensor.From(work, []uint64{0}),
+		next: map[string]*tensor.Tensor{}, plan: l}
 	x := tensor.Zeros(work, in.Type, append([]int{1}, in.Shape...)...)
 	if x.Err() != nil {
 		return nil, fmt.Errorf("nn: examples %v: %w", in, x.Err())
@@ -72,7 +76,8 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		var parts []*tensor.Tensor
 		for i, v := range list {
 			in, out := fans(v.Shape)
-			parts = append(parts, l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...).Flatten())
+			parts = append(parts, l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out,
+				v.Shape...).Cast(m.typ).Expand(v.Shape...).Flatten())
 		}
 		return together(work, m.typ, parts)
 	}
@@ -188,7 +193,8 @@ func (m *Model) States() []Param { return slices.Clone(m.states) }
 // Count returns how many numbers the parameters are.
 func (m *Model) Count() int { return elements(m.params) }
 
-// Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil if there is none of that name.
+// Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil
+// if there is none of that name.
 func (m *Model) Value(name string) *tensor.Tensor {
 	of := map[string]*tensor.Tensor{}
 	windows(m.params, m.values.params, of)
@@ -207,7 +213,8 @@ func (m *Model) SetValues(ctx context.Context, named map[string]*tensor.Tensor) 
 			case t == nil:
 				t = whole.Narrow(0, v.First, v.Len())
 			case !slices.Equal(t.Shape(), v.Shape) || t.Type() != m.typ:
-				return nil, fmt.Errorf("%w: %q of type %v and shape %v instead of %v and %v", ErrData, v.Name, t.Type(), t.Shape(), m.typ, v.Shape)
+				return nil, fmt.Errorf("%w: %q of type %v and shape %v instead of %v and %v", ErrData, v.Name, t.Type(), t.Shape(),
+					m.typ, v.Shape)
 			default:
 				used++
 			}
@@ -224,7 +231,8 @@ func (m *Model) SetValues(ctx context.Context, named map[string]*tensor.Tensor) 
 		return err
 	}
 	if used != len(named) {
-		return fmt.Errorf("%w: %d of %d values have names that the network does not have", ErrData, len(named)-used, len(named))
+		return fmt.Errorf("%w: %d of %d values have names that the network does not have", ErrData, len(named)-used,
+			len(named))
 	}
 	return m.set(ctx, params, states)
 }
@@ -257,7 +265,8 @@ func fitLengths(lengths *tensor.Tensor, n int) error {
 	return nil
 }
 
-// Predict returns what the network says of examples, computed together. lengths, if they are not nil, are [Pass.Lengths]. The result belongs to the scope of x.
+// Predict returns what the network says of examples, computed together. lengths, if they are not nil, are
+// [Pass.Lengths]. The result belongs to the scope of x.
 func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := m.fits(x); err != nil {
 		return nil, err
@@ -281,7 +290,8 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 	return copyTo(ctx, x.Scope(), out[0])
 }
 
-// Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of parameters.
+// Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of
+// parameters.
 func (m *Model) Summary() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

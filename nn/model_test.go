@@ -63,13 +63,15 @@ func TestPredictRefuses(t *testing.T) {
 	m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{4, 3}}, LSTM{Units: 2}, Softmax)
 	require.NoError(t, err)
 	x := tensor.Ones(s, tensor.F32, 5, 4, 3)
-	for _, lengths := range []*tensor.Tensor{tensor.Ones(s, tensor.F32, 5), tensor.Ones(s, tensor.I32, 4), tensor.Ones(s, tensor.I32, 5, 1), tensor.Ones(s, tensor.I32)} {
+	for _, lengths := range []*tensor.Tensor{tensor.Ones(s, tensor.F32, 5), tensor.Ones(s, tensor.I32, 4),
+		tensor.Ones(s, tensor.I32, 5, 1), tensor.Ones(s, tensor.I32)} {
 		_, err := m.Predict(t.Context(), x, lengths)
 		assert.ErrorIs(t, err, ErrData, "%v%v", lengths.Type(), lengths.Shape())
 	}
 	_, err = m.Predict(t.Context(), x, tensor.Ones(s, tensor.U8, 5))
 	assert.NoError(t, err)
-	one, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32}, LayerNorm{}) // whose parameter has as many elements as there are examples
+	// whose parameter has as many elements as there are examples
+	one, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32}, LayerNorm{})
 	require.NoError(t, err)
 	_, err = one.Predict(t.Context(), tensor.Ones(s, tensor.F32, 2), nil)
 	assert.ErrorIs(t, err, ErrConfig)

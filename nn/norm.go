@@ -8,14 +8,15 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch, otherwise by running averages of the means and
-// the unbiased variances.
+// BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch,
+// otherwise by running averages of the means and the unbiased variances.
 type BatchNorm struct {
 	Eps      *float64 // nil is 1e-5
 	Momentum *float64 // the part of a batch in the averages; nil is 0.1
 }
 
-// Apply returns the normalized tensor. Its parameters are "weight" and "bias", its statistics "running_mean" and "running_var", each [channels].
+// Apply returns the normalized tensor. Its parameters are "weight" and "bias", its statistics "running_mean"
+// and "running_var", each [channels].
 func (l BatchNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if x.Rank() < 2 {
 		return p.Fail(x, "inputs without channels")

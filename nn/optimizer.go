@@ -14,9 +14,10 @@ import (
 type Optimizer interface {
 	// States names the optimizer's states: tensors of the parameters' shape, zeros before the first step.
 	States() []string
-	// Update returns the next parameters and states, from the parameters w, their gradient, the states, the learning rate and the number of the step, the
-	// first of which is 1. rate and step are tensors of one element.
-	Update(w, g *tensor.Tensor, states []*tensor.Tensor, rate, step *tensor.Tensor) (next *tensor.Tensor, nextStates []*tensor.Tensor)
+	// Update returns the next parameters and states, from the parameters w, their gradient, the states, the
+	// learning rate and the number of the step, the first of which is 1. rate and step are tensors of one element.
+	Update(w, g *tensor.Tensor, states []*tensor.Tensor, rate,
+		step *tensor.Tensor) (next *tensor.Tensor, nextStates []*tensor.Tensor)
 	// String has the name and all settings.
 	String() string
 }
@@ -38,7 +39,8 @@ type (
 	Adagrad struct {
 		Eps *float64 // not negative; nil is 1e-8
 	}
-	// Adadelta is s = Rho·s + (1-Rho)·g²; d = √((u+Eps)/(s+Eps))·g; u = Rho·u + (1-Rho)·d²; w -= rate·d. Its usual rate is 1.
+	// Adadelta is s = Rho·s + (1-Rho)·g²; d = √((u+Eps)/(s+Eps))·g; u = Rho·u + (1-Rho)·d²; w -= rate·d. Its usual
+	// rate is 1.
 	Adadelta struct {
 		Rho *float64 // at least 0 and less than 1; nil is 0.95
 		Eps *float64 // not negative; nil is 1e-6
@@ -61,8 +63,8 @@ type (
 	Nadam Adam
 	// AMSGrad is Adam with the largest v so far in place of v. Its settings are those of [Adam].
 	AMSGrad Adam
-	// AdaBound is w -= r·m with Adam's rate of each element, rate·√(1-Beta2^t)/(1-Beta1^t)/(√v + Eps), limited to [Final·(1 - 1/(Gamma·t+1)),
-	// Final·(1 + 1/(Gamma·t))].
+	// AdaBound is w -= r·m with Adam's rate of each element, rate·√(1-Beta2^t)/(1-Beta1^t)/(√v + Eps), limited to
+	// [Final·(1 - 1/(Gamma·t+1)), Final·(1 + 1/(Gamma·t))].
 	AdaBound struct {
 		Beta1 *float64 // as Adam's; nil is 0.9
 		Beta2 *float64 // as Adam's; nil is 0.999
@@ -105,7 +107,8 @@ func (SGD) String() string { return "sgd" }
 func (Momentum) States() []string { return []string{"velocity"} }
 
 // Update returns the next parameters and the velocity.
-func (o Momentum) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Momentum) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	_ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	v := s[0].Mul(given(o.Mu, 0.9)).Add(g)
 	return w.Sub(v.Mul(rate)), []*tensor.Tensor{v}
 }
@@ -117,7 +120,8 @@ func (o Momentum) String() string { return described("momentum", "mu", given(o.M
 func (Nesterov) States() []string { return []string{"velocity"} }
 
 // Update returns the next parameters and the velocity.
-func (o Nesterov) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Nesterov) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	_ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	mu := given(o.Mu, 0.9)
 	v := s[0].Mul(mu).Add(g)
 	return w.Sub(g.Add(v.Mul(mu)).Mul(rate)), []*tensor.Tensor{v}
@@ -130,7 +134,8 @@ func (o Nesterov) String() string { return described("nesterov", "mu", given(o.M
 func (Adagrad) States() []string { return []string{"squares"} }
 
 // Update returns the next parameters and the sum of squares.
-func (o Adagrad) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Adagrad) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	_ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	sum := s[0].Add(g.Square())
 	return w.Sub(g.Mul(rate).Div(sum.Sqrt().Add(given(o.Eps, 1e-8)))), []*tensor.Tensor{sum}
 }
@@ -142,7 +147,8 @@ func (o Adagrad) String() string { return described("adagrad", "eps", given(o.Ep
 func (Adadelta) States() []string { return []string{"squares", "changes"} }
 
 // Update returns the next parameters and the averages.
-func (o Adadelta) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Adadelta) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	_ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	rho, eps := given(o.Rho, 0.95), given(o.Eps, 1e-6)
 	sq := average(s[0], g.Square(), rho)
 	d := s[1].Add(eps).Div(sq.Add(eps)).Sqrt().Mul(g)
@@ -158,7 +164,8 @@ func (o Adadelta) String() string {
 func (RMSprop) States() []string { return []string{"squares"} }
 
 // Update returns the next parameters and the average.
-func (o RMSprop) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, _ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o RMSprop) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	_ *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	sq := average(s[0], g.Square(), given(o.Rho, 0.99))
 	return w.Sub(g.Mul(rate).Div(sq.Sqrt().Add(given(o.Eps, 1e-8)))), []*tensor.Tensor{sq}
 }
@@ -182,7 +189,8 @@ func (o Adam) filled() (beta1, beta2, eps float64) {
 func (Adam) States() []string { return []string{"m", "v"} }
 
 // Update returns the next parameters and averages.
-func (o Adam) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Adam) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := o.filled()
 	m, v := moments(g, s, beta1, beta2)
 	root := v.Mul(unbias(beta2, t).Reciprocal()).Sqrt().Add(eps) // one division for all
@@ -196,7 +204,8 @@ func (o Adam) String() string { return adaptive("adam", o) }
 func (AdaMax) States() []string { return []string{"m", "u"} }
 
 // Update returns the next parameters, the average and the maximum.
-func (o AdaMax) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o AdaMax) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := Adam(o).filled()
 	m, u := average(s[0], g, beta1), s[1].Mul(beta2).Maximum(g.Abs())
 	return w.Sub(m.Mul(rate.Div(unbias(beta1, t))).Div(u.Add(eps))), []*tensor.Tensor{m, u}
@@ -209,7 +218,8 @@ func (o AdaMax) String() string { return adaptive("adamax", Adam(o)) }
 func (Nadam) States() []string { return []string{"m", "v"} }
 
 // Update returns the next parameters and averages.
-func (o Nadam) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o Nadam) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := Adam(o).filled()
 	m, v := moments(g, s, beta1, beta2)
 	ahead := average(m, g, beta1).Mul(rate.Div(unbias(beta1, t)))
@@ -223,7 +233,8 @@ func (o Nadam) String() string { return adaptive("nadam", Adam(o)) }
 func (AMSGrad) States() []string { return []string{"m", "v", "largest"} }
 
 // Update returns the next parameters and states.
-func (o AMSGrad) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o AMSGrad) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := Adam(o).filled()
 	m, v := moments(g, s, beta1, beta2)
 	most := s[2].Maximum(v)
@@ -238,7 +249,8 @@ func (o AMSGrad) String() string { return adaptive("amsgrad", Adam(o)) }
 func (AdaBound) States() []string { return []string{"m", "v"} }
 
 // Update returns the next parameters and averages.
-func (o AdaBound) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
+func (o AdaBound) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate,
+	t *tensor.Tensor) (*tensor.Tensor, []*tensor.Tensor) {
 	beta1, beta2, eps := Adam{o.Beta1, o.Beta2, o.Eps}.filled()
 	final, gamma := or(o.Final, 0.1), or(o.Gamma, 1e-3)
 	m, v := moments(g, s, beta1, beta2)
@@ -250,7 +262,8 @@ func (o AdaBound) Update(w, g *tensor.Tensor, s []*tensor.Tensor, rate, t *tenso
 
 // String has the name and the settings.
 func (o AdaBound) String() string {
-	return adaptive("adabound", Adam{o.Beta1, o.Beta2, o.Eps}) + described("", "final", or(o.Final, 0.1), "gamma", or(o.Gamma, 1e-3))
+	return adaptive("adabound", Adam{o.Beta1, o.Beta2, o.Eps}) + described("", "final", or(o.Final, 0.1), "gamma",
+		or(o.Gamma, 1e-3))
 }
 
 // checkOptimizer returns an error if a setting makes no sense.

@@ -15,24 +15,30 @@ import (
 
 // layersByName are the layers that a description may have, by their names. Activations are layers, too, by theirs.
 var layersByName = map[string]Layer{
-	"dense": Dense{}, "embedding": Embedding{}, "position": Position{}, "dropout": Dropout{}, "flatten": Flatten{}, "reshape": Reshape{}, "scale": Scale{},
-	"residual": Residual{}, "conv": Conv{}, "max_pool": MaxPool{}, "avg_pool": AvgPool{}, "global_max_pool": GlobalMaxPool{}, "global_avg_pool": GlobalAvgPool{},
-	"batch_norm": BatchNorm{}, "layer_norm": LayerNorm{}, "rms_norm": RMSNorm{}, "group_norm": GroupNorm{}, "prelu": PReLU{},
-	"rnn": RNN{}, "gru": GRU{}, "lstm": LSTM{}, "attention": Attention{}, "transformer": Transformer{},
+	"dense": Dense{}, "embedding": Embedding{}, "position": Position{}, "dropout": Dropout{}, "flatten": Flatten{},
+	"reshape": Reshape{}, "scale": Scale{},
+	"residual": Residual{}, "conv": Conv{}, "max_pool": MaxPool{}, "avg_pool": AvgPool{},
+	"global_max_pool": GlobalMaxPool{}, "global_avg_pool": GlobalAvgPool{},
+	"batch_norm": BatchNorm{}, "layer_norm": LayerNorm{}, "rms_norm": RMSNorm{}, "group_norm": GroupNorm{},
+	"prelu": PReLU{},
+	"rnn":   RNN{}, "gru": GRU{}, "lstm": LSTM{}, "attention": Attention{}, "transformer": Transformer{},
 }
 
 var initsByName = map[string]Init{
-	"zeros": Zeros, "xavier_uniform": XavierUniform, "xavier_normal": XavierNormal, "he_uniform": HeUniform, "he_normal": HeNormal,
+	"zeros": Zeros, "xavier_uniform": XavierUniform, "xavier_normal": XavierNormal, "he_uniform": HeUniform,
+	"he_normal":     HeNormal,
 	"lecun_uniform": LeCunUniform, "lecun_normal": LeCunNormal,
 }
 
-// ParseLayers returns the layers that a text describes in JSON: a list of objects, each with the name of a layer and its fields,
+// ParseLayers returns the layers that a text describes in JSON: a list of objects, each with the name of a
+// layer and its fields,
 //
 //	[{"layer": "flatten"}, {"layer": "dense", "out": 256, "act": "relu"}, {"layer": "dense", "out": 10}]
 //
-// Names are those of this package in lower case with underscores: "max_pool", "key_heads". A layer may also be an activation, by its name, and a field that is a
-// layer may be a list, which is a [Sequence]. First values are named, such as "he_uniform", or a number, the standard deviation of [Gaussian].
-// A name or a field that does not exist is an error that matches [ErrConfig] and lists those that do.
+// Names are those of this package in lower case with underscores: "max_pool", "key_heads". A layer may also be
+// an activation, by its name, and a field that is a layer may be a list, which is a [Sequence]. First values
+// are named, such as "he_uniform", or a number, the standard deviation of [Gaussian]. A name or a field that
+// does not exist is an error that matches [ErrConfig] and lists those that do.
 func ParseLayers(text []byte) ([]Layer, error) {
 	layers, err := parseLayers(text, "network")
 	if err != nil {
@@ -83,7 +89,8 @@ func parseLayer(text []byte, place string) (Layer, error) {
 		zero = a
 	}
 	if zero == nil {
-		return nil, fmt.Errorf("%s: no layer %q; there are %v and the activations %v", place, name, slices.Sorted(maps.Keys(layersByName)), Activations())
+		return nil, fmt.Errorf("%s: no layer %q; there are %v and the activations %v", place, name,
+			slices.Sorted(maps.Keys(layersByName)), Activations())
 	}
 	layer := reflect.New(reflect.TypeOf(zero)).Elem()
 	layer.Set(reflect.ValueOf(zero))
@@ -146,7 +153,8 @@ func setField(to reflect.Value, text []byte, place string) error {
 }
 
 // kinds has for each kind of a field in Go the word for its value in JSON, for messages.
-var kinds = map[string]string{"int": "whole number", "float64": "number", "string": "name", "bool": "truth value: true or false", "slice": "list of whole numbers"}
+var kinds = map[string]string{"int": "whole number", "float64": "number", "string": "name",
+	"bool": "truth value: true or false", "slice": "list of whole numbers"}
 
 // short returns the beginning of a text for a message.
 func short(text []byte) string {

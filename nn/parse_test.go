@@ -18,7 +18,8 @@ func TestParseLayers(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	m, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}}, layers...)
 	require.NoError(t, err)
-	want, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 6, Act: ReLU, NoBias: true, Init: Gaussian(0.5)},
+	want, err := Build(t.Context(), s, 1, Spec{Type: tensor.F32, Shape: []int{3}},
+		Dense{Out: 6, Act: ReLU, NoBias: true, Init: Gaussian(0.5)},
 		Residual{Body: Sequence{Dense{Out: 6, Init: HeNormal}, Tanh}, Shortcut: LayerNorm{Eps: new(0.001)}},
 		Reshape{Shape: []int{1, 2, 3}}, Conv{Filters: 2, Size: []int{2, 2}, Same: true}, Flatten{}, Dense{Out: 2})
 	require.NoError(t, err)
@@ -42,15 +43,26 @@ func TestParseLayers(t *testing.T) {
 
 func TestParseLayersRefuses(t *testing.T) {
 	for text, says := range map[string]string{
-		``: "a list of layers in JSON", `{}`: "a list of layers in JSON", `[]`: "without layers", `[{"layer":"flatten"}] x`: "a list of layers in JSON", `[7]`: "network[0]: an object",
-		`[{"out":7}]`: `no name of a layer in "layer"`, `[{"layer":"flatten"},{"layer":"dence"}]`: `network[1]: no layer "dence"; there are [attention avg_pool`,
-		`[{"layer":"dense","width":7}]`: `dense has no field "width"; it has ["out" "act" "init" "no_bias"`, `[{"layer":"dense","out":"7"}]`: "network[0].out",
-		`[{"layer":"dense","Out":7}]`: `no field "Out"`, `[{"layer":"dense","init":"best"}]`: `"best" is no number, and none of ["he_normal"`,
-		`[{"layer":"residual","body":[{"layer":"gan"}]}]`: `network[0].body[0]: no layer "gan"`, `[{"layer":"relu","slope":1}]`: `relu has no field "slope"`,
-		`[{"layer":"dense","out":3,"init":null}]`: "network[0].init: null is no value", "[\n{\"layer\": dense}]": "line 2: invalid character 'd'", `[{"layer":"dense","out":2.5}]`: "network[0].out: 2.5 is no whole number",
-		`[{"layer":"conv","size":3}]`: "network[0].size: 3 is no list of whole numbers", `[{"layer":"dense","no_bias":"yes"}]`: `network[0].no_bias: "yes" is no truth value`,
-		`[{"layer":"dropout","p":"half"}]`: "no field", `[{"layer":"scale","factor":[1]}]`: "network[0].factor: [1] is no number", `[{"layer":"dense","act":7}]`: "network[0].act: 7 is no name",
-		`"` + strings.Repeat("a", 99) + `"`: "a list of layers in JSON is needed, not \"aaa", `[{"layer":"dense","out":null}]`: "network[0].out: null is no value",
+		``: "a list of layers in JSON", `{}`: "a list of layers in JSON", `[]`: "without layers",
+		`[{"layer":"flatten"}] x`: "a list of layers in JSON", `[7]`: "network[0]: an object",
+		`[{"out":7}]`: `no name of a layer in "layer"`,
+		`[{"layer":"flatten"},{"layer":"dence"}]`:         `network[1]: no layer "dence"; there are [attention avg_pool`,
+		`[{"layer":"dense","width":7}]`:                   `dense has no field "width"; it has ["out" "act" "init" "no_bias"`,
+		`[{"layer":"dense","out":"7"}]`:                   "network[0].out",
+		`[{"layer":"dense","Out":7}]`:                     `no field "Out"`,
+		`[{"layer":"dense","init":"best"}]`:               `"best" is no number, and none of ["he_normal"`,
+		`[{"layer":"residual","body":[{"layer":"gan"}]}]`: `network[0].body[0]: no layer "gan"`,
+		`[{"layer":"relu","slope":1}]`:                    `relu has no field "slope"`,
+		`[{"layer":"dense","out":3,"init":null}]`:         "network[0].init: null is no value",
+		"[\n{\"layer\": dense}]":                          "line 2: invalid character 'd'",
+		`[{"layer":"dense","out":2.5}]`:                   "network[0].out: 2.5 is no whole number",
+		`[{"layer":"conv","size":3}]`:                     "network[0].size: 3 is no list of whole numbers",
+		`[{"layer":"dense","no_bias":"yes"}]`:             `network[0].no_bias: "yes" is no truth value`,
+		`[{"layer":"dropout","p":"half"}]`:                "no field",
+		`[{"layer":"scale","factor":[1]}]`:                "network[0].factor: [1] is no number",
+		`[{"layer":"dense","act":7}]`:                     "network[0].act: 7 is no name",
+		`"` + strings.Repeat("a", 99) + `"`:               "a list of layers in JSON is needed, not \"aaa",
+		`[{"layer":"dense","out":null}]`:                  "network[0].out: null is no value",
 	} {
 		_, err := ParseLayers([]byte(text))
 		assert.ErrorIs(t, err, ErrConfig, text)

@@ -22,18 +22,21 @@ var (
 	ErrNumerical = errors.New("nn: not a finite number")
 )
 
-// Layer is a part of a network, or a whole one. It has no state: its parameters belong to the network, under the layer's name in it.
+// Layer is a part of a network, or a whole one. It has no state: its parameters belong to the network, under
+// the layer's name in it.
 type Layer interface {
-	// Apply returns the results for examples x, which lie along the first dimension. It may be called with any number of examples, and has to
-	// ask for the same parameters at every call.
+	// Apply returns the results for examples x, which lie along the first dimension. It may be called with any
+	// number of examples, and has to ask for the same parameters at every call.
 	Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor
 	// String describes the layer in a few words.
 	String() string
 }
 
-// Pass is one computation of a network, described for given parameters. A Pass is used for one description, by one goroutine.
+// Pass is one computation of a network, described for given parameters. A Pass is used for one description, by
+// one goroutine.
 type Pass struct {
-	// Training says whether the network is being trained, so that there is dropout, and batches are normalized by their own statistics.
+	// Training says whether the network is being trained, so that there is dropout, and batches are normalized by
+	// their own statistics.
 	Training bool
 	// Lengths, if it is not nil, is how many steps of each example's sequence count: integers of shape [examples].
 	Lengths *tensor.Tensor
@@ -51,8 +54,8 @@ type Pass struct {
 	err    error
 }
 
-// NewPass returns a pass with given parameters and running statistics by their names, all of one scope and of one floating type. seed is a U64 tensor of one
-// element, or nil for a pass without random numbers.
+// NewPass returns a pass with given parameters and running statistics by their names, all of one scope and of
+// one floating type. seed is a U64 tensor of one element, or nil for a pass without random numbers.
 func NewPass(values map[string]*tensor.Tensor, seed *tensor.Tensor) *Pass {
 	p := &Pass{params: values, states: values, next: map[string]*tensor.Tensor{}, seed: seed, typ: tensor.F32}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -71,16 +74,19 @@ func (p *Pass) States() map[string]*tensor.Tensor { return p.next }
 // Type returns the floating type in which the network computes.
 func (p *Pass) Type() tensor.Type { return p.typ }
 
-// Mode is the type of the operands of products and convolutions in training. Sums within them, and all else, are of the network's type.
+// Mode is the type of the operands of products and convolutions in training. Sums within them, and all else,
+// are of the network's type.
 type Mode string
 
-// The precisions. With F16 the loss is scaled, so that small gradients are not lost: by 65536 at first, by twice as much after 2000 steps without an infinite
-// gradient, and by half after a step with one, which changes nothing and is not counted.
+// The precisions. With F16 the loss is scaled, so that small gradients are not lost: by 65536 at first, by
+// twice as much after 2000 steps without an infinite gradient, and by half after a step with one, which changes
+// nothing and is not counted.
 const (
 	Full Mode = "" // the network's type
 	F16  Mode = "f16"
 	BF16 Mode = "bf16"
-	// Auto is BF16 on devices that compute with it, else F16 on those that do so faster than with F32, and else Full. Of a network of F64 it is Full.
+	// Auto is BF16 on devices that compute with it, else F16 on those that do so faster than with F32, and else
+	// Full. Of a network of F64 it is Full.
 	Auto Mode = "auto"
 )
 
@@ -156,7 +162,8 @@ func (p *Pass) Layer(name string, l Layer, x *tensor.Tensor) *tensor.Tensor {
 	return y
 }
 
-// Param returns a parameter of the layer, of the network's type and the given shape. init gives its first value when the network is built.
+// Param returns a parameter of the layer, of the network's type and the given shape. init gives its first value
+// when the network is built.
 func (p *Pass) Param(name string, init Init, shape ...int) *tensor.Tensor {
 	name = p.named(name)
 	if p.plan != nil {
@@ -165,7 +172,8 @@ func (p *Pass) Param(name string, init Init, shape ...int) *tensor.Tensor {
 	return p.value(p.params, name, shape)
 }
 
-// State returns a running statistic of the layer, which is value when the network is built. SetState gives it another value.
+// State returns a running statistic of the layer, which is value when the network is built. SetState gives it
+// another value.
 func (p *Pass) State(name string, value float64, shape ...int) *tensor.Tensor {
 	name = p.named(name)
 	if p.plan != nil {
@@ -192,7 +200,8 @@ func (p *Pass) value(of map[string]*tensor.Tensor, name string, shape []int) *te
 	return t
 }
 
-// Seed returns a seed for random numbers that differ from those of all other calls and of other steps, and false in a pass without random numbers.
+// Seed returns a seed for random numbers that differ from those of all other calls and of other steps, and
+// false in a pass without random numbers.
 func (p *Pass) Seed() (*tensor.Tensor, bool) {
 	if p.seed == nil {
 		return nil, false

@@ -9,10 +9,12 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// The recurrent layers begin with states of zeros and go through the steps of a sequence; x is a step, h the state before it. They return the last state of
-// each example, [examples, Units], or with Sequences the states after each step, [examples, steps, Units]. With [Pass.Lengths] the state of an example stays
-// as it is from its length on, and the states of the steps behind it are returned as zeros. Gradients go back through all steps, or with Truncate n through
-// no more than n: not beyond every n-th step. Gates lie side by side in the last dimension of parameters, in the order in which they are named.
+// The recurrent layers begin with states of zeros and go through the steps of a sequence; x is a step, h the
+// state before it. They return the last state of each example, [examples, Units], or with Sequences the states
+// after each step, [examples, steps, Units]. With [Pass.Lengths] the state of an example stays as it is from
+// its length on, and the states of the steps behind it are returned as zeros. Gradients go back through all
+// steps, or with Truncate n through no more than n: not beyond every n-th step. Gates lie side by side in the
+// last dimension of parameters, in the order in which they are named.
 type (
 	// RNN is h = tanh(x·weight + bias + h·recurrent).
 	RNN struct {
@@ -20,14 +22,15 @@ type (
 		Sequences bool // returns the states after all steps; false is the last one
 		Truncate  int  // steps of gradients; 0 is all
 	}
-	// GRU has the gates r and z, sigmoids, and n = tanh(x·weight + bias + r·(h·recurrent + recurrent_bias)), and is h = (1-z)·n + z·h. recurrent_bias [Units] is
-	// of n alone.
+	// GRU has the gates r and z, sigmoids, and n = tanh(x·weight + bias + r·(h·recurrent + recurrent_bias)), and
+	// is h = (1-z)·n + z·h. recurrent_bias [Units] is of n alone.
 	GRU struct {
 		Units     int  // numbers of a state; required
 		Sequences bool // returns the states after all steps; false is the last one
 		Truncate  int  // steps of gradients; 0 is all
 	}
-	// LSTM has the gates i and f, sigmoids, g, a tanh, and o, a sigmoid, and is c = f·c + i·g; h = o·tanh(c). The bias of f is 1 at first.
+	// LSTM has the gates i and f, sigmoids, g, a tanh, and o, a sigmoid, and is c = f·c + i·g; h = o·tanh(c). The
+	// bias of f is 1 at first.
 	LSTM struct {
 		Units     int  // numbers of a state; required
 		Sequences bool // returns the states after all steps; false is the last one
@@ -37,37 +40,42 @@ type (
 
 // Apply returns states. Its parameters are "weight" [width, Units], "recurrent" [Units, Units] and "bias" [Units].
 func (l RNN) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	return recurrent{l.Units, 1, l.Sequences, l.Truncate}.apply(p, x, Zeros, func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
-		return []*tensor.Tensor{x.Add(h).Tanh()}
-	})
+	return recurrent{l.Units, 1, l.Sequences, l.Truncate}.apply(p, x, Zeros,
+		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
+			return []*tensor.Tensor{x.Add(h).Tanh()}
+		})
 }
 
-// Apply returns states. Its parameters are "weight" [width, 3·Units], "recurrent" [Units, 3·Units], "bias" [3·Units] and "recurrent_bias" [Units].
+// Apply returns states. Its parameters are "weight" [width, 3·Units], "recurrent" [Units, 3·Units], "bias"
+// [3·Units] and "recurrent_bias" [Units].
 func (l GRU) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	n := l.Units
 	if n < 1 {
 		return p.Fail(x, "%d units", n)
 	}
 	b := p.Param("recurrent_bias", Zeros, n)
-	return recurrent{n, 3, l.Sequences, l.Truncate}.apply(p, x, Zeros, func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
-		xs, hs := x.Split(-1, n, n, n), h.Split(-1, n, n, n)
-		r, z := xs[0].Add(hs[0]).Sigmoid(), xs[1].Add(hs[1]).Sigmoid()
-		next := xs[2].Add(r.Mul(hs[2].Add(b))).Tanh()
-		return []*tensor.Tensor{next.Add(z.Mul(s[0].Sub(next)))}
-	})
+	return recurrent{n, 3, l.Sequences, l.Truncate}.apply(p, x, Zeros,
+		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
+			xs, hs := x.Split(-1, n, n, n), h.Split(-1, n, n, n)
+			r, z := xs[0].Add(hs[0]).Sigmoid(), xs[1].Add(hs[1]).Sigmoid()
+			next := xs[2].Add(r.Mul(hs[2].Add(b))).Tanh()
+			return []*tensor.Tensor{next.Add(z.Mul(s[0].Sub(next)))}
+		})
 }
 
-// Apply returns states. Its parameters are "weight" [width, 4·Units], "recurrent" [Units, 4·Units] and "bias" [4·Units].
+// Apply returns states. Its parameters are "weight" [width, 4·Units], "recurrent" [Units, 4·Units] and "bias"
+// [4·Units].
 func (l LSTM) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	n := l.Units
 	forget := func(s *tensor.Scope, _ any, t tensor.Type, _, _ int, shape ...int) *tensor.Tensor {
 		return tensor.Ones(s, t, n).Pad(0, [2]int{n, 2 * n})
 	}
-	return recurrent{n, 4, l.Sequences, l.Truncate}.apply(p, x, forget, func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
-		gates := x.Add(h).Split(-1, n, n, n, n)
-		c := gates[1].Sigmoid().Mul(s[1]).Add(gates[0].Sigmoid().Mul(gates[2].Tanh()))
-		return []*tensor.Tensor{gates[3].Sigmoid().Mul(c.Tanh()), c}
-	})
+	return recurrent{n, 4, l.Sequences, l.Truncate}.apply(p, x, forget,
+		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
+			gates := x.Add(h).Split(-1, n, n, n, n)
+			c := gates[1].Sigmoid().Mul(s[1]).Add(gates[0].Sigmoid().Mul(gates[2].Tanh()))
+			return []*tensor.Tensor{gates[3].Sigmoid().Mul(c.Tanh()), c}
+		})
 }
 
 // recurrent is what the layers have in common.
@@ -77,8 +85,10 @@ type recurrent struct {
 	truncate     int
 }
 
-// apply goes through the steps. cell returns the next states, of which the first is h, from x·weight + bias, h·recurrent and the states.
-func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init, cell func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor) *tensor.Tensor {
+// apply goes through the steps. cell returns the next states, of which the first is h, from x·weight + bias,
+// h·recurrent and the states.
+func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init,
+	cell func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor) *tensor.Tensor {
 	if l.units < 1 || l.truncate < 0 || x.Rank() != 3 || x.Dim(1) < 1 {
 		return p.Fail(x, "%d units for sequences %v, truncated after %d steps", l.units, x.Shape(), l.truncate)
 	}

@@ -9,7 +9,8 @@ import (
 
 // Schedule gives the learning rate from the configured one, base.
 type Schedule interface {
-	// Rate returns the rate after t epochs, or after t steps if PerStep. losses are those that early stopping watches, one for each epoch.
+	// Rate returns the rate after t epochs, or after t steps if PerStep. losses are those that early stopping
+	// watches, one for each epoch.
 	Rate(base float64, t int, losses []float64) float64
 	// PerStep says whether t counts steps rather than epochs.
 	PerStep() bool
@@ -33,7 +34,8 @@ type (
 		Period int     // required
 		Min    float64 // not negative; 0 is 0
 	}
-	// Plateau multiplies the rate by Factor, down to Min, after Patience epochs in which the loss was not less than ever before.
+	// Plateau multiplies the rate by Factor, down to Min, after Patience epochs in which the loss was not less
+	// than ever before.
 	Plateau struct {
 		Factor   float64 // less than 1; 0 is 0.1
 		Patience int     // 0 is 10

@@ -1,7 +1,7 @@
 package nn
 
-// Optimizers of the second order, which need the loss of all examples at once: L-BFGS and Newton's method. They are few vectors or a small matrix on the host
-// around gradients and products with the Hessian on the device.
+// Optimizers of the second order, which need the loss of all examples at once: L-BFGS and Newton's method. They
+// are few vectors or a small matrix on the host around gradients and products with the Hessian on the device.
 
 import (
 	"context"
@@ -12,20 +12,21 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// LBFGS minimizes the loss of all examples by the two-loop recursion over the last Memory changes of parameters and gradients, with a line search that halves
-// steps until the loss falls enough.
+// LBFGS minimizes the loss of all examples by the two-loop recursion over the last Memory changes of parameters
+// and gradients, with a line search that halves steps until the loss falls enough.
 type LBFGS struct {
 	Memory int // changes; 0 is 20
 }
 
-// Newton minimizes the loss of all examples by solving (H + Damping·1)·d = g with the Hessian H, in full. A model of more than Limit parameters is refused with
-// [ErrConfig].
+// Newton minimizes the loss of all examples by solving (H + Damping·1)·d = g with the Hessian H, in full. A
+// model of more than Limit parameters is refused with [ErrConfig].
 type Newton struct {
 	Damping *float64 // not negative; nil is 1e-4
 	Limit   int      // the most parameters; 0 is 512
 }
 
-// objective is the loss of all examples as a function of the parameters. Running statistics stay as they are, and nothing may be random.
+// objective is the loss of all examples as a function of the parameters. Running statistics stay as they are,
+// and nothing may be random.
 type objective struct {
 	m       *Model
 	scope   *tensor.Scope
@@ -131,8 +132,8 @@ func (o *objective) end(ctx context.Context, w []float64) error {
 	return o.m.set(ctx, tensor.From(work, w, len(w)).Cast(o.m.typ), o.m.values.states)
 }
 
-// Minimize makes up to some steps, and returns the loss before the first and after each. It makes fewer where no step makes the loss less. The model has the
-// parameters of the last one.
+// Minimize makes up to some steps, and returns the loss before the first and after each. It makes fewer where
+// no step makes the loss less. The model has the parameters of the last one.
 func (l LBFGS) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps int) ([]float64, error) {
 	memory := or(l.Memory, 20)
 	if memory < 1 || steps < 1 {
@@ -208,7 +209,8 @@ func direction(g []float64, past []pair2) []float64 {
 	return q
 }
 
-// Minimize makes some steps, and returns the loss before the first and after each. The model has the parameters of the last one.
+// Minimize makes some steps, and returns the loss before the first and after each. The model has the parameters
+// of the last one.
 func (n Newton) Minimize(ctx context.Context, m *Model, loss Loss, d Data, steps int) ([]float64, error) {
 	damping, limit := given(n.Damping, 1e-4), or(n.Limit, 512)
 	if !(damping >= 0) || steps < 1 {

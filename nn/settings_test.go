@@ -19,10 +19,14 @@ func TestOptimizersTakeZeros(t *testing.T) {
 		o    Optimizer
 		want []float64 // of w = 1 and g = 2, -4 after two steps of a rate of 0.1
 	}{
-		{Momentum{Mu: zero}, []float64{0.6, 1.8}}, {Nesterov{Mu: zero}, []float64{0.6, 1.8}}, {Adagrad{Eps: zero}, []float64{0.9 - 0.1/1.4142135623730951, 1.1 + 0.1/1.4142135623730951}},
-		{RMSprop{Rho: zero, Eps: zero}, []float64{0.8, 1.2}}, {Adam{Beta1: zero, Beta2: zero, Eps: half}, []float64{1 - 0.2*2/2.5, 1 + 0.2*4/4.5}},
-		{AdaMax{Beta1: zero, Beta2: zero, Eps: zero}, []float64{0.8, 1.2}}, {Nadam{Beta1: zero, Beta2: zero, Eps: zero}, []float64{0.8, 1.2}},
-		{AMSGrad{Beta1: zero, Beta2: zero, Eps: half}, []float64{1 - 0.2*2/2.5, 1 + 0.2*4/4.5}}, {Adadelta{Rho: zero, Eps: new(1.0)}, []float64{0.8051, 1.2049}},
+		{Momentum{Mu: zero}, []float64{0.6, 1.8}}, {Nesterov{Mu: zero}, []float64{0.6, 1.8}},
+		{Adagrad{Eps: zero}, []float64{0.9 - 0.1/1.4142135623730951, 1.1 + 0.1/1.4142135623730951}},
+		{RMSprop{Rho: zero, Eps: zero}, []float64{0.8, 1.2}},
+		{Adam{Beta1: zero, Beta2: zero, Eps: half}, []float64{1 - 0.2*2/2.5, 1 + 0.2*4/4.5}},
+		{AdaMax{Beta1: zero, Beta2: zero, Eps: zero}, []float64{0.8, 1.2}},
+		{Nadam{Beta1: zero, Beta2: zero, Eps: zero}, []float64{0.8, 1.2}},
+		{AMSGrad{Beta1: zero, Beta2: zero, Eps: half}, []float64{1 - 0.2*2/2.5, 1 + 0.2*4/4.5}},
+		{Adadelta{Rho: zero, Eps: new(1.0)}, []float64{0.8051, 1.2049}},
 	} {
 		w, g := tensor.From(s, []float64{1, 1}), tensor.From(s, []float64{2, -4})
 		states := make([]*tensor.Tensor, len(c.o.States()))
@@ -43,7 +47,8 @@ func TestOptimizersTakeZeros(t *testing.T) {
 		}
 		assert.InDeltaSlice(t, c.want, got, 1e-12, "%v", c.o)
 	}
-	for _, o := range []Optimizer{Momentum{Mu: new(1.0)}, Adam{Beta2: new(-0.1)}, RMSprop{Eps: new(-1.0)}, AdaBound{Final: -1}} {
+	for _, o := range []Optimizer{Momentum{Mu: new(1.0)}, Adam{Beta2: new(-0.1)}, RMSprop{Eps: new(-1.0)},
+		AdaBound{Final: -1}} {
 		assert.ErrorIs(t, checkOptimizer(o), ErrConfig, "%v", o)
 	}
 }
@@ -51,7 +56,8 @@ func TestOptimizersTakeZeros(t *testing.T) {
 func TestLayersTakeZeros(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	ones, zeros := tensor.Ones(s, tensor.F64, 3), tensor.Zeros(s, tensor.F64, 3)
-	p := NewPass(map[string]*tensor.Tensor{"weight": ones, "bias": zeros, "running_mean": zeros, "running_var": ones, "slope": zeros}, nil)
+	p := NewPass(map[string]*tensor.Tensor{"weight": ones, "bias": zeros, "running_mean": zeros, "running_var": ones,
+		"slope": zeros}, nil)
 	p.Training = true
 	read := func(x *tensor.Tensor) []float64 {
 		list, err := tensor.Read[float64](t.Context(), x)
@@ -64,7 +70,8 @@ func TestLayersTakeZeros(t *testing.T) {
 	assert.Equal(t, []float64{1, 1, 1}, read(p.States()["running_var"]))
 	// Differences so small that the default would make them nearly nothing.
 	for _, l := range []Layer{LayerNorm{Eps: new(0.0)}, GroupNorm{Eps: new(0.0)}} {
-		assert.InDeltaSlice(t, []float64{-0.925820099772551, -0.462910049886276, 1.388730149658827}, read(l.Apply(p, x.Mul(1e-6)))[:3], 1e-9, "%v", l)
+		assert.InDeltaSlice(t, []float64{-0.925820099772551, -0.462910049886276, 1.388730149658827},
+			read(l.Apply(p, x.Mul(1e-6)))[:3], 1e-9, "%v", l)
 	}
 	assert.InDelta(t, 1/math.Sqrt(41./3), read(RMSNorm{Eps: new(0.0)}.Apply(p, x.Mul(1e-6)))[0], 1e-9)
 	assert.Equal(t, read(x), read(Scale{}.Apply(p, x)), "a factor of 1")
@@ -100,7 +107,8 @@ func TestCheckpointsNameTheSettings(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	tr, err := NewTrainer(build(t, s, Dense{Out: 1}), Config{})
 	require.NoError(t, err)
-	assert.Equal(t, []string{"batch size: 32", "accumulate: 1", "loss: mse", "optimizer: adam beta1=0.9 beta2=0.999 eps=1e-08",
+	assert.Equal(t, []string{"batch size: 32", "accumulate: 1", "loss: mse",
+		"optimizer: adam beta1=0.9 beta2=0.999 eps=1e-08",
 		"learning rate: 0.001", "schedule: <nil>", "clip norm: 0", "clip value: 0", "l1: 0", "l2: 0", "weight decay: 0",
 		"decoupled weight decay: 0", "precision: ", "split: 0.2", "shuffle: true", "seed: 0", "metrics: []"}, tr.same())
 	assert.Equal(t, "precision", PrecisionScore{}.String())

@@ -1,6 +1,7 @@
 package nn
 
-// The functions that a training compiles: a step, its two halves where gradients are put together from several batches, and the evaluation of a batch.
+// The functions that a training compiles: a step, its two halves where gradients are put together from several
+// batches, and the evaluation of a batch.
 
 import (
 	"errors"
@@ -117,7 +118,8 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 }
 
 // gradient computes a batch: its loss, its gradient in one tensor, the next statistics, and what it adds to the sums.
-func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
+func (t *Trainer) gradient(vars []*tensor.Tensor, b batch,
+	seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
 	m := t.model
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
 	p.Training, p.low = true, t.config.MixedPrecision
@@ -155,7 +157,8 @@ func (t *Trainer) gradient(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) 
 func finite(x *tensor.Tensor) *tensor.Tensor { return x.Sub(x).Eq(0) }
 
 // update returns the next parameters and the optimizer's states, where ok is true, for a step with this gradient.
-func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate, ok *tensor.Tensor) (params, count *tensor.Tensor, states []*tensor.Tensor) {
+func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate,
+	ok *tensor.Tensor) (params, count *tensor.Tensor, states []*tensor.Tensor) {
 	c, w := &t.config, vars[atParams]
 	if c.L1 > 0 {
 		grad = grad.Add(w.Sign().Mul(c.L1))
@@ -187,8 +190,9 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate, ok *tensor.Te
 	return tensor.Where(ok, next, w), tensor.Where(ok, count, vars[atCount]), states
 }
 
-// mostScale is the largest factor of the loss: with it the least gradient that a half can be is 1 already, and without a limit a long training without an infinite
-// gradient would arrive at an infinite factor, from which no half leads back.
+// mostScale is the largest factor of the loss: with it the least gradient that a half can be is 1 already, and
+// without a limit a long training without an infinite gradient would arrive at an infinite factor, from which
+// no half leads back.
 const mostScale = 1 << 24
 
 // rescaled returns the next factor of the loss, and the steps since it changed.
@@ -209,9 +213,11 @@ func oneMore(sums *tensor.Tensor, which int) *tensor.Tensor {
 	return tensor.Iota(sums.Scope(), tensor.I32, sums.Len()).Eq(which).Cast(sums.Type())
 }
 
-// skippable returns the next sums, after a step from the sums old, and the next scale. With F16 a step that is not ok is skipped, unless numbers say that no
-// smaller scale would help; without, and then, it is bad. The loss and the metrics of a step that is skipped count: they are finite, and it may be the only one.
-func (t *Trainer) skippable(old, after, scale, ok *tensor.Tensor, numbers ...*tensor.Tensor) (next, nextScale *tensor.Tensor) {
+// skippable returns the next sums, after a step from the sums old, and the next scale. With F16 a step that is
+// not ok is skipped, unless numbers say that no smaller scale would help; without, and then, it is bad. The
+// loss and the metrics of a step that is skipped count: they are finite, and it may be the only one.
+func (t *Trainer) skippable(old, after, scale, ok *tensor.Tensor,
+	numbers ...*tensor.Tensor) (next, nextScale *tensor.Tensor) {
 	if t.config.MixedPrecision != F16 {
 		return tensor.Where(ok, after, old.Add(oneMore(old, sumBad))), scale
 	}
@@ -232,7 +238,8 @@ func isGood(sums *tensor.Tensor, numbers ...*tensor.Tensor) *tensor.Tensor {
 // square returns the square of the norm of a gradient.
 func square(grad *tensor.Tensor) *tensor.Tensor { return grad.Square().Sum().Reshape(1) }
 
-// compile makes the functions for the shapes of data. mistake gets an error of one that is traced, of which package tensor sees only that it has no result.
+// compile makes the functions for the shapes of data. mistake gets an error of one that is traced, of which
+// package tensor sees only that it has no result.
 func (t *Trainer) compile() {
 	n := atOptimizer + len(t.config.Optimizer.States())
 	// step: vars..., rate, seed, examples... -> vars...
@@ -257,7 +264,8 @@ func (t *Trainer) compile() {
 			return nil
 		}
 		ok := isGood(vars[atSums], loss)
-		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok), vars[atGrads].Add(grad.Mul(weight))}
+		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok),
+			vars[atGrads].Add(grad.Mul(weight))}
 	})
 	// whole: vars..., rate, statistics and sums before the first of its batches -> vars...
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -267,7 +275,8 @@ func (t *Trainer) compile() {
 		ok := isGood(vars[atSums], norm2)
 		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next, tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next,
+			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -296,7 +305,8 @@ func (t *Trainer) failed(err error) error {
 	return err
 }
 
-// measure finds out whether network, loss and metrics take data, how many sums there are, and how many results a row has.
+// measure finds out whether network, loss and metrics take data, how many sums there are, and how many results
+// a row has.
 func (t *Trainer) measure(d Data) (classes int, err error) {
 	work := t.scope.Scope()
 	defer work.Close()
@@ -328,7 +338,8 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 	if t.config.MixedPrecision == F16 {
 		scale = tensor.Full(v.scope, typ, 65536, 2).Mul(tensor.From(v.scope, []float64{1, 0}).Cast(typ))
 	}
-	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide), tensor.Zeros(v.scope, typ, grads), scale}
+	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide),
+		tensor.Zeros(v.scope, typ, grads), scale}
 	names = []string{"params", "states", "count", "sums", "grads", "scale"}
 	for _, name := range t.config.Optimizer.States() {
 		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, "optimizer."+name)

@@ -37,13 +37,15 @@ func TestTernary(t *testing.T) {
 			assert.Equal(t, want[i*3+j], back[j*4+i])
 		}
 	}
-	for _, bad := range []*tensor.Tensor{nil, tensor.Zeros(s, tensor.F32, 3), tensor.Zeros(s, tensor.I32, 3, 3), tensor.Zeros(s, tensor.F32, 0, 3), tensor.Full(s, tensor.F32, math.NaN(), 2, 2)} {
+	for _, bad := range []*tensor.Tensor{nil, tensor.Zeros(s, tensor.F32, 3), tensor.Zeros(s, tensor.I32, 3, 3),
+		tensor.Zeros(s, tensor.F32, 0, 3), tensor.Full(s, tensor.F32, math.NaN(), 2, 2)} {
 		_, err := PackTernary(t.Context(), bad)
 		assert.ErrorIs(t, err, ErrData)
 	}
 }
 
-// TestPacked: a packed layer computes what the layer does that learned its weights, but for the rounding of x, is no part of what a network learns, and says what is wrong.
+// TestPacked: a packed layer computes what the layer does that learned its weights, but for the rounding of x,
+// is no part of what a network learns, and says what is wrong.
 func TestPacked(t *testing.T) {
 	ctx, s := t.Context(), scopeOn(t, "cpu:0")
 	in := Spec{Type: tensor.F32, Shape: []int{3}}
@@ -58,7 +60,8 @@ func TestPacked(t *testing.T) {
 		require.NoError(t, err)
 		return w
 	}
-	small, err := Build(ctx, s, 1, in, Packed{Weight: packed("0.weight"), Act: ReLU}, Packed{Weight: packed("1.weight"), NoBias: true})
+	small, err := Build(ctx, s, 1, in, Packed{Weight: packed("0.weight"), Act: ReLU},
+		Packed{Weight: packed("1.weight"), NoBias: true})
 	require.NoError(t, err)
 	assert.Equal(t, 4, small.Count(), "only a bias")
 	assert.Contains(t, small.Summary(), "packed ternary [4 3] relu")
@@ -78,14 +81,16 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestTernaryDigits trains the network of the specification with ternary weights, packs them, and recognizes the digits of the test by products with
-// packed weights: their accuracy is at least 0.93, with at most a fourteenth of the bytes of the weights.
+// TestTernaryDigits trains the network of the specification with ternary weights, packs them, and recognizes
+// the digits of the test by products with packed weights: their accuracy is at least 0.93, with at most a
+// fourteenth of the bytes of the weights.
 func TestTernaryDigits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute on a busy machine")
 	}
 	ctx, s := t.Context(), scopeOn(t, "cpu:0")
-	m, err := Build(ctx, s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255}, Dense{Out: 512, Act: ReLU, Ternary: true},
+	m, err := Build(ctx, s, 1, Spec{Type: tensor.U8, Shape: []int{784}}, Scale{Factor: 1.0 / 255},
+		Dense{Out: 512, Act: ReLU, Ternary: true},
 		Dense{Out: 256, Act: ReLU, Ternary: true}, Dense{Out: 10, Ternary: true})
 	require.NoError(t, err)
 	c := Config{Loss: CrossEntropy{}, BatchSize: 128, Epochs: 5, Seed: 1, Log: t.Output(), Split: new(0.0)}

@@ -43,8 +43,8 @@ type position struct {
 	Bad   int // epochs since the loss was best
 }
 
-// NewTrainer returns a trainer with its own memory for the states of the optimizer, which ends with the model's scope or by Close. A configuration that
-// makes no sense is an error that matches [ErrConfig].
+// NewTrainer returns a trainer with its own memory for the states of the optimizer, which ends with the model's
+// scope or by Close. A configuration that makes no sense is an error that matches [ErrConfig].
 func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: no model", ErrConfig)
@@ -57,22 +57,26 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	c.MixedPrecision = c.MixedPrecision.on(&info, m.typ)
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths = make([]int, len(t.metrics))
-	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{}, ValMetrics: map[string][]float64{}}
+	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
+		ValMetrics: map[string][]float64{}}
 	t.compile()
 	return t, nil
 }
 
-// Close frees the trainer's memory. The model has the values of the last epoch that was over, or of the last call of Fit.
+// Close frees the trainer's memory. The model has the values of the last epoch that was over, or of the last
+// call of Fit.
 func (t *Trainer) Close() error { return t.scope.Close() }
 
-// MixedPrecision returns the precision of products, which is that of the configuration, or what Auto stands for on the device.
+// MixedPrecision returns the precision of products, which is that of the configuration, or what Auto stands for
+// on the device.
 func (t *Trainer) MixedPrecision() Mode { return t.config.MixedPrecision }
 
 // History returns what has happened so far.
 func (t *Trainer) History() *History { return &t.history }
 
-// Fit trains until the configured number of epochs is over, and returns the history. When it returns, also with an error, the model has the trainer's values. A
-// context that ends stops it between two steps; another call goes on from there, with the same data.
+// Fit trains until the configured number of epochs is over, and returns the history. When it returns, also with
+// an error, the model has the trainer's values. A context that ends stops it between two steps; another call
+// goes on from there, with the same data.
 func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
 	train, val, err := t.divided(d)
 	if err != nil {
@@ -109,12 +113,14 @@ func (t *Trainer) check(d Data) error {
 	case d.Y.Err() != nil:
 		return d.Y.Err()
 	case d.Y.Rank() < 1 || d.Y.Dim(0) != d.X.Dim(0):
-		return fmt.Errorf("%w: %d examples and targets of shape %v, whose first dimension has to be the number of examples", ErrData, d.X.Dim(0), d.Y.Shape())
+		return fmt.Errorf("%w: %d examples and targets of shape %v, whose first dimension has to be the number of examples",
+			ErrData, d.X.Dim(0), d.Y.Shape())
 	}
 	return fitLengths(d.Lengths, d.X.Dim(0))
 }
 
-// fits returns an error unless data are examples that network, loss and metrics take, at least one. The first of them is number first of the data that was given.
+// fits returns an error unless data are examples that network, loss and metrics take, at least one. The first
+// of them is number first of the data that was given.
 func (t *Trainer) fits(ctx context.Context, d Data, first int) error {
 	if err := t.check(d); err != nil {
 		return err
@@ -175,7 +181,8 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 	if t.vars != nil {
 		return nil
 	}
-	own, err := copied(ctx, t.scope, t.model.values.params, t.model.values.states) // since the model gets others at the end of an epoch
+	// since the model gets others at the end of an epoch
+	own, err := copied(ctx, t.scope, t.model.values.params, t.model.values.states)
 	if err != nil {
 		return err
 	}
@@ -194,7 +201,8 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 			return fmt.Errorf("%w: the checkpoint has no %s", ErrConfig, name)
 		}
 		if l.Len() != list[i].Len() || l.Type() != list[i].Type() {
-			return fmt.Errorf("%w: the checkpoint has %v%v as %s, not %v%v", ErrConfig, l.Type(), l.Shape(), name, list[i].Type(), list[i].Shape())
+			return fmt.Errorf("%w: the checkpoint has %v%v as %s, not %v%v", ErrConfig, l.Type(), l.Shape(), name,
+				list[i].Type(), list[i].Shape())
 		}
 		list[i] = l
 	}
@@ -269,11 +277,13 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 			if err != nil {
 				return err
 			}
-			return fmt.Errorf("%w: the loss or the gradient of step %.0f, in epoch %d; the parameters are those before it", ErrNumerical, made+1, t.at.Epoch+1)
+			return fmt.Errorf("%w: the loss or the gradient of step %.0f, in epoch %d; the parameters are those before it",
+				ErrNumerical, made+1, t.at.Epoch+1)
 		}
 		if c.Progress != nil {
 			done := min(stop*c.BatchSize, n)
-			c.Progress(Progress{Epoch: t.at.Epoch, Epochs: c.Epochs, Examples: done, Of: n, Loss: sums[sumLoss] / sums[sumExamples],
+			c.Progress(Progress{Epoch: t.at.Epoch, Epochs: c.Epochs, Examples: done, Of: n,
+				Loss:              sums[sumLoss] / sums[sumExamples],
 				ExamplesPerSecond: float64(done-first*c.BatchSize) / time.Since(start).Seconds()})
 		}
 	}
@@ -300,7 +310,8 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 		}
 	}
 	loss, metrics := t.means(sums)
-	h.TrainLoss, h.LearningRate, h.Skipped = append(h.TrainLoss, loss), append(h.LearningRate, rate), append(h.Skipped, int(sums[sumSkipped]))
+	h.TrainLoss, h.LearningRate, h.Skipped = append(h.TrainLoss, loss), append(h.LearningRate, rate),
+		append(h.Skipped, int(sums[sumSkipped]))
 	for name, v := range metrics {
 		h.TrainMetrics[name] = append(h.TrainMetrics[name], v)
 	}
@@ -359,7 +370,8 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 		}
 		rate := number(r)
 		if c.Accumulate == 1 {
-			out, err := t.step.CallDonating(ctx, t.donated(), append(append(t.list(), rate, seed(0)), d.args(part(t.at.Batch))...)...)
+			out, err := t.step.CallDonating(ctx, t.donated(),
+				append(append(t.list(), rate, seed(0)), d.args(part(t.at.Batch))...)...)
 			if err != nil {
 				return t.failed(err)
 			}
@@ -436,7 +448,8 @@ func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics m
 	return t.evaluate(ctx, d, t.model.values.params, t.model.values.states)
 }
 
-func (t *Trainer) evaluate(ctx context.Context, d Data, params, states *tensor.Tensor) (loss float64, metrics map[string]float64, err error) {
+func (t *Trainer) evaluate(ctx context.Context, d Data, params,
+	states *tensor.Tensor) (loss float64, metrics map[string]float64, err error) {
 	n := d.X.Dim(0)
 	work := t.scope.Scope()
 	defer work.Close()

@@ -102,8 +102,11 @@ func TestSettingsChangeTheStep(t *testing.T) {
 	require.NoError(t, err)
 	for name, set := range map[string]func(c *Config){
 		"none": func(*Config) {}, "l1": func(c *Config) { c.L1 = 0.3 }, "l2": func(c *Config) { c.L2 = 0.2 },
-		"norm": func(c *Config) { c.ClipNorm = 0.4 }, "value": func(c *Config) { c.ClipValue = 0.2 }, "decay": func(c *Config) { c.WeightDecay = 0.5 },
-		"decoupled": func(c *Config) { c.DecoupledWeightDecay = 0.5 }, "norm and decay": func(c *Config) { c.ClipNorm, c.WeightDecay = 0.4, 0.5 },
+		"norm": func(c *Config) { c.ClipNorm = 0.4 }, "value": func(c *Config) { c.ClipValue = 0.2 },
+		"decay":     func(c *Config) { c.WeightDecay = 0.5 },
+		"decoupled": func(c *Config) { c.DecoupledWeightDecay = 0.5 }, "norm and decay": func(c *Config) {
+			c.ClipNorm, c.WeightDecay = 0.4, 0.5
+		},
 		"norm with l2": func(c *Config) { c.ClipNorm, c.L2 = 0.4, 0.2 },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,8 +246,10 @@ func TestNotFinite(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	in := Spec{Type: tensor.F64, Shape: []int{3}}
-	for _, l := range []Layer{Dense{}, Dropout{Rate: 1}, Conv{Filters: 2, Size: []int{3}}, Embedding{Count: 3, Width: 2}, Activation("sine"), Residual{Body: Dense{Out: 2}},
-		Residual{}, nil, LSTM{Units: 4}, Attention{Heads: 2}, GroupNorm{Groups: 2}, MaxPool{Size: []int{2}}, Position{Max: 2}} {
+	for _, l := range []Layer{Dense{}, Dropout{Rate: 1}, Conv{Filters: 2, Size: []int{3}}, Embedding{Count: 3, Width: 2},
+		Activation("sine"), Residual{Body: Dense{Out: 2}},
+		Residual{}, nil, LSTM{Units: 4}, Attention{Heads: 2}, GroupNorm{Groups: 2}, MaxPool{Size: []int{2}},
+		Position{Max: 2}} {
 		_, err := Build(t.Context(), s, 1, in, l)
 		assert.ErrorIs(t, err, ErrConfig, "%v", l)
 	}
@@ -253,9 +258,13 @@ func TestMistakes(t *testing.T) {
 	_, err = Build(t.Context(), s, 1, in)
 	assert.ErrorIs(t, err, ErrConfig)
 	for name, set := range map[string]func(c *Config){
-		"Epochs": func(c *Config) { c.Epochs = -1 }, "BatchSize": func(c *Config) { c.BatchSize = -1 }, "Patience": func(c *Config) { c.Patience = new(-1) },
-		"LearningRate": func(c *Config) { c.LearningRate = math.NaN() }, "adam": func(c *Config) { c.Optimizer = Adam{Beta1: new(1.0)} },
-		"Split": func(c *Config) { c.Split = new(1.0) }, "cosine": func(c *Config) { c.Schedule = Cosine{} }, "metric": func(c *Config) { c.Metrics = []Metric{F1Score{}, F1Score{}} },
+		"Epochs": func(c *Config) { c.Epochs = -1 }, "BatchSize": func(c *Config) { c.BatchSize = -1 },
+		"Patience":     func(c *Config) { c.Patience = new(-1) },
+		"LearningRate": func(c *Config) { c.LearningRate = math.NaN() }, "adam": func(c *Config) {
+			c.Optimizer = Adam{Beta1: new(1.0)}
+		},
+		"Split": func(c *Config) { c.Split = new(1.0) }, "cosine": func(c *Config) { c.Schedule = Cosine{} },
+		"metric":     func(c *Config) { c.Metrics = []Metric{F1Score{}, F1Score{}} },
 		"Accumulate": func(c *Config) { c.Accumulate = -1 }, "L1": func(c *Config) { c.L1 = -1 },
 	} {
 		var c Config
@@ -271,9 +280,13 @@ func TestMistakes(t *testing.T) {
 		loss Loss
 		err  error
 	}{
-		"other examples": {Data{X: d.Y, Y: d.Y}, MSE{}, ErrData}, "no targets": {Data{X: d.X}, MSE{}, ErrData}, "fewer targets": {Data{X: d.X, Y: d.Y.Narrow(0, 0, 9)}, MSE{}, ErrData},
-		"rows for numbers": {Data{X: d.X, Y: d.Y.Narrow(1, 0, 1)}, MSE{}, ErrData}, "label 4 is 2": {labels, CrossEntropy{}, ErrData},
-		"weights": {labels, CrossEntropy{Weights: []float64{1}}, ErrConfig}, "huber": {d, Huber{Delta: -1}, ErrConfig}, "quantile": {d, Quantile{Q: 1}, ErrConfig},
+		"other examples": {Data{X: d.Y, Y: d.Y}, MSE{}, ErrData}, "no targets": {Data{X: d.X}, MSE{}, ErrData},
+		"fewer targets":    {Data{X: d.X, Y: d.Y.Narrow(0, 0, 9)}, MSE{}, ErrData},
+		"rows for numbers": {Data{X: d.X, Y: d.Y.Narrow(1, 0, 1)}, MSE{}, ErrData},
+		"label 4 is 2":     {labels, CrossEntropy{}, ErrData},
+		"weights":          {labels, CrossEntropy{Weights: []float64{1}}, ErrConfig},
+		"huber":            {d, Huber{Delta: -1}, ErrConfig},
+		"quantile":         {d, Quantile{Q: 1}, ErrConfig},
 	} {
 		c := plain(1, 4)
 		c.Loss = bad.loss
@@ -316,12 +329,18 @@ func TestSchedules(t *testing.T) {
 		losses []float64
 		want   float64
 	}{
-		{StepDecay{Size: 3, Gamma: 0.5}, 2, nil, 1}, {StepDecay{Size: 3, Gamma: 0.5}, 7, nil, 0.25}, {Exponential{Gamma: 0.9}, 2, nil, 0.81},
-		{Cosine{Period: 4, Min: 0.2}, 2, nil, 0.6}, {Cosine{Period: 4, Min: 0.2}, 4, nil, 1}, {Polynomial{Total: 10, Power: 2, End: 0.1}, 5, nil, 0.325},
-		{Polynomial{Total: 10, Power: 2, End: 0.1}, 50, nil, 0.1}, {Cyclic{Max: 3, StepUp: 4}, 4, nil, 3}, {Cyclic{Max: 3, StepUp: 4}, 10, nil, 2},
-		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 2, nil, 2}, {OneCycle{Max: 3, Total: 10, Start: 0.4}, 7, nil, 2}, {OneCycle{Max: 3, Total: 10, Start: 0.4, Cosine: true}, 7, nil, 2},
-		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 20, nil, 1}, {Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2}, 1},
-		{Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2}, 0.5}, {Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2, 2, 2, 2, 2}, 0.3},
+		{StepDecay{Size: 3, Gamma: 0.5}, 2, nil, 1}, {StepDecay{Size: 3, Gamma: 0.5}, 7, nil, 0.25},
+		{Exponential{Gamma: 0.9}, 2, nil, 0.81},
+		{Cosine{Period: 4, Min: 0.2}, 2, nil, 0.6}, {Cosine{Period: 4, Min: 0.2}, 4, nil, 1},
+		{Polynomial{Total: 10, Power: 2, End: 0.1}, 5, nil, 0.325},
+		{Polynomial{Total: 10, Power: 2, End: 0.1}, 50, nil, 0.1}, {Cyclic{Max: 3, StepUp: 4}, 4, nil, 3},
+		{Cyclic{Max: 3, StepUp: 4}, 10, nil, 2},
+		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 2, nil, 2}, {OneCycle{Max: 3, Total: 10, Start: 0.4}, 7, nil, 2},
+		{OneCycle{Max: 3, Total: 10, Start: 0.4, Cosine: true}, 7, nil, 2},
+		{OneCycle{Max: 3, Total: 10, Start: 0.4}, 20, nil, 1},
+		{Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2}, 1},
+		{Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2}, 0.5},
+		{Plateau{Factor: 0.5, Patience: 2, Min: 0.3}, 0, []float64{3, 2, 2, 2, 2, 2, 2, 2}, 0.3},
 	} {
 		require.NoError(t, x.s.Check())
 		assert.InDelta(t, x.want, x.s.Rate(1, x.t, x.losses), 1e-12, "%v at %d", x.s, x.t)
@@ -341,7 +360,8 @@ func TestMetrics(t *testing.T) {
 	}
 	p := tensor.From(s, []float64{0.9, 0.2, 0.6, 0.4}, 4, 1)
 	y := tensor.From(s, []float64{1, 0, 0, 1}, 4, 1)
-	for m, want := range map[Metric]float64{Accuracy{}: 0.5, PrecisionScore{}: 0.5, RecallScore{}: 0.5, F1Score{}: 0.5, MeanAbsolute{}: 0.375, RootMeanSquare{}: math.Sqrt(0.77 / 4), R2{}: 1 - 0.77} {
+	for m, want := range map[Metric]float64{Accuracy{}: 0.5, PrecisionScore{}: 0.5, RecallScore{}: 0.5, F1Score{}: 0.5,
+		MeanAbsolute{}: 0.375, RootMeanSquare{}: math.Sqrt(0.77 / 4), R2{}: 1 - 0.77} {
 		assert.InDelta(t, want, values(m, p, y), 1e-12, "%v", m)
 	}
 	logits := tensor.From(s, []float64{2, 1, 0, 1, 1, 0, 0, 1, 3, 0, 5, 1}, 4, 3)
@@ -370,7 +390,8 @@ func TestBuild(t *testing.T) {
 	b, err := tensor.Read[float64](t.Context(), m.Value("3.bias"))
 	require.NoError(t, err)
 	assert.Equal(t, []float64{4, 5}, b)
-	assert.ErrorIs(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"4.bias": tensor.From(s, []float64{4, 5})}), ErrData)
+	assert.ErrorIs(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"4.bias": tensor.From(s, []float64{4, 5})}),
+		ErrData)
 	y, err := m.Predict(t.Context(), tensor.Zeros(s, tensor.F64, 5, 3), nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{5, 2}, y.Shape())
@@ -397,7 +418,8 @@ func TestValuesOfAnyScope(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	m := build(t, s, Dense{Out: 2})
 	deep := s.Scope().Scope().Scope().Scope().Scope()
-	require.NoError(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{"0.weight": tensor.Ones(deep, tensor.F64, 2, 3).T()}))
+	require.NoError(t, m.SetValues(t.Context(), map[string]*tensor.Tensor{
+		"0.weight": tensor.Ones(deep, tensor.F64, 2, 3).T()}))
 	require.NoError(t, deep.Close())
 	assert.Equal(t, []float64{1, 1, 1, 1, 1, 1, 0, 0}, all(t, m))
 }
@@ -459,7 +481,8 @@ func TestF16Accumulates(t *testing.T) {
 	assert.Zero(t, sums[sumBad])
 
 	// A step that is skipped changes no statistics, and its loss counts.
-	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, BatchNorm{}, Dense{Out: 2})
+	m, err := Build(t.Context(), s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, BatchNorm{},
+		Dense{Out: 2})
 	require.NoError(t, err)
 	before, err := tensor.Read[float32](t.Context(), tensor.Concat(0, m.values.params, m.values.states))
 	require.NoError(t, err)
@@ -488,7 +511,8 @@ func TestF16Accumulates(t *testing.T) {
 	}
 }
 
-// Products of less precision learn about the same. With F16 a step whose gradient is infinite is skipped, and the loss is scaled by less.
+// Products of less precision learn about the same. With F16 a step whose gradient is infinite is skipped, and
+// the loss is scaled by less.
 func TestPrecision(t *testing.T) {
 	s := scopeOn(t, "cpu:0")
 	d := line(s, 40)

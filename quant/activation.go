@@ -9,9 +9,10 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Activations stores each row of x, of cols numbers, as bytes: x times a scale of the row, rounded to the nearest, halves
-// to even. The scale is 127 over the largest magnitude, which counts as 1e-5 at least. sums gets the sum of each row's
-// bytes; it may be nil. Rows of more than 2^24 numbers, whose sums may need more than 32 bits, are driver.ErrTooLarge if there are sums.
+// Activations stores each row of x, of cols numbers, as bytes: x times a scale of the row, rounded to the
+// nearest, halves to even. The scale is 127 over the largest magnitude, which counts as 1e-5 at least. sums
+// gets the sum of each row's bytes; it may be nil. Rows of more than 2^24 numbers, whose sums may need more
+// than 32 bits, are driver.ErrTooLarge if there are sums.
 func Activations(q []int8, scales []float32, sums []int32, x []float32, cols int) error {
 	if cols < 1 || len(x) == 0 {
 		return fmt.Errorf("quant: activations: rows of %d numbers, %d in all: %w", cols, len(x), driver.ErrInvalidArgument)
@@ -22,7 +23,8 @@ func Activations(q []int8, scales []float32, sums []int32, x []float32, cols int
 			len(x), cols, len(q), len(scales), len(sums), driver.ErrDimension)
 	}
 	if sums != nil && cols > mostCols {
-		return fmt.Errorf("quant: activations: sums of rows of %d numbers, more than %d: %w", cols, mostCols, driver.ErrTooLarge)
+		return fmt.Errorf("quant: activations: sums of rows of %d numbers, more than %d: %w", cols, mostCols,
+			driver.ErrTooLarge)
 	}
 	if _, err := fastest().largest(x); err != nil {
 		return fmt.Errorf("quant: activations: %w", err)

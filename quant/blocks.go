@@ -100,7 +100,8 @@ func badTQ2(_ Layout, from codes) (int, bool) {
 	})
 }
 
-// TQ1_0: a byte has five ternary digits as a fraction of 256, so that multiplications by three bring out digit after digit.
+// TQ1_0: a byte has five ternary digits as a fraction of 256, so that multiplications by three bring out digit
+// after digit.
 
 // powers has 3^i modulo 256.
 var powers = [5]byte{1, 3, 9, 27, 81}

@@ -25,8 +25,9 @@ func (f *fault) Error() string { return fmt.Sprintf("number %d %s: %v", f.at, f.
 func (f *fault) Unwrap() error { return f.err }
 
 // Encode stores Rows × K numbers in m, whose memory it overwrites; what the memory has beyond the layout's sizes is
-// not touched. Sizes that disagree are driver.ErrDimension. After driver.ErrNumerical, and driver.ErrInvalidArgument for
-// numbers that a ternary format cannot store, a part of the memory may have been written.
+// not touched. Sizes that disagree are driver.ErrDimension. After driver.ErrNumerical, and
+// driver.ErrInvalidArgument for numbers that a ternary format cannot store, a part of the memory may have been
+// written.
 func Encode(m Matrix, x []float32) error { return encodeBy(fastest(), m, x) }
 
 func encodeBy(v *provider, m Matrix, x []float32) error {
@@ -49,7 +50,8 @@ func (m *Matrix) planEncode(numbers int) (plan, error) {
 // coding is how a matrix is encoded or decoded, in one piece or several, which makes no difference for the result.
 type coding struct {
 	*provider
-	ctx     context.Context                          // asked before each piece, and before each range of it; nil: not asked
+	// asked before each piece, and before each range of it; nil: not asked
+	ctx     context.Context
 	step    int                                      // numbers of a piece, at least; 0: all
 	scratch int64                                    // bytes of memory for padding; 0: any
 	done    func(numbers, all int)                   // called after each piece; nil: not
@@ -73,7 +75,8 @@ func (c *coding) groups(p *plan, m *Matrix) (int, error) {
 	if c.scratch > 0 {
 		fit := c.scratch / 4 / int64(p.numbers)
 		if fit == 0 {
-			return 0, fmt.Errorf("quant: %s of %d × %d, padded: a group of %d numbers does not fit into %d bytes: %w", p.name, m.Rows, m.Cols, p.numbers, c.scratch, driver.ErrBudget)
+			return 0, fmt.Errorf("quant: %s of %d × %d, padded: a group of %d numbers does not fit into %d bytes: %w", p.name,
+				m.Rows, m.Cols, p.numbers, c.scratch, driver.ErrBudget)
 		}
 		n = int(min(int64(n), fit))
 	}
@@ -168,8 +171,8 @@ func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 	return err
 }
 
-// own calls f for the numbers that are meant among those from place lo to hi of the padded matrix: n of them, from a place among the
-// meant ones and a place behind lo.
+// own calls f for the numbers that are meant among those from place lo to hi of the padded matrix: n of them,
+// from a place among the meant ones and a place behind lo.
 func (m *Matrix) own(lo, hi int, f func(own, in, n int)) {
 	for i := lo; i < hi; i += m.Cols - i%m.Cols {
 		row, col := i/m.Cols, i%m.Cols
@@ -272,8 +275,8 @@ func Validate(m Matrix) error {
 // pieceNumbers are the numbers from which a second processor is worth its start.
 const pieceNumbers = 1 << 16
 
-// spread calls f for consecutive ranges of n groups, on several goroutines if these are of many numbers together. It returns
-// the error of the first range that fails.
+// spread calls f for consecutive ranges of n groups, on several goroutines if these are of many numbers
+// together. It returns the error of the first range that fails.
 func spread(n, numbers int, f func(lo, hi int) error) error {
 	size := max(1, pieceNumbers/numbers)
 	pieces := (n + size - 1) / size

@@ -71,41 +71,62 @@ func fixed(numbers, bytes, scales int) func(Layout) (int, int, int) {
 }
 
 var codecs = [...]codec{
-	I2SM1: {name: "I2S_M1", about: "ternary, x86: 128 in 32 bytes, one scale at the end", group: fixed(128, 32, 0), cross: true, tail: true,
+	I2SM1: {name: "I2S_M1", about: "ternary, x86: 128 in 32 bytes, one scale at the end", group: fixed(128, 32, 0),
+		cross: true, tail: true,
 		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved},
-	I2SM2: {name: "I2S_M2", about: "ternary, ARM: 64 in 16 bytes, one scale at the end", group: fixed(64, 16, 0), cross: true, tail: true,
+	I2SM2: {name: "I2S_M2", about: "ternary, ARM: 64 in 16 bytes, one scale at the end", group: fixed(64, 16, 0),
+		cross: true, tail: true,
 		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved},
-	I2SM3: {name: "I2S_M3", about: "ternary: four rows in a byte, one scale at the end; read only", group: groupFourRows, check: checkFourRows, cross: true, tail: true,
+	I2SM3: {name: "I2S_M3", about: "ternary: four rows in a byte, one scale at the end; read only", group: groupFourRows,
+		check: checkFourRows, cross: true, tail: true,
 		decode: decodeInterleaved, bad: badInterleaved},
-	W2A8M4: {name: "W2A8_M4", about: "ternary, GPU: tiles of 16 × 32, scales apart", group: groupTiles, check: checkTiles, cross: true,
+	W2A8M4: {name: "W2A8_M4", about: "ternary, GPU: tiles of 16 × 32, scales apart", group: groupTiles, check: checkTiles,
+		cross:  true,
 		encode: encodeTiles, decode: decodeTiles, bad: badTiles},
-	TQ10: {name: "TQ1_0", about: "ternary: 256 in 54 bytes with a scale", group: fixed(256, 54, 0), encode: encodeTQ1, decode: decodeTQ1, bad: badTQ1},
-	TQ20: {name: "TQ2_0", about: "ternary: 256 in 66 bytes with a scale", group: fixed(256, 66, 0), encode: encodeTQ2, decode: decodeTQ2, bad: badTQ2},
-	Q40:  {name: "Q4_0", about: "4 bits: 32 in 18 bytes with a scale", group: fixed(32, 18, 0), encode: encodeQ4, decode: decodeQ4, bad: badQ4},
-	Q80:  {name: "Q8_0", about: "8 bits: 32 in 34 bytes with a scale", group: fixed(32, 34, 0), encode: encodeQ8, decode: decodeQ8, bad: badQ8},
-	Q4K:  {name: "Q4_K", about: "4 bits: 256 in 144 bytes, eight scales and minima", group: fixed(256, q4kBytes, 0), encode: encodeQ4K, decode: decodeQ4K, bad: badQ4K},
-	Q6K:  {name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", group: fixed(256, q6kBytes, 0), encode: encodeQ6K, decode: decodeQ6K, bad: badQ6K},
+	TQ10: {name: "TQ1_0", about: "ternary: 256 in 54 bytes with a scale", group: fixed(256, 54, 0), encode: encodeTQ1,
+		decode: decodeTQ1, bad: badTQ1},
+	TQ20: {name: "TQ2_0", about: "ternary: 256 in 66 bytes with a scale", group: fixed(256, 66, 0), encode: encodeTQ2,
+		decode: decodeTQ2, bad: badTQ2},
+	Q40: {name: "Q4_0", about: "4 bits: 32 in 18 bytes with a scale", group: fixed(32, 18, 0), encode: encodeQ4,
+		decode: decodeQ4, bad: badQ4},
+	Q80: {name: "Q8_0", about: "8 bits: 32 in 34 bytes with a scale", group: fixed(32, 34, 0), encode: encodeQ8,
+		decode: decodeQ8, bad: badQ8},
+	Q4K: {name: "Q4_K", about: "4 bits: 256 in 144 bytes, eight scales and minima", group: fixed(256, q4kBytes, 0),
+		encode: encodeQ4K, decode: decodeQ4K, bad: badQ4K},
+	Q6K: {name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", group: fixed(256, q6kBytes, 0),
+		encode: encodeQ6K, decode: decodeQ6K, bad: badQ6K},
 	I2SB: quarter{name: "I2S_B", about: "ternary: blocks of 128 or 32, scales apart", blocks: []int{128, 32},
 		levels: [4]float32{-1, 0, 1, 0}, invalid: 3, scale: absmax, code: nearestTrit, kind: kindTrits}.codec(),
 	RA: quarter{name: "R_A", about: "BitNet.rs: blocks of 32, codes -2 to 1, scales apart", blocks: []int{32},
 		levels: [4]float32{-2, -1, 0, 1}, invalid: none, scale: absmax, code: nearestFromTwo, kind: kindFromTwo}.codec(),
 	RB: quarter{name: "R_B", about: "BitNet.rs: blocks of 32, codes -1 to 1, scales apart", blocks: []int{32},
 		levels: [4]float32{0, 1, 0, -1}, invalid: 2, scale: absmaxOfOneAndAHalf, code: aboveHalf, kind: kindHalves}.codec(),
-	MTL1: {name: "MTL1", about: "ternary, ARM: tables of pairs, one scale at the end; needs a tile", group: groupMTL1, check: checkMTL1, cross: true, tail: true,
+	MTL1: {name: "MTL1", about: "ternary, ARM: tables of pairs, one scale at the end; needs a tile", group: groupMTL1,
+		check: checkMTL1, cross: true, tail: true,
 		encode: encodeMTL1, decode: decodeMTL1, bad: badMTL1},
-	MTL2: {name: "MTL2", about: "ternary, x86: tables of triples and pairs, one scale at the end; needs a tile", group: groupMTL2, check: checkMTL2, cross: true, tail: true,
+	MTL2: {name: "MTL2", about: "ternary, x86: tables of triples and pairs, one scale at the end; needs a tile",
+		group: groupMTL2, check: checkMTL2, cross: true, tail: true,
 		encode: encodeMTL2, decode: decodeMTL2, bad: badMTL2},
 	RTL1K: quarter{name: "R_TL1K", about: "BitNet.rs: blocks of 64, levels 0.33 and 1", blocks: []int{64},
-		levels: [4]float32{-1, -0.33, 0.33, 1}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel, kind: kindLevels}.codec(),
+		levels: [4]float32{-1, -0.33, 0.33, 1}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel,
+		kind: kindLevels}.codec(),
 	RTL2K: quarter{name: "R_TL2K", about: "BitNet.rs: blocks of 128, levels 0.4 and 1.2", blocks: []int{128},
-		levels: [4]float32{-1.2, -0.4, 0.4, 1.2}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel, kind: kindLevels}.codec(),
+		levels: [4]float32{-1.2, -0.4, 0.4, 1.2}, invalid: none, scale: absmaxOfOneAndAHalf, code: nearestLevel,
+		kind: kindLevels}.codec(),
 	RTL1Q: quarter{name: "R_TL1Q", about: "BitNet.rs: blocks of 64, even levels, from zero or not", blocks: []int{64},
-		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven, kind: kindEven}.codec(),
-	RTL2Q: quarter{name: "R_TL2Q", about: "BitNet.rs: blocks of 64, 128 or 256 (to be said), even levels", blocks: []int{0, 64, 128, 256},
-		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven, kind: kindEven}.codec(),
-	I8Rows: {name: "I8_ROWS", about: "bytes, a scale per row apart", group: func(l Layout) (int, int, int) { return l.Cols, l.Cols, 1 },
+		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven,
+		kind: kindEven}.codec(),
+	RTL2Q: quarter{name: "R_TL2Q", about: "BitNet.rs: blocks of 64, 128 or 256 (to be said), even levels",
+		blocks: []int{0, 64, 128, 256},
+		levels: [4]float32{0, 1, 2, 3}, invalid: none, zeros: true, scale: evenLevels, code: nearestEven,
+		kind: kindEven}.codec(),
+	I8Rows: {name: "I8_ROWS", about: "bytes, a scale per row apart", group: func(l Layout) (int, int, int) {
+		return l.Cols, l.Cols, 1
+	},
 		encode: encodeBytes, decode: decodeBytes},
-	I8All: {name: "I8_TENSOR", about: "bytes, one scale apart", group: func(l Layout) (int, int, int) { return l.Rows * l.Cols, l.Rows * l.Cols, 1 }, cross: true,
+	I8All: {name: "I8_TENSOR", about: "bytes, one scale apart", group: func(l Layout) (int, int, int) {
+		return l.Rows * l.Cols, l.Rows * l.Cols, 1
+	}, cross: true,
 		encode: encodeBytes, decode: decodeBytes},
 }
 
@@ -150,7 +171,8 @@ var manifold = []struct {
 	name, means string
 	err         error
 }{
-	{"I2_S", "it names many layouts: say I2S_M1 (x86), I2S_M2 (ARM), I2S_M3 (rows interleaved) or I2S_B (blocks)", driver.ErrFormat},
+	{"I2_S", "it names many layouts: say I2S_M1 (x86), I2S_M2 (ARM), I2S_M3 (rows interleaved) or I2S_B (blocks)",
+		driver.ErrFormat},
 	{"TL1", "it names two families: say MTL1 (Microsoft's), R_TL1K or R_TL1Q (BitNet.rs's)", driver.ErrFormat},
 	{"TL2", "it names two families: say MTL2 (Microsoft's), R_TL2K or R_TL2Q (BitNet.rs's)", driver.ErrFormat},
 	{"R_C", "it stores -1 as 255, which two bits cannot hold", driver.ErrUnsupported},
@@ -181,5 +203,6 @@ func ParseFormat(name string) (Format, error) {
 	}); i >= 0 {
 		return 0, fmt.Errorf("quant: format %s: %s: %w", upper, manifold[i].means, manifold[i].err)
 	}
-	return 0, fmt.Errorf("quant: format %.40q is not one of %s: %w", name, strings.Join(names, ", "), driver.ErrInvalidArgument)
+	return 0, fmt.Errorf("quant: format %.40q is not one of %s: %w", name, strings.Join(names, ", "),
+		driver.ErrInvalidArgument)
 }

@@ -14,8 +14,9 @@ const (
 	q6kBytes = 128 + 64 + 16 + 2
 )
 
-// near rounds to the nearest whole number, halves to even, as ggml does: by adding a number so large that a float32 has no digits behind the point. Beyond 2^22,
-// infinite (steps for numbers that are too small for their reciprocals) and NaN, the sum's low bits are something else, but the same on every processor.
+// near rounds to the nearest whole number, halves to even, as ggml does: by adding a number so large that a
+// float32 has no digits behind the point. Beyond 2^22, infinite (steps for numbers that are too small for their
+// reciprocals) and NaN, the sum's low bits are something else, but the same on every processor.
 func near(x float32) int {
 	const unit = 1 << 22 // the sum has 23 bits behind its first one, which stands for 2 · unit
 	return int(math.Float32bits(x+3*unit)&(2*unit-1)) - unit
@@ -222,7 +223,8 @@ func decodeQ4K(_ Layout, x []float32, from codes) {
 	}
 }
 
-// scalesOfQ4K stores the scale, the least number, and the factors of both for the eight blocks, as the kernel gemm_q has them for a row of a panel.
+// scalesOfQ4K stores the scale, the least number, and the factors of both for the eight blocks, as the kernel
+// gemm_q has them for a row of a panel.
 func scalesOfQ4K(data, by []byte, row int) {
 	copy(by[2*row:], data[:2])
 	copy(by[32+2*row:], data[2:4])
@@ -281,8 +283,8 @@ func encodeQ6K(_ Layout, to codes, x []float32) error {
 	})
 }
 
-// q6place returns the bytes with the low and the high bits of a number, and the shift of the high ones; the low ones are a
-// high nibble from shift 4 on.
+// q6place returns the bytes with the low and the high bits of a number, and the shift of the high ones; the low
+// ones are a high nibble from shift 4 on.
 func q6place(i int) (low, high, bit int) {
 	half, k, m := i/128, i%128/32, i%32
 	return 64*half + k%2*32 + m, 128 + 32*half + m, 2 * k
@@ -299,7 +301,8 @@ func decodeQ6K(_ Layout, x []float32, from codes) {
 	}
 }
 
-// scalesOfQ6K stores the scale and those of the halves of the eight blocks, as the kernel gemm_q has them for a row of a panel.
+// scalesOfQ6K stores the scale and those of the halves of the eight blocks, as the kernel gemm_q has them for a
+// row of a panel.
 func scalesOfQ6K(data, by []byte, row int) {
 	copy(by[2*row:], data[208:210])
 	for j := range 16 {

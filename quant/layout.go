@@ -13,9 +13,12 @@ import (
 
 // Layout says how the numbers of a matrix are stored. A vector is one row.
 type Layout struct {
-	Format     Format
-	Rows, Cols int  // as stored: Cols is a multiple of the format's group unless its last group may be short; Pack takes the Cols that are meant
-	Block      int  // numbers per scale where a format leaves a choice, 0 for its default; rows per scale of W2A8M4, 0 for all
+	Format Format
+	// as stored: Cols is a multiple of the format's group unless its last group may be short; Pack takes the Cols
+	// that are meant
+	Rows, Cols int
+	// numbers per scale where a format leaves a choice, 0 for its default; rows per scale of W2A8M4, 0 for all
+	Block      int
 	Tile       Tile // of MTL1 and MTL2
 	Asymmetric bool // of RTL1Q and RTL2Q: the levels of a block go from its minimum to its maximum
 }
@@ -70,7 +73,8 @@ func (l Layout) plan() (plan, error) {
 	case rest != 0 && !c.short:
 		return fail(driver.ErrDimension, "%d numbers are not a multiple of %d", p.total, p.numbers)
 	case l.Rows > 1 && !c.cross && l.Cols%p.numbers != 0:
-		return fail(driver.ErrDimension, "rows of %d numbers are not a multiple of %d, and rows do not share a group", l.Cols, p.numbers)
+		return fail(driver.ErrDimension, "rows of %d numbers are not a multiple of %d, and rows do not share a group", l.Cols,
+			p.numbers)
 	}
 	p.groups = p.total / p.numbers
 	p.data = p.groups * p.bytes
@@ -109,9 +113,10 @@ func oneOf(l Layout, sizes ...int) error {
 // Matrix is a quantized matrix. Its memory is the caller's, and may be that of a mapped file, which is only read.
 type Matrix struct {
 	Layout
-	K      int       // columns that are meant, at most Cols; those after them are padding; 0: Cols
-	Data   []byte    // bytes beyond those of the layout are ignored
-	Scales []float32 // of formats that keep them apart, block by block; for asymmetric blocks each is followed by the code of zero
+	K    int    // columns that are meant, at most Cols; those after them are padding; 0: Cols
+	Data []byte // bytes beyond those of the layout are ignored
+	// of formats that keep them apart, block by block; for asymmetric blocks each is followed by the code of zero
+	Scales []float32
 }
 
 // New returns a matrix of zero bytes with the memory that its layout needs.

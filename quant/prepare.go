@@ -16,15 +16,18 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Prepare copies weights to a device: those of Q8_0, Q4_0, Q4_K and Q6_K with their codes and scales, and those of other formats as Words has them.
-// Its errors are those of Words, but blocks need not be ternary. m is not kept. Rows are converted some at a time, in about 20 MiB of the host's memory, or
-// more if the fewest rows with bytes of their own need more: up to the whole matrix in W2A8_M4 with blocks that are no multiple of a row.
+// Prepare copies weights to a device: those of Q8_0, Q4_0, Q4_K and Q6_K with their codes and scales, and those
+// of other formats as Words has them. Its errors are those of Words, but blocks need not be ternary. m is not
+// kept. Rows are converted some at a time, in about 20 MiB of the host's memory, or more if the fewest rows
+// with bytes of their own need more: up to the whole matrix in W2A8_M4 with blocks that are no multiple of a
+// row.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
 	return prepare(ctx, dev, dev.Stream(), m, math.MaxInt64)
 }
 
 // prepare is Prepare in pieces that take no more than the budget, by a stream on which products are queued, too.
-func prepare(ctx context.Context, dev *runtime.Device, stream *runtime.Stream, m Matrix, budget int64) (*Prepared, error) {
+func prepare(ctx context.Context, dev *runtime.Device, stream *runtime.Stream, m Matrix,
+	budget int64) (*Prepared, error) {
 	layout, err := checkWeights(&m)
 	if err != nil {
 		return nil, err
@@ -41,7 +44,8 @@ func prepare(ctx context.Context, dev *runtime.Device, stream *runtime.Stream, m
 	return p, nil
 }
 
-// load compiles the kernels of a family, one for activations and one with the family's name, and copies the weights to the device.
+// load compiles the kernels of a family, one for activations and one with the family's name, and copies the
+// weights to the device.
 func (p *Prepared) load(ctx context.Context, f *form, budget int64) error {
 	rows, err := f.atOnce(budget)
 	if err != nil {
@@ -88,13 +92,16 @@ type form struct {
 	fill func(lo, hi int, codes []uint32, by []byte, x []float32) error
 }
 
-// atOnce returns how many rows are made at once. If a band alone takes more than the budget, in bytes, that is driver.ErrBudget.
+// atOnce returns how many rows are made at once. If a band alone takes more than the budget, in bytes, that is
+// driver.ErrBudget.
 func (f *form) atOnce(budget int64) (int, error) {
 	band := int64(f.band) * int64(4*f.words+f.bytes+4*f.numbers)
 	if band > budget {
-		return 0, fmt.Errorf("quant: %s: preparing takes %d rows at once, of %d bytes together, and the budget is %d: %w", f.name, f.band, band, budget, driver.ErrBudget)
+		return 0, fmt.Errorf("quant: %s: preparing takes %d rows at once, of %d bytes together, and the budget is %d: %w",
+			f.name, f.band, band, budget, driver.ErrBudget)
 	}
-	bands := min(budget/band, max(1, stepNumbers/(int64(f.band)*int64(max(f.k, f.numbers)))), int64(padded(f.rows, f.band)/f.band))
+	bands := min(budget/band, max(1, stepNumbers/(int64(f.band)*int64(max(f.k, f.numbers)))),
+		int64(padded(f.rows, f.band)/f.band))
 	return min(int(bands)*f.band, f.rows), nil
 }
 
@@ -126,7 +133,8 @@ func (f *form) pieces(ctx context.Context, rows int, each func(lo int, codes []u
 func checkWeights(m *Matrix) (plan, error) {
 	p, err := m.plan(-1, driver.ErrCorrupt)
 	if cols := m.meant(); err == nil && (cols > mostCols || m.Rows > math.MaxInt32) {
-		err = fmt.Errorf("quant: products with %s: more than %d rows, or more than %d columns, whose sums may need more than 32 bits: %w",
+		err = fmt.Errorf("quant: products with %s: more than %d rows, or more than %d columns, whose sums may need more "+
+			"than 32 bits: %w",
 			m.weights(), math.MaxInt32, mostCols, driver.ErrTooLarge)
 	}
 	return p, err
@@ -138,7 +146,8 @@ func (m *Matrix) weights() string { return fmt.Sprintf("%s of %d × %d", m.Forma
 // ternaryForm is that of rows with one scale each.
 func ternaryForm(m *Matrix, p *plan) form {
 	k := padded(m.meant(), kernels.W2A8Group)
-	f := form{name: m.weights(), family: "w2a8", quantize: "quantize_rows", by: runtime.F32, k: k, parts: 1, sums: 1, rows: m.Rows, band: p.band(), words: k / 16, bytes: 4, numbers: m.Cols}
+	f := form{name: m.weights(), family: "w2a8", quantize: "quantize_rows", by: runtime.F32, k: k, parts: 1, sums: 1,
+		rows: m.Rows, band: p.band(), words: k / 16, bytes: 4, numbers: m.Cols}
 	f.fill = func(lo, hi int, codes []uint32, by []byte, x []float32) error {
 		q, from := p.rows(m, lo, hi)
 		if !fastest().decode(&q, x, from) {
@@ -212,7 +221,8 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 		case v == -s:
 			code = 0
 		default:
-			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of Q8_0, Q4_0, Q4_K and Q6_K, and ternary ones with one scale for a row; others have to be decoded: %w", i, v, s, driver.ErrUnsupported)
+			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of Q8_0, Q4_0, Q4_K and "+
+				"Q6_K, and ternary ones with one scale for a row; others have to be decoded: %w", i, v, s, driver.ErrUnsupported)
 		}
 		group, e := i/kernels.W2A8Group, i%kernels.W2A8Group
 		codes[group*(kernels.W2A8Group/16)+e%64/4] |= code << (8*(e%4) + e/64*2)
@@ -220,9 +230,10 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 	return s, nil
 }
 
-// Words returns weights as the kernel w2a8 of the catalog reads them: for each row words of 16 codes, padded with zeros to whole kernels.W2A8Group of them,
-// and a factor. Every row of m has to consist of -s, 0 and s for an s of its own; for others the error is
-// driver.ErrUnsupported and names the row. Rows whose sums could leave 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
+// Words returns weights as the kernel w2a8 of the catalog reads them: for each row words of 16 codes, padded
+// with zeros to whole kernels.W2A8Group of them, and a factor. Every row of m has to consist of -s, 0 and s for
+// an s of its own; for others the error is driver.ErrUnsupported and names the row. Rows whose sums could leave
+// 32 bits, of more than 2^24 columns, are driver.ErrTooLarge.
 func Words(m Matrix) (codes []uint32, factors []float32, err error) {
 	p, err := checkWeights(&m)
 	if err != nil {
@@ -263,7 +274,8 @@ func (b blockForm) form(m *Matrix) form {
 	k, groups := padded(m.meant(), b.numbers), m.Cols/b.numbers
 	parts := k / numbers
 	scales := rows // 16-bit numbers of a block of a panel, on average
-	f := form{name: m.weights(), family: "gemm_q", quantize: "quantize_blocks", by: runtime.U16, k: k, parts: parts, sums: 2 * parts, rows: padded(m.Rows, rows), band: rows, words: parts * b.bits}
+	f := form{name: m.weights(), family: "gemm_q", quantize: "quantize_blocks", by: runtime.U16, k: k, parts: parts,
+		sums: 2 * parts, rows: padded(m.Rows, rows), band: rows, words: parts * b.bits}
 	f.defines = []source.Define{{Name: "BITS", Value: strconv.Itoa(b.bits)}}
 	if b.numbers == kernels.GemmQLarge {
 		f.defines = append(f.defines, source.Define{Name: "K", Value: "1"})

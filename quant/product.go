@@ -11,9 +11,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary ones with 2 bits for a
-// weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0, Q4_0, Q4_K and Q6_K with the codes and scales of their blocks
-// (gemm_q). It is safe for concurrent use.
+// Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary
+// ones with 2 bits for a weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0, Q4_0, Q4_K
+// and Q6_K with the codes and scales of their blocks (gemm_q). It is safe for concurrent use.
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device
@@ -36,14 +36,16 @@ func (p *Prepared) Bytes() int64 { return p.codes.Bytes() + p.by.Bytes() }
 
 // String is "w2a8 of 4096 × 4096 on cpu:0, 4.0 MiB".
 func (p *Prepared) String() string {
-	return fmt.Sprintf("%s of %d × %d on %s, %.1f MiB", p.multiply.Name(), p.Rows, p.Cols, p.dev, float64(p.Bytes())/(1<<20))
+	return fmt.Sprintf("%s of %d × %d on %s, %.1f MiB", p.multiply.Name(), p.Rows, p.Cols, p.dev,
+		float64(p.Bytes())/(1<<20))
 }
 
-// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does not wait. x is
-// rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with blocks of weights each block of 32 in the same
-// way. The sums of products of a row, or of a block, are exact; cpu:0 adds those of blocks as floats in their order, and rounds each
-// operation, with the same bits in all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not
-// share memory. After Close it is driver.ErrClosed.
+// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does
+// not wait. x is rounded to bytes in the same work: with ternary weights each row, as Activations does it, and
+// with blocks of weights each block of 32 in the same way. The sums of products of a row, or of a block, are
+// exact; cpu:0 adds those of blocks as floats in their order, and rounds each operation, with the same bits in
+// all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not share
+// memory. After Close it is driver.ErrClosed.
 func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
 	case p.closed.Load():
@@ -53,7 +55,8 @@ func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
 	case rows > x.Len()/p.Cols || rows > y.Len()/p.Rows:
-		return fmt.Errorf("quant: product of %d rows of %d activations, of which %d are given, with %d results each, for %d: %w", rows, p.Cols, x.Len(), p.Rows, y.Len(), driver.ErrDimension)
+		return fmt.Errorf("quant: product of %d rows of %d activations, of which %d are given, with %d results each, "+
+			"for %d: %w", rows, p.Cols, x.Len(), p.Rows, y.Len(), driver.ErrDimension)
 	case rows == 0:
 		return nil
 	}
@@ -77,10 +80,12 @@ func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 		return err
 	}
 	defer sums.Close()
-	if err := p.launch(p.quantize, []int{rows * p.parts}, x, bytes, scales, sums, uint32(rows), uint32(p.Cols), uint32(p.k)); err != nil {
+	if err := p.launch(p.quantize, []int{rows * p.parts}, x, bytes, scales, sums, uint32(rows), uint32(p.Cols),
+		uint32(p.k)); err != nil {
 		return err
 	}
-	return p.launch(p.multiply, []int{rows, p.Rows}, q, scales, sums, p.codes, p.by, y, uint32(rows), uint32(p.Rows), uint32(p.k))
+	return p.launch(p.multiply, []int{rows, p.Rows}, q, scales, sums, p.codes, p.by, y, uint32(rows), uint32(p.Rows),
+		uint32(p.k))
 }
 
 func (p *Prepared) launch(k *runtime.Kernel, sizes []int, args ...any) error {

@@ -35,7 +35,8 @@ func devices(t *testing.T, f func(t *testing.T, dev *runtime.Device)) {
 	for _, c := range []struct {
 		id  string
 		cfg runtime.Config
-	}{{"cpu:0", runtime.Config{}}, {"cpu:0", runtime.Config{CPUKernels: "avx2"}}, {"cpu:0", runtime.Config{CPUKernels: "go"}}, {"cpu:reference", runtime.Config{}}} {
+	}{{"cpu:0", runtime.Config{}}, {"cpu:0", runtime.Config{CPUKernels: "avx2"}},
+		{"cpu:0", runtime.Config{CPUKernels: "go"}}, {"cpu:reference", runtime.Config{}}} {
 		t.Run(c.id+" "+c.cfg.CPUKernels, func(t *testing.T) {
 			session, err := runtime.New(c.cfg)
 			require.NoError(t, err)
@@ -82,7 +83,8 @@ func TestProductsExact(t *testing.T) {
 			items, group, err := kernels.Geometry(unit, "w2a8", m, n)
 			require.NoError(t, err)
 			buffers := []*runtime.Buffer{upload(t, dev, wide), upload(t, dev, scales), upload(t, dev, sums), y}
-			require.NoError(t, dev.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, buffers[0], buffers[1], buffers[2], p.codes, p.by, y, uint32(m), uint32(n), uint32(p.k)))
+			require.NoError(t, dev.Stream().Launch(k, runtime.Grid{Items: items, Group: group}, buffers[0], buffers[1],
+				buffers[2], p.codes, p.by, y, uint32(m), uint32(n), uint32(p.k)))
 			got := make([]int32, m*n)
 			require.NoError(t, runtime.Read(ctx, y, got))
 			for i := range m {
@@ -122,7 +124,8 @@ func prepared(t testing.TB, dev *runtime.Device, w []float32, n, k int) *Prepare
 	return p
 }
 
-// TestPreparedFormats multiplies with weights of each format that has ternary ones, and compares with products of decoded weights and activations.
+// TestPreparedFormats multiplies with weights of each format that has ternary ones, and compares with products
+// of decoded weights and activations.
 func TestPreparedFormats(t *testing.T) {
 	devices(t, func(t *testing.T, dev *runtime.Device) {
 		r := rand.New(rand.NewPCG(3, 4))
@@ -134,7 +137,8 @@ func TestPreparedFormats(t *testing.T) {
 		}
 		q, scales := make([]int8, m*k), make([]float32, m)
 		require.NoError(t, Activations(q, scales, nil, x, k))
-		for _, l := range []Layout{{Format: I2SM1}, {Format: I2SM2}, {Format: I2SB}, {Format: TQ10}, {Format: TQ20}, {Format: MTL1, Tile: Tile{32, 64, 32}}, {Format: MTL2, Tile: Tile{32, 96, 32}}, {Format: W2A8M4}, {Format: RB}} {
+		for _, l := range []Layout{{Format: I2SM1}, {Format: I2SM2}, {Format: I2SB}, {Format: TQ10}, {Format: TQ20},
+			{Format: MTL1, Tile: Tile{32, 64, 32}}, {Format: MTL2, Tile: Tile{32, 96, 32}}, {Format: W2A8M4}, {Format: RB}} {
 			l.Rows, l.Cols = n, k
 			w, err := Pack(l, one)
 			require.NoError(t, err, l.Format)
@@ -163,8 +167,8 @@ func TestPreparedFormats(t *testing.T) {
 	})
 }
 
-// TestBlockProducts compares the bits of products with their definition on all instruction sets, and the reference: odd sizes, padded rows,
-// the largest sums.
+// TestBlockProducts compares the bits of products with their definition on all instruction sets, and the
+// reference: odd sizes, padded rows, the largest sums.
 func TestBlockProducts(t *testing.T) {
 	devices(t, func(t *testing.T, dev *runtime.Device) {
 		r := rand.New(rand.NewPCG(7, 8))
@@ -298,7 +302,8 @@ func TestPreparedRefuses(t *testing.T) {
 	p := prepared(t, dev, []float32{1, -1, 0, 0, 0, 0}, 2, 3)
 	x, y := upload(t, dev, []float32{1, 2, 3, float32(math.NaN()), 0, 0}), upload(t, dev, make([]float32, 4))
 	assert.ErrorIs(t, p.Mul(y, x, 3), driver.ErrDimension)
-	for _, rows := range []int{math.MaxInt, 1 << (bits.UintSize - 2), 1 << (bits.UintSize - 3)} { // products with 2 and 3 that overflow
+	// products with 2 and 3 that overflow
+	for _, rows := range []int{math.MaxInt, 1 << (bits.UintSize - 2), 1 << (bits.UintSize - 3)} {
 		assert.ErrorIs(t, p.Mul(y, x, rows), driver.ErrDimension, rows)
 	}
 	assert.ErrorIs(t, p.Mul(y, x, -1), driver.ErrInvalidArgument)
@@ -320,10 +325,12 @@ func TestPreparedRefuses(t *testing.T) {
 	assert.ErrorContains(t, err, "weights of 2 × 3")
 }
 
-// BenchmarkProducts has the rates of products on cpu:0, and the bytes of weights that are read for one row of activations.
+// BenchmarkProducts has the rates of products on cpu:0, and the bytes of weights that are read for one row of
+// activations.
 func BenchmarkProducts(b *testing.B) {
 	for _, f := range []Format{I2SB, Q80, Q40, Q4K, Q6K} {
-		for _, s := range [][3]int{{1, 2048, 2048}, {1, 4096, 4096}, {1, 16384, 16384}, {4, 4096, 4096}, {128, 2048, 2048}, {512, 4096, 4096}} {
+		for _, s := range [][3]int{{1, 2048, 2048}, {1, 4096, 4096}, {1, 16384, 16384}, {4, 4096, 4096}, {128, 2048, 2048},
+			{512, 4096, 4096}} {
 			b.Run(fmt.Sprintf("%v/%d×%d×%d", f, s[0], s[1], s[2]), func(b *testing.B) {
 				dev, err := runtime.Open(b.Context(), "cpu:0")
 				require.NoError(b, err)

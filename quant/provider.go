@@ -21,7 +21,8 @@ var plain = &provider{name: "go"}
 
 // providers returns those that this processor and this build have, the fastest first. The last is Go.
 var providers = sync.OnceValue(func() (list []*provider) {
-	for _, v := range []*provider{{name: "avx512", set: simd.AVX512}, {name: "avx2", set: simd.AVX2}, {name: "neon", set: simd.NEON}} {
+	for _, v := range []*provider{{name: "avx512", set: simd.AVX512}, {name: "avx2", set: simd.AVX2},
+		{name: "neon", set: simd.NEON}} {
 		if simd.Supports(v.name) && v.set.Here() {
 			list = append(list, v)
 		}
@@ -62,8 +63,8 @@ type words struct {
 
 var spare = sync.Pool{New: func() any { return new(words) }}
 
-// run calls a vector function with numbers, codes, the number of groups and further words, and returns its results. A word of the address of
-// scales is that of c.scales.
+// run calls a vector function with numbers, codes, the number of groups and further words, and returns its
+// results. A word of the address of scales is that of c.scales.
 func (v *provider) run(op simd.Op, x []float32, c codes, groups int, more ...uint64) [2]float64 {
 	w := spare.Get().(*words)
 	defer spare.Put(w)
@@ -78,7 +79,8 @@ func (v *provider) run(op simd.Op, x []float32, c codes, groups int, more ...uin
 	if c.scales != nil {
 		pins.Pin(unsafe.SliceData(c.scales))
 	}
-	w.in = [8]uint64{uint64(uintptr(first)), uint64(uintptr(data)), uint64(groups), uint64(uintptr(unsafe.Pointer(&w.out)))}
+	w.in = [8]uint64{uint64(uintptr(first)), uint64(uintptr(data)), uint64(groups),
+		uint64(uintptr(unsafe.Pointer(&w.out)))}
 	copy(w.in[4:], more)
 	v.set.Run(op, &w.in[0])
 	return w.out
@@ -110,8 +112,8 @@ func (v *provider) largest(x []float32) (float32, error) {
 	return most[0], nil
 }
 
-// encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no such function or no whole group, and if something is odd
-// about the numbers, which Go then finds.
+// encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no
+// such function or no whole group, and if something is odd about the numbers, which Go then finds.
 func (v *provider) encode(p *plan, to codes, x []float32) bool {
 	op := vectors[p.Format].encode
 	if op == 0 || v == plain {
@@ -147,7 +149,8 @@ func (p *plan) words(c codes) []uint64 {
 	scales := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(c.scales))))
 	switch {
 	case p.quarter != nil:
-		return []uint64{uint64(p.numbers), scales, uint64(uintptr(unsafe.Pointer(&p.quarter.levels))), uint64(p.quarter.kind) | uint64(p.scales-1)<<8}
+		return []uint64{uint64(p.numbers), scales, uint64(uintptr(unsafe.Pointer(&p.quarter.levels))),
+			uint64(p.quarter.kind) | uint64(p.scales-1)<<8}
 	case p.scales > 0:
 		return []uint64{uint64(p.numbers), scales}
 	case p.tail:

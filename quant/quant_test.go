@@ -20,16 +20,26 @@ import (
 
 // layouts are one or more of each format that can be written.
 var layouts = []Layout{
-	{Format: I2SM1, Rows: 1, Cols: 128}, {Format: I2SM1, Rows: 6, Cols: 320}, {Format: I2SM2, Rows: 1, Cols: 64}, {Format: I2SM2, Rows: 3, Cols: 192},
-	{Format: W2A8M4, Rows: 16, Cols: 32}, {Format: W2A8M4, Rows: 48, Cols: 96}, {Format: W2A8M4, Rows: 48, Cols: 64, Block: 16}, {Format: W2A8M4, Rows: 32, Cols: 32, Block: 20}, {Format: W2A8M4, Rows: 16, Cols: 32, Block: math.MaxInt},
-	{Format: TQ10, Rows: 1, Cols: 256}, {Format: TQ10, Rows: 3, Cols: 512}, {Format: TQ20, Rows: 1, Cols: 256}, {Format: TQ20, Rows: 3, Cols: 512},
-	{Format: Q40, Rows: 1, Cols: 32}, {Format: Q40, Rows: 5, Cols: 96}, {Format: Q80, Rows: 1, Cols: 32}, {Format: Q80, Rows: 5, Cols: 96},
+	{Format: I2SM1, Rows: 1, Cols: 128}, {Format: I2SM1, Rows: 6, Cols: 320}, {Format: I2SM2, Rows: 1, Cols: 64},
+	{Format: I2SM2, Rows: 3, Cols: 192},
+	{Format: W2A8M4, Rows: 16, Cols: 32}, {Format: W2A8M4, Rows: 48, Cols: 96},
+	{Format: W2A8M4, Rows: 48, Cols: 64, Block: 16}, {Format: W2A8M4, Rows: 32, Cols: 32, Block: 20},
+	{Format: W2A8M4, Rows: 16, Cols: 32, Block: math.MaxInt},
+	{Format: TQ10, Rows: 1, Cols: 256}, {Format: TQ10, Rows: 3, Cols: 512}, {Format: TQ20, Rows: 1, Cols: 256},
+	{Format: TQ20, Rows: 3, Cols: 512},
+	{Format: Q40, Rows: 1, Cols: 32}, {Format: Q40, Rows: 5, Cols: 96}, {Format: Q80, Rows: 1, Cols: 32},
+	{Format: Q80, Rows: 5, Cols: 96},
 	{Format: Q4K, Rows: 2, Cols: 256}, {Format: Q6K, Rows: 2, Cols: 256},
 	{Format: I2SB, Rows: 1, Cols: 129}, {Format: I2SB, Rows: 2, Cols: 256}, {Format: I2SB, Rows: 1, Cols: 70, Block: 32},
-	{Format: RA, Rows: 1, Cols: 33}, {Format: RB, Rows: 1, Cols: 95}, {Format: RTL1K, Rows: 1, Cols: 130}, {Format: RTL2K, Rows: 2, Cols: 128},
-	{Format: RTL1Q, Rows: 1, Cols: 66}, {Format: RTL1Q, Rows: 1, Cols: 66, Asymmetric: true}, {Format: RTL2Q, Rows: 1, Cols: 257, Block: 256}, {Format: RTL2Q, Rows: 2, Cols: 128, Block: 64, Asymmetric: true},
-	{Format: MTL1, Rows: 64, Cols: 32, Tile: Tile{64, 16, 32}}, {Format: MTL1, Rows: 256, Cols: 96, Tile: Tile{128, 32, 64}},
-	{Format: MTL2, Rows: 64, Cols: 96, Tile: Tile{32, 48, 32}}, {Format: MTL2, Rows: 128, Cols: 32 + 192, Tile: Tile{64, 96, 32}}, {Format: MTL2, Rows: 32, Cols: 320, Tile: Tile{32, 96, 0}},
+	{Format: RA, Rows: 1, Cols: 33}, {Format: RB, Rows: 1, Cols: 95}, {Format: RTL1K, Rows: 1, Cols: 130},
+	{Format: RTL2K, Rows: 2, Cols: 128},
+	{Format: RTL1Q, Rows: 1, Cols: 66}, {Format: RTL1Q, Rows: 1, Cols: 66, Asymmetric: true},
+	{Format: RTL2Q, Rows: 1, Cols: 257, Block: 256}, {Format: RTL2Q, Rows: 2, Cols: 128, Block: 64, Asymmetric: true},
+	{Format: MTL1, Rows: 64, Cols: 32, Tile: Tile{64, 16, 32}},
+	{Format: MTL1, Rows: 256, Cols: 96, Tile: Tile{128, 32, 64}},
+	{Format: MTL2, Rows: 64, Cols: 96, Tile: Tile{32, 48, 32}},
+	{Format: MTL2, Rows: 128, Cols: 32 + 192, Tile: Tile{64, 96, 32}},
+	{Format: MTL2, Rows: 32, Cols: 320, Tile: Tile{32, 96, 0}},
 	{Format: I8Rows, Rows: 3, Cols: 7}, {Format: I8All, Rows: 3, Cols: 7},
 }
 
@@ -57,7 +67,8 @@ func inputs(l Layout) map[string][]float32 {
 	negative := float32(math.Copysign(0, -1))
 	all := map[string][]float32{
 		"ones": fill(pick(1)), "zeros": fill(pick(0)), "negative zeros": fill(pick(negative)), "minus ones": fill(pick(-1)),
-		"trits": fill(pick(-0.7, 0, 0.7)), "with negative zeros": fill(pick(-3, negative, 3, 0)), "nearly": fill(pick(-1, 1, 0.9995, -0.9992, 0, 5e-7)),
+		"trits": fill(pick(-0.7, 0, 0.7)), "with negative zeros": fill(pick(-3, negative, 3, 0)),
+		"nearly":      fill(pick(-1, 1, 0.9995, -0.9992, 0, 5e-7)),
 		"small scale": fill(pick(-1e-5, 0, 1e-5)), "no scale": fill(pick(-1e-7, 0, 5e-7)),
 	}
 	if ternaryOnly(l.Format) {
@@ -121,7 +132,8 @@ func TestEncode(t *testing.T) {
 				m, check := guardedMatrix(t, l)
 				require.NoError(t, encodeBy(v, m, x), "%s %s", l.test(), name)
 				check()
-				if !slices.Contains([]Format{TQ10, TQ20, Q40, Q80, I8Rows, I8All}, l.Format) || name != "subnormal" { // a reciprocal that does not exist
+				// a reciprocal that does not exist
+				if !slices.Contains([]Format{TQ10, TQ20, Q40, Q80, I8Rows, I8All}, l.Format) || name != "subnormal" {
 					data, scales := reference(l, x)
 					require.Equal(t, data, m.Data, "%s %s", l.test(), name)
 					require.Equal(t, bitsOf(scales), bitsOf(m.Scales), "%s %s", l.test(), name)
@@ -151,7 +163,8 @@ func TestRoundTrip(t *testing.T) {
 				y, check := guarded[float32](t, len(x), 77)
 				require.NoError(t, decodeBy(v, y, m))
 				check()
-				step := map[Format]float64{Q40: 1. / 8, Q80: 1. / 240, Q4K: 1. / 6, Q6K: 1. / 25, I8Rows: 1. / 250, I8All: 1. / 250}[l.Format]
+				step := map[Format]float64{Q40: 1. / 8, Q80: 1. / 240, Q4K: 1. / 6, Q6K: 1. / 25, I8Rows: 1. / 250,
+					I8All: 1. / 250}[l.Format]
 				if step == 0 {
 					step = 0.67
 				}
@@ -237,8 +250,9 @@ func TestOnes(t *testing.T) {
 	of := func(n int, b byte) []byte { return slices.Repeat([]byte{b}, n) }
 	m1 := append(append(of(256, 0xaa), 0, 0, 0x80, 0x3f), make([]byte, 28)...)
 	for f, want := range map[Format][]byte{
-		I2SM1: m1, I2SM2: m1, TQ10: repeat(4, of(48, 0xff), of(4, 0xfd), []byte{0, 0x3c}), TQ20: repeat(4, of(64, 0xaa), []byte{0, 0x3c}),
-		Q40: repeat(32, []byte{0, 0xb0}, of(16, 0)), Q80: repeat(32, []byte{0x08, 0x20}, of(32, 0x7f)),
+		I2SM1: m1, I2SM2: m1, TQ10: repeat(4, of(48, 0xff), of(4, 0xfd), []byte{0, 0x3c}),
+		TQ20: repeat(4, of(64, 0xaa), []byte{0, 0x3c}),
+		Q40:  repeat(32, []byte{0, 0xb0}, of(16, 0)), Q80: repeat(32, []byte{0x08, 0x20}, of(32, 0x7f)),
 		I2SB: of(256, 0xaa), RA: of(256, 0xff), RB: of(256, 0x55),
 	} {
 		m, err := New(Layout{Format: f, Rows: 1, Cols: 1024})
@@ -258,7 +272,8 @@ func TestOnes(t *testing.T) {
 			assert.Equal(t, slices.Repeat([]float32{third}, 1024), y)
 		}
 	}
-	err := Encode(Matrix{Layout: Layout{Format: I2SB, Rows: 1, Cols: 1024, Block: 32}, Data: make([]byte, 256), Scales: make([]float32, 8)}, x)
+	err := Encode(Matrix{Layout: Layout{Format: I2SB, Rows: 1, Cols: 1024, Block: 32}, Data: make([]byte, 256),
+		Scales: make([]float32, 8)}, x)
 	assert.ErrorIs(t, err, driver.ErrDimension)
 	assert.ErrorContains(t, err, "32 scales needed, 8 given")
 }
@@ -268,7 +283,8 @@ func TestCodes(t *testing.T) {
 	everyProvider(t, func(t *testing.T, v *provider) {
 		for _, l := range []Layout{
 			{Format: I2SM1, Rows: 1, Cols: 256}, {Format: I2SM2, Rows: 1, Cols: 256}, {Format: TQ20, Rows: 1, Cols: 512},
-			{Format: I2SB, Rows: 1, Cols: 256}, {Format: RA, Rows: 1, Cols: 64}, {Format: RB, Rows: 1, Cols: 64}, {Format: I2SM3, Rows: 8, Cols: 16},
+			{Format: I2SB, Rows: 1, Cols: 256}, {Format: RA, Rows: 1, Cols: 64}, {Format: RB, Rows: 1, Cols: 64},
+			{Format: I2SM3, Rows: 8, Cols: 16},
 		} {
 			m, err := New(l)
 			require.NoError(t, err)
@@ -382,13 +398,15 @@ func TestScaleTooLarge(t *testing.T) {
 				require.NoError(t, err)
 				err = encodeBy(v, m, x)
 				assert.ErrorIs(t, err, driver.ErrNumerical, f)
-				assert.ErrorContains(t, err, fmt.Sprintf("number %d is %v, which needs a scale that is too large for a float16", 3*n+1, size))
+				assert.ErrorContains(t, err, fmt.Sprintf("number %d is %v, which needs a scale that is too large for a float16",
+					3*n+1, size))
 				x[3*n+1] = math.Nextafter32(limit, 0)
 				assert.NoError(t, encodeBy(v, m, x), f)
 			}
 		}
 	})
-	for _, l := range []Layout{{Format: Q4K, Rows: 1, Cols: 256}, {Format: Q6K, Rows: 1, Cols: 256}, {Format: RTL1Q, Rows: 1, Cols: 64, Asymmetric: true}, {Format: W2A8M4, Rows: 16, Cols: 32}} {
+	for _, l := range []Layout{{Format: Q4K, Rows: 1, Cols: 256}, {Format: Q6K, Rows: 1, Cols: 256},
+		{Format: RTL1Q, Rows: 1, Cols: 64, Asymmetric: true}, {Format: W2A8M4, Rows: 16, Cols: 32}} {
 		x := slices.Repeat([]float32{-math.MaxFloat32, math.MaxFloat32}, l.Rows*l.Cols/2)
 		m, err := New(l)
 		require.NoError(t, err)
@@ -517,8 +535,8 @@ func TestPack(t *testing.T) {
 	assert.ErrorContains(t, err, "TQ2_0 of 3 × 5, padded to 256 columns: 15 numbers needed, 14 given")
 }
 
-// Vector instructions write the bytes of Go and decode any bytes, also codes that do not exist, to its bits, for rows of any length and with ties, zeros of both signs and
-// blocks far from zero.
+// Vector instructions write the bytes of Go and decode any bytes, also codes that do not exist, to its bits,
+// for rows of any length and with ties, zeros of both signs and blocks far from zero.
 func TestLikeGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(17, 18))
 	most := float32(1)
@@ -630,19 +648,30 @@ func TestManyPieces(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for want, list := range map[error][]Layout{
 		driver.ErrInvalidArgument: {
-			{}, {Format: 99, Rows: 1, Cols: 32}, {Format: Q40}, {Format: Q40, Rows: -1, Cols: 32}, {Format: Q40, Rows: 1, Cols: 0},
-			{Format: Q40, Rows: 1, Cols: 32, Block: 32}, {Format: Q40, Rows: 1, Cols: 32, Tile: Tile{1, 1, 1}}, {Format: RA, Rows: 1, Cols: 32, Asymmetric: true},
-			{Format: I2SB, Rows: 1, Cols: 32, Block: 64}, {Format: RTL2Q, Rows: 1, Cols: 64}, {Format: RTL2Q, Rows: 1, Cols: 64, Block: 32}, {Format: RTL1Q, Rows: 1, Cols: 64, Tile: Tile{1, 1, 1}},
-			{Format: MTL1, Rows: 32, Cols: 32}, {Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{32, 32, 16}}, {Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{48, 32, 32}},
-			{Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{32, 12, 32}}, {Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{32, 32, 32}}, {Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{32, 96, 64}},
-			{Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{0, 96, 32}}, {Format: W2A8M4, Rows: 16, Cols: 32, Block: -1}, {Format: I2SM3, Rows: 4, Cols: 1, Block: 1},
+			{}, {Format: 99, Rows: 1, Cols: 32}, {Format: Q40}, {Format: Q40, Rows: -1, Cols: 32},
+			{Format: Q40, Rows: 1, Cols: 0},
+			{Format: Q40, Rows: 1, Cols: 32, Block: 32}, {Format: Q40, Rows: 1, Cols: 32, Tile: Tile{1, 1, 1}},
+			{Format: RA, Rows: 1, Cols: 32, Asymmetric: true},
+			{Format: I2SB, Rows: 1, Cols: 32, Block: 64}, {Format: RTL2Q, Rows: 1, Cols: 64},
+			{Format: RTL2Q, Rows: 1, Cols: 64, Block: 32}, {Format: RTL1Q, Rows: 1, Cols: 64, Tile: Tile{1, 1, 1}},
+			{Format: MTL1, Rows: 32, Cols: 32}, {Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{32, 32, 16}},
+			{Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{48, 32, 32}},
+			{Format: MTL1, Rows: 32, Cols: 32, Tile: Tile{32, 12, 32}},
+			{Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{32, 32, 32}},
+			{Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{32, 96, 64}},
+			{Format: MTL2, Rows: 32, Cols: 96, Tile: Tile{0, 96, 32}}, {Format: W2A8M4, Rows: 16, Cols: 32, Block: -1},
+			{Format: I2SM3, Rows: 4, Cols: 1, Block: 1},
 		},
 		driver.ErrDimension: {
-			{Format: I2SM1, Rows: 1, Cols: 64}, {Format: I2SM2, Rows: 1, Cols: 65}, {Format: TQ10, Rows: 2, Cols: 128}, {Format: Q80, Rows: 1, Cols: 33}, {Format: Q40, Rows: 2, Cols: 16},
-			{Format: I2SB, Rows: 2, Cols: 64}, {Format: W2A8M4, Rows: 8, Cols: 32}, {Format: W2A8M4, Rows: 16, Cols: 48}, {Format: MTL1, Rows: 32, Cols: 40, Tile: Tile{32, 32, 32}},
-			{Format: MTL1, Rows: 48, Cols: 32, Tile: Tile{32, 32, 32}}, {Format: MTL2, Rows: 32, Cols: 100, Tile: Tile{32, 96, 32}},
+			{Format: I2SM1, Rows: 1, Cols: 64}, {Format: I2SM2, Rows: 1, Cols: 65}, {Format: TQ10, Rows: 2, Cols: 128},
+			{Format: Q80, Rows: 1, Cols: 33}, {Format: Q40, Rows: 2, Cols: 16},
+			{Format: I2SB, Rows: 2, Cols: 64}, {Format: W2A8M4, Rows: 8, Cols: 32}, {Format: W2A8M4, Rows: 16, Cols: 48},
+			{Format: MTL1, Rows: 32, Cols: 40, Tile: Tile{32, 32, 32}},
+			{Format: MTL1, Rows: 48, Cols: 32, Tile: Tile{32, 32, 32}},
+			{Format: MTL2, Rows: 32, Cols: 100, Tile: Tile{32, 96, 32}},
 		},
-		driver.ErrTooLarge: {{Format: Q40, Rows: math.MaxInt / 32, Cols: 64}, {Format: I8All, Rows: math.MaxInt, Cols: math.MaxInt}},
+		driver.ErrTooLarge: {{Format: Q40, Rows: math.MaxInt / 32, Cols: 64},
+			{Format: I8All, Rows: math.MaxInt, Cols: math.MaxInt}},
 	} {
 		for _, l := range list {
 			_, _, err := l.Sizes()
@@ -702,14 +731,19 @@ func TestValidate(t *testing.T) {
 		good byte
 	}{
 		{Layout{Format: I2SM1, Rows: 2, Cols: 128}, 0x0c, []int{0, 31, 63}, 0x55},
-		{Layout{Format: W2A8M4, Rows: 16, Cols: 32}, 0x95, []int{}, 0x55}, {Layout{Format: W2A8M4, Rows: 16, Cols: 32}, 0x54, []int{0, 127}, 0x55},
-		{Layout{Format: TQ10, Rows: 1, Cols: 512}, fraction(121) + 1, []int{}, 0}, {Layout{Format: TQ10, Rows: 1, Cols: 512}, 1, []int{0, 47, 51, 54}, 0},
+		{Layout{Format: W2A8M4, Rows: 16, Cols: 32}, 0x95, []int{}, 0x55}, {Layout{Format: W2A8M4, Rows: 16, Cols: 32}, 0x54,
+			[]int{0, 127}, 0x55},
+		{Layout{Format: TQ10, Rows: 1, Cols: 512}, fraction(121) + 1, []int{}, 0},
+		{Layout{Format: TQ10, Rows: 1, Cols: 512}, 1, []int{0, 47, 51, 54}, 0},
 		{Layout{Format: TQ10, Rows: 1, Cols: 512}, fraction(1), []int{48, 51}, 0},
 		{Layout{Format: MTL1, Rows: 32, Cols: 8, Tile: Tile{32, 8, 32}}, 0x90, []int{0, 63}, 0x44},
 		{Layout{Format: MTL2, Rows: 32, Cols: 96 + 32, Tile: Tile{32, 96, 32}}, 0xe0, []int{0, 511, 640, 895}, 0},
-		{Layout{Format: Q40, Rows: 1, Cols: 64}, 0x7c, []int{1, 19}, 0}, {Layout{Format: Q80, Rows: 1, Cols: 64}, 0xfc, []int{1, 35}, 0},
-		{Layout{Format: Q4K, Rows: 1, Cols: 256}, 0x7d, []int{1, 3}, 0}, {Layout{Format: Q6K, Rows: 1, Cols: 512}, 0x7e, []int{209, 419}, 0},
-		{Layout{Format: TQ20, Rows: 1, Cols: 256}, 0x7c, []int{65}, 0}, {Layout{Format: TQ20, Rows: 1, Cols: 256}, 0xc0, []int{0, 63}, 0},
+		{Layout{Format: Q40, Rows: 1, Cols: 64}, 0x7c, []int{1, 19}, 0},
+		{Layout{Format: Q80, Rows: 1, Cols: 64}, 0xfc, []int{1, 35}, 0},
+		{Layout{Format: Q4K, Rows: 1, Cols: 256}, 0x7d, []int{1, 3}, 0},
+		{Layout{Format: Q6K, Rows: 1, Cols: 512}, 0x7e, []int{209, 419}, 0},
+		{Layout{Format: TQ20, Rows: 1, Cols: 256}, 0x7c, []int{65}, 0},
+		{Layout{Format: TQ20, Rows: 1, Cols: 256}, 0xc0, []int{0, 63}, 0},
 	} {
 		m, err := New(c.l)
 		require.NoError(t, err)
@@ -745,7 +779,8 @@ func TestParseFormat(t *testing.T) {
 	f, err := ParseFormat("i2s")
 	require.NoError(t, err)
 	assert.Equal(t, I2SB, f)
-	for name, want := range map[string]error{"I2_S": driver.ErrFormat, "tl1": driver.ErrFormat, "TL2": driver.ErrFormat, "R_E": driver.ErrUnsupported, "": driver.ErrInvalidArgument, "Q9": driver.ErrInvalidArgument} {
+	for name, want := range map[string]error{"I2_S": driver.ErrFormat, "tl1": driver.ErrFormat, "TL2": driver.ErrFormat,
+		"R_E": driver.ErrUnsupported, "": driver.ErrInvalidArgument, "Q9": driver.ErrInvalidArgument} {
 		_, err := ParseFormat(name)
 		assert.ErrorIs(t, err, want, name)
 	}
@@ -754,13 +789,15 @@ func TestParseFormat(t *testing.T) {
 	assert.False(t, Format(200).ReadOnly())
 }
 
-// Rounding has the same results on every processor, and so have blocks of numbers that are too small for their reciprocals.
+// Rounding has the same results on every processor, and so have blocks of numbers that are too small for their
+// reciprocals.
 func TestNear(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	for _, c := range []struct {
 		x    float32
 		want int
-	}{{0.5, 0}, {1.5, 2}, {-2.5, -2}, {63.49, 63}, {1<<22 - 1, 1<<22 - 1}, {1 << 23, -1 << 21}, {inf, -1 << 22}, {-inf, -1 << 22}, {nan, 0}} {
+	}{{0.5, 0}, {1.5, 2}, {-2.5, -2}, {63.49, 63}, {1<<22 - 1, 1<<22 - 1}, {1 << 23, -1 << 21}, {inf, -1 << 22},
+		{-inf, -1 << 22}, {nan, 0}} {
 		assert.Equal(t, c.want, near(c.x), "%v", c.x)
 	}
 	for _, f := range []Format{Q4K, Q6K} {
@@ -810,7 +847,8 @@ func TestActivations(t *testing.T) {
 		require.NoError(t, Activations(q, scales, nil, x, cols))
 	}
 	wide := make([]float32, mostCols+1)
-	assert.ErrorIs(t, Activations(make([]int8, len(wide)), make([]float32, 1), make([]int32, 1), wide, len(wide)), driver.ErrTooLarge)
+	assert.ErrorIs(t, Activations(make([]int8, len(wide)), make([]float32, 1), make([]int32, 1), wide, len(wide)),
+		driver.ErrTooLarge)
 	x := []float32{1, 2, float32(math.NaN()), 4}
 	q, scales := make([]int8, 4), make([]float32, 2)
 	assert.ErrorIs(t, Activations(q, scales, nil, x, 2), driver.ErrNumerical)
@@ -841,8 +879,8 @@ func TestMeasure(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrNumerical)
 }
 
-// FuzzDecode decodes any bytes of any format: it never reads or writes outside, and all implementations agree; what Validate
-// accepts has no NaN.
+// FuzzDecode decodes any bytes of any format: it never reads or writes outside, and all implementations agree;
+// what Validate accepts has no NaN.
 func FuzzDecode(f *testing.F) {
 	for i, l := range layouts {
 		m, err := New(l)

@@ -20,12 +20,13 @@ import (
 	"github.com/concord-compute/concord/runtime/profile"
 )
 
-// Provider is an implementation, by its short name: of codecs "avx512", "avx2", "neon" or "fallback", which is Go; of products also
-// "cuda", "rocm", "metal" or "opencl".
+// Provider is an implementation, by its short name: of codecs "avx512", "avx2", "neon" or "fallback", which is
+// Go; of products also "cuda", "rocm", "metal" or "opencl".
 type Provider string
 
 // longNames are what String returns.
-var longNames = map[Provider]string{"cuda": "CudaKernel", "rocm": "RocmKernel", "metal": "MetalKernel", "opencl": "OpenCLKernel",
+var longNames = map[Provider]string{"cuda": "CudaKernel", "rocm": "RocmKernel", "metal": "MetalKernel",
+	"opencl": "OpenCLKernel",
 	"avx512": "AVX512Kernel", "avx2": "AVX2Kernel", "neon": "NeonKernel", "fallback": "FallbackKernel"}
 
 // String returns the long name, such as "AVX512Kernel".
@@ -36,7 +37,8 @@ func (p Provider) String() string {
 	return string(p)
 }
 
-// ParseProvider returns the provider of a short or a long name, in any case; "go" is "fallback". Another name is driver.ErrInvalidArgument.
+// ParseProvider returns the provider of a short or a long name, in any case; "go" is "fallback". Another name
+// is driver.ErrInvalidArgument.
 func ParseProvider(name string) (Provider, error) {
 	if strings.EqualFold(name, plain.name) {
 		return "fallback", nil
@@ -59,29 +61,31 @@ func (v *provider) id() Provider {
 
 // QuantizerOptions are the settings of a Quantizer. The zero value has the defaults.
 type QuantizerOptions struct {
-	// Budget is the most memory that one call takes beside its arguments and its result, in bytes; 0 means 64 MiB. It is the host's for the
-	// padding of rows in Encode and Decode and for the conversion of weights in Prepare, and the device's in Mul. What does not fit is done in pieces of whole
-	// groups or rows, with the same result. If one of these alone does not fit, the call is driver.ErrBudget.
+	// Budget is the most memory that one call takes beside its arguments and its result, in bytes; 0 means 64 MiB.
+	// It is the host's for the padding of rows in Encode and Decode and for the conversion of weights in Prepare,
+	// and the device's in Mul. What does not fit is done in pieces of whole groups or rows, with the same result.
+	// If one of these alone does not fit, the call is driver.ErrBudget.
 	Budget int64
 	// Codecs is the provider that encodes and decodes; "" means the fastest that this processor has.
 	Codecs Provider
-	// Progress is called by Encode and Decode after each piece, on their goroutine, with the numbers that are done and all of them, padding included; nil
-	// is not called.
+	// Progress is called by Encode and Decode after each piece, on their goroutine, with the numbers that are done
+	// and all of them, padding included; nil is not called.
 	Progress func(done, all int)
 }
 
-// Quantizer encodes, decodes and multiplies for one device, and keeps accounts of it. Codes are made and read by the host,
-// whatever the device: no device has kernels for that, so it is no fallback, and counts as work of the CPU. Products run on the
-// device. One that fails there for a reason of the device runs on cpu:0 instead if Config.Fallback allows it, which is counted, logged
-// and told to observers each time.
+// Quantizer encodes, decodes and multiplies for one device, and keeps accounts of it. Codes are made and read
+// by the host, whatever the device: no device has kernels for that, so it is no fallback, and counts as work of
+// the CPU. Products run on the device. One that fails there for a reason of the device runs on cpu:0 instead if
+// Config.Fallback allows it, which is counted, logged and told to observers each time.
 //
-// It observes its session (runtime.Session.Observe) from NewQuantizer to Close, and tells the session's observers of its own
-// work on the host: a region for each function of a codec that ran, such as "encode TQ1_0 avx512". Receipt has the
-// names of these and of the kernels that the session told of.
+// It observes its session (runtime.Session.Observe) from NewQuantizer to Close, and tells the session's
+// observers of its own work on the host: a region for each function of a codec that ran, such as "encode TQ1_0
+// avx512". Receipt has the names of these and of the kernels that the session told of.
 //
-// It is safe for concurrent use, except Close. Its methods wait until the work is done. An error of arguments, of the budget or of
-// what the device and the policy do not allow changes nothing; if the work had begun to write when it failed or the context ended,
-// what it was to write is zeros, so that no part of a result is taken for one.
+// It is safe for concurrent use, except Close. Its methods wait until the work is done. An error of arguments,
+// of the budget or of what the device and the policy do not allow changes nothing; if the work had begun to
+// write when it failed or the context ended, what it was to write is zeros, so that no part of a result is
+// taken for one.
 type Quantizer struct {
 	codec    *provider
 	budget   int64
@@ -115,8 +119,8 @@ const (
 	stepNumbers   = 1 << 22 // of a piece, for progress: some milliseconds
 )
 
-// NewQuantizer returns a quantizer for a device, which has to stay open until Close. A provider of codecs that this processor
-// lacks is driver.ErrUnsupported.
+// NewQuantizer returns a quantizer for a device, which has to stay open until Close. A provider of codecs that
+// this processor lacks is driver.ErrUnsupported.
 func NewQuantizer(dev *runtime.Device, o QuantizerOptions) (*Quantizer, error) {
 	if dev == nil {
 		return nil, fmt.Errorf("quant: a quantizer of no device: %w", driver.ErrInvalidArgument)
@@ -193,8 +197,8 @@ func (q *Quantizer) open() error {
 	return nil
 }
 
-// Close ends the observation and closes what the quantizer opened. Its weights are closed before. Closing twice does nothing. Later calls that encode,
-// decode, prepare or multiply are driver.ErrClosed.
+// Close ends the observation and closes what the quantizer opened. Its weights are closed before. Closing twice
+// does nothing. Later calls that encode, decode, prepare or multiply are driver.ErrClosed.
 func (q *Quantizer) Close() error {
 	if q.closed.Swap(true) {
 		return nil
@@ -207,8 +211,8 @@ func (q *Quantizer) Close() error {
 	return err
 }
 
-// CodecProvider returns what encodes and decodes a format: "fallback" where there are no vector instructions for it. Of Q4K and Q6K it is what decodes; Go
-// encodes them.
+// CodecProvider returns what encodes and decodes a format: "fallback" where there are no vector instructions
+// for it. Of Q4K and Q6K it is what decodes; Go encodes them.
 func (q *Quantizer) CodecProvider(f Format) Provider {
 	if _, ok := vectors[f]; !ok {
 		return plain.id()
@@ -216,7 +220,8 @@ func (q *Quantizer) CodecProvider(f Format) Provider {
 	return q.codec.id()
 }
 
-// ActiveProvider returns what multiplies: the device's backend or, on cpu:0, the instructions that its kernels are chosen for.
+// ActiveProvider returns what multiplies: the device's backend or, on cpu:0, the instructions that its kernels
+// are chosen for.
 func (q *Quantizer) ActiveProvider() Provider {
 	info := q.main.info
 	if info.Backend != "cpu" && !q.forced.Load() {
@@ -241,10 +246,12 @@ func (q *Quantizer) ForceCPU() { q.forced.Store(true) }
 // elsewhere reports whether products run on the stand-in by choice.
 func (q *Quantizer) elsewhere() bool { return q.forced.Load() && q.main.info.ID != hostName }
 
-// Stats returns the accounts: operations that succeeded, by kind and by where they ran, their times, with the failed attempts before a fallback, and the last errors.
+// Stats returns the accounts: operations that succeeded, by kind and by where they ran, their times, with the
+// failed attempts before a fallback, and the last errors.
 func (q *Quantizer) Stats() accounts.Counts { return q.stats.Read() }
 
-// Receipt returns the names of all functions and kernels that have run, each once. Its path is "real" unless one ran on a simulated device.
+// Receipt returns the names of all functions and kernels that have run, each once. Its path is "real" unless
+// one ran on a simulated device.
 func (q *Quantizer) Receipt() accounts.Receipt {
 	q.noted.Lock()
 	defer q.noted.Unlock()
@@ -318,14 +325,15 @@ func (q *Quantizer) Decode(ctx context.Context, x []float32, m Matrix) error {
 func (q *Quantizer) code(ctx context.Context, p *plan, m *Matrix, f func(*coding) error, undo func()) error {
 	var mu sync.Mutex
 	var ran []string
-	c := &coding{provider: q.codec, ctx: ctx, step: stepNumbers, scratch: q.budget, done: q.progress, ran: func(function, format, on string) {
-		name := function + " " + format + " " + on
-		mu.Lock()
-		defer mu.Unlock()
-		if !slices.Contains(ran, name) {
-			ran = append(ran, name)
-		}
-	}}
+	c := &coding{provider: q.codec, ctx: ctx, step: stepNumbers, scratch: q.budget, done: q.progress,
+		ran: func(function, format, on string) {
+			name := function + " " + format + " " + on
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Contains(ran, name) {
+				ran = append(ran, name)
+			}
+		}}
 	if err := errors.Join(q.open(), c.live()); err != nil {
 		return err
 	}
@@ -367,9 +375,9 @@ type Weights struct {
 	closed atomic.Bool
 }
 
-// Prepare copies weights to the device, as the function of that name does, in pieces under the budget. If that fails for a reason of the device, and the
-// policy allows it, all products with them are fallbacks to cpu:0. The memory of m has to stay as it is until the weights are closed, since
-// a fallback and ForceCPU read it.
+// Prepare copies weights to the device, as the function of that name does, in pieces under the budget. If that
+// fails for a reason of the device, and the policy allows it, all products with them are fallbacks to cpu:0.
+// The memory of m has to stay as it is until the weights are closed, since a fallback and ForceCPU read it.
 func (q *Quantizer) Prepare(ctx context.Context, m Matrix) (*Weights, error) {
 	if err := q.open(); err != nil {
 		return nil, err
@@ -425,8 +433,8 @@ func (w *Weights) Close() error {
 	return errors.Join(errs...)
 }
 
-// Mul computes y = x·wᵀ for rows of x, of Cols numbers each, and of y, of Rows, in the host's memory; see Prepared.Mul. What x and y have beyond that is
-// not touched. They must not share memory.
+// Mul computes y = x·wᵀ for rows of x, of Cols numbers each, and of y, of Rows, in the host's memory; see
+// Prepared.Mul. What x and y have beyond that is not touched. They must not share memory.
 func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	q := w.q
 	perRow := int64(w.Cols+w.Rows)*4 + int64(w.Cols+kernels.W2A8Group)*5/4 + 8 // bytes, and a scale and a sum for each 32
@@ -438,11 +446,13 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 	case rows < 0:
 		return fmt.Errorf("quant: product of %d rows: %w", rows, driver.ErrInvalidArgument)
 	case rows > len(x)/w.Cols || rows > len(y)/w.Rows:
-		return fmt.Errorf("quant: product of %d rows of %d activations, of which %d are given, with %d results each, for %d: %w", rows, w.Cols, len(x), w.Rows, len(y), driver.ErrDimension)
+		return fmt.Errorf("quant: product of %d rows of %d activations, of which %d are given, with %d results each, "+
+			"for %d: %w", rows, w.Cols, len(x), w.Rows, len(y), driver.ErrDimension)
 	case rows == 0:
 		return nil
 	case perRow > q.budget:
-		return fmt.Errorf("quant: a row of a product takes %d bytes of %v, and the budget is %d: %w", perRow, q.main.dev, q.budget, driver.ErrBudget)
+		return fmt.Errorf("quant: a row of a product takes %d bytes of %v, and the budget is %d: %w", perRow, q.main.dev,
+			q.budget, driver.ErrBudget)
 	}
 	job := product{y: y[:rows*w.Rows], x: x[:rows*w.Cols], rows: rows, piece: int(min(q.budget/perRow, int64(rows)))}
 	start := driver.Now()
@@ -480,7 +490,8 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 
 // multiplied counts a product.
 func (q *Quantizer) multiplied(on *side, start int64, fellBack error) {
-	r := runtime.Record{Backend: on.info.Backend, DeviceName: on.info.Name, GPUExecuted: on.info.IsGPU(), Fallback: fellBack != nil}
+	r := runtime.Record{Backend: on.info.Backend, DeviceName: on.info.Name, GPUExecuted: on.info.IsGPU(),
+		Fallback: fellBack != nil}
 	if fellBack != nil {
 		r.FallbackReason = fellBack.Error()
 	}

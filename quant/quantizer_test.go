@@ -49,11 +49,12 @@ func TestQuantizerPieces(t *testing.T) {
 		for _, v := range providers() {
 			for _, budget := range []int64{1200, 2048, 5000, 0} {
 				steps := 0
-				q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{Budget: budget, Codecs: v.id(), Progress: func(done, all int) {
-					steps++
-					assert.Equal(t, l.Rows*l.Cols, all)
-					assert.LessOrEqual(t, done, all)
-				}})
+				q, _ := quantizer(t, runtime.Config{}, "cpu:0",
+					QuantizerOptions{Budget: budget, Codecs: v.id(), Progress: func(done, all int) {
+						steps++
+						assert.Equal(t, l.Rows*l.Cols, all)
+						assert.LessOrEqual(t, done, all)
+					}})
 				m, err := New(l)
 				require.NoError(t, err)
 				m.K, m.Data = cols, append(m.Data, 1, 2, 3)
@@ -72,7 +73,8 @@ func TestQuantizerPieces(t *testing.T) {
 	}
 }
 
-// A fault in a later piece is told at its place among the caller's numbers, and leaves zeros; one that is found before anything is written leaves all as it was.
+// A fault in a later piece is told at its place among the caller's numbers, and leaves zeros; one that is found
+// before anything is written leaves all as it was.
 func TestQuantizerFault(t *testing.T) {
 	q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{Budget: 1200})
 	for _, f := range []Format{TQ20, I2SM1, Q6K} {
@@ -152,7 +154,8 @@ func TestQuantizerReceipt(t *testing.T) {
 		stop := dev.Session().Observe(&r)
 		defer stop()
 		x := ternaryRows(rand.New(rand.NewPCG(1, 9)), 1, 32*256)
-		for _, l := range []Layout{{Format: TQ20, Rows: 32, Cols: 256}, {Format: MTL1, Rows: 32, Cols: 256, Tile: Tile{BM: 32, BY: 64, Sub: 32}}} {
+		for _, l := range []Layout{{Format: TQ20, Rows: 32, Cols: 256},
+			{Format: MTL1, Rows: 32, Cols: 256, Tile: Tile{BM: 32, BY: 64, Sub: 32}}} {
 			m, err := New(l)
 			require.NoError(t, err)
 			require.NoError(t, q.Encode(t.Context(), m, x))
@@ -166,7 +169,8 @@ func TestQuantizerReceipt(t *testing.T) {
 		require.NoError(t, receipt.Validate())
 		got := slices.Sorted(slices.Values(receipt.Kernels))
 		assert.Equal(t, seen(&r), got)
-		want := []string{"decode MTL1 go", "decode TQ2_0 " + v.name, "encode MTL1 go", "encode TQ2_0 " + v.name, "largest MTL1 " + v.name, "w2a8", "w2a8/quantize_rows"}
+		want := []string{"decode MTL1 go", "decode TQ2_0 " + v.name, "encode MTL1 go", "encode TQ2_0 " + v.name,
+			"largest MTL1 " + v.name, "w2a8", "w2a8/quantize_rows"}
 		assert.Equal(t, want, got)
 		if v == plain {
 			for _, name := range got {
@@ -176,7 +180,8 @@ func TestQuantizerReceipt(t *testing.T) {
 		assert.Equal(t, v.id(), q.CodecProvider(TQ20))
 		assert.Equal(t, Provider("fallback"), q.CodecProvider(MTL1))
 		s := q.Stats()
-		assert.Equal(t, []int64{6, 4, 2, 0, 6, 0}, []int64{s.TotalOperations, s.QuantizationOperations, s.MatmulOperations, s.GPUOperations, s.CPUOperations, s.FallbackCount})
+		assert.Equal(t, []int64{6, 4, 2, 0, 6, 0}, []int64{s.TotalOperations, s.QuantizationOperations, s.MatmulOperations,
+			s.GPUOperations, s.CPUOperations, s.FallbackCount})
 		assert.Positive(t, s.MatmulTimeMs)
 		assert.InDelta(t, s.TotalTimeMs, s.MatmulTimeMs+s.QuantizationTimeMs, 1e-9)
 		assert.Contains(t, s.Summary(), "Device: CPU | Total: 6 ops (4 quantize, 2 matmul)")
@@ -194,8 +199,8 @@ func TestQuantizerReceipt(t *testing.T) {
 	}
 }
 
-// A product that fails on its device goes to the host where the policy says so, each time counted and told. Where it does not, the
-// error comes back and nothing has changed.
+// A product that fails on its device goes to the host where the policy says so, each time counted and told.
+// Where it does not, the error comes back and nothing has changed.
 func TestQuantizerFallback(t *testing.T) {
 	why := errors.New("unplugged")
 	for _, policy := range []driver.Fallback{driver.Prefer, runtime.Require} {
@@ -269,7 +274,8 @@ func TestQuantizerFallback(t *testing.T) {
 	}
 }
 
-// Pieces keep the memory of a call below the budget: of the device as its accounts have it, of the host as the language has it.
+// Pieces keep the memory of a call below the budget: of the device as its accounts have it, of the host as the
+// language has it.
 func TestQuantizerBudget(t *testing.T) {
 	const budget = 64 << 10
 	q, dev := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{Budget: budget})
@@ -343,10 +349,14 @@ func TestQuantizerBudget(t *testing.T) {
 // Weights that are prepared in pieces of any size are the bytes that one piece makes, in every format.
 func TestPreparePieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
-	for _, l := range []Layout{{Format: I2SM1, Cols: 96}, {Format: I2SM2, Cols: 80}, {Format: I2SB, Cols: 300}, {Format: I2SB, Block: 32, Cols: 300}, {Format: TQ10, Cols: 300},
-		{Format: TQ20, Cols: 256}, {Format: RA, Cols: 33}, {Format: RB, Cols: 40}, {Format: MTL1, Cols: 128, Tile: Tile{32, 64, 32}}, {Format: MTL2, Cols: 224, Tile: Tile{32, 96, 32}},
-		{Format: MTL2, Cols: 192, Tile: Tile{64, 96, 32}}, {Format: W2A8M4, Cols: 64}, {Format: W2A8M4, Cols: 64, Block: 24}, {Format: W2A8M4, Cols: 64, Block: 5}, {Format: I8Rows, Cols: 77},
-		{Format: I8All, Cols: 77}, {Format: Q80, Cols: 300}, {Format: Q40, Cols: 64}, {Format: Q4K, Cols: 300}, {Format: Q6K, Cols: 512}, {Format: I2SM3, Cols: 37}} {
+	for _, l := range []Layout{{Format: I2SM1, Cols: 96}, {Format: I2SM2, Cols: 80}, {Format: I2SB, Cols: 300},
+		{Format: I2SB, Block: 32, Cols: 300}, {Format: TQ10, Cols: 300},
+		{Format: TQ20, Cols: 256}, {Format: RA, Cols: 33}, {Format: RB, Cols: 40},
+		{Format: MTL1, Cols: 128, Tile: Tile{32, 64, 32}}, {Format: MTL2, Cols: 224, Tile: Tile{32, 96, 32}},
+		{Format: MTL2, Cols: 192, Tile: Tile{64, 96, 32}}, {Format: W2A8M4, Cols: 64}, {Format: W2A8M4, Cols: 64, Block: 24},
+		{Format: W2A8M4, Cols: 64, Block: 5}, {Format: I8Rows, Cols: 77},
+		{Format: I8All, Cols: 77}, {Format: Q80, Cols: 300}, {Format: Q40, Cols: 64}, {Format: Q4K, Cols: 300},
+		{Format: Q6K, Cols: 512}, {Format: I2SM3, Cols: 37}} {
 		l.Rows = 192
 		if l.Format == Q80 || l.Format == Q6K || l.Format == TQ10 {
 			l.Rows = 101
@@ -443,7 +453,8 @@ func TestPrepareBudget(t *testing.T) {
 		w, err := q.Prepare(t.Context(), m)
 		require.NoError(t, err)
 		goruntime.ReadMemStats(&after)
-		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(budget+budget/2), "%v: all that was allocated is more than its peak", l.Format)
+		assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(budget+budget/2),
+			"%v: all that was allocated is more than its peak", l.Format)
 		assert.LessOrEqual(t, dev.Stats().Live-live, w.main.Bytes()+8<<10)
 		require.NoError(t, w.Close())
 	}
@@ -490,7 +501,8 @@ func TestQuantizerCancel(t *testing.T) {
 	x[0] = 3
 	assert.ErrorIs(t, q.Decode(ctx, x, m), context.Canceled)
 	assert.Equal(t, float32(3), x[0])
-	w, err := q.Prepare(t.Context(), Matrix{Layout: Layout{Format: I8Rows, Rows: 1, Cols: 1}, Data: []byte{1}, Scales: []float32{1}})
+	w, err := q.Prepare(t.Context(), Matrix{Layout: Layout{Format: I8Rows, Rows: 1, Cols: 1}, Data: []byte{1},
+		Scales: []float32{1}})
 	require.NoError(t, err)
 	defer w.Close()
 	y := []float32{4}
@@ -531,7 +543,9 @@ func TestQuantizerConcurrent(t *testing.T) {
 }
 
 func TestQuantizerNames(t *testing.T) {
-	for name, want := range map[string]Provider{"CUDAkernel": "cuda", "rocm": "rocm", "AVX512": "avx512", "Avx2Kernel": "avx2", "NEON": "neon", "go": "fallback", "FallbackKernel": "fallback", "metal": "metal", "OpenCLKernel": "opencl"} {
+	for name, want := range map[string]Provider{"CUDAkernel": "cuda", "rocm": "rocm", "AVX512": "avx512",
+		"Avx2Kernel": "avx2", "NEON": "neon", "go": "fallback", "FallbackKernel": "fallback", "metal": "metal",
+		"OpenCLKernel": "opencl"} {
 		p, err := ParseProvider(name)
 		require.NoError(t, err)
 		assert.Equal(t, want, p)
@@ -549,7 +563,8 @@ func TestQuantizerNames(t *testing.T) {
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 }
 
-// The self-validation of the specification: products of a_i = (i mod 3) - 1 and b_i = i mod 2, on every device, with an error of at most a millionth of the magnitudes that are added.
+// The self-validation of the specification: products of a_i = (i mod 3) - 1 and b_i = i mod 2, on every device,
+// with an error of at most a millionth of the magnitudes that are added.
 func TestSelfValidation(t *testing.T) {
 	devices(t, func(t *testing.T, dev *runtime.Device) {
 		q, err := NewQuantizer(dev, QuantizerOptions{})
@@ -557,7 +572,8 @@ func TestSelfValidation(t *testing.T) {
 		defer q.Close()
 		for _, s := range [][3]int{{64, 64, 64}, {256, 256, 256}, {1024, 1024, 1024}, {2048, 1024, 512}} {
 			rows, n, k := s[0], s[1], s[2]
-			if slow := dev.Info().ID != hostName || dev.Session().Config().CPUKernels == "go"; k > 256 && (slow || testing.Short()) {
+			if slow := dev.Info().ID != hostName || dev.Session().Config().CPUKernels == "go"; k > 256 &&
+				(slow || testing.Short()) {
 				continue // the same sizes take seconds there
 			}
 			a, b := make([]float32, n*k), make([]float32, rows*k)
@@ -592,7 +608,8 @@ func TestSelfValidation(t *testing.T) {
 	})
 }
 
-// Five matrices of 10 MB, encoded, decoded and multiplied, leave nothing on the device and less than a megabyte on the host.
+// Five matrices of 10 MB, encoded, decoded and multiplied, leave nothing on the device and less than a megabyte
+// on the host.
 func TestNothingLeft(t *testing.T) {
 	q, dev := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
 	const n, k = 2500, 1024
@@ -626,7 +643,8 @@ func TestNothingLeft(t *testing.T) {
 	assert.True(t, slices.Equal(x, y))
 }
 
-// TestReceiptOfFewNumbers checks that a receipt does not name vector instructions where there is no whole group for them.
+// TestReceiptOfFewNumbers checks that a receipt does not name vector instructions where there is no whole group
+// for them.
 func TestReceiptOfFewNumbers(t *testing.T) {
 	q, _ := quantizer(t, runtime.Config{}, "cpu:0", QuantizerOptions{})
 	x := []float32{1, -1, 0, 1, 1}

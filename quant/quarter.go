@@ -18,9 +18,11 @@ type quarter struct {
 	name, about string
 	blocks      []int      // numbers of a block that are allowed, first the default, or 0 if there is none
 	levels      [4]float32 // the value of each code, in units of the scale
-	between     [3]float64 // of kindLevels, for the vector functions, which find them behind levels: quotients above them have the codes 1, 2 and 3
-	invalid     byte       // the code that does not exist and reads as zero
-	zeros       bool       // asymmetric blocks exist, and the code of zero is subtracted from levels
+	// of kindLevels, for the vector functions, which find them behind levels: quotients above them have the codes
+	// 1, 2 and 3
+	between [3]float64
+	invalid byte // the code that does not exist and reads as zero
+	zeros   bool // asymmetric blocks exist, and the code of zero is subtracted from levels
 	// scale returns the scale of a block, and the code of zero. most is its largest magnitude.
 	scale func(x []float32, most float32, asymmetric bool) (scale, zero float32)
 	code  func(q *quarter, x, scale, zero float32) byte
@@ -42,10 +44,12 @@ func (q quarter) codec() codec {
 			q.between[c] = q.edge(byte(c))
 		}
 	}
-	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode, decode: q.decode, bad: q.bad, quarter: &q}
+	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode,
+		decode: q.decode, bad: q.bad, quarter: &q}
 }
 
-// edge returns what is between the largest quotient with a code and the least one with the next code, to which quotients are rounded from there on.
+// edge returns what is between the largest quotient with a code and the least one with the next code, to which
+// quotients are rounded from there on.
 func (q *quarter) edge(c byte) float64 {
 	number := func(i int) float32 { // in the order of numbers
 		if i < 0 {

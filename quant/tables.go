@@ -1,7 +1,7 @@
 package quant
 
-// MTL1 and MTL2, the table formats of Microsoft's engine: codes are indices of sums of pairs or triples of activations, in the
-// order in which its kernels read them.
+// MTL1 and MTL2, the table formats of Microsoft's engine: codes are indices of sums of pairs or triples of
+// activations, in the order in which its kernels read them.
 
 import (
 	"fmt"
@@ -20,7 +20,8 @@ func checkTile(l Layout, unit int) error {
 	case l.Block != 0 || l.Asymmetric:
 		return fmt.Errorf("the format has no Block or Asymmetric: %w", driver.ErrInvalidArgument)
 	case t.BM < 1 || t.BY < 1 || t.BM%t.Sub != 0 || t.BY%unit != 0:
-		return fmt.Errorf("tile of %d × %d: a multiple of %d rows and of %d columns is needed: %w", t.BM, t.BY, t.Sub, unit, driver.ErrInvalidArgument)
+		return fmt.Errorf("tile of %d × %d: a multiple of %d rows and of %d columns is needed: %w", t.BM, t.BY, t.Sub, unit,
+			driver.ErrInvalidArgument)
 	case l.Rows%t.BM != 0:
 		return fmt.Errorf("the number of rows is not a multiple of the tile's %d: %w", t.BM, driver.ErrDimension)
 	}
@@ -115,7 +116,8 @@ func checkMTL2(l Layout) error {
 		return err
 	}
 	if l.Cols%l.Tile.BY%32 != 0 {
-		return fmt.Errorf("the %d columns after the last tile of %d are not a multiple of 32: %w", l.Cols%l.Tile.BY, l.Tile.BY, driver.ErrDimension)
+		return fmt.Errorf("the %d columns after the last tile of %d are not a multiple of 32: %w", l.Cols%l.Tile.BY,
+			l.Tile.BY, driver.ErrDimension)
 	}
 	return nil
 }

@@ -14,9 +14,10 @@ type Method uint8
 
 // The methods.
 const (
-	Exact   Method = iota + 1 // s is the largest magnitude, and all numbers have to be -s, 0 or s already, within a thousandth of s
-	AbsMean                   // s is the mean magnitude, at least 1e-5; for training
-	AbsMax                    // s is the largest magnitude, or 1 if all are zero
+	// Exact: s is the largest magnitude, and all numbers have to be -s, 0 or s already, within a thousandth of s
+	Exact   Method = iota + 1
+	AbsMean        // s is the mean magnitude, at least 1e-5; for training
+	AbsMax         // s is the largest magnitude, or 1 if all are zero
 )
 
 // exactZero is the magnitude below which Exact takes a number for zero.
@@ -119,7 +120,8 @@ func checkExact(x []float32, scale float32) error {
 	one := exactOne(scale)
 	for i, v := range x {
 		if a := float32(math.Abs(float64(v))); a >= exactZero && a < one {
-			return &fault{i, fmt.Sprintf("is %v, which is neither zero nor the scale %v: choose ternary numbers by another method first", v, scale), driver.ErrInvalidArgument}
+			return &fault{i, fmt.Sprintf("is %v, which is neither zero nor the scale %v: choose ternary numbers by another "+
+				"method first", v, scale), driver.ErrInvalidArgument}
 		}
 	}
 	return nil
@@ -131,8 +133,8 @@ func values(scale float32) [4]float32 {
 	return [4]float32{-1 * scale, zero, scale, zero}
 }
 
-// interleaved returns the bytes of a group: byte b has numbers b, b+bytes, b+2·bytes and b+3·bytes, the first in the top bits. Of I2SM3 these are
-// the columns of four rows.
+// interleaved returns the bytes of a group: byte b has numbers b, b+bytes, b+2·bytes and b+3·bytes, the first
+// in the top bits. Of I2SM3 these are the columns of four rows.
 func interleaved(l Layout) int {
 	switch l.Format {
 	case I2SM2:
@@ -150,7 +152,8 @@ func encodeInterleaved(l Layout, to codes, x []float32) error {
 	n := interleaved(l)
 	for data := to.data; len(data) > 0; data, x = data[n:], x[4*n:] {
 		for b := range data[:n] {
-			data[b] = trit(x[b], exactZero)<<6 | trit(x[b+n], exactZero)<<4 | trit(x[b+2*n], exactZero)<<2 | trit(x[b+3*n], exactZero)
+			data[b] = trit(x[b], exactZero)<<6 | trit(x[b+n], exactZero)<<4 | trit(x[b+2*n], exactZero)<<2 | trit(x[b+3*n],
+				exactZero)
 		}
 	}
 	return nil

@@ -32,7 +32,8 @@ func generation(arch string) (major, minor int, step string) {
 // generation 8 half arithmetic is done in float.
 func features(arch string) source.Features {
 	major, _, _ := generation(arch)
-	return source.Features{FP64: major >= 6, FP16: major >= 8, Int64Atomic: major >= 6, FastFMA: major >= 9, Subgroups: major >= 8}
+	return source.Features{FP64: major >= 6, FP16: major >= 8, Int64Atomic: major >= 6, FastFMA: major >= 9,
+		Subgroups: major >= 8}
 }
 
 // describe sets the flags that follow from the architecture, and the peak rate that follows from

@@ -13,7 +13,8 @@ func TestGeneration(t *testing.T) {
 	for arch, want := range map[string][3]any{
 		"gfx803": {8, 0, "3"}, "gfx90a:sramecc+:xnack-": {9, 0, "a"}, "gfx906": {9, 0, "6"}, "gfx942": {9, 4, "2"},
 		"gfx1030": {10, 3, "0"}, "gfx1201": {12, 0, "1"},
-		"": {0, 0, ""}, "gfx": {0, 0, ""}, "gfx9": {0, 0, ""}, "sm_90": {0, 0, ""}, "gfx9-generic": {0, 0, ""}, "gfx-90": {0, 0, ""},
+		"": {0, 0, ""}, "gfx": {0, 0, ""}, "gfx9": {0, 0, ""}, "sm_90": {0, 0, ""}, "gfx9-generic": {0, 0, ""},
+		"gfx-90": {0, 0, ""},
 	} {
 		major, minor, step := generation(arch)
 		assert.Equal(t, want, [3]any{major, minor, step}, arch)
@@ -42,7 +43,8 @@ func TestDescribe(t *testing.T) {
 	} {
 		i := driver.Info{Arch: arch, ComputeUnits: 10, ClockMHz: 1000}
 		describe(&i)
-		got := flags{i.SupportsFP16, i.FastFP16, i.SupportsDP4A, i.HasTensorCores, i.SupportsBF16, i.SupportsTF32, i.SupportsFP8}
+		got := flags{i.SupportsFP16, i.FastFP16, i.SupportsDP4A, i.HasTensorCores, i.SupportsBF16, i.SupportsTF32,
+			i.SupportsFP8}
 		assert.Equal(t, want, got, arch)
 		assert.Equal(t, i.HasTensorCores, i.SupportsInt8TensorCores, arch)
 		assert.False(t, i.SupportsClusters, arch)
@@ -57,6 +59,7 @@ func TestDescribe(t *testing.T) {
 
 func TestFeatures(t *testing.T) {
 	assert.Equal(t, source.Features{}, features(""))
-	assert.Equal(t, source.Features{FP64: true, FP16: true, Int64Atomic: true, FastFMA: true, Subgroups: true}, features("gfx90a:xnack-"))
+	assert.Equal(t, source.Features{FP64: true, FP16: true, Int64Atomic: true, FastFMA: true, Subgroups: true},
+		features("gfx90a:xnack-"))
 	assert.Equal(t, source.Features{FP64: true, Int64Atomic: true}, features("gfx701"))
 }

@@ -68,7 +68,8 @@ func TestCompile(t *testing.T) {
 func TestUnknownTarget(t *testing.T) {
 	c, targets := compiler(t)
 	unit := small(t)
-	for _, target := range []string{"", "nonsense", "gfx", "gfx9999", "gfx1030:xnack+", "gfx906:foo+", "gfx90a:", "gfx90a:xnack",
+	for _, target := range []string{"", "nonsense", "gfx", "gfx9999", "gfx1030:xnack+", "gfx906:foo+", "gfx90a:",
+		"gfx90a:xnack",
 		"gfx90a xnack", "sm_80", "gfx906\x00", "gfx942", "gfx1100"} {
 		if slices.Contains(targets, target) {
 			continue // known to a newer ROCm
@@ -83,7 +84,8 @@ func TestCompileErrors(t *testing.T) {
 	unit := small(t)
 	_, err := c.CompileFor(context.Background(), &driver.Config{}, "gfx906", unit, []string{"-cl-no-such-option"})
 	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
-	for _, option := range []string{"-cl-fast-relaxed-math", "-cl-mad-enable", "-cl-denorms-are-zero", "-cl-opt-disable", "-g", "-Wall", "-munsafe-fp-atomics"} {
+	for _, option := range []string{"-cl-fast-relaxed-math", "-cl-mad-enable", "-cl-denorms-are-zero", "-cl-opt-disable",
+		"-g", "-Wall", "-munsafe-fp-atomics"} {
 		_, err = c.CompileFor(context.Background(), &driver.Config{}, "gfx906", unit, []string{option})
 		assert.NoError(t, err, option)
 	}
@@ -92,7 +94,8 @@ func TestCompileErrors(t *testing.T) {
 // A program that only the compiler refuses.
 func TestBuildError(t *testing.T) {
 	c, _ := compiler(t)
-	unit, err := source.Parse("kernel void k(global float *p) { local float big[100000]; size_t i = get_local_id(0); big[i] = p[i]; barrier(CLK_LOCAL_MEM_FENCE); p[i] = big[i ^ 1]; }", source.Options{Name: "k.cl"})
+	unit, err := source.Parse("kernel void k(global float *p) { local float big[100000]; size_t i = get_local_id(0); "+
+		"big[i] = p[i]; barrier(CLK_LOCAL_MEM_FENCE); p[i] = big[i ^ 1]; }", source.Options{Name: "k.cl"})
 	require.NoError(t, err)
 	_, err = c.CompileFor(context.Background(), &driver.Config{}, "gfx906", unit, nil)
 	var build *driver.BuildError

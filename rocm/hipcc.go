@@ -46,7 +46,8 @@ func CompileWithHipcc(ctx context.Context, unit *source.Unit, arch string) (driv
 	for _, k := range unit.Kernels() {
 		i := slices.IndexFunc(told, func(info driver.KernelInfo) bool { return info.Name == k.Name })
 		if i < 0 {
-			return driver.Compiled{}, hipccError("", fmt.Errorf("the code object has no kernel %s: %w", k.Name, driver.ErrFormat))
+			return driver.Compiled{}, hipccError("", fmt.Errorf("the code object has no kernel %s: %w", k.Name,
+				driver.ErrFormat))
 		}
 		out.Kernels = append(out.Kernels, told[i])
 	}

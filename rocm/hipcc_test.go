@@ -63,7 +63,8 @@ func TestHipccRefuses(t *testing.T) {
 // temporary files.
 func TestHipccEnvironment(t *testing.T) {
 	dir := t.TempDir()
-	script := "#!/bin/sh\nenv >\"" + dir + "/env\"\necho \"$@\" >\"" + dir + "/args\"\nfor a; do out=$last; last=$a; done\nprintf code >\"$out\"\n"
+	script := "#!/bin/sh\nenv >\"" + dir + "/env\"\necho \"$@\" >\"" + dir +
+		"/args\"\nfor a; do out=$last; last=$a; done\nprintf code >\"$out\"\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "hipcc"), []byte(script), 0o700))
 	t.Setenv("PATH", dir+":/usr/bin:/bin")
 	t.Setenv("HIPCC_COMPILE_FLAGS_APPEND", "-DEVIL")

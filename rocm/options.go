@@ -19,15 +19,19 @@ var fixed = []string{"-std=c++17", "-O3", "-ffp-contract=off", "-fwrapv", "-fno-
 func flags(target string) []string { return append([]string{"--offload-arch=" + target}, fixed...) }
 
 // relaxed lists the parts of -ffast-math that do not change the floating-point mode of the device.
-var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math", "-ffp-contract=fast"}
+var relaxed = []string{"-fassociative-math", "-freciprocal-math", "-fno-signed-zeros", "-fno-trapping-math",
+	"-ffp-contract=fast"}
 
 // allowed lists options of OpenCL that have no effect here: they permit or request something that
 // hipRTC does anyway.
-var allowed = []string{"-cl-strict-aliasing", "-cl-kernel-arg-info", "-cl-fp32-correctly-rounded-divide-sqrt", "-cl-uniform-work-group-size"}
+var allowed = []string{"-cl-strict-aliasing", "-cl-kernel-arg-info", "-cl-fp32-correctly-rounded-divide-sqrt",
+	"-cl-uniform-work-group-size"}
 
 // own lists the options of hipRTC that a program may use.
-var own = []string{"-O0", "-O1", "-O2", "-O3", "-g", "-w", "-ffp-contract=off", "-ffp-contract=on", "-ffp-contract=fast",
-	"-fwrapv", "-fno-wrapv", "-fno-strict-aliasing", "-funroll-loops", "-fno-unroll-loops", "-fno-signed-zeros", "-ffinite-math-only",
+var own = []string{"-O0", "-O1", "-O2", "-O3", "-g", "-w", "-ffp-contract=off", "-ffp-contract=on",
+	"-ffp-contract=fast",
+	"-fwrapv", "-fno-wrapv", "-fno-strict-aliasing", "-funroll-loops", "-fno-unroll-loops", "-fno-signed-zeros",
+	"-ffinite-math-only",
 	"-fgpu-flush-denormals-to-zero", "-munsafe-fp-atomics"}
 
 // options translates the options of a program: options of OpenCL to those of hipRTC; options of

@@ -23,7 +23,8 @@ func TestOptions(t *testing.T) {
 		require.NoError(t, err, "%v", c.in)
 		assert.Equal(t, c.want, got, "%v", c.in)
 	}
-	for _, bad := range []string{"-cl-nonsense", "--offload-arch=gfx942", "-march=x", "-mcpu=gfx942", "-I/", "-include", "-fplugin=x", "-Wl,x", "x", ""} {
+	for _, bad := range []string{"-cl-nonsense", "--offload-arch=gfx942", "-march=x", "-mcpu=gfx942", "-I/", "-include",
+		"-fplugin=x", "-Wl,x", "x", ""} {
 		_, err := options([]string{"-O3", bad})
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, "%q", bad)
 		assert.ErrorContains(t, err, bad)
@@ -45,7 +46,8 @@ func TestLibraries(t *testing.T) {
 	assert.Contains(t, drv, "/opt/rocm/lib/libamdhip64.so")
 	assert.Contains(t, rtc, "libhiprtc.so.6")
 	for _, name := range append(drv, rtc...) {
-		assert.True(t, filepath.IsAbs(name) || filepath.Base(name) == name, "%s would be looked for in the working directory", name)
+		assert.True(t, filepath.IsAbs(name) || filepath.Base(name) == name, "%s would be looked for in the working directory",
+			name)
 	}
 	drv, rtc = libraries(&driver.Config{HIPLibrary: "/a/libamdhip64.so"})
 	assert.Equal(t, []string{"/a/libamdhip64.so"}, drv)

@@ -29,7 +29,8 @@ func object(note []byte) []byte {
 		b = le.AppendUint16(b, n)
 	}
 	at := uint64(header + 3*row)
-	rows := [][10]uint64{{}, {0: 1, 1: 7, 4: at, 5: uint64(len(section))}, {0: 7, 1: 3, 4: at + uint64(len(section)), 5: 17}}
+	rows := [][10]uint64{{}, {0: 1, 1: 7, 4: at, 5: uint64(len(section))},
+		{0: 7, 1: 3, 4: at + uint64(len(section)), 5: 17}}
 	for _, r := range rows {
 		b = le.AppendUint32(le.AppendUint32(b, uint32(r[0])), uint32(r[1]))
 		for _, n := range []uint64{r[2], r[3], r[4], r[5]} {
@@ -43,7 +44,8 @@ func object(note []byte) []byte {
 
 // notes of one kernel: {"amdhsa.kernels": [{".name": "cc_kernel_k", ".vgpr_count": 300, ...}]}
 const note = "\x81\xaeamdhsa.kernels\x91\x86\xa5.name\xabcc_kernel_k\xab.vgpr_count\xcd\x01\x2c" +
-	"\xbb.private_segment_fixed_size\x0c\xb9.group_segment_fixed_size\xce\x00\x00\x40\x00\xb8.max_flat_workgroup_size\xcd\x04\x00\xaf.wavefront_size\x40"
+	"\xbb.private_segment_fixed_size\x0c\xb9.group_segment_fixed_size\xce\x00\x00\x40\x00\xb8" +
+	".max_flat_workgroup_size\xcd\x04\x00\xaf.wavefront_size\x40"
 
 func TestCodeObject(t *testing.T) {
 	k, err := codeObject(object([]byte(note)))
@@ -60,9 +62,11 @@ func TestCodeObjectRefuses(t *testing.T) {
 		}
 	}
 	for name, note := range map[string]string{
-		"nothing": "", "a number": "\x07", "two values": "\x80\x80", "no kernels": "\x80", "kernels of a wrong type": "\x81\xaeamdhsa.kernels\x01",
-		"kernel without a name": "\x81\xaeamdhsa.kernels\x91\x80", "key twice": "\x82\xa1a\x01\xa1a\x01", "key that is none": "\x81\x01\x01",
-		"long string": "\xdb\xff\xff\xff\xff", "long list": "\xdd\xff\xff\xff\xff", "long table": "\xdf\xff\xff\xff\xff",
+		"nothing": "", "a number": "\x07", "two values": "\x80\x80", "no kernels": "\x80",
+		"kernels of a wrong type": "\x81\xaeamdhsa.kernels\x01",
+		"kernel without a name":   "\x81\xaeamdhsa.kernels\x91\x80", "key twice": "\x82\xa1a\x01\xa1a\x01",
+		"key that is none": "\x81\x01\x01",
+		"long string":      "\xdb\xff\xff\xff\xff", "long list": "\xdd\xff\xff\xff\xff", "long table": "\xdf\xff\xff\xff\xff",
 		"extension": "\xd4\x01\x01", "unused": "\xc1",
 	} {
 		_, err := codeObject(object([]byte(note)))
@@ -78,11 +82,17 @@ func TestCodeObjectRefuses(t *testing.T) {
 
 func TestUnpack(t *testing.T) {
 	for in, want := range map[string]any{
-		"\xc0": nil, "\xc2": false, "\xc3": true, "\x7f": uint64(127), "\xff": int64(-1), "\xcc\xff": uint64(255), "\xcd\x01\x00": uint64(256),
-		"\xce\x00\x01\x00\x00": uint64(65536), "\xcf\x00\x00\x00\x01\x00\x00\x00\x00": uint64(1 << 32), "\xd0\x80": int64(-128), "\xd0\x01": uint64(1),
-		"\xd1\x80\x00": int64(-32768), "\xd3\xff\xff\xff\xff\xff\xff\xff\xff": int64(-1), "\xca\x3f\x80\x00\x00": 1.0, "\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00": 1.0,
-		"\xa2ab": "ab", "\xd9\x02ab": "ab", "\xda\x00\x02ab": "ab", "\xc4\x01a": []byte("a"), "\x90": []any{}, "\x92\x01\xa1b": []any{uint64(1), "b"},
-		"\xdc\x00\x01\x05": []any{uint64(5)}, "\x81\xa1a\x91\x01": map[string]any{"a": []any{uint64(1)}}, "\xde\x00\x01\xa1a\x01": map[string]any{"a": uint64(1)},
+		"\xc0": nil, "\xc2": false, "\xc3": true, "\x7f": uint64(127), "\xff": int64(-1), "\xcc\xff": uint64(255),
+		"\xcd\x01\x00":         uint64(256),
+		"\xce\x00\x01\x00\x00": uint64(65536), "\xcf\x00\x00\x00\x01\x00\x00\x00\x00": uint64(1 << 32),
+		"\xd0\x80": int64(-128), "\xd0\x01": uint64(1),
+		"\xd1\x80\x00": int64(-32768), "\xd3\xff\xff\xff\xff\xff\xff\xff\xff": int64(-1), "\xca\x3f\x80\x00\x00": 1.0,
+		"\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00": 1.0,
+		"\xa2ab":                               "ab", "\xd9\x02ab": "ab", "\xda\x00\x02ab": "ab", "\xc4\x01a": []byte("a"),
+		"\x90":             []any{},
+		"\x92\x01\xa1b":    []any{uint64(1), "b"},
+		"\xdc\x00\x01\x05": []any{uint64(5)}, "\x81\xa1a\x91\x01": map[string]any{"a": []any{uint64(1)}},
+		"\xde\x00\x01\xa1a\x01": map[string]any{"a": uint64(1)},
 	} {
 		got, err := unpack([]byte(in))
 		assert.NoError(t, err, "%q", in)

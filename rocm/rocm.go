@@ -31,8 +31,8 @@
 //
 // # Profilers
 //
-// Regions of a program (runtime.Region) are ranges of rocTX, which rocprofv3 and rocprof show, if the library of rocprofiler-sdk or
-// of roctracer is found.
+// Regions of a program (runtime.Region) are ranges of rocTX, which rocprofv3 and rocprof show, if the library
+// of rocprofiler-sdk or of roctracer is found.
 //
 // # Caveats
 //

@@ -78,7 +78,8 @@ func TestSimulatedCopies(t *testing.T) {
 	require.NoError(t, s.Download(ctx, got, mem))
 	require.True(t, bytes.Equal(want, got))
 
-	for _, pattern := range [][]byte{{5}, {1, 2}, {3, 3}, {1, 2, 3, 4}, {1, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {1, 2, 3, 4, 1, 2, 3, 4}} {
+	for _, pattern := range [][]byte{{5}, {1, 2}, {3, 3}, {1, 2, 3, 4}, {1, 2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8},
+		{1, 2, 3, 4, 1, 2, 3, 4}} {
 		for offset := range int64(9) {
 			for _, count := range []int64{1, 2, 3, 1000} {
 				bytes := count * int64(len(pattern))
@@ -177,7 +178,8 @@ func TestWhole(t *testing.T) {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "code")
 	require.NoError(t, os.WriteFile(path, built.Code, 0o600))
-	out, err := exec.Command(gcc(t, "-O1", "-g", "-fsanitize=address", "testdata/whole.c", "-ldl", "-lpthread"), path).CombinedOutput()
+	out, err := exec.Command(gcc(t, "-O1", "-g", "-fsanitize=address", "testdata/whole.c", "-ldl", "-lpthread"),
+		path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 

@@ -23,12 +23,15 @@ func vendor() cgo.Vendor {
 		Table:       table, Missing: missing,
 		Absent: absent, Libraries: libraries, Compilers: []string{"hiprtc", "comgr"},
 		Remedies: cgo.Remedies{
-			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with /dev/kfd and " +
+			Driver: "install AMD's driver and HIP (package libamdhip64-5 or hip-runtime-amd; in a container, start it with " +
+				"/dev/kfd and " +
 				"/dev/dri), or name its library in CONCORD_HIP_LIBRARY",
 			Compiler: "install hipRTC (package libamdhip64-5 or hip-runtime-amd) with comgr (libamd-comgr2 or comgr)",
-			Devices: "is the GPU another vendor's, does HIP_VISIBLE_DEVICES or ROCR_VISIBLE_DEVICES hide it, may this user open " +
+			Devices: "is the GPU another vendor's, does HIP_VISIBLE_DEVICES or " +
+				"ROCR_VISIBLE_DEVICES hide it, may this user open " +
 				"/dev/kfd (group render), is the module amdgpu loaded?",
-			Absent: "is there an AMD GPU, and the module amdgpu loaded (in a container, start it with /dev/kfd and /dev/dri)? HIP is opened " +
+			Absent: "is there an AMD GPU, and the module amdgpu loaded (in a container, start it with /dev/kfd and /dev/dri)? " +
+				"HIP is opened " +
 				"all the same if CONCORD_HIP_LIBRARY names it",
 			Probe: advice,
 		},
@@ -45,9 +48,11 @@ func vendor() cgo.Vendor {
 // advice returns the remedy for a machine on which no device is found.
 func advice(cfg *driver.Config) string {
 	if absent(cfg) != "" {
-		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with /dev/kfd and /dev/dri"
+		return "there is no AMD GPU, or its driver is not loaded (module amdgpu); a container has to be started with " +
+			"/dev/kfd and /dev/dri"
 	}
-	return "install the ROCm runtime (it brings libamdhip64); is the GPU hidden by ROCR_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES?" +
+	return "install the ROCm runtime (it brings libamdhip64); is the GPU hidden by ROCR_VISIBLE_DEVICES or " +
+		"HIP_VISIBLE_DEVICES?" +
 		cgo.WrongHome("ROCM_PATH")
 }
 
@@ -55,7 +60,8 @@ func advice(cfg *driver.Config) string {
 func simulated() cgo.Vendor {
 	v := vendor()
 	v.Description = driver.Description{}
-	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS, v.Marks = "sim-rocm", true, nil, simLibraries, nil, simBLAS, nil
+	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS, v.Marks = "sim-rocm", true, nil, simLibraries, nil,
+		simBLAS, nil
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
 	return v
@@ -136,11 +142,13 @@ func simFile(cfg *driver.Config, name string) []string {
 	return []string{path}
 }
 
-// marks returns the candidates for the library of rocTX: that of rocprofiler-sdk in ROCm 7 and 6, and that of roctracer.
+// marks returns the candidates for the library of rocTX: that of rocprofiler-sdk in ROCm 7 and 6, and that of
+// roctracer.
 func marks() []string {
 	names := []string{"librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "libroctx64.so.4"}
 	for _, dir := range toolkits() {
-		names = append(names, filepath.Join(dir, "lib", "librocprofiler-sdk-roctx.so"), filepath.Join(dir, "lib", "libroctx64.so"))
+		names = append(names, filepath.Join(dir, "lib", "librocprofiler-sdk-roctx.so"),
+			filepath.Join(dir, "lib", "libroctx64.so"))
 	}
 	return names
 }

@@ -65,7 +65,8 @@ const (
 // devices stand in, down to the CPU.
 const Require = driver.Require
 
-// Errors that programs test with errors.Is; package driver has more, which are more exact. "Also X" means that the error matches X as well.
+// Errors that programs test with errors.Is; package driver has more, which are more exact. "Also X" means that
+// the error matches X as well.
 var (
 	// ErrInvalidArgument: an argument, shape or state that is wrong whatever the device.
 	ErrInvalidArgument = driver.ErrInvalidArgument

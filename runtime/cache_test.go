@@ -51,7 +51,8 @@ func (p parts) keys(t *testing.T) (whole, target kernelcache.Key) {
 	u, err := source.Parse(p.text, source.Options{Name: p.name, Defines: p.defines, Features: &p.features,
 		Includes: []fs.FS{fstest.MapFS{"k.h": {Data: []byte(p.header)}}}})
 	require.NoError(t, err)
-	c := &core{info: Info{Backend: p.backend, Arch: p.arch}, compiler: &namedCompiler{identity: p.identity, target: p.target}}
+	c := &core{info: Info{Backend: p.backend, Arch: p.arch}, compiler: &namedCompiler{
+		identity: p.identity, target: p.target}}
 	c.programs = programs{core: c, keys: map[programKey]kernelcache.Key{}}
 	key := programKey{unit: u}
 	whole, err = c.programs.cacheKey(t.Context(), key, p.flags)

@@ -150,7 +150,8 @@ func TestOpenByName(t *testing.T) {
 	cl := &nullBackend{name: "opencl", kind: driver.CPU, devices: 2}
 	s := session(t, Config{}, cl, cpuBackend())
 	for name, want := range map[string]string{
-		"auto": "cpu:0", "": "cpu:0", "cpu": "cpu:0", "CPU:0": "cpu:0", "opencl": "opencl:0", "opencl:1": "opencl:1", "1": "opencl:1", "2": "cpu:0",
+		"auto": "cpu:0", "": "cpu:0", "cpu": "cpu:0", "CPU:0": "cpu:0", "opencl": "opencl:0", "opencl:1": "opencl:1",
+		"1": "opencl:1", "2": "cpu:0",
 	} {
 		d, err := s.Open(t.Context(), name)
 		require.NoError(t, err, name)
@@ -303,7 +304,10 @@ func TestRemedies(t *testing.T) {
 		&nullBackend{name: "abacus", probe: func(context.Context) Probe {
 			return Probe{State: driver.Unavailable, Reason: "no permission to count", Remedy: "ask the teacher"}
 		}},
-		&nullBackend{name: "stuck", probe: func(ctx context.Context) Probe { time.Sleep(200 * time.Millisecond); return Probe{} }},
+		&nullBackend{name: "stuck", probe: func(ctx context.Context) Probe {
+			time.Sleep(200 * time.Millisecond)
+			return Probe{}
+		}},
 		&nullBackend{name: "plain", devices: 1, probe: func(context.Context) Probe {
 			return Probe{State: driver.Available, Devices: []Info{{ID: "plain:0", Backend: "plain"}}, Remedy: "none is needed"}
 		}}, cpuBackend())
@@ -325,7 +329,8 @@ func TestRemedies(t *testing.T) {
 
 // A backend of a third party is treated as it describes itself, as Concord's own are.
 func TestThirdPartysBackend(t *testing.T) {
-	abacus := &nullBackend{name: "abacus", devices: 2, describe: driver.Description{Title: "Abacus", Aliases: []string{"soroban"}, Preference: 9}}
+	abacus := &nullBackend{name: "abacus", devices: 2, describe: driver.Description{
+		Title: "Abacus", Aliases: []string{"soroban"}, Preference: 9}}
 	plain := &nullBackend{name: "plain", devices: 1}
 	portable := &nullBackend{name: "beads", devices: 1, describe: driver.Description{Title: "ABeads", Portable: true}}
 	opencl := &nullBackend{name: "opencl", devices: 1}

@@ -64,9 +64,9 @@
 // in [Stats.Forgotten].
 //
 // An asynchronous failure belongs to its stream: every later call on that stream returns the same
-// error until it is closed or reset ([Stream.Reset]). Other streams go on. Only a lost device (ErrDeviceLost) fails all of
-// its streams. Opening it again gives a new device; earlier Devices stay lost. A device that hangs can be
-// given up: [Device.Abandon].
+// error until it is closed or reset ([Stream.Reset]). Other streams go on. Only a lost device (ErrDeviceLost)
+// fails all of its streams. Opening it again gives a new device; earlier Devices stay lost. A device that hangs
+// can be given up: [Device.Abandon].
 //
 // Simulated devices (sim-cuda:0, sim-rocm:0, sim-metal:0) execute kernels, can be opened by name
 // only, and never count as a GPU.

@@ -58,7 +58,9 @@ func (s *Session) fakeProbes(value string) []Probe {
 	for _, name := range names {
 		words[name] = name
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(s.describe(b).Preference, s.describe(a).Preference) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		return cmp.Compare(s.describe(b).Preference, s.describe(a).Preference)
+	})
 	counts := countFakes(value, words)
 	var probes []Probe
 	for _, name := range names {

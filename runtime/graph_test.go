@@ -16,7 +16,8 @@ import (
 // turn out not to be there.
 func onBoth(t *testing.T, test func(t *testing.T, b *nullBackend)) {
 	for name, b := range map[string]*nullBackend{
-		"driver": {full: true}, "software": {}, "none after all": {full: true, captureErr: fmt.Errorf("old driver: %w", ErrUnsupported)},
+		"driver": {full: true}, "software": {}, "none after all": {
+			full: true, captureErr: fmt.Errorf("old driver: %w", ErrUnsupported)},
 	} {
 		b.told = true
 		t.Run(name, func(t *testing.T) { test(t, b) })

@@ -42,8 +42,8 @@ func (g Grid) InGroups(n ...int) Grid {
 }
 
 // Does returns the grid with the work of a launch, for observers of the session: operations, and bytes read
-// and written, each counted once. It changes nothing else. Without it, or with 0 and 0, the work is that which the program's family
-// knows (source.Options.Work), as those of the catalog do, or unknown.
+// and written, each counted once. It changes nothing else. Without it, or with 0 and 0, the work is that which
+// the program's family knows (source.Options.Work), as those of the catalog do, or unknown.
 func (g Grid) Does(flops, bytes float64) Grid {
 	g.flops, g.bytes = flops, bytes
 	return g
@@ -102,11 +102,14 @@ func (g Grid) resolve(k *Kernel) (dim int, items, group [3]int, err error) {
 		}
 		switch {
 		case items[i] <= 0:
-			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at least 1: %w", g, items[i], i, ErrInvalidArgument)
+			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at least 1: %w", g, items[i], i,
+				ErrInvalidArgument)
 		case group[i] < 0:
-			return 0, items, group, fmt.Errorf("grid %v: group of %d in dimension %d, at least 1: %w", g, group[i], i, ErrInvalidArgument)
+			return 0, items, group, fmt.Errorf("grid %v: group of %d in dimension %d, at least 1: %w", g, group[i], i,
+				ErrInvalidArgument)
 		case most > 0 && items[i] > most:
-			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at most %d: %w", g, items[i], i, most, ErrTooLarge)
+			return 0, items, group, fmt.Errorf("grid %v: %d items in dimension %d, at most %d: %w", g, items[i], i, most,
+				ErrTooLarge)
 		}
 	}
 	if items[0] > math.MaxInt/items[1] || items[0]*items[1] > math.MaxInt/items[2] {
@@ -126,7 +129,8 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 	info := &k.program.device.info
 	for i := range items {
 		if group[i] == 0 || items[i]%group[i] != 0 {
-			return fmt.Errorf("grid %v: %d items in dimension %d are no multiple of the group's %d: %w", g, items[i], i, group[i], ErrInvalidArgument)
+			return fmt.Errorf("grid %v: %d items in dimension %d are no multiple of the group's %d: %w", g, items[i], i,
+				group[i], ErrInvalidArgument)
 		}
 		limit := groupsAlong(info, i)
 		if n := items[i] / group[i]; n > limit {
@@ -139,7 +143,8 @@ func (k *Kernel) checkGroup(g Grid, items, group [3]int) error {
 	if n, most := countGroups(items, group), info.MaxGroupCount; most > 0 && n > most {
 		return fmt.Errorf("grid %v: %d groups of %s, at most %d: %w", g, n, dims(group), most, ErrTooLarge)
 	}
-	if most := k.maxGroup(); most > 0 && (group[0] > most || group[0]*group[1] > most || group[0]*group[1]*group[2] > most) {
+	if most := k.maxGroup(); most > 0 && (group[0] > most || group[0]*group[1] > most ||
+		group[0]*group[1]*group[2] > most) {
 		return fmt.Errorf("grid %v: groups larger than the %d items that %s allows: %w", g, most, k.decl.Name, ErrTooLarge)
 	}
 	if want := k.decl.ReqdLocal; want != [3]int{} && group != want && !k.info.Native {

@@ -22,18 +22,26 @@ func TestGridErrorsNameDimensionValueAndLimit(t *testing.T) {
 	k := kernel(t, d, "axpy")
 	x := buffer(t, d, F32, 4)
 	for want, g := range map[string]Grid{
-		"grid of 4 dimensions, at most 3: invalid argument":                                                    Items(1, 1, 1, 1),
-		"grid of 5 dimensions, at most 3: invalid argument":                                                    Items(4).InGroups(1, 1, 1, 1, 1),
-		"grid 0: 0 items in dimension 0, at least 1: invalid argument":                                         Items(0),
-		"grid 5x-3: -3 items in dimension 1, at least 1: invalid argument":                                     Items(5, -3),
-		"grid -7 in 4: -7 items in dimension 0, at least 1: invalid argument":                                  Cover(-7, 4),
-		"grid 7 in -1: group of -1 in dimension 0, at least 1: invalid argument":                               Cover(7, 0),
-		"grid 5x5 in 5x-2: group of -2 in dimension 1, at least 1: invalid argument":                           Items(5, 5).InGroups(5, -2),
-		"grid 6 in 4: 6 items in dimension 0 are no multiple of the group's 4: invalid argument":               Items(6).InGroups(4),
-		"grid 4294967296: 4294967296 items in dimension 0, at most 4294967295: can never fit":                  Items(1 << 32),
-		"grid 1x2097152 in 1x1: 2097152 groups in dimension 1, at most 1048576: can never fit":                 Items(1, 1<<21).InGroups(1, 1),
-		"grid 2147483648x1048576 in 256x1: 8796093022208 groups of 256x1x1, at most 2147483647: can never fit": Items(1<<31, 1<<20).InGroups(256, 1),
-		"grid 4294967295x4294967295x4294967295: more than 9223372036854775807 items: can never fit":            Items(math.MaxUint32, math.MaxUint32, math.MaxUint32),
+		"grid of 4 dimensions, at most 3: invalid argument": Items(1, 1, 1,
+			1),
+		"grid of 5 dimensions, at most 3: invalid argument": Items(
+			4).InGroups(1, 1, 1, 1, 1),
+		"grid 0: 0 items in dimension 0, at least 1: invalid argument":           Items(0),
+		"grid 5x-3: -3 items in dimension 1, at least 1: invalid argument":       Items(5, -3),
+		"grid -7 in 4: -7 items in dimension 0, at least 1: invalid argument":    Cover(-7, 4),
+		"grid 7 in -1: group of -1 in dimension 0, at least 1: invalid argument": Cover(7, 0),
+		"grid 5x5 in 5x-2: group of -2 in dimension 1, at least 1: invalid argument": Items(5,
+			5).InGroups(5, -2),
+		"grid 6 in 4: 6 items in dimension 0 are no multiple of the group's 4: invalid argument": Items(
+			6).InGroups(4),
+		"grid 4294967296: 4294967296 items in dimension 0, at most 4294967295: can never fit": Items(
+			1 << 32),
+		"grid 1x2097152 in 1x1: 2097152 groups in dimension 1, at most 1048576: can never fit": Items(1,
+			1<<21).InGroups(1, 1),
+		"grid 2147483648x1048576 in 256x1: 8796093022208 groups of 256x1x1, at most 2147483647: can never fit": Items(1<<31,
+			1<<20).InGroups(256, 1),
+		"grid 4294967295x4294967295x4294967295: more than 9223372036854775807 items: can never fit": Items(
+			math.MaxUint32, math.MaxUint32, math.MaxUint32),
 	} {
 		err := d.Stream().Launch(k, g, float32(1), x, x, 4)
 		if assert.Error(t, err, want) {

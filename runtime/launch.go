@@ -125,7 +125,8 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 		most = math.MaxInt32 // unknown; drivers count in 32 bits
 	}
 	if local > most {
-		return fmt.Errorf("%s asks for %d bytes of local memory, the device has %d for a group: %w", k.decl.Name, local, most, driver.ErrLocalMemory)
+		return fmt.Errorf("%s asks for %d bytes of local memory, the device has %d for a group: %w", k.decl.Name, local, most,
+			driver.ErrLocalMemory)
 	}
 	if k.own != nil && k.own.Takes(spec) {
 		spec.Kernel = k.own

@@ -26,7 +26,8 @@ func TestLaunchPacksArguments(t *testing.T) {
 	assert.Equal(t, 4, l.Args[0].Size)
 	assert.Equal(t, float32(1.5), math.Float32frombits(le32(l.Data[l.Args[0].Offset:])))
 	assert.Equal(t, uint32(0xfffffff9), le32(l.Data[l.Args[3].Offset:]))
-	require.NoError(t, d.Stream().Launch(k, Items(100), float32(1.5), x, y, 12), "an int goes to any integer that holds it")
+	require.NoError(t, d.Stream().Launch(k, Items(100), float32(1.5), x, y, 12),
+		"an int goes to any integer that holds it")
 	assert.Equal(t, uint32(12), le32(b.last.Data[b.last.Args[3].Offset:]))
 }
 
@@ -73,21 +74,22 @@ func TestLaunchRefuses(t *testing.T) {
 		"no local memory":    {odd, Items(1), []any{x, Local(0), uint32(1), uint64(1), pair, x}, ErrInvalidArgument},
 		"local overflow":     {odd, Items(1), []any{x, Local(49 << 10), uint32(1), uint64(1), pair, x}, ErrLaunch},
 		"vector as float":    {odd, Items(1), []any{x, Local(4), uint32(1), uint64(1), f, x}, ErrInvalidArgument},
-		"vector too long":    {odd, Items(1), []any{x, Local(4), uint32(1), uint64(1), make([]byte, 12), x}, ErrInvalidArgument},
-		"negative uint":      {odd, Items(1), []any{x, Local(4), -1, uint64(1), pair, x}, ErrInvalidArgument},
-		"grid 0":             {k, Items(0), []any{f, x, y, n}, ErrInvalidArgument},
-		"grid empty":         {k, Items(), []any{f, x, y, n}, ErrInvalidArgument},
-		"grid negative":      {k, Items(-5), []any{f, x, y, n}, ErrInvalidArgument},
-		"grid hole":          {k, Items(5, 0, 5), []any{f, x, y, n}, ErrInvalidArgument},
-		"grid 4 dimensions":  {k, Items(1, 1, 1, 1), []any{f, x, y, n}, ErrInvalidArgument},
-		"grid huge":          {k, Items(math.MaxInt), []any{f, x, y, n}, ErrTooLarge},
-		"grid overflows":     {k, Items(1<<32, 1<<32), []any{f, x, y, n}, ErrTooLarge},
-		"group negative":     {k, Items(4).InGroups(-2), []any{f, x, y, n}, ErrInvalidArgument},
-		"group no divisor":   {k, Items(100).InGroups(64), []any{f, x, y, n}, ErrInvalidArgument},
-		"group oversized":    {k, Items(4096).InGroups(2048), []any{f, x, y, n}, ErrTooLarge},
-		"group volume":       {k, Items(64, 64).InGroups(64, 64), []any{f, x, y, n}, ErrTooLarge},
-		"group depth":        {k, Items(1, 1, 128).InGroups(1, 1, 128), []any{f, x, y, n}, ErrTooLarge},
-		"group required":     {sized, Items(64, 64).InGroups(8, 8), []any{ints}, ErrInvalidArgument},
+		"vector too long": {odd, Items(1), []any{x, Local(4), uint32(1), uint64(1), make([]byte, 12), x},
+			ErrInvalidArgument},
+		"negative uint":     {odd, Items(1), []any{x, Local(4), -1, uint64(1), pair, x}, ErrInvalidArgument},
+		"grid 0":            {k, Items(0), []any{f, x, y, n}, ErrInvalidArgument},
+		"grid empty":        {k, Items(), []any{f, x, y, n}, ErrInvalidArgument},
+		"grid negative":     {k, Items(-5), []any{f, x, y, n}, ErrInvalidArgument},
+		"grid hole":         {k, Items(5, 0, 5), []any{f, x, y, n}, ErrInvalidArgument},
+		"grid 4 dimensions": {k, Items(1, 1, 1, 1), []any{f, x, y, n}, ErrInvalidArgument},
+		"grid huge":         {k, Items(math.MaxInt), []any{f, x, y, n}, ErrTooLarge},
+		"grid overflows":    {k, Items(1<<32, 1<<32), []any{f, x, y, n}, ErrTooLarge},
+		"group negative":    {k, Items(4).InGroups(-2), []any{f, x, y, n}, ErrInvalidArgument},
+		"group no divisor":  {k, Items(100).InGroups(64), []any{f, x, y, n}, ErrInvalidArgument},
+		"group oversized":   {k, Items(4096).InGroups(2048), []any{f, x, y, n}, ErrTooLarge},
+		"group volume":      {k, Items(64, 64).InGroups(64, 64), []any{f, x, y, n}, ErrTooLarge},
+		"group depth":       {k, Items(1, 1, 128).InGroups(1, 1, 128), []any{f, x, y, n}, ErrTooLarge},
+		"group required":    {sized, Items(64, 64).InGroups(8, 8), []any{ints}, ErrInvalidArgument},
 	} {
 		before := b.launches.Load()
 		err := d.Stream().Launch(c.k, c.g, c.args...)
@@ -172,13 +174,15 @@ func TestPickGroupFits(t *testing.T) {
 func TestLaunchTakesEveryInteger(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{})
-	u, err := source.Parse(`kernel void all(char c, uchar uc, short s, ushort us, int i, uint ui, long l, ulong ul) {}`, source.Options{})
+	u, err := source.Parse(`kernel void all(char c, uchar uc, short s, ushort us, int i, uint ui, long l, ulong ul) {}`,
+		source.Options{})
 	require.NoError(t, err)
 	p, err := d.Program(t.Context(), u, ProgramOptions{})
 	require.NoError(t, err)
 	k, err := p.Kernel("all")
 	require.NoError(t, err)
-	for _, v := range []any{int(7), int8(7), int16(7), int32(7), int64(7), uint(7), uint8(7), uint16(7), uint32(7), uint64(7), uintptr(7)} {
+	for _, v := range []any{int(7), int8(7), int16(7), int32(7), int64(7), uint(7), uint8(7), uint16(7), uint32(7),
+		uint64(7), uintptr(7)} {
 		require.NoError(t, d.Stream().Launch(k, Items(1), v, v, v, v, v, v, v, v), "%T", v)
 		for _, arg := range b.last.Args {
 			assert.Equal(t, byte(7), b.last.Data[arg.Offset], "%T", v)

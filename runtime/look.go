@@ -60,7 +60,8 @@ func (s *Session) look(ctx context.Context, b driver.Backend, again bool) (Probe
 func (s *Session) finish(l *look, at *sight, b driver.Backend) {
 	l.probe = s.probe(b)
 	p := &l.probe
-	s.debug(1, "probed", "backend", p.Backend, "state", p.State, "devices", len(p.Devices), "reason", p.Reason, "elapsed", p.Elapsed)
+	s.debug(1, "probed", "backend", p.Backend, "state", p.State, "devices", len(p.Devices), "reason", p.Reason, "elapsed",
+		p.Elapsed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at.found, at.looking = p, nil

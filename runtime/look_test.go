@@ -108,7 +108,8 @@ func fourBackends() (list []driver.Backend, probed func() []string) {
 
 func TestOpenByNameLeavesOtherDriversAlone(t *testing.T) {
 	for name, want := range map[string][]string{
-		"cpu": {"cpu"}, " CPU:0": {"cpu"}, "opencl:0": {"opencl"}, "hip": {"rocm"}, "opencl:7": {"opencl"}, "metal:0": nil, "vulkan:0": nil,
+		"cpu": {"cpu"}, " CPU:0": {"cpu"}, "opencl:0": {"opencl"}, "hip": {"rocm"}, "opencl:7": {"opencl"}, "metal:0": nil,
+		"vulkan:0": nil,
 	} {
 		list, probed := fourBackends()
 		s := session(t, Config{}, list...)

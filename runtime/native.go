@@ -15,7 +15,9 @@ import (
 // only, one such kernel is enough.
 func (lib *programs) allNative(unit *source.Unit, impl Implementation) bool {
 	if impl == Native {
-		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool { return lib.native(unit, k.Name, impl) != nil })
+		return slices.ContainsFunc(unit.Kernels(), func(k source.Kernel) bool {
+			return lib.native(unit, k.Name, impl) != nil
+		})
 	}
 	for _, k := range unit.Kernels() {
 		own := lib.native(unit, k.Name, impl)

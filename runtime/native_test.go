@@ -63,7 +63,8 @@ func TestWhyNotNative(t *testing.T) {
 func TestNativeOfSome(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
-	u, err := source.Parse(`kernel void axpy(global float *y) {} kernel void other(global float *y) {}`, source.Options{Family: "axpy"})
+	u, err := source.Parse(`kernel void axpy(global float *y) {} kernel void other(global float *y) {}`,
+		source.Options{Family: "axpy"})
 	require.NoError(t, err)
 	p, err := d.Program(t.Context(), u, ProgramOptions{Implementation: Native})
 	require.NoError(t, err)
@@ -84,7 +85,11 @@ func TestNativeOfSome(t *testing.T) {
 func TestSelective(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{Backends: []driver.Backend{ownBackend{b}}})
-	u, err := source.Parse(`kernel void axpy(float a, global const float *x, global float *y, int n) { y[get_global_id(0)] += a * x[0]; }`, source.Options{Family: "axpy"})
+	u,
+		err :=
+		source.Parse(
+			`kernel void axpy(float a, global const float *x, global float *y, int n) { y[get_global_id(0)] += a * x[0]; }`,
+			source.Options{Family: "axpy"})
 	require.NoError(t, err)
 	s, err := d.NewStream()
 	require.NoError(t, err)

@@ -122,8 +122,8 @@ func (s *Stream) done(e profile.Event, err error, parts ...profile.Event) {
 	}
 }
 
-// fetch tells what is over. failed is why the stream's remaining work will never be, or nil. If the call must not wait, the
-// clocks are read by a goroutine, for the calls after this one.
+// fetch tells what is over. failed is why the stream's remaining work will never be, or nil. If the call must
+// not wait, the clocks are read by a goroutine, for the calls after this one.
 func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,7 +135,8 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 			return
 		}
 	}
-	now, finished := driver.Now(), s.finished.Load() // before the driver is asked: it knows the times of all that is finished
+	// before the driver is asked: it knows the times of all that is finished
+	now, finished := driver.Now(), s.finished.Load()
 	var spans []driver.Span
 	if s.core.abandoned.Load() {
 		failed = s.core.lost()
@@ -206,7 +207,8 @@ func (n *notes) awaitTimes(finished uint64) {
 			due = n.open[i].op
 		}
 	}
-	for end := driver.Now() + timesLate; due > 0 && (len(n.spans) == 0 || n.spans[len(n.spans)-1].Op < due) && driver.Now() < end; {
+	for end := driver.Now() + timesLate; due > 0 && (len(n.spans) == 0 || n.spans[len(n.spans)-1].Op < due) &&
+		driver.Now() < end; {
 		time.Sleep(20 * time.Microsecond)
 		n.spans = n.lines.Spans(n.spans)
 	}
@@ -256,7 +258,8 @@ func (n *notes) readLater() {
 // rate.
 func (n *notes) host(device int64) int64 {
 	rate := 1.0
-	if d, h := n.to.device-n.from.device, n.to.host-n.from.host; d > 0 && float64(h-d) < mostDrift*float64(d) && float64(d-h) < mostDrift*float64(d) {
+	if d, h := n.to.device-n.from.device, n.to.host-n.from.host; d > 0 && float64(h-d) < mostDrift*float64(d) &&
+		float64(d-h) < mostDrift*float64(d) {
 		rate = float64(h) / float64(d)
 	}
 	past := device - n.to.device

@@ -92,7 +92,8 @@ func (b *nullBackend) info(i int) Info {
 		kind = driver.Discrete
 	}
 	info := Info{ID: fmt.Sprintf("%s:%d", b.name, i), Backend: b.name, NativeIndex: i, Name: "null", Kind: kind,
-		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxGroupSize: 1024, MaxGroupSizes: [3]int{1024, 1024, 64}, MaxGroups: b.maxGroups,
+		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxGroupSize: 1024, MaxGroupSizes: [3]int{1024, 1024, 64},
+		MaxGroups:   b.maxGroups,
 		LocalMemory: 48 << 10, LocalMemoryOptIn: b.optIn, Features: source.Portable, Suballocation: b.name == "cuda"}
 	if b.change != nil {
 		b.change(&info)

@@ -20,20 +20,21 @@ type listener struct{ profile.Observer }
 
 // Observe tells an observer what happens on all devices of the session, until stop is called: launches, copies,
 // fills and graphs of streams, allocations of the drivers, programs that are built, waits of the host,
-// fallbacks, and regions. A profile.Recording keeps the events. It is not told of memory that the pool has already, nor when memory is
-// freed; Device.Stats has the accounts of both.
+// fallbacks, and regions. A profile.Recording keeps the events. It is not told of memory that the pool has
+// already, nor when memory is freed; Device.Stats has the accounts of both.
 //
 // An event comes when it is over and somebody has noticed: work of a device when the host waits for
-// it, closes its stream, or has queued some dozens of operations more. It then has the device's own times, brought to the host's clock, if
-// the driver has any; else it lasts from the call that queued it to the moment at which the host knew that
-// it was done, and DeviceTime is false. Work that failed, and work behind it that did not run, has the error.
-// A launch of a graph is one event, and on cpu:0 also one of kind profile.Node for each operation, of equal Stream and within its time; other
-// drivers do not tell when a graph's operations ran.
-// Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states them (see Grid.Does).
+// it, closes its stream, or has queued some dozens of operations more. It then has the device's own times,
+// brought to the host's clock, if the driver has any; else it lasts from the call that queued it to the moment
+// at which the host knew that it was done, and DeviceTime is false. Work that failed, and work behind it that
+// did not run, has the error. A launch of a graph is one event, and on cpu:0 also one of kind profile.Node for
+// each operation, of equal Stream and within its time; other drivers do not tell when a graph's operations ran.
+// Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states
+// them (see Grid.Does).
 //
-// The observer is called on the goroutines that use the runtime, and must not use the runtime itself. He is told of the work
-// that is queued while he listens: stop fetches what is over without waiting, and work that is not over is reported with no
-// length. stop may be called twice.
+// The observer is called on the goroutines that use the runtime, and must not use the runtime itself. He is
+// told of the work that is queued while he listens: stop fetches what is over without waiting, and work that is
+// not over is reported with no length. stop may be called twice.
 func (s *Session) Observe(o profile.Observer) (stop func()) {
 	l := &listener{o}
 	s.mu.Lock()
@@ -100,8 +101,8 @@ func (s *Session) tell(e profile.Event) {
 	}
 }
 
-// Tell tells the session's observers of something that the program did itself, such as work of its own code on the host. Times
-// are those of driver.Now.
+// Tell tells the session's observers of something that the program did itself, such as work of its own code on
+// the host. Times are those of driver.Now.
 func (s *Session) Tell(e profile.Event) { s.tell(e) }
 
 // told is for what the host does: from a time of driver.Now until now.
@@ -112,8 +113,8 @@ func (s *Session) told(e profile.Event, start int64) {
 
 // Region names a part of the program, from now until end is called on the same goroutine: it is an event
 // for the session's observers, a region of runtime/trace, the label concord_region of the CPU profile's
-// samples until then, and a range of NVTX and of rocTX where their libraries are installed, so that the vendors' profilers show
-// it. Regions may nest; the context is for those within.
+// samples until then, and a range of NVTX and of rocTX where their libraries are installed, so that the
+// vendors' profilers show it. Regions may nest; the context is for those within.
 func (s *Session) Region(ctx context.Context, name string) (in context.Context, end func()) {
 	in = pprof.WithLabels(ctx, pprof.Labels("concord_region", name))
 	pprof.SetGoroutineLabels(in)
@@ -158,7 +159,8 @@ func (c observedSource) Alloc(n int64, kind driver.MemoryKind) (driver.Memory, e
 	}
 	start := driver.Now()
 	m, err := c.drv.Alloc(n, kind)
-	c.session.told(profile.Event{Kind: profile.Alloc, Name: kind.String(), Device: c.info.ID, Bytes: float64(n), Err: err}, start)
+	c.session.told(profile.Event{Kind: profile.Alloc, Name: kind.String(), Device: c.info.ID, Bytes: float64(n), Err: err},
+		start)
 	return m, err
 }
 
@@ -174,25 +176,29 @@ func (s *Stream) observedAlloc(here driver.StreamAllocator, n int64) (driver.Mem
 	start := driver.Now()
 	m, err := here.AllocHere(n)
 	if !errors.Is(err, ErrUnsupported) {
-		session.told(profile.Event{Kind: profile.Alloc, Name: OnDevice.String(), Device: s.core.info.ID, Stream: s.number, Bytes: float64(n), Err: err}, start)
+		session.told(profile.Event{Kind: profile.Alloc, Name: OnDevice.String(), Device: s.core.info.ID, Stream: s.number,
+			Bytes: float64(n), Err: err}, start)
 	}
 	return m, err
 }
 
 // waited tells that the host waited for the stream from start until now.
 func (s *Stream) waited(name string, start int64, err error) {
-	s.core.session.told(profile.Event{Kind: profile.Wait, Name: name, Device: s.core.info.ID, Stream: s.number, Err: err}, start)
+	s.core.session.told(profile.Event{Kind: profile.Wait, Name: name, Device: s.core.info.ID, Stream: s.number, Err: err},
+		start)
 }
 
 // launchEvent describes a launch of k that ran as the driver's kernel.
 func (s *Stream) launchEvent(k *Kernel, g *Grid) profile.Event {
 	flops, bytes := s.workOf(k, g)
 	info := s.spec.Kernel.Info()
-	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: flops, Bytes: bytes,
+	return profile.Event{Kind: profile.Launch, Name: k.id, Items: s.spec.Global, Group: s.spec.Local, Flops: flops,
+		Bytes:     bytes,
 		Registers: info.Registers, SpillBytes: info.SpillBytes, LocalBytes: info.LocalBytes, Detail: info.Implementation}
 }
 
-// workOf returns the work of the launch that is packed: what the grid states or, if that is nothing, what the program's family knows.
+// workOf returns the work of the launch that is packed: what the grid states or, if that is nothing, what the
+// program's family knows.
 func (s *Stream) workOf(k *Kernel, g *Grid) (flops, bytes float64) {
 	if g.flops != 0 || g.bytes != 0 {
 		return g.flops, g.bytes

@@ -30,12 +30,13 @@ func TestObserveKnownWork(t *testing.T) {
 	s, x, y := d.Stream(), buffer(t, d, F32, 100), buffer(t, d, F32, 100)
 	var r profile.Recording
 	defer session.Observe(&r)()
-	known, err := source.Parse(nullText, source.Options{Name: "known.cl", Work: func(u *source.Unit, k *source.Kernel, global [3]int, values [][]byte) (float64, float64) {
-		assert.Equal(t, "axpy", k.Name)
-		assert.Equal(t, [3]int{100, 1, 1}, global)
-		assert.Equal(t, [][]byte{{0, 0, 0x80, 0x3f}, nil, nil, {100, 0, 0, 0}}, values)
-		return 2, 12
-	}})
+	known, err := source.Parse(nullText, source.Options{
+		Name: "known.cl", Work: func(u *source.Unit, k *source.Kernel, global [3]int, values [][]byte) (float64, float64) {
+			assert.Equal(t, "axpy", k.Name)
+			assert.Equal(t, [3]int{100, 1, 1}, global)
+			assert.Equal(t, [][]byte{{0, 0, 0x80, 0x3f}, nil, nil, {100, 0, 0, 0}}, values)
+			return 2, 12
+		}})
 	require.NoError(t, err)
 	program, err := d.Program(t.Context(), known)
 	require.NoError(t, err)
@@ -44,14 +45,16 @@ func TestObserveKnownWork(t *testing.T) {
 	require.NoError(t, s.Launch(knows, Items(100), float32(1), x, y, int32(100)))
 	require.NoError(t, s.Launch(knows, Items(100).Does(1, 0), float32(1), x, y, int32(100)))
 	g, err := s.Capture(func(s *Stream) error {
-		return errors.Join(s.Launch(knows, Items(100), float32(1), x, y, int32(100)), s.Launch(knows, Items(100), float32(1), x, y, int32(100)))
+		return errors.Join(s.Launch(knows, Items(100), float32(1), x, y, int32(100)),
+			s.Launch(knows, Items(100), float32(1), x, y, int32(100)))
 	})
 	require.NoError(t, err)
 	require.NoError(t, g.Launch(s))
 	require.NoError(t, s.Sync(t.Context()))
 	launches := of(&r, profile.Launch)
 	require.Len(t, launches, 2)
-	assert.Equal(t, []float64{2, 12, 1, 0}, []float64{launches[0].Flops, launches[0].Bytes, launches[1].Flops, launches[1].Bytes})
+	assert.Equal(t, []float64{2, 12, 1, 0}, []float64{launches[0].Flops, launches[0].Bytes, launches[1].Flops,
+		launches[1].Bytes})
 	assert.Equal(t, []float64{4, 24}, []float64{of(&r, profile.Graph)[0].Flops, of(&r, profile.Graph)[0].Bytes})
 }
 
@@ -76,7 +79,8 @@ func TestObserve(t *testing.T) {
 	launches := of(&r, profile.Launch)
 	require.Len(t, launches, 2)
 	l := launches[0]
-	assert.Equal(t, profile.Event{Kind: profile.Launch, Name: "axpy", Device: "cuda:0", Stream: 1, Queued: l.Queued, Start: l.Queued, End: l.End,
+	assert.Equal(t, profile.Event{Kind: profile.Launch, Name: "axpy", Device: "cuda:0", Stream: 1, Queued: l.Queued,
+		Start: l.Queued, End: l.End,
 		Items: [3]int{100, 1, 1}, Group: [3]int{10, 1, 1}, Flops: 200, Bytes: 1200,
 		Registers: 24, SpillBytes: 4, Detail: "null"}, l)
 	assert.GreaterOrEqual(t, l.Queued, begin)
@@ -134,8 +138,8 @@ func (p *pausing) Observe(e profile.Event) {
 	}
 }
 
-// Each observer is told once of all work that was queued while it was registered, and of no other, also while other observers are added
-// and removed.
+// Each observer is told once of all work that was queued while it was registered, and of no other, also while
+// other observers are added and removed.
 func TestObserversComeAndGo(t *testing.T) {
 	for _, stays := range []bool{true, false} {
 		session, d := open(t, &nullBackend{}, Config{})
@@ -205,7 +209,8 @@ func TestObserveStreamAlloc(t *testing.T) {
 	require.GreaterOrEqual(t, len(allocs), 2, "what does not fit may be tried again")
 	assert.NoError(t, allocs[0].Err)
 	for i, e := range allocs {
-		assert.Equal(t, []any{"cuda:0", int64(1), "on-device", float64(40 * min(i+1, 2))}, []any{e.Device, e.Stream, e.Name, e.Bytes})
+		assert.Equal(t, []any{"cuda:0", int64(1), "on-device", float64(40 * min(i+1, 2))},
+			[]any{e.Device, e.Stream, e.Name, e.Bytes})
 		assert.Equal(t, i > 0, errors.Is(e.Err, ErrOutOfMemory))
 	}
 	b.allocHereErr = ErrUnsupported
@@ -399,7 +404,9 @@ func (s *timelineStream) Clock() (device, host int64, err error) {
 
 // Times of a device's clock become the host's, whatever the clock's beginning and, up to a limit, its rate.
 func TestObserveTimeline(t *testing.T) {
-	b := &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}
+	b := &nullBackend{stream: func(s *nullStream) driver.Stream {
+		return &timelineStream{nullStream: s, begun: map[uint64]int64{}}
+	}}
 	session, d := open(t, b, Config{})
 	s := d.Stream()
 	y := buffer(t, d, F32, 100)
@@ -420,7 +427,8 @@ func TestObserveTimeline(t *testing.T) {
 	for _, e := range fills {
 		assert.True(t, e.DeviceTime)
 		assert.GreaterOrEqual(t, e.Start, max(e.Queued, last))
-		assert.InDelta(t, e.Queued, e.Start, 3e6, "within the drift of the time between two readings, and a busy machine's pauses")
+		assert.InDelta(t, e.Queued, e.Start, 3e6, "within the drift of the time between two readings, and a busy "+
+			"machine's pauses")
 		last = e.End
 	}
 	assert.False(t, of(&r, profile.Copy)[0].DeviceTime)
@@ -435,12 +443,15 @@ func TestObserveTimeline(t *testing.T) {
 
 // Work has times though the host never waits: its queueing more is enough.
 func TestObserveWithoutWaits(t *testing.T) {
-	b := &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}
+	b := &nullBackend{stream: func(s *nullStream) driver.Stream {
+		return &timelineStream{nullStream: s, begun: map[uint64]int64{}}
+	}}
 	session, d := open(t, b, Config{})
 	y := buffer(t, d, F32, 100)
 	r := profile.Recording{Most: 1 << 20}
 	defer session.Observe(&r)()
-	for end := time.Now().Add(10 * time.Second); len(of(&r, profile.Fill)) < mostNotes && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); len(of(&r, profile.Fill)) < mostNotes &&
+		time.Now().Before(end); time.Sleep(time.Millisecond) {
 		for range fetchEvery {
 			require.NoError(t, d.Stream().Fill(y, float32(1)))
 		}
@@ -482,7 +493,9 @@ func TestObserveBounded(t *testing.T) {
 
 // Observers come and go while streams work and close.
 func TestObserveConcurrently(t *testing.T) {
-	session, d := open(t, &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}, Config{})
+	session, d := open(t, &nullBackend{stream: func(s *nullStream) driver.Stream {
+		return &timelineStream{nullStream: s, begun: map[uint64]int64{}}
+	}}, Config{})
 	y := buffer(t, d, F32, 100)
 	var wg sync.WaitGroup
 	for range 4 {

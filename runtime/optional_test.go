@@ -48,7 +48,8 @@ func TestMemoryKinds(t *testing.T) {
 	require.NoError(t, s.Copy(uni, dev))
 	require.NoError(t, s.Prefetch(uni, true))
 	require.NoError(t, s.Prefetch(uni, false))
-	assert.Equal(t, []string{"upload pinned", "download pinned", "download pinned", "copy", "prefetch true", "prefetch false"}, b.heard())
+	assert.Equal(t, []string{"upload pinned", "download pinned", "download pinned", "copy", "prefetch true",
+		"prefetch false"}, b.heard())
 	assert.ErrorIs(t, s.Prefetch(pin, true), ErrInvalidArgument)
 	assert.ErrorIs(t, s.Prefetch(nil, true), ErrInvalidArgument)
 	assert.ErrorIs(t, s.Copy(pin, same), ErrInvalidArgument, "overlap")
@@ -168,10 +169,13 @@ func TestCopyAcross(t *testing.T) {
 	}{
 		{"one device", x2, x, []string{"copy"}, nil},
 		{"peers", y, x, []string{"copy from peer"}, nil},
-		{"through the host", z, x, []string{"stream 0", "download", "download", "download", "download"}, []string{"upload", "upload", "upload", "upload"}},
-		{"back", x, z, []string{"upload pinned", "upload pinned", "upload pinned", "upload pinned"}, []string{"download", "download", "download", "download"}},
+		{"through the host", z, x, []string{"stream 0", "download", "download", "download", "download"},
+			[]string{"upload", "upload", "upload", "upload"}},
+		{"back", x, z, []string{"upload pinned", "upload pinned", "upload pinned", "upload pinned"},
+			[]string{"download", "download", "download", "download"}},
 		{"from what the host sees", z, pinned, nil, []string{"upload", "upload", "upload", "upload"}},
-		{"to what the host sees", pinned, z, []string{"copy", "copy", "copy", "copy"}, []string{"download", "download", "download", "download"}},
+		{"to what the host sees", pinned, z, []string{"copy", "copy", "copy", "copy"},
+			[]string{"download", "download", "download", "download"}},
 	} {
 		gpu.heard()
 		plain.heard()
@@ -195,7 +199,8 @@ func TestCopyAcross(t *testing.T) {
 
 // CopyFrom waits for events, and never for all that streams do.
 func TestCopyFromWaitsForNoStream(t *testing.T) {
-	gpu, plain := &nullBackend{full: true, devices: 2, slow: new(atomic.Bool)}, &nullBackend{name: "opencl", devices: 1, slow: new(atomic.Bool)}
+	gpu, plain := &nullBackend{full: true, devices: 2, slow: new(atomic.Bool)},
+		&nullBackend{name: "opencl", devices: 1, slow: new(atomic.Bool)}
 	gpu.slow.Store(true)
 	plain.slow.Store(true)
 	s, a := open(t, gpu, Config{Backends: []driver.Backend{gpu, plain}})

@@ -32,7 +32,8 @@ func TestStreamAlloc(t *testing.T) {
 	require.NoError(t, other.Fill(x, float32(1)))
 	require.NoError(t, s.Fill(x, float32(1)))
 	require.NoError(t, other.Fill(x, float32(1)))
-	assert.Equal(t, []string{"alloc here", "wait", "fill", "fill", "fill", "fill"}, b.heard(), "another stream waits for it once")
+	assert.Equal(t, []string{"alloc here", "wait", "fill", "fill", "fill", "fill"}, b.heard(),
+		"another stream waits for it once")
 	require.NoError(t, x.Close())
 	assert.EqualValues(t, 40, d.Stats().Deferred, "the other stream still uses it")
 	b.slow.Store(false)

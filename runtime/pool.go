@@ -25,7 +25,8 @@ func (m *memory) newPool() *mempool.Pool {
 		Device:        m.inUse,
 		Drain:         m.drainWaiting,
 		Collect:       m.collect,
-		Busy:          func() bool { return m.core.streams.capturing.Load() > 0 }, // not every driver can free while it records
+		// not every driver can free while it records
+		Busy: func() bool { return m.core.streams.capturing.Load() > 0 },
 		FreeFailed: func(err error) {
 			m.core.session.debug(1, "free failed", "device", m.core.info.ID, "error", err)
 			if m.core.isClosed() {

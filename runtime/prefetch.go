@@ -26,7 +26,8 @@ type ProgramRequest struct {
 // goes on after an error and returns all errors, in the order of the requests; ctx stops it.
 //
 // progress, if it is not nil, is called after each program, by one goroutine at a time but by
-// different ones, and must not call methods of the device. Its panic is an error of the program, which is built all the same.
+// different ones, and must not call methods of the device. Its panic is an error of the program, which is built
+// all the same.
 func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
 	if err := checkContext(ctx, "prefetch"); err != nil {
 		return err
@@ -82,7 +83,8 @@ func (lib *programs) prefetch(ctx context.Context, r ProgramRequest) error {
 	case r.Options.Implementation == Native, lib.allNative(r.Unit, r.Options.Implementation):
 		return nil
 	case lib.core.compiler == nil:
-		return lib.core.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+		return lib.core.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w",
+			ErrUnsupported))
 	}
 	key := programKey{r.Unit, r.Options.Implementation, strings.Join(r.Options.Flags, "\x00")}
 	_, _, err := lib.binary(ctx, key, r.Options.Flags)

@@ -121,7 +121,8 @@ func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...Prog
 }
 
 // program builds a program, from bytes that are ready if there are any, and returns the first handle of it.
-func (lib *programs) program(ctx context.Context, key programKey, opt ProgramOptions, start time.Time, ready *fetched) (*Program, error) {
+func (lib *programs) program(ctx context.Context, key programKey, opt ProgramOptions, start time.Time,
+	ready *fetched) (*Program, error) {
 	if p := lib.shared(key, nil); p != nil {
 		return p, nil
 	}
@@ -174,7 +175,8 @@ func (lib *programs) shared(key programKey, made *programCore) *Program {
 
 // build compiles or fetches a unit, unless its bytes are ready, and loads it. Without an error the
 // caller has entered the device, so that it is not closed before the program is known to it.
-func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions, start time.Time, ready *fetched) (*programCore, error) {
+func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptions, start time.Time,
+	ready *fetched) (*programCore, error) {
 	p := &programCore{device: lib.core, key: key, kernels: map[string]*Kernel{}}
 	if lib.allNative(key.unit, opt.Implementation) {
 		if !lib.core.enter() {
@@ -189,7 +191,8 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 	case opt.Implementation == Native:
 		return nil, lib.noNative("program "+key.unit.Name(), key.unit, key.unit.Kernels()...)
 	case lib.core.compiler == nil:
-		return nil, lib.core.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w", ErrUnsupported))
+		return nil, lib.core.error("program "+key.unit.Name(), fmt.Errorf("the device runs only its own kernels: %w",
+			ErrUnsupported))
 	}
 	if ready == nil {
 		ready = &fetched{}
@@ -205,7 +208,8 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 		refused := err
 		if bin, hit, err = lib.again(ctx, key, opt.Flags); err == nil {
 			p.module, err = lib.load(ctx, key.unit, bin)
-		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) { // no compiler: the reason for the refusal says more
+		} else if errors.Is(err, ErrUnsupported) && !errors.Is(refused, ErrUnsupported) {
+			// no compiler: the reason for the refusal says more
 			err = errors.Join(refused, err)
 		}
 	}
@@ -213,7 +217,8 @@ func (lib *programs) build(ctx context.Context, key programKey, opt ProgramOptio
 		return nil, err
 	}
 	p.built = Built{From: hit.String(), Elapsed: time.Since(start), Log: bin.Log}
-	lib.core.session.debug(1, "built", "device", lib.core.info.ID, "program", key.unit.Name(), "from", p.built.From, "elapsed", p.built.Elapsed)
+	lib.core.session.debug(1, "built", "device", lib.core.info.ID, "program", key.unit.Name(), "from", p.built.From,
+		"elapsed", p.built.Elapsed)
 	return p, nil
 }
 
@@ -238,7 +243,8 @@ func (lib *programs) load(ctx context.Context, unit *source.Unit, bin kernelcach
 func stale(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, driver.ErrNoKernel) }
 
 // binary gets the compiled bytes of a unit from the cache.
-func (lib *programs) binary(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+func (lib *programs) binary(ctx context.Context, key programKey,
+	flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
 	cache := lib.core.session.cache()
 	lib.mu.Lock()
 	cacheKey, ok := lib.keys[key]
@@ -274,7 +280,8 @@ func (lib *programs) entry(key programKey, flags []string, bin driver.Binary) ke
 }
 
 // again drops a cached binary and compiles the unit again.
-func (lib *programs) again(ctx context.Context, key programKey, flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
+func (lib *programs) again(ctx context.Context, key programKey,
+	flags []string) (kernelcache.Entry, kernelcache.Hit, error) {
 	cacheKey, err := lib.cacheKey(ctx, key, flags)
 	if err != nil {
 		return kernelcache.Entry{}, 0, err
@@ -330,7 +337,8 @@ func (p *programCore) kernel(name string) (*Kernel, error) {
 		for _, k := range unit.Kernels() {
 			names = append(names, k.Name)
 		}
-		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "), driver.ErrNoKernel))
+		return nil, c.error("kernel "+name, fmt.Errorf("%s has %s: %w", unit.Name(), strings.Join(names, ", "),
+			driver.ErrNoKernel))
 	}
 	k := &Kernel{program: p, drv: c.programs.native(unit, name, p.key.impl), decl: decl, id: decl.Name}
 	if family := unit.Family(); family != "" && family != decl.Name {

@@ -116,20 +116,21 @@ func (lib *programs) fetch(ctx context.Context, keys []programKey, flags []strin
 			f.err = err
 		}
 	}
-	results := lib.core.session.cache().GetAll(ctx, cacheKeys, func(ctx context.Context, missing []int) ([]kernelcache.Entry, []error) {
-		units := make([]*source.Unit, len(missing))
-		for i, m := range missing {
-			units[i] = wanted[m].unit
-		}
-		bins, errs := lib.compileAll(ctx, units, flags)
-		entries := make([]kernelcache.Entry, len(missing))
-		for i, m := range missing {
-			if errs[i] == nil {
-				entries[i] = lib.entry(wanted[m], flags, bins[i])
+	results := lib.core.session.cache().GetAll(ctx, cacheKeys,
+		func(ctx context.Context, missing []int) ([]kernelcache.Entry, []error) {
+			units := make([]*source.Unit, len(missing))
+			for i, m := range missing {
+				units[i] = wanted[m].unit
 			}
-		}
-		return entries, errs
-	})
+			bins, errs := lib.compileAll(ctx, units, flags)
+			entries := make([]kernelcache.Entry, len(missing))
+			for i, m := range missing {
+				if errs[i] == nil {
+					entries[i] = lib.entry(wanted[m], flags, bins[i])
+				}
+			}
+			return entries, errs
+		})
 	for i, r := range results {
 		*ready[wanted[i]] = fetched{r.Entry, r.Hit, r.Err}
 	}

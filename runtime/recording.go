@@ -52,7 +52,8 @@ var (
 )
 
 func newRecording() *recording {
-	return &recording{memory: map[*allocation]struct{}{}, written: map[*allocation]struct{}{}, programs: map[*programCore]struct{}{}}
+	return &recording{memory: map[*allocation]struct{}{}, written: map[*allocation]struct{}{},
+		programs: map[*programCore]struct{}{}}
 }
 
 // Launch keeps a copy of the launch, since l belongs to the caller.
@@ -127,7 +128,8 @@ func (r *recording) events() []profile.Event {
 		var e profile.Event
 		switch o := &r.ops[i]; {
 		case o.launch != nil:
-			e = profile.Event{Name: o.kernel.id, Items: o.launch.Global, Group: o.launch.Local, Flops: o.flops, Bytes: o.bytes, Detail: o.launch.Kernel.Info().Implementation}
+			e = profile.Event{Name: o.kernel.id, Items: o.launch.Global, Group: o.launch.Local, Flops: o.flops, Bytes: o.bytes,
+				Detail: o.launch.Kernel.Info().Implementation}
 		case o.pattern != nil:
 			e = profile.Event{Name: "fill", Bytes: float64(o.dst.Size)}
 		default:
@@ -213,7 +215,8 @@ func (b *binding) operation(list []Binding, from, to *recorded) {
 		b.memory(list, from.dst, &to.dst)
 		if from.pattern == nil {
 			b.memory(list, from.src, &to.src)
-			if d, s := to.dst, to.src; b.err == nil && d.Handle == s.Handle && d.Offset < s.Offset+s.Size && s.Offset < d.Offset+d.Size {
+			if d, s := to.dst, to.src; b.err == nil && d.Handle == s.Handle && d.Offset < s.Offset+s.Size && s.Offset < d.Offset+
+				d.Size {
 				b.err = fmt.Errorf("ranges of a copy overlap: %w", ErrInvalidArgument)
 			}
 		}
@@ -246,7 +249,8 @@ func (b *binding) memory(list []Binding, recorded driver.Memory, to *driver.Memo
 	m := recorded
 	for i := range list {
 		from := list[i].recorded
-		if from == nil || from.n == 0 || from.mem.Handle != m.Handle || m.Offset >= from.mem.Offset+from.mem.Size || from.mem.Offset >= m.Offset+m.Size {
+		if from == nil || from.n == 0 || from.mem.Handle != m.Handle || m.Offset >= from.mem.Offset+from.mem.Size ||
+			from.mem.Offset >= m.Offset+m.Size {
 			continue
 		}
 		b.used[i] = true

@@ -22,9 +22,11 @@ func Remedy(err error) string {
 	case errors.Is(err, ErrBudget):
 		return "raise CONCORD_MEMORY_LIMIT or close buffers first"
 	case errors.Is(err, driver.ErrLocalMemory):
-		return "build the program with definitions that give smaller groups or tiles; Info.LocalMemory tells what the device has"
+		return "build the program with definitions that give smaller groups or tiles; Info.LocalMemory tells what the " +
+			"device has"
 	case errors.Is(err, driver.ErrTimeout):
-		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power limits and a display's watchdog"
+		return "give each launch less work or more time and look for endless loops; on a GPU check temperature, power " +
+			"limits and a display's watchdog"
 	case errors.Is(err, ErrDeviceLost):
 		return "open it again: what was on it is gone, and the Devices from before stay lost; other devices are as they were"
 	case errors.Is(err, driver.ErrNoCompiler):

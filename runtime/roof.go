@@ -41,9 +41,9 @@ func (d *Device) Roof(ctx context.Context) (profile.Roof, error) { return d.roof
 // called while the machine was busy.
 func (d *Device) MeasureRoof(ctx context.Context) (profile.Roof, error) { return d.roof(ctx, false) }
 
-// keptRoof is the roof of a device, or nil before it is measured. turn has room for one value and is its lock: a call puts a value
-// in, reads or sets the roof, and takes the value out. A call can stop waiting for a channel when its context ends, which it
-// could not for a mutex.
+// keptRoof is the roof of a device, or nil before it is measured. turn has room for one value and is its lock:
+// a call puts a value in, reads or sets the roof, and takes the value out. A call can stop waiting for a
+// channel when its context ends, which it could not for a mutex.
 type keptRoof struct {
 	turn chan struct{}
 	roof *profile.Roof
@@ -133,7 +133,8 @@ func (k *keptRoof) find() bool {
 func (c *core) roofKey(ctx context.Context) string {
 	i, cfg := &c.info, &c.session.cfg
 	fields := []string{i.ID, i.Backend, i.Name, i.Vendor, i.UUID, i.PCI, i.Arch, i.DriverVersion,
-		fmt.Sprint(i.ComputeUnits, i.ClockMHz, i.TotalMemory>>30, i.Simulated, cfg.CPUThreads, goruntime.GOMAXPROCS(0)), cfg.CPUKernels}
+		fmt.Sprint(i.ComputeUnits, i.ClockMHz, i.TotalMemory>>30, i.Simulated, cfg.CPUThreads, goruntime.GOMAXPROCS(0)),
+		cfg.CPUKernels}
 	if c.compiler != nil {
 		if identity, err := c.compiler.Identity(ctx); err == nil {
 			fields = append(fields, identity...)
@@ -253,7 +254,8 @@ func roofSizes(info *Info) (elements, items int) {
 	if info.IsGPU() {
 		elements, items = 1<<27, 1<<18
 	}
-	for info.TotalMemory > 0 && elements > 1<<16 && int64(elements) > info.TotalMemory/64 { // two arrays of floats: an eighth
+	// two arrays of floats: an eighth
+	for info.TotalMemory > 0 && elements > 1<<16 && int64(elements) > info.TotalMemory/64 {
 		elements /= 2
 	}
 	return elements, min(items, elements)
@@ -306,7 +308,10 @@ func (d *Device) measureRoof(ctx context.Context) (r profile.Roof, err error) {
 	r.Measured = time.Now().UTC().Round(time.Second)
 	if own, ok := d.Driver().(driver.MultiplyAdder); ok {
 		if _, ok := own.MultiplyAdds(); ok {
-			if r.GFLOPS, err = best(ctx, func() (float64, error) { rate, _ := own.MultiplyAdds(); return rate, nil }); err != nil {
+			if r.GFLOPS, err = best(ctx, func() (float64, error) {
+				rate, _ := own.MultiplyAdds()
+				return rate, nil
+			}); err != nil {
 				return r, err
 			}
 		}
@@ -344,7 +349,8 @@ func (d *Device) measureRoof(ctx context.Context) (r profile.Roof, err error) {
 		kernel string
 		bytes  float64
 		args   []any
-	}{{"scale", 2 * size, []any{float32(1), y}}, {"triad", 3 * size, []any{float32(0), x, y}}} { // with these factors y does not change
+	}{{"scale", 2 * size, []any{float32(1), y}}, {"triad", 3 * size, []any{float32(0), x, y}}} {
+		// with these factors y does not change
 		got, err := rate(loop.kernel, Items(elements), loop.bytes, loop.args...)
 		if err != nil {
 			return r, err
@@ -361,7 +367,8 @@ func (d *Device) measureRoof(ctx context.Context) (r profile.Roof, err error) {
 		if err != nil {
 			return r, err
 		}
-		if r.DoubleGFLOPS, err = rate("multiply_add_double", Items(items), float64(items)*8*multiplyAdds, z, 0.999, 0.001); err != nil {
+		if r.DoubleGFLOPS, err = rate("multiply_add_double", Items(items), float64(items)*8*multiplyAdds, z, 0.999,
+			0.001); err != nil {
 			return r, err
 		}
 	}

@@ -110,7 +110,8 @@ func TestRoofKey(t *testing.T) {
 	for _, k := range []string{
 		key(func(i *Info) { i.DriverVersion = "2" }, Config{}), key(func(i *Info) { i.Name = "null2" }, Config{}),
 		key(func(i *Info) { i.UUID = "2" }, Config{}), key(func(i *Info) { i.Arch = "2" }, Config{}),
-		key(func(i *Info) { i.Arch, i.DriverVersion = "", "22" }, Config{}), key(func(i *Info) { i.ComputeUnits = 5 }, Config{}),
+		key(func(i *Info) { i.Arch, i.DriverVersion = "", "22" }, Config{}),
+		key(func(i *Info) { i.ComputeUnits = 5 }, Config{}),
 		key(nil, Config{CPUThreads: 1}), key(nil, Config{CPUKernels: "go"}),
 	} {
 		assert.False(t, seen[k])

@@ -120,7 +120,8 @@ func (s *Session) automatic(all []Info) ([]Info, error) {
 	}
 	list = append(list, s.hostOf(all)...)
 	if len(list) == 0 {
-		return nil, fmt.Errorf("auto: neither a GPU nor the cpu backend is there; a blank import of runtime/all registers every backend: %w", ErrNoDevice)
+		return nil, fmt.Errorf("auto: neither a GPU nor the cpu backend is there; a blank import of runtime/all registers "+
+			"every backend: %w", ErrNoDevice)
 	}
 	return list, nil
 }
@@ -163,7 +164,8 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 	i := slices.IndexFunc(probes, func(p Probe) bool { return p.Backend == backend })
 	if i < 0 {
 		return Info{}, fmt.Errorf("%q is none of auto, %s; simulated: %s: %w",
-			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "), driver.ErrUnknownBackend)
+			backend, strings.Join(s.knownBackends(), ", "), strings.Join(driver.SimulatedNames(), ", "),
+			driver.ErrUnknownBackend)
 	}
 	p := probes[i]
 	if len(p.Devices) == 0 {
@@ -179,7 +181,8 @@ func (s *Session) find(name string, probes []Probe) (Info, error) {
 		}
 		there = append(there, d.ID)
 	}
-	return Info{}, &OpError{Backend: backend, Op: "open " + name, Detail: "there are " + strings.Join(there, ", "), Err: ErrDeviceIndex}
+	return Info{}, &OpError{Backend: backend, Op: "open " + name, Detail: "there are " + strings.Join(there, ", "),
+		Err: ErrDeviceIndex}
 }
 
 func indexError(index string, count int) error {

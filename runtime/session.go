@@ -59,7 +59,8 @@ func New(cfg Config) (*Session, error) {
 	if err := checkTraces(&cfg); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, sights: map[string]*sight{}, open: map[string]*core{}, opening: map[string]*opening{}, warned: map[string]bool{}}
+	s := &Session{cfg: cfg, sights: map[string]*sight{}, open: map[string]*core{}, opening: map[string]*opening{},
+		warned: map[string]bool{}}
 	s.active.Store(-1)
 	s.cache = sync.OnceValue(func() *kernelcache.Cache {
 		return kernelcache.Open(cacheOptions(cfg))
@@ -73,7 +74,8 @@ func New(cfg Config) (*Session, error) {
 // toldMisspelt has the misspelt variables of which this process has been warned.
 var toldMisspelt sync.Map
 
-// warnOfMisspelt logs each variable of the environment once that is likely to be a misspelt one of Concord's, which has no effect.
+// warnOfMisspelt logs each variable of the environment once that is likely to be a misspelt one of Concord's,
+// which has no effect.
 func warnOfMisspelt() {
 	for _, name := range config.Unknown(os.Environ()) {
 		if meant := config.Nearest(name); meant != "" {
@@ -194,7 +196,8 @@ func allowsFallback(err error) bool {
 	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, driver.ErrFakeDevice) {
 		return false
 	}
-	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch, driver.ErrTimeout, ErrDeviceLost} {
+	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch,
+		driver.ErrTimeout, ErrDeviceLost} {
 		if errors.Is(err, is) {
 			return true
 		}
@@ -202,8 +205,8 @@ func allowsFallback(err error) bool {
 	return false
 }
 
-// FellBack is for packages whose work moves from a device where it failed to another, called to: it counts the fallback, tells
-// observers, and logs it once for each operation and reason.
+// FellBack is for packages whose work moves from a device where it failed to another, called to: it counts the
+// fallback, tells observers, and logs it once for each operation and reason.
 func (s *Session) FellBack(to, op string, cause error) {
 	s.mu.Lock()
 	s.falls++
@@ -302,7 +305,8 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	}
 	drv, err := b.Open(ctx, info.NativeIndex, &s.cfg)
 	if err == nil && drv == nil {
-		err = &OpError{Backend: info.Backend, Device: info.ID, Op: "open", Detail: "the backend returned neither a device nor an error", Err: ErrUnsupported}
+		err = &OpError{Backend: info.Backend, Device: info.ID, Op: "open",
+			Detail: "the backend returned neither a device nor an error", Err: ErrUnsupported}
 	}
 	if err != nil {
 		return nil, err

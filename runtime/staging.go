@@ -192,7 +192,8 @@ func (st *stage) rest() {
 
 // staged runs a large copy through staging buffers, if the stream can use them and two are
 // available. The caller holds the stream.
-func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedCopier, pair *[2]*stage) error) (done bool, err error) {
+func (s *Stream) staged(ctx context.Context, n int64, copy func(p driver.PinnedCopier, pair *[2]*stage) error) (
+	done bool, err error) {
 	p, can := s.drv.(driver.PinnedCopier)
 	if !can || n < s.core.memory.staging.stageBytes() {
 		return false, nil

@@ -237,7 +237,8 @@ func TestStagingOfAStreamThatFailed(t *testing.T) {
 		b.heard()
 		frees := b.frees.Load()
 		require.NoError(t, Write(t.Context(), y, data))
-		assert.Equal(t, []string{fmt.Sprintf("piece of %d", testChunk), fmt.Sprintf("piece of %d", testChunk)}, b.heard(), "other buffers do it")
+		assert.Equal(t, []string{fmt.Sprintf("piece of %d", testChunk), fmt.Sprintf("piece of %d", testChunk)}, b.heard(),
+			"other buffers do it")
 		assert.Equal(t, frees, b.frees.Load(), "nor freed")
 		goruntime.KeepAlive(x) // a buffer that is collected is freed
 		require.NoError(t, s.Close())

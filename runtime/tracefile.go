@@ -64,12 +64,14 @@ func (t *traceFile) learn(device string, r profile.Roof) {
 	t.written = -1 // the file lacks it, even if no event follows
 }
 
-// checkTraces returns an error if Config.Strict is set and a file of traces could not be written. Otherwise nobody waits for such an error.
+// checkTraces returns an error if Config.Strict is set and a file of traces could not be written. Otherwise
+// nobody waits for such an error.
 func checkTraces(c *Config) error {
 	if !c.Strict {
 		return nil
 	}
-	for _, f := range []struct{ variable, name string }{{"CONCORD_TRACE", c.Trace}, {"CONCORD_MEMORY_TRACE", c.MemoryTrace}} {
+	for _, f := range []struct{ variable, name string }{
+		{"CONCORD_TRACE", c.Trace}, {"CONCORD_MEMORY_TRACE", c.MemoryTrace}} {
 		if f.name == "" {
 			continue
 		}

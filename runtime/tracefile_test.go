@@ -86,7 +86,8 @@ func TestTraceFileRefused(t *testing.T) {
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 }
 
-// A file that cannot be written is refused by a strict session, and only there. One that can keeps its contents until there is a trace.
+// A file that cannot be written is refused by a strict session, and only there. One that can keeps its contents
+// until there is a trace.
 func TestTraceFileStrict(t *testing.T) {
 	old := filepath.Join(t.TempDir(), "old")
 	require.NoError(t, os.WriteFile(old, []byte("old"), 0o600))
@@ -125,7 +126,8 @@ func TestMisspelt(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
 	}
-	assert.Equal(t, 1, strings.Count(said.String(), "CONCORD_DEVIEC is no setting of Concord and has no effect\" meant=CONCORD_DEVICE"), said.String())
+	assert.Equal(t, 1, strings.Count(said.String(), "CONCORD_DEVIEC is no setting of Concord and has no effect\" "+
+		"meant=CONCORD_DEVICE"), said.String())
 	assert.NotContains(t, said.String(), "STRESS")
 }
 
@@ -175,7 +177,8 @@ func TestTraceFileOfAKilledProcess(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		require.Eventually(t, func() bool { _, err := os.Stat(name); return err == nil }, time.Minute, time.Millisecond)
 		first := len(readTrace(t, name))
-		require.Eventually(t, func() bool { return len(readTrace(t, name)) > first+10 }, time.Minute, 10*time.Millisecond, "it is written again")
+		require.Eventually(t, func() bool { return len(readTrace(t, name)) > first+10 }, time.Minute, 10*time.Millisecond,
+			"it is written again")
 		require.NoError(t, cmd.Process.Signal(sig))
 		require.Error(t, cmd.Wait(), "the signal has its usual effect")
 		assert.Greater(t, len(readTrace(t, name)), first+10)
@@ -185,7 +188,9 @@ func TestTraceFileOfAKilledProcess(t *testing.T) {
 // A trace has the work of a program that queued little and neither waits for it nor closes anything.
 func TestTraceFileWithoutWaits(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "trace.json")
-	b := &nullBackend{stream: func(s *nullStream) driver.Stream { return &timelineStream{nullStream: s, begun: map[uint64]int64{}} }}
+	b := &nullBackend{stream: func(s *nullStream) driver.Stream {
+		return &timelineStream{nullStream: s, begun: map[uint64]int64{}}
+	}}
 	_, d := open(t, b, Config{Trace: name})
 	y := buffer(t, d, F32, 100)
 	for range 3 {

@@ -111,7 +111,8 @@ func (m *memory) unget(a *allocation, home *Stream) error {
 // values. The fill comes after the work of the one stream that may use the memory. It returns the
 // streams whose work uses the memory then.
 func (m *memory) spoil(a *allocation, busy []*Stream) []*Stream {
-	if m.core.session.cfg.MemoryFill != driver.FillPattern || a.ordered || a.foreign != nil || len(busy) > 1 || m.core.streams.capturing.Load() > 0 {
+	if m.core.session.cfg.MemoryFill != driver.FillPattern || a.ordered || a.foreign != nil || len(busy) > 1 ||
+		m.core.streams.capturing.Load() > 0 {
 		return busy
 	}
 	s := m.core.streams.own

@@ -149,7 +149,8 @@ func TestMemoryTraceFile(t *testing.T) {
 	require.NoError(t, d.Memory().Record(false))
 	buffer(t, d, F32, 20)
 	require.NoError(t, s.Close())
-	assert.True(t, slices.ContainsFunc(read().Events, func(e mempool.Event) bool { return e.Bytes == 80 }), "recorded to the end")
+	assert.True(t, slices.ContainsFunc(read().Events, func(e mempool.Event) bool { return e.Bytes == 80 }),
+		"recorded to the end")
 	nowhere := filepath.Join(file, "nowhere")
 	s, _ = open(t, &nullBackend{}, Config{MemoryTrace: nowhere})
 	assert.Equal(t, []string{nowhere}, kept(), "one file at most that nobody records to")

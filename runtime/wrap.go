@@ -24,23 +24,26 @@ type foreign struct {
 	release  func() // or nil
 }
 
-// Wrap returns a buffer of elements of type t that are the given memory of the host, such as a mapped file. The device uses the
-// memory in place; nothing is copied. A device that cannot, such as most GPUs, returns ErrUnsupported.
+// Wrap returns a buffer of elements of type t that are the given memory of the host, such as a mapped file. The
+// device uses the memory in place; nothing is copied. A device that cannot, such as most GPUs, returns
+// ErrUnsupported.
 //
-// The memory must begin at a multiple of 8 bytes and contain whole elements. It must not be on Go's heap, because the garbage
-// collector could free it or use it again while the device still works with it; Wrap cannot check that.
+// The memory must begin at a multiple of 8 bytes and contain whole elements. It must not be on Go's heap,
+// because the garbage collector could free it or use it again while the device still works with it; Wrap cannot
+// check that.
 //
-// access says what the device may do. With ForReading the pages may be read-only: a launch that passes the buffer to a parameter
-// that is not a pointer to const is ErrInvalidArgument, and so is a copy, write or fill to the buffer. ForWriting and
-// ForOverwriting mean the same here. Wrap reads, and for writing also writes back, the first and the last byte, and returns
-// ErrInvalidArgument if one of them does not allow that. It does not look at the pages between them. If the device meets a page that it may not use,
-// for instance because a mapped file became shorter, a compiled kernel of cpu:0 fails with an error of its stream, but a copy
-// or one of the CPU's own kernels ends the process with a message.
+// access says what the device may do. With ForReading the pages may be read-only: a launch that passes the
+// buffer to a parameter that is not a pointer to const is ErrInvalidArgument, and so is a copy, write or fill
+// to the buffer. ForWriting and ForOverwriting mean the same here. Wrap reads, and for writing also writes
+// back, the first and the last byte, and returns ErrInvalidArgument if one of them does not allow that. It does
+// not look at the pages between them. If the device meets a page that it may not use, for instance because a
+// mapped file became shorter, a compiled kernel of cpu:0 fails with an error of its stream, but a copy or one
+// of the CPU's own kernels ends the process with a message.
 //
-// The memory must stay mapped until release is called. That happens once: when the buffer, its views and the graphs that use it are
-// closed and their work is done, or when the device is closed. release may be nil. It may run on any goroutine, during a
-// call on any object of the device, so it must not use the device itself. If Wrap fails, release is not called. Stats.Wrapped
-// counts the memory; the pool does not.
+// The memory must stay mapped until release is called. That happens once: when the buffer, its views and the
+// graphs that use it are closed and their work is done, or when the device is closed. release may be nil. It
+// may run on any goroutine, during a call on any object of the device, so it must not use the device itself. If
+// Wrap fails, release is not called. Stats.Wrapped counts the memory; the pool does not.
 func (d *Device) Wrap(memory []byte, t Type, access Access, release func()) (*Buffer, error) {
 	const op = "wrap memory"
 	c, err := d.get(op)
@@ -58,13 +61,15 @@ func (d *Device) Wrap(memory []byte, t Type, access Access, release func()) (*Bu
 		return nil, c.error(op, fmt.Errorf("the device does not use the host's memory: %w", ErrUnsupported))
 	}
 	own := &foreign{readOnly: access == ForReading, release: release}
-	return c.wrap(op, t, len(memory)/t.Size(), own, func() (driver.Memory, error) { return host.WrapHost(memory, access != ForReading) })
+	return c.wrap(op, t, len(memory)/t.Size(), own, func() (driver.Memory, error) {
+		return host.WrapHost(memory, access != ForReading)
+	})
 }
 
 // WrapHandle returns a buffer of n elements over memory that the program has from the vendor's API: a cl_mem of the
 // device's context, an address of the context of CUDA or HIP. Which context that is driver.NativeHandles tells, which
-// [Device.Driver] implements where this is possible; elsewhere WrapHandle is ErrUnsupported. The program orders its own work with
-// the memory. release and the accounts are as for Wrap.
+// [Device.Driver] implements where this is possible; elsewhere WrapHandle is ErrUnsupported. The program orders
+// its own work with the memory. release and the accounts are as for Wrap.
 func (d *Device) WrapHandle(handle uintptr, t Type, n int, release func()) (*Buffer, error) {
 	const op = "wrap memory"
 	c, err := d.get(op)
@@ -79,7 +84,9 @@ func (d *Device) WrapHandle(handle uintptr, t Type, n int, release func()) (*Buf
 	if !ok {
 		return nil, c.error(op, fmt.Errorf("the device has no handles of a vendor: %w", ErrUnsupported))
 	}
-	return c.wrap(op, t, n, &foreign{release: release}, func() (driver.Memory, error) { return native.WrapMemory(handle, size) })
+	return c.wrap(op, t, n, &foreign{release: release}, func() (driver.Memory, error) {
+		return native.WrapMemory(handle, size)
+	})
 }
 
 func (c *core) wrap(op string, t Type, n int, own *foreign, wrap func() (driver.Memory, error)) (*Buffer, error) {
@@ -127,7 +134,8 @@ func (s *Stream) holdToWrite(b *Buffer) error {
 	return err
 }
 
-// toWrite returns an error for a buffer of memory that is only read. A graph that is being recorded notes that it writes the others.
+// toWrite returns an error for a buffer of memory that is only read. A graph that is being recorded notes that
+// it writes the others.
 func (s *Stream) toWrite(b *Buffer) error {
 	err := b.writable()
 	if err == nil && s.capture != nil {

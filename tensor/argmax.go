@@ -8,8 +8,8 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// ArgMax returns the index, an I64, of the largest element of an axis, which the result lacks: the first one of equals, and the first NaN if there
-// is one. Of no elements there is none, which is an error.
+// ArgMax returns the index, an I64, of the largest element of an axis, which the result lacks: the first one of
+// equals, and the first NaN if there is one. Of no elements there is none, which is an error.
 func (t *Tensor) ArgMax(axis int) *Tensor { return t.argExtreme("reduce_argmax", axis) }
 
 // ArgMin returns the index of the smallest element, as ArgMax does that of the largest.
@@ -37,7 +37,9 @@ func (t *Tensor) argExtreme(kernel string, axis int) *Tensor {
 	case t.typ == Bool:
 		t = t.Cast(U8)
 	}
-	o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error { return r.argExtreme(kernel, out[0], in[0]) }}
+	o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
+		return r.argExtreme(kernel, out[0], in[0])
+	}}
 	return call(o, []spec{{I64, []int{outer, in}}}, t.Reshape(outer, n, in))[0].Reshape(shape...)
 }
 
@@ -66,9 +68,11 @@ func (r *run) argExtreme(kernel string, out, in operand) error {
 	if err != nil {
 		return err
 	}
-	err = r.catalog("reduce", kernel, append(slices.Clone(defines), "STAGE=1"), []int{outer, parts, inner}, append([]any{b[0], values, places}, sizes...)...)
+	err = r.catalog("reduce", kernel, append(slices.Clone(defines), "STAGE=1"), []int{outer, parts, inner},
+		append([]any{b[0], values, places}, sizes...)...)
 	if err != nil {
 		return err
 	}
-	return r.catalog("reduce", kernel, append(defines, "STAGE=2"), []int{outer, inner}, append([]any{values, places, b[1]}, sizes...)...)
+	return r.catalog("reduce", kernel, append(defines, "STAGE=2"), []int{outer, inner},
+		append([]any{values, places, b[1]}, sizes...)...)
 }

@@ -1,11 +1,12 @@
 package tensor
 
-// Other arrangements of elements, made of views and joins: rolled, repeated, padded by elements, triangles and diagonals.
+// Other arrangements of elements, made of views and joins: rolled, repeated, padded by elements, triangles and
+// diagonals.
 
 import "slices"
 
-// Roll returns t with the elements of an axis moved by shift places to higher indices, or with a negative shift to lower ones; those that would leave
-// it return at its other end.
+// Roll returns t with the elements of an axis moved by shift places to higher indices, or with a negative shift
+// to lower ones; those that would leave it return at its other end.
 func (t *Tensor) Roll(axis, shift int) *Tensor {
 	if bad := check("roll", t); bad != nil {
 		return bad
@@ -24,8 +25,8 @@ func (t *Tensor) Roll(axis, shift int) *Tensor {
 	return Concat(i, t.Narrow(i, n-shift, shift), t.Narrow(i, 0, n-shift))
 }
 
-// Tile returns t repeated along dimensions, as NumPy does: the last of times is of the last dimension, missing ones are 1, and missing dimensions are put in
-// front. It is a view.
+// Tile returns t repeated along dimensions, as NumPy does: the last of times is of the last dimension, missing
+// ones are 1, and missing dimensions are put in front. It is a view.
 func (t *Tensor) Tile(times ...int) *Tensor {
 	const name = "tile"
 	if bad := check(name, t); bad != nil {
@@ -90,8 +91,9 @@ func (m PadMode) String() string {
 	return [...]string{"replicate", "reflect", "symmetric", "circular"}[m]
 }
 
-// PadWith returns t with elements of itself around it: margins[j] are the numbers in front of and behind dimension j, missing ones 0. A
-// margin is not longer than the dimension, with Reflect shorter, but with Replicate any length. The gradient is added up where the elements come from.
+// PadWith returns t with elements of itself around it: margins[j] are the numbers in front of and behind
+// dimension j, missing ones 0. A margin is not longer than the dimension, with Reflect shorter, but with
+// Replicate any length. The gradient is added up where the elements come from.
 func (t *Tensor) PadWith(mode PadMode, margins ...[2]int) *Tensor {
 	name := "pad " + mode.String()
 	if bad := check(name, t); bad != nil {
@@ -127,8 +129,8 @@ func (t *Tensor) PadWith(mode PadMode, margins ...[2]int) *Tensor {
 	return t
 }
 
-// Tril returns the matrices in the last two dimensions with zeros above diagonal k, which is the main one for 0, and others above it for positive and below
-// it for negative k.
+// Tril returns the matrices in the last two dimensions with zeros above diagonal k, which is the main one for
+// 0, and others above it for positive and below it for negative k.
 func (t *Tensor) Tril(k int) *Tensor { return t.triangle("tril", k, true) }
 
 // Triu returns the matrices in the last two dimensions with zeros below diagonal k, which counts as Tril's.
@@ -149,8 +151,8 @@ func (t *Tensor) triangle(name string, k int, lower bool) *Tensor {
 	return Where(d.Ge(k), t, Zeros(t.scope, t.typ))
 }
 
-// Diagonal returns diagonal k of the matrices in the last two dimensions, which become one: the main diagonal for 0, and others above it for positive and below
-// it for negative k. It is a view.
+// Diagonal returns diagonal k of the matrices in the last two dimensions, which become one: the main diagonal
+// for 0, and others above it for positive and below it for negative k. It is a view.
 func (t *Tensor) Diagonal(k int) *Tensor {
 	const name = "diagonal"
 	if bad := check(name, t); bad != nil {

@@ -19,19 +19,20 @@ func TestArrange(t *testing.T) {
 		got  *Tensor
 		want []float32
 	}{
-		"roll":                {x.Roll(1, 1), []float32{2, 0, 1, 5, 3, 4}},
-		"roll back":           {x.Roll(-2, -5), []float32{3, 4, 5, 0, 1, 2}},
-		"roll around":         {x.Roll(1, 3), numbers(6)},
-		"tile":                {x.Tile(2), []float32{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}},
-		"tile more":           {From(s, []float32{1, 2}).Tile(2, 1, 2), []float32{1, 2, 1, 2, 1, 2, 1, 2}},
-		"tile none":           {x.Tile(0), nil},
-		"repeat":              {x.Repeat(0, 2), []float32{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}},
-		"repeat columns":      {x.Repeat(-1, 2), []float32{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
-		"pad replicate":       {From(s, numbers(3)).PadWith(Replicate, [2]int{2, 4}), []float32{0, 0, 0, 1, 2, 2, 2, 2, 2}},
-		"pad reflect":         {From(s, numbers(3)).PadWith(Reflect, [2]int{2, 1}), []float32{2, 1, 0, 1, 2, 1}},
-		"pad symmetric":       {From(s, numbers(3)).PadWith(Symmetric, [2]int{3, 1}), []float32{2, 1, 0, 0, 1, 2, 2}},
-		"pad circular":        {From(s, numbers(3)).PadWith(Circular, [2]int{3, 1}), []float32{0, 1, 2, 0, 1, 2, 0}},
-		"pad two":             {From(s, numbers(4), 2, 2).PadWith(Reflect, [2]int{1, 0}, [2]int{0, 1}), []float32{2, 3, 2, 0, 1, 0, 2, 3, 2}},
+		"roll":           {x.Roll(1, 1), []float32{2, 0, 1, 5, 3, 4}},
+		"roll back":      {x.Roll(-2, -5), []float32{3, 4, 5, 0, 1, 2}},
+		"roll around":    {x.Roll(1, 3), numbers(6)},
+		"tile":           {x.Tile(2), []float32{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}},
+		"tile more":      {From(s, []float32{1, 2}).Tile(2, 1, 2), []float32{1, 2, 1, 2, 1, 2, 1, 2}},
+		"tile none":      {x.Tile(0), nil},
+		"repeat":         {x.Repeat(0, 2), []float32{0, 1, 2, 0, 1, 2, 3, 4, 5, 3, 4, 5}},
+		"repeat columns": {x.Repeat(-1, 2), []float32{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}},
+		"pad replicate":  {From(s, numbers(3)).PadWith(Replicate, [2]int{2, 4}), []float32{0, 0, 0, 1, 2, 2, 2, 2, 2}},
+		"pad reflect":    {From(s, numbers(3)).PadWith(Reflect, [2]int{2, 1}), []float32{2, 1, 0, 1, 2, 1}},
+		"pad symmetric":  {From(s, numbers(3)).PadWith(Symmetric, [2]int{3, 1}), []float32{2, 1, 0, 0, 1, 2, 2}},
+		"pad circular":   {From(s, numbers(3)).PadWith(Circular, [2]int{3, 1}), []float32{0, 1, 2, 0, 1, 2, 0}},
+		"pad two": {From(s, numbers(4), 2, 2).PadWith(Reflect, [2]int{1, 0}, [2]int{0, 1}),
+			[]float32{2, 3, 2, 0, 1, 0, 2, 3, 2}},
 		"tril":                {x.Tril(0), []float32{0, 0, 0, 3, 4, 0}},
 		"tril above":          {x.Tril(1), []float32{0, 1, 0, 3, 4, 5}},
 		"triu":                {x.Triu(0), []float32{0, 1, 2, 0, 4, 5}},
@@ -50,27 +51,35 @@ func TestArrange(t *testing.T) {
 	}
 	y := From(s, someNumbers(rand.New(rand.NewPCG(1, 1)), 24), 2, 4, 3)
 	for what, f := range map[string]func(t *Tensor) *Tensor{
-		"roll": func(t *Tensor) *Tensor { return t.Roll(1, 3) }, "tile": func(t *Tensor) *Tensor { return t.Tile(2, 1, 1, 3) },
+		"roll": func(t *Tensor) *Tensor { return t.Roll(1, 3) }, "tile": func(t *Tensor) *Tensor {
+			return t.Tile(2, 1, 1, 3)
+		},
 		"repeat": func(t *Tensor) *Tensor { return t.Repeat(1, 3) }, "triu": func(t *Tensor) *Tensor { return t.Triu(1) },
-		"diagonal": func(t *Tensor) *Tensor { return t.Diagonal(-1) }, "diag": (*Tensor).Diag, "replicate": func(t *Tensor) *Tensor { return t.PadWith(Replicate, [2]int{1, 2}) },
-		"reflect":  func(t *Tensor) *Tensor { return t.PadWith(Reflect, [2]int{}, [2]int{3, 2}, [2]int{1, 0}) },
-		"circular": func(t *Tensor) *Tensor { return t.PadWith(Circular, [2]int{2, 1}, [2]int{4, 0}) },
+		"diagonal": func(t *Tensor) *Tensor { return t.Diagonal(-1) }, "diag": (*Tensor).Diag,
+		"replicate": func(t *Tensor) *Tensor { return t.PadWith(Replicate, [2]int{1, 2}) },
+		"reflect":   func(t *Tensor) *Tensor { return t.PadWith(Reflect, [2]int{}, [2]int{3, 2}, [2]int{1, 0}) },
+		"circular":  func(t *Tensor) *Tensor { return t.PadWith(Circular, [2]int{2, 1}, [2]int{4, 0}) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			gradients(t, func(args ...*Tensor) *Tensor { return f(args[0].Square()) }, y)
 		})
 	}
 	wide := From(s, numbers(6), 1, 1, 1, 1, 1, 1, 2, 3)
-	assert.Equal(t, []float32{1, 0, 4, 3, 1, 0, 4, 3}, values[float32](t, wide.Tile(2, 1, 1).Repeat(0, 1).Roll(-1, 1).Slice(All, All, All, All, All, All, All, Range{2, 0, -1})), "eight dimensions")
+	assert.Equal(t, []float32{1, 0, 4, 3, 1, 0, 4, 3},
+		values[float32](t, wide.Tile(2, 1, 1).Repeat(0, 1).Roll(-1, 1).Slice(All, All, All, All, All, All, All,
+			Range{2, 0, -1})), "eight dimensions")
 }
 
 func TestArrangeErrors(t *testing.T) {
 	s := scope(t)
 	x := From(s, numbers(6), 2, 3)
 	for what, bad := range map[string]*Tensor{
-		"roll": x.Roll(2, 1), "tile": x.Tile(-1), "repeat": x.Repeat(0, -1), "repeat axis": x.Repeat(2, 1), "mode": x.PadWith(7), "margins": x.PadWith(Reflect, [2]int{}, [2]int{}, [2]int{}),
-		"reflect": x.PadWith(Reflect, [2]int{2, 0}), "circular": x.PadWith(Circular, [2]int{0, 3}), "empty": Ones(s, F32, 0).PadWith(Replicate, [2]int{1, 0}), "negative": x.PadWith(Replicate, [2]int{-1, 0}),
-		"tril": x.Flatten().Tril(0), "diagonal": x.Flatten().Diagonal(0), "diag": x.Sum().Diag(), "large": x.Tile(1<<40, 1<<40), "rank": Ones(s, F32, 1, 1, 1, 1, 1, 1, 1, 1).Diag(),
+		"roll": x.Roll(2, 1), "tile": x.Tile(-1), "repeat": x.Repeat(0, -1), "repeat axis": x.Repeat(2, 1),
+		"mode": x.PadWith(7), "margins": x.PadWith(Reflect, [2]int{}, [2]int{}, [2]int{}),
+		"reflect": x.PadWith(Reflect, [2]int{2, 0}), "circular": x.PadWith(Circular, [2]int{0, 3}),
+		"empty": Ones(s, F32, 0).PadWith(Replicate, [2]int{1, 0}), "negative": x.PadWith(Replicate, [2]int{-1, 0}),
+		"tril": x.Flatten().Tril(0), "diagonal": x.Flatten().Diagonal(0), "diag": x.Sum().Diag(),
+		"large": x.Tile(1<<40, 1<<40), "rank": Ones(s, F32, 1, 1, 1, 1, 1, 1, 1, 1).Diag(),
 	} {
 		assert.ErrorIs(t, bad.Err(), ErrShape, what)
 		assert.Contains(t, fmt.Sprint(bad.Err()), "arrange_test.go", what)
@@ -138,11 +147,16 @@ func TestEinsum(t *testing.T) {
 		spec   string
 		shapes [][]int
 	}{
-		{"ij,jk->ik", [][]int{{3, 4}, {4, 2}}}, {"bhqd,bkhd->bhqk", [][]int{{2, 3, 4, 5}, {2, 6, 3, 5}}}, {"i,j,k->kij", [][]int{{2}, {3}, {4}}},
-		{"ij,jk,kl,lm->im", [][]int{{2, 3}, {3, 4}, {4, 2}, {2, 3}}}, {"iij,jk->ik", [][]int{{3, 3, 2}, {2, 4}}}, {"iii->i", [][]int{{3, 3, 3}}}, {"iji,k->", [][]int{{2, 3, 2}, {4}}},
-		{"ij,jk->ik", [][]int{{3, 1}, {4, 2}}}, {"bi,bi->b", [][]int{{1, 4}, {3, 4}}}, {"bij,bjk->bik", [][]int{{1, 2, 3}, {4, 3, 2}}}, {"ij,ij->i", [][]int{{3, 4}, {3, 4}}},
-		{"abcd,cdef->abef", [][]int{{2, 2, 3, 2}, {3, 2, 2, 2}}}, {"ij->", [][]int{{3, 4}}}, {"ij,j->ji", [][]int{{0, 4}, {4}}}, {"ij,jk->ik", [][]int{{3, 0}, {0, 2}}},
-		{"abcdefgh->hgfedcba", [][]int{{1, 2, 1, 2, 1, 2, 1, 2}}}, {"abc,abc,abc->b", [][]int{{2, 3, 2}, {2, 3, 2}, {2, 1, 2}}}, {",ij,->ji", [][]int{{}, {2, 3}, {}}},
+		{"ij,jk->ik", [][]int{{3, 4}, {4, 2}}}, {"bhqd,bkhd->bhqk", [][]int{{2, 3, 4, 5}, {2, 6, 3, 5}}},
+		{"i,j,k->kij", [][]int{{2}, {3}, {4}}},
+		{"ij,jk,kl,lm->im", [][]int{{2, 3}, {3, 4}, {4, 2}, {2, 3}}}, {"iij,jk->ik", [][]int{{3, 3, 2}, {2, 4}}},
+		{"iii->i", [][]int{{3, 3, 3}}}, {"iji,k->", [][]int{{2, 3, 2}, {4}}},
+		{"ij,jk->ik", [][]int{{3, 1}, {4, 2}}}, {"bi,bi->b", [][]int{{1, 4}, {3, 4}}},
+		{"bij,bjk->bik", [][]int{{1, 2, 3}, {4, 3, 2}}}, {"ij,ij->i", [][]int{{3, 4}, {3, 4}}},
+		{"abcd,cdef->abef", [][]int{{2, 2, 3, 2}, {3, 2, 2, 2}}}, {"ij->", [][]int{{3, 4}}},
+		{"ij,j->ji", [][]int{{0, 4}, {4}}}, {"ij,jk->ik", [][]int{{3, 0}, {0, 2}}},
+		{"abcdefgh->hgfedcba", [][]int{{1, 2, 1, 2, 1, 2, 1, 2}}},
+		{"abc,abc,abc->b", [][]int{{2, 3, 2}, {2, 3, 2}, {2, 1, 2}}}, {",ij,->ji", [][]int{{}, {2, 3}, {}}},
 	} {
 		var ts []*Tensor
 		var data [][]float64
@@ -163,8 +177,10 @@ func TestEinsum(t *testing.T) {
 	assert.Equal(t, values[float32](t, x.T()), values[float32](t, Einsum("ba", x)), "an order without an arrow")
 	assert.Equal(t, []float32{15}, values[float32](t, Einsum("... -> ", x)))
 	assert.Equal(t, []float32{3, 5, 7}, values[float32](t, Einsum("i...->...", x)))
-	assert.Equal(t, []bool{true, false}, values[bool](t, Einsum("ij,j->i", From(s, []bool{true, true, true, false}, 2, 2), From(s, []bool{false, true}))))
-	assert.Equal(t, []int8{-56}, values[int8](t, Einsum("i,i->", From(s, []int8{100, 100}), From(s, []int8{1, 1}))), "integers wrap")
+	assert.Equal(t, []bool{true, false}, values[bool](t, Einsum("ij,j->i", From(s, []bool{true, true, true, false}, 2, 2),
+		From(s, []bool{false, true}))))
+	assert.Equal(t, []int8{-56}, values[int8](t, Einsum("i,i->", From(s, []int8{100, 100}), From(s, []int8{1, 1}))),
+		"integers wrap")
 	assert.Equal(t, F64, Einsum("i,i", From(s, []int64{1, 2}), From(s, []float32{1, 2})).Type())
 	for _, spec := range []string{"i", "i,i", "ij->k", "ij->ii", "i1", "ijk", "i->i", "ij,", "ij->i->j", "...ijk", "ii"} {
 		bad := Einsum(spec, x)

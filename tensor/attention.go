@@ -2,9 +2,10 @@ package tensor
 
 // Attention, in blocks of queries, so that no more than a part of the products of all queries and keys is in memory.
 //
-// A block is some queries of some heads, with all keys that they may see. Forward it is a product of matrices, one kernel that masks the rows of the
-// product and makes them weights, less a factor, and a product of these with the values, which is divided by the sums of the weights. The
-// logarithms of the sums stay, and from them the gradient computes the weights of a block again.
+// A block is some queries of some heads, with all keys that they may see. Forward it is a product of matrices,
+// one kernel that masks the rows of the product and makes them weights, less a factor, and a product of these
+// with the values, which is divided by the sums of the weights. The logarithms of the sums stay, and from them
+// the gradient computes the weights of a block again.
 
 import (
 	"math"
@@ -16,7 +17,8 @@ import (
 
 // AttentionOptions say which keys a query sees, and how products are scaled.
 type AttentionOptions struct {
-	// Mask stretches to [batch..., heads, queries, keys]. A Bool says what a query sees; other numbers are added to the products. nil is none.
+	// Mask stretches to [batch..., heads, queries, keys]. A Bool says what a query sees; other numbers are added
+	// to the products. nil is none.
 	Mask *Tensor
 	// Causal lets query i see only the keys up to i + Offset; false lets it see all.
 	Causal bool
@@ -29,10 +31,13 @@ type AttentionOptions struct {
 //
 //	softmax(Scale · q·kᵀ + Mask) · v
 //
-// q has the shape [batch..., heads, queries, width], k [batch..., heads of keys, keys, width] and v [batch..., heads of keys, keys, width of values]. The heads of keys divide the heads of
-// queries; neighbouring heads of queries share them. The result is [batch..., heads, queries, width of values]; a query that sees no key has zeros. The
-// operands are floating-point numbers, of which half and bfloat16 are computed in F32, and the type is that of Promote. Memory beside the operands and the result
-// is some dozens of MiB and what grows with the queries, also for the gradients of q, k and v. The gradient of a Mask, and those of gradients, take memory for all products.
+// q has the shape [batch..., heads, queries, width], k [batch..., heads of keys, keys, width] and v [batch...,
+// heads of keys, keys, width of values]. The heads of keys divide the heads of queries; neighbouring heads of
+// queries share them. The result is [batch..., heads, queries, width of values]; a query that sees no key has
+// zeros. The operands are floating-point numbers, of which half and bfloat16 are computed in F32, and the type
+// is that of Promote. Memory beside the operands and the result is some dozens of MiB and what grows with the
+// queries, also for the gradients of q, k and v. The gradient of a Mask, and those of gradients, take memory
+// for all products.
 func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	const name = "attention"
 	ts := []*Tensor{q, k, v}
@@ -48,8 +53,10 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	}
 	heads, shared := q.shape[rank-3], k.shape[rank-3]
 	switch batch := rank - 3; {
-	case !slices.Equal(q.shape[:batch], k.shape[:batch]), !slices.Equal(k.shape[:rank-1], v.shape[:rank-1]), q.shape[rank-1] != k.shape[rank-1], q.shape[rank-1] == 0,
-		shared == 0 && heads > 0, shared > 0 && heads%shared != 0, max(q.Dim(-2), k.Dim(-2), q.Dim(-1), v.Dim(-1)) > math.MaxInt32/2:
+	case !slices.Equal(q.shape[:batch], k.shape[:batch]), !slices.Equal(k.shape[:rank-1], v.shape[:rank-1]),
+		q.shape[rank-1] != k.shape[rank-1], q.shape[rank-1] == 0,
+		shared == 0 && heads > 0, shared > 0 && heads%shared != 0,
+		max(q.Dim(-2), k.Dim(-2), q.Dim(-1), v.Dim(-1)) > math.MaxInt32/2:
 		return failf(s, name, ErrShape, "queries %v, keys %v and values %v", q.shape, k.shape, v.shape)
 	}
 	typ := Promote(Promote(q.typ, k.typ), v.typ)
@@ -64,8 +71,10 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 			return fail(s, name, err)
 		}
 	}
-	a := attention{groups: count(batch) * shared, queries: q.shape[rank-2], keys: k.shape[rank-2], width: q.shape[rank-1], values: v.shape[rank-1],
-		scale: 1 / math.Sqrt(float64(q.shape[rank-1])), causal: o.Causal, offset: min(max(o.Offset, -math.MaxInt32/2), math.MaxInt32/2)}
+	a := attention{groups: count(batch) * shared, queries: q.shape[rank-2], keys: k.shape[rank-2], width: q.shape[rank-1],
+		values: v.shape[rank-1],
+		scale:  1 / math.Sqrt(float64(q.shape[rank-1])), causal: o.Causal,
+		offset: min(max(o.Offset, -math.MaxInt32/2), math.MaxInt32/2)}
 	if o.Scale != nil {
 		a.scale = *o.Scale
 	}
@@ -78,7 +87,8 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 		return filled(s, typ, result, zero(typ))
 	}
 	a.heads, a.repeats = shared, heads/shared
-	args := []*Tensor{q.Cast(at).Reshape(a.groups, a.repeats, a.queries, a.width), k.Cast(at).Reshape(a.groups, a.keys, a.width), v.Cast(at).Reshape(a.groups, a.keys, a.values)}
+	args := []*Tensor{q.Cast(at).Reshape(a.groups, a.repeats, a.queries, a.width),
+		k.Cast(at).Reshape(a.groups, a.keys, a.width), v.Cast(at).Reshape(a.groups, a.keys, a.values)}
 	if mask := o.Mask; mask != nil {
 		if a.mask = at; mask.typ == Bool {
 			a.mask = Bool
@@ -86,7 +96,8 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 		if len(batch) > MaxRank-4 {
 			batch = []int{count(batch)}
 		}
-		apart := append(slices.Clone(batch), shared, a.repeats, a.queries, a.keys) // a view, without elements of its own for what is stretched
+		// a view, without elements of its own for what is stretched
+		apart := append(slices.Clone(batch), shared, a.repeats, a.queries, a.keys)
 		args = append(args, mask.Cast(a.mask).Expand(shape...).Reshape(apart...))
 	}
 	c := &callOp{name: name, takes: a.takes, run: a.forward}
@@ -97,11 +108,13 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 		}
 		return a.back(t, c.parts[0], g)
 	}
-	y := call(c, []spec{{at, []int{a.groups, a.repeats, a.queries, a.values}}, {at, []int{a.groups, a.repeats, a.queries}}}, args...)[0]
+	y := call(c, []spec{{at, []int{a.groups, a.repeats, a.queries, a.values}},
+		{at, []int{a.groups, a.repeats, a.queries}}}, args...)[0]
 	return y.Reshape(result...).Cast(typ)
 }
 
-// attention is a call of Attention: of each group, a head of keys of an element of the batch, the keys serve some heads of queries.
+// attention is a call of Attention: of each group, a head of keys of an element of the batch, the keys serve
+// some heads of queries.
 type attention struct {
 	groups, heads, repeats, queries, keys, width, values int
 	scale                                                float64
@@ -186,11 +199,12 @@ func (a attention) back(t, sums, g *Tensor) []*Tensor {
 	return list
 }
 
-// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries and keys, unless one query has more: whole blocks
-// for 4096 keys, whose rows have a pitch.
+// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries
+// and keys, unless one query has more: whole blocks for 4096 keys, whose rows have a pitch.
 const blockRows, blockProducts = 512, 1<<21 + 1<<17
 
-// pitch is the distance of the rows of a block for a number of keys. Rows at distances of whole pages would share the same few lines of a cache.
+// pitch is the distance of the rows of a block for a number of keys. Rows at distances of whole pages would
+// share the same few lines of a cache.
 func pitch(keys int) int {
 	const line = 16
 	if keys < 16*line {
@@ -207,7 +221,8 @@ type block struct {
 	keys          int
 }
 
-// sizes returns how many rows a block has at most, and how many products, and how many rows of all of its groups together.
+// sizes returns how many rows a block has at most, and how many products, and how many rows of all of its
+// groups together.
 func (a attention) sizes() (high, products, rows int) {
 	wide := pitch(a.keys)
 	high = max(min(a.queries, blockRows, blockProducts/wide), 1)
@@ -249,7 +264,8 @@ type matrices struct {
 
 // rows returns rows of queries, or of what has as many rows, of a block.
 func (a attention) rows(b block, buf *runtime.Buffer, width int) matrices {
-	return matrices{buf: buf, first: ((b.group*a.repeats+b.head)*a.queries + b.row) * width, width: width, step: a.repeats * a.queries * width}
+	return matrices{buf: buf, first: ((b.group*a.repeats+b.head)*a.queries + b.row) * width, width: width,
+		step: a.repeats * a.queries * width}
 }
 
 // shared returns the keys of a block, or what has as many rows.
@@ -278,7 +294,8 @@ func (m matrices) column() expr.Operand {
 
 // multiply queues c = alpha·x·y + beta·c for n matrices c of m rows and cols columns; x has k columns.
 func (r *run) multiply(t Type, n, m, cols, k int, alpha, beta float64, x, y, c matrices) error {
-	p, err := r.engine.catalog(r.ctx, "gemm_batch", "T="+t.String(), define("TRANS_A", x.transpose), define("TRANS_B", y.transpose))
+	p, err := r.engine.catalog(r.ctx, "gemm_batch", "T="+t.String(), define("TRANS_A", x.transpose),
+		define("TRANS_B", y.transpose))
 	if err != nil {
 		return err
 	}
@@ -297,7 +314,8 @@ func (r *run) multiply(t Type, n, m, cols, k int, alpha, beta float64, x, y, c m
 		}
 		return float32(v)
 	}
-	return r.launch(p, "gemm_batch", []int{n, m, cols}, uint32(m), uint32(cols), uint32(k), number(alpha), bufs[0], uint32(x.width), bufs[1], uint32(y.width),
+	return r.launch(p, "gemm_batch", []int{n, m, cols}, uint32(m), uint32(cols), uint32(k), number(alpha), bufs[0],
+		uint32(x.width), bufs[1], uint32(y.width),
 		number(beta), bufs[2], uint32(c.width), uint32(n), uint64(x.step), uint64(y.step), uint64(c.step))
 }
 
@@ -337,7 +355,8 @@ func (a attention) masks(r *run, typ Type, in []operand) (m masks, err error) {
 		if m.counts, err = r.temp(I32, n); err != nil {
 			return m, err
 		}
-		err = r.apply([]int{n}, []expr.Operand{{Steps: []int{1}}}, []*runtime.Buffer{m.counts}, expr.Index().Cast(I32).Output(I32))
+		err = r.apply([]int{n}, []expr.Operand{{Steps: []int{1}}}, []*runtime.Buffer{m.counts},
+			expr.Index().Cast(I32).Output(I32))
 	}
 	return m, err
 }
@@ -352,11 +371,13 @@ func (m masks) hide(r *run, b block, scores matrices) error {
 	seen := col.Le(row.Add(expr.Int(I32, int64(m.offset)))).Select(s, s.Number(math.Inf(-1)))
 	at := scores.operand()
 	at.First += from
-	return r.apply([]int{b.groups, b.rows, b.keys - from}, []expr.Operand{at, {First: b.row, Steps: []int{0, 1, 0}}, {First: from, Steps: []int{0, 0, 1}}, at},
+	return r.apply([]int{b.groups, b.rows, b.keys - from}, []expr.Operand{at, {First: b.row, Steps: []int{0, 1, 0}},
+		{First: from, Steps: []int{0, 0, 1}}, at},
 		[]*runtime.Buffer{scores.buf, m.counts, m.counts, scores.buf}, seen.Output(m.typ))
 }
 
-// score returns the scores of a block as an expression of inputs, with the mask as the last one, and its operand and memory.
+// score returns the scores of a block as an expression of inputs, with the mask as the last one, and its
+// operand and memory.
 func (m masks) score(b block, slot int) (*expr.Expr, []expr.Operand, []*runtime.Buffer) {
 	s := expr.Input(0, m.typ)
 	if m.attention.mask == 0 {
@@ -364,7 +385,8 @@ func (m masks) score(b block, slot int) (*expr.Expr, []expr.Operand, []*runtime.
 	}
 	batch := len(m.mask.strides) - 4
 	strides := m.mask.strides[batch:]
-	at := expr.Operand{First: m.mask.first + b.group%m.heads*strides[0] + b.head*strides[1] + b.row*strides[2], Steps: []int{strides[0], strides[2], strides[3]}}
+	at := expr.Operand{First: m.mask.first + b.group%m.heads*strides[0] + b.head*strides[1] + b.row*strides[2],
+		Steps: []int{strides[0], strides[2], strides[3]}}
 	for i, rest := batch-1, b.group/m.heads; i >= 0; i-- {
 		at.First += rest % m.mask.shape[i] * m.mask.strides[i]
 		rest /= m.mask.shape[i]
@@ -398,7 +420,8 @@ func (a attention) forward(r *run, out, in []operand) error {
 		return err
 	}
 	return a.each(func(b block) error {
-		q, k, v, y := a.rows(b, bufs[0], a.width), a.shared(b, bufs[1], a.width), a.shared(b, bufs[2], a.values), a.rows(b, bufs[3], a.values)
+		q, k, v, y := a.rows(b, bufs[0], a.width), a.shared(b, bufs[1], a.width), a.shared(b, bufs[2], a.values),
+			a.rows(b, bufs[3], a.values)
 		scores, sum, logs := b.scores(memory), matrices{buf: sums, width: 1, step: b.rows}, a.rows(b, bufs[4], 1)
 		if err := r.multiply(typ, b.groups, b.rows, b.keys, a.width, a.scale, 0, q, k.t(), scores); err != nil {
 			return err
@@ -413,9 +436,11 @@ func (a attention) forward(r *run, out, in []operand) error {
 		e := s.Sub(most).Exp()
 		total := e.Sum()
 		log := total.Eq(total.Number(0)).Select(total.Number(math.Inf(1)), total.Log().Add(most))
-		operands = append(append([]expr.Operand{scores.operand()}, operands...), scores.operand(), sum.column(), logs.column())
+		operands = append(append([]expr.Operand{scores.operand()}, operands...), scores.operand(), sum.column(),
+			logs.column())
 		more = append(append([]*runtime.Buffer{memory}, more...), memory, sums, bufs[4])
-		if err := r.apply([]int{b.groups, b.rows, b.keys}, operands, more, e.Output(typ), total.Output(typ), log.Output(typ)); err != nil {
+		if err := r.apply([]int{b.groups, b.rows, b.keys}, operands, more, e.Output(typ), total.Output(typ),
+			log.Output(typ)); err != nil {
 			return err
 		}
 		if err := r.multiply(typ, b.groups, b.rows, a.values, b.keys, 1, 0, scores, v, y); err != nil {
@@ -431,8 +456,9 @@ func (a attention) forward(r *run, out, in []operand) error {
 	})
 }
 
-// backward computes the gradients of queries, keys and values. Its arguments are those of the call, the logarithms of the sums of weights, the gradient of the
-// result, and the sums of the products of this with the result.
+// backward computes the gradients of queries, keys and values. Its arguments are those of the call, the
+// logarithms of the sums of weights, the gradient of the result, and the sums of the products of this with the
+// result.
 func (a attention) backward(r *run, out, in []operand) error {
 	typ, n := out[0].typ, len(in)
 	bufs, err := r.buffers(in[0], in[1], in[2], out[0], out[1], out[2], in[n-3], in[n-2], in[n-1])
@@ -472,7 +498,8 @@ func (a attention) backward(r *run, out, in []operand) error {
 		s, operands, more := masks.score(b, 4)
 		p := s.Sub(expr.Input(1, typ)).Exp()
 		d := p.Mul(expr.Input(2, typ).Sub(expr.Input(3, typ)))
-		operands = append(append([]expr.Operand{scores.operand(), logs.column(), ds.operand(), dots.column()}, operands...), scores.operand(), ds.operand())
+		operands = append(append([]expr.Operand{scores.operand(), logs.column(), ds.operand(), dots.column()}, operands...),
+			scores.operand(), ds.operand())
 		more = append(append([]*runtime.Buffer{memory[0], bufs[6], memory[1], bufs[8]}, more...), memory[0], memory[1])
 		if err := r.apply([]int{b.groups, b.rows, b.keys}, operands, more, p.Output(typ), d.Output(typ)); err != nil {
 			return err

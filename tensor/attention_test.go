@@ -26,11 +26,14 @@ var attentionCases = []attentionCase{
 	{heads: 1, shared: 1, queries: 3, keys: 6, width: 2, values: 2, o: AttentionOptions{Causal: true, Offset: 3}},
 	{heads: 1, shared: 1, queries: 5, keys: 3, width: 2, values: 2, o: AttentionOptions{Causal: true, Offset: -2}},
 	{batch: []int{2}, heads: 2, shared: 1, queries: 3, keys: 4, width: 2, values: 2, mask: []int{2, 1, 1, 4}},
-	{batch: []int{2}, heads: 2, shared: 2, queries: 3, keys: 4, width: 2, values: 2, mask: []int{3, 4}, o: AttentionOptions{Causal: true, Offset: 1}},
+	{batch: []int{2}, heads: 2, shared: 2, queries: 3, keys: 4, width: 2, values: 2, mask: []int{3, 4},
+		o: AttentionOptions{Causal: true, Offset: 1}},
 	{batch: []int{2}, heads: 2, shared: 1, queries: 3, keys: 4, width: 2, values: 2, mask: []int{2, 3, 4}, numbers: true},
-	{batch: []int{2}, heads: 4, shared: 2, queries: 2, keys: 3, width: 2, values: 1, mask: []int{2, 4, 2, 3}, numbers: true},
+	{batch: []int{2}, heads: 4, shared: 2, queries: 2, keys: 3, width: 2, values: 1, mask: []int{2, 4, 2, 3},
+		numbers: true},
 	{batch: []int{2, 1, 2}, heads: 4, shared: 2, queries: 2, keys: 3, width: 2, values: 1, mask: []int{2, 1, 1, 4, 1, 3}},
-	{batch: []int{2, 1, 2, 1, 1}, heads: 2, shared: 2, queries: 2, keys: 3, width: 1, values: 1, mask: []int{2, 1, 2, 1, 1, 1, 2, 3}},
+	{batch: []int{2, 1, 2, 1, 1}, heads: 2, shared: 2, queries: 2, keys: 3, width: 1, values: 1,
+		mask: []int{2, 1, 2, 1, 1, 1, 2, 3}},
 }
 
 // made returns the operands of a case.
@@ -43,7 +46,8 @@ func (c attentionCase) made(s *Scope, r *rand.Rand) (q, k, v *Tensor, o Attentio
 			o.Mask = o.Mask.Gt(-0.2)
 		}
 	}
-	return someDoubles(s, r, shape(c.heads, c.queries, c.width)...), someDoubles(s, r, shape(c.shared, c.keys, c.width)...), someDoubles(s, r, shape(c.shared, c.keys, c.values)...), o
+	return someDoubles(s, r, shape(c.heads, c.queries, c.width)...),
+		someDoubles(s, r, shape(c.shared, c.keys, c.width)...), someDoubles(s, r, shape(c.shared, c.keys, c.values)...), o
 }
 
 // want computes attention by its definition.
@@ -136,7 +140,8 @@ func TestAttention(t *testing.T) {
 func TestAttentionBlocks(t *testing.T) {
 	s := scope(t)
 	for _, causal := range []bool{false, true} {
-		a := attention{groups: 6, repeats: 2, queries: 1100, keys: 700, width: 8, values: 4, scale: 0.3, causal: causal, offset: 90}
+		a := attention{groups: 6, repeats: 2, queries: 1100, keys: 700, width: 8, values: 4, scale: 0.3, causal: causal,
+			offset: 90}
 		blocks := 0
 		require.NoError(t, a.each(func(block) error { blocks++; return nil }))
 		assert.Greater(t, blocks, 5)
@@ -187,16 +192,21 @@ func TestAttentionMistakes(t *testing.T) {
 	s := scope(t)
 	q := Ones(s, F32, 2, 4, 3, 8)
 	for _, y := range []*Tensor{
-		Attention(q, Ones(s, F32, 2, 3, 3, 8), Ones(s, F32, 2, 3, 3, 8), AttentionOptions{}), Attention(q, Ones(s, F32, 2, 2, 3, 7), q, AttentionOptions{}),
-		Attention(q, Ones(s, F32, 2, 2, 3, 8), Ones(s, F32, 2, 2, 4, 8), AttentionOptions{}), Attention(q, Ones(s, F32, 1, 2, 3, 8), Ones(s, F32, 1, 2, 3, 8), AttentionOptions{}),
-		Attention(q.Index(0, 0), q, q, AttentionOptions{}), Attention(Ones(s, F32, 3, 8), Ones(s, F32, 3, 8), Ones(s, F32, 3, 8), AttentionOptions{}),
-		Attention(q, q, q, AttentionOptions{Mask: Ones(s, Bool, 4, 4)}), Attention(q, q, q, AttentionOptions{Mask: Ones(s, Bool, 1, 2, 4, 3, 3)}),
+		Attention(q, Ones(s, F32, 2, 3, 3, 8), Ones(s, F32, 2, 3, 3, 8), AttentionOptions{}),
+		Attention(q, Ones(s, F32, 2, 2, 3, 7), q, AttentionOptions{}),
+		Attention(q, Ones(s, F32, 2, 2, 3, 8), Ones(s, F32, 2, 2, 4, 8), AttentionOptions{}),
+		Attention(q, Ones(s, F32, 1, 2, 3, 8), Ones(s, F32, 1, 2, 3, 8), AttentionOptions{}),
+		Attention(q.Index(0, 0), q, q, AttentionOptions{}),
+		Attention(Ones(s, F32, 3, 8), Ones(s, F32, 3, 8), Ones(s, F32, 3, 8), AttentionOptions{}),
+		Attention(q, q, q, AttentionOptions{Mask: Ones(s, Bool, 4, 4)}),
+		Attention(q, q, q, AttentionOptions{Mask: Ones(s, Bool, 1, 2, 4, 3, 3)}),
 		Attention(Ones(s, F32, 1, 3, 0), Ones(s, F32, 1, 3, 0), Ones(s, F32, 1, 3, 0), AttentionOptions{}),
 	} {
 		assert.ErrorIs(t, y.Err(), ErrShape)
 	}
 	assert.ErrorIs(t, Attention(q.Cast(I32), q.Cast(I32), q.Cast(I32), AttentionOptions{}).Err(), ErrType)
-	assert.Empty(t, values[float32](t, Attention(Ones(s, F32, 0, 4, 3, 8), Ones(s, F32, 0, 2, 3, 8), Ones(s, F32, 0, 2, 3, 5), AttentionOptions{})))
+	assert.Empty(t, values[float32](t, Attention(Ones(s, F32, 0, 4, 3, 8), Ones(s, F32, 0, 2, 3, 8),
+		Ones(s, F32, 0, 2, 3, 5), AttentionOptions{})))
 	none := Attention(q, Ones(s, F32, 2, 4, 0, 8), Ones(s, F32, 2, 4, 0, 1), AttentionOptions{})
 	assert.Equal(t, make([]float32, 24), values[float32](t, none))
 	assert.Equal(t, F16, Attention(q.Cast(F16), q.Cast(F16), q.Cast(F16), AttentionOptions{}).Type())
@@ -206,7 +216,8 @@ func TestAttentionMistakes(t *testing.T) {
 func BenchmarkAttention(b *testing.B) {
 	s := scope(b)
 	shape := []int{1, 8, 4096, 64}
-	q, k, v, g := gaussian(s, 1, 1, shape...), gaussian(s, 2, 1, shape...), gaussian(s, 3, 1, shape...), gaussian(s, 4, 1, shape...)
+	q, k, v, g := gaussian(s, 1, 1, shape...), gaussian(s, 2, 1, shape...), gaussian(s, 3, 1, shape...),
+		gaussian(s, 4, 1, shape...)
 	for _, causal := range []bool{false, true} {
 		f := func(args ...*Tensor) *Tensor {
 			return Attention(args[0], args[1], args[2], AttentionOptions{Causal: causal})

@@ -103,7 +103,8 @@ func BenchmarkCapturedWeights(b *testing.B) {
 	bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].MatMul(w)} }, 0, gaussian(s, 2, 1, 1, 3200))
 }
 
-// BenchmarkConvChannelsLast has a convolution with filters of one element, and the product that it should be as fast as.
+// BenchmarkConvChannelsLast has a convolution with filters of one element, and the product that it should be as
+// fast as.
 func BenchmarkConvChannelsLast(b *testing.B) {
 	s := scope(b)
 	x, w := gaussian(s, 1, 1, 8, 56, 56, 64), gaussian(s, 2, 1, 64, 64, 1, 1)

@@ -19,8 +19,8 @@ type callOp struct {
 	// back returns the gradient of each argument, for the gradients of the results, of which those that have none are nil.
 	back  func(t *Tensor, gs []*Tensor) []*Tensor
 	parts []*Tensor // the results after the first
-	// epilogue returns the step that also adds a bias for each column and applies an activation, and stores the result elsewhere; nil if
-	// there is none.
+	// epilogue returns the step that also adds a bias for each column and applies an activation, and stores the
+	// result elsewhere; nil if there is none.
 	epilogue func(s *step, act string, bias operand, to place) *step
 }
 
@@ -43,7 +43,8 @@ func (o *callOp) gradients(t *Tensor, gs []*Tensor) []*Tensor {
 
 func (o *partOp) grad(t, g *Tensor) []*Tensor { panic("tensor: the gradient of a part is its call's") }
 
-// withResults adds to tensors the other results of the calls that compute them, so that of a call all results are data, or none is.
+// withResults adds to tensors the other results of the calls that compute them, so that of a call all results
+// are data, or none is.
 func withResults(ts []*Tensor) []*Tensor {
 	for _, t := range ts {
 		if _, ok := t.op.(*partOp); ok {

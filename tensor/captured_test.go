@@ -106,7 +106,8 @@ func TestNilContext(t *testing.T) {
 	x := From(s, []float32{1, 2, 3})
 	f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Exp()} })
 	var none context.Context
-	errs := map[string]error{"eval": Eval(none, x.Add(1)), "eval of nothing": Eval(none), "sync": x.Add(1).Sync(none), "npy": SaveNPY(none, t.TempDir()+"/x", x),
+	errs := map[string]error{"eval": Eval(none, x.Add(1)), "eval of nothing": Eval(none), "sync": x.Add(1).Sync(none),
+		"npy":  SaveNPY(none, t.TempDir()+"/x", x),
 		"save": Save(none, t.TempDir()+"/x", map[string]*Tensor{"x": x}, nil)}
 	_, errs["read"] = Read[float32](none, x)
 	_, errs["number"] = Number(none, x.Sum())

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gradients compares the gradients of f with differences of its results: the sum of f's result, weighted by numbers that are all
-// different, is a function of each element of args, which are of F64.
+// gradients compares the gradients of f with differences of its results: the sum of f's result, weighted by
+// numbers that are all different, is a function of each element of args, which are of F64.
 func gradients(t *testing.T, f func(args ...*Tensor) *Tensor, args ...*Tensor) {
 	t.Helper()
 	loss := func(args ...*Tensor) *Tensor {

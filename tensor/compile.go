@@ -1,6 +1,7 @@
 package tensor
 
-// Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph in planned memory.
+// Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph
+// in planned memory.
 
 import (
 	"cmp"
@@ -28,9 +29,10 @@ type trace struct {
 	aliases  []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
 	memories []stretch // the memory of arguments and constants of the call under way; nil if aliases is all 0
 	plan     *plan
-	once     []task            // of the plan, for the first call: what they compute stays
-	outs     []*Tensor         // of the function, as it was traced
-	graphs   [2]*runtime.Graph // one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
+	once     []task    // of the plan, for the first call: what they compute stays
+	outs     []*Tensor // of the function, as it was traced
+	// one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
+	graphs   [2]*runtime.Graph
 	recorded []*runtime.Buffer // of the arguments, when the graphs were recorded
 	used     []bool            // whether the graphs read each argument
 	memory   []*runtime.Buffer // that the trace owns
@@ -58,9 +60,10 @@ type Memory struct {
 
 var errTraced = errors.New("tensor: an argument of a compiled function has no value while the function is traced")
 
-// Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors. f is called once for each list of
-// types and shapes of arguments; tensors that it takes from around it are constants: those that are not computed yet are computed then, once, and their memory is that of
-// their scopes. The Func ends with the scope.
+// Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors.
+// f is called once for each list of types and shapes of arguments; tensors that it takes from around it are
+// constants: those that are not computed yet are computed then, once, and their memory is that of their scopes.
+// The Func ends with the scope.
 func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 	c := &Func{scope: s, f: f}
 	s.engine.mu.Lock()
@@ -71,18 +74,22 @@ func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 	return c
 }
 
-// Call queues the function's graph and returns its results, which it owns: they are overwritten by the call after the next one with the same shapes. So
-// the results of a call may be arguments of the next one. Keep what has to last with [Tensor.Copy]. The first call with new shapes
-// traces and plans; later ones allocate nothing. Arguments are dense, as results of operations and of [Tensor.Copy] are; a transposed tensor, or one of some columns of another, is not, and the error matches [ErrShape].
+// Call queues the function's graph and returns its results, which it owns: they are overwritten by the call
+// after the next one with the same shapes. So the results of a call may be arguments of the next one. Keep what
+// has to last with [Tensor.Copy]. The first call with new shapes traces and plans; later ones allocate nothing.
+// Arguments are dense, as results of operations and of [Tensor.Copy] are; a transposed tensor, or one of some
+// columns of another, is not, and the error matches [ErrShape].
 func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 	return c.CallDonating(ctx, nil, args...)
 }
 
-// CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may be fewer flags than arguments. A step of
-// training so updates parameters where they are, rather than to write others. A donated argument has an undefined value after the call,
-// unless it is among the results. A result takes the memory of an argument of its type and shape that it is computed from, if the kernel that stores it is the last that
-// reads the argument, and reads no other element of it than the one it stores. The memory of such an argument must not be that of another argument, nor of a
-// constant of the function, not even in part: a call for which it is changes nothing, and its error matches [ErrShape].
+// CallDonating is Call where results may be stored in the memory of the arguments for which donated is true;
+// there may be fewer flags than arguments. A step of training so updates parameters where they are, rather than
+// to write others. A donated argument has an undefined value after the call, unless it is among the results. A
+// result takes the memory of an argument of its type and shape that it is computed from, if the kernel that
+// stores it is the last that reads the argument, and reads no other element of it than the one it stores. The
+// memory of such an argument must not be that of another argument, nor of a constant of the function, not even
+// in part: a call for which it is changes nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
@@ -111,8 +118,8 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 	return set, nil
 }
 
-// bind makes the bindings of a launch: the buffers of arguments that the graph uses and that are not those of the recording. After the
-// launch the caller calls unbind.
+// bind makes the bindings of a launch: the buffers of arguments that the graph uses and that are not those of
+// the recording. After the launch the caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.bindings = t.bindings[:0]
 	if t.memories != nil {
@@ -136,7 +143,8 @@ func (t *trace) bind(args []*Tensor) (err error) {
 	return nil
 }
 
-// apart returns an error if an argument in whose memory a result is stored lies in that of another argument or of a constant.
+// apart returns an error if an argument in whose memory a result is stored lies in that of another argument or
+// of a constant.
 func (t *trace) apart(args []*Tensor) error {
 	t.memories = t.memories[:0]
 	for _, v := range t.plan.extern {
@@ -165,7 +173,8 @@ func (t *trace) apart(args []*Tensor) error {
 			continue
 		}
 		if s.handle == over.handle && s.first < over.end || s.donated > 0 && s.handle == far.handle && s.first < far.end {
-			return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as another argument or a constant of the function", ErrShape, cmp.Or(s.donated, over.donated)-1)
+			return fmt.Errorf("%w: argument %d is donated, and lies in the same memory as another argument or a constant of "+
+				"the function", ErrShape, cmp.Or(s.donated, over.donated)-1)
 		}
 		if s.handle != far.handle || s.end > far.end {
 			far = s
@@ -267,7 +276,8 @@ func (t *trace) fits(args []*Tensor) bool {
 	return true
 }
 
-// trace calls the function with arguments without values, and plans its results. The engine is locked, but not while the function runs.
+// trace calls the function with arguments without values, and plans its results. The engine is locked, but not
+// while the function runs.
 func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trace, error) {
 	e := c.scope.engine
 	t := &trace{donated: slices.Clone(donated)}
@@ -340,7 +350,8 @@ func (t *trace) donate() {
 		if !ok {
 			continue
 		}
-		may := make([][]*value, len(k.outs)) // the arguments in whose memory an output may be stored, among those that it is computed from
+		// the arguments in whose memory an output may be stored, among those that it is computed from
+		may := make([][]*value, len(k.outs))
 		var order []int
 		for at, o := range k.outs {
 			if results[o.to.v] == nil || writers[o.to.v] != 1 || count(o.n.shape) != o.to.v.n {
@@ -349,7 +360,8 @@ func (t *trace) donate() {
 			used := expr.Used(o.e)
 			for j, in := range k.inputs {
 				w := in.v
-				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w.number] != i || t.args[w.arg-1].typ != o.n.typ ||
+				if w.arg == 0 || w.arg > len(t.donated) || !t.donated[w.arg-1] || last[w.number] != i ||
+					t.args[w.arg-1].typ != o.n.typ ||
 					!slices.Equal(t.args[w.arg-1].shape, o.n.shape) ||
 					j >= len(used) || used[j] == 0 || slices.Contains(may[at], w) {
 					continue
@@ -423,7 +435,8 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 		for _, o := range t.outs {
 			v := t.plan.results[len(t.results[set])].v
 			if arg := t.aliases[len(t.results[set])]; arg > 0 {
-				t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(t.recorded[arg-1], o.shape)})
+				t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape,
+					data: dense(t.recorded[arg-1], o.shape)})
 				continue
 			}
 			i := slices.IndexFunc(t.plan.results, func(at place) bool { return at.v == v })
@@ -519,8 +532,8 @@ func (t *trace) close() error {
 	return errors.Join(errs...)
 }
 
-// Close frees the memory of the function, also that of its results; calls after it are [ErrScope]. It is not needed where the scope is closed. Closing twice does
-// nothing.
+// Close frees the memory of the function, also that of its results; calls after it are [ErrScope]. It is not
+// needed where the scope is closed. Closing twice does nothing.
 func (c *Func) Close() error {
 	c.scope.engine.mu.Lock()
 	defer c.scope.engine.mu.Unlock()

@@ -98,7 +98,9 @@ func (p *plan) constants() (once []task) {
 	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
 		in, out := t.values()
 		if slices.ContainsFunc(in, func(v *value) bool { return !fixed[v] }) ||
-			slices.ContainsFunc(out, func(v *value) bool { return v.kept || writers[v] > 1 || v.n*size(v.typ) > largestConstant }) {
+			slices.ContainsFunc(out, func(v *value) bool {
+				return v.kept || writers[v] > 1 || v.n*size(v.typ) > largestConstant
+			}) {
 			return false
 		}
 		for _, v := range out {

@@ -2,10 +2,11 @@ package tensor
 
 // Convolutions, and the transposed ones, which are their gradients.
 //
-// One call does the work, the catalog's conv2d, and its gradients are calls of it: that of the image is a convolution of the gradient, whose elements stand
-// a stride apart, with the filters turned around; that of the filters is one of the image with the gradient as the
-// filter, in which images and channels have changed places. Images of one dimension have a height of 1. Those of three are cut along their depth, and the windows of
-// the depth are channels.
+// One call does the work, the catalog's conv2d, and its gradients are calls of it: that of the image is a
+// convolution of the gradient, whose elements stand a stride apart, with the filters turned around; that of the
+// filters is one of the image with the gradient as the filter, in which images and channels have changed
+// places. Images of one dimension have a height of 1. Those of three are cut along their depth, and the windows
+// of the depth are channels.
 
 import (
 	"math"
@@ -15,26 +16,31 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for each spatial dimension.
+// ConvOptions are the sizes of a convolution that do not follow from its operands. Each list has a number for
+// each spatial dimension.
 type ConvOptions struct {
-	Stride        []int    // distance of neighbouring places of the filter; nil is 1
-	Pad           [][2]int // zeros in front of and behind the elements of a dimension; negative numbers take elements away. nil is none
-	Dilation      []int    // distance of neighbouring elements of the filter; nil is 1
-	InputDilation []int    // distance of neighbouring elements of x, with zeros between them; margins are around those. nil is 1
-	Groups        int      // equal groups of channels and of filters; a filter sees the channels of its group. 0 is 1
+	Stride []int // distance of neighbouring places of the filter; nil is 1
+	// zeros in front of and behind the elements of a dimension; negative numbers take elements away. nil is none
+	Pad      [][2]int
+	Dilation []int // distance of neighbouring elements of the filter; nil is 1
+	// distance of neighbouring elements of x, with zeros between them; margins are around those. nil is 1
+	InputDilation []int
+	Groups        int // equal groups of channels and of filters; a filter sees the channels of its group. 0 is 1
 }
 
-// Conv returns the cross-correlation of images x, of shape [images, channels, spatial dimensions...], with filters w, of shape [filters, channels/Groups, sizes...]:
+// Conv returns the cross-correlation of images x, of shape [images, channels, spatial dimensions...], with
+// filters w, of shape [filters, channels/Groups, sizes...]:
 //
 //	y[b][o][i...] = bias[o] + Σ x[b][c][i·stride + r·dilation - pad] · w[o][q][r...]
 //
-// with the sum over q and r..., where c is channel q of the group of filter o, and elements of x beyond the margins are zeros. bias has an element for each
-// filter, or is nil. There are one to three spatial dimensions, and of y each has
+// with the sum over q and r..., where c is channel q of the group of filter o, and elements of x beyond the
+// margins are zeros. bias has an element for each filter, or is nil. There are one to three spatial dimensions,
+// and of y each has
 //
 //	(length + pad before + pad behind - dilation·(size - 1) - 1) / stride + 1
 //
-// elements, or none if the filter is longer than the image. The operands are floating-point numbers; the type is that of Promote. Half and
-// bfloat16 are summed in F32. It has gradients of x, w and bias.
+// elements, or none if the filter is longer than the image. The operands are floating-point numbers; the type
+// is that of Promote. Half and bfloat16 are summed in F32. It has gradients of x, w and bias.
 func Conv(x, w, bias *Tensor, o ConvOptions) *Tensor {
 	const name = "conv"
 	ts := []*Tensor{x, w}
@@ -79,8 +85,8 @@ func Conv(x, w, bias *Tensor, o ConvOptions) *Tensor {
 	return convolved(x.Cast(typ), w.Cast(typ), bias, groups, axes)
 }
 
-// convAxis are the sizes of a convolution along one dimension: the result has out elements, pad zeros are in front of the image, and
-// its elements stand spread apart.
+// convAxis are the sizes of a convolution along one dimension: the result has out elements, pad zeros are in
+// front of the image, and its elements stand spread apart.
 type convAxis struct{ stride, dilation, spread, pad, out int }
 
 // axes returns the sizes for images and filters, or false if the options do not fit or are too large.
@@ -104,7 +110,8 @@ func (o ConvOptions) axes(images, filters []int) ([]convAxis, bool) {
 			}
 		}
 		long := max((n-1)*spread[i]+1, 0)
-		list = append(list, convAxis{stride[i], dilation[i], spread[i], pad[i][0], kernels.ConvOut(long, filters[i], stride[i], pad[i][0], pad[i][1], dilation[i])})
+		list = append(list, convAxis{stride[i], dilation[i], spread[i], pad[i][0],
+			kernels.ConvOut(long, filters[i], stride[i], pad[i][0], pad[i][1], dilation[i])})
 	}
 	return list, true
 }
@@ -145,11 +152,13 @@ func convolved(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
 	return y.Reshape(n, d.out, filters, axes[1].out, axes[2].out).Permute(0, 2, 1, 3, 4)
 }
 
-// pointwise returns the convolution of images with filters of one element as a product of matrices if the images are a view of such with channels last, whose
-// elements are the rows of a matrix. Otherwise it returns nil.
+// pointwise returns the convolution of images with filters of one element as a product of matrices if the
+// images are a view of such with channels last, whose elements are the rows of a matrix. Otherwise it returns
+// nil.
 func pointwise(x, w, bias *Tensor, groups int, axes []convAxis) *Tensor {
 	view, ok := x.op.(*viewOp)
-	if !ok || x.data != nil || groups > 1 || count(w.shape[2:]) != 1 || count(x.shape) == 0 || w.shape[0] == 0 || bias != nil && size(x.typ) == 2 {
+	if !ok || x.data != nil || groups > 1 || count(w.shape[2:]) != 1 || count(x.shape) == 0 || w.shape[0] == 0 ||
+		bias != nil && size(x.typ) == 2 {
 		return nil
 	}
 	last := len(x.shape) - 1
@@ -256,15 +265,17 @@ func (c *conv) back(t *Tensor, gs []*Tensor) []*Tensor {
 func (c *conv) toImages(g, w *Tensor, shape []int) *Tensor {
 	var axes [2]convAxis
 	for i, a := range c.axes {
-		axes[i] = convAxis{stride: a.spread, dilation: a.dilation, spread: a.stride, pad: (w.shape[2+i]-1)*a.dilation - a.pad, out: shape[2+i]}
+		axes[i] = convAxis{stride: a.spread, dilation: a.dilation, spread: a.stride, pad: (w.shape[2+i]-1)*a.dilation - a.pad,
+			out: shape[2+i]}
 	}
 	groups, each, channels, filters := c.groups, w.shape[0]/c.groups, w.shape[1], w.shape[2:]
-	turned := w.Reshape(groups, each, channels, filters[0], filters[1]).Permute(0, 2, 1, 3, 4).Flip(3, 4).Reshape(groups*channels, each, filters[0], filters[1])
+	turned := w.Reshape(groups, each, channels, filters[0], filters[1]).Permute(0, 2, 1, 3, 4).Flip(3,
+		4).Reshape(groups*channels, each, filters[0], filters[1])
 	return conv2D(g, turned, nil, groups, axes)
 }
 
-// toFilters returns the gradient of filters of a shape: a convolution of the images with their gradients as filters, in which images and channels
-// have changed places.
+// toFilters returns the gradient of filters of a shape: a convolution of the images with their gradients as
+// filters, in which images and channels have changed places.
 func (c *conv) toFilters(x, g *Tensor, shape []int) *Tensor {
 	if count(shape) == 0 || count(x.shape) == 0 || count(g.shape) == 0 {
 		return filled(x.scope, x.typ, shape, zero(x.typ))
@@ -295,7 +306,8 @@ func (c *conv) run(r *run, out, in []operand) error {
 	x, w, y := in[0], in[1], out[0]
 	if c.across {
 		n := x.shape[1] / c.groups
-		return c.launch(r, defines, n, c.groups*x.shape[0], w.shape[1], []int{1, c.groups, w.shape[1] / c.groups, n * c.axes[0].out * c.axes[1].out}, x, w, nil, y)
+		return c.launch(r, defines, n, c.groups*x.shape[0], w.shape[1],
+			[]int{1, c.groups, w.shape[1] / c.groups, n * c.axes[0].out * c.axes[1].out}, x, w, nil, y)
 	}
 	most := max(mostGroups/c.groups, 1)
 	for first := 0; first < x.shape[0]; first += most {
@@ -312,7 +324,8 @@ func (c *conv) run(r *run, out, in []operand) error {
 }
 
 // launch launches conv2d for n images.
-func (c *conv) launch(r *run, defines []string, n, channels, filters int, grid []int, x, w operand, bias []operand, y operand) error {
+func (c *conv) launch(r *run, defines []string, n, channels, filters int, grid []int, x, w operand, bias []operand,
+	y operand) error {
 	b, err := r.buffers(x, w, y)
 	if err != nil {
 		return err
@@ -325,12 +338,13 @@ func (c *conv) launch(r *run, defines []string, n, channels, filters int, grid [
 	}
 	h, l, v := c.axes[0], c.axes[1], func(n int) uint32 { return uint32(n) }
 	return r.catalog("conv2d", "conv2d", defines, grid,
-		v(n), v(channels), v(x.shape[2]), v(x.shape[3]), v(filters), v(w.shape[2]), v(w.shape[3]), v(h.stride), v(l.stride), v(h.pad), v(l.pad),
+		v(n), v(channels), v(x.shape[2]), v(x.shape[3]), v(filters), v(w.shape[2]), v(w.shape[3]), v(h.stride), v(l.stride),
+		v(h.pad), v(l.pad),
 		v(h.dilation), v(l.dilation), v(c.groups), v(h.out), v(l.out), b[0], b[1], add, b[2])
 }
 
-// ConvTransposeOptions are the sizes of a transposed convolution that do not follow from its operands, each list with a number for each
-// spatial dimension.
+// ConvTransposeOptions are the sizes of a transposed convolution that do not follow from its operands, each
+// list with a number for each spatial dimension.
 type ConvTransposeOptions struct {
 	Stride    []int    // distance of the places that elements of x are spread to; nil is 1
 	Pad       [][2]int // elements that are taken away in front and behind; nil is none
@@ -339,8 +353,9 @@ type ConvTransposeOptions struct {
 	Groups    int      // equal groups of the channels of x and of y; 0 is 1
 }
 
-// ConvTranspose returns the transposed convolution of x, of shape [images, channels, spatial dimensions...], with filters w, of
-// shape [channels, results/Groups, sizes...]: each element of x adds a filter, multiplied by it, to its surroundings,
+// ConvTranspose returns the transposed convolution of x, of shape [images, channels, spatial dimensions...],
+// with filters w, of shape [channels, results/Groups, sizes...]: each element of x adds a filter, multiplied by
+// it, to its surroundings,
 //
 //	y[b][o][i·stride + r·dilation - pad] = bias[o] + Σ x[b][c][i...] · w[c][q][r...]
 //
@@ -359,7 +374,8 @@ func ConvTranspose(x, w, bias *Tensor, o ConvTransposeOptions) *Tensor {
 		return bad
 	}
 	s, dims, groups := inner(ts...), len(x.shape)-2, max(o.Groups, 1)
-	if dims < 1 || dims > 3 || len(w.shape) != len(x.shape) || o.Groups < 0 || x.shape[1] != w.shape[0] || w.shape[0]%groups != 0 {
+	if dims < 1 || dims > 3 || len(w.shape) != len(x.shape) || o.Groups < 0 || x.shape[1] != w.shape[0] ||
+		w.shape[0]%groups != 0 {
 		return failf(s, name, ErrShape, "images %v and filters %v in %d groups", x.shape, w.shape, groups)
 	}
 	more, ok := sizesOf(o.OutputPad, dims, 0, 0)
@@ -385,6 +401,7 @@ func ConvTranspose(x, w, bias *Tensor, o ConvTransposeOptions) *Tensor {
 	for i := range sizes {
 		order[3+i] = 3 + i
 	}
-	filters := w.Flip(flip...).Reshape(apart...).Permute(order...).Reshape(append([]int{groups * w.shape[1], w.shape[0] / groups}, sizes...)...)
+	filters := w.Flip(flip...).Reshape(apart...).Permute(order...).Reshape(
+		append([]int{groups * w.shape[1], w.shape[0] / groups}, sizes...)...)
 	return Conv(x, filters, bias, turned)
 }

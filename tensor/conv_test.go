@@ -48,25 +48,33 @@ type convCase struct {
 
 var convCases = []convCase{
 	{x: []int{2, 3, 9}, w: []int{5, 3, 3}, bias: true},
-	{x: []int{1, 4, 11}, w: []int{6, 2, 4}, o: ConvOptions{Stride: []int{2}, Pad: [][2]int{{3, 1}}, Dilation: []int{2}, Groups: 2}, bias: true},
+	{x: []int{1, 4, 11}, w: []int{6, 2, 4}, o: ConvOptions{Stride: []int{2}, Pad: [][2]int{{3, 1}}, Dilation: []int{2},
+		Groups: 2}, bias: true},
 	{x: []int{1, 2, 5}, w: []int{3, 2, 3}, o: ConvOptions{Pad: [][2]int{{2, 2}}, InputDilation: []int{3}}},
 	{x: []int{1, 2, 9}, w: []int{3, 2, 3}, o: ConvOptions{Pad: [][2]int{{-2, -1}}}},
-	{x: []int{1, 2, 5}, w: []int{3, 2, 3}, o: ConvOptions{Pad: [][2]int{{-2, -3}}, InputDilation: []int{3}, Stride: []int{2}}},
+	{x: []int{1, 2, 5}, w: []int{3, 2, 3}, o: ConvOptions{Pad: [][2]int{{-2, -3}}, InputDilation: []int{3},
+		Stride: []int{2}}},
 	{x: []int{2, 3, 6, 7}, w: []int{4, 3, 3, 2}, bias: true},
 	{x: []int{1, 2, 1, 1}, w: []int{4, 2, 1, 1}, bias: true},
-	{x: []int{2, 5, 4, 5}, w: []int{3, 5, 2, 3}, o: ConvOptions{Stride: []int{2, 1}, Pad: [][2]int{{1, 0}, {1, 2}}, Dilation: []int{1, 2}}},
+	{x: []int{2, 5, 4, 5}, w: []int{3, 5, 2, 3}, o: ConvOptions{Stride: []int{2, 1}, Pad: [][2]int{{1, 0}, {1, 2}},
+		Dilation: []int{1, 2}}},
 	{x: []int{3, 6, 2, 3}, w: []int{4, 3, 1, 1}, o: ConvOptions{Groups: 2}, bias: true},
-	{x: []int{2, 4, 8, 9}, w: []int{6, 2, 3, 3}, o: ConvOptions{Stride: []int{2, 3}, Pad: [][2]int{{1, 0}, {2, 3}}, Dilation: []int{2, 1}, Groups: 2}, bias: true},
+	{x: []int{2, 4, 8, 9}, w: []int{6, 2, 3, 3}, o: ConvOptions{Stride: []int{2, 3}, Pad: [][2]int{{1, 0}, {2, 3}},
+		Dilation: []int{2, 1}, Groups: 2}, bias: true},
 	{x: []int{3, 4, 5, 6}, w: []int{4, 1, 3, 3}, o: ConvOptions{Pad: [][2]int{{1, 1}, {1, 1}}, Groups: 4}},
-	{x: []int{1, 2, 7, 5}, w: []int{3, 2, 2, 3}, o: ConvOptions{Stride: []int{3, 1}, Pad: [][2]int{{4, 0}, {-1, 5}}, InputDilation: []int{2, 1}}},
+	{x: []int{1, 2, 7, 5}, w: []int{3, 2, 2, 3}, o: ConvOptions{Stride: []int{3, 1}, Pad: [][2]int{{4, 0}, {-1, 5}},
+		InputDilation: []int{2, 1}}},
 	{x: []int{2, 3, 3, 3}, w: []int{2, 3, 1, 1}, o: ConvOptions{Stride: []int{2, 2}}},
 	{x: []int{1, 2, 3, 4}, w: []int{2, 2, 5, 2}}, // filters longer than the image
 	{x: []int{0, 2, 3, 4}, w: []int{2, 2, 3, 2}, bias: true},
 	{x: []int{2, 0, 3, 4}, w: []int{2, 0, 3, 2}, bias: true},
 	{x: []int{2, 1, 0, 4}, w: []int{2, 1, 3, 2}, o: ConvOptions{Pad: [][2]int{{2, 2}, {0, 0}}}, bias: true},
 	{x: []int{1, 2, 4, 5, 3}, w: []int{3, 2, 2, 3, 2}, bias: true},
-	{x: []int{2, 4, 5, 4, 3}, w: []int{4, 2, 3, 2, 2}, o: ConvOptions{Stride: []int{2, 1, 2}, Pad: [][2]int{{1, 2}, {0, 1}, {1, 1}}, Dilation: []int{1, 2, 1}, Groups: 2}, bias: true},
-	{x: []int{1, 1, 3, 3, 2}, w: []int{2, 1, 3, 2, 1}, o: ConvOptions{Pad: [][2]int{{-1, 2}, {1, -1}, {0, 0}}, InputDilation: []int{2, 2, 1}}},
+	{x: []int{2, 4, 5, 4, 3}, w: []int{4, 2, 3, 2, 2},
+		o:    ConvOptions{Stride: []int{2, 1, 2}, Pad: [][2]int{{1, 2}, {0, 1}, {1, 1}}, Dilation: []int{1, 2, 1}, Groups: 2},
+		bias: true},
+	{x: []int{1, 1, 3, 3, 2}, w: []int{2, 1, 3, 2, 1}, o: ConvOptions{Pad: [][2]int{{-1, 2}, {1, -1}, {0, 0}},
+		InputDilation: []int{2, 2, 1}}},
 	{x: []int{1, 1, 3, 3, 2}, w: []int{2, 1, 2, 2, 1}, o: ConvOptions{Pad: [][2]int{{-3, 0}, {0, 0}, {0, 0}}}},
 }
 
@@ -146,11 +154,15 @@ func TestConvMistakes(t *testing.T) {
 	s := scope(t)
 	x, w := Ones(s, F32, 1, 4, 5, 5), Ones(s, F32, 2, 4, 3, 3)
 	for _, y := range []*Tensor{
-		Conv(x, w.Index(0, 0), nil, ConvOptions{}), Conv(x, w, nil, ConvOptions{Groups: 2}), Conv(x, w, nil, ConvOptions{Groups: -1}),
-		Conv(x, w, Ones(s, F32, 3), ConvOptions{}), Conv(x, w, nil, ConvOptions{Stride: []int{1}}), Conv(x, w, nil, ConvOptions{Stride: []int{1, 0}}),
-		Conv(x, w, nil, ConvOptions{Dilation: []int{1, -1}}), Conv(x, w, nil, ConvOptions{InputDilation: []int{1, 1 << 40}}), Conv(x, w, nil, ConvOptions{Pad: [][2]int{{1, 1}}}),
+		Conv(x, w.Index(0, 0), nil, ConvOptions{}), Conv(x, w, nil, ConvOptions{Groups: 2}),
+		Conv(x, w, nil, ConvOptions{Groups: -1}),
+		Conv(x, w, Ones(s, F32, 3), ConvOptions{}), Conv(x, w, nil, ConvOptions{Stride: []int{1}}),
+		Conv(x, w, nil, ConvOptions{Stride: []int{1, 0}}),
+		Conv(x, w, nil, ConvOptions{Dilation: []int{1, -1}}), Conv(x, w, nil, ConvOptions{InputDilation: []int{1, 1 << 40}}),
+		Conv(x, w, nil, ConvOptions{Pad: [][2]int{{1, 1}}}),
 		Conv(Ones(s, F32, 4, 5), w, nil, ConvOptions{}), Conv(x, w, nil, ConvOptions{Pad: [][2]int{{1 << 40, 0}, {0, 0}}}),
-		ConvTranspose(x, w, nil, ConvTransposeOptions{}), ConvTranspose(x, Ones(s, F32, 4, 2, 3, 3), nil, ConvTransposeOptions{OutputPad: []int{-1, 0}}),
+		ConvTranspose(x, w, nil, ConvTransposeOptions{}),
+		ConvTranspose(x, Ones(s, F32, 4, 2, 3, 3), nil, ConvTransposeOptions{OutputPad: []int{-1, 0}}),
 		x.Windows(2, 0, 1, 1), x.Windows(4, 1, 1, 1), Ones(s, F32, 1, 1, 1, 1, 1, 1, 1, 1).Windows(0, 1, 1, 1),
 	} {
 		assert.ErrorIs(t, y.Err(), ErrShape)
@@ -167,7 +179,8 @@ func TestConvTranspose(t *testing.T) {
 	}{
 		{[]int{2, 3, 4}, []int{3, 2, 3}, ConvTransposeOptions{}},
 		{[]int{1, 3, 4}, []int{3, 2, 4}, ConvTransposeOptions{Stride: []int{2}, Pad: [][2]int{{1, 2}}, OutputPad: []int{1}}},
-		{[]int{1, 4, 3, 2}, []int{4, 2, 2, 3}, ConvTransposeOptions{Stride: []int{2, 3}, Pad: [][2]int{{0, 1}, {1, 0}}, Dilation: []int{1, 2}, Groups: 2}},
+		{[]int{1, 4, 3, 2}, []int{4, 2, 2, 3}, ConvTransposeOptions{Stride: []int{2, 3}, Pad: [][2]int{{0, 1}, {1, 0}},
+			Dilation: []int{1, 2}, Groups: 2}},
 		{[]int{1, 2, 2, 2, 3}, []int{2, 1, 2, 3, 2}, ConvTransposeOptions{Stride: []int{2, 1, 1}}},
 		{[]int{0, 2, 3}, []int{2, 1, 2}, ConvTransposeOptions{}},
 		{[]int{1, 1, 2}, []int{1, 1, 2}, ConvTransposeOptions{Pad: [][2]int{{2, 2}}}},
@@ -183,7 +196,8 @@ func TestConvTranspose(t *testing.T) {
 			u := someDoubles(s, r, y.Shape()...)
 			if count(y.shape) > 0 {
 				back := Conv(u, w, nil, o)
-				sum, other := y.Sub(bias.Reshape(append([]int{-1}, slices.Repeat([]int{1}, len(c.x)-2)...)...)).Mul(u).Sum(), x.Mul(back.Slice(All)).Sum()
+				sum, other := y.Sub(bias.Reshape(append([]int{-1}, slices.Repeat([]int{1}, len(c.x)-2)...)...)).Mul(u).Sum(),
+					x.Mul(back.Slice(All)).Sum()
 				require.Equal(t, x.Shape(), back.Shape())
 				assert.InDelta(t, values[float64](t, other)[0], values[float64](t, sum)[0], 1e-9)
 			}
@@ -197,7 +211,8 @@ func TestWindows(t *testing.T) {
 	x := From(s, numbers(7))
 	assert.Equal(t, []float32{0, 2, 4, 2, 4, 6}, values[float32](t, x.Windows(0, 3, 2, 2).Slice(All)))
 	assert.Len(t, tasks(t, x.Windows(0, 3, 1, 1).Max(1)), 1)
-	for _, c := range [][5]int{{7, 3, 1, 1, 1}, {9, 3, 2, 1, 1}, {9, 2, 3, 1, 0}, {11, 3, 2, 2, 2}, {8, 2, 2, 1, 1}, {9, 2, 2, 1, 1}, {10, 3, 1, 3, 0}, {2, 3, 1, 1, 0}, {5, 1, 2, 1, 0}, {11, 2, 2, 3, 0}} {
+	for _, c := range [][5]int{{7, 3, 1, 1, 1}, {9, 3, 2, 1, 1}, {9, 2, 3, 1, 0}, {11, 3, 2, 2, 2}, {8, 2, 2, 1, 1},
+		{9, 2, 2, 1, 1}, {10, 3, 1, 3, 0}, {2, 3, 1, 1, 0}, {5, 1, 2, 1, 0}, {11, 2, 2, 3, 0}} {
 		shape := []int{3, 2}
 		shape[c[4]%2] = c[0]
 		axis := c[4] % 2

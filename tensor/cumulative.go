@@ -8,9 +8,9 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// CumSum returns the running sums along an axis: element i of it is the sum of the elements up to i. Integers are added in 64 bits, half and bfloat16 in F32,
-// and of Bools it is how many are true. Sums are added up in an order that depends on the shape alone. The gradient of an element is the
-// sum of those from it on.
+// CumSum returns the running sums along an axis: element i of it is the sum of the elements up to i. Integers
+// are added in 64 bits, half and bfloat16 in F32, and of Bools it is how many are true. Sums are added up in an
+// order that depends on the shape alone. The gradient of an element is the sum of those from it on.
 func (t *Tensor) CumSum(axis int) *Tensor {
 	const name = "cumsum"
 	if bad := check(name, t); bad != nil {
@@ -33,8 +33,8 @@ func (t *Tensor) CumSum(axis int) *Tensor {
 	return back(call(o, []spec{{rows.typ, rows.shape}}, rows)[0], n)
 }
 
-// runCumSum computes rows in one launch, or in two where there are few and long ones: the sums of their parts, and the running sums of
-// each part.
+// runCumSum computes rows in one launch, or in two where there are few and long ones: the sums of their parts,
+// and the running sums of each part.
 func runCumSum(r *run, out, in []operand) error {
 	b, err := r.buffers(in[0], out[0])
 	if err != nil {
@@ -57,5 +57,6 @@ func runCumSum(r *run, out, in []operand) error {
 			return err
 		}
 	}
-	return r.catalog("scan", "scan_sum", defines, []int{rows, parts}, b[0], totals, b[1], uint32(rows), uint32(n), uint32(parts))
+	return r.catalog("scan", "scan_sum", defines, []int{rows, parts}, b[0], totals, b[1], uint32(rows), uint32(n),
+		uint32(parts))
 }

@@ -15,7 +15,8 @@ func TestCumSum(t *testing.T) {
 	for _, c := range []struct {
 		shape []int
 		axis  int
-	}{{[]int{1}, 0}, {[]int{9}, -1}, {[]int{3, 4}, 0}, {[]int{3, 4}, 1}, {[]int{0, 4}, 0}, {[]int{4, 0}, 1}, {[]int{2, 3000, 2}, 1}, {[]int{100000}, 0}, {[]int{2, 20000}, 1},
+	}{{[]int{1}, 0}, {[]int{9}, -1}, {[]int{3, 4}, 0}, {[]int{3, 4}, 1}, {[]int{0, 4}, 0}, {[]int{4, 0}, 1},
+		{[]int{2, 3000, 2}, 1}, {[]int{100000}, 0}, {[]int{2, 20000}, 1},
 		{[]int{1, 2, 1, 2, 1, 7, 1, 2}, 5}} {
 		x := make([]float64, count(c.shape))
 		for i := range x {

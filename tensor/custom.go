@@ -10,8 +10,9 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// WithGradient returns y as a tensor whose gradient with respect to args is what back makes of the gradient of y: a tensor of the shape and type of each
-// arg, or nil for none. Gradients take no other way from it to what y was computed from.
+// WithGradient returns y as a tensor whose gradient with respect to args is what back makes of the gradient of
+// y: a tensor of the shape and type of each arg, or nil for none. Gradients take no other way from it to what y
+// was computed from.
 func WithGradient(y *Tensor, args []*Tensor, back func(g *Tensor) []*Tensor) *Tensor {
 	const name = "with gradient"
 	if bad := check(name, append([]*Tensor{y}, args...)...); bad != nil {
@@ -20,11 +21,13 @@ func WithGradient(y *Tensor, args []*Tensor, back func(g *Tensor) []*Tensor) *Te
 	checked := func(g *Tensor) []*Tensor {
 		list := slices.Clone(back(g))
 		if len(list) != len(args) {
-			return slices.Repeat([]*Tensor{failf(y.scope, name, ErrShape, "%d gradients for %d tensors", len(list), len(args))}, len(args))
+			return slices.Repeat([]*Tensor{failf(y.scope, name, ErrShape, "%d gradients for %d tensors", len(list), len(args))},
+				len(args))
 		}
 		for i, d := range list {
 			if d != nil && d.err == nil && (d.typ != args[i].typ || !slices.Equal(d.shape, args[i].shape)) {
-				list[i] = failf(y.scope, name, ErrShape, "gradient %d is %v%v for a tensor %v%v", i, d.typ, d.shape, args[i].typ, args[i].shape)
+				list[i] = failf(y.scope, name, ErrShape, "gradient %d is %v%v for a tensor %v%v", i, d.typ, d.shape, args[i].typ,
+					args[i].shape)
 			}
 		}
 		return list
@@ -32,7 +35,8 @@ func WithGradient(y *Tensor, args []*Tensor, back func(g *Tensor) []*Tensor) *Te
 	return made(&viewOp{name: name, same: true, back: checked}, y.typ, y.shape, append([]*Tensor{y}, args...)...)
 }
 
-// Rematerialize returns f of args. For their gradients f is computed again, so that what it computes on the way is not kept in memory.
+// Rematerialize returns f of args. For their gradients f is computed again, so that what it computes on the way
+// is not kept in memory.
 func Rematerialize(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor {
 	if len(args) == 0 {
 		return failf(nil, "rematerialize", ErrShape, "no tensor")
@@ -83,13 +87,15 @@ type Kernel struct {
 	Name    string       // of the kernel in it
 	Grid    runtime.Grid
 	Results []Spec
-	// Gradient returns the gradients of the tensors among the arguments, in their order, from the arguments, the results, and the gradients of the
-	// results, of which those that have none are nil. A nil result is none; without the function the kernel has no gradient.
+	// Gradient returns the gradients of the tensors among the arguments, in their order, from the arguments, the
+	// results, and the gradients of the results, of which those that have none are nil. A nil result is none;
+	// without the function the kernel has no gradient.
 	Gradient func(args, results, gs []*Tensor) []*Tensor
 }
 
-// Launch returns the results of a kernel. Its arguments are, in the order of its parameters: a *Tensor or an Out for a pointer to global memory, whose elements are in
-// order and of the parameter's type, and for other parameters what [runtime.Stream.Launch] takes.
+// Launch returns the results of a kernel. Its arguments are, in the order of its parameters: a *Tensor or an
+// Out for a pointer to global memory, whose elements are in order and of the parameter's type, and for other
+// parameters what [runtime.Stream.Launch] takes.
 func Launch(k Kernel, args ...any) []*Tensor {
 	var ts []*Tensor
 	for _, a := range args {
@@ -116,7 +122,8 @@ func Launch(k Kernel, args ...any) []*Tensor {
 	}
 	args = slices.Clone(args)
 	o := &callOp{name: k.Name, takes: onlyDense, run: func(r *run, out, in []operand) error {
-		p, err := r.engine.program(r.ctx, programKey{definitions: fmt.Sprintf("%x", k.Unit.Hash())}, func() (*source.Unit, error) { return k.Unit, nil })
+		p, err := r.engine.program(r.ctx, programKey{definitions: fmt.Sprintf("%x", k.Unit.Hash())},
+			func() (*source.Unit, error) { return k.Unit, nil })
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ import (
 	_ "github.com/concord-compute/concord/runtime/all"
 )
 
-// TestDevices computes operations that are kernels of the catalog, or have no other test with other devices than cpu:0, on each device that there is.
+// TestDevices computes operations that are kernels of the catalog, or have no other test with other devices
+// than cpu:0, on each device that there is.
 func TestDevices(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const n = 3000
@@ -31,12 +32,19 @@ func TestDevices(t *testing.T) {
 		m, small := a.Reshape(50, 60), index.Reshape(50, 60)
 		whole := Where(m.IsNaN(), 0, m)
 		out := map[string]*Tensor{
-			"take": m.Take(1, index.Slice(Range{0, 9, 1})), "take rows": m.Take(0, index), "take along": m.TakeAlong(1, small), "scatter": m.Scatter(1, small, m),
-			"scatter add": whole.ScatterAdd(1, small, whole), "index add": whole.IndexAdd(0, small.Index(0, 0), Ones(s, F32, 60, 60)), "argmax": m.ArgMax(0), "argmin": a.ArgMin(0),
-			"one hot": index.OneHot(7, U8), "cumsum": whole.CumSum(0), "long cumsum": Where(a.IsNaN(), 1, a).CumSum(0), "cumsum of i16": index.Cast(I16).CumSum(0), "einsum": Einsum("ij,kj->ik", whole, whole),
-			"uniform": Uniform(s, F32, 9, -1, 1, n), "uniform f16": Uniform(s, F16, 9, 0, 1, n), "bernoulli": Bernoulli(s, 9, 0.4, n), "integers": RandInt(s, I32, 9, -50, 100, n),
-			"permutation": Permutation(s, 9, n), "seeds": Seeds(s, 9, 5), "dropout": whole.Dropout(0.4, 9), "embedding": Grad(Embedding(whole, index).Mul(whole.Sum(0)).Sum(), whole)[0],
-			"pad": m.PadWith(Reflect, [2]int{3, 4}), "triu": m.Triu(2), "diagonal": m.Diagonal(-3), "tile": m.Tile(1, 2), "roll": m.Roll(0, 7),
+			"take": m.Take(1, index.Slice(Range{0, 9, 1})), "take rows": m.Take(0, index), "take along": m.TakeAlong(1, small),
+			"scatter":     m.Scatter(1, small, m),
+			"scatter add": whole.ScatterAdd(1, small, whole),
+			"index add":   whole.IndexAdd(0, small.Index(0, 0), Ones(s, F32, 60, 60)), "argmax": m.ArgMax(0),
+			"argmin":  a.ArgMin(0),
+			"one hot": index.OneHot(7, U8), "cumsum": whole.CumSum(0), "long cumsum": Where(a.IsNaN(), 1, a).CumSum(0),
+			"cumsum of i16": index.Cast(I16).CumSum(0), "einsum": Einsum("ij,kj->ik", whole, whole),
+			"uniform": Uniform(s, F32, 9, -1, 1, n), "uniform f16": Uniform(s, F16, 9, 0, 1, n),
+			"bernoulli": Bernoulli(s, 9, 0.4, n), "integers": RandInt(s, I32, 9, -50, 100, n),
+			"permutation": Permutation(s, 9, n), "seeds": Seeds(s, 9, 5), "dropout": whole.Dropout(0.4, 9),
+			"embedding": Grad(Embedding(whole, index).Mul(whole.Sum(0)).Sum(), whole)[0],
+			"pad":       m.PadWith(Reflect, [2]int{3, 4}), "triu": m.Triu(2), "diagonal": m.Diagonal(-3), "tile": m.Tile(1, 2),
+			"roll": m.Roll(0, 7),
 		}
 		out["sorted"], out["order"] = a.Sort(0, false)
 		out["sorted down"], out["order down"] = m.Sort(0, true)
@@ -89,8 +97,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// A compiled function draws other numbers with another seed, and the same ones with the same seed; kernels that need memory besides their operands
-// compute in its graph what they compute apart.
+// A compiled function draws other numbers with another seed, and the same ones with the same seed; kernels that
+// need memory besides their operands compute in its graph what they compute apart.
 func TestCompiledIndex(t *testing.T) {
 	s := scope(t)
 	f := func(args ...*Tensor) []*Tensor {
@@ -98,7 +106,8 @@ func TestCompiledIndex(t *testing.T) {
 		y := Embedding(x.Dropout(0.3, seed), index)
 		v, order := y.Sum(1).Sort(0, true)
 		top, _ := y.TopK(2, 1, true)
-		return []*Tensor{v, order, top, y.CumSum(0), Grad(y.Square().Sum(), x)[0], x.Flatten().ArgMax(0), Permutation(s, seed, 2000), Uniform(s, F32, seed, 0, 1, 7)}
+		return []*Tensor{v, order, top, y.CumSum(0), Grad(y.Square().Sum(), x)[0], x.Flatten().ArgMax(0),
+			Permutation(s, seed, 2000), Uniform(s, F32, seed, 0, 1, 7)}
 	}
 	r := rand.New(rand.NewPCG(17, 18))
 	i := make([]int32, 2500)

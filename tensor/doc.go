@@ -16,39 +16,48 @@
 //	err = tensor.Eval(ctx, loss, g[0], g[1])
 //	numbers, err := tensor.Read[float32](ctx, g[0])
 //
-// Shapes stretch and types are promoted as NumPy does (see [Promote]). A mistake, such as shapes that do not fit, is kept
-// in the result, with the place in the program, and passes to all that is made of it: only Eval and Read need an error to be
-// looked at.
+// Shapes stretch and types are promoted as NumPy does (see [Promote]). A mistake, such as shapes that do not
+// fit, is kept in the result, with the place in the program, and passes to all that is made of it: only Eval
+// and Read need an error to be looked at.
 //
 // # Operations
 //
-// There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and norms over any axes, and the places
-// of extremes; products of matrices and [Einsum]; convolutions, pooling, normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index, and sums and
-// stores by index in a fixed order; running sums, sorting and the largest elements; random numbers that are the same on every
-// device. [Tensor.MatMulTernary] multiplies by weights of 2 bits. [Apply] makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and of
-// safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed ([LoadGGUF]).
+// There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and
+// norms over any axes, and the places of extremes; products of matrices and [Einsum]; convolutions, pooling,
+// normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index,
+// and sums and stores by index in a fixed order; running sums, sorting and the largest elements; random numbers
+// that are the same on every device. [Tensor.MatMulTernary] multiplies by weights of 2 bits. [Apply] makes an
+// operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and
+// of safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed
+// ([LoadGGUF]).
 //
 // # What is computed
 //
 // Eval takes the operations from the tensors that were asked for down to data, and puts them into kernels:
 //
-//   - Element-wise operations are computed together, also with the reductions of rows that they contain or are contained in: a
-//     softmax is one kernel, and so is a layer normalization.
-//   - Views (Permute, Slice, Reshape, Expand, Flip and those made of them) are places that a kernel reads. They copy nothing.
-//   - What several kernels need is stored, or computed again in each where that moves fewer bytes. A kernel stores several results that
-//     one loop computes.
+//   - Element-wise operations are computed together, also with the reductions of rows that they contain or are
+//     contained in: a softmax is one kernel, and so is a layer normalization.
+//   - Views (Permute, Slice, Reshape, Expand, Flip and those made of them) are places that a kernel reads. They
+//     copy nothing.
+//   - What several kernels need is stored, or computed again in each where that moves fewer bytes. A kernel
+//     stores several results that one loop computes.
 //   - The parts of a Concat or Pad are computed into their places.
-//   - Products of matrices read transposed and sliced matrices in place. On the CPU they add a bias for each column and apply an activation.
-//   - A tensor that is stored and reduced is both by one kernel. What only one kernel reads is not stored. Small loops of one length are one kernel.
-//   - What a compiled function computes of constants alone, and is small, is computed once for all calls, as is all that it takes from around it.
+//   - Products of matrices read transposed and sliced matrices in place. On the CPU they add a bias for each
+//     column and apply an activation.
+//   - A tensor that is stored and reduced is both by one kernel. What only one kernel reads is not stored.
+//     Small loops of one length are one kernel.
+//   - What a compiled function computes of constants alone, and is small, is computed once for all calls, as is
+//     all that it takes from around it.
 //   - Numbers of Go are arguments of kernels, but for small ones, so that another learning rate needs no other program.
 //
-// Memory between kernels comes from the device's pool and is freed after its last reader, in the order of the stream. With CONCORD_FUSION=0
-// every operation is a kernel of its own. A compiled function may store results in the memory of arguments ([Func.CallDonating]).
+// Memory between kernels comes from the device's pool and is freed after its last reader, in the order of the
+// stream. With CONCORD_FUSION=0 every operation is a kernel of its own. A compiled function may store results
+// in the memory of arguments ([Func.CallDonating]).
 //
 // # Ownership
 //
-// A tensor belongs to a [Scope] and ends with it, but for what is kept ([Tensor.Keep]). A loop makes a scope for each step:
+// A tensor belongs to a [Scope] and ends with it, but for what is kept ([Tensor.Keep]). A loop makes a scope
+// for each step:
 //
 //	for range steps {
 //		step := s.Scope()
@@ -57,5 +66,6 @@
 //		step.Close()
 //	}
 //
-// Operations that only describe can be called from any goroutine. Eval, Read and Close of scopes of one device come one at a time.
+// Operations that only describe can be called from any goroutine. Eval, Read and Close of scopes of one device
+// come one at a time.
 package tensor

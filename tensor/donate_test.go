@@ -192,12 +192,18 @@ func TestDonateOwned(t *testing.T) {
 	require.NoError(t, out[0].Close())
 }
 
-// Kernels that reduce rows or columns store their elements over what they read, and the results are those of single operations.
+// Kernels that reduce rows or columns store their elements over what they read, and the results are those of
+// single operations.
 func TestReducedInPlace(t *testing.T) {
 	for name, f := range map[string]func(x *Tensor) []*Tensor{
-		"softmax":             func(x *Tensor) []*Tensor { return []*Tensor{x.Exp().Softmax(0).Softmax(-1).Softmax(0)} },
-		"norm":                func(x *Tensor) []*Tensor { return []*Tensor{x.Softmax(0).LayerNorm(nil, nil, 1e-5).Softmax(0)} },
-		"sum beside elements": func(x *Tensor) []*Tensor { y := x.Softmax(0); return []*Tensor{y.Exp().Softmax(0), y.Sum(-1)} },
+		"softmax": func(x *Tensor) []*Tensor { return []*Tensor{x.Exp().Softmax(0).Softmax(-1).Softmax(0)} },
+		"norm": func(x *Tensor) []*Tensor {
+			return []*Tensor{x.Softmax(0).LayerNorm(nil, nil, 1e-5).Softmax(0)}
+		},
+		"sum beside elements": func(x *Tensor) []*Tensor {
+			y := x.Softmax(0)
+			return []*Tensor{y.Exp().Softmax(0), y.Sum(-1)}
+		},
 		"elements of two sums": func(x *Tensor) []*Tensor {
 			y := x.Softmax(0)
 			return []*Tensor{y.Sub(y.Mean(-1).Unsqueeze(-1)).Softmax(0)}
@@ -207,7 +213,10 @@ func TestReducedInPlace(t *testing.T) {
 			r := y.Sum(-1)
 			return []*Tensor{y.Mul(r.Unsqueeze(-1)).Sum(-1).Sub(r), r.Exp()}
 		},
-		"other rows and itself": func(x *Tensor) []*Tensor { y := x.Softmax(0); return []*Tensor{y.Add(y.Flip(0)).Softmax(0)} },
+		"other rows and itself": func(x *Tensor) []*Tensor {
+			y := x.Softmax(0)
+			return []*Tensor{y.Add(y.Flip(0)).Softmax(0)}
+		},
 	} {
 		for _, shape := range [][]int{{37, 130}, {5, 40000}, {300, 256}} {
 			var got [2][]*Tensor

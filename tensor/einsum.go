@@ -10,11 +10,13 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// Einsum returns sums of products of tensors, in NumPy's notation: spec has a letter for each dimension of each tensor, such as "bij,bjk->bik". Dimensions
-// with one letter go together; they have one length, or length 1, which stretches. Letters that are not in the result are summed over. Without
-// an arrow the result has the letters that occur once, in the order of the alphabet. A letter twice in one tensor stands for its diagonal.
-// An ellipsis stands for the dimensions that have no letter, which stretch as NumPy does and are first in a result without an
-// arrow. Tensors are multiplied one after the other from the left, by MatMul where there is a matrix; types are those of MatMul.
+// Einsum returns sums of products of tensors, in NumPy's notation: spec has a letter for each dimension of each
+// tensor, such as "bij,bjk->bik". Dimensions with one letter go together; they have one length, or length 1,
+// which stretches. Letters that are not in the result are summed over. Without an arrow the result has the
+// letters that occur once, in the order of the alphabet. A letter twice in one tensor stands for its diagonal.
+// An ellipsis stands for the dimensions that have no letter, which stretch as NumPy does and are first in a
+// result without an arrow. Tensors are multiplied one after the other from the left, by MatMul where there is a
+// matrix; types are those of MatMul.
 func Einsum(spec string, ts ...*Tensor) *Tensor {
 	const name = "einsum"
 	if len(ts) == 0 {
@@ -52,7 +54,9 @@ func Einsum(spec string, ts ...*Tensor) *Tensor {
 	}
 	for i, x := range terms {
 		terms[i] = x.sum(func(l int) bool {
-			return slices.Contains(out, l) || slices.ContainsFunc(slices.Concat(terms[:i], terms[i+1:]), func(y labeled) bool { return slices.Contains(y.labels, l) })
+			return slices.Contains(out, l) || slices.ContainsFunc(slices.Concat(terms[:i], terms[i+1:]), func(y labeled) bool {
+				return slices.Contains(y.labels, l)
+			})
 		})
 	}
 	all := terms[0]
@@ -61,14 +65,16 @@ func Einsum(spec string, ts ...*Tensor) *Tensor {
 			all.t = all.t.Cast(typ.Computed())
 		}
 		all = all.times(x, lengths, func(l int) bool {
-			return slices.Contains(out, l) || slices.ContainsFunc(terms[i+2:], func(y labeled) bool { return slices.Contains(y.labels, l) })
+			return slices.Contains(out, l) || slices.ContainsFunc(terms[i+2:], func(y labeled) bool {
+				return slices.Contains(y.labels, l)
+			})
 		})
 	}
 	return all.as(out, lengths).Cast(typ)
 }
 
-// parseEinsum returns the labels of the dimensions of each operand and of the result: letters, and for those of an ellipsis -1 for the last, -2 for the one
-// before it and so on.
+// parseEinsum returns the labels of the dimensions of each operand and of the result: letters, and for those of
+// an ellipsis -1 for the last, -2 for the one before it and so on.
 func parseEinsum(spec string, shapes [][]int) (list [][]int, out []int, err error) {
 	const dots = "..."
 	left, right, arrow := strings.Cut(strings.ReplaceAll(spec, " ", ""), "->")
@@ -182,7 +188,8 @@ func (x labeled) sum(keep func(label int) bool) labeled {
 	return labeled{x.t.reduceAxes("einsum", op, axes, x.t.typ.Computed()), labels}
 }
 
-// as returns x with dimensions in the order of labels, which are all that it has and others, of length 1 or, with lengths, of these.
+// as returns x with dimensions in the order of labels, which are all that it has and others, of length 1 or,
+// with lengths, of these.
 func (x labeled) as(labels []int, lengths map[int]int) *Tensor {
 	var order, shape, to []int
 	for _, l := range labels {
@@ -200,7 +207,8 @@ func (x labeled) as(labels []int, lengths map[int]int) *Tensor {
 	return t
 }
 
-// times returns the product of x and y, summed over the labels of both that are not kept. All labels of one alone are kept.
+// times returns the product of x and y, summed over the labels of both that are not kept. All labels of one
+// alone are kept.
 func (x labeled) times(y labeled, lengths map[int]int, keep func(label int) bool) labeled {
 	var batch, rows, summed, cols []int
 	for _, l := range x.labels {
@@ -222,7 +230,9 @@ func (x labeled) times(y labeled, lengths map[int]int, keep func(label int) bool
 	if len(summed) == 0 || len(rows) == 0 && len(cols) == 0 { // element by element
 		all := append(slices.Clone(out), summed...)
 		wide := Promote(x.t.typ, y.t.typ).Computed()
-		return labeled{x.as(all, nil).Cast(wide).Mul(y.as(all, nil)), all}.sum(func(l int) bool { return slices.Contains(out, l) })
+		return labeled{x.as(all, nil).Cast(wide).Mul(y.as(all, nil)), all}.sum(func(l int) bool {
+			return slices.Contains(out, l)
+		})
 	}
 	size := func(labels []int) int {
 		n := 1

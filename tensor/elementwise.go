@@ -38,8 +38,8 @@ func operation1(op expr.Op) func(x *expr.Expr) *expr.Expr {
 	return func(x *expr.Expr) *expr.Expr { return expr.Apply(op, x) }
 }
 
-// both returns two operands as tensors of one shape and of the type that Promote gives. x is a *Tensor or a number of Go, which takes the type of t
-// where that can hold its kind of number.
+// both returns two operands as tensors of one shape and of the type that Promote gives. x is a *Tensor or a
+// number of Go, which takes the type of t where that can hold its kind of number.
 func (t *Tensor) both(name string, x any) (a, b, bad *Tensor) {
 	if bad := check(name, t); bad != nil {
 		return nil, nil, bad
@@ -105,8 +105,8 @@ func operation2(op expr.Op) func(x, y *expr.Expr) *expr.Expr {
 	return func(x, y *expr.Expr) *expr.Expr { return expr.Apply(op, x, y) }
 }
 
-// The operands named x below are tensors or numbers of Go. Shapes stretch as NumPy's, and types are those of Promote; a number
-// takes the type of the tensor, but a floating-point number with integers makes F64.
+// The operands named x below are tensors or numbers of Go. Shapes stretch as NumPy's, and types are those of
+// Promote; a number takes the type of the tensor, but a floating-point number with integers makes F64.
 
 // Add returns t + x; of Bools, whether one is true.
 func (t *Tensor) Add(x any) *Tensor { return t.binary("add", x, orOfTruths(expr.Add, expr.Or)) }
@@ -229,7 +229,8 @@ func ordering(op expr.Op, swap bool) func(x, y *expr.Expr) *expr.Expr {
 	}
 }
 
-// Where returns x where cond, a Bool, is true, and y elsewhere; one of x and y may be a number of Go. All three stretch to one shape.
+// Where returns x where cond, a Bool, is true, and y elsewhere; one of x and y may be a number of Go. All three
+// stretch to one shape.
 func Where(cond *Tensor, x, y any) *Tensor {
 	const name = "where"
 	if bad := check(name, cond); bad != nil {
@@ -261,9 +262,9 @@ func Where(cond *Tensor, x, y any) *Tensor {
 		cond.Expand(shape...), a.Expand(shape...), b.Expand(shape...))
 }
 
-// Cast returns t with elements of another type, rounded once: to a floating type to nearest even, to an integer type toward zero and
-// to its limits, with 0 for a NaN. A Bool becomes 0 or 1; a number becomes a Bool that is true if it is not 0. What becomes F16 or BF16 becomes F32 first, and
-// is rounded again where it is stored.
+// Cast returns t with elements of another type, rounded once: to a floating type to nearest even, to an integer
+// type toward zero and to its limits, with 0 for a NaN. A Bool becomes 0 or 1; a number becomes a Bool that is
+// true if it is not 0. What becomes F16 or BF16 becomes F32 first, and is rounded again where it is stored.
 func (t *Tensor) Cast(to Type) *Tensor {
 	if bad := check("cast", t); bad != nil {
 		return bad
@@ -321,7 +322,8 @@ func (t *Tensor) Reciprocal() *Tensor {
 	return t.float("reciprocal", func(x *expr.Expr) *expr.Expr { return x.Number(1).Div(x) })
 }
 
-// The functions below are of floating-point numbers. Integers become F64, where NumPy chooses a smaller type for small integers.
+// The functions below are of floating-point numbers. Integers become F64, where NumPy chooses a smaller type
+// for small integers.
 
 // Sqrt returns the square root.
 func (t *Tensor) Sqrt() *Tensor { return t.float("sqrt", operation1(expr.Sqrt)) }
@@ -389,7 +391,8 @@ func (t *Tensor) Round() *Tensor { return t.float("round", operation1(expr.Round
 // IsNaN returns the Bool that is true where t is a NaN.
 func (t *Tensor) IsNaN() *Tensor { return t.float("isnan", operation1(expr.IsNaN)) }
 
-// Clamp returns t, or lo or hi where it lies beyond them; both may be tensors or numbers. Where t is equal to one of them, t has the gradient.
+// Clamp returns t, or lo or hi where it lies beyond them; both may be tensors or numbers. Where t is equal to
+// one of them, t has the gradient.
 func (t *Tensor) Clamp(lo, hi any) *Tensor {
 	return t.binary("clamp", lo, func(x, lo *expr.Expr) *expr.Expr { return x.AtLeast(lo) }).
 		binary("clamp", hi, func(x, hi *expr.Expr) *expr.Expr { return x.AtMost(hi) })
@@ -400,7 +403,9 @@ func (t *Tensor) Relu() *Tensor { return t.unary("relu", (*expr.Expr).Relu) }
 
 // LeakyRelu returns t where it is positive, else slope·t.
 func (t *Tensor) LeakyRelu(slope float64) *Tensor {
-	return t.float("leaky relu", func(x *expr.Expr) *expr.Expr { return x.Number(0).Lt(x).Select(x, x.Mul(x.Number(slope))) })
+	return t.float("leaky relu", func(x *expr.Expr) *expr.Expr {
+		return x.Number(0).Lt(x).Select(x, x.Mul(x.Number(slope)))
+	})
 }
 
 // ELU returns t where it is positive, else alpha·(e^t - 1). Its derivative at 0 is alpha.
@@ -466,8 +471,9 @@ func (t *Tensor) HardTanh() *Tensor {
 // mostApplied is the largest number of tensors of Apply. Gradients read one more.
 const mostApplied = mostInputs - 1
 
-// Apply returns an expression of up to 13 tensors, element by element: input i of e is args[i], with its type and stretched
-// to a common shape. The result has the type of the expression. It is fused with other operations and has gradients as they have.
+// Apply returns an expression of up to 13 tensors, element by element: input i of e is args[i], with its type
+// and stretched to a common shape. The result has the type of the expression. It is fused with other operations
+// and has gradients as they have.
 func Apply(name string, e *expr.Expr, args ...*Tensor) *Tensor {
 	if len(args) == 0 {
 		return failf(nil, name, ErrShape, "no tensor")

@@ -23,7 +23,8 @@ var epilogues = sync.OnceValue(func() map[string]string {
 		"gelu_tanh": geluTanh,
 	} {
 		for _, t := range []Type{F32, F64, F16, BF16} {
-			m, err := expr.New(f(expr.Input(0, t).Add(expr.Input(1, t))).Output(t)) // operands of a sum have an order of their own
+			// operands of a sum have an order of their own
+			m, err := expr.New(f(expr.Input(0, t).Add(expr.Input(1, t))).Output(t))
 			if err != nil {
 				panic(err) // the maps are constants
 			}

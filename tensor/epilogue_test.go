@@ -9,11 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEpilogue compares products with a bias and each activation in one task with the same operations on a stored product.
+// TestEpilogue compares products with a bias and each activation in one task with the same operations on a
+// stored product.
 func TestEpilogue(t *testing.T) {
 	s := scope(t)
-	acts := map[string]func(x *Tensor) *Tensor{"none": func(x *Tensor) *Tensor { return x }, "relu": (*Tensor).Relu, "sigmoid": (*Tensor).Sigmoid,
-		"tanh": (*Tensor).Tanh, "gelu": (*Tensor).GELU, "silu": (*Tensor).SiLU, "gelu_tanh": (*Tensor).GELUTanh}
+	acts := map[string]func(x *Tensor) *Tensor{"none": func(x *Tensor) *Tensor { return x }, "relu": (*Tensor).Relu,
+		"sigmoid": (*Tensor).Sigmoid,
+		"tanh":    (*Tensor).Tanh, "gelu": (*Tensor).GELU, "silu": (*Tensor).SiLU, "gelu_tanh": (*Tensor).GELUTanh}
 	require.Len(t, epilogues(), len(acts)*4)
 	for name, act := range acts {
 		for _, typ := range []Type{F32, F64, F16, BF16} {
@@ -39,10 +41,12 @@ func TestEpilogue(t *testing.T) {
 	}
 }
 
-// What is not a product's epilogue stays a kernel: a bias of rows, a product that is needed itself, products of batches.
+// What is not a product's epilogue stays a kernel: a bias of rows, a product that is needed itself, products of
+// batches.
 func TestNoEpilogue(t *testing.T) {
 	s := scope(t)
-	a, b, bias, column := gaussian(s, 1, 1, 2, 5, 7), gaussian(s, 2, 1, 2, 7, 5), gaussian(s, 3, 1, 5), gaussian(s, 4, 1, 5, 1)
+	a, b, bias, column := gaussian(s, 1, 1, 2, 5, 7), gaussian(s, 2, 1, 2, 7, 5), gaussian(s, 3, 1, 5),
+		gaussian(s, 4, 1, 5, 1)
 	require.NoError(t, Eval(t.Context(), a, b, bias, column))
 	x, y := a.Index(0, 0), b.Index(0, 1)
 	c := x.MatMul(y)

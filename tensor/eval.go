@@ -18,7 +18,8 @@ type array struct {
 	buf     *runtime.Buffer // nil of an argument of a function that is traced, and before load
 	first   int
 	strides []int
-	load    func(ctx context.Context) (*runtime.Buffer, error) // makes the buffer when the elements are needed for the first time; nil otherwise
+	// makes the buffer when the elements are needed for the first time; nil otherwise
+	load func(ctx context.Context) (*runtime.Buffer, error)
 }
 
 // loaded makes the buffer, if that is left to do. The engine is locked.
@@ -62,8 +63,8 @@ func (t *Tensor) copied() *Tensor {
 }
 
 // Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of
-// the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed, and the tensors can be
-// evaluated again. All tensors belong to one scope and the scopes within it.
+// the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed,
+// and the tensors can be evaluated again. All tensors belong to one scope and the scopes within it.
 func Eval(ctx context.Context, ts ...*Tensor) error {
 	if err := checkContext(ctx); err != nil {
 		return fmt.Errorf("eval: %w", err)
@@ -115,7 +116,8 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	if err := e.execute(ctx, p); err != nil {
 		return err
 	}
-	owners := map[*runtime.Buffer]*Scope{} // the outermost scopes of the tensors that lie in what was computed, which has to live as long
+	// the outermost scopes of the tensors that lie in what was computed, which has to live as long
+	owners := map[*runtime.Buffer]*Scope{}
 	for i, t := range ts {
 		at := p.results[i]
 		t.data = &array{buf: at.v.data.buf, first: at.first, strides: at.strides}
@@ -129,7 +131,8 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	return nil
 }
 
-// execute queues a plan, with memory in the order of the stream: a value's is freed after the last task that reads it, for those that follow.
+// execute queues a plan, with memory in the order of the stream: a value's is freed after the last task that
+// reads it, for those that follow.
 func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 	r := &run{ctx: ctx, engine: e, stream: e.stream}
 	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(t), n) }
@@ -237,7 +240,8 @@ func (r *run) kernel(k *kernel) error {
 	return r.mapped(k.m, &k.layout, append(args, k.params...))
 }
 
-// laidOut returns a layout for a map, or an error if the map cannot have it or is too large for a device that runs block programs.
+// laidOut returns a layout for a map, or an error if the map cannot have it or is too large for a device that
+// runs block programs.
 func laidOut(m *expr.Map, l expr.Layout) (out expr.Layout, err error) {
 	if out, err = m.Layout(l); err != nil {
 		return out, err
@@ -250,8 +254,9 @@ func laidOut(m *expr.Map, l expr.Layout) (out expr.Layout, err error) {
 	return out, err
 }
 
-// shared returns the map m of exprs with parameters in place of numbers, and their values, so that it is one program with maps that differ in numbers alone. It
-// is m itself where the layout, which is m's, leaves no room for parameters.
+// shared returns the map m of exprs with parameters in place of numbers, and their values, so that it is one
+// program with maps that differ in numbers alone. It is m itself where the layout, which is m's, leaves no room
+// for parameters.
 func shared(m *expr.Map, l expr.Layout, exprs []*expr.Expr) (*expr.Map, []any) {
 	if with, params := expr.Parameters(exprs...); len(params) > 0 {
 		if p, err := expr.New(with...); err == nil {
@@ -281,8 +286,8 @@ func (r *run) mapped(m *expr.Map, l *expr.Layout, args []any) error {
 	return r.stream.Launch(f, runtime.Grid{Items: items, Group: group}, append(args, l.Argument())...)
 }
 
-// Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data: gradients do not reach
-// what it was computed from.
+// Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data:
+// gradients do not reach what it was computed from.
 func (t *Tensor) Keep(ctx context.Context) (*Tensor, error) {
 	if t.err != nil {
 		return nil, t.err

@@ -17,8 +17,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// LoadNPY returns the array of an .npy file. A device that uses the memory of the host maps the file and copies nothing, so that nothing may
-// change it before the scope is closed; to others the elements are copied.
+// LoadNPY returns the array of an .npy file. A device that uses the memory of the host maps the file and copies
+// nothing, so that nothing may change it before the scope is closed; to others the elements are copied.
 func LoadNPY(s *Scope, path string) (*Tensor, error) {
 	m, err := npy.Map(path)
 	if errors.Is(err, runtime.ErrUnsupported) { // in another order of bytes, or where elements cannot be used in place
@@ -82,10 +82,12 @@ func Load(s *Scope, path string) (ts map[string]*Tensor, metadata map[string]str
 	return ts, f.Metadata(), nil
 }
 
-// LoadGGUF returns the tensors of a GGUF file by name, and its metadata, whose values have the types of gguf.Pair. Plain numbers are mapped as LoadNPY does, and keep
-// their types. Quantized ones are F32 without padding, and are decoded when something is first computed from them, on the host and as a whole: until then they
-// take no memory of the device, and the file has to stay as it is until the scope is closed. named says what the types with several meanings are, and 0 leaves that to the
-// metadata. A tensor that cannot be decoded has the error of gguf.File.Matrix for its own; the others can be used.
+// LoadGGUF returns the tensors of a GGUF file by name, and its metadata, whose values have the types of
+// gguf.Pair. Plain numbers are mapped as LoadNPY does, and keep their types. Quantized ones are F32 without
+// padding, and are decoded when something is first computed from them, on the host and as a whole: until then
+// they take no memory of the device, and the file has to stay as it is until the scope is closed. named says
+// what the types with several meanings are, and 0 leaves that to the metadata. A tensor that cannot be decoded
+// has the error of gguf.File.Matrix for its own; the others can be used.
 func LoadGGUF(s *Scope, path string, named quant.Format) (ts map[string]*Tensor, metadata map[string]any, err error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -181,7 +183,8 @@ func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tenso
 			return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: dense(b, shape)}, nil
 		}
 		s.engine.mu.Unlock()
-		if !errors.Is(err, runtime.ErrUnsupported) && !errors.Is(err, runtime.ErrInvalidArgument) { // the latter if it is not aligned
+		// the latter if it is not aligned
+		if !errors.Is(err, runtime.ErrUnsupported) && !errors.Is(err, runtime.ErrInvalidArgument) {
 			release()
 			return nil, err
 		}
@@ -191,8 +194,8 @@ func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tenso
 	return out, out.err
 }
 
-// SaveNPY computes t and writes it to an .npy file, as a whole or not at all. Bool is written as U8 and BF16 as U16, since NumPy's format
-// has no such types here.
+// SaveNPY computes t and writes it to an .npy file, as a whole or not at all. Bool is written as U8 and BF16 as
+// U16, since NumPy's format has no such types here.
 func SaveNPY(ctx context.Context, path string, t *Tensor) error {
 	raw, err := t.bytes(ctx)
 	if err != nil {
@@ -201,7 +204,8 @@ func SaveNPY(ctx context.Context, path string, t *Tensor) error {
 	return npy.WriteFile(path, npy.Array{Type: stored(t.typ), Shape: t.shape, Data: raw})
 }
 
-// Save computes tensors and writes them to a safetensors file, as a whole or not at all. Equal tensors give equal files. metadata may be nil.
+// Save computes tensors and writes them to a safetensors file, as a whole or not at all. Equal tensors give
+// equal files. metadata may be nil.
 func Save(ctx context.Context, path string, ts map[string]*Tensor, metadata map[string]string) error {
 	var all []*Tensor
 	for _, t := range ts {
@@ -219,7 +223,8 @@ func Save(ctx context.Context, path string, ts map[string]*Tensor, metadata map[
 		if err != nil {
 			return fmt.Errorf("save %q: %w", name, err)
 		}
-		entries = append(entries, safetensors.Entry{Name: name, Type: safetensors.Type(t.typ.String()), Shape: t.shape, Data: raw})
+		entries = append(entries, safetensors.Entry{Name: name, Type: safetensors.Type(t.typ.String()), Shape: t.shape,
+			Data: raw})
 	}
 	return safetensors.Write(path, entries, metadata)
 }

@@ -21,7 +21,8 @@ func TestFiles(t *testing.T) {
 	x := From(s, numbers(6), 2, 3)
 	truths := From(s, []bool{true, false, true})
 	path := filepath.Join(dir, "some.safetensors")
-	all := map[string]*Tensor{"x": x.T(), "truths": truths, "half": x.Cast(BF16), "none": Zeros(s, I64, 0, 3), "number": Full(s, F64, 2.5)}
+	all := map[string]*Tensor{"x": x.T(), "truths": truths, "half": x.Cast(BF16), "none": Zeros(s, I64, 0, 3),
+		"number": Full(s, F64, 2.5)}
 	require.NoError(t, Save(t.Context(), path, all, map[string]string{"made": "by a test"}))
 	got, metadata, err := Load(s, path)
 	require.NoError(t, err)
@@ -63,7 +64,8 @@ func TestFiles(t *testing.T) {
 	require.ErrorIs(t, err, ErrScope)
 }
 
-// quantized writes a GGUF file with tensors of several types and returns its path, and the numbers of its matrix "w" of 3 rows in 4 bits.
+// quantized writes a GGUF file with tensors of several types and returns its path, and the numbers of its
+// matrix "w" of 3 rows in 4 bits.
 func quantized(t *testing.T) (path string, want []float32) {
 	t.Helper()
 	m, err := quant.Pack(quant.Layout{Format: quant.Q40, Rows: 3, Cols: 40}, numbers(120)) // rows are padded to 64
@@ -73,7 +75,9 @@ func quantized(t *testing.T) (path string, want []float32) {
 	w, pairs, err := gguf.NewEntry("w", m)
 	require.NoError(t, err)
 	plain := func(name string, typ gguf.Type, data []byte, shape ...int) gguf.Entry {
-		return gguf.Entry{Name: name, Type: typ, Shape: shape, Size: len(data), Data: func() ([]byte, error) { return data, nil }}
+		return gguf.Entry{Name: name, Type: typ, Shape: shape, Size: len(data), Data: func() ([]byte, error) {
+			return data, nil
+		}}
 	}
 	i2s, err := quant.Pack(quant.Layout{Format: quant.I2SM1, Rows: 2, Cols: 128}, make([]float32, 256))
 	require.NoError(t, err)
@@ -86,7 +90,8 @@ func quantized(t *testing.T) (path string, want []float32) {
 	return path, want
 }
 
-// TestLoadGGUF: plain numbers keep their types, and quantized ones are decoded when something is computed from them, and not before.
+// TestLoadGGUF: plain numbers keep their types, and quantized ones are decoded when something is computed from
+// them, and not before.
 func TestLoadGGUF(t *testing.T) {
 	path, want := quantized(t)
 	s := scope(t)

@@ -14,8 +14,9 @@ import (
 // edge is how many elements at each end of a dimension String shows, if it has more than twice as many.
 const edge = 3
 
-// String returns the type and the shape, and of a tensor that has been computed its elements in rows, of long dimensions
-// those at both ends. Of one that has not been computed it says what computes it; String computes nothing but what it shows.
+// String returns the type and the shape, and of a tensor that has been computed its elements in rows, of long
+// dimensions those at both ends. Of one that has not been computed it says what computes it; String computes
+// nothing but what it shows.
 func (t *Tensor) String() string {
 	if t.err != nil {
 		return "error: " + t.err.Error()

@@ -36,7 +36,8 @@ func TestReshapeOfDense(t *testing.T) {
 		assert.Equal(t, []float32{1, 5, 9, 13, 17, 21, 25}, values[float32](t, y.Sum(1)))
 		assert.Equal(t, append(numbers(14), numbers(14)...), values[float32](t, y.Expand(2, 7, 2)))
 		assert.Equal(t, numbers(14), values[float32](t, y))
-		assert.Equal(t, []float32{0, 1, 2, 7, 8, 9}, values[float32](t, x.Slice(All, Range{0, 3, 1}).Reshape(3, 2)), "a copy is needed")
+		assert.Equal(t, []float32{0, 1, 2, 7, 8, 9}, values[float32](t, x.Slice(All, Range{0, 3, 1}).Reshape(3, 2)),
+			"a copy is needed")
 		assert.Empty(t, values[float32](t, x.Slice(Range{0, 0, 1}).Reshape(3, 0).Add(1)))
 		flipped := x.Flip(1) // once computed, it is a view of x, which a reshape has to copy
 		require.NoError(t, Eval(t.Context(), flipped))
@@ -58,8 +59,10 @@ func TestRowsOfSeveralDimensions(t *testing.T) {
 // Products of unsigned integers wrap, also those with the highest bit set.
 func TestProductOfUnsigned(t *testing.T) {
 	s := scope(t)
-	assert.Equal(t, []uint64{1<<63 + 3}, values[uint64](t, From(s, []uint64{1<<63 + 1}, 1).MatMul(From(s, []uint64{3}, 1))))
-	assert.Equal(t, []uint32{1<<31 + 3}, values[uint32](t, From(s, []uint32{1<<31 + 1}, 1).MatMul(From(s, []uint32{3}, 1))))
+	assert.Equal(t, []uint64{
+		1<<63 + 3}, values[uint64](t, From(s, []uint64{1<<63 + 1}, 1).MatMul(From(s, []uint64{3}, 1))))
+	assert.Equal(t, []uint32{
+		1<<31 + 3}, values[uint32](t, From(s, []uint32{1<<31 + 1}, 1).MatMul(From(s, []uint32{3}, 1))))
 }
 
 // An expression with more inputs, outputs and reductions than a kernel has is divided: many reductions of one tensor.
@@ -74,7 +77,8 @@ func TestManyReductions(t *testing.T) {
 	}
 }
 
-// A chain that is longer than a kernel becomes few kernels, of which each but the last has a good part of what a kernel may have.
+// A chain that is longer than a kernel becomes few kernels, of which each but the last has a good part of what
+// a kernel may have.
 func TestChainIsDivided(t *testing.T) {
 	s := scope(t)
 	chain, sums, n := From(s, numbers(2)), From(s, numbers(2)), 1000

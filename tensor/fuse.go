@@ -177,7 +177,8 @@ func (a access) plain(rank int) bool {
 	for _, l := range a {
 		switch {
 		case l.offset == 0 && len(l.terms) == 0:
-		case l.offset != 0 || len(l.terms) != 1 || l.terms[0].factor != 1 || l.terms[0].v.number > rank || slices.Contains(seen, l.terms[0].v.number):
+		case l.offset != 0 || len(l.terms) != 1 || l.terms[0].factor != 1 || l.terms[0].v.number > rank ||
+			slices.Contains(seen, l.terms[0].v.number):
 			return false
 		default:
 			seen = append(seen, l.terms[0].v.number)
@@ -296,7 +297,8 @@ func (a access) reversed(loop, shape []int) func(x access) access {
 		if shape[j] == 1 && l.offset == 0 && len(l.terms) == 0 {
 			continue
 		}
-		if l.offset != 0 || len(l.terms) != 1 || l.terms[0].factor != 1 || l.terms[0].v.outer != nil || l.terms[0].v.extent != shape[j] || dims[l.terms[0].v.number] != nil {
+		if l.offset != 0 || len(l.terms) != 1 || l.terms[0].factor != 1 || l.terms[0].v.outer != nil ||
+			l.terms[0].v.extent != shape[j] || dims[l.terms[0].v.number] != nil {
 			return nil
 		}
 		dims[l.terms[0].v.number] = &variable{number: j + 1, extent: shape[j]}

@@ -21,8 +21,9 @@ func unfusedOf(t *testing.T, ts ...*Tensor) (list [][]float32) {
 	return list
 }
 
-// The gradient of a layer's bias is summed by the kernel that stores the gradient behind its activation, which a product reads, though both gradients are
-// parts of one tensor. Lengths are such that columns and rows are reduced in parts.
+// The gradient of a layer's bias is summed by the kernel that stores the gradient behind its activation, which
+// a product reads, though both gradients are parts of one tensor. Lengths are such that columns and rows are
+// reduced in parts.
 func TestReducedWhereItIsStored(t *testing.T) {
 	for _, shape := range [][]int{{3, 5}, {64, 128}, {1000, 96}, {2, 70000}} {
 		s := scope(t)
@@ -38,13 +39,15 @@ func TestReducedWhereItIsStored(t *testing.T) {
 		require.NoError(t, Eval(t.Context(), fused...))
 		for i, want := range plain {
 			for j, v := range values[float32](t, fused[i]) {
-				require.InDelta(t, want[j], v, 1e-4*(1+math.Abs(float64(want[j])))*math.Sqrt(float64(slices.Max(shape))), "%v: result %d, element %d", shape, i, j)
+				require.InDelta(t, want[j], v, 1e-4*(1+math.Abs(float64(want[j])))*math.Sqrt(float64(slices.Max(shape))),
+					"%v: result %d, element %d", shape, i, j)
 			}
 		}
 	}
 }
 
-// What two kernels alone read is not stored by the kernel in place of both; what is asked for, or read by a third one, is.
+// What two kernels alone read is not stored by the kernel in place of both; what is asked for, or read by a
+// third one, is.
 func TestNothingIsStoredForOneKernel(t *testing.T) {
 	s := scope(t)
 	x, y := gaussian(s, 1, 1, 64, 10), gaussian(s, 2, 1, 64, 10)
@@ -77,7 +80,8 @@ func TestNothingIsStoredForOneKernel(t *testing.T) {
 	assert.Len(t, p.Tasks[0].Results, 3, "with what the product reads")
 }
 
-// Small loops of the same length are one kernel, also where they share nothing, unless one needs the other by another task.
+// Small loops of the same length are one kernel, also where they share nothing, unless one needs the other by
+// another task.
 func TestSmallLoopsAreOneKernel(t *testing.T) {
 	s := scope(t)
 	x, y, m := gaussian(s, 1, 1, 7), gaussian(s, 2, 1, 7), gaussian(s, 3, 1, 7, 7)
@@ -124,7 +128,8 @@ func TestConstantsAreComputedOnce(t *testing.T) {
 	first, err := whole.Call(t.Context(), x)
 	require.NoError(t, err)
 	kept := values[float32](t, first[0])
-	_, err = Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Mul(0)} }).CallDonating(t.Context(), []bool{true}, first[0])
+	_, err = Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Mul(0)} }).CallDonating(t.Context(),
+		[]bool{true}, first[0])
 	require.NoError(t, err)
 	for range 2 {
 		again, err := whole.Call(t.Context(), x)

@@ -4,21 +4,24 @@ package tensor
 
 import "slices"
 
-// Grad returns the derivatives of y, a tensor of one element of a floating type, with respect to others, each of the other's shape and
-// type. They are tensors like all others: they are computed by Eval, best together with y, and have gradients themselves. With respect to a tensor
-// from which y is not computed, the derivative is zero. Where a function has no derivative, the operation says what stands for it.
+// Grad returns the derivatives of y, a tensor of one element of a floating type, with respect to others, each
+// of the other's shape and type. They are tensors like all others: they are computed by Eval, best together
+// with y, and have gradients themselves. With respect to a tensor from which y is not computed, the derivative
+// is zero. Where a function has no derivative, the operation says what stands for it.
 func Grad(y *Tensor, wrt ...*Tensor) []*Tensor {
 	if bad := check("grad", append([]*Tensor{y}, wrt...)...); bad != nil {
 		return slices.Repeat([]*Tensor{bad}, len(wrt))
 	}
 	if y.Len() != 1 {
-		bad := failf(y.scope, "grad", ErrShape, "%v has %d elements; GradOf takes the gradient of the result", y.shape, y.Len())
+		bad := failf(y.scope, "grad", ErrShape, "%v has %d elements; GradOf takes the gradient of the result", y.shape,
+			y.Len())
 		return slices.Repeat([]*Tensor{bad}, len(wrt))
 	}
 	return GradOf([]*Tensor{y}, []*Tensor{Ones(y.scope, y.typ, y.shape...)}, wrt...)
 }
 
-// GradOf returns the derivatives of Σ ys·gs, of tensors ys with gs of the same shapes and types, with respect to others, as Grad does.
+// GradOf returns the derivatives of Σ ys·gs, of tensors ys with gs of the same shapes and types, with respect
+// to others, as Grad does.
 func GradOf(ys, gs []*Tensor, wrt ...*Tensor) []*Tensor {
 	const name = "grad"
 	failed := func(t *Tensor) []*Tensor { return slices.Repeat([]*Tensor{t}, len(wrt)) }

@@ -2,10 +2,12 @@ package tensor
 
 // Elements by index: taken, stored, added, and the places of the largest ones.
 //
-// Two calls do the work, and each is the other's gradient: gatherParts reads rows of tables at places, and addRows adds rows
-// up at places. A third one, setRows, stores rows. A place is the number of a row, a U32; the places of indices that name no element are beyond the last row.
-// There is one for each row that is read or written, but none for the other rows of a table, nor for the parts that one list of indices is for. Sums are
-// made of rows in the order of their places and then of their own, without atomic operations, so that they have the same bits at every run.
+// Two calls do the work, and each is the other's gradient: gatherParts reads rows of tables at places, and
+// addRows adds rows up at places. A third one, setRows, stores rows. A place is the number of a row, a U32; the
+// places of indices that name no element are beyond the last row. There is one for each row that is read or
+// written, but none for the other rows of a table, nor for the parts that one list of indices is for. Sums are
+// made of rows in the order of their places and then of their own, without atomic operations, so that they have
+// the same bits at every run.
 
 import (
 	"math"
@@ -37,9 +39,9 @@ func counted32(s *Scope, name string, what []int, numbers ...int) *Tensor {
 	return nil
 }
 
-// placesOf returns the places that indices name in a table of outer × n × inner elements, or of outer × n rows with inner 1. index has
-// outer × count × inner elements, and the result is a matrix of outer rows, of which each names places of one of outer equal
-// parts of the table.
+// placesOf returns the places that indices name in a table of outer × n × inner elements, or of outer × n rows
+// with inner 1. index has outer × count × inner elements, and the result is a matrix of outer rows, of which
+// each names places of one of outer equal parts of the table.
 func placesOf(index *Tensor, outer, n, inner int) *Tensor {
 	if index.Len() == 0 {
 		return filled(index.scope, U32, []int{outer, 0}, zero(U32))
@@ -74,8 +76,8 @@ func gatherRows(table, places *Tensor) *Tensor {
 	return gatherParts(table.Reshape(1, table.shape[0], n), places).Reshape(places.Len(), n)
 }
 
-// gatherParts returns the rows at places of each matrix of a table, parts × rows × n, zeros where there is none: parts × places × n. Rows may
-// lie apart or overlap in memory, as those of views do.
+// gatherParts returns the rows at places of each matrix of a table, parts × rows × n, zeros where there is
+// none: parts × places × n. Rows may lie apart or overlap in memory, as those of views do.
 func gatherParts(table, places *Tensor) *Tensor {
 	parts, rows, n, results := table.shape[0], table.shape[1], table.shape[2], places.Len()
 	if rows == 0 || parts*results*n == 0 {
@@ -92,7 +94,8 @@ func gatherParts(table, places *Tensor) *Tensor {
 		if bad := counted32(t.scope, o.name, t.shape, parts*n); bad != nil {
 			return []*Tensor{bad, nil}
 		}
-		wide := gs[0].Permute(1, 0, 2).Reshape(results, parts*n) // the parts side by side, so that they need no places of their own
+		// the parts side by side, so that they need no places of their own
+		wide := gs[0].Permute(1, 0, 2).Reshape(results, parts*n)
 		return []*Tensor{addRows(wide, t.args[1], rows).Reshape(rows, parts, n).Permute(1, 0, 2), nil}
 	}
 	return call(o, []spec{{table.typ, []int{parts, results, n}}}, table, places)[0]
@@ -110,7 +113,8 @@ func runGather(r *run, out, in []operand) error {
 		return r.catalog("gather", "gather_parts", defines, []int{parts, results, n}, b[0], b[1], b[2],
 			uint32(parts), rows, uint32(results), uint32(n), uint64(in[0].strides[0]), uint64(in[0].strides[1]))
 	case n == 1:
-		return r.catalog("take_along", "take_along", defines, []int{results}, b[0], b[1], b[2], uint32(1), rows, uint32(results), uint32(1))
+		return r.catalog("take_along", "take_along", defines, []int{results}, b[0], b[1], b[2], uint32(1), rows,
+			uint32(results), uint32(1))
 	}
 	return r.catalog("gather", "gather", defines, []int{results, n}, b[0], b[1], b[2], rows, uint32(results), uint32(n))
 }
@@ -124,8 +128,8 @@ func (r *run) catalog(family, kernel string, defines []string, sizes []int, args
 	return r.launch(p, kernel, sizes, args...)
 }
 
-// addRows returns a matrix of rows rows, each the sum of those rows of src whose place it is; of Bools, whether one is true. places is a matrix like
-// that of placesOf, with as many elements as src has rows.
+// addRows returns a matrix of rows rows, each the sum of those rows of src whose place it is; of Bools, whether
+// one is true. places is a matrix like that of placesOf, with as many elements as src has rows.
 func addRows(src, places *Tensor, rows int) *Tensor {
 	n := src.shape[1]
 	if rows*n == 0 || places.Len() == 0 {
@@ -137,13 +141,16 @@ func addRows(src, places *Tensor, rows int) *Tensor {
 	return segments("segment_add", nil, src, places, rows)
 }
 
-// segments combines the rows of src that have the same place with that row of onto, or, if that is nil, of a matrix of rows rows of zeros.
+// segments combines the rows of src that have the same place with that row of onto, or, if that is nil, of a
+// matrix of rows rows of zeros.
 func segments(kernel string, onto, src, places *Tensor, rows int) *Tensor {
 	parts, each := places.shape[0], places.shape[1]
 	var ids, order *Tensor
 	if parts == 1 {
 		ids, order = places, Iota(places.scope, U32, 1, each)
-	} else { // sorted part by part, for which also places that do not exist have to stay in their part, and name no row of src
+	} else {
+		// sorted part by part, for which also places that do not exist have to stay in their part, and name no row
+		// of src
 		there := places.Lt(rows)
 		ids = Where(there, places, Iota(places.scope, U32, parts, 1).Mul(rows/parts))
 		order = Where(there, Iota(places.scope, U32, parts, each), math.MaxUint32)
@@ -196,7 +203,8 @@ func (r *run) copy(to, from operand) error {
 	return r.stream.Copy(b[0], b[1])
 }
 
-// mostSpare is how many rows a table has for each that is stored in it, up to which the last ones are found by a number for each row of the table.
+// mostSpare is how many rows a table has for each that is stored in it, up to which the last ones are found by
+// a number for each row of the table.
 const mostSpare = 4
 
 // noPlace is the place of an index that names no row.
@@ -257,7 +265,8 @@ func setRows(table, src, places *Tensor) *Tensor {
 	return call(o, []spec{{table.typ, table.shape}}, args...)[0]
 }
 
-// lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or 0: a U32 matrix of one row.
+// lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or
+// 0: a U32 matrix of one row.
 func lastOf(places *Tensor, rows int) *Tensor {
 	o := &callOp{name: "scatter_last", takes: onlyDense, run: func(r *run, out, in []operand) error {
 		b, err := r.buffers(in[0], out[0])
@@ -277,9 +286,9 @@ func (r *run) last(to, places *runtime.Buffer, rows, n int) error {
 	return r.catalog("scatter", "scatter_last", []string{"T=u32"}, []int{n}, places, to, uint32(rows), uint32(n))
 }
 
-// Take returns the elements of an axis that index names: the axis is replaced by the dimensions of index, a tensor of integers of any
-// shape. Negative indices count from the end, as NumPy's; the elements of an index beyond the first or the last one are 0. The gradient is added up
-// at the places that were read.
+// Take returns the elements of an axis that index names: the axis is replaced by the dimensions of index, a
+// tensor of integers of any shape. Negative indices count from the end, as NumPy's; the elements of an index
+// beyond the first or the last one are 0. The gradient is added up at the places that were read.
 func (t *Tensor) Take(axis int, index *Tensor) *Tensor {
 	const name = "take"
 	if bad := check(name, t, index); bad != nil {
@@ -310,8 +319,8 @@ func (t *Tensor) taken(name string, axis int, index *Tensor) (int, []int, *Tenso
 	return i, shape, counted32(t.scope, name, shape, outer*n, outer*index.Len(), in)
 }
 
-// Embedding returns the rows of a table, a matrix, that ids name, a tensor of integers of any shape: a tensor of the shape of ids and one more
-// dimension, the length of a row. It is Take along axis 0.
+// Embedding returns the rows of a table, a matrix, that ids name, a tensor of integers of any shape: a tensor
+// of the shape of ids and one more dimension, the length of a row. It is Take along axis 0.
 func Embedding(table, ids *Tensor) *Tensor {
 	if bad := check("embedding", table, ids); bad != nil {
 		return bad
@@ -322,9 +331,9 @@ func Embedding(table, ids *Tensor) *Tensor {
 	return table.Take(0, ids)
 }
 
-// TakeAlong returns elements of t by an index of integers for each: element i of the axis of the result is element index[i] of that of t, where both
-// have the same places in all other dimensions, along which they stretch as NumPy does. Indices count as those of Take. The
-// gradient is added up at the places that were read.
+// TakeAlong returns elements of t by an index of integers for each: element i of the axis of the result is
+// element index[i] of that of t, where both have the same places in all other dimensions, along which they
+// stretch as NumPy does. Indices count as those of Take. The gradient is added up at the places that were read.
 func (t *Tensor) TakeAlong(axis int, index *Tensor) *Tensor {
 	const name = "take along"
 	if bad := check(name, t, index); bad != nil {
@@ -353,22 +362,25 @@ func (t *Tensor) TakeAlong(axis int, index *Tensor) *Tensor {
 	return gatherRows(t.Expand(from...).Reshape(-1, 1), places).Reshape(shape...)
 }
 
-// ScatterAdd returns t with elements of src added: each to the element of t that index names along the axis, with the same place in all
-// other dimensions. index, of integers, and src stretch to one shape that differs from t's in the axis alone, and src takes t's type. Indices count as those of
-// Take; those that name no element are left out. What is added to one element is added in order, so that the bits are the same at every run;
-// half and bfloat16 are added in F32; and of Bools the result is whether one is true. The gradient passes to t, and to each element of src from
-// where it was added.
+// ScatterAdd returns t with elements of src added: each to the element of t that index names along the axis,
+// with the same place in all other dimensions. index, of integers, and src stretch to one shape that differs
+// from t's in the axis alone, and src takes t's type. Indices count as those of Take; those that name no
+// element are left out. What is added to one element is added in order, so that the bits are the same at every
+// run; half and bfloat16 are added in F32; and of Bools the result is whether one is true. The gradient passes
+// to t, and to each element of src from where it was added.
 func (t *Tensor) ScatterAdd(axis int, index, src *Tensor) *Tensor {
 	return t.scatter("scatter add", axis, index, src, (*Tensor).plus)
 }
 
-// Scatter returns t with elements of src in the places that index names along the axis, as ScatterAdd has them. Where several have one place, the last of
-// them, in the order of src, is stored. The gradient passes to the elements of t that stay, and to those of src that are stored.
+// Scatter returns t with elements of src in the places that index names along the axis, as ScatterAdd has them.
+// Where several have one place, the last of them, in the order of src, is stored. The gradient passes to the
+// elements of t that stay, and to those of src that are stored.
 func (t *Tensor) Scatter(axis int, index, src *Tensor) *Tensor {
 	return t.scatter("scatter", axis, index, src, (*Tensor).set)
 }
 
-func (t *Tensor) scatter(name string, axis int, index, src *Tensor, into func(t, rows, places *Tensor) *Tensor) *Tensor {
+func (t *Tensor) scatter(name string, axis int, index, src *Tensor,
+	into func(t, rows, places *Tensor) *Tensor) *Tensor {
 	if bad := check(name, t, index, src); bad != nil {
 		return bad
 	}
@@ -388,7 +400,8 @@ func (t *Tensor) scatter(name string, axis int, index, src *Tensor, into func(t,
 		ok = false
 	}
 	if !ok {
-		return failf(t.scope, name, ErrShape, "%v by indices of shape %v into %v along axis %d", src.shape, index.shape, t.shape, axis)
+		return failf(t.scope, name, ErrShape, "%v by indices of shape %v into %v along axis %d", src.shape, index.shape,
+			t.shape, axis)
 	}
 	if bad := counted32(t.scope, name, t.shape, t.Len(), count(shape)); bad != nil {
 		return bad
@@ -397,19 +410,21 @@ func (t *Tensor) scatter(name string, axis int, index, src *Tensor, into func(t,
 	return into(t, src.Cast(t.typ).Expand(shape...).Reshape(-1, 1), placesOf(index.Expand(shape...), outer, n, in))
 }
 
-// IndexAdd returns t with parts of src added to the elements of an axis that index names: src stretches to the shape that Take has, and takes t's type.
-// Sums, indices and gradients are those of ScatterAdd.
+// IndexAdd returns t with parts of src added to the elements of an axis that index names: src stretches to the
+// shape that Take has, and takes t's type. Sums, indices and gradients are those of ScatterAdd.
 func (t *Tensor) IndexAdd(axis int, index, src *Tensor) *Tensor {
 	return t.indexed("index add", axis, index, src, (*Tensor).plus)
 }
 
-// IndexSet returns t with parts of src in place of the elements of an axis that index names: src stretches to the shape that Take has, and takes t's
-// type. Of several parts with one place the last one is stored, and gradients are those of Scatter.
+// IndexSet returns t with parts of src in place of the elements of an axis that index names: src stretches to
+// the shape that Take has, and takes t's type. Of several parts with one place the last one is stored, and
+// gradients are those of Scatter.
 func (t *Tensor) IndexSet(axis int, index, src *Tensor) *Tensor {
 	return t.indexed("index set", axis, index, src, (*Tensor).set)
 }
 
-func (t *Tensor) indexed(name string, axis int, index, src *Tensor, into func(t, rows, places *Tensor) *Tensor) *Tensor {
+func (t *Tensor) indexed(name string, axis int, index, src *Tensor,
+	into func(t, rows, places *Tensor) *Tensor) *Tensor {
 	if bad := check(name, t, index, src); bad != nil {
 		return bad
 	}
@@ -422,7 +437,8 @@ func (t *Tensor) indexed(name string, axis int, index, src *Tensor, into func(t,
 	if rows.err != nil {
 		return rows
 	}
-	return into(t, rows.Reshape(outer*index.Len(), in), placesOf(index.Reshape(1, -1).Expand(outer, index.Len()), outer, n, 1))
+	return into(t, rows.Reshape(outer*index.Len(), in), placesOf(index.Reshape(1, -1).Expand(outer, index.Len()), outer, n,
+		1))
 }
 
 // plus returns t with rows added at places. The rows of t are as long as they are.
@@ -431,7 +447,8 @@ func (t *Tensor) plus(rows, places *Tensor) *Tensor {
 		return t
 	}
 	n := t.Len() / rows.shape[1]
-	if t.typ == Bool || t.op != nil && t.op.kind() == kindFill && t.typ.Computed() == t.typ && !t.scope.engine.computed([]*Tensor{t}) {
+	if t.typ == Bool || t.op != nil && t.op.kind() == kindFill && t.typ.Computed() == t.typ &&
+		!t.scope.engine.computed([]*Tensor{t}) {
 		// What t has is in no memory, which would have to be copied.
 		return t.Add(addRows(rows, places, n).Reshape(t.shape...))
 	}
@@ -446,8 +463,8 @@ func (t *Tensor) set(rows, places *Tensor) *Tensor {
 	return setRows(t.Reshape(-1, rows.shape[1]), rows, places).Reshape(t.shape...)
 }
 
-// OneHot returns a tensor with one more dimension than t, which has integers: element t of that is 1, and all others are 0. It is the last one, of length n,
-// and all of it is 0 where t is negative or not below n.
+// OneHot returns a tensor with one more dimension than t, which has integers: element t of that is 1, and all
+// others are 0. It is the last one, of length n, and all of it is 0 where t is negative or not below n.
 func (t *Tensor) OneHot(n int, typ Type) *Tensor {
 	const name = "one hot"
 	if bad := check(name, t); bad != nil {

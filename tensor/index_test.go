@@ -69,8 +69,10 @@ func TestTake(t *testing.T) {
 		shape, index []int
 		axis         int
 	}{
-		{[]int{5}, []int{7}, 0}, {[]int{5, 3}, []int{}, 0}, {[]int{5, 3}, []int{4}, -1}, {[]int{4, 7, 2}, []int{2, 3}, 1}, {[]int{3, 1, 2, 2}, []int{3}, 2},
-		{[]int{0, 3}, []int{2}, 0}, {[]int{3, 0}, []int{2}, 0}, {[]int{4}, []int{0, 3}, 0}, {[]int{2, 1, 2, 1, 2, 1, 5, 2}, []int{3}, 6}, {[]int{70, 33}, []int{900}, 0},
+		{[]int{5}, []int{7}, 0}, {[]int{5, 3}, []int{}, 0}, {[]int{5, 3}, []int{4}, -1}, {[]int{4, 7, 2}, []int{2, 3}, 1},
+		{[]int{3, 1, 2, 2}, []int{3}, 2},
+		{[]int{0, 3}, []int{2}, 0}, {[]int{3, 0}, []int{2}, 0}, {[]int{4}, []int{0, 3}, 0},
+		{[]int{2, 1, 2, 1, 2, 1, 5, 2}, []int{3}, 6}, {[]int{70, 33}, []int{900}, 0},
 		{[]int{3, 5, 4}, []int{700}, 1},
 	} {
 		x, i := someNumbers(r, count(c.shape)), someIndices(r, count(c.index), 4)
@@ -111,8 +113,10 @@ func TestTake(t *testing.T) {
 	}
 	table := From(s, []float32{1, 2, 3, 4, 5, 6}, 3, 2)
 	assert.Equal(t, []float32{5, 6, 1, 2, 0, 0}, values[float32](t, Embedding(table, From(s, []uint8{2, 0, 3}))))
-	assert.Equal(t, []bool{true, false, true}, values[bool](t, From(s, []bool{false, true}).Take(0, From(s, []int32{1, -2, -1}))))
-	assert.Equal(t, []float32{0, 0}, values[float32](t, table.T().Take(1, From(s, []uint64{math.MaxUint64, 1 << 63})).Index(0, 0)))
+	assert.Equal(t, []bool{true, false, true},
+		values[bool](t, From(s, []bool{false, true}).Take(0, From(s, []int32{1, -2, -1}))))
+	assert.Equal(t, []float32{
+		0, 0}, values[float32](t, table.T().Take(1, From(s, []uint64{math.MaxUint64, 1 << 63})).Index(0, 0)))
 }
 
 func TestTakeAlong(t *testing.T) {
@@ -122,8 +126,10 @@ func TestTakeAlong(t *testing.T) {
 		shape, index []int
 		axis         int
 	}{
-		{[]int{5}, []int{7}, 0}, {[]int{5, 3}, []int{2, 3}, 0}, {[]int{5, 3}, []int{5, 4}, -1}, {[]int{4, 7, 2}, []int{4, 3, 2}, 1}, {[]int{4, 0}, []int{4, 2}, 1},
-		{[]int{0, 3}, []int{0, 3}, 1}, {[]int{2, 3, 1, 1, 1, 2, 2, 2}, []int{2, 5, 1, 1, 1, 2, 2, 2}, 1}, {[]int{3, 500}, []int{3, 1500}, 1}, {[]int{1500, 2}, []int{700, 2}, 0},
+		{[]int{5}, []int{7}, 0}, {[]int{5, 3}, []int{2, 3}, 0}, {[]int{5, 3}, []int{5, 4}, -1},
+		{[]int{4, 7, 2}, []int{4, 3, 2}, 1}, {[]int{4, 0}, []int{4, 2}, 1},
+		{[]int{0, 3}, []int{0, 3}, 1}, {[]int{2, 3, 1, 1, 1, 2, 2, 2}, []int{2, 5, 1, 1, 1, 2, 2, 2}, 1},
+		{[]int{3, 500}, []int{3, 1500}, 1}, {[]int{1500, 2}, []int{700, 2}, 0},
 	} {
 		x, i := someNumbers(r, count(c.shape)), someIndices(r, count(c.index), 5)
 		a, index := From(s, x, c.shape...), From(s, i, c.index...)
@@ -147,16 +153,21 @@ func TestTakeAlong(t *testing.T) {
 		assert.Equal(t, set, values[float64](t, a.Scatter(c.axis, index, z)), c)
 		if count(c.shape) < 100 {
 			gradients(t, func(args ...*Tensor) *Tensor {
-				return args[0].Square().TakeAlong(c.axis, index).Mul(args[1]).Sum().Add(args[0].ScatterAdd(c.axis, index, args[1]).Sin()).
+				return args[0].Square().TakeAlong(c.axis, index).Mul(args[1]).Sum().Add(args[0].ScatterAdd(c.axis, index,
+					args[1]).Sin()).
 					Add(args[0].Scatter(c.axis, index, args[1]).Square())
 			}, a, z)
 		}
 	}
 	a := From(s, numbers(6), 2, 3)
 	assert.Equal(t, []float32{2, 5}, values[float32](t, a.TakeAlong(1, From(s, []int64{2}, 1, 1))), "stretched")
-	assert.Equal(t, []float32{3, 3, 4, 4}, values[float32](t, From(s, []float32{3, 4}, 1, 2).TakeAlong(1, From(s, []int64{0, 0, 1, 1}, 2, 2))), "stretched")
-	assert.Equal(t, []bool{true, false, true}, values[bool](t, From(s, []bool{false, false, true}).ScatterAdd(0, From(s, []int64{0, 0, 1}), From(s, []bool{true, true, false}))))
-	assert.Equal(t, []uint8{4, 0}, values[uint8](t, Zeros(s, U8, 2).ScatterAdd(0, Zeros(s, U32, 260), Ones(s, U8))), "integers wrap")
+	assert.Equal(t, []float32{3, 3, 4, 4}, values[float32](t,
+		From(s, []float32{3, 4}, 1, 2).TakeAlong(1, From(s, []int64{0, 0, 1, 1}, 2, 2))), "stretched")
+	assert.Equal(t, []bool{true, false, true},
+		values[bool](t, From(s, []bool{false, false, true}).ScatterAdd(0, From(s, []int64{0, 0, 1}),
+			From(s, []bool{true, true, false}))))
+	assert.Equal(t, []uint8{4, 0}, values[uint8](t, Zeros(s, U8, 2).ScatterAdd(0, Zeros(s, U32, 260), Ones(s, U8))),
+		"integers wrap")
 	one := Zeros(s, F16, 1).ScatterAdd(0, Zeros(s, U32, 4096), Ones(s, F16))
 	assert.Equal(t, []float32{4096}, values[float32](t, one.Cast(F32)), "half is added in F32")
 }
@@ -186,7 +197,8 @@ func TestScatterAddHasTheSameBits(t *testing.T) {
 
 func TestOneHot(t *testing.T) {
 	s := scope(t)
-	assert.Equal(t, []float32{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, values[float32](t, From(s, []int64{1, -1, 3, 2}).OneHot(3, F32)))
+	assert.Equal(t, []float32{0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
+		values[float32](t, From(s, []int64{1, -1, 3, 2}).OneHot(3, F32)))
 	assert.Equal(t, []bool{false, true}, values[bool](t, From(s, []uint64{1}).OneHot(2, Bool)))
 	assert.Equal(t, []int{2, 0}, From(s, []int8{1, 2}).OneHot(0, F32).Shape())
 	assert.Len(t, values[uint8](t, From(s, []int8{1, 2}).OneHot(300, U8)), 600)
@@ -198,7 +210,8 @@ func TestArgMax(t *testing.T) {
 	for _, c := range []struct {
 		shape []int
 		axis  int
-	}{{[]int{5}, 0}, {[]int{3, 4}, 0}, {[]int{3, 4}, -1}, {[]int{2, 3, 40}, 1}, {[]int{1}, 0}, {[]int{100000}, 0}, {[]int{30000, 2}, 0}, {[]int{20000, 33}, 0}, {[]int{0, 3}, 1},
+	}{{[]int{5}, 0}, {[]int{3, 4}, 0}, {[]int{3, 4}, -1}, {[]int{2, 3, 40}, 1}, {[]int{1}, 0}, {[]int{100000}, 0},
+		{[]int{30000, 2}, 0}, {[]int{20000, 33}, 0}, {[]int{0, 3}, 1},
 		{[]int{2, 1, 1, 2, 1, 3, 1, 2}, 5}} {
 		x := make([]float64, count(c.shape))
 		for i := range x {
@@ -242,10 +255,15 @@ func TestIndexErrors(t *testing.T) {
 	s := scope(t)
 	x, i := From(s, numbers(6), 2, 3), From(s, []int64{0, 1})
 	for what, bad := range map[string]*Tensor{
-		"float indices": x.Take(0, x), "axis": x.Take(2, i), "rank": Ones(s, F32, 1, 1, 1, 1, 1, 1, 1, 1).Take(0, Zeros(s, I64, 1, 1)),
-		"along rank": x.TakeAlong(0, i), "along shape": x.TakeAlong(0, Zeros(s, I64, 2, 2)), "scatter shape": x.ScatterAdd(0, Zeros(s, I64, 2, 2), x),
-		"index add": x.IndexAdd(0, i, Ones(s, F32, 3, 3)), "table": Embedding(x.Flatten(), i), "one hot": x.OneHot(3, F32), "one hot length": i.OneHot(-1, F32),
-		"empty": Ones(s, F32, 2, 0).ArgMax(1), "number": Ones(s, F32, 1).Squeeze().ArgMax(0), "bool": x.Take(0, From(s, []bool{true})),
+		"float indices": x.Take(0, x), "axis": x.Take(2, i), "rank": Ones(s, F32, 1, 1, 1, 1, 1, 1, 1, 1).Take(0,
+			Zeros(s, I64, 1, 1)),
+		"along rank": x.TakeAlong(0, i), "along shape": x.TakeAlong(0, Zeros(s, I64, 2, 2)),
+		"scatter shape": x.ScatterAdd(0, Zeros(s, I64, 2, 2), x),
+		"index add":     x.IndexAdd(0, i, Ones(s, F32, 3, 3)), "table": Embedding(x.Flatten(), i),
+		"one hot":        x.OneHot(3, F32),
+		"one hot length": i.OneHot(-1, F32),
+		"empty":          Ones(s, F32, 2, 0).ArgMax(1), "number": Ones(s, F32, 1).Squeeze().ArgMax(0),
+		"bool": x.Take(0, From(s, []bool{true})),
 	} {
 		assert.Error(t, bad.Err(), what)
 		assert.Contains(t, fmt.Sprint(bad.Err()), "index_test.go", what)

@@ -8,8 +8,8 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// joinOp puts its args into places of a new tensor. Elements in no part have the value fill, which is nil if there are none.
-// Each part is computed into its place, without a copy, where nothing else needs it.
+// joinOp puts its args into places of a new tensor. Elements in no part have the value fill, which is nil if
+// there are none. Each part is computed into its place, without a copy, where nothing else needs it.
 type joinOp struct {
 	name  string
 	fill  *expr.Expr
@@ -49,7 +49,8 @@ func join(name string, t Type, shape []int, fill *expr.Expr, parts ...part) *Ten
 	return made(&joinOp{name, fill, parts}, t, shape, args...)
 }
 
-// Concat returns tensors one after the other along an axis. They have the same lengths in all other dimensions; the type is that of Promote.
+// Concat returns tensors one after the other along an axis. They have the same lengths in all other dimensions;
+// the type is that of Promote.
 func Concat(axis int, ts ...*Tensor) *Tensor {
 	const name = "concat"
 	if len(ts) == 0 {
@@ -132,8 +133,8 @@ func (t *Tensor) Split(axis int, lengths ...int) []*Tensor {
 	return list
 }
 
-// Pad returns t with value before and after the elements of dimensions: margins[j] are the numbers in front of and behind dimension j,
-// missing ones 0.
+// Pad returns t with value before and after the elements of dimensions: margins[j] are the numbers in front of
+// and behind dimension j, missing ones 0.
 func (t *Tensor) Pad(value any, margins ...[2]int) *Tensor {
 	const name = "pad"
 	if bad := check(name, t); bad != nil {

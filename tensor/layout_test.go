@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is computed from transposed tensors and read through another transposition lies as these tensors do, whether it is stored or not.
+// What is computed from transposed tensors and read through another transposition lies as these tensors do,
+// whether it is stored or not.
 func TestStoredAsItIsRead(t *testing.T) {
 	s := scope(t)
 	x, y := gaussian(s, 1, 1, 1000, 96), gaussian(s, 2, 1, 1000, 96)
@@ -27,13 +28,15 @@ func TestStoredAsItIsRead(t *testing.T) {
 	p, err = newPlan([]*Tensor{x.T().Sin()}, true, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{1000, 1}, p.tasks[0].(*kernel).outs[0].to.strides)
-	for _, r := range []*Tensor{product().Softmax(-1), columns, sine.Reshape(-1).CumSum(0), sine.MatMul(y).Add(sine.Sum(-1).Unsqueeze(-1))} {
+	for _, r := range []*Tensor{product().Softmax(-1), columns, sine.Reshape(-1).CumSum(0),
+		sine.MatMul(y).Add(sine.Sum(-1).Unsqueeze(-1))} {
 		want := unfusedOf(t, r)
 		assert.InDeltaSlice(t, want[0], values[float32](t, r), 1e-3)
 	}
 }
 
-// What a function computes from several operations that are not stored is stored itself if columns are reduced of it, since all of them would be computed twice.
+// What a function computes from several operations that are not stored is stored itself if columns are reduced
+// of it, since all of them would be computed twice.
 func TestSharedWorkIsNotComputedTwice(t *testing.T) {
 	s := scope(t)
 	x := gaussian(s, 1, 1, 1024, 1024)

@@ -7,9 +7,10 @@ import (
 	"slices"
 )
 
-// MatMul returns the product of the matrices in the last two dimensions, with NumPy's rules: the dimensions in front of them stretch to
-// one shape; a vector on the left is a row, one on the right a column, and the result lacks that dimension. Types are those of Promote; half and
-// bfloat16 are summed in F32, integers wrap, and of Bools the result says whether a pair is true in both.
+// MatMul returns the product of the matrices in the last two dimensions, with NumPy's rules: the dimensions in
+// front of them stretch to one shape; a vector on the left is a row, one on the right a column, and the result
+// lacks that dimension. Types are those of Promote; half and bfloat16 are summed in F32, integers wrap, and of
+// Bools the result says whether a pair is true in both.
 func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	const name = "matmul"
 	if bad := check(name, t, u); bad != nil {
@@ -39,7 +40,8 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	var c *Tensor
 	switch at := productType(typ); {
 	case at == typ:
-		c = product(typ, a.factor(typ).Expand(append(slices.Clone(batch), m, k)...), b.factor(typ).Expand(append(slices.Clone(batch), k, n)...))
+		c = product(typ, a.factor(typ).Expand(append(slices.Clone(batch), m, k)...),
+			b.factor(typ).Expand(append(slices.Clone(batch), k, n)...))
 	case typ == Bool:
 		c = a.Cast(I32).MatMul(b.Cast(I32)).Ne(0)
 	default: // the low bits of a product of signed integers, of as many bits or more
@@ -55,7 +57,8 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	return c.Reshape(shape...)
 }
 
-// factor returns t as an operand of a product of type typ. The CPU converts half and bfloat16 to floats while it multiplies.
+// factor returns t as an operand of a product of type typ. The CPU converts half and bfloat16 to floats while
+// it multiplies.
 func (t *Tensor) factor(typ Type) *Tensor {
 	if t.err == nil && typ == F32 && size(t.typ) == 2 && IsFloat(t.typ) && !t.scope.engine.groups {
 		return t
@@ -112,14 +115,15 @@ func product(typ Type, a, b *Tensor) *Tensor {
 	case count(shape) == 0 || k == 0:
 		return filled(a.scope, typ, shape, zero(typ))
 	}
-	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, epilogue: productEpilogue, back: func(t *Tensor, gs []*Tensor) []*Tensor {
-		g := gs[0]
-		if !IsFloat(t.typ) {
-			return []*Tensor{nil, nil}
-		}
-		x, y := t.args[0], t.args[1]
-		return []*Tensor{product(typ, g, y.T()).Cast(x.typ), product(typ, x.T(), g).Cast(y.typ)}
-	}}
+	o := &callOp{name: "matmul", takes: takesMatrices, run: runProduct, epilogue: productEpilogue,
+		back: func(t *Tensor, gs []*Tensor) []*Tensor {
+			g := gs[0]
+			if !IsFloat(t.typ) {
+				return []*Tensor{nil, nil}
+			}
+			x, y := t.args[0], t.args[1]
+			return []*Tensor{product(typ, g, y.T()).Cast(x.typ), product(typ, x.T(), g).Cast(y.typ)}
+		}}
 	return call(o, []spec{{typ, shape}}, a, b)[0]
 }
 
@@ -234,7 +238,8 @@ func (x productShape) run(r *run, family string, definitions []string, abc []ope
 			definitions = append(definitions, name+own.String())
 		}
 	}
-	p, err := r.engine.catalog(r.ctx, family, append(definitions, "T="+typ.String(), define("TRANS_A", x.transA), define("TRANS_B", x.transB))...)
+	p, err := r.engine.catalog(r.ctx, family, append(definitions, "T="+typ.String(), define("TRANS_A", x.transA),
+		define("TRANS_B", x.transB))...)
 	if err != nil {
 		return err
 	}
@@ -243,7 +248,8 @@ func (x productShape) run(r *run, family string, definitions []string, abc []ope
 	if family != "gemm_batch" {
 		sizes = sizes[1:]
 	}
-	return r.launch(p, family, sizes, append([]any{uint32(x.m), uint32(x.n), uint32(x.k), one, bufs[0], uint32(x.lda), bufs[1], uint32(x.ldb), none, bufs[2], uint32(x.n)}, args...)...)
+	return r.launch(p, family, sizes, append([]any{uint32(x.m), uint32(x.n), uint32(x.k), one, bufs[0], uint32(x.lda),
+		bufs[1], uint32(x.ldb), none, bufs[2], uint32(x.n)}, args...)...)
 }
 
 func define(name string, on bool) string {

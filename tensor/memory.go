@@ -198,9 +198,9 @@ func Explain(ts ...*Tensor) (*Plan, error) {
 	return p.describe(), nil
 }
 
-// ExplainPasses returns what each pass of the planner decides for tensors, in their order: which tensors have to be
-// computed, how their elements lie, which are stored and why, the tasks that store them, their order, the tasks that
-// are fused, and the memory between them. It computes nothing.
+// ExplainPasses returns what each pass of the planner decides for tensors, in the order of the passes. First comes
+// which tensors have to be computed, how their elements lie, and which are stored and why. Then come the tasks that
+// store them, their order, the tasks that are fused, and the memory between them. It computes nothing.
 func ExplainPasses(ts ...*Tensor) ([]Pass, error) {
 	var list []Pass
 	show := func(pass string, value fmt.Stringer) { list = append(list, Pass{pass, value.String()}) }
@@ -278,11 +278,13 @@ func (p *Plan) String() string {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tREAD\tWRITTEN\tRESULTS\tOPERATIONS")
 	for i, t := range p.Tasks {
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", i+1, driver.FormatBytes(t.Read), driver.FormatBytes(t.Written), strings.Join(t.Results, " "), strings.Join(t.Operations, " "))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", i+1, driver.FormatBytes(t.Read), driver.FormatBytes(t.Written),
+			strings.Join(t.Results, " "), strings.Join(t.Operations, " "))
 	}
 	w.Flush()
 	if m := p.Memory; m != (Memory{}) {
-		fmt.Fprintf(&b, "%s between the tasks (%s without sharing); %s of results, twice; %s of scratch\n", driver.FormatBytes(m.Planned),
+		fmt.Fprintf(&b, "%s between the tasks (%s without sharing); %s of results, twice; %s of scratch\n",
+			driver.FormatBytes(m.Planned),
 			driver.FormatBytes(m.Apart), driver.FormatBytes(m.Results), driver.FormatBytes(m.Scratch))
 	}
 	return b.String()

@@ -1,7 +1,8 @@
 package tensor
 
-// Normalization: elements moved and scaled to mean 0 and variance 1. Variances are means of squares of distances from the mean, so that numbers far
-// from 0 lose nothing. What is normalized together is one dimension, so that it is a row of one kernel.
+// Normalization: elements moved and scaled to mean 0 and variance 1. Variances are means of squares of
+// distances from the mean, so that numbers far from 0 lose nothing. What is normalized together is one
+// dimension, so that it is a row of one kernel.
 
 import "slices"
 
@@ -9,13 +10,16 @@ import "slices"
 //
 //	(t - m) / √(v + eps) · gamma + beta
 //
-// with the mean m and the biased variance v of the elements that differ in these axes alone. gamma and beta have the lengths of the axes as their shape; either may be nil.
-// Without axes they are the last dimensions, as many as gamma has, or beta, or else one. Integers become F64, the type is that of Promote, and half and bfloat16 are computed in F32.
+// with the mean m and the biased variance v of the elements that differ in these axes alone. gamma and beta
+// have the lengths of the axes as their shape; either may be nil. Without axes they are the last dimensions, as
+// many as gamma has, or beta, or else one. Integers become F64, the type is that of Promote, and half and
+// bfloat16 are computed in F32.
 func (t *Tensor) LayerNorm(gamma, beta *Tensor, eps float64, axes ...int) *Tensor {
 	return t.normalized("layer norm", gamma, beta, eps, true, axes)
 }
 
-// RMSNorm returns t divided by the root of the mean of its squares over some axes, which are as LayerNorm's, and scaled by gamma, which may be nil:
+// RMSNorm returns t divided by the root of the mean of its squares over some axes, which are as LayerNorm's,
+// and scaled by gamma, which may be nil:
 //
 //	t / √(mean(t²) + eps) · gamma
 func (t *Tensor) RMSNorm(gamma *Tensor, eps float64, axes ...int) *Tensor {
@@ -72,7 +76,8 @@ func (t *Tensor) normalized(name string, gamma, beta *Tensor, eps float64, cente
 	return x.standard(x.moments(list, eps, center)).scaled(gamma, beta).Reshape(shape...).Cast(typ)
 }
 
-// operands returns t and, in their places, the parameters of a normalization, which may be nil, in the type in which it is computed, and the type of the result.
+// operands returns t and, in their places, the parameters of a normalization, which may be nil, in the type in
+// which it is computed, and the type of the result.
 func (t *Tensor) operands(name string, params ...**Tensor) (x *Tensor, typ Type, bad *Tensor) {
 	ts := []*Tensor{t}
 	for _, p := range params {
@@ -98,8 +103,8 @@ func (t *Tensor) operands(name string, params ...**Tensor) (x *Tensor, typ Type,
 	return t.Cast(typ.Computed()), typ, nil
 }
 
-// moments are the mean and the variance of a tensor over some axes, and 1 / √(variance + eps), stretching to the tensor's shape. The variance is about the mean,
-// or about 0 if that is nil.
+// moments are the mean and the variance of a tensor over some axes, and 1 / √(variance + eps), stretching to
+// the tensor's shape. The variance is about the mean, or about 0 if that is nil.
 type moments struct {
 	axes                  []int
 	mean, variance, scale *Tensor
@@ -150,7 +155,8 @@ func (t *Tensor) scaled(gamma, beta *Tensor) *Tensor {
 	return t
 }
 
-// channels returns a parameter with an element for each channel, dimension 1 of t, as one that stretches to t's shape; nil for nil.
+// channels returns a parameter with an element for each channel, dimension 1 of t, as one that stretches to t's
+// shape; nil for nil.
 func (t *Tensor) channels(name string, w *Tensor) *Tensor {
 	if w == nil {
 		return nil
@@ -161,8 +167,9 @@ func (t *Tensor) channels(name string, w *Tensor) *Tensor {
 	return w.Reshape(append([]int{-1}, slices.Repeat([]int{1}, len(t.shape)-2)...)...)
 }
 
-// GroupNorm returns t, of shape [items, channels, ...], normalized as LayerNorm does over groups of channels of each item, with all that lies behind these, and scaled and moved
-// by gamma and beta, which have an element for each channel; either may be nil.
+// GroupNorm returns t, of shape [items, channels, ...], normalized as LayerNorm does over groups of channels of
+// each item, with all that lies behind these, and scaled and moved by gamma and beta, which have an element for
+// each channel; either may be nil.
 func (t *Tensor) GroupNorm(groups int, gamma, beta *Tensor, eps float64) *Tensor {
 	const name = "group norm"
 	x, typ, bad := t.operands(name, &gamma, &beta)
@@ -180,8 +187,9 @@ func (t *Tensor) GroupNorm(groups int, gamma, beta *Tensor, eps float64) *Tensor
 	return rows.standard(rows.moments([]int{2}, eps, true)).Reshape(x.shape...).scaled(gamma, beta).Cast(typ)
 }
 
-// BatchNorm returns t, of shape [items, channels, ...], normalized by the mean and the biased variance of each channel, dimension 1, and scaled and
-// moved by gamma and beta, which have an element for each channel; either may be nil. mean and variance are those of this batch, for running averages. Types are as LayerNorm's.
+// BatchNorm returns t, of shape [items, channels, ...], normalized by the mean and the biased variance of each
+// channel, dimension 1, and scaled and moved by gamma and beta, which have an element for each channel; either
+// may be nil. mean and variance are those of this batch, for running averages. Types are as LayerNorm's.
 func (t *Tensor) BatchNorm(gamma, beta *Tensor, eps float64) (y, mean, variance *Tensor) {
 	const name = "batch norm"
 	x, typ, bad := t.operands(name, &gamma, &beta)

@@ -37,7 +37,8 @@ func normal(x []float64, shape []int, eps float64, center bool, group func(at []
 func TestNorm(t *testing.T) {
 	s, r := scope(t), rand.New(rand.NewPCG(31, 32))
 	for _, c := range []struct{ shape, axes []int }{
-		{[]int{3, 5}, nil}, {[]int{2, 3, 4}, []int{1, 2}}, {[]int{2, 3, 4}, []int{0, 2}}, {[]int{2, 3, 4}, []int{1}}, {[]int{4}, []int{0}}, {[]int{0, 4}, nil}, {[]int{3, 1}, []int{0}},
+		{[]int{3, 5}, nil}, {[]int{2, 3, 4}, []int{1, 2}}, {[]int{2, 3, 4}, []int{0, 2}}, {[]int{2, 3, 4}, []int{1}},
+		{[]int{4}, []int{0}}, {[]int{0, 4}, nil}, {[]int{3, 1}, []int{0}},
 	} {
 		x := someDoubles(s, r, c.shape...)
 		list := c.axes
@@ -93,15 +94,19 @@ func TestNorm(t *testing.T) {
 	}
 	// Numbers far from 0, small ones, and halves.
 	x := From(s, []float32{10000, 10001, 10002, 10003})
-	assert.InDeltaSlice(t, []float32{-1.341641, -0.447214, 0.447214, 1.341641}, values[float32](t, x.LayerNorm(nil, nil, 0)), 1e-5)
-	assert.InDeltaSlice(t, []float64{1e-3 / math.Sqrt(1e-6+1e-5)}, values[float64](t, From(s, []float64{1e-3}, 1).RMSNorm(nil, 1e-5)), 1e-12)
+	assert.InDeltaSlice(t, []float32{-1.341641, -0.447214, 0.447214, 1.341641},
+		values[float32](t, x.LayerNorm(nil, nil, 0)), 1e-5)
+	assert.InDeltaSlice(t, []float64{1e-3 / math.Sqrt(1e-6+1e-5)},
+		values[float64](t, From(s, []float64{1e-3}, 1).RMSNorm(nil, 1e-5)), 1e-12)
 	half := x.Sub(10000).Mul(300).Cast(F16).LayerNorm(Ones(s, F16, 4), nil, 0)
 	assert.Equal(t, F16, half.Type())
 	assert.InDelta(t, 1.3416, values[runtime.Float16](t, half)[3].Float64(), 1e-3)
 	assert.Equal(t, F32, x.Cast(F16).RMSNorm(Ones(s, F32, 4), 0).Type())
 	assert.Equal(t, F64, x.Cast(I32).LayerNorm(nil, nil, 0).Type())
-	for _, y := range []*Tensor{x.LayerNorm(Ones(s, F32, 3), nil, 0), x.LayerNorm(nil, nil, 0, 1), x.RMSNorm(Ones(s, F32, 1, 4), 0), x.GroupNorm(2, nil, nil, 0),
-		Ones(s, F32, 2, 3).GroupNorm(2, nil, nil, 0), Ones(s, F32, 2, 4).GroupNorm(2, Ones(s, F32, 2), nil, 0), x.BatchNormInference(nil, nil, x, x, 0)} {
+	for _, y := range []*Tensor{x.LayerNorm(Ones(s, F32, 3), nil, 0), x.LayerNorm(nil, nil, 0, 1),
+		x.RMSNorm(Ones(s, F32, 1, 4), 0), x.GroupNorm(2, nil, nil, 0),
+		Ones(s, F32, 2, 3).GroupNorm(2, nil, nil, 0), Ones(s, F32, 2, 4).GroupNorm(2, Ones(s, F32, 2), nil, 0),
+		x.BatchNormInference(nil, nil, x, x, 0)} {
 		assert.ErrorIs(t, y.Err(), ErrShape)
 	}
 	y, mean, variance := Ones(s, F32, 2, 3).BatchNorm(nil, Ones(s, F32, 2), 0)
@@ -142,13 +147,15 @@ func TestChannelNorm(t *testing.T) {
 			_, mean, variance := args[0].BatchNorm(nil, nil, 0)
 			return mean.Mul(variance)
 		}, x)
-		gradients(t, func(a ...*Tensor) *Tensor { return a[0].BatchNormInference(a[1], a[2], a[3], a[4].Square(), 0.01) }, x, gamma, beta, someDoubles(s, r, 4), someDoubles(s, r, 4))
+		gradients(t, func(a ...*Tensor) *Tensor { return a[0].BatchNormInference(a[1], a[2], a[3], a[4].Square(), 0.01) }, x,
+			gamma, beta, someDoubles(s, r, 4), someDoubles(s, r, 4))
 	}
 }
 
 func TestNormPlans(t *testing.T) {
 	s := scope(t)
-	x, gamma, beta, g := gaussian(s, 1, 1, 64, 256), gaussian(s, 2, 1, 256), gaussian(s, 3, 1, 256), gaussian(s, 4, 1, 64, 256)
+	x, gamma, beta, g := gaussian(s, 1, 1, 64, 256), gaussian(s, 2, 1, 256), gaussian(s, 3, 1, 256),
+		gaussian(s, 4, 1, 64, 256)
 	y := x.LayerNorm(gamma, beta, 1e-5)
 	assert.Len(t, tasks(t, y), 1)
 	assert.Len(t, tasks(t, GradOf([]*Tensor{y}, []*Tensor{g}, x)...), 1)
@@ -164,7 +171,8 @@ func TestNormPlans(t *testing.T) {
 	// Rows are reduced in the order in which the result reads them, so that nothing is computed for both orders.
 	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul exp"}, tasks(t, x.Tanh().Softmax(-1).Flip(-1).Exp()))
 	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul sum sub"}, tasks(t, less(x.Tanh().Softmax(-1).Flip(-1))))
-	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul sum sub"}, tasks(t, less(x.Tanh().Softmax(-1).Flip(-1)).Flip(-1)))
+	assert.Equal(t, []string{"tanh max sub exp sum reciprocal mul sum sub"},
+		tasks(t, less(x.Tanh().Softmax(-1).Flip(-1)).Flip(-1)))
 }
 
 func less(x *Tensor) *Tensor { return x.Sub(x.Sum(-1).Unsqueeze(-1)) }
@@ -172,20 +180,23 @@ func less(x *Tensor) *Tensor { return x.Sub(x.Sum(-1).Unsqueeze(-1)) }
 // BenchmarkLayerNorm measures a layer normalization and its gradients.
 func BenchmarkLayerNorm(b *testing.B) {
 	s := scope(b)
-	x, gamma, beta, g := gaussian(s, 1, 1, 4096, 1024), gaussian(s, 2, 1, 1024), gaussian(s, 3, 1, 1024), gaussian(s, 4, 1, 4096, 1024)
+	x, gamma, beta, g := gaussian(s, 1, 1, 4096, 1024), gaussian(s, 2, 1, 1024), gaussian(s, 3, 1, 1024),
+		gaussian(s, 4, 1, 4096, 1024)
 	f := func(a ...*Tensor) *Tensor { return a[0].LayerNorm(a[1], a[2], 1e-5) }
 	b.Run("forward", func(b *testing.B) {
 		bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{f(a...)} }, 0, x, gamma, beta)
 	})
 	b.Run("gradients", func(b *testing.B) {
-		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma, beta, g)
+		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma,
+			beta, g)
 	})
 }
 
 // BenchmarkBatchNorm measures a batch normalization and its gradients.
 func BenchmarkBatchNorm(b *testing.B) {
 	s := scope(b)
-	x, gamma, beta, g := gaussian(s, 1, 1, 16, 64, 56, 56), gaussian(s, 2, 1, 64), gaussian(s, 3, 1, 64), gaussian(s, 4, 1, 16, 64, 56, 56)
+	x, gamma, beta, g := gaussian(s, 1, 1, 16, 64, 56, 56), gaussian(s, 2, 1, 64), gaussian(s, 3, 1, 64),
+		gaussian(s, 4, 1, 16, 64, 56, 56)
 	f := func(a ...*Tensor) *Tensor {
 		y, _, _ := a[0].BatchNorm(a[1], a[2], 1e-5)
 		return y
@@ -194,6 +205,7 @@ func BenchmarkBatchNorm(b *testing.B) {
 		bench(b, func(a ...*Tensor) []*Tensor { return []*Tensor{f(a...)} }, 0, x, gamma, beta)
 	})
 	b.Run("gradients", func(b *testing.B) {
-		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma, beta, g)
+		bench(b, func(a ...*Tensor) []*Tensor { return GradOf([]*Tensor{f(a...)}, []*Tensor{a[3]}, a[:3]...) }, 0, x, gamma,
+			beta, g)
 	})
 }

@@ -12,9 +12,12 @@ import (
 // entries are the operations that take a number of Go, with a tensor x of some type. The result has x's type, or is a
 // Bool.
 var entries = map[string]func(x *Tensor, number any) *Tensor{
-	"add": (*Tensor).Add, "sub": (*Tensor).Sub, "mul": (*Tensor).Mul, "div": (*Tensor).Div, "quo": (*Tensor).Quo, "rem": (*Tensor).Rem, "pow": (*Tensor).Pow,
-	"maximum": (*Tensor).Maximum, "minimum": (*Tensor).Minimum, "eq": (*Tensor).Eq, "ne": (*Tensor).Ne, "lt": (*Tensor).Lt, "le": (*Tensor).Le, "gt": (*Tensor).Gt,
-	"ge": (*Tensor).Ge, "and": (*Tensor).And, "or": (*Tensor).Or, "xor": (*Tensor).Xor, "shl": (*Tensor).Shl, "shr": (*Tensor).Shr,
+	"add": (*Tensor).Add, "sub": (*Tensor).Sub, "mul": (*Tensor).Mul, "div": (*Tensor).Div, "quo": (*Tensor).Quo,
+	"rem": (*Tensor).Rem, "pow": (*Tensor).Pow,
+	"maximum": (*Tensor).Maximum, "minimum": (*Tensor).Minimum, "eq": (*Tensor).Eq, "ne": (*Tensor).Ne, "lt": (*Tensor).Lt,
+	"le": (*Tensor).Le, "gt": (*Tensor).Gt,
+	"ge": (*Tensor).Ge, "and": (*Tensor).And, "or": (*Tensor).Or, "xor": (*Tensor).Xor, "shl": (*Tensor).Shl,
+	"shr":          (*Tensor).Shr,
 	"where":        func(x *Tensor, n any) *Tensor { return Where(x.Eq(x), x, n) },
 	"where not":    func(x *Tensor, n any) *Tensor { return Where(x.Eq(x), n, x) },
 	"clamp below":  func(x *Tensor, n any) *Tensor { return x.Clamp(n, x) },
@@ -99,13 +102,16 @@ func TestNumbersThatDoNotFit(t *testing.T) {
 			check(new(big.Int).Add(high, new(big.Int).Lsh(one, shift)), false)
 			check(new(big.Int).Sub(low, new(big.Int).Lsh(one, shift)), false)
 		}
-		for _, n := range []any{0.5, -1.25, math.NaN(), math.Inf(1), math.Inf(-1), float32(0.5), 1e300, "1", nil, []int{1}, 1i} {
+		for _, n := range []any{0.5, -1.25, math.NaN(), math.Inf(1), math.Inf(-1), float32(0.5), 1e300, "1", nil, []int{1},
+			1i} {
 			assert.ErrorIs(t, Full(s, typ, n).Err(), ErrType, "%v of %v", typ, n)
 			assert.ErrorIs(t, x.Pad(n, [2]int{1, 0}).Err(), ErrType, "%v of %v", typ, n)
 		}
 	}
 	assert.ErrorIs(t, From(s, []int8{1, 2}).Add(uint64(300)).Err(), ErrType)
-	assert.Equal(t, []float32{math.MaxUint64, 0x1.000002p+60}, values[float32](t, Concat(0, Full(s, F32, uint64(math.MaxUint64), 1), Full(s, F32, uint64(1<<60+1<<36+1), 1))), "rounded once")
+	assert.Equal(t, []float32{math.MaxUint64, 0x1.000002p+60},
+		values[float32](t, Concat(0, Full(s, F32, uint64(math.MaxUint64), 1), Full(s, F32, uint64(1<<60+1<<36+1), 1))),
+		"rounded once")
 }
 
 // The last of the numbers that Iota returns has to fit, as that of Full.

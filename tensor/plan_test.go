@@ -75,7 +75,8 @@ func TestPassesArePure(t *testing.T) {
 // Adam and the loss.
 func cnnStep(s *Scope) []*Tensor {
 	x, labels := gaussian(s, 1, 1, 32, 1, 28, 28), Iota(s, I32, 32).Rem(10).Unsqueeze(1).Eq(Iota(s, I32, 10)).Cast(F32)
-	params := []*Tensor{gaussian(s, 2, 0.1, 8, 1, 3, 3), gaussian(s, 3, 0.1, 8), gaussian(s, 4, 0.1, 16, 8, 3, 3), gaussian(s, 5, 0.1, 16),
+	params := []*Tensor{gaussian(s, 2, 0.1, 8, 1, 3, 3), gaussian(s, 3, 0.1, 8), gaussian(s, 4, 0.1, 16, 8, 3, 3),
+		gaussian(s, 5, 0.1, 16),
 		gaussian(s, 6, 0.05, 16*5*5, 64), gaussian(s, 7, 0.1, 64), gaussian(s, 8, 0.1, 64, 10), gaussian(s, 9, 0.1, 10)}
 	rate := Full(s, F32, 0.001)
 	h := x

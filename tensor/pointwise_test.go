@@ -20,10 +20,12 @@ func closeTo(t *testing.T, want, got *Tensor, part float64, what string) {
 	}
 }
 
-// Products of floats with half and bfloat16 have the results of products of floats, and their gradients, in the types of the operands.
+// Products of floats with half and bfloat16 have the results of products of floats, and their gradients, in the
+// types of the operands.
 func TestMatMulOfTwoTypes(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
-	for _, shapes := range [][2][]int{{{1, 700}, {700, 90}}, {{3, 64}, {64, 5}}, {{17, 33}, {33, 129}}, {{2, 5, 40}, {2, 40, 31}}, {{2, 5, 40}, {40, 131}}, {{4, 0}, {0, 3}},
+	for _, shapes := range [][2][]int{{{1, 700}, {700, 90}}, {{3, 64}, {64, 5}}, {{17, 33}, {33, 129}},
+		{{2, 5, 40}, {2, 40, 31}}, {{2, 5, 40}, {40, 131}}, {{4, 0}, {0, 3}},
 		{{40}, {40, 300}}, {{90, 700}, {700}}} {
 		for _, types := range [][2]Type{{F32, BF16}, {F16, F32}, {BF16, F16}} {
 			what, s := fmt.Sprint(shapes, types), scope(t)

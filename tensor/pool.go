@@ -2,8 +2,9 @@ package tensor
 
 // Pooling: the maximum or the average of windows.
 //
-// Windows are reduced one dimension after the other, the last one first, each as operations on slices that have one place of all windows, which
-// the planner puts into one kernel. Long windows that do not overlap are rows of a reduction, and long ones that overlap are made of shorter ones.
+// Windows are reduced one dimension after the other, the last one first, each as operations on slices that have
+// one place of all windows, which the planner puts into one kernel. Long windows that do not overlap are rows
+// of a reduction, and long ones that overlap are made of shorter ones.
 
 import (
 	"math"
@@ -21,12 +22,14 @@ type PoolOptions struct {
 	CountPad bool     // averages count elements of the margins, which are 0; false is that they do not
 }
 
-// MaxPool returns the maxima of windows in the last dimensions of t, of which size has the windows' lengths. A dimension of the result has
+// MaxPool returns the maxima of windows in the last dimensions of t, of which size has the windows' lengths. A
+// dimension of the result has
 //
 //	(length + pad before + pad behind - dilation·(size - 1) - 1) / stride + 1
 //
-// elements, or none if the window is longer. Elements of the margins are less than all others: -∞, or the lowest integer. A NaN makes its windows NaN.
-// The gradient of a window goes to its first maximum, with the last dimension changing fastest, or to its first NaN.
+// elements, or none if the window is longer. Elements of the margins are less than all others: -∞, or the
+// lowest integer. A NaN makes its windows NaN. The gradient of a window goes to its first maximum, with the
+// last dimension changing fastest, or to its first NaN.
 func (t *Tensor) MaxPool(size []int, o PoolOptions) *Tensor {
 	const name = "max pool"
 	axes, bad := o.slides(name, t, size)
@@ -43,8 +46,9 @@ func (t *Tensor) MaxPool(size []int, o PoolOptions) *Tensor {
 	return x
 }
 
-// AvgPool returns the averages of windows in the last dimensions of t, with sizes as MaxPool's. Elements of the margins are not counted, unless the options say so; a
-// window without others has the average 0. Integers are averaged in F64.
+// AvgPool returns the averages of windows in the last dimensions of t, with sizes as MaxPool's. Elements of the
+// margins are not counted, unless the options say so; a window without others has the average 0. Integers are
+// averaged in F64.
 func (t *Tensor) AvgPool(size []int, o PoolOptions) *Tensor {
 	axes, bad := o.slides("avg pool", t, size)
 	if bad != nil {
@@ -70,7 +74,8 @@ func (t *Tensor) AvgPool(size []int, o PoolOptions) *Tensor {
 	return x.Div(counts).Cast(typ)
 }
 
-// GlobalMaxPool returns the maxima over all dimensions from the third on, which stay with length 1. The gradient goes to the first maximum, or the first NaN.
+// GlobalMaxPool returns the maxima over all dimensions from the third on, which stay with length 1. The
+// gradient goes to the first maximum, or the first NaN.
 func (t *Tensor) GlobalMaxPool() *Tensor {
 	x, shape, bad := t.global("global max pool")
 	if bad != nil {
@@ -100,7 +105,8 @@ func (t *Tensor) global(name string) (x *Tensor, shape []int, bad *Tensor) {
 	if n == 0 {
 		return nil, nil, failf(t.scope, name, ErrShape, "no element to pool in %v", t.shape)
 	}
-	return t.Reshape(t.shape[0], t.shape[1], n), append(slices.Clone(t.shape[:2]), slices.Repeat([]int{1}, len(t.shape)-2)...), nil
+	return t.Reshape(t.shape[0], t.shape[1], n),
+		append(slices.Clone(t.shape[:2]), slices.Repeat([]int{1}, len(t.shape)-2)...), nil
 }
 
 // counts returns how many of the n elements behind a margin the windows have that result in x, at least 1.
@@ -143,7 +149,8 @@ func (o PoolOptions) slides(name string, t *Tensor, size []int) ([]slide, *Tenso
 		if step == 0 {
 			step = n
 		}
-		if o.Pad != nil && (min(o.Pad[i][0], o.Pad[i][1]) < 0 || max(o.Pad[i][0], o.Pad[i][1]) > math.MaxInt32/4 || t.shape[axis]+n*dilation[i] > math.MaxInt32/4) {
+		if o.Pad != nil && (min(o.Pad[i][0], o.Pad[i][1]) < 0 || max(o.Pad[i][0], o.Pad[i][1]) > math.MaxInt32/4 ||
+			t.shape[axis]+n*dilation[i] > math.MaxInt32/4) {
 			return nil, failf(t.scope, name, ErrShape, "windows %v with %+v of shape %v", size, o, t.shape)
 		}
 		list = append(list, slide{axis, n, step, dilation[i]})
@@ -219,7 +226,9 @@ func (s slide) sum(x *Tensor) *Tensor {
 
 // max returns the maxima of windows.
 func (s slide) max(x *Tensor) *Tensor {
-	y := s.reduce(x, func(a, b *Tensor) *Tensor { return a.Maximum(b) }, func(x *Tensor) *Tensor { return x.Max(s.axis + 1) })
+	y := s.reduce(x, func(a, b *Tensor) *Tensor { return a.Maximum(b) }, func(x *Tensor) *Tensor {
+		return x.Max(s.axis + 1)
+	})
 	if y.err != nil || !IsFloat(x.typ) {
 		return y
 	}
@@ -237,7 +246,8 @@ func (s slide) first(x, y *Tensor) *Tensor {
 	same := func(x, y *Tensor) *Tensor { return x.Eq(y).Or(x.IsNaN()) }
 	if s.size > mostTaps {
 		places := Iota(x.scope, I32, append([]int{s.size}, slices.Repeat([]int{1}, len(x.shape)-s.axis-1)...)...)
-		return Where(same(x.Windows(s.axis, s.size, s.stride, s.dilation), y.Unsqueeze(s.axis+1)), places, s.size).Min(s.axis + 1)
+		return Where(same(x.Windows(s.axis, s.size, s.stride, s.dilation), y.Unsqueeze(s.axis+1)), places,
+			s.size).Min(s.axis + 1)
 	}
 	at := Full(x.scope, U8, s.size-1, y.shape...)
 	for j := s.size - 2; j >= 0; j-- {

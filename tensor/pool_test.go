@@ -23,7 +23,8 @@ var poolCases = []poolCase{
 	{[]int{1, 2, 6, 8}, []int{2, 2}, PoolOptions{}},
 	{[]int{1, 2, 7, 9}, []int{2, 3}, PoolOptions{}},
 	{[]int{2, 2, 7, 8}, []int{3, 3}, PoolOptions{Stride: []int{2, 2}, Pad: [][2]int{{1, 1}, {1, 1}}}},
-	{[]int{1, 1, 6, 7}, []int{3, 2}, PoolOptions{Stride: []int{1, 3}, Pad: [][2]int{{0, 2}, {1, 0}}, Dilation: []int{2, 3}}},
+	{[]int{1, 1, 6, 7}, []int{3, 2}, PoolOptions{Stride: []int{1, 3}, Pad: [][2]int{{0, 2}, {1, 0}},
+		Dilation: []int{2, 3}}},
 	{[]int{1, 1, 6, 7}, []int{3, 2}, PoolOptions{Stride: []int{1, 1}, Pad: [][2]int{{3, 2}, {2, 2}}, CountPad: true}},
 	{[]int{1, 2, 3, 4, 5}, []int{2, 3, 2}, PoolOptions{Stride: []int{1, 2, 3}}},
 	{[]int{2, 40}, []int{13}, PoolOptions{Stride: []int{2}}},
@@ -38,7 +39,8 @@ var poolCases = []poolCase{
 }
 
 // want reduces the windows by their definition. place receives the index of the first maximum in x, or -1.
-func (c poolCase) want(x []float64, reduce func(window []float64, padded int) float64, place func(at int)) (y []float64, shape []int) {
+func (c poolCase) want(x []float64, reduce func(window []float64, padded int) float64,
+	place func(at int)) (y []float64, shape []int) {
 	rank, dims := len(c.x), len(c.size)
 	stride, _ := sizesOf(c.o.Stride, dims, 0, 1)
 	dilation, _ := sizesOf(c.o.Dilation, dims, 1, 1)
@@ -172,8 +174,10 @@ func TestGlobalPool(t *testing.T) {
 	assert.Equal(t, []float32{1, 0}, values[float32](t, g.Reshape(2, 25).Slice(Range{0, 1, 1}, Range{0, 2, 1})))
 	assert.Equal(t, []float32{2}, values[float32](t, g.Sum()))
 	assert.Equal(t, []float64{1.5}, values[float64](t, From(s, []int32{1, 2}, 1, 1, 2).GlobalAvgPool()))
-	for _, y := range []*Tensor{x.Index(0, 0).Index(0, 0).GlobalAvgPool(), Ones(s, F32, 2, 3, 0).GlobalMaxPool(), x.MaxPool(nil, PoolOptions{}), x.MaxPool([]int{0}, PoolOptions{}),
-		x.AvgPool([]int{2, 2, 2, 2, 2}, PoolOptions{}), x.AvgPool([]int{2}, PoolOptions{Stride: []int{1, 1}}), x.MaxPool([]int{2}, PoolOptions{Pad: [][2]int{{-1, 0}}})} {
+	for _, y := range []*Tensor{x.Index(0, 0).Index(0, 0).GlobalAvgPool(), Ones(s, F32, 2, 3, 0).GlobalMaxPool(),
+		x.MaxPool(nil, PoolOptions{}), x.MaxPool([]int{0}, PoolOptions{}),
+		x.AvgPool([]int{2, 2, 2, 2, 2}, PoolOptions{}), x.AvgPool([]int{2}, PoolOptions{Stride: []int{1, 1}}),
+		x.MaxPool([]int{2}, PoolOptions{Pad: [][2]int{{-1, 0}}})} {
 		assert.ErrorIs(t, y.Err(), ErrShape)
 	}
 	assert.ErrorIs(t, x.Cast(Bool).MaxPool([]int{2}, PoolOptions{}).Err(), ErrType)
@@ -186,7 +190,8 @@ func TestPoolPlans(t *testing.T) {
 	assert.Len(t, tasks(t, x.AvgPool([]int{3, 3}, PoolOptions{Stride: []int{2, 2}}).Relu()), 1)
 	assert.Len(t, tasks(t, x.MaxPool([]int{2, 2}, PoolOptions{}).Relu(), x), 1)
 	assert.Len(t, tasks(t, x.AvgPool([]int{2, 2}, PoolOptions{Stride: []int{1, 1}}).Add(1).Exp()), 1)
-	assert.Len(t, tasks(t, Grad(x.AvgPool([]int{2, 2}, PoolOptions{}).Sum(), x)[0]), 4) // a part for each place of a row, and of a column
+	// a part for each place of a row, and of a column
+	assert.Len(t, tasks(t, Grad(x.AvgPool([]int{2, 2}, PoolOptions{}).Sum(), x)[0]), 4)
 }
 
 // BenchmarkPool measures pooling and its gradients.

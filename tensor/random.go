@@ -1,8 +1,9 @@
 package tensor
 
-// Random numbers. They come from Philox4x32-10, a function of a seed, the number of the element, and what they are for: the same ones on
-// every device, in any order of computation, and again when they are computed again. Element i of a tensor is made from the four words of
-// 32 bits for the counter i; which of them are used is stated below, so that the numbers stay those that they are.
+// Random numbers. They come from Philox4x32-10, a function of a seed, the number of the element, and what they
+// are for: the same ones on every device, in any order of computation, and again when they are computed again.
+// Element i of a tensor is made from the four words of 32 bits for the counter i; which of them are used is
+// stated below, so that the numbers stay those that they are.
 
 import (
 	"fmt"
@@ -21,11 +22,14 @@ const (
 	forPermutation
 )
 
-// The functions below take a seed: an integer of Go that is not negative, or a U64 tensor of one element, which a compiled function can change from call to call.
-// Equal seeds give equal numbers. There is no state: a program that wants other numbers gives another seed, such as Seeds makes from one.
+// The functions below take a seed: an integer of Go that is not negative, or a U64 tensor of one element, which
+// a compiled function can change from call to call. Equal seeds give equal numbers. There is no state: a
+// program that wants other numbers gives another seed, such as Seeds makes from one.
 
-// drawn returns a tensor of random numbers: e makes an element of type t from a function that returns word lane of the element's four.
-func drawn(s *Scope, name string, t Type, seed any, use uint32, shape []int, e func(word func(lane int) *expr.Expr) *expr.Expr) *Tensor {
+// drawn returns a tensor of random numbers: e makes an element of type t from a function that returns word lane
+// of the element's four.
+func drawn(s *Scope, name string, t Type, seed any, use uint32, shape []int,
+	e func(word func(lane int) *expr.Expr) *expr.Expr) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, name, err)
 	}
@@ -51,11 +55,12 @@ func drawn(s *Scope, name string, t Type, seed any, use uint32, shape []int, e f
 	return x
 }
 
-// fraction returns a number in [0, 1) of the type in which t is computed, which t holds exactly: from word 0, and of F64 from 53 bits of
-// words 0 and 1.
+// fraction returns a number in [0, 1) of the type in which t is computed, which t holds exactly: from word 0,
+// and of F64 from 53 bits of words 0 and 1.
 func fraction(t Type, hi, lo *expr.Expr) *expr.Expr {
 	if t == F64 {
-		high, low := expr.Apply(expr.Shr, hi, expr.Int(U32, 5)).Cast(F64), expr.Apply(expr.Shr, lo, expr.Int(U32, 6)).Cast(F64)
+		high, low := expr.Apply(expr.Shr, hi, expr.Int(U32, 5)).Cast(F64),
+			expr.Apply(expr.Shr, lo, expr.Int(U32, 6)).Cast(F64)
 		return high.Mul(high.Number(1 << 26)).Add(low).Mul(high.Number(1.0 / (1 << 53)))
 	}
 	bits := map[Type]int64{F32: 24, F16: 11, BF16: 8}[t]
@@ -71,8 +76,9 @@ func floating(s *Scope, name string, t Type) *Tensor {
 	return nil
 }
 
-// Uniform returns random numbers of a floating type from lo to hi: lo + (hi-lo)·u with u in [0, 1), in steps of 2^-24, of F64 2^-53, of F16 2^-11 and
-// of BF16 2^-8. They are made from word 0, of F64 from words 0 and 1, and have the same bits on every device.
+// Uniform returns random numbers of a floating type from lo to hi: lo + (hi-lo)·u with u in [0, 1), in steps of
+// 2^-24, of F64 2^-53, of F16 2^-11 and of BF16 2^-8. They are made from word 0, of F64 from words 0 and 1, and
+// have the same bits on every device.
 func Uniform(s *Scope, t Type, seed any, lo, hi float64, shape ...int) *Tensor {
 	if bad := floating(s, "uniform", t); bad != nil {
 		return bad
@@ -83,9 +89,9 @@ func Uniform(s *Scope, t Type, seed any, lo, hi float64, shape ...int) *Tensor {
 	})
 }
 
-// Normal returns random numbers of a floating type with the normal distribution: mean + std·√(-2 ln u)·cos 2πv, where u and v are made from words 0 and 1, of F64 from
-// words 0 and 1 and words 2 and 3. They differ between devices by what logarithm and cosine do. They lie within 6.8 standard deviations,
-// of F64 within 8.7.
+// Normal returns random numbers of a floating type with the normal distribution: mean + std·√(-2 ln u)·cos 2πv,
+// where u and v are made from words 0 and 1, of F64 from words 0 and 1 and words 2 and 3. They differ between
+// devices by what logarithm and cosine do. They lie within 6.8 standard deviations, of F64 within 8.7.
 func Normal(s *Scope, t Type, seed any, mean, std float64, shape ...int) *Tensor {
 	if bad := floating(s, "normal", t); bad != nil {
 		return bad
@@ -115,9 +121,9 @@ func Bernoulli(s *Scope, seed any, p float64, shape ...int) *Tensor {
 	})
 }
 
-// RandInt returns random integers from lo to hi-1 of an integer type that holds these. They are made from words 0 and 1 as one number of 64 bits: for up to
-// 2^32 possible results the high bits of its product with their number, else its remainder. So the probabilities of n
-// results differ by a factor of at most 1 + n/2^63.
+// RandInt returns random integers from lo to hi-1 of an integer type that holds these. They are made from words
+// 0 and 1 as one number of 64 bits: for up to 2^32 possible results the high bits of its product with their
+// number, else its remainder. So the probabilities of n results differ by a factor of at most 1 + n/2^63.
 func RandInt(s *Scope, t Type, seed any, lo, hi int64, shape ...int) *Tensor {
 	const name = "randint"
 	if IsFloat(t) || t == Bool || t < F32 || t > Bool {
@@ -139,7 +145,8 @@ func RandInt(s *Scope, t Type, seed any, lo, hi int64, shape ...int) *Tensor {
 	})
 }
 
-// Permutation returns the integers from 0 to n-1, of type I64, in a random order: that of random numbers of 64 bits, words 0 and 1.
+// Permutation returns the integers from 0 to n-1, of type I64, in a random order: that of random numbers of 64
+// bits, words 0 and 1.
 func Permutation(s *Scope, seed any, n int) *Tensor {
 	keys := drawn(s, "permutation", U64, seed, forPermutation, []int{n}, func(word func(int) *expr.Expr) *expr.Expr {
 		return expr.Apply(expr.Shl, word(0).Cast(U64), expr.Int(U64, 32)).Add(word(1).Cast(U64))
@@ -154,8 +161,8 @@ func Seeds(s *Scope, seed any, n int) *Tensor {
 	})
 }
 
-// Dropout returns t with each element replaced by 0 with probability rate, which is at least 0 and below 1, and the others divided by 1 - rate. The gradient
-// passes the elements that stay.
+// Dropout returns t with each element replaced by 0 with probability rate, which is at least 0 and below 1, and
+// the others divided by 1 - rate. The gradient passes the elements that stay.
 func (t *Tensor) Dropout(rate float64, seed any) *Tensor {
 	const name = "dropout"
 	if bad := check(name, t); bad != nil {

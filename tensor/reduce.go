@@ -341,7 +341,8 @@ func (t *Tensor) LogSumExp(axes ...int) *Tensor {
 func (t *Tensor) Softmax(axis int) *Tensor {
 	x, typ := t.accumulated()
 	e := x.Sub(x.peak(axis).StopGradient().keep(x, []int{axis})).Exp()
-	return e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).Cast(typ).called("softmax", t) // a quotient for each row, since products are faster
+	// a quotient for each row, since products are faster
+	return e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).Cast(typ).called("softmax", t)
 }
 
 // LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).

@@ -15,8 +15,8 @@ type fakeTask struct {
 func (f *fakeTask) String() string             { return f.name }
 func (f *fakeTask) values() (in, out []*value) { return f.in, f.out }
 
-// A merged kernel may read what its parts computed for themselves, also something with a higher number than both, and what others
-// read from the first part may have lower numbers than the second.
+// A merged kernel may read what its parts computed for themselves, also something with a higher number than
+// both, and what others read from the first part may have lower numbers than the second.
 func TestDependencies(t *testing.T) {
 	v := make([]*value, 6)
 	for i := range v {

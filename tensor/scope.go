@@ -17,8 +17,8 @@ import (
 )
 
 // Scope owns the memory of the tensors that are made and computed in it, and frees it when it is closed, but for those
-// that are kept ([Tensor.Keep]). A scope may have scopes within it, such as one for each step of a loop; the result of an
-// operation belongs to the innermost scope of its operands. A Scope is safe for concurrent use.
+// that are kept ([Tensor.Keep]). A scope may have scopes within it, such as one for each step of a loop; the
+// result of an operation belongs to the innermost scope of its operands. A Scope is safe for concurrent use.
 type Scope struct {
 	engine *engine
 	parent *Scope
@@ -68,8 +68,8 @@ type program struct {
 // together, as UnitBytes estimates: those that were used last. A thousand small maps have to fit.
 const keptPrograms, keptBytes = 2048, 768 << 20
 
-// NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope. In a session
-// with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
+// NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope.
+// In a session with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
 func NewScope(dev *runtime.Device) *Scope {
 	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: !dev.Info().VectorLoops, most: keptBytes}
 	var err error
@@ -85,7 +85,8 @@ func NewScope(dev *runtime.Device) *Scope {
 
 // Scope returns a scope within s, which ends with s at the latest.
 func (s *Scope) Scope() *Scope {
-	in := &Scope{engine: s.engine, parent: s, depth: s.depth + 1, buffers: map[*runtime.Buffer]struct{}{}, scopes: map[*Scope]struct{}{}}
+	in := &Scope{engine: s.engine, parent: s, depth: s.depth + 1, buffers: map[*runtime.Buffer]struct{}{},
+		scopes: map[*Scope]struct{}{}}
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
 	if in.closed = s.closed; !in.closed {
@@ -100,8 +101,8 @@ func (s *Scope) Device() *runtime.Device { return s.engine.device }
 // String returns the device's name.
 func (s *Scope) String() string { return "scope on " + s.engine.device.String() }
 
-// Close frees the memory of the scope's tensors and of the scopes within it, as soon as the work that uses it is done. These tensors cannot be
-// used any more. Closing twice does nothing.
+// Close frees the memory of the scope's tensors and of the scopes within it, as soon as the work that uses it
+// is done. These tensors cannot be used any more. Closing twice does nothing.
 func (s *Scope) Close() error {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
@@ -155,7 +156,9 @@ func (s *Scope) ready() error {
 
 // mapProgram returns the program of a map for operands of a rank.
 func (e *engine) mapProgram(ctx context.Context, m *expr.Map, rank int) (*program, error) {
-	return e.program(ctx, programKey{expr.Family, m.String(), rank}, func() (*source.Unit, error) { return m.Unit(e.device.Features(), rank) })
+	return e.program(ctx, programKey{expr.Family, m.String(), rank}, func() (*source.Unit, error) {
+		return m.Unit(e.device.Features(), rank)
+	})
 }
 
 // catalog returns the program of a family of the catalog, with definitions such as "T=f32", "TRANS_B=1".

@@ -26,7 +26,8 @@ func TestNumbersShareAProgram(t *testing.T) {
 			require.NoError(t, Eval(t.Context(), next, Full(in, I64, 1000+i, 7)))
 			if i%97 == 5 {
 				x := next.Max()
-				want := values[float32](t, From(in, []float32{float32(rate)}).Mul(g).Neg().Add(w.Mul(1-0.01*rate)).LeakyRelu(rate).Softmax(-1).Max())
+				want := values[float32](t, From(in, []float32{float32(rate)}).Mul(g).Neg().Add(w.Mul(1-0.01*rate)).LeakyRelu(
+					rate).Softmax(-1).Max())
 				assert.InDelta(t, want[0], values[float32](t, x)[0], 1e-5)
 			}
 			if i == 5 {

@@ -9,8 +9,9 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Sort returns the elements of t in order along an axis, and the indices, of type I64, that they have had. Equal elements keep their order, -0 equals 0, and
-// NaN counts as larger than all numbers: it is last, or with descending first. The gradient of the values goes back to where they were.
+// Sort returns the elements of t in order along an axis, and the indices, of type I64, that they have had.
+// Equal elements keep their order, -0 equals 0, and NaN counts as larger than all numbers: it is last, or with
+// descending first. The gradient of the values goes back to where they were.
 func (t *Tensor) Sort(axis int, descending bool) (values, indices *Tensor) {
 	const name = "sort"
 	rows, n, back, bad := t.lines(name, axis)
@@ -40,9 +41,10 @@ func (t *Tensor) ArgSort(axis int, descending bool) *Tensor {
 	return indices
 }
 
-// TopK returns the k largest elements of each row along an axis, the largest first, or the k smallest ones, the smallest first, and their indices, of type
-// I64. Of equal elements those with lower indices come first. Among the largest, NaN and +∞ count as equal; among the smallest, NaN is behind all
-// numbers. The gradient of the values goes to where they were.
+// TopK returns the k largest elements of each row along an axis, the largest first, or the k smallest ones, the
+// smallest first, and their indices, of type I64. Of equal elements those with lower indices come first. Among
+// the largest, NaN and +∞ count as equal; among the smallest, NaN is behind all numbers. The gradient of the
+// values goes to where they were.
 func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 	const name = "topk"
 	rows, n, back, bad := t.lines(name, axis)
@@ -78,7 +80,8 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 			if err != nil {
 				return err
 			}
-			return r.catalog("topk", "topk", []string{"T=" + in[0].typ.String()}, []int{m}, b[0], values, b[1], uint32(m), uint32(n), uint32(k))
+			return r.catalog("topk", "topk", []string{"T=" + in[0].typ.String()}, []int{m}, b[0], values, b[1], uint32(m),
+				uint32(n), uint32(k))
 		}}
 		order = call(o, []spec{{U32, []int{rows.shape[0], k}}}, keys)[0]
 	} else {
@@ -89,8 +92,10 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 	return t.TakeAlong(axis, indices), indices
 }
 
-// lines returns t with an axis, of length n, as the rows of a matrix, and a function that puts rows of another length back to where the axis was.
-func (t *Tensor) lines(name string, axis int) (rows *Tensor, n int, back func(rows *Tensor, n int) *Tensor, bad *Tensor) {
+// lines returns t with an axis, of length n, as the rows of a matrix, and a function that puts rows of another
+// length back to where the axis was.
+func (t *Tensor) lines(name string, axis int) (rows *Tensor, n int, back func(rows *Tensor,
+	n int) *Tensor, bad *Tensor) {
 	if bad := check(name, t); bad != nil {
 		return nil, 0, nil, bad
 	}
@@ -114,10 +119,12 @@ func (t *Tensor) lines(name string, axis int) (rows *Tensor, n int, back func(ro
 // numbered returns a matrix of type U32 in which each row has the numbers from 0 on.
 func numbered(s *Scope, shape []int) *Tensor { return Iota(s, U32, shape[1]).Expand(shape...) }
 
-// sortPairs returns the keys of each row of a matrix in order, and values that were moved with them. Equal keys keep their order. The results have no
-// gradients.
+// sortPairs returns the keys of each row of a matrix in order, and values that were moved with them. Equal keys
+// keep their order. The results have no gradients.
 func sortPairs(keys, values *Tensor, descending bool) (*Tensor, *Tensor) {
-	o := &callOp{name: "sort", takes: onlyDense, run: func(r *run, out, in []operand) error { return r.sort(out, in, descending) }}
+	o := &callOp{name: "sort", takes: onlyDense, run: func(r *run, out, in []operand) error {
+		return r.sort(out, in, descending)
+	}}
 	list := call(o, []spec{{keys.typ, keys.shape}, {values.typ, values.shape}}, keys, values)
 	return list[0], list[1]
 }
@@ -141,9 +148,11 @@ func (r *run) sort(out, in []operand, descending bool) error {
 	for width := kernels.SortBlock; width < n; width *= 2 { // an odd number of merges begins in the other buffers
 		to, other = other, to
 	}
-	err = r.catalog("sort_pairs", "sort_blocks", defines, []int{rows, n}, from[0], from[1], to[0], to[1], uint32(rows), uint32(n))
+	err = r.catalog("sort_pairs", "sort_blocks", defines, []int{rows, n}, from[0], from[1], to[0], to[1], uint32(rows),
+		uint32(n))
 	for width := kernels.SortBlock; width < n && err == nil; width *= 2 {
-		err = r.catalog("sort_pairs", "sort_merge", defines, []int{rows, n}, to[0], to[1], other[0], other[1], uint32(rows), uint32(n), uint32(width))
+		err = r.catalog("sort_pairs", "sort_merge", defines, []int{rows, n}, to[0], to[1], other[0], other[1], uint32(rows),
+			uint32(n), uint32(width))
 		to, other = other, to
 	}
 	return err

@@ -38,7 +38,8 @@ func TestSort(t *testing.T) {
 	for _, c := range []struct {
 		shape []int
 		axis  int
-	}{{[]int{7}, 0}, {[]int{3, 5}, 0}, {[]int{3, 5}, -1}, {[]int{2, 1, 6, 3}, 2}, {[]int{1, 1}, 1}, {[]int{0, 3}, 0}, {[]int{3, 0}, 1}, {[]int{3000}, 0}, {[]int{1025, 2}, 0},
+	}{{[]int{7}, 0}, {[]int{3, 5}, 0}, {[]int{3, 5}, -1}, {[]int{2, 1, 6, 3}, 2}, {[]int{1, 1}, 1}, {[]int{0, 3}, 0},
+		{[]int{3, 0}, 1}, {[]int{3000}, 0}, {[]int{1025, 2}, 0},
 		{[]int{9000}, 0}, {[]int{1, 2, 1, 2, 1, 3, 1, 2}, 5}} {
 		x := make([]float64, count(c.shape))
 		for i := range x {
@@ -84,8 +85,10 @@ func TestSort(t *testing.T) {
 					}
 					ranges := slices.Repeat([]Range{All}, d+1)
 					ranges[d] = Range{0, k, 1}
-					assert.Equal(t, values[int64](t, From(s, order, c.shape...).Slice(ranges...)), values[int64](t, i), "%v k=%d", c, k)
-					sameNumbers(t, values[float64](t, From(s, sorted, c.shape...).Slice(ranges...)), values[float64](t, v), "%v k=%d", c, k)
+					assert.Equal(t, values[int64](t, From(s, order, c.shape...).Slice(ranges...)), values[int64](t, i), "%v k=%d", c,
+						k)
+					sameNumbers(t, values[float64](t, From(s, sorted, c.shape...).Slice(ranges...)), values[float64](t, v), "%v k=%d",
+						c, k)
 				}
 			}
 		}
@@ -120,17 +123,21 @@ func TestRandom(t *testing.T) {
 		make           func(seed any, shape ...int) *Tensor
 		mean, variance float64
 	}{
-		"uniform f32":  {func(seed any, shape ...int) *Tensor { return Uniform(s, F32, seed, -1, 3, shape...) }, 1, 16. / 12},
-		"uniform f64":  {func(seed any, shape ...int) *Tensor { return Uniform(s, F64, seed, 0, 1, shape...) }, 0.5, 1. / 12},
-		"uniform f16":  {func(seed any, shape ...int) *Tensor { return Uniform(s, F16, seed, 0, 1, shape...) }, 0.5, 1. / 12},
-		"uniform bf16": {func(seed any, shape ...int) *Tensor { return Uniform(s, BF16, seed, 0, 1, shape...) }, 0.5, 1. / 12},
-		"normal f32":   {func(seed any, shape ...int) *Tensor { return Normal(s, F32, seed, 2, 3, shape...) }, 2, 9},
-		"normal f64":   {func(seed any, shape ...int) *Tensor { return Normal(s, F64, seed, 0, 1, shape...) }, 0, 1},
-		"normal bf16":  {func(seed any, shape ...int) *Tensor { return Normal(s, BF16, seed, 0, 1, shape...) }, 0, 1},
-		"bernoulli":    {func(seed any, shape ...int) *Tensor { return Bernoulli(s, seed, 0.3, shape...) }, 0.3, 0.21},
-		"randint":      {func(seed any, shape ...int) *Tensor { return RandInt(s, I8, seed, -10, 11, shape...) }, 0, (21.*21 - 1) / 12},
-		"randint u64":  {func(seed any, shape ...int) *Tensor { return RandInt(s, U64, seed, 7, math.MaxInt64, shape...) }, 1 << 62, 0x1p126 / 12 * 4 / 4},
-		"dropout":      {func(seed any, shape ...int) *Tensor { return Ones(s, F32, shape...).Dropout(0.25, seed) }, 1, 1/0.75 - 1},
+		"uniform f32": {func(seed any, shape ...int) *Tensor { return Uniform(s, F32, seed, -1, 3, shape...) }, 1, 16. / 12},
+		"uniform f64": {func(seed any, shape ...int) *Tensor { return Uniform(s, F64, seed, 0, 1, shape...) }, 0.5, 1. / 12},
+		"uniform f16": {func(seed any, shape ...int) *Tensor { return Uniform(s, F16, seed, 0, 1, shape...) }, 0.5, 1. / 12},
+		"uniform bf16": {func(seed any, shape ...int) *Tensor { return Uniform(s, BF16, seed, 0, 1, shape...) }, 0.5,
+			1. / 12},
+		"normal f32":  {func(seed any, shape ...int) *Tensor { return Normal(s, F32, seed, 2, 3, shape...) }, 2, 9},
+		"normal f64":  {func(seed any, shape ...int) *Tensor { return Normal(s, F64, seed, 0, 1, shape...) }, 0, 1},
+		"normal bf16": {func(seed any, shape ...int) *Tensor { return Normal(s, BF16, seed, 0, 1, shape...) }, 0, 1},
+		"bernoulli":   {func(seed any, shape ...int) *Tensor { return Bernoulli(s, seed, 0.3, shape...) }, 0.3, 0.21},
+		"randint": {func(seed any, shape ...int) *Tensor { return RandInt(s, I8, seed, -10, 11, shape...) }, 0,
+			(21.*21 - 1) / 12},
+		"randint u64": {func(seed any, shape ...int) *Tensor { return RandInt(s, U64, seed, 7, math.MaxInt64, shape...) },
+			1 << 62, 0x1p126 / 12 * 4 / 4},
+		"dropout": {func(seed any, shape ...int) *Tensor { return Ones(s, F32, shape...).Dropout(0.25, seed) }, 1,
+			1/0.75 - 1},
 	} {
 		a := c.make(uint64(7), n)
 		x := values[float64](t, a.Cast(F64))
@@ -161,7 +168,8 @@ func TestRandom(t *testing.T) {
 		require.Equal(t, int64(i), v)
 	}
 	seeds := Seeds(s, 5, 3)
-	assert.NotEqual(t, values[float32](t, Uniform(s, F32, seeds.Index(0, 0), 0, 1, 4)), values[float32](t, Uniform(s, F32, seeds.Index(0, 1), 0, 1, 4)))
+	assert.NotEqual(t, values[float32](t, Uniform(s, F32, seeds.Index(0, 0), 0, 1, 4)),
+		values[float32](t, Uniform(s, F32, seeds.Index(0, 1), 0, 1, 4)))
 	// The gradient passes by the same mask.
 	x := Ones(s, F64, 50)
 	y := x.Dropout(0.5, 3)
@@ -169,8 +177,10 @@ func TestRandom(t *testing.T) {
 	require.NoError(t, Eval(t.Context(), y, g))
 	assert.Equal(t, values[float64](t, y), values[float64](t, g))
 	for what, bad := range map[string]*Tensor{
-		"rate": x.Dropout(1, 3), "type": Uniform(s, I32, 1, 0, 1, 2), "seed": Uniform(s, F32, -1, 0, 1, 2), "seed type": Normal(s, F32, 1.5, 0, 1), "seeds": Bernoulli(s, seeds, 0.5),
-		"seed tensor": Bernoulli(s, x.Sum(), 0.5), "empty range": RandInt(s, I8, 1, 3, 3), "range": RandInt(s, I8, 1, 0, 129), "shape": Uniform(s, F32, 1, 0, 1, -1), "p": Bernoulli(s, 1, 1.5),
+		"rate": x.Dropout(1, 3), "type": Uniform(s, I32, 1, 0, 1, 2), "seed": Uniform(s, F32, -1, 0, 1, 2),
+		"seed type": Normal(s, F32, 1.5, 0, 1), "seeds": Bernoulli(s, seeds, 0.5),
+		"seed tensor": Bernoulli(s, x.Sum(), 0.5), "empty range": RandInt(s, I8, 1, 3, 3), "range": RandInt(s, I8, 1, 0, 129),
+		"shape": Uniform(s, F32, 1, 0, 1, -1), "p": Bernoulli(s, 1, 1.5),
 		"integers": Ones(s, I32, 3).Dropout(0.5, 1), "permutation": Permutation(s, 1, -1),
 	} {
 		assert.Error(t, bad.Err(), what)

@@ -28,7 +28,8 @@ func zero(t Type) *expr.Expr {
 	return expr.Int(t, 0)
 }
 
-// Full returns a tensor whose elements are a number of Go, rounded to a floating type. An integer type has to hold it, or the result has a mistake that wraps [ErrType].
+// Full returns a tensor whose elements are a number of Go, rounded to a floating type. An integer type has to
+// hold it, or the result has a mistake that wraps [ErrType].
 func Full(s *Scope, t Type, value any, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "full", err)
@@ -49,8 +50,8 @@ func Zeros(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 0, shape.
 // Ones returns a tensor of ones.
 func Ones(s *Scope, t Type, shape ...int) *Tensor { return Full(s, t, 1, shape...) }
 
-// Iota returns the numbers from 0 on, in the order of the elements, rounded to a floating type. An integer type has to hold the last one, or the result has a mistake
-// that wraps [ErrType].
+// Iota returns the numbers from 0 on, in the order of the elements, rounded to a floating type. An integer type
+// has to hold the last one, or the result has a mistake that wraps [ErrType].
 func Iota(s *Scope, t Type, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "iota", err)
@@ -61,7 +62,8 @@ func Iota(s *Scope, t Type, shape ...int) *Tensor {
 	if n := count(shape); !IsFloat(t) && n > 0 && !fits(t, int64(n-1)) {
 		return failf(s, "iota", ErrType, "%d is no number of type %v", n-1, t)
 	}
-	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), op: &mapOp{name: "iota", e: expr.Index().Cast(t.Computed())}}
+	return &Tensor{scope: s, typ: t, shape: slices.Clone(shape),
+		op: &mapOp{name: "iota", e: expr.Index().Cast(t.Computed())}}
 }
 
 // Eye returns the n×n matrix with ones in the diagonal.
@@ -252,8 +254,8 @@ func (t *Tensor) Sync(ctx context.Context) error {
 	return t.scope.engine.stream.Sync(ctx)
 }
 
-// To returns t in another scope: t itself if both are scopes of one device's memory, else a copy on the other device, which is computed at once.
-// The result is data: gradients do not reach what it was computed from.
+// To returns t in another scope: t itself if both are scopes of one device's memory, else a copy on the other
+// device, which is computed at once. The result is data: gradients do not reach what it was computed from.
 func (t *Tensor) To(ctx context.Context, s *Scope) (*Tensor, error) {
 	if t.err != nil || t.scope.engine == s.engine {
 		return t, t.err

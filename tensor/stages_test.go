@@ -86,18 +86,26 @@ func variance(correction int) func(x []float64) float64 {
 
 var reductions = []reduction{
 	{"sum", func(x *Tensor, axes []int) *Tensor { return x.Sum(axes...) }, func(x []float64) (float64, float64) {
-		return folded(x, 0, func(a, b float64) float64 { return a + b }), folded(x, 0, func(a, b float64) float64 { return a + math.Abs(b) })
+		return folded(x, 0, func(a, b float64) float64 { return a + b }), folded(x, 0, func(a, b float64) float64 {
+			return a + math.Abs(b)
+		})
 	}, 500, 100},
 	{"mean", func(x *Tensor, axes []int) *Tensor { return x.Mean(axes...) }, func(x []float64) (float64, float64) {
 		n := float64(len(x))
-		return folded(x, 0, func(a, b float64) float64 { return a + b }) / n, folded(x, 0, func(a, b float64) float64 { return a + math.Abs(b) }) / n
+		return folded(x, 0, func(a, b float64) float64 { return a + b }) / n, folded(x, 0, func(a, b float64) float64 {
+			return a + math.Abs(b)
+		}) / n
 	}, 500, 100},
 	{"prod", func(x *Tensor, axes []int) *Tensor { return x.Prod(axes...) }, func(x []float64) (float64, float64) {
 		y := folded(x, 1, func(a, b float64) float64 { return a * b })
 		return y, y * float64(len(x))
 	}, -1, 1.4},
-	{"max", func(x *Tensor, axes []int) *Tensor { return x.Max(axes...) }, func(x []float64) (float64, float64) { return slices.Max(x), 0 }, 10, 1000},
-	{"min", func(x *Tensor, axes []int) *Tensor { return x.Min(axes...) }, func(x []float64) (float64, float64) { return slices.Min(x), 0 }, 10, 1000},
+	{"max", func(x *Tensor, axes []int) *Tensor { return x.Max(axes...) }, func(x []float64) (float64, float64) {
+		return slices.Max(x), 0
+	}, 10, 1000},
+	{"min", func(x *Tensor, axes []int) *Tensor { return x.Min(axes...) }, func(x []float64) (float64, float64) {
+		return slices.Min(x), 0
+	}, 10, 1000},
 	{"var", func(x *Tensor, axes []int) *Tensor { return x.Var(1, axes...) }, func(x []float64) (float64, float64) {
 		v := variance(1)(x)
 		return v, v * 8
@@ -109,14 +117,16 @@ var reductions = []reduction{
 	{"norm 1", func(x *Tensor, axes []int) *Tensor { return x.Norm(1, axes...) }, powers(1), 400, 30},
 	{"norm 2", func(x *Tensor, axes []int) *Tensor { return x.Norm(2, axes...) }, powers(2), 400, 30},
 	{"norm 3", func(x *Tensor, axes []int) *Tensor { return x.Norm(3, axes...) }, powers(3), 400, 10},
-	{"norm inf", func(x *Tensor, axes []int) *Tensor { return x.Norm(math.Inf(1), axes...) }, func(x []float64) (float64, float64) {
-		return folded(x, 0, func(a, b float64) float64 { return max(a, math.Abs(b)) }), 0
-	}, 10, 1000},
-	{"log sum exp", func(x *Tensor, axes []int) *Tensor { return x.LogSumExp(axes...) }, func(x []float64) (float64, float64) {
-		m := slices.Max(x)
-		y := m + math.Log(folded(x, 0, func(a, b float64) float64 { return a + math.Exp(b-m) }))
-		return y, 8 * (math.Abs(m) + 10)
-	}, 1, 10},
+	{"norm inf", func(x *Tensor, axes []int) *Tensor { return x.Norm(math.Inf(1), axes...) },
+		func(x []float64) (float64, float64) {
+			return folded(x, 0, func(a, b float64) float64 { return max(a, math.Abs(b)) }), 0
+		}, 10, 1000},
+	{"log sum exp", func(x *Tensor, axes []int) *Tensor { return x.LogSumExp(axes...) },
+		func(x []float64) (float64, float64) {
+			m := slices.Max(x)
+			y := m + math.Log(folded(x, 0, func(a, b float64) float64 { return a + math.Exp(b-m) }))
+			return y, 8 * (math.Abs(m) + 10)
+		}, 1, 10},
 	{"einsum", func(x *Tensor, axes []int) *Tensor {
 		all := "abcdefgh"[:x.Rank()]
 		var kept []byte
@@ -127,7 +137,9 @@ var reductions = []reduction{
 		}
 		return Einsum(all+"->"+string(kept), x)
 	}, func(x []float64) (float64, float64) {
-		return folded(x, 0, func(a, b float64) float64 { return a + b }), folded(x, 0, func(a, b float64) float64 { return a + math.Abs(b) })
+		return folded(x, 0, func(a, b float64) float64 { return a + b }), folded(x, 0, func(a, b float64) float64 {
+			return a + math.Abs(b)
+		})
 	}, 500, 100},
 	{"einsum of products", func(x *Tensor, axes []int) *Tensor {
 		all := "abcdefgh"[:x.Rank()]
@@ -195,7 +207,8 @@ func TestReductionsOverAnyAxes(t *testing.T) {
 			for k := range data {
 				switch data[k] = math.Abs(c.low) * math.Pow(c.high, 2*r.Float64()-1); {
 				case c.name == "prod":
-					if data[k] = math.Pow(c.high, float64(1-2*(k%2))); typ == F16 && k/2%2 == 0 { // large parts of a product that is none
+					// large parts of a product that is none
+					if data[k] = math.Pow(c.high, float64(1-2*(k%2))); typ == F16 && k/2%2 == 0 {
 						data[k] = math.Pow(30, float64(1-2*(k%2)))
 					}
 				case r.IntN(4) == 0 && c.low > 0:
@@ -217,11 +230,13 @@ func TestReductionsOverAnyAxes(t *testing.T) {
 				}
 				want, scale := c.want(list)
 				switch {
-				case !IsFloat(result) && (c.name == "prod" || c.name == "einsum of products" || c.name == "einsum"): // these wrap, and are tried elsewhere
+				case !IsFloat(result) && (c.name == "prod" || c.name == "einsum of products" || c.name == "einsum"):
+					// these wrap, and are tried elsewhere
 				case !IsFloat(result):
 					require.Equal(t, want, y[k], "%s of %v%v over %v, element %d", c.name, typ, shape, axes, k)
 				case math.Abs(want) >= largest[result]:
-					require.True(t, math.Abs(y[k]) > 0.99*largest[result], "%s of %v%v over %v, element %d: %v, not %v", c.name, typ, shape, axes, k, y[k], want)
+					require.True(t, math.Abs(y[k]) > 0.99*largest[result], "%s of %v%v over %v, element %d: %v, not %v", c.name, typ,
+						shape, axes, k, y[k], want)
 				default:
 					sum := rounding(result.Computed()) * math.Abs(scale) * float64(8+len(list)/64)
 					bound := 2*rounding(result)*math.Abs(want) + sum + map[Type]float64{F16: 0x1p-24}[result]
@@ -244,7 +259,8 @@ func TestTiesOverAnyAxes(t *testing.T) {
 				data[k] = float64(r.IntN(3))
 			}
 			x := From(s, data, shape...).Cast(typ)
-			f := []func() (y *Tensor, sign float64){func() (*Tensor, float64) { return x.Max(axes...), 1 }, func() (*Tensor, float64) { return x.Min(axes...), -1 },
+			f := []func() (y *Tensor, sign float64){func() (*Tensor, float64) { return x.Max(axes...), 1 },
+				func() (*Tensor, float64) { return x.Min(axes...), -1 },
 				func() (*Tensor, float64) { return x.Norm(math.Inf(1), axes...), 1 }}[i%3]
 			y, sign := f()
 			got := values[float64](t, Grad(y.Cast(F64).Sum(), x)[0].Cast(F64))
@@ -277,7 +293,8 @@ func TestTiesOverAnyAxes(t *testing.T) {
 		}
 		for _, typ := range types {
 			x := Full(s, typ, 0.5, 7, 2, 5000)
-			for _, g := range []*Tensor{Grad(x.Max().Cast(F32), x)[0], Grad(x.Min(0, 2).Cast(F32).Sum(), x)[0].Mul(0.5), Grad(x.Flatten().Max().Cast(F32), x)[0]} {
+			for _, g := range []*Tensor{Grad(x.Max().Cast(F32), x)[0], Grad(x.Min(0, 2).Cast(F32).Sum(), x)[0].Mul(0.5),
+				Grad(x.Flatten().Max().Cast(F32), x)[0]} {
 				list := values[float32](t, g.Cast(F32))
 				require.InEpsilon(t, 1./70000, slices.Min(list), 0.01, typ)
 				require.InEpsilon(t, 1./70000, slices.Max(list), 0.01, typ)
@@ -295,9 +312,12 @@ func TestSumsBeyondTheirType(t *testing.T) {
 			y    *Tensor
 			want float32
 		}{
-			"mean": {x.Mean(0, 2), 100}, "var": {x.Mul(Iota(s, F16, 3, 1, 1)).Var(0, 0, 2), 6666.6665}, "std": {x.Mul(6).Mul(Iota(s, F16, 3, 1, 1)).Std(0, 0, 2), 489.8979},
-			"norm": {x.Norm(2, 0, 2), 5477.2256}, "softmax": {ones.Softmax(1).Mul(70000), 1}, "log softmax": {ones.LogSoftmax(1), -11.15625},
-			"log sum exp": {ones.Sub(1).LogSumExp(1), 11.15625}, "einsum": {Einsum("ijk,ijk->j", x.Mul(3), Full(s, F16, 1e-3, 3, 2, 1000)), 900.5},
+			"mean": {x.Mean(0, 2), 100}, "var": {x.Mul(Iota(s, F16, 3, 1, 1)).Var(0, 0, 2), 6666.6665},
+			"std":  {x.Mul(6).Mul(Iota(s, F16, 3, 1, 1)).Std(0, 0, 2), 489.8979},
+			"norm": {x.Norm(2, 0, 2), 5477.2256}, "softmax": {ones.Softmax(1).Mul(70000), 1},
+			"log softmax": {ones.LogSoftmax(1), -11.15625},
+			"log sum exp": {ones.Sub(1).LogSumExp(1), 11.15625},
+			"einsum":      {Einsum("ijk,ijk->j", x.Mul(3), Full(s, F16, 1e-3, 3, 2, 1000)), 900.5},
 		} {
 			if testing.Short() && s.engine.groups && name != "mean" && name != "softmax" {
 				continue

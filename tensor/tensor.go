@@ -24,9 +24,9 @@ var (
 // MaxRank is the largest number of dimensions.
 const MaxRank = 8
 
-// Tensor is an array of elements of one type with up to eight dimensions. It is immutable: operations return new tensors,
-// which describe how they are computed; [Eval] and [Read] compute them. A mistake, such as shapes that do not fit, stays with
-// the tensor and all that are made of it; Err, Eval and Read return it.
+// Tensor is an array of elements of one type with up to eight dimensions. It is immutable: operations return
+// new tensors, which describe how they are computed; [Eval] and [Read] compute them. A mistake, such as shapes
+// that do not fit, stays with the tensor and all that are made of it; Err, Eval and Read return it.
 //
 // A Tensor is safe for concurrent use. It belongs to a [Scope] and ends with it.
 type Tensor struct {
@@ -38,7 +38,8 @@ type Tensor struct {
 	err   error
 	title string // the operation that the program asked for, if that is several, of which op is the last; or ""
 	data  *array // what has been computed, or nil; guarded by the engine's lock
-	born  uint64 // a number that is larger than those of all tensors that were made of others before; 0 of Full, Iota and data
+	// a number that is larger than those of all tensors that were made of others before; 0 of Full, Iota and data
+	born uint64
 }
 
 // births is the largest of the numbers in the order in which tensors were made of others.
@@ -108,7 +109,8 @@ func fail(s *Scope, op string, err error) *Tensor {
 	return &Tensor{scope: s, err: &Error{op, caller(), err}}
 }
 
-// called gives the result of several operations the name of the one that the program asked for: in String, and in a mistake that of does not have.
+// called gives the result of several operations the name of the one that the program asked for: in String, and
+// in a mistake that of does not have.
 func (t *Tensor) called(name string, of *Tensor) *Tensor {
 	if e, ok := t.err.(*Error); ok && of.err == nil {
 		return &Tensor{scope: t.scope, err: &Error{name, e.Place, e.Err}}
@@ -144,7 +146,8 @@ func caller() string {
 	}
 }
 
-// check returns a tensor with the first mistake of ts: their own, tensors of other engines, or closed scopes; nil if there is none.
+// check returns a tensor with the first mistake of ts: their own, tensors of other engines, or closed scopes;
+// nil if there is none.
 func check(op string, ts ...*Tensor) *Tensor {
 	for _, t := range ts {
 		switch {
@@ -249,7 +252,8 @@ func (o *mapOp) grad(t, g *Tensor) []*Tensor {
 			list[i] = g
 			continue
 		}
-		// Derivatives that need the result read it, since what follows often has it stored, as products have; but a kernel reads only so many operands.
+		// Derivatives that need the result read it, since what follows often has it stored, as products have; but a
+		// kernel reads only so many operands.
 		if len(t.args)+2 <= mostInputs {
 			d = d.Substitute(o.e, expr.Input(len(t.args)+1, t.typ))
 		}

@@ -68,7 +68,8 @@ func TestFirst(t *testing.T) {
 	assert.Equal(t, []float32{0, 2, 3, 5}, values[float32](t, x.Slice(All, Range{0, End, 2})))
 	z := x.Softmax(1)
 	assert.Len(t, tasks(t, z), 1)
-	assert.InDeltaSlice(t, []float32{0.09003057, 0.24472847, 0.66524096, 0.09003057, 0.24472847, 0.66524096}, values[float32](t, z), 1e-6)
+	assert.InDeltaSlice(t, []float32{0.09003057, 0.24472847, 0.66524096, 0.09003057, 0.24472847, 0.66524096},
+		values[float32](t, z), 1e-6)
 	z = x.Softmax(0)
 	assert.Len(t, tasks(t, z), 1)
 	values[float32](t, z)
@@ -82,7 +83,8 @@ func TestFirst(t *testing.T) {
 	assert.Equal(t, []float32{1, 0, 0, 1}, values[float32](t, Eye(s, F32, 2)))
 	assert.Equal(t, []bool{false, true, false, true, false, true}, values[bool](t, x.Rem(2).Eq(1)))
 	assert.Equal(t, []float32{-1, -1, -1, 0, 1, -1, -1, 3, 4, -1, -1, -1}[:0], values[float32](t, x.Slice(Range{0, 0, 1})))
-	assert.Equal(t, []float32{-1, -1, -1, -1, -1, 0, 1, 2, -1, 3, 4, 5}, values[float32](t, x.Pad(-1, [2]int{1, 0}, [2]int{1, 0})))
+	assert.Equal(t, []float32{-1, -1, -1, -1, -1, 0, 1, 2, -1, 3, 4, 5},
+		values[float32](t, x.Pad(-1, [2]int{1, 0}, [2]int{1, 0})))
 }
 
 func TestGradients(t *testing.T) {
@@ -191,7 +193,8 @@ func TestRematerialize(t *testing.T) {
 	g := Grad(y.Sum(), x)[0]
 	assert.Equal(t, want, values[float64](t, g))
 	assert.Equal(t, values[float64](t, f(x)), values[float64](t, y))
-	assert.InDeltaSlice(t, values[float64](t, Grad(Grad(f(x).Sum(), x)[0].Sum(), x)[0]), values[float64](t, Grad(g.Sum(), x)[0]), 1e-12)
+	assert.InDeltaSlice(t, values[float64](t, Grad(Grad(f(x).Sum(), x)[0].Sum(), x)[0]),
+		values[float64](t, Grad(g.Sum(), x)[0]), 1e-12)
 	// In a chain of checkpoints less memory is in use at a time.
 	peak := func(block func(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor) int64 {
 		in := Full(s, F64, 0.5, 1000)
@@ -242,19 +245,23 @@ func TestString(t *testing.T) {
 	require.NoError(t, Eval(t.Context(), x))
 	assert.Equal(t, "f32[2 3]\n[[ 0. 0.5  1.]\n [1.5  2. 2.5]]", x.String())
 	y := From(s, numbers(200), 20, 10)
-	assert.Equal(t, "f32[20 10]\n[[  0.   1.   2. ...   7.   8.   9.]\n [ 10.  11.  12. ...  17.  18.  19.]\n [ 20.  21.  22. ...  27.  28.  29.]\n ...\n"+
-		" [170. 171. 172. ... 177. 178. 179.]\n [180. 181. 182. ... 187. 188. 189.]\n [190. 191. 192. ... 197. 198. 199.]]", y.String())
+	assert.Equal(t, "f32[20 10]\n[[  0.   1.   2. ...   7.   8.   9.]\n [ 10.  11.  12. ...  17.  18.  19.]\n [ 20.  "+
+		"21.  22. ...  27.  28.  29.]\n ...\n"+
+		" [170. 171. 172. ... 177. 178. 179.]\n [180. 181. 182. ... 187. 188. 189.]\n [190. 191. 192. ... 197. 198. 199.]]",
+		y.String())
 	assert.Equal(t, "f32[2 1 2]\n[[[0. 1.]]\n\n [[2. 3.]]]", From(s, numbers(4), 2, 1, 2).String())
 	assert.Equal(t, "bool[2] [ true false]", From(s, []bool{true, false}).String())
 	assert.Equal(t, "f64[] 0.33333", From(s, []float64{1.0 / 3}, []int{}...).String())
 	assert.Equal(t, "i8[0] []", From(s, []int8{}).String())
-	for name, f := range map[string]func(x *Tensor, axis int) *Tensor{"softmax": (*Tensor).Softmax, "log softmax": (*Tensor).LogSoftmax,
+	for name, f := range map[string]func(x *Tensor, axis int) *Tensor{
+		"softmax": (*Tensor).Softmax, "log softmax": (*Tensor).LogSoftmax,
 		"log sum exp": func(x *Tensor, axis int) *Tensor { return x.LogSumExp(axis) }} {
 		assert.Contains(t, f(x, 1).String(), " = "+name+", not computed")
 		assert.Contains(t, f(x, 7).String(), "error: "+name+": tensor: shapes do not fit: ")
 		assert.Contains(t, f(x.MatMul(x), 7).String(), "error: matmul: ", "the first mistake")
 	}
-	assert.Contains(t, x.MatMul(x).String(), "error: matmul: tensor: shapes do not fit: [2 3] by [2 3] (tensor/tensor_test.go:")
+	assert.Contains(t, x.MatMul(x).String(), "error: matmul: tensor: shapes do not fit: [2 3] by [2 3] "+
+		"(tensor/tensor_test.go:")
 }
 
 func TestTo(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 	"github.com/concord-compute/concord/quant"
 )
 
-// Ternary is a matrix of ternary weights on a device, with 2 bits for each and a factor for each row. It belongs to a scope and ends with it.
+// Ternary is a matrix of ternary weights on a device, with 2 bits for each and a factor for each row. It
+// belongs to a scope and ends with it.
 type Ternary struct {
 	rows, cols     int
 	codes, factors *Tensor // as quant.Words has them
@@ -20,7 +21,8 @@ func NewTernary(s *Scope, m quant.Matrix) (*Ternary, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Ternary{rows: m.Rows, cols: m.Cols, codes: From(s, codes, m.Rows, len(codes)/m.Rows), factors: From(s, factors, m.Rows)}
+	w := &Ternary{rows: m.Rows, cols: m.Cols, codes: From(s, codes, m.Rows, len(codes)/m.Rows),
+		factors: From(s, factors, m.Rows)}
 	if m.K > 0 {
 		w.cols = m.K
 	}
@@ -41,9 +43,10 @@ func (w *Ternary) String() string {
 	return fmt.Sprintf("ternary [%d %d]", w.rows, w.cols)
 }
 
-// MatMulTernary returns the products of the rows of t, which are its last dimension, with those of w: a tensor of F32 whose last dimension is the number of rows of w.
-// Each row of t is rounded to 127 numbers of either sign and 0, by its largest magnitude, as quant.Activations does it; the sums are exact integers, which are scaled. A row with a NaN
-// or an infinity becomes NaN. t is read as F32, and gradients do not pass.
+// MatMulTernary returns the products of the rows of t, which are its last dimension, with those of w: a tensor
+// of F32 whose last dimension is the number of rows of w. Each row of t is rounded to 127 numbers of either
+// sign and 0, by its largest magnitude, as quant.Activations does it; the sums are exact integers, which are
+// scaled. A row with a NaN or an infinity becomes NaN. t is read as F32, and gradients do not pass.
 func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 	const name = "matmul ternary"
 	if w == nil {
@@ -84,10 +87,13 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		if err != nil {
 			return err
 		}
-		if err := r.catalog("w2a8", "quantize_rows", nil, []int{rows}, b[0], bytes, scales, sums, uint32(rows), uint32(w.cols), uint32(k)); err != nil {
+		if err := r.catalog("w2a8", "quantize_rows", nil, []int{rows}, b[0], bytes, scales, sums, uint32(rows),
+			uint32(w.cols), uint32(k)); err != nil {
 			return err
 		}
-		return r.catalog("w2a8", "w2a8", nil, []int{rows, w.rows}, words, scales, sums, b[1], b[2], b[3], uint32(rows), uint32(w.rows), uint32(k))
+		return r.catalog("w2a8", "w2a8", nil, []int{rows, w.rows}, words, scales, sums, b[1], b[2], b[3], uint32(rows),
+			uint32(w.rows), uint32(k))
 	}}
-	return call(o, []spec{{F32, []int{rows, w.rows}}}, t.Cast(F32).Reshape(rows, w.cols), w.codes, w.factors)[0].Reshape(shape...)
+	return call(o, []spec{{F32, []int{rows, w.rows}}}, t.Cast(F32).Reshape(rows, w.cols), w.codes,
+		w.factors)[0].Reshape(shape...)
 }

@@ -75,7 +75,8 @@ func TestMatMulTernary(t *testing.T) {
 	assert.InDeltaSlice(t, []float32{-2, 6}, y[:2], 0.03)
 	assert.True(t, math.IsNaN(float64(y[2])) && math.IsNaN(float64(y[3])))
 	assert.Equal(t, make([]float32, 6), values[float32](t, Grad(x.MatMulTernary(w).Sum(), x)[0].Flatten()))
-	for _, bad := range []*Tensor{x.T().MatMulTernary(w), x.Reshape(6).MatMulTernary(w), Full(s, F32, 1).MatMulTernary(w)} {
+	for _, bad := range []*Tensor{x.T().MatMulTernary(w), x.Reshape(6).MatMulTernary(w),
+		Full(s, F32, 1).MatMulTernary(w)} {
 		assert.ErrorIs(t, bad.Err(), ErrShape)
 	}
 	assert.ErrorIs(t, x.MatMulTernary(nil).Err(), ErrType)

@@ -15,7 +15,8 @@ import (
 // Type is the type of the elements of a tensor.
 type Type = expr.Type
 
-// The element types. Bool is stored in a byte, 0 or 1. F16 and BF16 are computed in F32 and rounded when they are stored.
+// The element types. Bool is stored in a byte, 0 or 1. F16 and BF16 are computed in F32 and rounded when they
+// are stored.
 const (
 	F32  = expr.F32
 	F64  = expr.F64
@@ -91,11 +92,11 @@ func stored(t Type) driver.Type {
 	return d
 }
 
-// Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest type that holds
-// both. A Bool gives way to any other type; a signed and an unsigned integer become a signed one of more bits, and
-// U64 with a signed integer F64; an integer with a floating type becomes the smallest float that holds it exactly, at
-// least of the float's size, but F64 for 64 bits. NumPy has no BF16: with F16 it becomes F32, with an integer of 8 bits it stays, and with longer ones it becomes
-// what F16 becomes.
+// Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest
+// type that holds both. A Bool gives way to any other type; a signed and an unsigned integer become a signed
+// one of more bits, and U64 with a signed integer F64; an integer with a floating type becomes the smallest
+// float that holds it exactly, at least of the float's size, but F64 for 64 bits. NumPy has no BF16: with F16
+// it becomes F32, with an integer of 8 bits it stays, and with longer ones it becomes what F16 becomes.
 func Promote(a, b Type) Type {
 	switch {
 	case a == b || b == Bool:
@@ -136,7 +137,8 @@ func Promote(a, b Type) Type {
 	return map[int]Type{1: I16, 2: I32, 4: I64, 8: F64}[size(b)]
 }
 
-// goNumber is a number of Go: a float, or an integer with its sign apart, so that it holds those of int64 and of uint64.
+// goNumber is a number of Go: a float, or an integer with its sign apart, so that it holds those of int64 and
+// of uint64.
 type goNumber struct {
 	float    float64 // the value of either, to the nearest float64
 	size     uint64  // |value| of an integer
@@ -188,8 +190,9 @@ func (n goNumber) fits(t Type) bool {
 	return n.size <= most
 }
 
-// constant returns a Go number as an expression of the type in which t is computed. A floating type rounds it, to an infinity if it is beyond all that the type
-// has. An integer that an integer type does not hold, or a fraction, a NaN or an infinity for it, is an error.
+// constant returns a Go number as an expression of the type in which t is computed. A floating type rounds it,
+// to an infinity if it is beyond all that the type has. An integer that an integer type does not hold, or a
+// fraction, a NaN or an infinity for it, is an error.
 func constant(t Type, x any) (*expr.Expr, error) {
 	n, ok := number(x)
 	switch {
@@ -226,7 +229,8 @@ func fits(t Type, i int64) bool {
 	return n.fits(t)
 }
 
-// weak returns the type of the result of a tensor of type t with a Go number: t, unless the number needs another kind of type.
+// weak returns the type of the result of a tensor of type t with a Go number: t, unless the number needs
+// another kind of type.
 func weak(t Type, x any) Type {
 	n, _ := number(x)
 	switch {

@@ -1,7 +1,8 @@
 package tensor
 
-// Views: tensors whose elements are those of another one in other places. They copy nothing. Where the elements of a view lie
-// is computed by linear forms of the variables of a loop, so that a kernel may read any chain of views in place.
+// Views: tensors whose elements are those of another one in other places. They copy nothing. Where the elements
+// of a view lie is computed by linear forms of the variables of a loop, so that a kernel may read any chain of
+// views in place.
 
 import (
 	"slices"
@@ -26,8 +27,8 @@ type viewOp struct {
 // span is the part of a dimension that a slice takes: element i of it is element start + i·step.
 type span struct{ start, step int }
 
-// slide is how a dimension becomes windows of size elements, one dimension for their number and one for the places in them: element j of window i is element
-// i·stride + j·dilation.
+// slide is how a dimension becomes windows of size elements, one dimension for their number and one for the
+// places in them: element j of window i is element i·stride + j·dilation.
 type slide struct{ axis, size, stride, dilation int }
 
 func (o *viewOp) String() string { return o.name }
@@ -122,8 +123,8 @@ func (a access) divided() access {
 	return out
 }
 
-// through returns the access to the tensor, of the given shape, that a view is of, for an access to the view; false if the view is a reshape
-// of dimensions that no variables walk through evenly. new makes variables.
+// through returns the access to the tensor, of the given shape, that a view is of, for an access to the view;
+// false if the view is a reshape of dimensions that no variables walk through evenly. new makes variables.
 func (o *viewOp) through(a access, shape, viewed []int, vars *variables) (access, bool) {
 	switch {
 	case o.same:
@@ -331,7 +332,8 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 // Flatten returns the elements of t in one dimension.
 func (t *Tensor) Flatten() *Tensor { return t.Reshape(-1) }
 
-// Unsqueeze returns t with a dimension of length 1 in front of dimension axis; negative axes count from behind the last dimension.
+// Unsqueeze returns t with a dimension of length 1 in front of dimension axis; negative axes count from behind
+// the last dimension.
 func (t *Tensor) Unsqueeze(axis int) *Tensor {
 	if t.err != nil {
 		return t
@@ -368,8 +370,8 @@ func (t *Tensor) Squeeze(axes ...int) *Tensor {
 	return t.Reshape(shape...)
 }
 
-// Expand returns t stretched to a shape as NumPy broadcasts: missing leading dimensions are added, and dimensions of length 1
-// are repeated. A length of -1 leaves a dimension as it is.
+// Expand returns t stretched to a shape as NumPy broadcasts: missing leading dimensions are added, and
+// dimensions of length 1 are repeated. A length of -1 leaves a dimension as it is.
 func (t *Tensor) Expand(shape ...int) *Tensor {
 	if bad := check("expand", t); bad != nil {
 		return bad
@@ -405,8 +407,9 @@ func (t *Tensor) expand(to []int) *Tensor {
 	return t.view(&viewOp{name: "expand", expand: true}, to)
 }
 
-// Range selects elements of a dimension, as Python's slices do: from Start up to, without, Stop, every Step-th. Negative places count from the end, and
-// places beyond the ends are moved to them. A Step of 0 stands for 1, and a negative Step goes backwards.
+// Range selects elements of a dimension, as Python's slices do: from Start up to, without, Stop, every Step-th.
+// Negative places count from the end, and places beyond the ends are moved to them. A Step of 0 stands for 1,
+// and a negative Step goes backwards.
 type Range struct{ Start, Stop, Step int }
 
 // End is the Stop of a Range that reaches to the end, or, with a negative Step, to the beginning.

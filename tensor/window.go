@@ -9,8 +9,9 @@ import (
 	"github.com/concord-compute/concord/kernels"
 )
 
-// Windows returns a view of t in which an axis has become two: the number of a window, and behind it the place in the window. Element j of window i is
-// element i·stride + j·dilation of the axis, and there are as many windows as fit. The gradient is added up where windows overlap.
+// Windows returns a view of t in which an axis has become two: the number of a window, and behind it the place
+// in the window. Element j of window i is element i·stride + j·dilation of the axis, and there are as many
+// windows as fit. The gradient is added up where windows overlap.
 func (t *Tensor) Windows(axis, size, stride, dilation int) *Tensor {
 	const name = "windows"
 	if bad := check(name, t); bad != nil {
@@ -18,7 +19,8 @@ func (t *Tensor) Windows(axis, size, stride, dilation int) *Tensor {
 	}
 	i, ok := t.axis(axis)
 	if !ok || min(size, stride, dilation) < 1 || max(size, stride, dilation) > math.MaxInt32 {
-		return failf(t.scope, name, ErrShape, "windows of %d elements %d apart, every %d elements, along axis %d of shape %v", size, dilation, stride, axis, t.shape)
+		return failf(t.scope, name, ErrShape, "windows of %d elements %d apart, every %d elements, along axis %d of shape %v",
+			size, dilation, stride, axis, t.shape)
 	}
 	out := kernels.ConvOut(t.shape[i], size, stride, 0, 0, dilation)
 	shape := slices.Insert(slices.Clone(t.shape), i+1, size)
@@ -55,9 +57,10 @@ func (t *Tensor) padAxis(axis, before, behind int) *Tensor {
 	return t.Pad(0, margins...)
 }
 
-// gather adds up what windows have for the elements of an axis of length n, of which there are out. padded returns a function that
-// returns what the windows have for their places j, with zeros for windows in front of the first and behind the last one. The elements
-// whose indices leave one rest when they are divided by the stride are the sums of the same places, and are computed together.
+// gather adds up what windows have for the elements of an axis of length n, of which there are out. padded
+// returns a function that returns what the windows have for their places j, with zeros for windows in front of
+// the first and behind the last one. The elements whose indices leave one rest when they are divided by the
+// stride are the sums of the same places, and are computed together.
 func (s *slide) gather(n, out int, padded func(before, behind int) func(j int) *Tensor) *Tensor {
 	// Element q·stride + rest has place j of window q + shift.
 	type place struct{ rest, j, shift int }
@@ -114,11 +117,12 @@ func (s *slide) gather(n, out int, padded func(before, behind int) func(j int) *
 	return join("windows'", whole.typ, shape, fill, parts...)
 }
 
-// sizesOf returns a size for each of dims dimensions: those given, or otherwise if there are none. It is false if there are others than dims,
-// or one is less than least.
+// sizesOf returns a size for each of dims dimensions: those given, or otherwise if there are none. It is false
+// if there are others than dims, or one is less than least.
 func sizesOf(given []int, dims, otherwise, least int) ([]int, bool) {
 	if given == nil {
 		return slices.Repeat([]int{otherwise}, dims), true
 	}
-	return given, len(given) == dims && slices.Min(append(slices.Clone(given), least)) >= least && slices.Max(append(slices.Clone(given), 0)) <= math.MaxInt32
+	return given, len(given) == dims && slices.Min(append(slices.Clone(given), least)) >= least &&
+		slices.Max(append(slices.Clone(given), 0)) <= math.MaxInt32
 }

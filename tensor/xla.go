@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Stream returns the stream on which the scope's tensors are computed. What is queued on it comes between the computations that are queued before and after; it
-// is not captured, closed or reset.
+// Stream returns the stream on which the scope's tensors are computed. What is queued on it comes between the
+// computations that are queued before and after; it is not captured, closed or reset.
 func (s *Scope) Stream() (*runtime.Stream, error) {
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
@@ -26,7 +26,8 @@ func (s *Scope) Stream() (*runtime.Stream, error) {
 // [runtime.Read] and [Wrap] wait for that, work on other streams is put behind it by [runtime.Stream.WaitFor]. A Bool
 // has a buffer of U8. Later calls leave the buffers as they are. Arguments are donated as for [Func.CallDonating];
 // where a result takes the memory of one, it is the argument's buffer.
-func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
+func (c *Func) CallOwned(ctx context.Context, donated []bool,
+	args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
 		return nil, nil, fmt.Errorf("call: %w", err)
@@ -54,7 +55,8 @@ func (c *Func) CallOwned(ctx context.Context, donated []bool, args ...*Tensor) (
 	for i, r := range t.results[0] {
 		for _, same := range t.results[0][:i] {
 			if same.data.buf == r.data.buf {
-				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own", ErrShape, i)
+				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own",
+					ErrShape, i)
 			}
 		}
 		if arg := t.aliases[i]; arg > 0 {

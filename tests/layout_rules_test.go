@@ -381,9 +381,9 @@ func standardNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// checkForwarders requires that a C file of a backend, internal/gpu or internal/simd is a build constraint and one include
-// of csrc, before which it may define the part of that file that it compiles, and that csrc embeds all its
-// directories: otherwise edits would not rebuild, and vendoring would lose files.
+// checkForwarders requires that a C file of a backend, internal/gpu or internal/simd is a build constraint and
+// one include of csrc, before which it may define the part of that file that it compiles, and that csrc embeds
+// all its directories: otherwise edits would not rebuild, and vendoring would lose files.
 func checkForwarders(h *house) (bad []string) {
 	for _, name := range slices.Sorted(maps.Keys(h.forwarders)) {
 		var lines []string

@@ -97,7 +97,8 @@ var floors = []floor{
 		"internal/file", "internal/mnist", "internal/verify/golden", "internal/verify/stress", "internal/verify/rates"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
 	{"cmd", everything},
-	{"examples", []string{"runtime", "runtime/all", "runtime/managed", "runtime/profile", "source", "kernels", "kernels/expr", "tensor", "nn",
+	{"examples", []string{"runtime", "runtime/all", "runtime/managed", "runtime/profile", "source", "kernels",
+		"kernels/expr", "tensor", "nn",
 		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }

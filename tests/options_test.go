@@ -60,7 +60,8 @@ func options(files []file) map[string]option {
 					if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() {
 						if st, ok := s.Type.(*ast.StructType); ok {
 							structs[in+s.Name.Name] = st
-							marked[in+s.Name.Name] = marked[in+s.Name.Name] || strings.HasSuffix(s.Name.Name, "Options") || strings.HasSuffix(s.Name.Name, "Config")
+							marked[in+s.Name.Name] = marked[in+s.Name.Name] || strings.HasSuffix(s.Name.Name, "Options") ||
+								strings.HasSuffix(s.Name.Name, "Config")
 						}
 					}
 				}
@@ -221,7 +222,7 @@ func TestOptions(t *testing.T) {
 			return nil
 		},
 		"quant.QuantizerOptions": func() error { return closed(quant.NewQuantizer(dev, quant.QuantizerOptions{})) },
-		"runtime.ManagedOptions": func() error { return nil }, // the tests of its package begin with the zero value
+		"managed.Options":        func() error { return nil }, // the tests of its package begin with the zero value
 		"runtime.ProgramOptions": func() error {
 			u, err := source.Parse("kernel void one(global float *x) { x[0] = 1; }", source.Options{})
 			if err != nil {
@@ -236,7 +237,9 @@ func TestOptions(t *testing.T) {
 		"tensor.AttentionOptions": func() error {
 			return tensor.Eval(ctx, tensor.Attention(image, image, image, tensor.AttentionOptions{}))
 		},
-		"tensor.ConvOptions": func() error { return tensor.Eval(ctx, tensor.Conv(image, filters, nil, tensor.ConvOptions{})) },
+		"tensor.ConvOptions": func() error {
+			return tensor.Eval(ctx, tensor.Conv(image, filters, nil, tensor.ConvOptions{}))
+		},
 		"tensor.ConvTransposeOptions": func() error {
 			return tensor.Eval(ctx, tensor.ConvTranspose(image, filters, nil, tensor.ConvTransposeOptions{}))
 		},
@@ -246,7 +249,8 @@ func TestOptions(t *testing.T) {
 		uses["nn."+reflect.TypeOf(x).Name()] = func() error { return unit(t, s, x) }
 	}
 	found := options(load(t, "..").files)
-	assert.ElementsMatch(t, slices.Collect(maps.Keys(found)), slices.Collect(maps.Keys(uses)), "structs of options, and those that are tested here")
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(found)), slices.Collect(maps.Keys(uses)),
+		"structs of options, and those that are tested here")
 	for name, o := range found {
 		assert.Empty(t, o.without, "%s: fields that do not say what they mean where they are not set", name)
 		if use := uses[name]; use != nil {

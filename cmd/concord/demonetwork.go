@@ -60,8 +60,9 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 	if err != nil {
 		return nil, err
 	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03, BatchSize: 50, Epochs: learnEpochs,
-		Split: new(heldOut), Patience: new(0)}
+	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03, BatchSize: 50,
+		Epochs: learnEpochs,
+		Split:  new(heldOut), Patience: new(0)}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ func (n *learned) compare(ref *learned) (largest float64, reason string) {
 func (n *learned) row(device string) demoNetwork {
 	h, last := n.history, learnEpochs-1
 	seen := learnImages - int(math.Round(learnImages*heldOut))
-	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)), Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
+	return demoNetwork{Device: device, TrainMS: number(milliseconds(h.TotalTime)),
+		Rate: number(float64(seen) / h.EpochTimes[last].Seconds()),
 		Loss: number(h.ValLoss[last]), Accuracy: number(h.ValMetrics["accuracy"][last])}
 }
 

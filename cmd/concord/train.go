@@ -297,8 +297,9 @@ func (a *app) train(ctx context.Context, l *learning) error {
 	if err != nil {
 		return err
 	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, Epochs: l.epochs, LearningRate: l.rate, Seed: l.seed, Patience: new(0), MixedPrecision: mode,
-		Checkpoint: l.checkpoint}
+	c := nn.Config{Loss: nn.CrossEntropy{}, Epochs: l.epochs, LearningRate: l.rate, Seed: l.seed, Patience: new(0),
+		MixedPrecision: mode,
+		Checkpoint:     l.checkpoint}
 	bar := a.progress(0)
 	defer bar.end()
 	c.Progress = func(p nn.Progress) {

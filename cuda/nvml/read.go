@@ -106,7 +106,8 @@ func open(cfg *driver.Config) (nvml.Interface, error) {
 		}
 		tried = append(tried, err.Error())
 	}
-	return nil, &driver.OpError{Backend: "cuda", Op: "telemetry: open NVML", Detail: strings.Join(tried, "; "), Err: driver.ErrNoDevice}
+	return nil, &driver.OpError{Backend: "cuda", Op: "telemetry: open NVML", Detail: strings.Join(tried, "; "),
+		Err: driver.ErrNoDevice}
 }
 
 // device reads all values of one device. If it returns an error, the sample still identifies the
@@ -143,7 +144,8 @@ func failure(op string, ret nvml.Return) error {
 	case nvml.ERROR_DRIVER_NOT_LOADED:
 		e.Detail, e.Err = "the NVIDIA driver is not loaded", driver.ErrNoDevice
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		e.Detail, e.Err = "NVML and the loaded driver are of different versions (a restart helps after an update)", driver.ErrNoDevice
+		e.Detail, e.Err = "NVML and the loaded driver are of different versions (a restart helps after an update)",
+			driver.ErrNoDevice
 	case nvml.ERROR_UNINITIALIZED:
 		e.Detail, e.Err = "NVML was shut down by another part of the program", driver.ErrNoDevice
 	case nvml.ERROR_NO_PERMISSION:

@@ -161,7 +161,8 @@ func TestLost(t *testing.T) {
 	assert.ErrorContains(t, err, "NVML's device 3: the GPU has fallen off the bus")
 	assert.ErrorContains(t, err, "NVML's device 5: the GPU needs a reset")
 	require.Len(t, list, 8)
-	assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 3, Time: list[3].Time, Name: lost.Name, UUID: lost.UUID, PCI: "0000:13:00.0"}, list[3],
+	assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 3, Time: list[3].Time, Name: lost.Name, UUID: lost.UUID,
+		PCI: "0000:13:00.0"}, list[3],
 		"which one it is, and no number of before")
 	assert.Equal(t, telemetry.Sample{Backend: "cuda", Index: 5, Time: list[5].Time}, list[5])
 	assert.NotNil(t, list[7].Busy)
@@ -321,7 +322,8 @@ func inChild(t *testing.T, source string) (s saying) {
 		t.Skip("no C compiler here")
 	}
 	path := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, source).CombinedOutput()
+	out, err := exec.Command(cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path,
+		source).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
 	cmd.Env = append(os.Environ(), child+"="+path)

@@ -164,7 +164,8 @@ func bytes(n uint64) *int64 {
 func processes(list []nvml.ProcessInfo) []telemetry.Process {
 	out := make([]telemetry.Process, len(list))
 	for i, p := range list {
-		out[i] = telemetry.Process{PID: int(p.Pid), Name: telemetry.ProcessName(int(p.Pid)), MemoryUsed: bytes(p.UsedGpuMemory)}
+		out[i] = telemetry.Process{PID: int(p.Pid), Name: telemetry.ProcessName(int(p.Pid)),
+			MemoryUsed: bytes(p.UsedGpuMemory)}
 	}
 	return out
 }

@@ -22,7 +22,8 @@ func (f *File) Numbers(t Tensor) int {
 	return n
 }
 
-// Shape returns the shape of what Floats gives: that of the tensor without the padding of rows. It belongs to the caller.
+// Shape returns the shape of what Floats gives: that of the tensor without the padding of rows. It belongs to
+// the caller.
 func (f *File) Shape(t Tensor) []int {
 	shape := slices.Clone(t.Shape)
 	if k, ok := f.Value(keyColumns + t.Name).(uint64); ok && len(shape) > 0 && k >= 1 && k <= uint64(shape[len(shape)-1]) {
@@ -31,9 +32,10 @@ func (f *File) Shape(t Tensor) []int {
 	return shape
 }
 
-// Floats computes the Numbers of a tensor, which may be none: plain numbers as they are, rounded if they have more digits than a float32,
-// quantized ones decoded. named and the errors are those of Format. A length of x that is not Numbers is driver.ErrDimension, and a finite
-// number that is infinite as a float32 is driver.ErrInvalidArgument.
+// Floats computes the Numbers of a tensor, which may be none: plain numbers as they are, rounded if they have
+// more digits than a float32, quantized ones decoded. named and the errors are those of Format. A length of x
+// that is not Numbers is driver.ErrDimension, and a finite number that is infinite as a float32 is
+// driver.ErrInvalidArgument.
 func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 	if n := f.Numbers(t); len(x) != n {
 		return fmt.Errorf("gguf: tensor %.40q: %d numbers needed, %d given: %w", t.Name, n, len(x), driver.ErrDimension)
@@ -67,7 +69,8 @@ func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 		case F64:
 			wide := math.Float64frombits(le.Uint64(plain[8*i:]))
 			if x[i] = float32(wide); math.IsInf(float64(x[i]), 0) && !math.IsInf(wide, 0) {
-				return fmt.Errorf("gguf: tensor %.40q: number %d is %v, which float32 does not hold: %w", t.Name, i, wide, driver.ErrInvalidArgument)
+				return fmt.Errorf("gguf: tensor %.40q: number %d is %v, which float32 does not hold: %w", t.Name, i, wide,
+					driver.ErrInvalidArgument)
 			}
 		case I8:
 			x[i] = float32(int8(plain[i]))
@@ -82,8 +85,8 @@ func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 	return nil
 }
 
-// Validate checks the codes of a tensor where package quant has its format, and that plain floats are finite. What is wrong is
-// driver.ErrCorrupt.
+// Validate checks the codes of a tensor where package quant has its format, and that plain floats are finite.
+// What is wrong is driver.ErrCorrupt.
 func (f *File) Validate(t Tensor, named quant.Format) error {
 	format, err := f.Format(t, named)
 	if err != nil || t.Len() == 0 {

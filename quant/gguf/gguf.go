@@ -9,16 +9,16 @@
 // # Type numbers with several meanings
 //
 // A tensor's type is a number, and the numbers 36 to 39 mean one thing in ggml and another in Microsoft's fork for
-// ternary weights, which moreover stores its I2_S in an order that depends on the processor. Such a tensor is listed, and
-// read only if a format is named: by the caller, or by the file's metadata, where Write keeps it under
-// "concord.type.36". Otherwise the error is driver.ErrFormat and names all meanings.
+// ternary weights, which moreover stores its I2_S in an order that depends on the processor. Such a tensor is
+// listed, and read only if a format is named: by the caller, or by the file's metadata, where Write keeps it
+// under "concord.type.36". Otherwise the error is driver.ErrFormat and names all meanings.
 //
 // # Caveats
 //
 // Files are not trusted: a malformed header is driver.ErrFormat, missing data is driver.ErrCorrupt, and reading takes
-// memory in proportion to the bytes that are present. An alignment that is no power of two from 8 to 2^20 is malformed, too. Big-endian files and other versions are driver.ErrUnsupported.
-// Texts are any bytes, since tokens are. If another process shortens a mapped file, an access to the missing part ends
-// the process.
+// memory in proportion to the bytes that are present. An alignment that is no power of two from 8 to 2^20 is
+// malformed, too. Big-endian files and other versions are driver.ErrUnsupported. Texts are any bytes, since
+// tokens are. If another process shortens a mapped file, an access to the missing part ends the process.
 package gguf
 
 import (
@@ -62,13 +62,19 @@ var kinds = map[Type]struct {
 	numbers, bytes int
 	format         quant.Format
 }{
-	F32: {"F32", 1, 4, 0}, F16: {"F16", 1, 2, 0}, Q40: {"Q4_0", 32, 18, quant.Q40}, 3: {"Q4_1", 32, 20, 0}, 6: {"Q5_0", 32, 22, 0}, 7: {"Q5_1", 32, 24, 0},
-	Q80: {"Q8_0", 32, 34, quant.Q80}, 9: {"Q8_1", 32, 36, 0}, 10: {"Q2_K", 256, 84, 0}, 11: {"Q3_K", 256, 110, 0}, Q4K: {"Q4_K", 256, 144, quant.Q4K},
-	13: {"Q5_K", 256, 176, 0}, Q6K: {"Q6_K", 256, 210, quant.Q6K}, 15: {"Q8_K", 256, 292, 0}, 16: {"IQ2_XXS", 256, 66, 0}, 17: {"IQ2_XS", 256, 74, 0},
-	18: {"IQ3_XXS", 256, 98, 0}, 19: {"IQ1_S", 256, 50, 0}, 20: {"IQ4_NL", 32, 18, 0}, 21: {"IQ3_S", 256, 110, 0}, 22: {"IQ2_S", 256, 82, 0}, 23: {"IQ4_XS", 256, 136, 0},
-	I8: {"I8", 1, 1, 0}, I16: {"I16", 1, 2, 0}, I32: {"I32", 1, 4, 0}, I64: {"I64", 1, 8, 0}, F64: {"F64", 1, 8, 0}, 29: {"IQ1_M", 256, 56, 0}, BF16: {"BF16", 1, 2, 0},
+	F32: {"F32", 1, 4, 0}, F16: {"F16", 1, 2, 0}, Q40: {"Q4_0", 32, 18, quant.Q40}, 3: {"Q4_1", 32, 20, 0},
+	6: {"Q5_0", 32, 22, 0}, 7: {"Q5_1", 32, 24, 0},
+	Q80: {"Q8_0", 32, 34, quant.Q80}, 9: {"Q8_1", 32, 36, 0}, 10: {"Q2_K", 256, 84, 0}, 11: {"Q3_K", 256, 110, 0},
+	Q4K: {"Q4_K", 256, 144, quant.Q4K},
+	13:  {"Q5_K", 256, 176, 0}, Q6K: {"Q6_K", 256, 210, quant.Q6K}, 15: {"Q8_K", 256, 292, 0}, 16: {"IQ2_XXS", 256, 66, 0},
+	17: {"IQ2_XS", 256, 74, 0},
+	18: {"IQ3_XXS", 256, 98, 0}, 19: {"IQ1_S", 256, 50, 0}, 20: {"IQ4_NL", 32, 18, 0}, 21: {"IQ3_S", 256, 110, 0},
+	22: {"IQ2_S", 256, 82, 0}, 23: {"IQ4_XS", 256, 136, 0},
+	I8: {"I8", 1, 1, 0}, I16: {"I16", 1, 2, 0}, I32: {"I32", 1, 4, 0}, I64: {"I64", 1, 8, 0}, F64: {"F64", 1, 8, 0},
+	29: {"IQ1_M", 256, 56, 0}, BF16: {"BF16", 1, 2, 0},
 	TQ10: {"TQ1_0", 256, 54, quant.TQ10}, TQ20: {"TQ2_0", 256, 66, quant.TQ20},
-	I2S: {"I2_S|IQ4_NL_4_4", 0, 0, 0}, 37: {"I8_S|IQ4_NL_4_8", 0, 0, 0}, TL1: {"TL1|IQ4_NL_8_8", 0, 0, 0}, TL2: {"TL2|MXFP4", 0, 0, 0},
+	I2S: {"I2_S|IQ4_NL_4_4", 0, 0, 0}, 37: {"I8_S|IQ4_NL_4_8", 0, 0, 0}, TL1: {"TL1|IQ4_NL_8_8", 0, 0, 0},
+	TL2: {"TL2|MXFP4", 0, 0, 0},
 }
 
 // meanings are what the ambiguous numbers mean, and the formats that may be named for them.
@@ -76,7 +82,8 @@ var meanings = map[Type]struct {
 	text    string
 	formats []quant.Format
 }{
-	I2S: {"I2_S of Microsoft's fork, in the order of x86 (I2S_M1) or of ARM (I2S_M2), or the retired IQ4_NL_4_4 of ggml", []quant.Format{quant.I2SM1, quant.I2SM2, quant.I2SM3}},
+	I2S: {"I2_S of Microsoft's fork, in the order of x86 (I2S_M1) or of ARM (I2S_M2), or the retired IQ4_NL_4_4 of ggml",
+		[]quant.Format{quant.I2SM1, quant.I2SM2, quant.I2SM3}},
 	37:  {"I8_S of Microsoft's fork or the retired IQ4_NL_4_8 of ggml", nil},
 	TL1: {"TL1 of Microsoft's fork (MTL1) or the retired IQ4_NL_8_8 of ggml", []quant.Format{quant.MTL1}},
 	TL2: {"TL2 of Microsoft's fork (MTL2) or MXFP4 of ggml", []quant.Format{quant.MTL2}},
@@ -109,8 +116,8 @@ func TypeOf(f quant.Format) (Type, bool) {
 // Several reports whether forks give the number different meanings, so that a format has to be named for it.
 func (t Type) Several() bool { _, ok := meanings[t]; return ok }
 
-// Pair is one entry of the metadata. Value is a uint8, int8, uint16, int16, uint32, int32, uint64, int64, float32, float64,
-// bool or string, a slice of these, or a []any of slices, which ggml itself does not read.
+// Pair is one entry of the metadata. Value is a uint8, int8, uint16, int16, uint32, int32, uint64, int64,
+// float32, float64, bool or string, a slice of these, or a []any of slices, which ggml itself does not read.
 type Pair struct {
 	Key   string
 	Value any
@@ -247,8 +254,9 @@ const (
 )
 
 // Format returns the format of a tensor's codes, or 0 for tensors of plain numbers. named says what the numbers with
-// several meanings are where the metadata does not; 0 leaves it to the metadata. It is driver.ErrFormat if neither says so, or if
-// both do and contradict each other, and driver.ErrUnsupported for types that package quant lacks.
+// several meanings are where the metadata does not; 0 leaves it to the metadata. It is driver.ErrFormat if
+// neither says so, or if both do and contradict each other, and driver.ErrUnsupported for types that package
+// quant lacks.
 func (f *File) Format(t Tensor, named quant.Format) (quant.Format, error) {
 	k, known := kinds[t.Type]
 	m, several := meanings[t.Type]
@@ -264,7 +272,8 @@ func (f *File) Format(t Tensor, named quant.Format) (quant.Format, error) {
 		case err != nil:
 			return 0, fmt.Errorf("gguf: metadata: %w", err)
 		case named != 0 && named != written:
-			return 0, fmt.Errorf("gguf: tensor %.40q: the file's metadata says that type %d is %v, and not %v: %w", t.Name, uint32(t.Type), written, named, driver.ErrFormat)
+			return 0, fmt.Errorf("gguf: tensor %.40q: the file's metadata says that type %d is %v, and not %v: %w", t.Name,
+				uint32(t.Type), written, named, driver.ErrFormat)
 		}
 		named = written
 	}
@@ -273,7 +282,8 @@ func (f *File) Format(t Tensor, named quant.Format) (quant.Format, error) {
 		if named != 0 {
 			said = named.String() + " is none of these"
 		}
-		return 0, fmt.Errorf("gguf: tensor %.40q: type %d is %s, and %s: %w", t.Name, uint32(t.Type), m.text, said, driver.ErrFormat)
+		return 0, fmt.Errorf("gguf: tensor %.40q: type %d is %s, and %s: %w", t.Name, uint32(t.Type), m.text, said,
+			driver.ErrFormat)
 	}
 	return named, nil
 }
@@ -296,7 +306,8 @@ func (f *File) Matrix(t Tensor, named quant.Format) (quant.Matrix, error) {
 	if v := f.Value(keyColumns + t.Name); v != nil {
 		k, ok := v.(uint64)
 		if !ok || k < 1 || k > uint64(cols) {
-			return quant.Matrix{}, fmt.Errorf("gguf: tensor %.40q: %v (%T) columns of %d are meant: %w", t.Name, v, v, cols, driver.ErrFormat)
+			return quant.Matrix{}, fmt.Errorf("gguf: tensor %.40q: %v (%T) columns of %d are meant: %w", t.Name, v, v, cols,
+				driver.ErrFormat)
 		}
 		m.K = int(k)
 	}

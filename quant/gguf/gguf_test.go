@@ -37,8 +37,10 @@ func TestGGML(t *testing.T) {
 	assert.EqualValues(t, 3, f.Version)
 	assert.Equal(t, 32, f.Align)
 	assert.Equal(t, []Pair{
-		{"test.u8", uint8(200)}, {"test.i8", int8(-100)}, {"test.u16", uint16(60000)}, {"test.i16", int16(-30000)}, {"test.u32", uint32(4000000000)},
-		{"test.i32", int32(-2000000000)}, {"test.f32", float32(1.5)}, {"test.u64", uint64(1 << 63)}, {"test.i64", int64(-1 << 62)}, {"test.f64", -0.1}, {"test.bool", true},
+		{"test.u8", uint8(200)}, {"test.i8", int8(-100)}, {"test.u16", uint16(60000)}, {"test.i16", int16(-30000)},
+		{"test.u32", uint32(4000000000)},
+		{"test.i32", int32(-2000000000)}, {"test.f32", float32(1.5)}, {"test.u64", uint64(1 << 63)},
+		{"test.i64", int64(-1 << 62)}, {"test.f64", -0.1}, {"test.bool", true},
 		{"general.name", "grün"}, {"test.numbers", []int32{1, -2, 3}}, {"test.texts", []string{"a", "", "\xff\xfe"}},
 	}, f.Metadata())
 	assert.Nil(t, f.Value("test.none"))
@@ -71,9 +73,12 @@ func TestGGML(t *testing.T) {
 // What is written is read again: every kind of value, both versions, any alignment.
 func TestWrite(t *testing.T) {
 	metadata := []Pair{
-		{"a", uint8(1)}, {"b", int8(-1)}, {"c", uint16(1)}, {"d", int16(-1)}, {"e", uint32(1)}, {"f", int32(-1)}, {"g", uint64(1)}, {"h", int64(-1)}, {"i", float32(0.5)}, {"j", 0.25},
-		{"k", false}, {"l", "text\x00\xff"}, {"m", ""}, {"A", []uint8{1, 2}}, {"B", []int8{-1}}, {"C", []uint16{}}, {"D", []int16{-1}}, {"E", []uint32{1}}, {"F", []int32{-1}},
-		{"G", []uint64{1}}, {"H", []int64{-1}}, {"I", []float32{0.5}}, {"J", []float64{0.25}}, {"K", []bool{true, false}}, {"L", []string{"", "x"}},
+		{"a", uint8(1)}, {"b", int8(-1)}, {"c", uint16(1)}, {"d", int16(-1)}, {"e", uint32(1)}, {"f", int32(-1)},
+		{"g", uint64(1)}, {"h", int64(-1)}, {"i", float32(0.5)}, {"j", 0.25},
+		{"k", false}, {"l", "text\x00\xff"}, {"m", ""}, {"A", []uint8{1, 2}}, {"B", []int8{-1}}, {"C", []uint16{}},
+		{"D", []int16{-1}}, {"E", []uint32{1}}, {"F", []int32{-1}},
+		{"G", []uint64{1}}, {"H", []int64{-1}}, {"I", []float32{0.5}}, {"J", []float64{0.25}}, {"K", []bool{true, false}},
+		{"L", []string{"", "x"}},
 		{"M", []any{[]int32{1, 2}, []string{"y"}, []any{[]bool{true}}, []any{}}},
 	}
 	x := pattern(2 * 256)
@@ -88,7 +93,8 @@ func TestWrite(t *testing.T) {
 		entries = append(entries, e)
 	}
 	raw := func(b []byte) func() ([]byte, error) { return func() ([]byte, error) { return b, nil } }
-	entries = append(entries, Entry{Name: "scalar", Type: F64, Shape: []int{}, Data: raw(make([]byte, 8))}, Entry{Name: "none", Type: I8, Shape: []int{3, 0}, Data: raw(nil)},
+	entries = append(entries, Entry{Name: "scalar", Type: F64, Shape: []int{}, Data: raw(make([]byte, 8))},
+		Entry{Name: "none", Type: I8, Shape: []int{3, 0}, Data: raw(nil)},
 		Entry{Name: "new", Type: 99, Shape: []int{1, 2, 3, 4}, Size: 5, Data: raw([]byte("12345"))})
 	for _, version := range []uint32{2, 3} {
 		for _, align := range []uint32{0, 8, 32, 4096} {
@@ -140,16 +146,27 @@ func TestWriteRefuses(t *testing.T) {
 		metadata []Pair
 		entries  []Entry
 	}{
-		{driver.ErrInvalidArgument, []Pair{{"a", 1}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", nil}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", []any{1}}}, nil},
-		{driver.ErrInvalidArgument, []Pair{{"a", []any{uint8(1)}}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", uint8(1)}, {"a", uint8(2)}}, nil},
-		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint64(32)}}, nil}, {driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(24)}}, nil},
-		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(2 << 20)}}, nil}, {driver.ErrInvalidArgument, []Pair{{"", "x"}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"a", 1}}, nil}, {driver.ErrInvalidArgument, []Pair{{"a", nil}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"a", []any{1}}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"a", []any{uint8(1)}}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"a", uint8(1)}, {"a", uint8(2)}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint64(32)}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(24)}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"general.alignment", uint32(2 << 20)}}, nil},
+		{driver.ErrInvalidArgument, []Pair{{"", "x"}}, nil},
 		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a\x00b", Type: F32, Shape: []int{1}, Data: data}}},
-		{driver.ErrInvalidArgument, nil, []Entry{good, good}}, {driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}}}},
-		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1, 1, 1, 1, 1}, Data: data}}}, {driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{-1}, Data: data}}},
-		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{2}, Data: data}}}, {driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}, Size: 5, Data: data}}},
-		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: Q80, Shape: []int{31}, Data: data}}}, {driver.ErrTooLarge, nil, []Entry{{Name: "a", Type: F32, Shape: []int{math.MaxInt, 2}, Data: data}}},
-		{broken, nil, []Entry{good, {Name: "b", Type: F32, Shape: []int{1}, Data: func() ([]byte, error) { return nil, broken }}}},
+		{driver.ErrInvalidArgument, nil, []Entry{good, good}},
+		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}}}},
+		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1, 1, 1, 1, 1}, Data: data}}},
+		{driver.ErrInvalidArgument, nil, []Entry{{Name: "a", Type: F32, Shape: []int{-1}, Data: data}}},
+		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{2}, Data: data}}},
+		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: F32, Shape: []int{1}, Size: 5, Data: data}}},
+		{driver.ErrDimension, nil, []Entry{{Name: "a", Type: Q80, Shape: []int{31}, Data: data}}},
+		{driver.ErrTooLarge, nil, []Entry{{Name: "a", Type: F32, Shape: []int{math.MaxInt, 2}, Data: data}}},
+		{
+			broken, nil, []Entry{good, {Name: "b", Type: F32, Shape: []int{1}, Data: func() ([]byte, error) {
+				return nil, broken
+			}}}},
 	} {
 		assert.ErrorIs(t, Save(path, c.metadata, c.entries), c.want, "%v %v", c.metadata, c.entries)
 		was, err := os.ReadFile(path)
@@ -170,7 +187,8 @@ func TestWriteRefuses(t *testing.T) {
 
 	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.RA, Rows: 1, Cols: 32}})
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
-	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.Q40, Rows: 1, Cols: 32}, Data: make([]byte, 17)})
+	_, _, err = NewEntry("a", quant.Matrix{Layout: quant.Layout{Format: quant.Q40, Rows: 1, Cols: 32},
+		Data: make([]byte, 17)})
 	assert.ErrorIs(t, err, driver.ErrDimension)
 }
 
@@ -200,7 +218,8 @@ func TestSeveralMeanings(t *testing.T) {
 	}
 	for _, l := range []quant.Layout{
 		{Format: quant.I2SM1, Rows: 64, Cols: 384}, {Format: quant.I2SM2, Rows: 64, Cols: 384},
-		{Format: quant.MTL1, Rows: 64, Cols: 384, Tile: quant.Tile{BM: 32, BY: 64, Sub: 32}}, {Format: quant.MTL2, Rows: 64, Cols: 384, Tile: quant.Tile{BM: 32, BY: 96, Sub: 32}},
+		{Format: quant.MTL1, Rows: 64, Cols: 384, Tile: quant.Tile{BM: 32, BY: 64, Sub: 32}},
+		{Format: quant.MTL2, Rows: 64, Cols: 384, Tile: quant.Tile{BM: 32, BY: 96, Sub: 32}},
 	} {
 		m, err := quant.Pack(l, x)
 		require.NoError(t, err)
@@ -250,7 +269,8 @@ func TestSeveralMeanings(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 	}
 	f := &File{}
-	for _, none := range []Tensor{{Type: Q80, Shape: []int{0, 32}}, {Type: F32, Shape: []int{0}}, {Type: I2S, Shape: []int{3, 0}}} {
+	for _, none := range []Tensor{{Type: Q80, Shape: []int{0, 32}}, {Type: F32, Shape: []int{0}},
+		{Type: I2S, Shape: []int{3, 0}}} {
 		assert.NoError(t, f.Floats(nil, none, quant.I2SM1))
 		assert.NoError(t, f.Validate(none, quant.I2SM1))
 	}
@@ -303,9 +323,12 @@ func TestColumns(t *testing.T) {
 func TestPlain(t *testing.T) {
 	le := binary.LittleEndian
 	for typ, c := range map[Type]struct{ good, bad []byte }{
-		F32: {le.AppendUint32(nil, math.Float32bits(-2)), le.AppendUint32(nil, 0x7f800000)}, F16: {[]byte{0, 0xc0}, []byte{0, 0x7c}},
-		BF16: {[]byte{0, 0xc0}, []byte{0x81, 0xff}}, F64: {le.AppendUint64(nil, math.Float64bits(-2)), le.AppendUint64(nil, math.Float64bits(math.NaN()))},
-		I8: {[]byte{0xfe}, nil}, I16: {[]byte{0xfe, 0xff}, nil}, I32: {[]byte{0xfe, 0xff, 0xff, 0xff}, nil}, I64: {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, nil},
+		F32:  {le.AppendUint32(nil, math.Float32bits(-2)), le.AppendUint32(nil, 0x7f800000)},
+		F16:  {[]byte{0, 0xc0}, []byte{0, 0x7c}},
+		BF16: {[]byte{0, 0xc0}, []byte{0x81, 0xff}},
+		F64:  {le.AppendUint64(nil, math.Float64bits(-2)), le.AppendUint64(nil, math.Float64bits(math.NaN()))},
+		I8:   {[]byte{0xfe}, nil}, I16: {[]byte{0xfe, 0xff}, nil}, I32: {[]byte{0xfe, 0xff, 0xff, 0xff}, nil},
+		I64: {[]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, nil},
 	} {
 		f, w := &File{}, Tensor{Name: "w", Type: typ, Shape: []int{1}, Data: c.good}
 		x := make([]float32, 1)
@@ -358,32 +381,54 @@ func TestMalformed(t *testing.T) {
 		want error
 		data []byte
 	}{
-		"empty": {driver.ErrFormat, nil}, "magic": {driver.ErrFormat, []byte("GGML\x03\x00\x00\x00")}, "magic only": {driver.ErrFormat, []byte("GGUF")},
-		"version 1": {driver.ErrUnsupported, header(1, 0, 0)}, "version 4": {driver.ErrUnsupported, header(4, 0, 0)}, "big-endian": {driver.ErrUnsupported, header(3<<24, 0, 0)},
-		"many tensors": {driver.ErrFormat, padded(header(3, huge, 0))}, "many pairs": {driver.ErrFormat, padded(header(3, 0, 1<<40))}, "some tensors": {driver.ErrFormat, header(3, 1, 0)},
-		"long key": {driver.ErrFormat, padded(header(3, 0, 1, huge))}, "long text": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindString, uint64(1000)))},
-		"kind": {driver.ErrFormat, padded(header(3, 0, 1, "k", uint32(13)))}, "kind of list": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, uint32(99), uint64(1)))},
-		"long list": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindF64, uint64(1<<61)))}, "many texts": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindString, uint64(1<<40)))},
-		"many lists": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindArray, uint64(1<<40)))}, "bool": {driver.ErrFormat, padded(header(3, 0, 1, "k", kindBool, uint8(2)))},
+		"empty": {driver.ErrFormat, nil}, "magic": {driver.ErrFormat, []byte("GGML\x03\x00\x00\x00")},
+		"magic only": {driver.ErrFormat, []byte("GGUF")},
+		"version 1":  {driver.ErrUnsupported, header(1, 0, 0)}, "version 4": {driver.ErrUnsupported, header(4, 0, 0)},
+		"big-endian":   {driver.ErrUnsupported, header(3<<24, 0, 0)},
+		"many tensors": {driver.ErrFormat, padded(header(3, huge, 0))},
+		"many pairs":   {driver.ErrFormat, padded(header(3, 0, 1<<40))}, "some tensors": {driver.ErrFormat, header(3, 1, 0)},
+		"long key":      {driver.ErrFormat, padded(header(3, 0, 1, huge))},
+		"long text":     {driver.ErrFormat, padded(header(3, 0, 1, "k", kindString, uint64(1000)))},
+		"kind":          {driver.ErrFormat, padded(header(3, 0, 1, "k", uint32(13)))},
+		"kind of list":  {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, uint32(99), uint64(1)))},
+		"long list":     {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindF64, uint64(1<<61)))},
+		"many texts":    {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindString, uint64(1<<40)))},
+		"many lists":    {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindArray, uint64(1<<40)))},
+		"bool":          {driver.ErrFormat, padded(header(3, 0, 1, "k", kindBool, uint8(2)))},
 		"bools":         {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindBool, uint64(2), uint8(1), uint8(2)))},
 		"twice":         {driver.ErrFormat, padded(header(3, 0, 2, "k", kindU8, uint8(1), "k", kindU8, uint8(1)))},
 		"alignment":     {driver.ErrFormat, padded(header(3, 0, 1, keyAlignment, kindU32, uint32(0)))},
 		"alignment 12":  {driver.ErrFormat, padded(header(3, 0, 1, keyAlignment, kindU32, uint32(12)))},
 		"alignment i64": {driver.ErrFormat, padded(header(3, 0, 1, keyAlignment, kindI64, int64(32)))},
 		"alignment 2M":  {driver.ErrFormat, padded(header(3, 0, 1, keyAlignment, kindU32, uint32(2<<20)))},
-		"alignment big": {driver.ErrCorrupt, padded(header(3, 1, 1, keyAlignment, kindU32, uint32(1<<20), "t", uint32(1), uint64(8), uint32(F32), uint64(0)))},
-		"dimensions":    {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(5), uint64(1), uint64(1), uint64(1), uint64(1), uint64(1), uint32(0), uint64(0)))},
-		"all dims":      {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(math.MaxUint32), uint64(1), uint32(0), uint64(0)))},
-		"negative":      {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), huge, uint32(0), uint64(0)))},
-		"overflow":      {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(3), uint64(1<<31), uint64(1<<31), uint64(4), uint32(0), uint64(0)))},
-		"zero overflow": {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(3), uint64(1<<62), uint64(0), uint64(1<<62), uint32(0), uint64(0)))},
-		"no blocks":     {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), uint64(33), uint32(Q80), uint64(0)))},
-		"short":         {driver.ErrCorrupt, padded(header(3, 1, 0, "t", uint32(1), uint64(100), uint32(F32), uint64(0)))},
-		"far":           {driver.ErrCorrupt, padded(header(3, 1, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(1<<63)))},
-		"not aligned":   {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(8)))},
-		"same name":     {driver.ErrFormat, padded(header(3, 2, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(0), "t", uint32(1), uint64(1), uint32(F32), uint64(32)))},
-		"overlap":       {driver.ErrFormat, padded(header(3, 2, 0, "t", uint32(1), uint64(9), uint32(F32), uint64(0), "u", uint32(1), uint64(1), uint32(F32), uint64(32)))},
-		"deep":          {driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindArray, uint64(1), kindArray, uint64(1), kindArray, uint64(1), kindArray, uint64(1), kindArray, uint64(1), kindU8, uint64(0)))},
+		"alignment big": {
+			driver.ErrCorrupt, padded(header(3, 1, 1, keyAlignment, kindU32, uint32(1<<20), "t", uint32(1), uint64(8),
+				uint32(F32), uint64(0)))},
+		"dimensions": {
+			driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(5), uint64(1), uint64(1), uint64(1), uint64(1), uint64(1),
+				uint32(0), uint64(0)))},
+		"all dims": {
+			driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(math.MaxUint32), uint64(1), uint32(0), uint64(0)))},
+		"negative": {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), huge, uint32(0), uint64(0)))},
+		"overflow": {
+			driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(3), uint64(1<<31), uint64(1<<31), uint64(4), uint32(0),
+				uint64(0)))},
+		"zero overflow": {
+			driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(3), uint64(1<<62), uint64(0), uint64(1<<62), uint32(0),
+				uint64(0)))},
+		"no blocks":   {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), uint64(33), uint32(Q80), uint64(0)))},
+		"short":       {driver.ErrCorrupt, padded(header(3, 1, 0, "t", uint32(1), uint64(100), uint32(F32), uint64(0)))},
+		"far":         {driver.ErrCorrupt, padded(header(3, 1, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(1<<63)))},
+		"not aligned": {driver.ErrFormat, padded(header(3, 1, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(8)))},
+		"same name": {
+			driver.ErrFormat, padded(header(3, 2, 0, "t", uint32(1), uint64(1), uint32(F32), uint64(0), "t", uint32(1),
+				uint64(1), uint32(F32), uint64(32)))},
+		"overlap": {
+			driver.ErrFormat, padded(header(3, 2, 0, "t", uint32(1), uint64(9), uint32(F32), uint64(0), "u", uint32(1),
+				uint64(1), uint32(F32), uint64(32)))},
+		"deep": {
+			driver.ErrFormat, padded(header(3, 0, 1, "k", kindArray, kindArray, uint64(1), kindArray, uint64(1), kindArray,
+				uint64(1), kindArray, uint64(1), kindArray, uint64(1), kindU8, uint64(0)))},
 	} {
 		var before, after goruntime.MemStats
 		goruntime.ReadMemStats(&before)
@@ -431,7 +476,9 @@ func FuzzParse(f *testing.F) {
 					}
 				}
 			}
-			entries = append(entries, Entry{tensor.Name, tensor.Type, tensor.Shape, len(tensor.Data), func() ([]byte, error) { return tensor.Data, nil }})
+			entries = append(entries, Entry{tensor.Name, tensor.Type, tensor.Shape, len(tensor.Data), func() ([]byte, error) {
+				return tensor.Data, nil
+			}})
 		}
 		var out bytes.Buffer
 		if err := write(&out, file.Version, file.Metadata(), entries); err != nil {
@@ -448,7 +495,9 @@ func FuzzParse(f *testing.F) {
 // A name may have 63 bytes, as in ggml.
 func TestLongNames(t *testing.T) {
 	for n, want := range map[int]error{63: nil, 64: driver.ErrInvalidArgument} {
-		e := Entry{Name: strings.Repeat("n", n), Type: I8, Shape: []int{1}, Data: func() ([]byte, error) { return []byte{1}, nil }}
+		e := Entry{Name: strings.Repeat("n", n), Type: I8, Shape: []int{1}, Data: func() ([]byte, error) {
+			return []byte{1}, nil
+		}}
 		assert.ErrorIs(t, write(&bytes.Buffer{}, 3, nil, []Entry{e}), want)
 	}
 }

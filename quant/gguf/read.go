@@ -22,7 +22,8 @@ const (
 	maxDepth     = 4       // of arrays in arrays
 )
 
-// alignments are those that validAlign accepts: ggml's, which are powers of two, as far as the format's description has them.
+// alignments are those that validAlign accepts: ggml's, which are powers of two, as far as the format's
+// description has them.
 var alignments = fmt.Sprintf("a power of two from 8 to %d as a uint32", mostAlign)
 
 // validAlign reports whether a file may have the alignment, be it read or written.
@@ -87,8 +88,8 @@ func (r *reader) u64() uint64 {
 
 func (r *reader) text() string { return string(r.bytes(r.u64())) }
 
-// count reads the number of things that have at least size bytes each, so that more of them than can be present are refused
-// before memory is taken for them.
+// count reads the number of things that have at least size bytes each, so that more of them than can be present
+// are refused before memory is taken for them.
 func (r *reader) count(what string, size int) int {
 	n := r.u64()
 	if r.err == nil && n > uint64(len(r.data)-r.pos)/uint64(size) {

@@ -25,12 +25,14 @@ type Entry struct {
 	Data  func() ([]byte, error) // called once, when it is the tensor's turn; its result is not kept
 }
 
-// NewEntry returns the entry of a matrix, whose data is not copied, and the metadata that belongs to it. Without data the entry has
-// none either, and the caller sets Entry.Data. Formats that no file has are driver.ErrUnsupported.
+// NewEntry returns the entry of a matrix, whose data is not copied, and the metadata that belongs to it.
+// Without data the entry has none either, and the caller sets Entry.Data. Formats that no file has are
+// driver.ErrUnsupported.
 func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 	t, ok := TypeOf(m.Format)
 	if !ok {
-		return Entry{}, nil, fmt.Errorf("gguf: tensor %.40q: files have no type for %v: %w", name, m.Format, driver.ErrUnsupported)
+		return Entry{}, nil, fmt.Errorf("gguf: tensor %.40q: files have no type for %v: %w", name, m.Format,
+			driver.ErrUnsupported)
 	}
 	size, _, err := m.Sizes()
 	if err == nil && m.Data != nil && size > len(m.Data) {
@@ -57,11 +59,13 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 }
 
 // Save writes a file of version 3 with [file.Replace]: after an error the file at path is as it was. Tensors lie in the
-// order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may repeat an earlier one with the
-// same value, which is written once. What is written ggml reads, but for a []any, and types that ggml does not have.
+// order of the entries at multiples of general.alignment, a power of two from 8 to 2^20, or 32. Pairs may
+// repeat an earlier one with the same value, which is written once. What is written ggml reads, but for a
+// []any, and types that ggml does not have.
 //
-// Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte, empty keys, and values of other types
-// than those of Pair, are driver.ErrInvalidArgument; data whose length is not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
+// Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte,
+// empty keys, and values of other types than those of Pair, are driver.ErrInvalidArgument; data whose length is
+// not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
 func Save(path string, metadata []Pair, entries []Entry) error {
 	return file.Replace(path, func(w io.Writer) error { return Write(w, metadata, entries) })
 }
@@ -92,7 +96,8 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 		if seen[p.Key] = value; p.Key == keyAlignment {
 			a, _ := p.Value.(uint32)
 			if !validAlign(a) {
-				return fmt.Errorf("gguf: metadata %s is %v (%T), not %s: %w", p.Key, p.Value, p.Value, alignments, driver.ErrInvalidArgument)
+				return fmt.Errorf("gguf: metadata %s is %v (%T), not %s: %w", p.Key, p.Value, p.Value, alignments,
+					driver.ErrInvalidArgument)
 			}
 			align = int(a)
 		}
@@ -151,7 +156,8 @@ func write(w io.Writer, version uint32, metadata []Pair, entries []Entry) error 
 			return err
 		}
 		if len(data) != sizes[i] {
-			return fmt.Errorf("gguf: tensor %.40q: %d bytes of data, %d needed: %w", e.Name, len(data), sizes[i], driver.ErrDimension)
+			return fmt.Errorf("gguf: tensor %.40q: %d bytes of data, %d needed: %w", e.Name, len(data), sizes[i],
+				driver.ErrDimension)
 		}
 		if err := put(data); err != nil {
 			return err

@@ -25,7 +25,8 @@ func build(t *testing.T, flags ...string) *driver.Config {
 		t.Skip("no C compiler here")
 	}
 	path := filepath.Join(t.TempDir(), "librocm_smi64.so.6")
-	args := append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, "testdata/fake.c"}, flags...)
+	args := append([]string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, "testdata/fake.c"},
+		flags...)
 	out, err := exec.Command(cc, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return &driver.Config{ROCmSMILibrary: path}
@@ -64,7 +65,8 @@ func TestSample(t *testing.T) {
 	assert.Equal(t, want, list[0])
 
 	assert.Equal(t, telemetry.Sample{
-		Backend: "rocm", Index: 1, Time: list[1].Time, Name: "Fake Instinct 1", UUID: "GPU-1234abcd00000001", PCI: "0001:c1:03.1",
+		Backend: "rocm", Index: 1, Time: list[1].Time, Name: "Fake Instinct 1", UUID: "GPU-1234abcd00000001",
+		PCI:        "0001:c1:03.1",
 		Busy:       new(91.0), // that of the memory controller is out of range, so it is unknown
 		MemoryUsed: new(int64(2) << 30), MemoryFree: new(int64(62) << 30), MemoryTotal: new(int64(64) << 30),
 		Temperature: new(-2.0), Power: new(456.0), PowerLimit: new(300.0),
@@ -73,7 +75,8 @@ func TestSample(t *testing.T) {
 		Processes: []telemetry.Process{{PID: other, MemoryUsed: new(int64(1002))}},
 	}, list[1])
 
-	assert.Equal(t, telemetry.Sample{Backend: "rocm", Index: 2, Time: list[2].Time, Processes: []telemetry.Process{}}, list[2],
+	assert.Equal(t, telemetry.Sample{Backend: "rocm", Index: 2, Time: list[2].Time, Processes: []telemetry.Process{}},
+		list[2],
 		"a device that tells nothing")
 }
 
@@ -86,7 +89,8 @@ func TestOlder(t *testing.T) {
 	want := first()
 	want.Time = list[0].Time
 	want.Throttle = []string{"throttled"}
-	want.Processes = []telemetry.Process{{PID: one, MemoryUsed: new(int64(100))}, {PID: other}} // its memory is on two devices
+	// its memory is on two devices
+	want.Processes = []telemetry.Process{{PID: one, MemoryUsed: new(int64(100))}, {PID: other}}
 	assert.Equal(t, want, list[0])
 	assert.Nil(t, list[1].Power, "no function for it")
 	assert.Equal(t, new(1502.0), list[1].Clock)
@@ -151,6 +155,7 @@ func TestLibrary(t *testing.T) {
 func TestWords(t *testing.T) {
 	assert.Equal(t, []string{}, words(0))
 	assert.Equal(t, []string{"power cap"}, words(0xff))
-	assert.Equal(t, []string{"current limit", "temperature", "regulator temperature"}, words(1<<16|1<<22|1<<32|1<<35|1<<38|1<<44))
+	assert.Equal(t, []string{"current limit", "temperature", "regulator temperature"},
+		words(1<<16|1<<22|1<<32|1<<35|1<<38|1<<44))
 	assert.Equal(t, []string{"reliability limit", "unknown reason 0x8000000000000100"}, words(1<<57|1<<8|1<<63))
 }

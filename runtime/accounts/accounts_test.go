@@ -38,7 +38,8 @@ func TestStats(t *testing.T) {
 	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
 	c = s.Read()
 	c.MemoryUsedBytes, c.MemoryTotalBytes = 512<<20, 1024<<20
-	assert.Equal(t, "Device: CUDA+fallback | Total: 12 ops (1 quantize, 10 matmul) | Time: 23.00ms | GPU: 75.0% | Fallbacks: 1 | Memory: 512.0/1024.0MB (50.0%)", c.Summary())
+	assert.Equal(t, "Device: CUDA+fallback | Total: 12 ops (1 quantize, 10 matmul) | Time: 23.00ms | GPU: 75.0% | "+
+		"Fallbacks: 1 | Memory: 512.0/1024.0MB (50.0%)", c.Summary())
 	assert.Equal(t, 2.0, c.AverageMatmulTimeMs())
 	s.Reset()
 	assert.Zero(t, s.Read().TotalOperations)

@@ -141,11 +141,13 @@ func (c Counts) AverageQuantizationTimeMs() float64 {
 	return ratio(c.QuantizationTimeMs, float64(c.QuantizationOperations))
 }
 
-// Summary returns the counts as one readable line. "+fallback" after the device says that the CPU may stand in for it, before that has ever happened; Fallbacks is how often it did.
+// Summary returns the counts as one readable line. "+fallback" after the device says that the CPU may stand in
+// for it, before that has ever happened; Fallbacks is how often it did.
 func (c Counts) Summary() string {
 	const mb = 1 << 20
 	used, total := float64(c.MemoryUsedBytes)/mb, float64(c.MemoryTotalBytes)/mb
-	return fmt.Sprintf("Device: %s | Total: %d ops (%d quantize, %d matmul) | Time: %.2fms | GPU: %.1f%% | Fallbacks: %d | Memory: %.1f/%.1fMB (%.1f%%)",
+	return fmt.Sprintf("Device: %s | Total: %d ops (%d quantize, %d matmul) | Time: %.2fms | GPU: %.1f%% | Fallbacks: "+
+		"%d | Memory: %.1f/%.1fMB (%.1f%%)",
 		c.DeviceType, c.TotalOperations, c.QuantizationOperations, c.MatmulOperations, c.TotalTimeMs,
 		100*c.GPUEfficiency(), c.FallbackCount, used, total, 100*ratio(used, total))
 }

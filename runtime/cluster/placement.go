@@ -1,4 +1,5 @@
-// Package cluster divides work among several devices. So far it has [Placement]: which rows of a whole belong to which member.
+// Package cluster divides work among several devices. So far it has [Placement]: which rows of a whole belong
+// to which member.
 package cluster
 
 import (
@@ -17,12 +18,12 @@ type Part struct{ First, Count int }
 // End returns the first row after the part.
 func (p Part) End() int { return p.First + p.Count }
 
-// Placement divides the rows from 0 on among members: part i belongs to member i. The parts are in order, without a gap and without an overlap; a member may
-// have none.
+// Placement divides the rows from 0 on among members: part i belongs to member i. The parts are in order,
+// without a gap and without an overlap; a member may have none.
 type Placement []Part
 
-// Even gives each of the members the same number of rows, and the last one the remainder as well. A negative number of rows, or less than one
-// member, is [runtime.ErrInvalidArgument].
+// Even gives each of the members the same number of rows, and the last one the remainder as well. A negative
+// number of rows, or less than one member, is [runtime.ErrInvalidArgument].
 func Even(rows, members int) (Placement, error) {
 	if rows < 0 || members < 1 {
 		return nil, fmt.Errorf("cluster: %d rows for %d members: %w", rows, members, runtime.ErrInvalidArgument)
@@ -36,9 +37,10 @@ func Even(rows, members int) (Placement, error) {
 	return p, nil
 }
 
-// Weighted gives the members rows in proportion to their weights, each within one row of its share: the rows that rounding down leaves go to those with the largest
-// remainders, of equal ones to the first. A negative number of rows, no weights, or weights that are negative, not finite or all 0
-// are [runtime.ErrInvalidArgument].
+// Weighted gives the members rows in proportion to their weights, each within one row of its share: the rows
+// that rounding down leaves go to those with the largest remainders, of equal ones to the first. A negative
+// number of rows, no weights, or weights that are negative, not finite or all 0 are
+// [runtime.ErrInvalidArgument].
 func Weighted(rows int, weights []float64) (Placement, error) {
 	largest := 0.0
 	for _, w := range weights {
@@ -95,12 +97,14 @@ func (p Placement) Of(row int) int {
 	return sort.Search(len(p), func(i int) bool { return p[i].End() > row })
 }
 
-// Check returns [runtime.ErrInvalidArgument] unless the parts are in order, without a gap and without an overlap: for a placement that was edited.
+// Check returns [runtime.ErrInvalidArgument] unless the parts are in order, without a gap and without an
+// overlap: for a placement that was edited.
 func (p Placement) Check() error {
 	first := 0
 	for i, part := range p {
 		if part.First != first || part.Count < 0 || part.Count > math.MaxInt-first {
-			return fmt.Errorf("cluster: member %d has %d rows from %d on, where %d is next: %w", i, part.Count, part.First, first, runtime.ErrInvalidArgument)
+			return fmt.Errorf("cluster: member %d has %d rows from %d on, where %d is next: %w", i, part.Count, part.First,
+				first, runtime.ErrInvalidArgument)
 		}
 		first = part.End()
 	}

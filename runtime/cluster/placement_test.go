@@ -25,7 +25,8 @@ func TestEven(t *testing.T) {
 	}
 }
 
-// TestWeighted divides by random weights: every row has one member, in order, and no member is a row away from its share.
+// TestWeighted divides by random weights: every row has one member, in order, and no member is a row away from
+// its share.
 func TestWeighted(t *testing.T) {
 	all, err := Weighted(math.MaxInt, []float64{1, 0})
 	require.NoError(t, err)
@@ -71,7 +72,8 @@ func TestWeighted(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	assert.NoError(t, Placement{{0, 2}, {2, 0}, {2, 3}}.Check())
-	for _, p := range []Placement{{{1, 2}}, {{0, 2}, {3, 1}}, {{0, 2}, {1, 1}}, {{0, -1}}, {{0, math.MaxInt}, {math.MaxInt, 1}}} {
+	for _, p := range []Placement{{{1, 2}}, {{0, 2}, {3, 1}}, {{0, 2}, {1, 1}}, {{0, -1}},
+		{{0, math.MaxInt}, {math.MaxInt, 1}}} {
 		assert.ErrorIs(t, p.Check(), runtime.ErrInvalidArgument, "%v", p)
 	}
 }

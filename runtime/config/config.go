@@ -52,15 +52,18 @@ func ParseEnv(environ []string) (driver.Config, error) {
 func Unknown(environ []string) (names []string) {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(variables, func(v Variable) bool { return v.Name == name }) {
+		if strings.HasPrefix(name, "CONCORD_") && !slices.ContainsFunc(variables, func(v Variable) bool {
+			return v.Name == name
+		}) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// Nearest returns the variable of Concord that a misspelt name means: the one from which it differs in the fewest letters, or "" if those are more than
-// a third of the name without its prefix, which is then likely to be a name of another program.
+// Nearest returns the variable of Concord that a misspelt name means: the one from which it differs in the
+// fewest letters, or "" if those are more than a third of the name without its prefix, which is then likely to
+// be a name of another program.
 func Nearest(name string) (meant string) {
 	least := (len(strings.TrimPrefix(name, "CONCORD_"))+1)/3 + 1
 	for _, v := range variables {
@@ -119,7 +122,8 @@ func Check(c *driver.Config) error {
 	switch c.MemoryMode {
 	case driver.PoolByDevice, driver.PoolSplit, driver.PoolWhole, driver.PoolExact:
 	default:
-		return fmt.Errorf("Config.MemoryMode: %q is not split, whole or exact: %w", string(c.MemoryMode), driver.ErrInvalidArgument)
+		return fmt.Errorf("Config.MemoryMode: %q is not split, whole or exact: %w", string(c.MemoryMode),
+			driver.ErrInvalidArgument)
 	}
 	for name, n := range map[string]int64{"MemoryLimit": c.MemoryLimit,
 		"MemorySoftCount": int64(c.MemorySoftCount), "MemoryHardCount": int64(c.MemoryHardCount), "CacheSize": c.CacheSize,
@@ -147,7 +151,8 @@ func Requires(c driver.Config, backend string) (bool, error) {
 	}
 	for _, name := range c.Required {
 		if !slices.Contains(known, name) {
-			return false, fmt.Errorf("CONCORD_REQUIRE=%s: %w; there are %s", name, driver.ErrUnknownBackend, strings.Join(known, ", "))
+			return false, fmt.Errorf("CONCORD_REQUIRE=%s: %w; there are %s", name, driver.ErrUnknownBackend,
+				strings.Join(known, ", "))
 		}
 	}
 	return slices.Contains(c.Required, backend), nil

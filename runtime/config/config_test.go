@@ -41,9 +41,11 @@ func TestRequires(t *testing.T) {
 }
 
 func TestParseEnvNamesTheVariable(t *testing.T) {
-	for _, entry := range []string{"CONCORD_DEBUG=3", "CONCORD_DEBUG=x", "CONCORD_MEMORY_POOL=yes", "CONCORD_MEMORY_LIMIT=1T",
+	for _, entry := range []string{"CONCORD_DEBUG=3", "CONCORD_DEBUG=x", "CONCORD_MEMORY_POOL=yes",
+		"CONCORD_MEMORY_LIMIT=1T",
 		"CONCORD_MEMORY_LIMIT=-1", "CONCORD_MEMORY_LIMIT=99999999999G", "CONCORD_CACHE_SIZE=0", "CONCORD_STRICT=2",
-		"CONCORD_FALLBACK=never", "CONCORD_REQUIRE=cuda:0", "CONCORD_REQUIRE=cuda;rocm", "CONCORD_REQUIRE=cpu,-x", "CONCORD_REQUIRE=42", "CONCORD_PROBE_CACHE=on", "CONCORD_PROBE_TIMEOUT=5",
+		"CONCORD_FALLBACK=never", "CONCORD_REQUIRE=cuda:0", "CONCORD_REQUIRE=cuda;rocm", "CONCORD_REQUIRE=cpu,-x",
+		"CONCORD_REQUIRE=42", "CONCORD_PROBE_CACHE=on", "CONCORD_PROBE_TIMEOUT=5",
 		"CONCORD_PROBE_TIMEOUT=-1s", "CONCORD_CPU_THREADS=0"} {
 		_, err := ParseEnv([]string{entry})
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, entry)
@@ -54,12 +56,15 @@ func TestParseEnvNamesTheVariable(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	for name, want := range map[string]string{"CONCORD_DEVIEC": "CONCORD_DEVICE", "CONCORD_TRAEC": "CONCORD_TRACE", "CONCORD_CACHEDIR": "CONCORD_CACHE_DIR",
-		"CONCORD_FALLBACKS": "CONCORD_FALLBACK", "CONCORD_device": "", "CONCORD_STRESS": "", "CONCORD_SUITES": "", "CONCORD_SIM_FAULT": "", "CONCORD_SIM_ARCH": "",
+	for name, want := range map[string]string{"CONCORD_DEVIEC": "CONCORD_DEVICE", "CONCORD_TRAEC": "CONCORD_TRACE",
+		"CONCORD_CACHEDIR":  "CONCORD_CACHE_DIR",
+		"CONCORD_FALLBACKS": "CONCORD_FALLBACK", "CONCORD_device": "", "CONCORD_STRESS": "", "CONCORD_SUITES": "",
+		"CONCORD_SIM_FAULT": "", "CONCORD_SIM_ARCH": "",
 		"CONCORD_": "", "CONCORD_TEST_COMMAND": "", "CONCORD_HIP_LIBARY": "CONCORD_HIP_LIBRARY"} {
 		assert.Equal(t, want, Nearest(name), name)
 	}
-	for a, bs := range map[string]map[string]int{"": {"": 0, "abc": 3}, "abc": {"abc": 0, "": 3, "acb": 2, "xabc": 1, "ab": 1, "axc": 1, "cab": 2}} {
+	for a, bs := range map[string]map[string]int{
+		"": {"": 0, "abc": 3}, "abc": {"abc": 0, "": 3, "acb": 2, "xabc": 1, "ab": 1, "axc": 1, "cab": 2}} {
 		for b, want := range bs {
 			assert.Equal(t, want, distance(a, b), "%q %q", a, b)
 			assert.Equal(t, want, distance(b, a), "%q %q", b, a)
@@ -77,7 +82,8 @@ func TestMergeAndStrict(t *testing.T) {
 	strict, err := ParseEnv([]string{"CONCORD_STRICT=1", "CONCORD_FALLBACK=prefer"})
 	require.NoError(t, err)
 	assert.Equal(t, driver.Require, strict.Fallback)
-	assert.Equal(t, driver.Require, Merge(driver.Config{Fallback: driver.Prefer}, strict).Fallback, "code cannot loosen it")
+	assert.Equal(t, driver.Require, Merge(driver.Config{Fallback: driver.Prefer}, strict).Fallback,
+		"code cannot loosen it")
 	for _, c := range []driver.Config{{Fallback: "x"}, {MemoryLimit: -1}, {CPUThreads: -1}} {
 		assert.ErrorIs(t, Check(&c), driver.ErrInvalidArgument)
 	}

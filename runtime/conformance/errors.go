@@ -155,7 +155,8 @@ func checkAbandon(t *row, d *device) {
 	must(t, d.Abandon(why))
 	for what, err := range map[string]error{
 		"launch": stream.Launch(k, runtime.Items(256), out, uint32(1)), "sync": stream.Sync(t.Context()),
-		"read": runtime.Read(t.Context(), out, make([]uint32, 256)), "wait": e.Wait(t.Context()), "device": d.Sync(t.Context()),
+		"read": runtime.Read(t.Context(), out, make([]uint32, 256)), "wait": e.Wait(t.Context()),
+		"device": d.Sync(t.Context()),
 	} {
 		errorIs(t, err, runtime.ErrDeviceLost, what)
 		errorIs(t, err, why, what)

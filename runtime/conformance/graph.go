@@ -160,7 +160,8 @@ func checkGraphBindings(t *row, d *device) {
 	a := runtime.NewParam(float32(3))
 	s := d.Stream()
 	g := capture(t, d, func(s *runtime.Stream) error {
-		return errors.Join(s.Fill(left, float32(1)), s.Launch(k, runtime.Items(n/2), a, input, left, uint32(n/2)), s.Copy(right, left))
+		return errors.Join(s.Fill(left, float32(1)), s.Launch(k, runtime.Items(n/2), a, input, left, uint32(n/2)),
+			s.Copy(right, left))
 	})
 	twos := ones[float32](n)
 	for i := range twos {
@@ -290,7 +291,8 @@ func checkGraphLifetime(t *row, d *device) {
 	must(t, g.Launch(d.Stream()))
 	must(t, g.Close(), "while it runs")
 	equal(t, []float32{40, 80}, read[float32](t, y))
-	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed, "the program is closed")
+	errorIs(t, d.Stream().Launch(k, runtime.Items(2), float32(1), y, y, uint32(2)), runtime.ErrClosed,
+		"the program is closed")
 }
 
 // checkGraphStreams launches one graph on several streams, and two at once.

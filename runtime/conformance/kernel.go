@@ -82,7 +82,8 @@ func checkScalars(t *row, d *device) {
 	err := d.Stream().Launch(k, runtime.Items(1), int8(-5), uint8(250), int16(-300), uint16(65000), int32(-70000),
 		uint32(4e9), int64(-1<<40), uint64(1<<63-1), float32(-0.1), out, fout)
 	must(t, err)
-	equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out), "each scalar with its own width")
+	equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out),
+		"each scalar with its own width")
 	equal(t, []float32{-0.1}, read[float32](t, fout))
 }
 
@@ -289,8 +290,10 @@ kernel void fma(global int *out) { clamp(out, 3, 5); out[get_global_id(0)] += 10
 func checkDefinitions(t *row, d *device) {
 	const text = `kernel void k(global T *out) { out[get_global_id(0)] = (T)(VALUE) + SPACED; }`
 	spaced := source.Define{Name: "SPACED", Value: "(1 + 2)"}
-	i := d.kernel(t, text, "k", source.Define{Name: "T", Value: "int"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
-	f := d.kernel(t, text, "k", source.Define{Name: "T", Value: "float"}, source.Define{Name: "VALUE", Value: "2.75f"}, spaced)
+	i := d.kernel(t, text, "k", source.Define{Name: "T", Value: "int"}, source.Define{Name: "VALUE", Value: "2.75f"},
+		spaced)
+	f := d.kernel(t, text, "k", source.Define{Name: "T", Value: "float"}, source.Define{Name: "VALUE", Value: "2.75f"},
+		spaced)
 	iout, fout := d.alloc(t, runtime.I32, 2), d.alloc(t, runtime.F32, 2)
 	must(t, d.Stream().Launch(i, runtime.Items(2), iout))
 	must(t, d.Stream().Launch(f, runtime.Items(2), fout))

@@ -86,7 +86,8 @@ func checkParts(t *row, d *device) {
 }
 
 func checkCopies(t *row, d *device) {
-	for _, c := range []struct{ from, to, n int }{{0, 0, 1000}, {1, 0, 999}, {0, 1, 999}, {7, 13, 101}, {999, 999, 1}, {256, 512, 256}} {
+	for _, c := range []struct{ from, to, n int }{{0, 0, 1000}, {1, 0, 999}, {0, 1, 999}, {7, 13, 101}, {999, 999, 1},
+		{256, 512, 256}} {
 		src, dst := bytesOf(1000), make([]uint8, 1000)
 		a, b := upload(t, d, src), upload(t, d, dst)
 		from, err := a.Slice(c.from, c.n)
@@ -182,7 +183,8 @@ func checkAccounts(t *row, d *device) {
 	equal(t, before.Live, end.Live)
 	equal(t, 1, end.Frees-before.Frees)
 	if info := d.Info(); info.FreeMemoryKnown {
-		expect(t, 0 < info.FreeMemory && info.FreeMemory <= info.TotalMemory, "free memory is read, not invented: %d of %d", info.FreeMemory, info.TotalMemory)
+		expect(t, 0 < info.FreeMemory && info.FreeMemory <= info.TotalMemory, "free memory is read, not invented: %d of %d",
+			info.FreeMemory, info.TotalMemory)
 	}
 }
 
@@ -304,7 +306,8 @@ func checkNothing(t *row, d *device) {
 			errorIs(t, err, driver.ErrNoHostMemory, "%d", i)
 		}
 		g := capture(t, d, func(s *runtime.Stream) error {
-			return errors.Join(s.Fill(b, float32(9)), s.Copy(full, b), s.Launch(k, runtime.Items(1), float32(2), b, full, uint32(0)))
+			return errors.Join(s.Fill(b, float32(9)), s.Copy(full, b), s.Launch(k, runtime.Items(1), float32(2), b, full,
+				uint32(0)))
 		})
 		must(t, g.Launch(s, runtime.WithBuffer(b, also)), "%d", i)
 		must(t, s.Sync(t.Context()))

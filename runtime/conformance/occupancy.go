@@ -31,7 +31,8 @@ func checkMuchLocal(t *row, d *device) {
 	out := d.alloc(t, runtime.U32, groups*group)
 	for _, size := range []int64{usual, usual + 128, most} {
 		n := uint32(min(size, 1<<20) / 4) // more would take long
-		must(t, d.Stream().Launch(k, runtime.Items(groups*group).InGroups(group), out, runtime.Local(4*n), n), "%d bytes", size)
+		must(t, d.Stream().Launch(k, runtime.Items(groups*group).InGroups(group), out, runtime.Local(4*n), n), "%d bytes",
+			size)
 		sums := make([]uint32, groups)
 		for i, x := range read[uint32](t, out) {
 			sums[i/group] += x
@@ -67,5 +68,6 @@ func checkOccupancy(t *row, d *device) {
 	expect(t, group > 0 && group <= info.MaxGroupSize, "%d", group)
 	best, err := k.Occupancy(group, 0)
 	must(t, err)
-	expect(t, best*group >= n*64, "the suggested size keeps as many items running as any other: %d, not %d", best*group, n*64)
+	expect(t, best*group >= n*64, "the suggested size keeps as many items running as any other: %d, not %d", best*group,
+		n*64)
 }

@@ -79,7 +79,8 @@ func TestOutcomes(t *testing.T) {
 			_, err := d.Alloc(runtime.F32, 4)
 			must(t, err)
 		}, Exceptions{}, []string{"bytes live at the end"}, nil},
-		"known to fail":      {stops, failing, nil, []string{`^known to fail: later: .*numbers: got 2, want 1; row_test.go:\d+: over$`}},
+		"known to fail": {
+			stops, failing, nil, []string{`^known to fail: later: .*numbers: got 2, want 1; row_test.go:\d+: over$`}},
 		"fails and goes on":  {func(t *row, _ *device) { inner(t) }, failing, nil, []string{"later.*numbers"}},
 		"known, and passes":  {fine, failing, []string{"listed as failing .later., and passed"}, nil},
 		"refused":            {refused, Exceptions{}, []string{`^row_test.go:\d+: no; nothing in Info says so`}, nil},

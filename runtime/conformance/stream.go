@@ -271,7 +271,8 @@ func checkTimeline(t *row, d *device) {
 		}
 		must(t, e.Err)
 		equal(t, d.String(), e.Device)
-		expect(t, e.Queued >= begin && e.Start >= e.Queued && e.End >= e.Start && e.End <= end+clocks, "%v between %d and %d", e, begin, end)
+		expect(t, e.Queued >= begin && e.Start >= e.Queued && e.End >= e.Start && e.End <= end+clocks, "%v between %d and %d",
+			e, begin, end)
 		equal(t, timed, e.DeviceTime, "whether the times of "+e.Name+" are the device's")
 		if e.Kind == profile.Node { // told before its graph, whose time it is part of
 			nodes = append(nodes, e)
@@ -294,7 +295,8 @@ func checkTimeline(t *row, d *device) {
 			expect(t, e.End > e.Start, "a launch takes time")
 		}
 	}
-	equal(t, fmt.Sprint([]profile.Kind{profile.Fill, profile.Launch, profile.Copy, profile.Copy, profile.Copy, profile.Graph, profile.Copy}), fmt.Sprint(kinds))
+	equal(t, fmt.Sprint([]profile.Kind{profile.Fill, profile.Launch, profile.Copy, profile.Copy, profile.Copy,
+		profile.Graph, profile.Copy}), fmt.Sprint(kinds))
 }
 
 func checkContext(t *row, d *device) {

@@ -43,16 +43,18 @@ const (
 type Config struct {
 	Device   string   // CONCORD_DEVICE: the device that Open("auto") opens; "" means auto
 	Fallback Fallback // CONCORD_FALLBACK; "" means Prefer
-	Strict   bool     // CONCORD_STRICT: refuses fakes, unknown variables and files of traces that cannot be written, and implies Require
-	Debug    int      // CONCORD_DEBUG: 0 is silent, 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
+	// CONCORD_STRICT: refuses fakes, unknown variables and files of traces that cannot be written, and implies Require
+	Strict bool
+	Debug  int // CONCORD_DEBUG: 0 is silent, 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 
 	// Trace is CONCORD_TRACE: the file for a trace of what the program's sessions do, for ui.perfetto.dev and concord
 	// trace show. It is written again and again while they work, and when a session is closed; "" means none.
 	Trace string
 
-	MemoryLimit  int64  // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
-	NoMemoryPool bool   // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
-	MemoryTrace  string // CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none
+	MemoryLimit  int64 // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
+	NoMemoryPool bool  // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
+	// CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none
+	MemoryTrace string
 	// MemoryMode is the way in which the memory pools of all devices serve requests. "" lets each
 	// device choose, which is best unless a trace shows otherwise. NoMemoryPool has priority.
 	MemoryMode Pooling
@@ -76,7 +78,8 @@ type Config struct {
 
 	NoFusion bool // CONCORD_FUSION=0: package tensor computes operation by operation
 
-	OpenCLLibrary string // CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays in use
+	// CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays in use
+	OpenCLLibrary string
 	CUDALibrary   string // CONCORD_CUDA_LIBRARY: the CUDA driver; "" means the usual names
 	NVRTCLibrary  string // CONCORD_NVRTC_LIBRARY: NVRTC; "" means the usual names
 	HIPLibrary    string // CONCORD_HIP_LIBRARY: libamdhip64, with hipRTC inside or beside it; "" means the usual names

@@ -29,7 +29,8 @@ func TestSimulatedBackends(t *testing.T) {
 		names = append(names, b.Name())
 	}
 	assert.Equal(t, []string{"best", "cuda", "opencl", "abacus", "other", "cpu", "sim-cuda", "sim-rocm"}, names)
-	assert.Equal(t, Description{Title: "abacus"}, Describe(Missing("abacus", Disabled, "")), "a backend that does not describe itself has its name as the title")
+	assert.Equal(t, Description{Title: "abacus"}, Describe(Missing("abacus", Disabled, "")),
+		"a backend that does not describe itself has its name as the title")
 }
 
 // described is a backend with a description.
@@ -44,12 +45,14 @@ func TestErrors(t *testing.T) {
 	for fine, coarse := range map[error]error{
 		ErrBufferOverflow: ErrInvalidArgument, ErrEventNotRecorded: ErrInvalidArgument, ErrTimingDisabled: ErrInvalidArgument,
 		ErrNoHostMemory: ErrInvalidArgument, ErrNoDeviceMemory: ErrInvalidArgument, ErrDeviceIndex: ErrNoDevice,
-		ErrFakeDevice: ErrNoDevice, ErrAllBackendsExhausted: ErrNoDevice, ErrUnsupportedPrecision: ErrUnsupported, ErrNoCompiler: ErrUnsupported, ErrNoKernel: ErrCompile, ErrLocalMemory: ErrLaunch, ErrFormat: ErrCorrupt,
+		ErrFakeDevice: ErrNoDevice, ErrAllBackendsExhausted: ErrNoDevice, ErrUnsupportedPrecision: ErrUnsupported,
+		ErrNoCompiler: ErrUnsupported, ErrNoKernel: ErrCompile, ErrLocalMemory: ErrLaunch, ErrFormat: ErrCorrupt,
 	} {
 		assert.ErrorIs(t, fine, coarse)
 		assert.NotErrorIs(t, coarse, fine)
 	}
-	err := error(&OpError{Backend: "cuda", Device: "cuda:0", Op: "alloc " + FormatBytes(8<<30), Code: 2, Err: ErrOutOfMemory})
+	err := error(&OpError{Backend: "cuda", Device: "cuda:0", Op: "alloc " + FormatBytes(8<<30), Code: 2,
+		Err: ErrOutOfMemory})
 	assert.EqualError(t, err, "cuda:0: alloc 8.0 GiB: out of device memory (code 2)")
 	assert.ErrorIs(t, fmt.Errorf("while training: %w", err), ErrOutOfMemory)
 	build := &BuildError{Source: "k.cl", Target: "host", Log: "In file\nk.cl:3:4: error: no\nmore", Err: ErrTimeout}
@@ -58,12 +61,14 @@ func TestErrors(t *testing.T) {
 	assert.EqualError(t, build, "k.cl: build for host: program did not build: k.cl:3:4: error: no: timed out")
 	assert.True(t, errors.Is(&BuildError{}, ErrCompile))
 	refused := &BuildError{Source: "k.cl", Target: "host", Log: ErrTimeout.Error(), Err: ErrTimeout}
-	assert.EqualError(t, refused, "k.cl: build for host: program did not build: timed out", "a cause that is the log is said once")
+	assert.EqualError(t, refused, "k.cl: build for host: program did not build: timed out",
+		"a cause that is the log is said once")
 	assert.ErrorIs(t, refused, ErrTimeout)
 }
 
 func TestFormatBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 8 << 30: "8.0 GiB", math.MaxInt64: "8.0 EiB"} {
+	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 8 << 30: "8.0 GiB",
+		math.MaxInt64: "8.0 EiB"} {
 		assert.Equal(t, want, FormatBytes(n))
 	}
 }

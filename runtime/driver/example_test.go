@@ -10,7 +10,8 @@ import (
 // A backend returns an OpError with one of the sentinels, so that programs can test
 // for the kind of failure and people read where it happened.
 func ExampleOpError() {
-	err := error(&driver.OpError{Backend: "npu", Device: "npu:0", Op: "alloc 8.0 GiB", Code: 2, Err: driver.ErrOutOfMemory})
+	err := error(&driver.OpError{Backend: "npu", Device: "npu:0", Op: "alloc 8.0 GiB", Code: 2,
+		Err: driver.ErrOutOfMemory})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, driver.ErrOutOfMemory))
 	// Output:

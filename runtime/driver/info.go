@@ -22,8 +22,9 @@ const (
 // Description holds the properties of a backend that are the same on every machine. The zero value
 // describes a backend of which only the name is known.
 type Description struct {
-	Title   string   // the API's usual spelling: "CUDA"; "" means Backend.Name
-	Aliases []string // other lower-case names that mean the backend in Open and CONCORD_FAKE_DEVICES, such as "hip" for rocm
+	Title string // the API's usual spelling: "CUDA"; "" means Backend.Name
+	// other lower-case names that mean the backend in Open and CONCORD_FAKE_DEVICES, such as "hip" for rocm
+	Aliases []string
 
 	// Preference is the rank among backends: higher ones come first in lists of devices,
 	// and "auto" opens the first real GPU. Backends of the same rank are ordered by name.
@@ -44,11 +45,12 @@ type Description struct {
 
 // Probe is the result of discovery for one backend.
 type Probe struct {
-	Backend         string        `json:"backend"`
-	State           State         `json:"state"`
-	Reason          string        `json:"reason,omitempty"` // one sentence; empty only if the backend is available
-	Remedy          string        `json:"remedy,omitempty"` // an instruction that would make devices available; "" if none is known
-	Tried           []string      `json:"tried,omitempty"`  // libraries and tools that were tried, with the outcome
+	Backend string `json:"backend"`
+	State   State  `json:"state"`
+	Reason  string `json:"reason,omitempty"` // one sentence; empty only if the backend is available
+	// an instruction that would make devices available; "" if none is known
+	Remedy          string        `json:"remedy,omitempty"`
+	Tried           []string      `json:"tried,omitempty"` // libraries and tools that were tried, with the outcome
 	DriverVersion   string        `json:"driver_version,omitempty"`
 	RuntimeVersion  string        `json:"runtime_version,omitempty"`
 	CompilerVersion string        `json:"compiler_version,omitempty"`
@@ -84,8 +86,9 @@ const (
 // that is a Compiler also MaxGroupSize and LocalMemory, against which launches are checked.
 // Everything else may be unknown.
 type Info struct {
-	ID            string `json:"id"`    // how Open names it: "cuda:0", "cpu:reference"
-	Index         int    `json:"index"` // position in the merged list of all backends; -1 while other backends have not been probed
+	ID string `json:"id"` // how Open names it: "cuda:0", "cpu:reference"
+	// position in the merged list of all backends; -1 while other backends have not been probed
+	Index         int    `json:"index"`
 	Backend       string `json:"backend"`
 	NativeIndex   int    `json:"native_index"`
 	Name          string `json:"name"`
@@ -107,24 +110,26 @@ type Info struct {
 	MaxAllocation   int64 `json:"max_allocation,omitempty"`
 	BaseAlign       int64 `json:"base_align,omitempty"` // bytes; every allocation and aligned view starts at a multiple
 
-	ComputeUnits       int     `json:"compute_units,omitempty"` // CUDA's multiprocessors, HIP's compute units, cores of a CPU
+	// CUDA's multiprocessors, HIP's compute units, cores of a CPU
+	ComputeUnits       int     `json:"compute_units,omitempty"`
 	SubgroupSize       int     `json:"subgroup_size,omitempty"` // items that run in lockstep: CUDA's warp, HIP's wavefront
 	ClockMHz           int     `json:"clock_mhz,omitempty"`
 	MemoryBandwidthGBs float64 `json:"memory_bandwidth_gbs,omitempty"`
 	PeakGFLOPS         float64 `json:"peak_gflops,omitempty"`
 
 	// Limits of a launch. A group is CUDA's and HIP's block, local memory their shared memory.
-	MaxGroupSize              int    `json:"max_group_size,omitempty"`      // items of a group
-	MaxGroupSizes             [3]int `json:"max_group_sizes"`               // items of a group along each dimension
-	MaxGroups                 [3]int `json:"max_groups,omitzero"`           // groups along each dimension; 0 = no limit
-	MaxGroupCount             int    `json:"max_group_count,omitempty"`     // groups of a launch in all; 0 = no limit
-	MaxItems                  int    `json:"max_items,omitempty"`           // items along a dimension; 0 = no limit
-	LocalMemory               int64  `json:"local_memory,omitempty"`        // bytes of a group
-	LocalMemoryOptIn          int64  `json:"local_memory_opt_in,omitempty"` // bytes of a group, for kernels whose driver opts in to more
-	ItemsPerComputeUnit       int    `json:"items_per_compute_unit,omitempty"`
-	GroupsPerComputeUnit      int    `json:"groups_per_compute_unit,omitempty"`
-	LocalMemoryPerComputeUnit int64  `json:"local_memory_per_compute_unit,omitempty"` // bytes
-	RegistersPerComputeUnit   int    `json:"registers_per_compute_unit,omitempty"`
+	MaxGroupSize  int    `json:"max_group_size,omitempty"`  // items of a group
+	MaxGroupSizes [3]int `json:"max_group_sizes"`           // items of a group along each dimension
+	MaxGroups     [3]int `json:"max_groups,omitzero"`       // groups along each dimension; 0 = no limit
+	MaxGroupCount int    `json:"max_group_count,omitempty"` // groups of a launch in all; 0 = no limit
+	MaxItems      int    `json:"max_items,omitempty"`       // items along a dimension; 0 = no limit
+	LocalMemory   int64  `json:"local_memory,omitempty"`    // bytes of a group
+	// bytes of a group, for kernels whose driver opts in to more
+	LocalMemoryOptIn          int64 `json:"local_memory_opt_in,omitempty"`
+	ItemsPerComputeUnit       int   `json:"items_per_compute_unit,omitempty"`
+	GroupsPerComputeUnit      int   `json:"groups_per_compute_unit,omitempty"`
+	LocalMemoryPerComputeUnit int64 `json:"local_memory_per_compute_unit,omitempty"` // bytes
+	RegistersPerComputeUnit   int   `json:"registers_per_compute_unit,omitempty"`
 
 	UnifiedMemory bool   `json:"unified_memory"`
 	PeerAccess    []bool `json:"peer_access,omitempty"`

@@ -24,7 +24,8 @@ func Register(b Backend) {
 		panic("concord: Register of a nil backend")
 	}
 	if !ValidName(b.Name()) {
-		panic(fmt.Sprintf("concord: Register of backend %q: a name is a lower-case letter, and letters, digits, - and _ after it", b.Name()))
+		panic(fmt.Sprintf("concord: Register of backend %q: a name is a lower-case letter, and letters, digits, - and _ "+
+			"after it", b.Name()))
 	}
 	registryMu.Lock()
 	defer registryMu.Unlock()

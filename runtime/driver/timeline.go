@@ -25,7 +25,8 @@ type Timeliner interface {
 type Span struct {
 	Op         uint64
 	Start, End int64
-	Parts      []int64 // of a graph's launch: the ends of its operations in the order of their capture, if the driver knows them
+	// of a graph's launch: the ends of its operations in the order of their capture, if the driver knows them
+	Parts []int64
 }
 
 var started = time.Now()

@@ -38,7 +38,8 @@ func TestFloat16(t *testing.T) {
 			t.Fatalf("%v just above the midpoint of %#04x rounds to %#04x", above, b, got)
 		}
 	}
-	for x, want := range map[float64]Float16{65504: 0x7bff, 65519.99: 0x7bff, 65520: 0x7c00, 1e300: 0x7c00, math.Inf(-1): 0xfc00,
+	for x, want := range map[float64]Float16{65504: 0x7bff, 65519.99: 0x7bff, 65520: 0x7c00, 1e300: 0x7c00,
+		math.Inf(-1):       0xfc00,
 		math.Ldexp(1, -25): 0, math.Ldexp(1.0001, -25): 1, math.Copysign(0, -1): 0x8000, 1e-300: 0, 5e-324: 0} {
 		assert.Equal(t, want, ToFloat16(x), "%v", x)
 	}
@@ -130,7 +131,8 @@ func TestSmallFloats(t *testing.T) {
 		require.Equal(t, math.Float64bits(h), math.Float64bits(binary16.number(uint16(i))), "%#x", i)
 		require.Equal(t, math.Float64bits(b), math.Float64bits(bfloat.number(uint16(i))), "%#x", i)
 		for _, x := range []float64{h, b} { // and numbers close to the midpoint of two neighbours
-			for _, y := range []float64{x, math.Nextafter(x, 9), x * (1 + 0x1p-11), x * (1 + 0x1p-11 + 0x1p-40), x * (1 + 0x1p-8), x + 0x1p-25} {
+			for _, y := range []float64{x, math.Nextafter(x, 9), x * (1 + 0x1p-11), x * (1 + 0x1p-11 + 0x1p-40),
+				x * (1 + 0x1p-8), x + 0x1p-25} {
 				compare(y)
 			}
 		}

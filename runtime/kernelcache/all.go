@@ -27,7 +27,8 @@ const mostTogether = 128
 // in a few calls if they are many. It returns an entry or an error for each of them. What others compile
 // is waited for afterwards, so that two callers never wait for each other. Equal keys are compiled
 // once.
-func (c *Cache) GetAll(ctx context.Context, keys []Key, compile func(ctx context.Context, missing []int) ([]Entry, []error)) []Result {
+func (c *Cache) GetAll(ctx context.Context, keys []Key,
+	compile func(ctx context.Context, missing []int) ([]Entry, []error)) []Result {
 	results := make([]Result, len(keys))
 	var others []int
 	all := make([]int, len(keys))
@@ -51,7 +52,8 @@ func (c *Cache) GetAll(ctx context.Context, keys []Key, compile func(ctx context
 }
 
 // getPart gets some of the entries of GetAll, and returns the indices of those that others compile.
-func (c *Cache) getPart(ctx context.Context, keys []Key, part []int, compile func(context.Context, []int) ([]Entry, []error), results []Result) (others []int) {
+func (c *Cache) getPart(ctx context.Context, keys []Key, part []int,
+	compile func(context.Context, []int) ([]Entry, []error), results []Result) (others []int) {
 	flights := map[int]*flight{} // those that have not landed
 	var led []int
 	c.mu.Lock()
@@ -137,5 +139,6 @@ func uneven(n int, entries []Entry, errs []error) error {
 	if len(entries) == n && len(errs) == n {
 		return nil
 	}
-	return fmt.Errorf("kernel cache: %d entries and %d errors for %d programs: %w", len(entries), len(errs), n, driver.ErrInvalidArgument)
+	return fmt.Errorf("kernel cache: %d entries and %d errors for %d programs: %w", len(entries), len(errs), n,
+		driver.ErrInvalidArgument)
 }

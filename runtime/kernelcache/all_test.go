@@ -40,7 +40,9 @@ func TestGetAll(t *testing.T) {
 	keys := numberedKeys(200)
 	c := Open(Options{Dir: dir})
 	defer c.Close()
-	_, _, err := c.Get(t.Context(), keys[3], func(context.Context) (Entry, error) { return Entry{Binary: []byte("three")}, nil })
+	_, _, err := c.Get(t.Context(), keys[3], func(context.Context) (Entry, error) {
+		return Entry{Binary: []byte("three")}, nil
+	})
 	require.NoError(t, err)
 	var calls [][]int
 	results := c.GetAll(t.Context(), append(keys, keys[5]), compileNumbers(&calls))
@@ -112,7 +114,8 @@ func TestGetAllErrors(t *testing.T) {
 		c.GetAll(t.Context(), numberedKeys(5), func(context.Context, []int) ([]Entry, []error) { panic("compiler") })
 	})
 	var calls [][]int
-	assert.NoError(t, c.GetAll(t.Context(), numberedKeys(5), compileNumbers(&calls))[4].Err, "nobody waits for a compile that panicked")
+	assert.NoError(t, c.GetAll(t.Context(), numberedKeys(5), compileNumbers(&calls))[4].Err,
+		"nobody waits for a compile that panicked")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, r := range Open(Options{}).GetAll(ctx, keys, compile) {

@@ -152,5 +152,6 @@ func TestTouch(t *testing.T) {
 	age(t, dir, 1, 2*touchAfter)
 	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4)
 	age(t, dir, 1, -time.Hour)
-	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4, "a time in the future, from a wrong clock, is corrected")
+	assert.WithinDuration(t, time.Now(), use().ModTime(), touchAfter/4,
+		"a time in the future, from a wrong clock, is corrected")
 }

@@ -321,7 +321,8 @@ func TestFindByTarget(t *testing.T) {
 		}
 		moved, err := c.Export(io.Discard, nil)
 		require.NoError(t, err)
-		assert.Equal(t, map[Hit]int{Disk: 2, Bundled: 0, Memory: 2}[want], moved.Entries, "an entry that was found is not stored twice")
+		assert.Equal(t, map[Hit]int{Disk: 2, Bundled: 0, Memory: 2}[want], moved.Entries,
+			"an entry that was found is not stored twice")
 	}
 	var c Cache
 	_, _, ok := c.Find(target(2))

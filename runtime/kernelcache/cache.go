@@ -216,7 +216,8 @@ func (c *Cache) takeOff(key Key) *flight {
 
 // compileAndStore leads a flight. Callers that wait in this process get the entry before it is
 // written to disk, those in other processes after; the caller itself returns last.
-func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) (Entry, Hit, error) {
+func (c *Cache) compileAndStore(ctx context.Context, key Key, f *flight, compile func(context.Context) (Entry, error)) (
+	Entry, Hit, error) {
 	defer func() {
 		if f.unlock != nil {
 			f.unlock()
@@ -303,7 +304,8 @@ func (c *Cache) land(key Key, f *flight) {
 // remember puts an item into memory. It is called with the mutex held.
 func (c *Cache) remember(it *item) {
 	bytes, entries := c.options.MemoryBytes, c.options.MemoryEntries
-	c.stats.Evictions += int64(c.memory.add(it, orDefault(bytes, DefaultMemoryBytes), orDefault(entries, DefaultMemoryEntries)))
+	c.stats.Evictions += int64(c.memory.add(it, orDefault(bytes, DefaultMemoryBytes),
+		orDefault(entries, DefaultMemoryEntries)))
 }
 
 // verdict reports whether err is the compiler's judgement of the program, which will be the same

@@ -85,7 +85,8 @@ func readHeader(data []byte) (header, error) {
 	if h.flags > imported {
 		return h, fmt.Errorf("kernel cache: flags %#x: %w", h.flags, driver.ErrFormat)
 	}
-	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.size() > maxFile || uint64(h.size()) != seal.Size+sealed {
+	if h.label > maxLabel || h.log > maxFile || h.binary > maxFile || h.size() > maxFile || uint64(h.size()) != seal.Size+
+		sealed {
 		return h, fmt.Errorf("kernel cache: lengths that no entry has: %w", driver.ErrCorrupt)
 	}
 	return h, nil

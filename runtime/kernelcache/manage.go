@@ -23,8 +23,9 @@ type Stats struct {
 	Failures     int64 `json:"failures"`      // those that returned an error
 	Waits        int64 `json:"waits"`         // callers that shared the search of another
 	Evictions    int64 `json:"evictions"`     // entries removed from memory to keep its bounds
-	Corrupt      int64 `json:"corrupt"`       // invalid files, which were deleted, and invalid bundles and entries of bundles
-	DiskErrors   int64 `json:"disk_errors"`   // reads and writes that failed
+	// invalid files, which were deleted, and invalid bundles and entries of bundles
+	Corrupt    int64 `json:"corrupt"`
+	DiskErrors int64 `json:"disk_errors"` // reads and writes that failed
 
 	DiskEvictions int64 `json:"disk_evictions"` // entries that this process removed to keep the disk's bounds
 	LockTimeouts  int64 `json:"lock_timeouts"`  // compiles that waited too long for another process

@@ -85,7 +85,8 @@ func TestLabelIsOnePrintableLine(t *testing.T) {
 }
 
 func TestHitNames(t *testing.T) {
-	assert.Equal(t, "none memory disk compiled bundle none", fmt.Sprintf("%v %v %v %v %v %v", NoHit, Memory, Disk, Compiled, Bundled, Hit(9)))
+	assert.Equal(t, "none memory disk compiled bundle none", fmt.Sprintf("%v %v %v %v %v %v", NoHit, Memory, Disk,
+		Compiled, Bundled, Hit(9)))
 }
 
 func TestHitAllocatesNothing(t *testing.T) {

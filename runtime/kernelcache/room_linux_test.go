@@ -152,7 +152,8 @@ func mounted(t *testing.T, options string) string {
 	if err := unix.Mount("none", dir, "tmpfs", 0, "mode=0700,"+options); err != nil {
 		t.Skipf("no file system of its own for a user who is not root: %v", err)
 	}
-	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) }) // caches of the test may still have it open
+	// caches of the test may still have it open
+	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir
 }
 

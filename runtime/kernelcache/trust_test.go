@@ -237,7 +237,8 @@ func TestEntriesOfOthers(t *testing.T) {
 			return joined(os.Chown(path, victimID, victimID), os.RemoveAll(elsewhere), os.Link(path, elsewhere))
 		},
 		"a link to a file of the victim": func(path string) error {
-			return joined(os.Chown(path, victimID, victimID), os.RemoveAll(elsewhere), os.Rename(path, elsewhere), os.Symlink(elsewhere, path))
+			return joined(os.Chown(path, victimID, victimID), os.RemoveAll(elsewhere), os.Rename(path, elsewhere),
+				os.Symlink(elsewhere, path))
 		},
 		"a link to a file in the cache": func(path string) error {
 			there := filepath.Join(filepath.Dir(path), "file")
@@ -324,7 +325,8 @@ func TestWayToTheDirectory(t *testing.T) {
 	// Links: the user's own, absolute and relative, several in a row, and through directories that
 	// others can write to.
 	put(t, at(0o700, "real"), 1)
-	for name, target := range map[string]string{"absolute": filepath.Join(base, "real"), "relative": "real", "again": "relative",
+	for name, target := range map[string]string{"absolute": filepath.Join(base, "real"), "relative": "real",
+		"again":  "relative",
 		"around": "sticky/../real", "new": "not/there/yet", "through": "loose/../real"} {
 		require.NoError(t, os.Symlink(target, filepath.Join(base, name)))
 	}
@@ -439,7 +441,8 @@ func TestBundlesOfOthers(t *testing.T) {
 		}
 	}
 	// Bundles in the user's own directory, and built into the program, are used.
-	for _, fsys := range []fs.FS{fstest.MapFS{"a.bundle": {Data: bundle.Bytes(), Mode: 0o666}}, os.DirFS(writeBundle(t, bundle.Bytes()))} {
+	for _, fsys := range []fs.FS{fstest.MapFS{"a.bundle": {Data: bundle.Bytes(), Mode: 0o666}},
+		os.DirFS(writeBundle(t, bundle.Bytes()))} {
 		_, hit, err := Open(Options{Bundles: fsys}).Get(t.Context(), key(1), mustNotCompile(t))
 		require.NoError(t, err)
 		assert.Equal(t, Bundled, hit)

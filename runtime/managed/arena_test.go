@@ -73,7 +73,8 @@ func TestArenaRefuses(t *testing.T) {
 	_, d := open(t, &nullBackend{}, runtime.Config{MemoryLimit: 1 << 20})
 	a, err := NewArena(d, nil)
 	require.NoError(t, err)
-	for n, want := range map[int]error{-1: runtime.ErrInvalidArgument, 1 << 62: runtime.ErrTooLarge, 1 << 38: runtime.ErrTooLarge, 1 << 19: runtime.ErrBudget} {
+	for n, want := range map[int]error{-1: runtime.ErrInvalidArgument, 1 << 62: runtime.ErrTooLarge,
+		1 << 38: runtime.ErrTooLarge, 1 << 19: runtime.ErrBudget} {
 		_, err := a.Alloc(runtime.F32, n)
 		assert.ErrorIs(t, err, want, "%d elements", n)
 	}
@@ -88,7 +89,8 @@ func TestArenaRefuses(t *testing.T) {
 	require.NoError(t, err, "there is room for this one alone")
 	_, err = NewArena(nil, nil)
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-	assert.ErrorIs(t, captured(d.Stream(), func(r *runtime.Stream) error { _, err := NewArena(d, r); return err }), runtime.ErrInvalidArgument)
+	assert.ErrorIs(t, captured(d.Stream(), func(r *runtime.Stream) error { _, err := NewArena(d, r); return err }),
+		runtime.ErrInvalidArgument)
 	require.NoError(t, d.Close())
 	_, err = a.Alloc(runtime.F32, 1)
 	assert.ErrorIs(t, err, runtime.ErrClosed)
@@ -112,7 +114,8 @@ func TestArenaTellsWhatIsAlive(t *testing.T) {
 	y, err := a.Alloc(runtime.F32, 100)
 	require.NoError(t, err)
 	v, w := view.Memory(), y.Memory()
-	assert.True(t, v.Handle != w.Handle || v.Offset+v.Size <= w.Offset || w.Offset+w.Size <= v.Offset, "nobody else gets it")
+	assert.True(t, v.Handle != w.Handle || v.Offset+v.Size <= w.Offset || w.Offset+w.Size <= v.Offset,
+		"nobody else gets it")
 	require.NoError(t, s.Fill(view, float32(1)))
 	require.NoError(t, view.Close())
 	g, err := s.Capture(func(r *runtime.Stream) error { return r.Fill(y, float32(1)) })

@@ -64,7 +64,8 @@ func (m *Buffer) QueueToHost(s *runtime.Stream) error {
 	return m.between("to host", s, (*sides).toHost)
 }
 
-func (m *Buffer) between(op string, s *runtime.Stream, work func(*sides, context.Context, *runtime.Stream) error) error {
+func (m *Buffer) between(op string, s *runtime.Stream,
+	work func(*sides, context.Context, *runtime.Stream) error) error {
 	ctx := context.Background()
 	if err := s.WaitForStream(ctx, s); err != nil { // refuses nil, and a stream that records
 		return fmt.Errorf("%s: %w", op, err)
@@ -247,7 +248,8 @@ func (m *Buffer) DeviceSide(s *runtime.Stream, how runtime.Access) (*runtime.Buf
 	return b, err
 }
 
-func (m *Buffer) deviceSide(ctx context.Context, st *sides, s *runtime.Stream, how runtime.Access) (*runtime.Buffer, error) {
+func (m *Buffer) deviceSide(ctx context.Context, st *sides, s *runtime.Stream,
+	how runtime.Access) (*runtime.Buffer, error) {
 	if how > runtime.ForOverwriting {
 		return nil, fmt.Errorf("%d is no access: %w", how, runtime.ErrInvalidArgument)
 	}

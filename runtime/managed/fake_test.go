@@ -41,7 +41,8 @@ func (b *nullBackend) Probe(context.Context, *runtime.Config) runtime.Probe {
 }
 
 func (b *nullBackend) info(i int) runtime.Info {
-	return runtime.Info{ID: fmt.Sprintf("cuda:%d", i), Backend: "cuda", NativeIndex: i, Name: "null", Kind: driver.Discrete,
+	return runtime.Info{ID: fmt.Sprintf("cuda:%d", i), Backend: "cuda", NativeIndex: i, Name: "null",
+		Kind:        driver.Discrete,
 		TotalMemory: 1 << 40, MaxAllocation: 1 << 38, MaxGroupSize: 1024, MaxGroupSizes: [3]int{1024, 1024, 64},
 		LocalMemory: 48 << 10, Features: source.Portable, Suballocation: true}
 }

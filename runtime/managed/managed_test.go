@@ -78,7 +78,8 @@ func TestManagedCopiesWhatIsNeeded(t *testing.T) {
 	step("queued to host", x.QueueToHost(s), "clean", "clean", "download pinned")
 	step("in and out", axpy(s, k, x, Overwrite(x)), "device", "clean", "launch")
 	require.NoError(t, Write(ctx, x, in))
-	step("read by one and replaced by the other", axpy(s, k, x, Overwrite(x)), "device", "clean", "upload pinned", "launch")
+	step("read by one and replaced by the other", axpy(s, k, x, Overwrite(x)), "device", "clean", "upload pinned",
+		"launch")
 
 	half, err := x.Slice(1, 2)
 	require.NoError(t, err)
@@ -177,7 +178,8 @@ func TestManagedUnified(t *testing.T) {
 	assert.Equal(t, "clean", dirtyOf(x))
 	assert.Equal(t, UnifiedMode, x.Mode())
 
-	_, plain := open(t, &nullBackend{allocKindErr: fmt.Errorf("one address: %w", runtime.ErrUnsupported)}, runtime.Config{})
+	_, plain := open(t, &nullBackend{allocKindErr: fmt.Errorf("one address: %w", runtime.ErrUnsupported)},
+		runtime.Config{})
 	_, err := New(plain, runtime.F32, 4, Options{Mode: UnifiedMode})
 	assert.ErrorIs(t, err, runtime.ErrUnsupported)
 	y, err := New(plain, runtime.F32, 4, Options{Mode: UnifiedMode, AllowDowngrade: true})
@@ -213,50 +215,65 @@ func TestManagedRefuses(t *testing.T) {
 		call func() error
 		want error
 	}{
-		"-1 elements":         {func() error { return alloc(-1, Options{}) }, runtime.ErrInvalidArgument},
-		"far too many":        {func() error { return alloc(1<<61, Options{}) }, runtime.ErrTooLarge},
-		"more than fits":      {func() error { return alloc(1<<38, Options{}) }, runtime.ErrTooLarge},
-		"more than the host":  {func() error { return alloc(1<<44, Options{Location: HostOnly}) }, runtime.ErrTooLarge},
-		"mode":                {func() error { return alloc(1, Options{Mode: 9}) }, runtime.ErrInvalidArgument},
-		"location":            {func() error { return alloc(1, Options{Location: 9}) }, runtime.ErrInvalidArgument},
-		"unified, one side":   {func() error { return alloc(1, Options{Mode: UnifiedMode, Location: HostOnly}) }, runtime.ErrInvalidArgument},
-		"type":                {func() error { _, err := New(d, runtime.Type(0), 1, Options{}); return err }, runtime.ErrInvalidArgument},
-		"write too much":      {func() error { return Write(ctx, x, make([]float32, 5)) }, runtime.ErrBufferOverflow},
-		"read too much":       {func() error { return Read(ctx, x, make([]float32, 5)) }, runtime.ErrBufferOverflow},
-		"write other":         {func() error { return Write(ctx, x, make([]int32, 1)) }, runtime.ErrInvalidArgument},
-		"read closed":         {func() error { return Read(ctx, closed, in) }, runtime.ErrClosed},
-		"write closed":        {func() error { return Write(ctx, closed, in) }, runtime.ErrClosed},
-		"write nil":           {func() error { return Write(ctx, none, in) }, runtime.ErrInvalidArgument},
-		"write zero":          {func() error { return Write(ctx, &Buffer{}, in) }, runtime.ErrInvalidArgument},
-		"read no host":        {func() error { return Read(ctx, deviceOnly, in) }, driver.ErrNoHostMemory},
-		"write no host":       {func() error { return Write(ctx, deviceOnly, in) }, driver.ErrNoHostMemory},
-		"map no host":         {func() error { _, err := Map[float32](ctx, deviceOnly, runtime.ForReading); return err }, driver.ErrNoHostMemory},
-		"to host, none":       {func() error { return deviceOnly.ToHost(ctx) }, driver.ErrNoHostMemory},
-		"to device, none":     {func() error { return hostOnly.ToDevice(ctx) }, driver.ErrNoDeviceMemory},
-		"launch, no device":   {func() error { return axpy(s, k, hostOnly, x) }, driver.ErrNoDeviceMemory},
-		"launch, mapped":      {func() error { return axpy(s, k, x, mapped) }, runtime.ErrInvalidArgument},
-		"to device, mapped":   {func() error { return mapped.ToDevice(ctx) }, runtime.ErrInvalidArgument},
-		"side, mapped":        {func() error { _, err := mapped.DeviceSide(s, runtime.ForReading); return err }, runtime.ErrInvalidArgument},
-		"map twice":           {func() error { _, err := Map[float32](ctx, mapped, runtime.ForReading); return err }, runtime.ErrInvalidArgument},
-		"map other":           {func() error { _, err := Map[int32](ctx, x, runtime.ForReading); return err }, runtime.ErrInvalidArgument},
-		"map nil":             {func() error { _, err := Map[int32](ctx, none, runtime.ForReading); return err }, runtime.ErrInvalidArgument},
-		"map access":          {func() error { _, err := Map[float32](ctx, x, 9); return err }, runtime.ErrInvalidArgument},
-		"unmap":               {func() error { return x.Unmap() }, runtime.ErrInvalidArgument},
-		"unmap nil":           {func() error { return none.Unmap() }, runtime.ErrInvalidArgument},
-		"launch closed":       {func() error { return axpy(s, k, closed, x) }, runtime.ErrClosed},
-		"launch closed out":   {func() error { return axpy(s, k, x, Overwrite(closed)) }, runtime.ErrClosed},
-		"launch nil":          {func() error { return axpy(s, k, none, x) }, runtime.ErrInvalidArgument},
-		"launch nil out":      {func() error { return axpy(s, k, x, Overwrite(nil)) }, runtime.ErrInvalidArgument},
-		"launch zero out":     {func() error { return axpy(s, k, x, Overwritten{}) }, runtime.ErrInvalidArgument},
-		"launch foreign":      {func() error { return axpy(s, k, foreign, x) }, runtime.ErrInvalidArgument},
-		"launch other type":   {func() error { return axpy(s, k, ints, x) }, runtime.ErrInvalidArgument},
-		"an input as output":  {func() error { return axpy(s, k, Overwrite(x), x) }, runtime.ErrInvalidArgument},
-		"for a value":         {func() error { return Launch(s, k, runtime.Items(4), x, x, x, 4) }, runtime.ErrInvalidArgument},
-		"grid":                {func() error { return Launch(s, k, runtime.Items(0), float32(1), x, x, 4) }, runtime.ErrInvalidArgument},
-		"too few":             {func() error { return Launch(s, k, runtime.Items(4), float32(1), x) }, runtime.ErrInvalidArgument},
-		"too many":            {func() error { return Launch(s, k, runtime.Items(4), float32(1), x, x, 4, x) }, runtime.ErrInvalidArgument},
-		"in a graph":          {func() error { return captured(s, func(r *runtime.Stream) error { return axpy(r, k, x, x) }) }, runtime.ErrInvalidArgument},
-		"copy in a graph":     {func() error { return captured(s, func(r *runtime.Stream) error { return x.QueueToHost(r) }) }, runtime.ErrInvalidArgument},
+		"-1 elements":        {func() error { return alloc(-1, Options{}) }, runtime.ErrInvalidArgument},
+		"far too many":       {func() error { return alloc(1<<61, Options{}) }, runtime.ErrTooLarge},
+		"more than fits":     {func() error { return alloc(1<<38, Options{}) }, runtime.ErrTooLarge},
+		"more than the host": {func() error { return alloc(1<<44, Options{Location: HostOnly}) }, runtime.ErrTooLarge},
+		"mode":               {func() error { return alloc(1, Options{Mode: 9}) }, runtime.ErrInvalidArgument},
+		"location":           {func() error { return alloc(1, Options{Location: 9}) }, runtime.ErrInvalidArgument},
+		"unified, one side": {func() error { return alloc(1, Options{Mode: UnifiedMode, Location: HostOnly}) },
+			runtime.ErrInvalidArgument},
+		"type": {func() error { _, err := New(d, runtime.Type(0), 1, Options{}); return err },
+			runtime.ErrInvalidArgument},
+		"write too much": {func() error { return Write(ctx, x, make([]float32, 5)) }, runtime.ErrBufferOverflow},
+		"read too much":  {func() error { return Read(ctx, x, make([]float32, 5)) }, runtime.ErrBufferOverflow},
+		"write other":    {func() error { return Write(ctx, x, make([]int32, 1)) }, runtime.ErrInvalidArgument},
+		"read closed":    {func() error { return Read(ctx, closed, in) }, runtime.ErrClosed},
+		"write closed":   {func() error { return Write(ctx, closed, in) }, runtime.ErrClosed},
+		"write nil":      {func() error { return Write(ctx, none, in) }, runtime.ErrInvalidArgument},
+		"write zero":     {func() error { return Write(ctx, &Buffer{}, in) }, runtime.ErrInvalidArgument},
+		"read no host":   {func() error { return Read(ctx, deviceOnly, in) }, driver.ErrNoHostMemory},
+		"write no host":  {func() error { return Write(ctx, deviceOnly, in) }, driver.ErrNoHostMemory},
+		"map no host": {func() error { _, err := Map[float32](ctx, deviceOnly, runtime.ForReading); return err },
+			driver.ErrNoHostMemory},
+		"to host, none":     {func() error { return deviceOnly.ToHost(ctx) }, driver.ErrNoHostMemory},
+		"to device, none":   {func() error { return hostOnly.ToDevice(ctx) }, driver.ErrNoDeviceMemory},
+		"launch, no device": {func() error { return axpy(s, k, hostOnly, x) }, driver.ErrNoDeviceMemory},
+		"launch, mapped":    {func() error { return axpy(s, k, x, mapped) }, runtime.ErrInvalidArgument},
+		"to device, mapped": {func() error { return mapped.ToDevice(ctx) }, runtime.ErrInvalidArgument},
+		"side, mapped": {func() error { _, err := mapped.DeviceSide(s, runtime.ForReading); return err },
+			runtime.ErrInvalidArgument},
+		"map twice": {func() error { _, err := Map[float32](ctx, mapped, runtime.ForReading); return err },
+			runtime.ErrInvalidArgument},
+		"map other": {func() error { _, err := Map[int32](ctx, x, runtime.ForReading); return err },
+			runtime.ErrInvalidArgument},
+		"map nil": {func() error { _, err := Map[int32](ctx, none, runtime.ForReading); return err },
+			runtime.ErrInvalidArgument},
+		"map access":         {func() error { _, err := Map[float32](ctx, x, 9); return err }, runtime.ErrInvalidArgument},
+		"unmap":              {func() error { return x.Unmap() }, runtime.ErrInvalidArgument},
+		"unmap nil":          {func() error { return none.Unmap() }, runtime.ErrInvalidArgument},
+		"launch closed":      {func() error { return axpy(s, k, closed, x) }, runtime.ErrClosed},
+		"launch closed out":  {func() error { return axpy(s, k, x, Overwrite(closed)) }, runtime.ErrClosed},
+		"launch nil":         {func() error { return axpy(s, k, none, x) }, runtime.ErrInvalidArgument},
+		"launch nil out":     {func() error { return axpy(s, k, x, Overwrite(nil)) }, runtime.ErrInvalidArgument},
+		"launch zero out":    {func() error { return axpy(s, k, x, Overwritten{}) }, runtime.ErrInvalidArgument},
+		"launch foreign":     {func() error { return axpy(s, k, foreign, x) }, runtime.ErrInvalidArgument},
+		"launch other type":  {func() error { return axpy(s, k, ints, x) }, runtime.ErrInvalidArgument},
+		"an input as output": {func() error { return axpy(s, k, Overwrite(x), x) }, runtime.ErrInvalidArgument},
+		"for a value": {func() error { return Launch(s, k, runtime.Items(4), x, x, x, 4) },
+			runtime.ErrInvalidArgument},
+		"grid": {func() error { return Launch(s, k, runtime.Items(0), float32(1), x, x, 4) },
+			runtime.ErrInvalidArgument},
+		"too few": {func() error { return Launch(s, k, runtime.Items(4), float32(1), x) },
+			runtime.ErrInvalidArgument},
+		"too many": {func() error { return Launch(s, k, runtime.Items(4), float32(1), x, x, 4, x) },
+			runtime.ErrInvalidArgument},
+		"in a graph": {
+			func() error { return captured(s, func(r *runtime.Stream) error { return axpy(r, k, x, x) }) },
+			runtime.ErrInvalidArgument},
+		"copy in a graph": {
+			func() error { return captured(s, func(r *runtime.Stream) error { return x.QueueToHost(r) }) },
+			runtime.ErrInvalidArgument},
 		"no stream":           {func() error { return x.QueueToDevice(nil) }, runtime.ErrInvalidArgument},
 		"launch on no stream": {func() error { return axpy(nil, k, x, x) }, runtime.ErrInvalidArgument},
 		"stream of another":   {func() error { return x.QueueToHost(other.Stream()) }, runtime.ErrInvalidArgument},
@@ -265,9 +282,11 @@ func TestManagedRefuses(t *testing.T) {
 		"slice nil":           {func() error { _, err := none.Slice(0, 1); return err }, runtime.ErrInvalidArgument},
 		"slice closed":        {func() error { _, err := closed.Slice(0, 1); return err }, runtime.ErrClosed},
 		"side access":         {func() error { _, err := x.DeviceSide(s, 9); return err }, runtime.ErrInvalidArgument},
-		"side of closed":      {func() error { _, err := closed.DeviceSide(s, runtime.ForReading); return err }, runtime.ErrClosed},
-		"side, none":          {func() error { _, err := hostOnly.DeviceSide(s, runtime.ForReading); return err }, driver.ErrNoDeviceMemory},
-		"closed in the end":   {func() error { return closed.Unmap() }, runtime.ErrClosed},
+		"side of closed": {func() error { _, err := closed.DeviceSide(s, runtime.ForReading); return err },
+			runtime.ErrClosed},
+		"side, none": {func() error { _, err := hostOnly.DeviceSide(s, runtime.ForReading); return err },
+			driver.ErrNoDeviceMemory},
+		"closed in the end": {func() error { return closed.Unmap() }, runtime.ErrClosed},
 	} {
 		assert.ErrorIs(t, c.call(), c.want, what)
 		assert.NotContains(t, b.heard(), "launch", what)
@@ -345,7 +364,8 @@ func TestManagedOrdersStreams(t *testing.T) {
 	require.NoError(t, axpy(one, k, x, y))
 	assert.Equal(t, []string{"launch"}, b.heard(), "two readers do not wait for each other")
 	require.NoError(t, axpy(one, k, z, x))
-	assert.Equal(t, []string{"wait", "wait", "launch"}, b.heard(), "it writes what the other reads, and reads what that wrote")
+	assert.Equal(t, []string{"wait", "wait", "launch"}, b.heard(),
+		"it writes what the other reads, and reads what that wrote")
 	require.NoError(t, one.Sync(ctx))
 	require.NoError(t, two.Sync(ctx))
 	require.NoError(t, axpy(two, k, z, x))

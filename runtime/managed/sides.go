@@ -142,7 +142,8 @@ func (st *sides) makeHost() error {
 
 // scarce reports whether plain memory can replace pinned memory after the error.
 func scarce(err error) bool {
-	return errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrUnsupported) || errors.Is(err, runtime.ErrBudget)
+	return errors.Is(err, runtime.ErrOutOfMemory) || errors.Is(err, runtime.ErrUnsupported) ||
+		errors.Is(err, runtime.ErrBudget)
 }
 
 // ref keeps the sides for the length of a call. It fails once the last handle is

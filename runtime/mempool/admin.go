@@ -22,10 +22,11 @@ type Owner interface {
 	Name() string
 	TotalMemory() int64               // bytes, or 0
 	Error(op string, err error) error // names the device, where err does not
-	Settle() error                    // frees what was closed and is no longer in use, and says why the device is lost, if it is
-	ResetPeak()                       // of the device's own accounts
-	Pressed(p Pressure)               // logs
-	Watched(on bool)                  // there is a function of Watch
+	// frees what was closed and is no longer in use, and says why the device is lost, if it is
+	Settle() error
+	ResetPeak()         // of the device's own accounts
+	Pressed(p Pressure) // logs
+	Watched(on bool)    // there is a function of Watch
 	Record(on bool)
 	Recorder() *Recorder // or nil
 }

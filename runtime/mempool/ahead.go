@@ -75,7 +75,8 @@ func (p *Pool) roomFor(specs []Spec) error {
 		case p.o.Mode == PassThrough || n == 0:
 			continue
 		case n > (soft-live-bytes)/size:
-			return fmt.Errorf("%s live, and more than %s to keep: %w", driver.FormatBytes(live), driver.FormatBytes(soft-live), driver.ErrBudget)
+			return fmt.Errorf("%s live, and more than %s to keep: %w", driver.FormatBytes(live), driver.FormatBytes(soft-live),
+				driver.ErrBudget)
 		}
 		bytes += n * size
 		blocks += n
@@ -83,7 +84,8 @@ func (p *Pool) roomFor(specs []Spec) error {
 		switch {
 		case p.o.Mode == Split:
 		case same[size] > mostReady:
-			return fmt.Errorf("%d blocks of %s, at most %d are kept: %w", same[size], driver.FormatBytes(size), mostReady, driver.ErrBudget)
+			return fmt.Errorf("%d blocks of %s, at most %d are kept: %w", same[size], driver.FormatBytes(size), mostReady,
+				driver.ErrBudget)
 		case count > 0 && held+blocks > count:
 			return fmt.Errorf("%d allocations of a soft limit of %d: %w", held+blocks, count, driver.ErrBudget)
 		}
@@ -97,7 +99,8 @@ func (p *Pool) overSoft() error {
 	defer p.mu.Unlock()
 	switch held, slabs := p.n.Reserved-p.given, p.n.Slabs-int64(len(p.dead)); {
 	case held > p.o.SoftLimit:
-		return fmt.Errorf("holding %s of a soft limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(p.o.SoftLimit), driver.ErrBudget)
+		return fmt.Errorf("holding %s of a soft limit of %s: %w", driver.FormatBytes(held), driver.FormatBytes(p.o.SoftLimit),
+			driver.ErrBudget)
 	case p.o.SoftCount > 0 && slabs > int64(p.o.SoftCount):
 		return fmt.Errorf("holding %d allocations of a soft limit of %d: %w", slabs, p.o.SoftCount, driver.ErrBudget)
 	}

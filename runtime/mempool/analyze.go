@@ -69,7 +69,8 @@ func AnalyzeFragmentation(t *Trace) *Analysis {
 		a.Keys = append(a.Keys, *k)
 	}
 	slices.SortFunc(a.Keys, func(x, y KeyUse) int {
-		return cmp.Or(cmp.Compare(y.Misses*y.Size, x.Misses*x.Size), cmp.Compare(y.Wasted, x.Wasted), cmp.Compare(x.Size, y.Size))
+		return cmp.Or(cmp.Compare(y.Misses*y.Size, x.Misses*x.Size), cmp.Compare(y.Wasted, x.Wasted),
+			cmp.Compare(x.Size, y.Size))
 	})
 	a.advise(t)
 	a.Keys = a.Keys[:min(10, len(a.Keys))]
@@ -157,30 +158,37 @@ func (a *Analysis) advise(t *Trace) {
 	say := func(format string, args ...any) { a.Advice = append(a.Advice, fmt.Sprintf(format, args...)) }
 	bytes := driver.FormatBytes
 	if a.Dropped > 0 {
-		say("%d events before the first one were dropped: record more events; the figures are those of the end of the run", a.Dropped)
+		say("%d events before the first one were dropped: record more events; the figures are those of the end of the run",
+			a.Dropped)
 	}
 	if a.Gets == 0 {
 		say("nothing was allocated")
 		return
 	}
 	k := a.Keys[0]
-	if misses := a.Gets - a.Hits; float64(misses) > 0.05*float64(a.Gets) && k.Misses > k.Most { // the first blocks of a size have to come from the driver
-		say("%.1f %% of the allocations went to the driver, for most bytes those of %s: Preallocate %d of them, or keep more (a higher soft limit)",
+	// the first blocks of a size have to come from the driver
+	if misses := a.Gets - a.Hits; float64(misses) > 0.05*float64(a.Gets) && k.Misses > k.Most {
+		say("%.1f %% of the allocations went to the driver, for most bytes those of %s: Preallocate %d of them, or keep "+
+			"more (a higher soft limit)",
 			100*float64(misses)/float64(a.Gets), bytes(k.Size), k.Most)
 	}
 	if a.Worst.Internal > 0.25 {
-		say("%.0f %% of the live memory was not requested: sizes are just above a class; split or exact blocks would fit better", 100*a.Worst.Internal)
+		say("%.0f %% of the live memory was not requested: sizes are just above a class; split or exact blocks would "+
+			"fit better", 100*a.Worst.Internal)
 	}
 	if float64(a.PeakReserved) > 1.35*float64(a.PeakLive) && a.PeakReserved-a.PeakLive > keptWhole {
-		say("at most %s were live and %s reserved: a lower soft limit, less Slack or a Trim between phases gives memory back", bytes(a.PeakLive), bytes(a.PeakReserved))
+		say("at most %s were live and %s reserved: a lower soft limit, less Slack or a Trim between phases gives memory back",
+			bytes(a.PeakLive), bytes(a.PeakReserved))
 	}
 	free := a.Worst.Reserved - a.Worst.Live
 	if a.Worst.TypeDiversity > 0.5 && a.Worst.FreeRanges > 8 && free > a.Worst.Reserved/8 {
-		say("%s are free in %d ranges of nearly as many sizes: request fewer different sizes, or use split blocks", bytes(free), a.Worst.FreeRanges)
+		say("%s are free in %d ranges of nearly as many sizes: request fewer different sizes, or use split blocks",
+			bytes(free), a.Worst.FreeRanges)
 	}
 	split := len(t.Pools) == 0 || t.Pools[0].Mode == Split
 	if split && a.Worst.External > 0.5 && free > a.Worst.Reserved/4 {
-		say("of %s of free memory the largest range has %s: allocate long-lived memory first", bytes(free), bytes(a.Worst.LargestFree))
+		say("of %s of free memory the largest range has %s: allocate long-lived memory first", bytes(free),
+			bytes(a.Worst.LargestFree))
 	}
 	retries := 0
 	for i := range t.Events {

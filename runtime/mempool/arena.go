@@ -114,7 +114,8 @@ func (w *walker) begin(e *Event) {
 	}
 	slab := &w.a.Slabs[w.slabs[e.Slab]]
 	w.blocks[e.ID] = len(w.a.Blocks)
-	w.a.Blocks = append(w.a.Blocks, Box{From: e.At, Address: slab.Address + e.Offset, Size: e.Size, Asked: e.Bytes, Tag: e.Tag})
+	w.a.Blocks = append(w.a.Blocks, Box{From: e.At, Address: slab.Address + e.Offset, Size: e.Size, Asked: e.Bytes,
+		Tag: e.Tag})
 	w.now.Live += e.Size
 	w.now.Requested += e.Bytes
 	switch e.Kind {

@@ -51,7 +51,8 @@ func TestCleanupFragmented(t *testing.T) {
 	}{
 		{"few sizes", map[int64]int{1: 2, 2: 2}, nil, map[int64]int{1: 2, 2: 2}}, // T/N = 0.5 is not above
 		{"one each", map[int64]int{1: 1, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 1}, nil, map[int64]int{}},
-		{"one each, two in use", map[int64]int{1: 1, 2: 1, 3: 1, 4: 1}, []int64{1, 3}, map[int64]int{1: 1, 3: 1}}, // a = 1, and 1/2 = 0 are few
+		// a = 1, and 1/2 = 0 are few
+		{"one each, two in use", map[int64]int{1: 1, 2: 1, 3: 1, 4: 1}, []int64{1, 3}, map[int64]int{1: 1, 3: 1}},
 		{"one size has many", map[int64]int{1: 5, 2: 1, 3: 1, 4: 1, 5: 1}, []int64{1, 2}, map[int64]int{1: 2, 2: 1}},
 		{"nothing", nil, nil, map[int64]int{}},
 	} {

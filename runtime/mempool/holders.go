@@ -168,7 +168,8 @@ const listed = 5
 // Watch must not be called here: it may call Get.
 func (p *Pool) explain(err error) error {
 	s := p.Counters()
-	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks, driver.FormatBytes(s.Cached))
+	text := fmt.Sprintf("live %s in %d buffers, kept %s", driver.FormatBytes(s.Live), s.LiveBlocks,
+		driver.FormatBytes(s.Cached))
 	return fmt.Errorf("%w; %s%s", err, text, lines(p.Holders()))
 }
 

@@ -298,7 +298,8 @@ func TestModel(t *testing.T) {
 		}
 		get := func(t *rapid.T) {
 			n := bytes(t)
-			kind := rapid.SampledFrom([]driver.MemoryKind{driver.OnDevice, driver.OnDevice, driver.OnDevice, driver.Pinned}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]driver.MemoryKind{driver.OnDevice, driver.OnDevice, driver.OnDevice,
+				driver.Pinned}).Draw(t, "kind")
 			require.NoError(t, m.get(n, kind, on()))
 		}
 		t.Repeat(map[string]func(*rapid.T){

@@ -163,7 +163,8 @@ func TestLimits(t *testing.T) {
 	require.NoError(t, p.Put(b.ID, nil, 0))
 	assert.EqualValues(t, 400, p.Stats().Cached)
 	c := get(t, p, 700, nil)
-	assert.EqualValues(t, 700, p.Stats().Reserved, "kept memory is freed to make room; a soft limit does not make a request fail")
+	assert.EqualValues(t, 700, p.Stats().Reserved, "kept memory is freed to make room; a soft limit does not make a "+
+		"request fail")
 	require.NoError(t, p.Put(c.ID, nil, 0))
 	require.NoError(t, p.SetLimits(600, 0))
 	get(t, p, 5000, nil)
@@ -484,7 +485,8 @@ func TestLaneEndsWhileWaitedFor(t *testing.T) {
 }
 
 func TestAlign(t *testing.T) {
-	for given, want := range map[int64]int64{-1: 256, 0: 256, 1: 1, 64: 64, 65: 128, 1 << 30: 1 << 30, 1 << 50: 1 << 30, math.MaxInt64: 1 << 30} {
+	for given, want := range map[int64]int64{-1: 256, 0: 256, 1: 1, 64: 64, 65: 128, 1 << 30: 1 << 30, 1 << 50: 1 << 30,
+		math.MaxInt64: 1 << 30} {
 		p := New(&fakeSource{}, Options{Align: given})
 		assert.Equal(t, want, p.o.Align)
 		get(t, p, largest, nil)

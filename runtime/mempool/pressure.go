@@ -65,7 +65,8 @@ func (t *Thresholds) defaults() {
 	for _, x := range []struct {
 		field *float64
 		value float64
-	}{{&t.Warn, 0.70}, {&t.High, 0.80}, {&t.Coalesce, 0.85}, {&t.Critical, 0.90}, {&t.Device, 0.90}, {&t.HighWater, 0.85}, {&t.LowWater, 0.70}} {
+	}{{&t.Warn, 0.70}, {&t.High, 0.80}, {&t.Coalesce, 0.85}, {&t.Critical, 0.90}, {&t.Device, 0.90}, {&t.HighWater, 0.85},
+		{&t.LowWater, 0.70}} {
 		if *x.field == 0 {
 			*x.field = x.value
 		}

@@ -37,7 +37,8 @@ func TestThresholds(t *testing.T) {
 	assert.Equal(t, 1.11, s.Pressure())
 	assert.Positive(t, s.Coalesces)
 	require.NoError(t, p.Put(a.ID, nil, 0))
-	says("critical no more: 41 B of 100 B", "coalesce no more: 41 B of 100 B", "high no more: 41 B of 100 B", "warn no more: 41 B of 100 B")
+	says("critical no more: 41 B of 100 B", "coalesce no more: 41 B of 100 B", "high no more: 41 B of 100 B",
+		"warn no more: 41 B of 100 B")
 	require.NoError(t, p.SetLimits(50, 0))
 	says("warn: 41 B of 50 B", "high: 41 B of 50 B")
 	require.NoError(t, p.Put(c.ID, nil, 0))
@@ -49,7 +50,8 @@ func TestThresholds(t *testing.T) {
 	assert.Len(t, told, 4)
 	require.NoError(t, p.Watch(Thresholds{Warn: 0.01, High: 0.02}, nil))
 	require.NoError(t, p.Put(b.ID, nil, 0))
-	for _, bad := range []Thresholds{{Warn: 0.9, High: 0.8}, {Warn: -1}, {Critical: math.NaN()}, {Device: math.Inf(1)}, {LowWater: 0.9, HighWater: 0.8}} {
+	for _, bad := range []Thresholds{{Warn: 0.9, High: 0.8}, {Warn: -1}, {Critical: math.NaN()}, {Device: math.Inf(1)},
+		{LowWater: 0.9, HighWater: 0.8}} {
 		assert.ErrorIs(t, p.Watch(bad, nil), driver.ErrInvalidArgument)
 	}
 }
@@ -59,7 +61,8 @@ func TestThresholdFormula(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(1, 1<<rapid.IntRange(1, 45).Draw(t, "bits")).Draw(t, "limit")
 		part := rapid.Float64Range(1e-6, 3).Draw(t, "part")
-		p := New(&fakeSource{}, Options{SoftLimit: limit, Thresholds: Thresholds{Warn: part, High: part, Coalesce: part, Critical: part}})
+		p := New(&fakeSource{}, Options{
+			SoftLimit: limit, Thresholds: Thresholds{Warn: part, High: part, Coalesce: part, Critical: part}})
 		line := p.lines[0]
 		assert.LessOrEqual(t, float64(line)/float64(limit), part)
 		assert.Greater(t, float64(line+1)/float64(limit), part)
@@ -67,7 +70,8 @@ func TestThresholdFormula(t *testing.T) {
 	for _, tc := range []struct {
 		limit int64
 		part  float64
-	}{{math.MaxInt64, 0.7}, {math.MaxInt64, 1}, {1 << 30, 1e10}, {1, math.MaxFloat64}, {1 << 62, 1}, {1<<62 - 1, 1}, {1 << 61, 0.3}} {
+	}{{math.MaxInt64, 0.7}, {math.MaxInt64, 1}, {1 << 30, 1e10}, {1, math.MaxFloat64}, {1 << 62, 1}, {1<<62 - 1, 1},
+		{1 << 61, 0.3}} {
 		n := line(tc.limit, tc.part)
 		if n < never {
 			assert.Greater(t, float64(n+1)/float64(tc.limit), tc.part, tc)
@@ -189,7 +193,8 @@ func TestLowWater(t *testing.T) {
 func TestThresholdsConcurrent(t *testing.T) {
 	p := New(&fakeSource{}, Options{SoftLimit: 1 << 20})
 	level := 0
-	require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) { // reports come one at a time; otherwise the race detector reports a race
+	// reports come one at a time; otherwise the race detector reports a race
+	require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) {
 		if e.Up {
 			assert.Equal(t, level, int(e.Threshold))
 			level++
@@ -226,7 +231,9 @@ func TestTellAfterFailure(t *testing.T) {
 			var p *Pool
 			var a Block
 			told := 0
-			p = New(&fakeSource{room: 100}, Options{Mode: Exact, SoftLimit: 100, HardLimit: 200, Drain: func() { _ = p.Put(a.ID, nil, 0) }})
+			p = New(&fakeSource{room: 100}, Options{Mode: Exact, SoftLimit: 100, HardLimit: 200, Drain: func() {
+				_ = p.Put(a.ID, nil, 0)
+			}})
 			a = get(t, p, 90, nil)
 			require.NoError(t, p.Watch(Thresholds{}, func(e Pressure) {
 				if told++; !e.Up {

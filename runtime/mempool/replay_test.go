@@ -54,7 +54,8 @@ func TestReplayRandom(t *testing.T) {
 			}
 			s := p.Stats()
 			ratio := float64(s.PeakReserved) / float64(s.PeakLive)
-			t.Logf("peak live %s, reserved %.3f of it, hits %.4f, driver %d, internal %.4f", driver.FormatBytes(s.PeakLive), ratio, s.Efficiency(), s.DriverAllocs, s.Internal())
+			t.Logf("peak live %s, reserved %.3f of it, hits %.4f, driver %d, internal %.4f", driver.FormatBytes(s.PeakLive),
+				ratio, s.Efficiency(), s.DriverAllocs, s.Internal())
 			assert.LessOrEqual(t, ratio, 1.35)
 			assert.GreaterOrEqual(t, 1-float64(src.allocs)/float64(m.gets), 0.95, "as the driver counts")
 			assert.Equal(t, src.held, s.Reserved)
@@ -83,8 +84,11 @@ func size(b Block) int64 { return roundUp(b.Memory.Size, 256) }
 
 func (m *ledger) add(t *testing.T, b Block) {
 	list := m.ranges[b.Memory.Handle]
-	i, _ := slices.BinarySearchFunc(list, b.Memory.Offset, func(x Block, off int64) int { return cmp.Compare(x.Memory.Offset, off) })
-	if i > 0 && list[i-1].Memory.Offset+size(list[i-1]) > b.Memory.Offset || i < len(list) && b.Memory.Offset+size(b) > list[i].Memory.Offset {
+	i, _ := slices.BinarySearchFunc(list, b.Memory.Offset, func(x Block, off int64) int {
+		return cmp.Compare(x.Memory.Offset, off)
+	})
+	if i > 0 && list[i-1].Memory.Offset+size(list[i-1]) > b.Memory.Offset || i < len(list) && b.Memory.Offset+
+		size(b) > list[i].Memory.Offset {
 		require.Fail(t, "overlap", "%+v", b)
 	}
 	m.ranges[b.Memory.Handle] = slices.Insert(list, i, b)
@@ -111,7 +115,8 @@ func (m *ledger) check(t *testing.T, src *fakeSource, p *Pool) {
 	want := s
 	want.Live, want.Requested, want.Reserved, want.Cached = m.held, m.asked, src.held, src.held-m.held
 	want.LiveBlocks, want.Allocations, want.Deallocations, want.PeakLive = int64(len(m.live)), m.gets, m.puts, m.most
-	want.PeakReserved, want.DriverAllocs, want.DriverFrees, want.Slabs = src.most, src.allocs, src.frees, src.allocs-src.frees
+	want.PeakReserved, want.DriverAllocs, want.DriverFrees, want.Slabs = src.most, src.allocs, src.frees,
+		src.allocs-src.frees
 	want.Hits = m.gets - s.Misses
 	if s != want {
 		require.Equal(t, want, s)

@@ -51,9 +51,11 @@ func (s *Stats) rows(w *tabwriter.Writer) {
 		hard = bytes(s.HardLimit)
 	}
 	row("limits", "soft %s, hard %s; pressure %.3f", bytes(s.SoftLimit), hard, s.Pressure())
-	row("gets", "%d, returns %d; %d without the driver (%.2f %%), %d with", s.Allocations, s.Deallocations, s.Hits, 100*s.Efficiency(), s.Misses)
+	row("gets", "%d, returns %d; %d without the driver (%.2f %%), %d with", s.Allocations, s.Deallocations, s.Hits,
+		100*s.Efficiency(), s.Misses)
 	row("driver", "%d allocations, %d frees, %d retries", s.DriverAllocs, s.DriverFrees, s.Retries)
-	row("fragmentation", "internal %.3f, type diversity %.3f, largest free block %s", s.Internal(), s.TypeDiversity(), bytes(s.LargestFree))
+	row("fragmentation", "internal %.3f, type diversity %.3f, largest free block %s", s.Internal(), s.TypeDiversity(),
+		bytes(s.LargestFree))
 	last := "never"
 	if !s.LastCleanup.IsZero() {
 		last = time.Since(s.LastCleanup).Round(time.Millisecond).String() + " ago"

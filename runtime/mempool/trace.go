@@ -192,7 +192,8 @@ func (p *Pool) note(e Event) {
 
 // noteBlock records an event of a live block.
 func (p *Pool) noteBlock(k Kind, b *node) {
-	e := Event{Kind: k, Bytes: b.asked, Size: b.size, Slab: b.slab.number, Offset: b.off, ID: b.id, Memory: b.slab.mem.Kind}
+	e := Event{Kind: k, Bytes: b.asked, Size: b.size, Slab: b.slab.number, Offset: b.off, ID: b.id,
+		Memory: b.slab.mem.Kind}
 	if b.history != nil {
 		e.Tag = b.history.tag
 	}

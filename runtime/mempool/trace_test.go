@@ -95,7 +95,8 @@ func noOverlap(t *testing.T, a *Arena) {
 	for _, b := range a.Blocks {
 		inside := false
 		for _, s := range a.Slabs {
-			inside = inside || s.Address <= b.Address && b.Address+b.Size <= s.Address+s.Size && s.From <= b.From && b.Until <= s.Until
+			inside = inside || s.Address <= b.Address && b.Address+b.Size <= s.Address+s.Size && s.From <= b.From &&
+				b.Until <= s.Until
 		}
 		require.True(t, inside, "%+v", b)
 	}
@@ -132,18 +133,26 @@ func TestTraceFile(t *testing.T) {
 		"":        "line 1: the file is empty",
 		"{}\n":    "line 1: this is not a memory trace",
 		"hello\n": "line 1: invalid character",
-		strings.Replace(head, `"version":1`, `"version":2`, 1):                                               "version 2",
-		head + "\n{\"k\":\"hit\",\"n\":1}\n":                                                                 "line 2: an event with impossible values",
-		head + "\n{\"k\":\"hit\",\"n\":9223372036854775807,\"s\":1}":                                         "line 2",
-		head + "\n" + strings.Repeat("x", longestLine+1):                                                     "line 2: bufio",
-		head + "\n" + rest[:len(rest)-5]:                                                                     "line 3",
-		strings.Replace(head, `"exact"`, `"soft"`, 1):                                                        `mode "soft" is not one of`,
-		strings.Replace(head, `"align":256`, `"align":1125899906842624`, 1):                                  "line 1: a pool",
-		strings.Replace(head, `"align":256`, `"align":48`, 1):                                                "line 1: a pool",
-		strings.Replace(head, `"align":256`, `"align":-256`, 1):                                              "line 1: a pool",
-		strings.Replace(head, `"soft_limit":1073741824`, `"soft_limit":9223372036854775807`, 1):              "line 1: a pool",
-		strings.Replace(head, `"hard_limit":1`, `"hard_limit":-1`, 1):                                        "line 1: a pool",
-		head + strings.Repeat("\n"+`{"k":"miss","n":140737488355328,"s":140737488355328,"slab":1}`, 1<<14+1): "line 16386: more memory than",
+		strings.Replace(head, `"version":1`, `"version":2`, 1): "version 2",
+		head +
+			"\n{\"k\":\"hit\",\"n\":1}\n": "line 2: an event with impossible values",
+		head + "\n{\"k\":\"hit\",\"n\":9223372036854775807,\"s\":1}": "line 2",
+		head + "\n" + strings.Repeat("x", longestLine+1):             "line 2: bufio",
+		head + "\n" + rest[:len(rest)-5]:                             "line 3",
+		strings.Replace(head, `"exact"`, `"soft"`,
+			1): `mode "soft" is not one of`,
+		strings.Replace(head, `"align":256`, `"align":1125899906842624`,
+			1): "line 1: a pool",
+		strings.Replace(head, `"align":256`, `"align":48`,
+			1): "line 1: a pool",
+		strings.Replace(head, `"align":256`, `"align":-256`,
+			1): "line 1: a pool",
+		strings.Replace(head, `"soft_limit":1073741824`, `"soft_limit":9223372036854775807`,
+			1): "line 1: a pool",
+		strings.Replace(head, `"hard_limit":1`, `"hard_limit":-1`,
+			1): "line 1: a pool",
+		head + strings.Repeat("\n"+`{"k":"miss","n":140737488355328,"s":140737488355328,"slab":1}`,
+			1<<14+1): "line 16386: more memory than",
 	} {
 		_, err := ReadTrace(strings.NewReader(wrong))
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, says)
@@ -167,9 +176,12 @@ func (*full) Write([]byte) (int, error) { return 0, errFull }
 // analyzed.
 func FuzzReadTrace(f *testing.F) {
 	head := `{"format":"concord-memory-trace","version":1,"dropped":3,"pools":[{"device":"d","mode":"whole"}]}` + "\n"
-	f.Add([]byte(head + `{"t":5,"d":"d","k":"miss","n":1000,"s":1024,"slab":1,"id":7}` + "\n" + `{"t":9,"d":"d","k":"free","n":1000,"s":1024,"slab":1,"id":7}`))
-	f.Add([]byte(head + `{"t":5,"k":"grow","n":4096,"s":4096,"slab":1}` + "\n" + `{"t":9,"k":"hit","n":10,"s":16,"slab":1,"off":4090,"id":1}` + "\n" + `{"k":"shrink","slab":1}`))
-	f.Add([]byte(strings.Replace(head, `"mode"`, `"align":1073741824,"soft_limit":1152921504606846976,"mode"`, 1) + `{"d":"d","k":"miss","n":1,"s":70368744177664,"slab":1}`))
+	f.Add([]byte(head + `{"t":5,"d":"d","k":"miss","n":1000,"s":1024,"slab":1,"id":7}` + "\n" +
+		`{"t":9,"d":"d","k":"free","n":1000,"s":1024,"slab":1,"id":7}`))
+	f.Add([]byte(head + `{"t":5,"k":"grow","n":4096,"s":4096,"slab":1}` + "\n" +
+		`{"t":9,"k":"hit","n":10,"s":16,"slab":1,"off":4090,"id":1}` + "\n" + `{"k":"shrink","slab":1}`))
+	f.Add([]byte(strings.Replace(head, `"mode"`, `"align":1073741824,"soft_limit":1152921504606846976,"mode"`, 1) +
+		`{"d":"d","k":"miss","n":1,"s":70368744177664,"slab":1}`))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if bytes.Count(data, []byte("\n")) > 200 {

@@ -21,8 +21,8 @@ const (
 	pattern = 0xa5
 )
 
-// run launches a case and reads everything back. It returns the bytes of each Out or InOut argument after the launch, and nil for
-// the others.
+// run launches a case and reads everything back. It returns the bytes of each Out or InOut argument after the
+// launch, and nil for the others.
 func (sub *subject) run(ctx context.Context, c *kernels.Case) ([][]byte, error) {
 	u, err := sub.unit(c)
 	if err != nil {
@@ -109,7 +109,8 @@ type guarded struct {
 	raw                 []byte // the contents before the launch
 }
 
-func newGuarded(ctx context.Context, d *runtime.Device, s *runtime.Stream, typ runtime.Type, raw []byte) (*guarded, error) {
+func newGuarded(ctx context.Context, d *runtime.Device, s *runtime.Stream, typ runtime.Type,
+	raw []byte) (*guarded, error) {
 	g := &guarded{raw: raw}
 	edge := slices.Repeat([]byte{pattern}, band)
 	all := slices.Concat(edge, raw, edge)
@@ -136,8 +137,8 @@ func (g *guarded) close() {
 	}
 }
 
-// collect reads a buffer back and checks that the guard bands and inputs are unchanged. It returns the bytes of an output, and nil
-// for an input.
+// collect reads a buffer back and checks that the guard bands and inputs are unchanged. It returns the bytes of
+// an output, and nil for an input.
 func (g *guarded) collect(ctx context.Context, s *runtime.Stream, dir kernels.Dir) ([]byte, error) {
 	all := make([]byte, g.whole.Len())
 	if err := s.Read(ctx, g.whole, 0, all); err != nil {

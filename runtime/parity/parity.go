@@ -34,7 +34,8 @@ const (
 // Result is the verdict on one case on one device. MaxError and Tolerance are
 // those of the element nearest to its bound.
 type Result struct {
-	Device    string  `json:"device"` // "cpu:0"; "cpu:0 (compiled)" for its portable text, "cuda:0 (native)" for its library
+	// "cpu:0"; "cpu:0 (compiled)" for its portable text, "cuda:0 (native)" for its library
+	Device    string  `json:"device"`
 	Kernel    string  `json:"kernel"` // "family/kernel"
 	DType     string  `json:"dtype"`
 	Shape     string  `json:"shape"`
@@ -46,11 +47,12 @@ type Result struct {
 
 // Options choose the cases and devices of a run. The zero value chooses all of them.
 type Options struct {
-	Session *runtime.Session         // nil: the default one
-	Devices []string                 // names for Open; none: every device but the reference
-	Kernels []string                 // families or kernels; none: all
-	Cases   []kernels.Case           // run instead of those of the catalog, whatever Kernels says; nil: those of the catalog
-	Keep    func(*kernels.Case) bool // filters the cases; nil: all
+	Session *runtime.Session // nil: the default one
+	Devices []string         // names for Open; none: every device but the reference
+	Kernels []string         // families or kernels; none: all
+	// run instead of those of the catalog, whatever Kernels says; nil: those of the catalog
+	Cases []kernels.Case
+	Keep  func(*kernels.Case) bool // filters the cases; nil: all
 	// Forms filters the devices by the names that results have: "cpu:0", "cpu:0 (compiled)". nil: all forms of Devices.
 	Forms func(device string) bool
 	// Builders is the number of programs that are built at once; 0: as many as there are processors.
@@ -182,11 +184,14 @@ func choose(names []string) ([]kernels.Case, error) {
 		if err := judged(f, cases); err != nil {
 			return nil, err
 		}
-		all = append(all, slices.DeleteFunc(cases, func(c kernels.Case) bool { return !slices.Contains(chosen, c.Kernel) })...)
+		all = append(all, slices.DeleteFunc(cases, func(c kernels.Case) bool {
+			return !slices.Contains(chosen, c.Kernel)
+		})...)
 	}
 	for _, name := range names {
 		if !found[name] {
-			return nil, fmt.Errorf("parity: no kernel %q; the families are %s: %w", name, strings.Join(ids, ", "), runtime.ErrInvalidArgument)
+			return nil, fmt.Errorf("parity: no kernel %q; the families are %s: %w", name, strings.Join(ids, ", "),
+				runtime.ErrInvalidArgument)
 		}
 	}
 	return all, nil
@@ -195,7 +200,8 @@ func choose(names []string) ([]kernels.Case, error) {
 // judged returns an error that names the first kernel or type of a family that has no case, or nil.
 func judged(f *kernels.Family, cases []kernels.Case) error {
 	missing := func(what string) error {
-		return fmt.Errorf("parity: family %s has no case of %s, which nothing would judge: %w", f.ID, what, runtime.ErrInvalidArgument)
+		return fmt.Errorf("parity: family %s has no case of %s, which nothing would judge: %w", f.ID, what,
+			runtime.ErrInvalidArgument)
 	}
 	for _, k := range f.Kernels {
 		if !slices.ContainsFunc(cases, func(c kernels.Case) bool { return c.Kernel == k }) {

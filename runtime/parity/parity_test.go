@@ -113,9 +113,15 @@ func TestJudged(t *testing.T) {
 		return judged(f, rest)
 	}
 	for want, err := range map[string]error{
-		"family reduce has no case of its kernel reduce_min": without("reduce", func(c *kernels.Case) bool { return c.Kernel == "reduce_min" }),
-		"family fill has no case of T=i16":                   without("fill", func(c *kernels.Case) bool { return c.DType == "i16" }),
-		"family cast has no case of TO=u64":                  without("cast", func(c *kernels.Case) bool { return c.Defines[1].Value == "u64" }),
+		"family reduce has no case of its kernel reduce_min": without("reduce", func(c *kernels.Case) bool {
+			return c.Kernel == "reduce_min"
+		}),
+		"family fill has no case of T=i16": without("fill", func(c *kernels.Case) bool {
+			return c.DType == "i16"
+		}),
+		"family cast has no case of TO=u64": without("cast", func(c *kernels.Case) bool {
+			return c.Defines[1].Value == "u64"
+		}),
 	} {
 		assert.ErrorContains(t, err, want)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)

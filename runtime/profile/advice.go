@@ -66,14 +66,17 @@ func (s *Summary) adviseDevice(d *DeviceSummary) (list []string) {
 		list = append(list, d.Device+": "+fmt.Sprintf(format, args...))
 	}
 	if compiles >= longCompile && compiles > d.Busy/2 {
-		say("getting programs took %v, the device's work %v: keep the kernel cache, and build programs together, with Device.Programs", digits(compiles), digits(d.Busy))
+		say("getting programs took %v, the device's work %v: keep the kernel cache, and build programs together, with "+
+			"Device.Programs", digits(compiles), digits(d.Busy))
 	}
 	if idle := float64(d.Idle) / float64(max(d.Wall, 1)); idle >= largeIdle {
 		switch {
 		case waits > 0 && 2*waits >= work:
-			say("idle for %.0f %% of the time, and the host waited %d times for %d operations: queue more before waiting", 100*idle, waits, work)
+			say("idle for %.0f %% of the time, and the host waited %d times for %d operations: queue more before waiting",
+				100*idle, waits, work)
 		case short > 0 && 2*short >= work:
-			say("idle for %.0f %% of the time between %d launches that take less than %v each: fuse them, or record them in a graph", 100*idle, short, shortLaunch)
+			say("idle for %.0f %% of the time between %d launches that take less than %v each: fuse them, or record them in "+
+				"a graph", 100*idle, short, shortLaunch)
 		}
 	}
 	if moved > 0 && moved > launches {
@@ -94,11 +97,14 @@ func (l *Line) advise() string {
 	case !l.OfRoof.Known():
 		return ""
 	case l.OfRoof >= nearRoof && l.Bound == MemoryBound:
-		return fmt.Sprintf("%s at %s %% of the memory's rate: only fewer bytes make it faster, by fusing it with its neighbours or by narrower types", head, l.OfRoof.text(100))
+		return fmt.Sprintf("%s at %s %% of the memory's rate: only fewer bytes make it faster, by fusing it with its "+
+			"neighbours or by narrower types", head, l.OfRoof.text(100))
 	case l.OfRoof >= nearRoof:
-		return fmt.Sprintf("%s at %s %% of the device's arithmetic: only fewer operations make it faster, or narrower types", head, l.OfRoof.text(100))
+		return fmt.Sprintf("%s at %s %% of the device's arithmetic: only fewer operations make it faster, or narrower types",
+			head, l.OfRoof.text(100))
 	case l.OfRoof < farFromRoof:
-		return fmt.Sprintf("%s at %s %% of what the device can do: look at its accesses, group size and occupancy", head, l.OfRoof.text(100))
+		return fmt.Sprintf("%s at %s %% of what the device can do: look at its accesses, group size and occupancy", head,
+			l.OfRoof.text(100))
 	}
 	return ""
 }

@@ -18,9 +18,9 @@
 // # Events
 //
 // An [Event] is something that happened: a launch, a copy, a compile, a wait. A [Recording] is an
-// [Observer] that keeps the newest of them; [Summarize] says what took the time and what could be done about it, [WriteTrace] writes
-// them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays unknown: work that
-// nobody stated gives no rates, and no share of a roof.
+// [Observer] that keeps the newest of them; [Summarize] says what took the time and what could be done about
+// it, [WriteTrace] writes them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays
+// unknown: work that nobody stated gives no rates, and no share of a roof.
 //
 // Session.Observe of package runtime tells an Observer what happens on its devices. A program that measures work of
 // its own calls Recording.Observe, with times of driver.Now.

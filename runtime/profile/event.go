@@ -27,7 +27,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"launch", "copy", "fill", "graph", "node", "alloc", "compile", "wait", "fallback", "region"}
+var kindNames = [kinds]string{"launch", "copy", "fill", "graph", "node", "alloc", "compile", "wait", "fallback",
+	"region"}
 
 // String returns the kind as a word.
 func (k Kind) String() string {
@@ -50,8 +51,8 @@ type Event struct {
 
 	Queued     int64 // when it was handed over; 0: unknown
 	Start, End int64
-	// DeviceTime says that Start and End are the device's own times. Else they are the host's: of device work from the call
-	// that queued it to the moment at which the host knew that it was done.
+	// DeviceTime says that Start and End are the device's own times. Else they are the host's: of device work from
+	// the call that queued it to the moment at which the host knew that it was done.
 	DeviceTime bool
 
 	Items, Group [3]int // of a launch
@@ -84,8 +85,9 @@ const DefaultEvents = 1 << 18
 type Recording struct {
 	Most int // events to keep, set before the first; 0 means DefaultEvents
 
-	mu      sync.Mutex
-	blocks  [][]Event // of perBlock events, but for the last: recording never copies what it has, however much that becomes
+	mu sync.Mutex
+	// of perBlock events, but for the last: recording never copies what it has, however much that becomes
+	blocks  [][]Event
 	kept    int
 	next    int // the place of the oldest, once there are Most
 	dropped int64

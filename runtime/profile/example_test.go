@@ -25,10 +25,12 @@ func ExampleOccupancy() {
 // A program that measures its own work: what took the time, and a trace for ui.perfetto.dev.
 func ExampleSummarize() {
 	var r profile.Recording
-	r.Observe(profile.Event{Kind: profile.Launch, Name: "saxpy", Device: "cpu:0", Stream: 1, Start: 0, End: 8000, Flops: 20000, Bytes: 120000})
+	r.Observe(profile.Event{Kind: profile.Launch, Name: "saxpy", Device: "cpu:0", Stream: 1, Start: 0, End: 8000,
+		Flops: 20000, Bytes: 120000})
 	r.Observe(profile.Event{Kind: profile.Launch, Name: "mine", Device: "cpu:0", Stream: 1, Start: 8000, End: 10000})
 	events, dropped := r.Events()
-	s := profile.Summarize(profile.Trace{Events: events, Dropped: dropped, Roofs: map[string]profile.Roof{"cpu:0": {MemoryGBs: 20, GFLOPS: 100}}})
+	s := profile.Summarize(profile.Trace{Events: events, Dropped: dropped, Roofs: map[string]profile.Roof{
+		"cpu:0": {MemoryGBs: 20, GFLOPS: 100}}})
 	for _, l := range s.Lines {
 		fmt.Println(l.Name, l.Total, l.GBs.Known(), l.Bound)
 	}

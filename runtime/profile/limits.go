@@ -141,7 +141,8 @@ func generation(target string, subgroup int) Limits {
 		}
 	case "gfx1010", "gfx1011", "gfx1012", "gfx1013":
 		waves, l.Registers, l.RegisterGranule, half = 20, 512, 4, true
-	case "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1102", "gfx1103", "gfx1150", "gfx1152", "gfx1153":
+	case "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036", "gfx1102", "gfx1103", "gfx1150",
+		"gfx1152", "gfx1153":
 		waves, l.Registers, l.RegisterGranule, half = 16, 512, 8, true
 	case "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201": // half as many registers again
 		waves, l.Registers, l.RegisterGranule, half = 16, 768, 12, true
@@ -186,7 +187,8 @@ func DeviceLimits(info driver.Info) (Limits, error) {
 		l = Limits{Unit: "compute unit", Subgroup: "subgroup", SubgroupSize: max(info.SubgroupSize, 1)}
 		l.report(info)
 	default:
-		return Limits{}, fmt.Errorf("%s: the driver does not say how many groups a compute unit runs at a time, and the architecture %q is not known: %w",
+		return Limits{}, fmt.Errorf("%s: the driver does not say how many groups a compute unit runs at a time, and the "+
+			"architecture %q is not known: %w",
 			info.ID, info.Arch, driver.ErrUnsupported)
 	}
 	l.Target, l.Units = info.ID, info.ComputeUnits

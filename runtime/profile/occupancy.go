@@ -68,7 +68,8 @@ func Occupancy(l Limits, r Request, group int) Residency {
 			most, out.Limit = groups, by
 		}
 	}
-	if group < 1 || l.MaxGroup > 0 && group > l.MaxGroup || r.MaxGroup > 0 && group > r.MaxGroup || r.Group > 0 && group != r.Group {
+	if group < 1 || l.MaxGroup > 0 && group > l.MaxGroup || r.MaxGroup > 0 && group > r.MaxGroup || r.Group > 0 &&
+		group != r.Group {
 		limit(ByItems, 0)
 	}
 	size := max(l.SubgroupSize, 1)

@@ -104,7 +104,8 @@ func TestOccupancyAMDShared(t *testing.T) {
 	} {
 		for group, want := range c.waves {
 			got := Occupancy(limits(t, c.target, c.subgroup), Request{Local: 8252}, group)
-			assert.Equal(t, want, (got.Subgroups+3)/4, "%s, wavefronts of %d, groups of %d: %v", c.target, c.subgroup, group, got)
+			assert.Equal(t, want, (got.Subgroups+3)/4, "%s, wavefronts of %d, groups of %d: %v", c.target, c.subgroup, group,
+				got)
 		}
 	}
 	for scalars, want := range map[int][2]int{80: {8, 7}, 88: {7, 7}, 100: {6, 6}} {
@@ -129,15 +130,18 @@ func TestOccupancyIllustrations(t *testing.T) {
 		{"sm_86", Request{}, 1024, 1, "1 group of 1024 items, 32 of 48 warps (66.7 %), limited by items"},
 		{"sm_80", Request{}, 1024, 2, "2 groups of 1024 items, 64 of 64 warps (100 %)"},
 		{"sm_75", Request{}, 256, 4, "4 groups of 256 items, 32 of 32 warps (100 %)"},
-		{"sm_89", Request{Local: 16 << 10}, 256, 5, "5 groups of 256 items, 40 of 48 warps (83.3 %), limited by local memory"},
+		{"sm_89", Request{Local: 16 << 10}, 256, 5,
+			"5 groups of 256 items, 40 of 48 warps (83.3 %), limited by local memory"},
 		{"sm_80", Request{Registers: 40}, 256, 6, "6 groups of 256 items, 48 of 64 warps (75 %), limited by registers"},
 		{"sm_120", Request{Local: 99 << 10}, 64, 1, "1 group of 64 items, 2 of 48 warps (4.17 %), limited by local memory"},
 		{"sm_100a", Request{}, 32, 32, "32 groups of 32 items, 32 of 64 warps (50 %), limited by groups"},
-		{"gfx90a:xnack-", Request{Registers: 128}, 256, 4, "4 groups of 256 items, 16 of 32 wavefronts (50 %), limited by registers"},
+		{"gfx90a:xnack-", Request{Registers: 128}, 256, 4, "4 groups of 256 items, 16 of 32 wavefronts (50 %), limited by " +
+			"registers"},
 		{"sm_90", Request{Registers: 256}, 32, 0, "no group of 32 items can run: its registers do not fit"},
 		{"sm_90", Request{Local: 227<<10 + 1}, 32, 0, "no group of 32 items can run: its local memory does not fit"},
 		{"sm_90", Request{}, 1025, 0, "no group of 1025 items can run: this kernel cannot have that size on sm_90"},
-		{"sm_90", Request{MaxGroup: 128}, 129, 0, "no group of 129 items can run: this kernel cannot have that size on sm_90"},
+		{"sm_90", Request{MaxGroup: 128}, 129, 0,
+			"no group of 129 items can run: this kernel cannot have that size on sm_90"},
 	} {
 		got := Occupancy(limits(t, c.target, 0), c.r, c.group)
 		assert.Equal(t, c.groups, got.Groups, c.says)
@@ -174,7 +178,8 @@ func TestOccupancyOdd(t *testing.T) {
 }
 
 func TestLimitsOf(t *testing.T) {
-	for _, target := range []string{"", "sm_", "sm_10", "sm_99", "sm_130", "sm_-75", "gfx", "gfx803", "gfx1250", "gfx9-generic", "znver4", "nonsense"} {
+	for _, target := range []string{"", "sm_", "sm_10", "sm_99", "sm_130", "sm_-75", "gfx", "gfx803", "gfx1250",
+		"gfx9-generic", "znver4", "nonsense"} {
 		_, err := LimitsOf(target, 0)
 		assert.ErrorIs(t, err, driver.ErrUnsupported, target)
 	}
@@ -185,28 +190,34 @@ func TestLimitsOf(t *testing.T) {
 }
 
 func TestDeviceLimits(t *testing.T) {
-	cpu, err := DeviceLimits(driver.Info{ID: "cpu:0", Kind: driver.CPU, Arch: "avx512", ComputeUnits: 8, MaxGroupSize: 4096, LocalMemory: 1 << 20})
+	cpu, err := DeviceLimits(driver.Info{ID: "cpu:0", Kind: driver.CPU, Arch: "avx512", ComputeUnits: 8,
+		MaxGroupSize: 4096, LocalMemory: 1 << 20})
 	require.NoError(t, err)
 	assert.Equal(t, "1 group of 256 items (100 %)", Occupancy(cpu, Request{}, 256).String())
 	assert.Zero(t, Occupancy(cpu, Request{Local: 1<<20 + 1}, 256).Groups)
 	assert.Zero(t, Occupancy(cpu, Request{}, 4097).Groups)
 
 	// A driver's numbers go before the table, here 8.6 with less than all of its shared memory.
-	ga, err := DeviceLimits(driver.Info{ID: "cuda:0", Kind: driver.Discrete, Arch: "sm_86", SubgroupSize: 32, ComputeUnits: 84, MaxGroupSize: 1024,
-		ItemsPerComputeUnit: 1024, GroupsPerComputeUnit: 16, LocalMemory: 48 << 10, LocalMemoryOptIn: 64 << 10, LocalMemoryPerComputeUnit: 65 << 10, RegistersPerComputeUnit: 65536})
+	ga, err := DeviceLimits(driver.Info{ID: "cuda:0", Kind: driver.Discrete, Arch: "sm_86", SubgroupSize: 32,
+		ComputeUnits: 84, MaxGroupSize: 1024,
+		ItemsPerComputeUnit: 1024, GroupsPerComputeUnit: 16, LocalMemory: 48 << 10, LocalMemoryOptIn: 64 << 10,
+		LocalMemoryPerComputeUnit: 65 << 10, RegistersPerComputeUnit: 65536})
 	require.NoError(t, err)
 	assert.Equal(t, 84, ga.Units)
 	assert.Equal(t, 4, Occupancy(ga, Request{}, 256).Groups)
 	assert.Zero(t, Occupancy(ga, Request{Local: 65 << 10}, 256).Groups)
 
 	// A capability that the table does not have is planned by what the driver says.
-	next, err := DeviceLimits(driver.Info{ID: "cuda:0", Kind: driver.Discrete, Arch: "sm_200", SubgroupSize: 32, MaxGroupSize: 1024,
-		ItemsPerComputeUnit: 2048, GroupsPerComputeUnit: 64, LocalMemoryPerComputeUnit: 228 << 10, RegistersPerComputeUnit: 131072})
+	next, err := DeviceLimits(driver.Info{ID: "cuda:0", Kind: driver.Discrete, Arch: "sm_200", SubgroupSize: 32,
+		MaxGroupSize:        1024,
+		ItemsPerComputeUnit: 2048, GroupsPerComputeUnit: 64, LocalMemoryPerComputeUnit: 228 << 10,
+		RegistersPerComputeUnit: 131072})
 	require.NoError(t, err)
 	assert.Equal(t, 64, Occupancy(next, Request{}, 32).Groups)
 	assert.Equal(t, 8, Occupancy(next, Request{Registers: 64}, 256).Groups)
 
-	wave64, err := DeviceLimits(driver.Info{ID: "rocm:0", Kind: driver.Discrete, Arch: "gfx1100", SubgroupSize: 64, MaxGroupSize: 1024})
+	wave64, err := DeviceLimits(driver.Info{ID: "rocm:0", Kind: driver.Discrete, Arch: "gfx1100", SubgroupSize: 64,
+		MaxGroupSize: 1024})
 	require.NoError(t, err)
 	assert.Equal(t, 64, wave64.SubgroupSize)
 

@@ -44,8 +44,8 @@ type written struct {
 
 // ReadTrace reads what WriteTrace has written, with its events in the order of their starts.
 // Times count from the first start; errors have the text of those that were
-// written and match nothing. A file of another program is ErrInvalidArgument, and so is one with more than MaxEvents events;
-// other errors are those of r.
+// written and match nothing. A file of another program is ErrInvalidArgument, and so is one with more than
+// MaxEvents events; other errors are those of r.
 func ReadTrace(r io.Reader) (Trace, error) {
 	var t Trace
 	from := &source{r: r}
@@ -139,7 +139,8 @@ func (s *source) Read(b []byte) (n int, err error) {
 func expect(in *json.Decoder, want json.Delim) error {
 	t, err := in.Token()
 	if err == nil && t != want {
-		err = fmt.Errorf("not a trace of Concord: %q where %v is expected: %w", fmt.Sprint(t), want, driver.ErrInvalidArgument)
+		err = fmt.Errorf("not a trace of Concord: %q where %v is expected: %w", fmt.Sprint(t), want,
+			driver.ErrInvalidArgument)
 	}
 	return err
 }
@@ -154,12 +155,14 @@ func (w *written) event(device string, stream int64) (Event, error) {
 		queued = *a.Queued
 	}
 	if w.Ph != "X" || k < 0 || !(math.Abs(w.Ts) < most && w.Dur >= 0 && w.Dur < most && queued >= 0 && queued < most) {
-		return Event{}, fmt.Errorf("not a trace of Concord: an event %q of category %q: %w", w.Name, w.Cat, driver.ErrInvalidArgument)
+		return Event{}, fmt.Errorf("not a trace of Concord: an event %q of category %q: %w", w.Name, w.Cat,
+			driver.ErrInvalidArgument)
 	}
 	if device == "host" {
 		device = ""
 	}
-	e := Event{Kind: Kind(k), Name: w.Name, Device: device, Stream: stream, Start: nanos(w.Ts), Flops: a.Flops, Bytes: a.Bytes, Detail: a.Detail}
+	e := Event{Kind: Kind(k), Name: w.Name, Device: device, Stream: stream, Start: nanos(w.Ts), Flops: a.Flops,
+		Bytes: a.Bytes, Detail: a.Detail}
 	e.End = e.Start + nanos(w.Dur)
 	e.DeviceTime = e.Kind.OnDevice() && a.Times != "host"
 	if a.Queued != nil {

@@ -22,7 +22,9 @@ func TestReadTrace(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(want), 8)
-	roofs := map[string]Roof{"cuda:0": {MemoryGBs: 12.5, GFLOPS: 1e3, LaunchNs: 5, Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "<\x1b>": {}}
+	roofs := map[string]Roof{
+		"cuda:0": {MemoryGBs: 12.5, GFLOPS: 1e3, LaunchNs: 5, Measured: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		"<\x1b>": {}}
 	var b bytes.Buffer
 	require.NoError(t, WriteTrace(&b, Trace{Events: want, Dropped: 5, Roofs: roofs}))
 	trace, err := ReadTrace(bytes.NewReader(b.Bytes()))
@@ -37,7 +39,9 @@ func TestReadTrace(t *testing.T) {
 		if e.Name == "" {
 			e.Name = e.Kind.String()
 		}
-		j := slices.IndexFunc(got, func(g Event) bool { return g.Name == e.Name && g.Start == e.Start && g.Stream == e.Stream })
+		j := slices.IndexFunc(got, func(g Event) bool {
+			return g.Name == e.Name && g.Start == e.Start && g.Stream == e.Stream
+		})
 		require.GreaterOrEqual(t, j, 0, "%+v", *e)
 		if e.Err != nil {
 			assert.EqualError(t, got[j].Err, e.Err.Error())
@@ -58,13 +62,19 @@ func TestReadTraceRefuses(t *testing.T) {
 		_, err := ReadTrace(bytes.NewReader(b.Bytes()[:n]))
 		require.ErrorIs(t, err, driver.ErrInvalidArgument, "%d bytes", n)
 	}
-	for _, text := range []string{"", "[]", "null", "{", `{"traceEvents":5}`, `{"traceEvents":[{"ph":"B"}]}`, `{"traceEvents":[{"ph":"X","cat":"other"}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","ts":1e300}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"many"}}]}`,
+	for _, text := range []string{"", "[]", "null", "{", `{"traceEvents":5}`, `{"traceEvents":[{"ph":"B"}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"other"}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","ts":1e300}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"many"}}]}`,
 		`{"traceEvents":[{"ph":"X","cat":"launch","ts":"now"}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","dur":-1}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":1e300}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":-1}}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x3x4"}}]}`, `{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x-2x3"}}]}`,
-		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x99999999999999999999"}}]}`, `{"otherData":{"roofs":5}}`,
-		`{"otherData":{"roofs":{"cpu:0":{"measured":"\u001b"}}}}`, `"\u001b[2J"`, `{"traceEvents":"\u001b"}`, `{"traceEvents":[{"name":"\u001b"}]}`} {
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":1e300}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"queued_us":-1}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x3x4"}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x-2x3"}}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"launch","args":{"items":"1x2x99999999999999999999"}}]}`,
+		`{"otherData":{"roofs":5}}`,
+		`{"otherData":{"roofs":{"cpu:0":{"measured":"\u001b"}}}}`, `"\u001b[2J"`, `{"traceEvents":"\u001b"}`,
+		`{"traceEvents":[{"name":"\u001b"}]}`} {
 		_, err := ReadTrace(strings.NewReader(text))
 		assert.ErrorIs(t, err, driver.ErrInvalidArgument, text)
 		assert.NotContains(t, err.Error(), "\x1b", "it is shown on a terminal")

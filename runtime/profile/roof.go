@@ -11,10 +11,13 @@ import (
 // Roof is what was measured of a device: the rates that bound any kernel on it. A rate that is 0 is
 // unknown. The method Roof of a runtime.Device measures it.
 type Roof struct {
-	MemoryGBs    float64 `json:"memory_gbs,omitempty"`    // bytes per nanosecond, read and written, of arrays that fit no cache
-	GFLOPS       float64 `json:"gflops,omitempty"`        // operations per nanosecond of float32 multiply-adds in registers
+	// bytes per nanosecond, read and written, of arrays that fit no cache
+	MemoryGBs float64 `json:"memory_gbs,omitempty"`
+	// operations per nanosecond of float32 multiply-adds in registers
+	GFLOPS       float64 `json:"gflops,omitempty"`
 	DoubleGFLOPS float64 `json:"double_gflops,omitempty"` // the same of float64
-	LaunchNs     float64 `json:"launch_ns,omitempty"`     // from the call that queues a kernel that does nothing to the end of the wait for it
+	// from the call that queues a kernel that does nothing to the end of the wait for it
+	LaunchNs float64 `json:"launch_ns,omitempty"`
 
 	Measured time.Time `json:"measured"`
 }
@@ -40,7 +43,8 @@ func (r Roof) Limit(flops, bytes float64) (time.Duration, Bound) {
 
 // limit is Limit in nanoseconds.
 func (r Roof) limit(flops, bytes float64) (float64, Bound) {
-	if !counts(flops) || !counts(bytes) || flops+bytes == 0 || flops > 0 && !(r.GFLOPS > 0) || bytes > 0 && !(r.MemoryGBs > 0) {
+	if !counts(flops) || !counts(bytes) || flops+bytes == 0 || flops > 0 && !(r.GFLOPS > 0) || bytes > 0 &&
+		!(r.MemoryGBs > 0) {
 		return 0, UnknownBound
 	}
 	var compute, memory float64
@@ -70,6 +74,7 @@ func (r Roof) String() string {
 		}
 		return fmt.Sprintf("%.3g %s", v, unit)
 	}
-	return fmt.Sprintf("memory %s, float32 %s, float64 %s, launch %s", rate(r.MemoryGBs, "GB/s"), rate(r.GFLOPS, "GFLOP/s"),
+	return fmt.Sprintf("memory %s, float32 %s, float64 %s, launch %s", rate(r.MemoryGBs, "GB/s"),
+		rate(r.GFLOPS, "GFLOP/s"),
 		rate(r.DoubleGFLOPS, "GFLOP/s"), rate(r.LaunchNs/1e3, "µs"))
 }

@@ -35,5 +35,6 @@ func TestRoof(t *testing.T) {
 		assert.Equal(t, c.ns, ns, "%+v", c)
 		assert.Equal(t, c.bound, bound, "%+v", c)
 	}
-	assert.Equal(t, "memory 20 GB/s, float32 100 GFLOP/s, float64 unknown, launch 5.1 µs", Roof{MemoryGBs: 20, GFLOPS: 100, LaunchNs: 5100}.String())
+	assert.Equal(t, "memory 20 GB/s, float32 100 GFLOP/s, float64 unknown, launch 5.1 µs",
+		Roof{MemoryGBs: 20, GFLOPS: 100, LaunchNs: 5100}.String())
 }

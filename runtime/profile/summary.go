@@ -58,7 +58,8 @@ type DeviceSummary struct {
 }
 
 // Line is all events of one kind, name and device. Rates and shares are of the events whose work is
-// known; without any they are unknown. Failed events count, but their times do not. The time of a graph's nodes is part of the graph's.
+// known; without any they are unknown. Failed events count, but their times do not. The time of a graph's nodes
+// is part of the graph's.
 type Line struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
@@ -204,7 +205,8 @@ func occupiedTime(list []span) (d DeviceSummary) {
 func (s Summary) String() string {
 	var b strings.Builder
 	for _, d := range s.Devices {
-		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", printable(d.Device), digits(d.Busy), digits(d.Wall), 100*float64(d.Busy)/float64(max(d.Wall, 1)))
+		fmt.Fprintf(&b, "%s: busy %v of %v (%.3g %%)", printable(d.Device), digits(d.Busy), digits(d.Wall),
+			100*float64(d.Busy)/float64(max(d.Wall, 1)))
 		if d.HostTimes {
 			b.WriteString(", times of the host")
 		}
@@ -213,10 +215,13 @@ func (s Summary) String() string {
 	if s.Dropped > 0 {
 		fmt.Fprintf(&b, "%d older events were dropped\n", s.Dropped)
 	}
-	rows := [][]string{{"KIND", "NAME", "DEVICE", "COUNT", "FAILED", "TOTAL", "SHARE %", "P50", "P90", "P99", "GB/s", "GFLOP/s", "BOUND", "ROOF %"}}
+	rows := [][]string{{"KIND", "NAME", "DEVICE", "COUNT", "FAILED", "TOTAL", "SHARE %", "P50", "P90", "P99", "GB/s",
+		"GFLOP/s", "BOUND", "ROOF %"}}
 	for _, l := range s.Lines {
-		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), digits(l.Total), l.Share.text(100),
-			digits(l.P50), digits(l.P90), digits(l.P99), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"), l.OfRoof.text(100)})
+		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), digits(l.Total),
+			l.Share.text(100),
+			digits(l.P50), digits(l.P90), digits(l.P99), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"),
+			l.OfRoof.text(100)})
 	}
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

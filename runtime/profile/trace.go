@@ -63,7 +63,8 @@ func place(events []Event) placed {
 		}
 	}
 	byStart := func(a, b int32) int { // the longer first, so that others lie within it
-		return cmp.Or(cmp.Compare(events[a].Start, events[b].Start), -cmp.Compare(events[a].End, events[b].End), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(events[a].Start, events[b].Start), -cmp.Compare(events[a].End, events[b].End),
+			cmp.Compare(a, b))
 	}
 	if !slices.IsSortedFunc(p.order, byStart) {
 		slices.SortFunc(p.order, byStart)
@@ -140,7 +141,8 @@ func (p *placed) sort() {
 	}
 	slices.SortFunc(by, func(i, j int32) int {
 		a, b := &p.tracks[i], &p.tracks[j]
-		return cmp.Or(cmp.Compare(a.device, b.device), -cmp.Compare(boolInt(a.host), boolInt(b.host)), cmp.Compare(a.stream, b.stream), cmp.Compare(a.lane, b.lane))
+		return cmp.Or(cmp.Compare(a.device, b.device), -cmp.Compare(boolInt(a.host), boolInt(b.host)),
+			cmp.Compare(a.stream, b.stream), cmp.Compare(a.lane, b.lane))
 	})
 	tracks, to := make([]track, len(by)), make([]int32, len(by))
 	for n, i := range by {
@@ -156,8 +158,9 @@ func (p *placed) sort() {
 
 // WriteTrace writes a trace as JSON in the trace-event format, which ui.perfetto.dev and chrome://tracing
 // read: a process for each device and one for the host, a thread for each stream, complete events with
-// the grid, the work, its rates, the time in the queue and the error as arguments. Roofs and the number of dropped events
-// are noted beside them. Events whose end lies before their start are left out, and counted as dropped.
+// the grid, the work, its rates, the time in the queue and the error as arguments. Roofs and the number of
+// dropped events are noted beside them. Events whose end lies before their start are left out, and counted as
+// dropped.
 //
 // It writes as it goes, and needs some bytes for each event besides. Errors are those of w.
 func WriteTrace(w io.Writer, t Trace) error {

@@ -30,19 +30,24 @@ import (
 // overlapping events, events without length, times that make no sense.
 func some() []Event {
 	list := []Event{
-		{Kind: Launch, Name: "saxpy", Device: "cuda:0", Stream: 1, Queued: 900, Start: 1000, End: 5000, DeviceTime: true, Items: [3]int{1024, 1, 1},
+		{Kind: Launch, Name: "saxpy", Device: "cuda:0", Stream: 1, Queued: 900, Start: 1000, End: 5000, DeviceTime: true,
+			Items: [3]int{1024, 1, 1},
 			Group: [3]int{256, 1, 1}, Flops: 2048, Bytes: 12288},
-		{Kind: Launch, Name: "saxpy", Device: "cuda:0", Stream: 2, Start: 3000, End: 9000, DeviceTime: true, Flops: 2048, Bytes: 12288},
-		{Kind: Launch, Name: "</script><b>\"'\\\x00\xff\u2028", Device: "cuda:0", Stream: 1, Start: 5000, End: 6000, DeviceTime: true},
+		{Kind: Launch, Name: "saxpy", Device: "cuda:0", Stream: 2, Start: 3000, End: 9000, DeviceTime: true, Flops: 2048,
+			Bytes: 12288},
+		{Kind: Launch, Name: "</script><b>\"'\\\x00\xff\u2028", Device: "cuda:0", Stream: 1, Start: 5000, End: 6000,
+			DeviceTime: true},
 		{Kind: Copy, Name: "host to device", Device: "opencl:0", Stream: 1, Start: 100, End: 2100, Bytes: 8000},
 		{Kind: Fill, Name: "", Device: "opencl:0", Stream: 1, Start: 2100, End: 2100, Bytes: 5},
-		{Kind: Launch, Name: "broken", Device: "opencl:0", Stream: 1, Start: 2200, End: 2300, Err: errors.New("out of <bounds>")},
+		{Kind: Launch, Name: "broken", Device: "opencl:0", Stream: 1, Start: 2200, End: 2300,
+			Err: errors.New("out of <bounds>")},
 		{Kind: Compile, Name: "saxpy.cl", Device: "cuda:0", Start: 0, End: 800, Detail: "disk"},
 		{Kind: Compile, Name: "other.cl", Device: "cuda:0", Start: 500, End: 1500, Detail: "compiled & kept"},
 		{Kind: Region, Name: "step", Start: 0, End: 9000},
 		{Kind: Wait, Name: "sync", Device: "cuda:0", Stream: 1, Start: 4000, End: 9000},
 		{Kind: Alloc, Name: "buffer", Device: "cuda:0", Start: 700, End: 750, Bytes: 1 << 20},
-		{Kind: Graph, Name: "graph", Device: "cuda:0", Stream: 2, Start: 9000, End: 9500, DeviceTime: true, Flops: math.NaN(), Bytes: 5},
+		{Kind: Graph, Name: "graph", Device: "cuda:0", Stream: 2, Start: 9000, End: 9500, DeviceTime: true, Flops: math.NaN(),
+			Bytes: 5},
 		{Kind: Launch, Name: "backwards", Device: "cuda:0", Stream: 1, Start: 7000, End: 6000},
 		{Kind: 200, Name: "unknown kind", Start: 1, End: 2},
 	}
@@ -126,7 +131,8 @@ func TestWriteTrace(t *testing.T) {
 	assert.Equal(t, "launch", saxpy.Cat)
 	assert.InDelta(t, 1, *saxpy.Ts, 1e-9)
 	assert.InDelta(t, 4, *saxpy.Dur, 1e-9)
-	assert.Equal(t, map[string]any{"items": "1024x1x1", "group": "256x1x1", "flops": 2048.0, "bytes": 12288.0, "gflops": 0.512, "gbs": 3.072, "queued_us": 0.1}, saxpy.Args)
+	assert.Equal(t, map[string]any{"items": "1024x1x1", "group": "256x1x1", "flops": 2048.0, "bytes": 12288.0,
+		"gflops": 0.512, "gbs": 3.072, "queued_us": 0.1}, saxpy.Args)
 	assert.Equal(t, map[string]any{"times": "host", "error": "out of <bounds>"}, find("broken").Args)
 	assert.Empty(t, find("graph").Args, "its work is not a number, so it is unknown")
 	assert.NotEqual(t, find("saxpy.cl").Tid, find("other.cl").Tid, "they overlap")
@@ -160,8 +166,10 @@ func TestWriteTraceRandom(t *testing.T) {
 		list := make([]Event, r.IntN(200))
 		for i := range list {
 			start := r.Int64N(1000) - 500
-			list[i] = Event{Kind: Kind(r.IntN(int(kinds))), Name: string([]byte{byte(r.IntN(256)), byte(r.IntN(256))}), Device: []string{"", "a", "b"}[r.IntN(3)],
-				Stream: r.Int64N(3), Start: start, End: start + r.Int64N(100)*r.Int64N(2), Flops: float64(r.IntN(2)), Queued: r.Int64N(50), Detail: strings.Repeat("x", r.IntN(3000))}
+			list[i] = Event{Kind: Kind(r.IntN(int(kinds))), Name: string([]byte{byte(r.IntN(256)), byte(r.IntN(256))}),
+				Device: []string{"", "a", "b"}[r.IntN(3)],
+				Stream: r.Int64N(3), Start: start, End: start + r.Int64N(100)*r.Int64N(2), Flops: float64(r.IntN(2)),
+				Queued: r.Int64N(50), Detail: strings.Repeat("x", r.IntN(3000))}
 		}
 		var b bytes.Buffer
 		require.NoError(t, WriteTrace(&b, Trace{Events: list}))
@@ -186,7 +194,8 @@ func million() []Event {
 	list := make([]Event, 1e6)
 	for i := range list {
 		s := int64(i % 4)
-		list[i] = Event{Kind: Launch, Name: "kernel", Device: "cuda:0", Stream: s, Queued: int64(i) * 100, Start: int64(i) * 100, End: int64(i)*100 + 350,
+		list[i] = Event{Kind: Launch, Name: "kernel", Device: "cuda:0", Stream: s, Queued: int64(i) * 100,
+			Start: int64(i) * 100, End: int64(i)*100 + 350,
 			DeviceTime: true, Items: [3]int{1 << 20, 1, 1}, Group: [3]int{256, 1, 1}, Flops: 1e6, Bytes: 4e6}
 	}
 	return list
@@ -303,7 +312,9 @@ func TestSummarize(t *testing.T) {
 	empty := Summarize(Trace{})
 	assert.Empty(t, empty.Lines)
 	assert.NotEmpty(t, empty.String())
-	idle := Summarize(Trace{Events: []Event{{Kind: Launch, Device: "a", Start: 10, End: 20}, {Kind: Launch, Device: "a", Start: 15, End: 30}, {Kind: Launch, Device: "a", Start: 50, End: 51}}})
+	idle := Summarize(Trace{
+		Events: []Event{{Kind: Launch, Device: "a", Start: 10, End: 20}, {Kind: Launch, Device: "a", Start: 15, End: 30},
+			{Kind: Launch, Device: "a", Start: 50, End: 51}}})
 	assert.Equal(t, []DeviceSummary{{Device: "a", Wall: 41, Busy: 21, Idle: 20, HostTimes: true}}, idle.Devices)
 }
 
@@ -357,8 +368,9 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// The page works in a browser, and asks nobody for anything: the browser counts no request of it, and a proxy that every request
-// has to pass gets none to a host that it names. A script at the end of the page zooms, searches and points.
+// The page works in a browser, and asks nobody for anything: the browser counts no request of it, and a proxy
+// that every request has to pass gets none to a host that it names. A script at the end of the page zooms,
+// searches and points.
 func TestPage(t *testing.T) {
 	browser := chromium(t)
 	proxy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -381,7 +393,8 @@ func TestPage(t *testing.T) {
 	}()
 	var b strings.Builder
 	events := some()
-	require.NoError(t, WriteHTML(&b, "test", events, Summarize(Trace{Events: events, Dropped: 2, Roofs: map[string]Roof{"cuda:0": {MemoryGBs: 12, GFLOPS: 1000}}})))
+	require.NoError(t, WriteHTML(&b, "test", events,
+		Summarize(Trace{Events: events, Dropped: 2, Roofs: map[string]Roof{"cuda:0": {MemoryGBs: 12, GFLOPS: 1000}}})))
 	b.WriteString(`<script>
 const box = document.getElementById("lanes").getBoundingClientRect(), report = document.body.dataset,
   send = (type, x, y, more) => document.getElementById("lanes").dispatchEvent(new (type === "wheel" ? WheelEvent : PointerEvent)(type,
@@ -406,8 +419,10 @@ report.rows = document.querySelectorAll("#lines tr").length;
 	dir := t.TempDir()
 	file := filepath.Join(dir, "page.html")
 	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o600))
-	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--user-data-dir="+dir,
-		"--proxy-server="+proxy.Addr().String(), "--proxy-bypass-list=<-loopback>", "--virtual-time-budget=2000", "--window-size=1200,700", "--dump-dom", "file://"+file)
+	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu",
+		"--disable-background-networking", "--user-data-dir="+dir,
+		"--proxy-server="+proxy.Addr().String(), "--proxy-bypass-list=<-loopback>", "--virtual-time-budget=2000",
+		"--window-size=1200,700", "--dump-dom", "file://"+file)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -415,8 +430,10 @@ report.rows = document.querySelectorAll("#lines tr").length;
 	_, body, _ := strings.Cut(string(out), "<body")
 	body, _, _ = strings.Cut(body, ">")
 	for _, want := range []string{
-		fmt.Sprintf(`data-events="%d"`, len(events)-1), `data-zoomed="true"`, `data-found="3 of`, `data-drawn="true"`, `data-shown="block"`, `data-requests="0"`, `data-advice="true"`,
-		"grid 1024x1x1 in groups of 256x1x1", "work 2048 operations", "rate 0.512 GFLOP/s, 3.07 GB/s", fmt.Sprintf(`data-rows="%d"`, len(Summarize(Trace{Events: events}).Lines)),
+		fmt.Sprintf(`data-events="%d"`, len(events)-1), `data-zoomed="true"`, `data-found="3 of`, `data-drawn="true"`,
+		`data-shown="block"`, `data-requests="0"`, `data-advice="true"`,
+		"grid 1024x1x1 in groups of 256x1x1", "work 2048 operations", "rate 0.512 GFLOP/s, 3.07 GB/s",
+		fmt.Sprintf(`data-rows="%d"`, len(Summarize(Trace{Events: events}).Lines)),
 	} {
 		assert.Contains(t, cmp.Or(body, string(out)), want)
 	}

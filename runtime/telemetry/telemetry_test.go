@@ -19,9 +19,11 @@ func TestSampleOf(t *testing.T) {
 		info driver.Info
 		want bool
 	}{
-		{"the same UUID, written otherwise", driver.Info{Backend: "cuda", UUID: "0a1b2c3d-0000-1111-2222-333344445555"}, true},
+		{"the same UUID, written otherwise", driver.Info{Backend: "cuda", UUID: "0a1b2c3d-0000-1111-2222-333344445555"},
+			true},
 		{"the same address", driver.Info{Backend: "cuda", PCI: "0000:3B:00.0"}, true},
-		{"another device", driver.Info{Backend: "cuda", UUID: "ffffffff-0000-1111-2222-333344445555", PCI: "0000:3c:00.0"}, false},
+		{"another device", driver.Info{Backend: "cuda", UUID: "ffffffff-0000-1111-2222-333344445555", PCI: "0000:3c:00.0"},
+			false},
 		{"nothing to go by", driver.Info{Backend: "cuda"}, false},
 		{"another backend", driver.Info{Backend: "opencl", PCI: "0000:3b:00.0"}, false},
 		{"simulated", driver.Info{Backend: "cuda", PCI: "0000:3b:00.0", Simulated: true}, false},
@@ -30,7 +32,8 @@ func TestSampleOf(t *testing.T) {
 		assert.Equal(t, tc.want, s.Of(&tc.info), tc.why)
 	}
 	none := Sample{Backend: "cuda", UUID: "GPU-00000000-0000-0000-0000-000000000000"}
-	assert.False(t, none.Of(&driver.Info{Backend: "cuda", UUID: "00000000-0000-0000-0000-000000000000"}), "zeros are no UUID")
+	assert.False(t, none.Of(&driver.Info{Backend: "cuda", UUID: "00000000-0000-0000-0000-000000000000"}),
+		"zeros are no UUID")
 }
 
 // Unknown values are left out of the document; lists that are known to be empty are not.
@@ -38,9 +41,11 @@ func TestSampleJSON(t *testing.T) {
 	text, err := json.Marshal(Sample{Backend: "cuda"})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"backend":"cuda","index":0,"time":"0001-01-01T00:00:00Z"}`, string(text))
-	text, err = json.Marshal(Sample{Backend: "cuda", Busy: new(0.0), ECC: new(false), MemoryUsed: new(int64(0)), Throttle: []string{}, Processes: []Process{}})
+	text, err = json.Marshal(Sample{Backend: "cuda", Busy: new(0.0), ECC: new(false), MemoryUsed: new(int64(0)),
+		Throttle: []string{}, Processes: []Process{}})
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"backend":"cuda","index":0,"time":"0001-01-01T00:00:00Z","busy_percent":0,"ecc":false,"memory_used":0,"throttle":[],"processes":[]}`, string(text))
+	assert.JSONEq(t,
+		`{"backend":"cuda","index":0,"time":"0001-01-01T00:00:00Z","busy_percent":0,"ecc":false,"memory_used":0,"throttle":[],"processes":[]}`, string(text))
 }
 
 func TestRegister(t *testing.T) {

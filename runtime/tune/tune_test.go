@@ -55,7 +55,8 @@ func TestAccessPattern(t *testing.T) {
 	}{
 		{nil, Random, 0}, {[]int64{7}, Random, 0}, {walk(2, 1), Sequential, 1}, {walk(100, 1), Sequential, 1},
 		{walk(100, 64), Strided, 64}, {walk(50, -3), Strided, -3}, {walk(50, 0), Strided, 0},
-		{append(walk(100, 4), 1), Strided, 4}, {append(walk(10, 4), 1, 9, 2), Random, 0}, {[]int64{5, 1, 9, 2, 2, 8, 40}, Random, 0},
+		{append(walk(100, 4), 1), Strided, 4}, {append(walk(10, 4), 1, 9, 2), Random, 0},
+		{[]int64{5, 1, 9, 2, 2, 8, 40}, Random, 0},
 	} {
 		got, step := AccessPattern(tc.offsets)
 		assert.Equal(t, tc.want, got, tc.offsets)

@@ -245,7 +245,8 @@ func (r *run) launch(t *rapid.T) {
 func (r *run) replace(t *rapid.T) {
 	m, v, k := r.any(t)
 	whole := v.n == len(m.host)
-	err := managed.Launch(r.stream(t), r.set, runtime.Items((v.n+63)/64*64).InGroups(64), managed.Overwrite(v.m), k, uint32(v.n))
+	err := managed.Launch(r.stream(t), r.set, runtime.Items((v.n+63)/64*64).InGroups(64), managed.Overwrite(v.m), k,
+		uint32(v.n))
 	if r.refused(!whole, m) {
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
 		return

@@ -69,7 +69,8 @@ func (b *bench) network(r *networkRow) error {
 	if err != nil {
 		return err
 	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: r.batch, Epochs: 1 << 40, Split: new(0.0), Patience: new(0), Metrics: []nn.Metric{}}
+	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: r.batch, Epochs: 1 << 40, Split: new(0.0), Patience: new(0),
+		Metrics: []nn.Metric{}}
 	c.OnEpoch = func(*nn.History) error { return errEpoch }
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {

@@ -133,7 +133,8 @@ func (p *place) training(ctx context.Context, t training, in []int, layers []nn.
 	if err != nil {
 		return nil, err
 	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: t.batch, Epochs: 1 << 40, Split: new(0.0), Patience: new(0), Metrics: []nn.Metric{}}
+	c := nn.Config{Loss: nn.CrossEntropy{}, BatchSize: t.batch, Epochs: 1 << 40, Split: new(0.0), Patience: new(0),
+		Metrics: []nn.Metric{}}
 	c.OnEpoch = func(*nn.History) error { return errEpoch }
 	trainer, err := nn.NewTrainer(m, c)
 	if err != nil {

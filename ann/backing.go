@@ -10,8 +10,7 @@ import (
 )
 
 // backing is the life of an index. One of a file has the file's contents checked when they are first needed, and
-// compared with the file's checksums
-// before its first change. The locks of the index guard it.
+// compared with the file's checksums before its first change. The locks of the index guard it.
 type backing struct {
 	closed bool
 	// checks the contents of a file and takes what is to be computed from them, once; nil if it is of none

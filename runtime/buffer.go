@@ -62,9 +62,9 @@ func Upload[T Element](ctx context.Context, d *Device, data []T) (*Buffer, error
 	return b, nil
 }
 
-// Write copies data to the beginning of a buffer, on the device's own stream, and waits until data may be
-// changed. It does not wait for work of other streams
-// that uses the buffer: sync those, or order them by [Stream.WaitFor] of the device's stream, before.
+// Write copies data to the beginning of a buffer, on the device's own stream, and waits until data may be changed.
+// It does not wait for work of other streams that uses the buffer: sync those, or order them by [Stream.WaitFor] of
+// the device's stream, before.
 func Write[T Element](ctx context.Context, to *Buffer, data []T) error {
 	if err := checkContext(ctx, "write"); err != nil {
 		return err
@@ -75,10 +75,10 @@ func Write[T Element](ctx context.Context, to *Buffer, data []T) error {
 	return to.device().streams.own.Write(ctx, to, 0, bytesOf(data))
 }
 
-// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any
-// stream. Where such work failed, Read
-// returns no error for it, since later work may have stored all anew: what the failed work was to store is undefined,
-// and Sync or Err of its stream has the error. [Stream.WaitFor] returns it. [Stream.Read] waits for one stream alone.
+// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any stream. Where
+// such work failed, Read returns no error for it, since later work may have stored all anew: what the failed work
+// was to store is undefined, and Sync or Err of its stream has the error. [Stream.WaitFor] returns it.
+// [Stream.Read] waits for one stream alone.
 func Read[T Element](ctx context.Context, from *Buffer, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err

@@ -1,8 +1,8 @@
 package tests
 
-// The rule for options: the zero value of a struct of options is valid and means what its fields say; where zero is a
-// value of its
-// own beside the default, the field is a pointer; a field that has no sensible default is required, and says so.
+// The rule for options: the zero value of a struct of options is valid and means what its fields say; where zero is
+// a value of its own beside the default, the field is a pointer; a field that has no sensible default is required,
+// and says so.
 
 import (
 	"context"
@@ -176,8 +176,7 @@ var units = []any{nn.Dense{}, nn.Embedding{}, nn.Position{}, nn.Dropout{}, nn.Fl
 	nn.LBFGS{}, nn.Newton{}}
 
 // TestOptions demands of every exported struct of options that its zero value works, or names what is required, and
-// that each
-// field says what it means where it is not set. A struct that is not in the tables here fails.
+// that each field says what it means where it is not set. A struct that is not in the tables here fails.
 func TestOptions(t *testing.T) {
 	ctx := t.Context()
 	dev, err := runtime.Open(ctx, "cpu:0")

@@ -274,6 +274,6 @@ static int32_t gpu_free_on(cs_stream *s, uint64_t address, cs_error *err) {
   cs_device *d = s->dev;
   if (!d->async_alloc)
     return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
-  enter(d, err); // as in cuda_free
+  enter(d, err); // as in gpu_free
   return CALL(d, err, free_async, address, s->handle);
 }

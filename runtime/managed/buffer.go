@@ -74,10 +74,8 @@ const (
 )
 
 // New returns a buffer of n elements of type t with two sides, contents undefined, on a device, which has to stay
-// open
-// as long as the buffer is used. UnifiedMode is ErrUnsupported where the device has no such memory, unless the
-// options
-// allow another mode; the method Mode returns the resulting one.
+// open as long as the buffer is used. UnifiedMode is ErrUnsupported where the device has no such memory, unless the
+// options allow another mode; the method Mode returns the resulting one.
 func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error) {
 	const op = "alloc managed"
 	if err := d.Enter(op); err != nil {
@@ -149,8 +147,7 @@ type handle struct {
 }
 
 // newBuffer makes a handle that owns one ref of st. A handle that becomes garbage gives up its Map; the sides are
-// then
-// garbage with the last one, and package runtime frees the buffers of them.
+// then garbage with the last one, and package runtime frees the buffers of them.
 func newBuffer(st *sides, off, n int) *Buffer {
 	m := &Buffer{handle: &handle{st: st}, off: off, n: n}
 	m.cleanup = goruntime.AddCleanup(m, func(h *handle) { h.shut(); h.st.refs.Add(-1) }, m.handle)

@@ -7,10 +7,8 @@
 //   - A [Batch] closes several objects together.
 //
 // Launch stands beside [runtime.Stream.Launch], which takes no managed buffers: a launch there must not pass its
-// arguments
-// to methods that it does not know, since every number among them would then be allocated.
+// arguments to methods that it does not know, since every number among them would then be allocated.
 //
 // Locks are taken in this order: Arena.mu; the lock of a Buffer's two sides, those of one launch in the order in
-// which the
-// buffers were made; then those of package runtime.
+// which the buffers were made; then those of package runtime.
 package managed

@@ -29,9 +29,8 @@ func Read[T runtime.Element](ctx context.Context, m *Buffer, data []T) error {
 	})
 }
 
-// onHost calls work with the host's side ready for an access to the first n bytes of m, which begin at byte at. With
-// no
-// bytes it only checks.
+// onHost calls work with the host's side ready for an access to the first n bytes of m, which begin at byte at.
+// With no bytes it only checks.
 func (m *Buffer) onHost(ctx context.Context, op string, t runtime.Type, n int64, how runtime.Access,
 	work func(st *sides, at int64)) error {
 	if err := checkContext(ctx, op); err != nil {

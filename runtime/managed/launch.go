@@ -23,11 +23,9 @@ const mostArguments = 64
 
 // Launch is [runtime.Stream.Launch] that also takes a *Buffer for a pointer to global or constant memory: its
 // device side, brought up to date first; or Overwrite(m) where the kernel replaces all of it. The stream waits for
-// other
-// streams' work with the same buffers, as their contents require. A launch that is refused may have copied what is
-// newer on the
-// host. A stream that records takes the result of [Buffer.DeviceSide] instead, and so does [runtime.Stream.Run].
-// A kernel with more than 64 parameters is ErrTooLarge.
+// other streams' work with the same buffers, as their contents require. A launch that is refused may have copied
+// what is newer on the host. A stream that records takes the result of [Buffer.DeviceSide] instead, and so does
+// [runtime.Stream.Run]. A kernel with more than 64 parameters is ErrTooLarge.
 func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) error {
 	params := k.Params()
 	if s == nil || len(args) != len(params) {
@@ -93,8 +91,7 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 }
 
 // take adds the storage of an argument to the list, which is in the order of their numbers. An argument that is
-// wrong is
-// left for argument to report.
+// wrong is left for argument to report.
 func (m *Buffer) take(list []taken, input, out bool) []taken {
 	if m.none() || m.closed.Load() || !m.handle.st.ref() {
 		return list

@@ -9,9 +9,8 @@ import (
 )
 
 // Admin administers the pool of one device, which all handles of the device share: runtime's Device.Memory returns
-// it.
-// Once the Device that returned it is closed, methods with an error answer ErrClosed.
-// It is safe for concurrent use.
+// it. Once the Device that returned it is closed, methods with an error answer ErrClosed. It is safe for concurrent
+// use.
 type Admin struct{ Owner Owner }
 
 // Owner is what the device of a pool does for an Admin. It is implemented by package runtime.
@@ -178,9 +177,9 @@ func (a Admin) Record(on bool) error {
 	return nil
 }
 
-// Trace returns the recording since Record, or nil if nothing is recorded. It can be written,
-// replayed with other settings and analyzed; see package  With Config.MemoryTrace it
-// contains the program's other devices as well.
+// Trace returns the recording since Record, or nil if nothing is recorded. It can be written, replayed with other
+// settings and analyzed; see the package comment. With Config.MemoryTrace it contains the program's other devices
+// as well.
 func (a Admin) Trace() *Trace {
 	if r := a.Owner.Recorder(); r != nil {
 		return r.Trace()

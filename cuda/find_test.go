@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -163,11 +164,14 @@ func TestSimulatedBuiltins(t *testing.T) {
 	}
 	name, dir, _ := strings.Cut(os.Getenv("CUDA_TEST_BUILTINS"), ":")
 	err := compiled(t, filepath.Join(dir, "libnvrtc.so.13"))
+	var build *driver.BuildError
 	if name == "beside" {
-		require.NoError(t, err)
+		// NVRTC did its part also where this machine's own assembler is older than the simulated NVRTC.
+		if !errors.As(err, &build) || !strings.Contains(build.Log, "Unsupported .version") {
+			require.NoError(t, err)
+		}
 		return
 	}
-	var build *driver.BuildError
 	require.ErrorAs(t, err, &build)
 	assert.Contains(t, build.Log, "failed to open libnvrtc-builtins.so.13.0")
 	assert.ErrorContains(t, err, "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE")

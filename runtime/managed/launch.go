@@ -39,8 +39,6 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 	var plain [mostArguments]any // a slice would let the arguments escape, and each number would be allocated
 	for i := range args {
 		plain[i] = args[i]
-	}
-	for i := range args {
 		switch v := args[i].(type) {
 		case *Buffer:
 			list = v.take(list, params[i].Const, false)

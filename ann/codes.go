@@ -7,16 +7,14 @@ package ann
 // than from each other: the same bits say more.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
@@ -259,16 +257,16 @@ func (c *codes) lay(lists [][]uint32, byRow []byte) {
 	}
 }
 
-// parts returns a function that reads the blocks of one list after the other.
-func (c *codes) parts() func() ([]byte, error) {
-	all := slices.Concat(c.lists...)
-	return func() ([]byte, error) {
-		if len(all) == 0 {
-			return nil, nil
+// parts returns the blocks of one list after the other.
+func (c *codes) parts() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, list := range c.lists {
+			for _, b := range list {
+				if !yield(c.block(b), nil) {
+					return
+				}
+			}
 		}
-		b := all[0]
-		all = all[1:]
-		return c.block(b), nil
 	}
 }
 
@@ -301,33 +299,23 @@ func (x *IVF) compared(to, vector []float32) []float32 {
 func (x *IVF) encode(ctx context.Context, c centres, vectors []float32, of []uint32) ([]byte, error) {
 	k, dim := c.codes, x.e.dim
 	to := make([]byte, len(of)*k.bytes)
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	errs := make([]error, min(goruntime.GOMAXPROCS(0), (len(of)+assigned-1)/assigned))
-	for t := range errs {
-		wait.Go(func() {
-			s, err := k.take(dim)
-			if err != nil {
-				errs[t] = err
-				return
+	err := divided(ctx, goruntime.GOMAXPROCS(0), (len(of)+assigned-1)/assigned, func(next iter.Seq[int]) error {
+		s, err := k.take(dim)
+		if err != nil {
+			return err
+		}
+		defer k.scans.give(s)
+		for n := range next {
+			lo, hi := n*assigned, min((n+1)*assigned, len(of))
+			for i := lo; i < hi; i++ {
+				c.rest(s.points[(i-lo)*dim:][:dim], x.compared(s.asked, vectors[i*dim:][:dim]), of[i])
 			}
-			defer k.scans.give(s)
-			for ctx.Err() == nil {
-				lo := int(next.Add(1)-1) * assigned
-				if lo >= len(of) {
-					return
-				}
-				hi := min(lo+assigned, len(of))
-				for i := lo; i < hi; i++ {
-					c.rest(s.points[(i-lo)*dim:][:dim], x.compared(s.asked, vectors[i*dim:][:dim]), of[i])
-				}
-				k.ranker.EncodeRows(&k.book, s.points[:(hi-lo)*dim], s.codes[:(hi-lo)*k.bytes])
-				copy(to[lo*k.bytes:], s.codes[:(hi-lo)*k.bytes])
-			}
-		})
-	}
-	wait.Wait()
-	return to, cmp.Or(cmp.Or(errs...), ctx.Err())
+			k.ranker.EncodeRows(&k.book, s.points[:(hi-lo)*dim], s.codes[:(hi-lo)*k.bytes])
+			copy(to[lo*k.bytes:], s.codes[:(hi-lo)*k.bytes])
+		}
+		return nil
+	})
+	return to, err
 }
 
 // makeCodes finds the values of codes from a sample of vectors, by k-means in each part of what differs from

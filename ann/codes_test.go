@@ -26,7 +26,7 @@ func sameCodes(t *testing.T, x *IVF) {
 	got, blocks := make([]byte, k.bytes), slices.Clone(k.free)
 	want := make([]byte, 0, len(x.ids)*k.bytes)
 	require.NoError(t, x.stored(t.Context(), func(first int, vectors []float32) error {
-		codes, err := x.encode(t.Context(), x.centres, vectors, x.of[first:][:len(vectors)/x.e.dim])
+		codes, err := x.encode(t.Context(), x.centres, vectors, x.inList[first:][:len(vectors)/x.e.dim])
 		want = append(want, codes...)
 		return err
 	}))
@@ -67,7 +67,7 @@ func TestCodes(t *testing.T) {
 							require.NoError(t, err)
 							a = filter.last.Load()
 						}
-						probed, err := x.nearest(t.Context(), nil, query, x.probes(a, k))
+						probed, err := x.nearest(t.Context(), nil, x.centres, query, x.probes(a, k))
 						require.NoError(t, err)
 						rows, ok, err := x.shortlist(t.Context(), nil, query, probed, 3*k, a)
 						require.NoError(t, err)

@@ -132,7 +132,7 @@ func requireReached(t testing.TB, h *HNSW, what string) {
 	t.Helper()
 	found := h.graph.reached()
 	for i := range h.ids {
-		require.True(t, found.has(i) || h.hidden(uint32(i)), "%s: no search comes to vector %d of %d", what, i, len(h.ids))
+		require.True(t, found.has(i) || !h.live.has(i), "%s: no search comes to vector %d of %d", what, i, len(h.ids))
 	}
 	require.NoError(t, h.checkCopies())
 }
@@ -250,7 +250,7 @@ func TestLostVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 86))
 	h := hnsw(t, open(t, "cpu:0"), 4, L2Squared, HNSWOptions{M: 4})
 	require.NoError(t, h.Add(t.Context(), counted(300), random(r, 300, 4)))
-	begin, _, _ := h.begin()
+	begin, _, _ := h.graph.begin()
 	lost := (begin + 7) % 300
 	for node := range uint32(300) {
 		for i, to := range h.links(node, 0)[1:] {

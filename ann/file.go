@@ -4,6 +4,7 @@ package ann
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime"
@@ -50,33 +50,16 @@ type image struct {
 	ids     []int64
 	order   []uint32
 	vectors []byte
-	graph   *graph // of kind hnsw
+	byID    []uint32 // the rows in the order of their ids, but for flat, whose rows are in it
+	live    bitset   // the rows that are not removed, nil if all are there
+	graph   *graph   // of kind hnsw
 
-	sizes  []uint32 // of kind ivf: of each list, whose rows follow those of the one before
-	middle []byte   // the centres
-	book   []byte   // of kind pq: the values of codes, if there are centres, and the codes of each list
-	codes  []byte   // or of kind hnsw with codes: those of the vectors, nil in files of before they were stored
-	byID   []uint32 // the rows in the order of their ids
-}
-
-// WriteTo implements [Index].
-func (f *Flat) WriteTo(to io.Writer) (int64, error) {
-	if _, err := f.begin(context.Background(), 0, 1, nil); err != nil { // which puts the rows in order
-		return 0, err
-	}
-	defer f.mu.RUnlock()
-	c := saved{Kind: f.kind, Metric: f.e.metric.String(), Dim: f.e.dim, Rows: len(f.ids), Precision: f.e.code.String(),
-		MaxRows: f.maxRows}
-	if f.scaled && f.e.code.Precision == INT8Scaled {
-		c.Scale = f.e.code.scale
-	}
-	return writeIndex(to, c, f.kept, f.sections())
-}
-
-// sections returns what a file has besides the configuration.
-func (f *Flat) sections() []section {
-	return []section{{name: "ids", data: bytesOf(f.ids)}, {name: "order", data: bytesOf(f.order)},
-		{name: "vectors", parts: f.parts()}}
+	sizes  []uint32  // of kind ivf: of each list, whose rows follow those of the one before
+	middle []float32 // the centres
+	book   []float32 // of kind pq: the values of codes, if there are centres, and the codes of each list
+	codes  []byte    // or of kind hnsw with codes: those of the vectors, nil in files of before they were stored
+	hides  []uint64  // of kind hnsw: the removed rows
+	centre []float32 // and of codes
 }
 
 // version returns the earliest version of the format that has all that is in a file, so that earlier builds
@@ -90,60 +73,27 @@ func (c saved) version(sections []section) uint32 {
 	return 1
 }
 
-// writeIndex writes a file with a configuration and other sections. Those in want have to have these checksums.
-func writeIndex(to io.Writer, c saved, want sums, sections []section) (int64, error) {
-	text, err := json.Marshal(c)
-	if err != nil {
+// WriteTo implements [Index].
+func (f *Flat) WriteTo(to io.Writer) (int64, error) {
+	if _, err := f.begin(context.Background(), 0, 1, nil, false); err != nil { // which puts the rows in order
 		return 0, err
 	}
-	w, err := newWriter(to, c.version(sections))
-	if err != nil {
-		return w.at, err
-	}
-	w.want = want
-	for _, s := range append([]section{{name: "config", data: text}}, sections...) {
-		if err := w.add(s); err != nil {
-			return w.at, err
-		}
-	}
-	err = w.end()
-	return w.at, err
+	defer f.mu.RUnlock()
+	return f.writeTo(to, saved{})
 }
 
-// parts returns a function that reads the stored vectors piece by piece.
-func (f *Flat) parts() func() ([]byte, error) {
-	i, next := 0, f.stores[0].parts(f.place[0].Count)
-	return func() ([]byte, error) {
-		for {
-			part, err := next()
-			if len(part) > 0 || err != nil || i+1 == len(f.stores) {
-				return part, err
+// sections implements contents.
+func (f *Flat) sections() []section {
+	vectors := func(yield func([]byte, error) bool) {
+		for i, s := range f.stores {
+			for part, err := range s.parts(f.place[i].Count) {
+				if !yield(part, err) {
+					return
+				}
 			}
-			i++
-			next = f.stores[i].parts(f.place[i].Count)
 		}
 	}
-}
-
-// parts returns a function that reads the first rows of base piece by piece.
-func (e *engine) parts(base *runtime.Buffer, rows int) func() ([]byte, error) {
-	return parts(rows*e.dim*e.code.size(), func(at int64, data []byte) error {
-		return e.dev.Stream().Read(context.Background(), base, at, data)
-	})
-}
-
-// parts returns a function that reads size bytes piece by piece.
-func parts(size int, read func(at int64, data []byte) error) func() ([]byte, error) {
-	piece, at := make([]byte, min(size, 4<<20)), 0
-	return func() ([]byte, error) {
-		part := piece[:min(len(piece), size-at)]
-		if len(part) == 0 {
-			return nil, nil
-		}
-		err := read(int64(at), part)
-		at += len(part)
-		return part, err
-	}
+	return []section{data("ids", f.ids), data("order", f.ranks()), {name: "vectors", parts: vectors}}
 }
 
 func corruptFile(format string, args ...any) error {
@@ -157,9 +107,7 @@ func readImage(data []byte) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	corrupt := func(format string, args ...any) (*image, error) {
-		return nil, corruptFile(format, args...)
-	}
+	corrupt := func(format string, args ...any) (*image, error) { return nil, corruptFile(format, args...) }
 	parts := map[string][]byte{}
 	for _, s := range list {
 		if _, twice := parts[s.name]; twice {
@@ -201,55 +149,61 @@ func readImage(data []byte) (*image, error) {
 		return corrupt("%d rows of %d components, of at most %d", m.Rows, m.Dim, m.MaxRows)
 	case m.Scale < 0 || m.Scale > math.MaxFloat32 || m.Scale != 0 && !scaled || m.Scale == 0 && scaled && m.Rows > 0:
 		return corrupt("scale %v of %v", m.Scale, p)
-	case len(parts["ids"]) != 8*m.Rows || len(parts["order"]) != 0 && len(parts["order"]) != 4*m.Rows:
-		return corrupt("%d rows have ids of %d bytes and an order of %d", m.Rows, len(parts["ids"]), len(parts["order"]))
 	case m.Rows > math.MaxInt/row || len(m.vectors) != m.Rows*row:
 		return corrupt("%d rows of %d components of %v are %d bytes", m.Rows, m.Dim, p, len(m.vectors))
-	}
-	m.ids = elements[int64](parts["ids"])
-	if len(parts["order"]) > 0 {
-		// which is otherwise nil: the vectors were added in the order of their rows
-		m.order = elements[uint32](parts["order"])
-	}
-	if (m.Kind == "hnsw") != (m.HNSW != nil) || m.HNSW != nil && p != FP32 {
+	case (m.Kind == "hnsw") != (m.HNSW != nil) || m.HNSW != nil && p != FP32:
 		return corrupt("a configuration of hnsw for kind %q, %v", m.Kind, p)
-	}
-	if m.HNSW != nil {
-		return m, m.readGraph()
-	}
-	if (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind() {
+	case (m.Kind == "ivf" || m.Kind == "pq") != (m.IVF != nil) || m.IVF != nil && m.Kind != m.IVF.kind():
 		return corrupt("a configuration of ivf for kind %q", m.Kind)
 	}
-	if m.IVF != nil {
+	// without an order the vectors were added in the order of their rows
+	err = cmp.Or(column(m, "ids", &m.ids, m.Rows), column(m, "order", &m.order, m.Rows, 0))
+	switch {
+	case err != nil:
+		return nil, err
+	case m.HNSW != nil:
+		return m, m.readGraph()
+	case m.IVF != nil:
 		return m, m.readLists()
 	}
 	return m, nil
 }
 
-// sums returns the checksums of those of the named sections that are in the file.
-func (m *image) sums(names ...string) sums {
-	s := sums{}
-	for _, x := range m.list {
-		if slices.Contains(names, x.name) {
-			s[x.name] = x.sum
-		}
+// column makes a slice the contents of a section, which have to be one of these numbers of elements.
+func column[T runtime.Element](m *image, name string, to *[]T, elementsOf ...int) error {
+	data := m.parts[name]
+	x := elements[T](data)
+	if len(data) != len(bytesOf(x)) || !slices.Contains(elementsOf, len(x)) {
+		return corruptFile("section %q of %d rows of %d components is %d bytes", name, m.Rows, m.Dim, len(data))
 	}
-	return s
+	if *to = nil; len(x) > 0 {
+		*to = x
+	}
+	return nil
+}
+
+// optional is column for a section that files may lack.
+func optional[T runtime.Element](m *image, name string, to *[]T, n int) error {
+	if _, ok := m.parts[name]; !ok {
+		return nil
+	}
+	return column(m, name, to, n)
+}
+
+// verbatim names the sections that an index may have as they are in a file, as storage.sums has them.
+func (m *image) verbatim() []string {
+	return []string{"ids", "level", "first", "upper", "codes", "vectors"}
 }
 
 // check checks what an index relies on: everything but the sections that only whole checks.
 func (m *image) check() error {
-	for _, s := range m.list {
-		if s.name != "vectors" && s.name != "codes" && s.name != "first" {
-			if err := s.verify(context.Background()); err != nil {
-				return err
-			}
-		}
+	if err := m.verify(context.Background(), false); err != nil {
+		return err
 	}
-	switch {
-	case m.graph != nil:
+	if m.graph != nil {
 		return m.checkGraph()
-	case m.IVF != nil:
+	}
+	if m.IVF != nil {
 		if err := m.checkLists(); err != nil {
 			return err
 		}
@@ -269,22 +223,39 @@ func (m *image) check() error {
 	return nil
 }
 
-// whole checks all of a file.
-func (m *image) whole(ctx context.Context) error {
-	if err := m.check(); err != nil {
-		return err
+// checkByID checks the rows in the order of their ids.
+func (m *image) checkByID() error {
+	last := int64(-1) // ascending ids are all different, and so are their rows
+	for _, row := range m.byID {
+		if int(row) >= m.Rows || !m.live.has(int(row)) || m.ids[row] <= last {
+			return corruptFile("row %d is not that of the id after %d", row, last)
+		}
+		last = m.ids[row]
 	}
+	return nil
+}
+
+// verify compares sections with their checksums: those that only whole checks, or the others.
+func (m *image) verify(ctx context.Context, whole bool) error {
 	for _, s := range m.list {
-		if s.name == "vectors" || s.name == "codes" || s.name == "first" {
+		if whole == slices.Contains([]string{"vectors", "codes", "first"}, s.name) {
 			if err := s.verify(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if m.graph != nil {
-		return m.graph.checkLinks(0, 0)
-	}
 	return nil
+}
+
+// whole checks all of a file.
+func (m *image) whole(ctx context.Context) error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if err := m.verify(ctx, true); err != nil || m.graph == nil {
+		return err
+	}
+	return m.graph.checkLinks(0, 0)
 }
 
 // Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in
@@ -352,104 +323,65 @@ func Read(ctx context.Context, r io.Reader, o Options) (Index, error) {
 // also after an error; if it is nil, they were checked, and are copied.
 func (m *image) index(ctx context.Context, o Options, release func()) (ix Index, err error) {
 	inPlace := false
-	switch {
-	case m.graph != nil:
-		ix, inPlace, err = m.hnsw(ctx, o, release)
-	case m.IVF != nil:
-		ix, inPlace, err = m.ivf(ctx, o, release)
+	defer func() {
+		if release != nil && !inPlace {
+			release()
+		}
+	}()
+	switch m.Kind {
+	case "brute", "bruteforce", "hnsw":
+		if o.Device != "" {
+			return nil, fmt.Errorf("ann: a device for an index of kind %s: %w", m.Kind, runtime.ErrUnsupported)
+		}
+	case "flat", "gpu", "ivf", "pq":
 	default:
-		ix, inPlace, err = m.flat(ctx, o, release)
-	}
-	if release != nil && !inPlace {
-		release()
-	}
-	return ix, err
-}
-
-// flat makes a Flat index of a file. inPlace says that it has the file's memory, also after an error, and calls
-// release.
-func (m *image) flat(ctx context.Context, o Options, release func()) (ix Index, inPlace bool, err error) {
-	kind := m.Kind
-	switch brute := kind == "brute" || kind == "bruteforce"; {
-	case brute && o.Device != "":
-		return nil, false, fmt.Errorf("ann: a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
-	case !brute && kind != "flat" && kind != "gpu":
-		return nil, false, fmt.Errorf("ann: kind %q: %w", kind, runtime.ErrUnsupported)
+		return nil, fmt.Errorf("ann: kind %q: %w", m.Kind, runtime.ErrUnsupported)
 	}
 	o.Precision, o.MaxDim, o.MaxRows = m.code.Precision, m.Dim, m.MaxRows
-	f, err := o.flat(ctx, kind, m.Dim, m.metric)
+	if m.HNSW != nil {
+		o.HNSW = *m.HNSW
+	}
+	if m.IVF != nil {
+		o.IVF = *m.IVF
+	}
+	c, err := o.empty(ctx, m.Kind, m.Dim, m.metric)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	f.setCode(m.code)
-	f.scaled = m.Scale != 0
-	if m.Rows > 0 {
-		f.place = f.shares(m.Rows)
+	if inPlace, err = c.base().load(ctx, m, release); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
-	switch {
-	case m.Rows == 0:
-	case len(f.stores) > 1:
-		err = m.share(ctx, f)
-	default:
-		var base *runtime.Buffer
-		switch base, inPlace, err = m.store(ctx, f.e.dev, release); {
-		case err == nil:
-			f.stores[0].hold(base, inPlace)
-		case short(err): // then the file's memory is the host's
-			f.stores[0].keep(m.vectors, release)
-			inPlace, err = release != nil, nil
-		}
-	}
-	f.ids, f.order, f.sorted, f.mapped = m.ids, m.order, m.Rows, true
-	if release != nil {
-		f.late, f.kept = sync.OnceValue(m.check), m.sums("ids", "order", "vectors")
-	}
-	if err == nil && !inPlace { // then nothing has to keep the file
-		if err = f.check(ctx); err == nil {
-			f.own()
-		}
-	}
-	if err != nil {
-		return nil, inPlace, errors.Join(err, f.Close())
-	}
-	return f, inPlace, nil
+	return c, nil
 }
 
-// share copies the vectors to the stores of an index.
-func (m *image) share(ctx context.Context, f *Flat) error {
+// open implements contents.
+func (f *Flat) open(ctx context.Context, m *image, inPlace bool) error {
+	f.sorted = m.Rows
+	if m.Rows == 0 {
+		return nil
+	}
+	f.place = f.shares(m.Rows)
 	for i, s := range f.stores {
-		p := f.place[i]
-		c, err := s.bring(ctx, m.vectors[s.size(p.First):s.size(p.End())], p.Count)
-		if err != nil {
-			return err
+		if p := f.place[i]; len(f.stores) > 1 {
+			c, err := s.bring(ctx, m.vectors[s.size(p.First):s.size(p.End())], p.Count)
+			if err != nil {
+				return err
+			}
+			c.memory = slices.Clone(c.memory)
+			s.commit(ctx, c, p.Count)
 		}
-		c.memory = slices.Clone(c.memory)
-		s.commit(ctx, c, p.Count)
 	}
 	return nil
 }
 
-// store returns the vectors in a device's memory: the file's if the device can use that, or else a copy.
-func (m *image) store(ctx context.Context, dev *runtime.Device,
-	release func()) (base *runtime.Buffer, inPlace bool, err error) {
-	if release != nil {
-		base, err := dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
-		if err == nil || !errors.Is(err, runtime.ErrUnsupported) {
-			return base, err == nil, err
-		}
-	}
-	if base, err = dev.Alloc(m.code.typ(), len(m.vectors)/m.code.size()); err != nil {
-		return nil, false, err
-	}
-	base.SetTag("vectors")
-	if err = dev.Stream().Write(ctx, base, 0, m.vectors); err == nil {
-		err = dev.Stream().Sync(ctx)
-	}
-	if err != nil {
-		return nil, false, errors.Join(err, base.Close())
-	}
-	return base, false, nil
+// fill implements contents.
+func (f *Flat) fill(m *image) error {
+	f.rank(m.order)
+	return nil
 }
+
+// sound implements contents.
+func (f *Flat) sound() error { return nil }
 
 // Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also
 // if the process is killed or ctx ends.
@@ -502,9 +434,8 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	case err != nil:
 	case whole:
 		if err = im.whole(ctx); err == nil && im.graph != nil {
-			if n := im.graph.lost(); n > 0 {
-				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n,
-					im.Rows-im.graph.count())
+			if n := im.graph.lost(im.live); n > 0 {
+				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, len(im.byID))
 			}
 		}
 	default:
@@ -521,7 +452,7 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 		info.IVF = &o
 	}
 	if im.graph != nil {
-		info.Len -= im.graph.count()
+		info.Len = len(im.byID)
 	}
 	return info, nil
 }

@@ -242,7 +242,7 @@ func TestFileOverlap(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, version)
 	require.NoError(t, err)
-	require.NoError(t, w.bytes("one", make([]byte, 100)))
+	require.NoError(t, w.add(data("one", make([]byte, 100))))
 	w.list = append(w.list, w.list...)
 	copy(w.list[block:], "two")
 	require.NoError(t, w.end())
@@ -377,7 +377,8 @@ func sealed(data []byte) []byte {
 		if first > at || n > at-first {
 			return data
 		}
-		if err := out.bytes(string(bytes.TrimRight(entry[:8], "\x00")), data[first:first+n]); err != nil {
+		name := string(bytes.TrimRight(entry[:8], "\x00"))
+		if err := out.add(section{name: name, data: data[first : first+n]}); err != nil {
 			return data
 		}
 	}
@@ -430,7 +431,7 @@ func TestFileTaken(t *testing.T) {
 	ctx, r := t.Context(), rand.New(rand.NewPCG(43, 44))
 	ids, vectors := numbers(r, n), random(r, n, dim)
 	lazy := []string{"vectors", "codes", "first"} // which neither Open nor a search checks
-	mapped := map[string][]string{"flat": {"ids", "order", "vectors"}, "brute": {"ids", "order", "vectors"},
+	mapped := map[string][]string{"flat": {"ids", "vectors"}, "brute": {"ids", "vectors"},
 		"ivf": {"ids", "vectors"}, "pq": {"ids", "vectors"},
 		"hnsw": {"ids", "level", "first", "upper", "codes", "vectors"}} // what stays in the memory of a file
 	for what, o := range map[string]struct {

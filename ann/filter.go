@@ -210,12 +210,18 @@ func (a *admitted) fill(sorted bool) {
 	}
 }
 
-// known returns what f admits of a state of an index, or nil if it was not computed last.
-func (f *Filter) known(of any, state uint64) *admitted {
-	if a := f.last.Load(); a != nil && a.of == of && a.state == state {
-		return a
+// of returns what f admits of a state of an index with n vectors, and how many of k results there are. It
+// computes that unless it did so last; rows returns the vectors.
+func (f *Filter) of(index any, state uint64, k, n int, rows func() *rows) (a *admitted, results int, err error) {
+	if f == nil {
+		return nil, min(k, n), nil
 	}
-	return nil
+	if a = f.last.Load(); a == nil || a.of != index || a.state != state {
+		if a, err = f.admitted(index, state, rows()); err != nil {
+			return nil, 0, err
+		}
+	}
+	return a, min(k, a.count), nil
 }
 
 // admitted computes what f admits of a state of an index, whose vectors rows has.
@@ -263,4 +269,13 @@ func (b bitset) setRange(lo, hi int) {
 	for ; lo < hi; lo++ {
 		b.put(lo, true)
 	}
+}
+
+// inverse returns those of n numbers that b, of as many, does not have.
+func (b bitset) inverse(n int) bitset {
+	c := newBitset(n)
+	for i, x := range b {
+		c[i] = ^x
+	}
+	return c
 }

@@ -30,12 +30,9 @@ type graph struct {
 	seed   uint64
 	factor float64  // of levels
 	first  []uint32 // the links in the first layer: for each node their number and 2·m places
-	// first, level and upper are the memory of a file, which is not to be changed, and the links in first were not checked
-	mapped bool
 	level  []uint8  // the highest layer of each node
 	at     []uint32 // where its links in the other layers begin in upper, in units of m + 1
 	upper  []uint32
-	hides  []uint64 // a bit for each node that no search returns. Bits do not change: hide makes a copy
 	// for a node with copies 1 + the last of them, for a copy 1 + the next, where the first follows the last;
 	// otherwise 0. nil if there are none
 	copies []uint32
@@ -66,9 +63,6 @@ func (g *graph) extend(n int) {
 		g.upper = append(g.upper, make([]uint32, level*(g.m+1))...)
 	}
 	g.copies = append(g.copies, make([]uint32, n-len(g.copies))...)
-	for len(g.hides) < (n+63)/64 {
-		g.hides = append(g.hides, 0)
-	}
 }
 
 // levelOf returns the level of a node: a random number that follows from the seed and the node alone.
@@ -76,19 +70,6 @@ func (g *graph) levelOf(node int) int {
 	r := rand.New(rand.NewPCG(g.seed, uint64(node)))
 	return min(int(-math.Log(1-r.Float64())*g.factor), topLevel)
 }
-
-// hide hides nodes, but not from searches that go on in a copy of the graph.
-func (g *graph) hide(nodes []uint32) {
-	if len(nodes) == 0 {
-		return
-	}
-	g.hides = slices.Clone(g.hides)
-	for _, node := range nodes {
-		g.hides[node/64] |= 1 << (node % 64)
-	}
-}
-
-func (g *graph) hidden(node uint32) bool { return g.hides[node/64]>>(node%64)&1 != 0 }
 
 // links returns the links of a node in a layer: their number, and the places for them.
 func (g *graph) links(node uint32, layer int) []uint32 {
@@ -350,7 +331,7 @@ type found struct {
 }
 
 func (v *view) finds(node uint32, f found) bool {
-	return int(node) < len(v.ids) && (f.all || (!f.seen || !v.hidden(node)) && f.admits.has(int(node)))
+	return int(node) < len(v.ids) && (f.all || (!f.seen || v.live.has(int(node))) && f.admits.has(int(node)))
 }
 
 // admitted reports whether a node or one of its copies may be found.

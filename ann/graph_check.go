@@ -4,7 +4,6 @@ package ann
 
 import (
 	"fmt"
-	"math/bits"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -54,12 +53,12 @@ func (g *graph) reached() bitset {
 	return found
 }
 
-// lost returns the number of vectors that are linked with others, or copies, and that no search comes to. There
+// lost returns the number of live vectors that are linked with others, or copies, and that no search comes to. There
 // are some in files of before there was a tree.
-func (g *graph) lost() (n int) {
+func (g *graph) lost(live bitset) (n int) {
 	found := g.reached()
 	for node := range g.level {
-		if !found.has(node) && !g.hidden(uint32(node)) && (g.links(uint32(node), 0)[0] > 0 || g.copies != nil &&
+		if !found.has(node) && live.has(node) && (g.links(uint32(node), 0)[0] > 0 || g.copies != nil &&
 			g.copies[node] != 0) {
 			n++
 		}
@@ -101,12 +100,4 @@ func (g *graph) checkCopies() error {
 		}
 	}
 	return nil
-}
-
-// count returns the number of hidden nodes.
-func (g *graph) count() (n int) {
-	for _, word := range g.hides {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }

@@ -17,12 +17,12 @@ func set(links []uint32, nodes []candidate) {
 
 // original returns the node among the nearest of a new one, in order, that has its vector: d is the distance of
 // the new node from itself.
-func (h *HNSW) original(node uint32, d candidate, nearest []candidate) (of uint32, ok bool) {
+func (v *view) original(node uint32, d candidate, nearest []candidate) (of uint32, ok bool) {
 	for _, c := range nearest {
-		if c.distance() != d.distance() && !(h.e.metric.onNearest() == "cosine" && c.distance() < parallel) {
+		if c.distance() != d.distance() && !(v.e.metric.onNearest() == "cosine" && c.distance() < parallel) {
 			break
 		}
-		if h.e.metric.same(elements[float32](h.row(node)), elements[float32](h.row(c.row()))) {
+		if v.e.metric.same(elements[float32](v.row(node)), elements[float32](v.row(c.row()))) {
 			return c.row(), true
 		}
 	}
@@ -33,43 +33,43 @@ func (h *HNSW) original(node uint32, d candidate, nearest []candidate) (of uint3
 const parallel = 1e-5
 
 // addCopy lists a new node as a copy of another. Searches meanwhile come to all that were there before.
-func (h *HNSW) addCopy(of, node uint32) {
-	lock := &h.locks[of%uint32(len(h.locks))]
+func (v *view) addCopy(of, node uint32) {
+	lock := &v.locks[of%uint32(len(v.locks))]
 	lock.Lock()
 	defer lock.Unlock()
-	if last := h.copies[of]; last == 0 {
-		atomic.StoreUint32(&h.copies[node], node+1)
+	if last := v.copies[of]; last == 0 {
+		atomic.StoreUint32(&v.copies[node], node+1)
 	} else {
-		atomic.StoreUint32(&h.copies[node], atomic.LoadUint32(&h.copies[last-1]))
-		atomic.StoreUint32(&h.copies[last-1], node+1)
+		atomic.StoreUint32(&v.copies[node], atomic.LoadUint32(&v.copies[last-1]))
+		atomic.StoreUint32(&v.copies[last-1], node+1)
 	}
-	atomic.StoreUint32(&h.copies[of], node+1)
+	atomic.StoreUint32(&v.copies[of], node+1)
 }
 
 // insert links a new node.
-func (h *HNSW) insert(s *searcher, node uint32) {
-	level := int(h.level[node])
-	begin, top, ok := h.begin()
-	self := s.one(h.point(node), node)
+func (v *view) insert(s *searcher, node uint32) {
+	level := int(v.level[node])
+	begin, top, ok := v.begin()
+	self := s.one(v.point(node), node)
 	stray := self.distance() != self.distance()
 	if ok && stray {
 		return
 	}
 	if !ok || s.stray(begin) {
-		first := h.enter(s, node, level, stray)
-		begin, top, _ = h.begin()
+		first := v.enter(s, node, level, stray)
+		begin, top, _ = v.begin()
 		if first || stray {
 			return
 		}
 	}
-	query := h.point(node)
-	h.descend(s, query, s.one(query, begin), top, level)
+	query := v.point(node)
+	v.descend(s, query, s.one(query, begin), top, level)
 	s.layers = s.layers[:0]
 	for layer := min(level, top); layer >= 0; layer-- {
-		h.explore(s, query, layer, h.o.EfConstruction, found{all: true})
+		v.explore(s, query, layer, v.o.EfConstruction, found{all: true})
 		slices.Sort(s.best)
-		if of, ok := h.original(node, self, s.best); ok {
-			h.addCopy(of, node)
+		if of, ok := v.original(node, self, s.best); ok {
+			v.addCopy(of, node)
 			return
 		}
 		// Where the nearest are an island, what was seen in the layer above leads to other ones.
@@ -79,7 +79,7 @@ func (h *HNSW) insert(s *searcher, node uint32) {
 			}
 		}
 		s.starts = append(s.starts[:0], s.best[:min(mostStarts, len(s.best))]...)
-		s.layers = append(s.layers, h.choose(s, s.best, h.m)...)
+		s.layers = append(s.layers, v.choose(s, s.best, v.m)...)
 		s.layers = append(s.layers, noCandidate)
 	}
 	// From the first layer upwards: an insertion that comes down to this node then finds its links in every layer below.
@@ -89,39 +89,39 @@ func (h *HNSW) insert(s *searcher, node uint32) {
 		for first > 0 && s.layers[first-1] != noCandidate {
 			first--
 		}
-		h.connect(s, node, layer, s.layers[first:])
+		v.connect(s, node, layer, s.layers[first:])
 		s.layers = s.layers[:first]
 	}
 	if level > top {
-		h.entering.Lock()
-		if _, top, _ := h.begin(); level > top {
-			h.entry.Store(uint64(level+1)<<32 | uint64(node))
+		v.entering.Lock()
+		if _, top, _ := v.begin(); level > top {
+			v.entry.Store(uint64(level+1)<<32 | uint64(node))
 		}
-		h.entering.Unlock()
+		v.entering.Unlock()
 	}
 }
 
 // enter makes a node the one where searches begin, if there is none or only a stray, and reports whether it did.
-func (h *HNSW) enter(s *searcher, node uint32, level int, stray bool) bool {
-	h.entering.Lock()
-	defer h.entering.Unlock()
-	begin, _, ok := h.begin()
+func (v *view) enter(s *searcher, node uint32, level int, stray bool) bool {
+	v.entering.Lock()
+	defer v.entering.Unlock()
+	begin, _, ok := v.begin()
 	if ok && (stray || !s.stray(begin)) { // a stray is where searches begin only while there is no other node
 		return false
 	}
-	h.entry.Store(uint64(level+1)<<32 | uint64(node))
+	v.entry.Store(uint64(level+1)<<32 | uint64(node))
 	return true
 }
 
 // connect links a node with others in both directions. In the first layer the nearest node that has room for
 // another child becomes its parent.
-func (h *HNSW) connect(s *searcher, node uint32, layer int, chosen []candidate) {
+func (v *view) connect(s *searcher, node uint32, layer int, chosen []candidate) {
 	if layer == 0 {
-		h.join(s, node, chosen)
+		v.join(s, node, chosen)
 	} else {
-		lock := &h.locks[node%uint32(len(h.locks))]
+		lock := &v.locks[node%uint32(len(v.locks))]
 		lock.Lock()
-		links := h.links(node, layer)
+		links := v.links(node, layer)
 		s.links = append(s.links[:0], chosen...)
 		for _, other := range links[1 : 1+links[0]] { // which another insertion has linked with this node meanwhile
 			if len(s.links) < len(links)-1 && !slices.ContainsFunc(s.links, func(c candidate) bool { return c.row() == other }) {
@@ -132,15 +132,15 @@ func (h *HNSW) connect(s *searcher, node uint32, layer int, chosen []candidate) 
 		lock.Unlock()
 	}
 	for _, c := range s.links {
-		h.linkBack(s, c.row(), node, layer, false)
+		v.linkBack(s, c.row(), node, layer, false)
 	}
 }
 
 // join sets the links of a new node in the first layer, and makes it the child of one of the nearest, s.best,
 // or else of a node below the nearest in the tree, the leaves of which have room. No other node links to it
 // before.
-func (h *HNSW) join(s *searcher, node uint32, chosen []candidate) {
-	lock := &h.locks[node%uint32(len(h.locks))]
+func (v *view) join(s *searcher, node uint32, chosen []candidate) {
+	lock := &v.locks[node%uint32(len(v.locks))]
 	below := s.best[0].row()
 	for i := 0; ; i++ {
 		parent := below
@@ -154,13 +154,13 @@ func (h *HNSW) join(s *searcher, node uint32, chosen []candidate) {
 			}
 		}
 		lock.Lock()
-		set(h.links(node, 0), s.links)
+		set(v.links(node, 0), s.links)
 		lock.Unlock()
-		if h.linkBack(s, parent, node, 0, i < len(s.best)+mostBelow) || i == len(s.best)+mostBelow {
+		if v.linkBack(s, parent, node, 0, i < len(s.best)+mostBelow) || i == len(s.best)+mostBelow {
 			return
 		}
 		if i >= len(s.best) {
-			below = h.child(below)
+			below = v.child(below)
 		}
 	}
 }
@@ -189,11 +189,11 @@ func (g *graph) child(node uint32) uint32 {
 
 // linkBack adds a link, and drops others if there are too many. To adopt a node is to become its parent, which
 // returns false if there is no room beside the links that have to stay.
-func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int, adopt bool) bool {
-	lock := &h.locks[from%uint32(len(h.locks))]
+func (v *view) linkBack(s *searcher, from, to uint32, layer int, adopt bool) bool {
+	lock := &v.locks[from%uint32(len(v.locks))]
 	lock.Lock()
 	defer lock.Unlock()
-	links := h.links(from, layer)
+	links := v.links(from, layer)
 	n := int(links[0])
 	if slices.Contains(links[1:1+n], to) {
 		return true
@@ -207,14 +207,14 @@ func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int, adopt bool) boo
 	copy(list, links[1:])
 	list[n] = to
 	all := s.next[:0]
-	for i, d := range s.compare(h.point(from), n+1) {
+	for i, d := range s.compare(v.point(from), n+1) {
 		all = append(all, candidateOf(d, list[i]))
 	}
 	slices.Sort(all)
 	s.next = all
-	chosen := h.choose(s, all, n)
+	chosen := v.choose(s, all, n)
 	if layer == 0 {
-		if chosen = h.keep(s, from, to, adopt, all, chosen); len(chosen) > n {
+		if chosen = v.keep(s, from, to, adopt, all, chosen); len(chosen) > n {
 			return false
 		}
 	}
@@ -225,13 +225,13 @@ func (h *HNSW) linkBack(s *searcher, from, to uint32, layer int, adopt bool) boo
 // keep adds the links of the tree to those chosen of all candidates, in the place of others if there are too
 // many, with the parent in front. If a node is to be adopted, one place has to remain for another link, or it
 // returns too many.
-func (h *HNSW) keep(s *searcher, from, to uint32, adopt bool, all, chosen []candidate) []candidate {
-	up := h.links(from, 0)[1]
+func (v *view) keep(s *searcher, from, to uint32, adopt bool, all, chosen []candidate) []candidate {
+	up := v.links(from, 0)[1]
 	tree := func(c candidate) bool {
 		if c.row() == to {
 			return adopt
 		}
-		parent, ok := h.parent(c.row())
+		parent, ok := v.parent(c.row())
 		return c.row() == up || ok && parent == from
 	}
 	kept := s.kept[:0]
@@ -275,7 +275,7 @@ const checked = 8
 
 // choose returns up to m of sorted candidates, each of which is nearer to the node that they are candidates for
 // than to any one before: so links lead in different directions.
-func (h *HNSW) choose(s *searcher, all []candidate, m int) []candidate {
+func (v *view) choose(s *searcher, all []candidate, m int) []candidate {
 	chosen := s.chosen[:0]
 	list := elements[uint32](s.rows.host)
 	for _, c := range all {
@@ -288,7 +288,7 @@ func (h *HNSW) choose(s *searcher, all []candidate, m int) []candidate {
 			for i, other := range some {
 				list[i] = other.row()
 			}
-			for _, d := range s.compare(h.point(c.row()), len(some)) {
+			for _, d := range s.compare(v.point(c.row()), len(some)) {
 				good = good && d >= c.distance() && (d != 0 || c.distance() != 0) // of equal vectors one is enough
 			}
 		}

@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -79,4 +81,21 @@ func checkContext(ctx context.Context) error {
 		return fmt.Errorf("ann: context is nil: %w", runtime.ErrInvalidArgument)
 	}
 	return nil
+}
+
+// divided runs f on at most so many goroutines, which divide the numbers below n among them until ctx is done.
+func divided(ctx context.Context, threads, n int, f func(next iter.Seq[int]) error) error {
+	var at atomic.Int64
+	return sideBySide(min(threads, n), func(int) error {
+		if err := f(func(yield func(int) bool) {
+			for ctx.Err() == nil {
+				if i := int(at.Add(1)) - 1; i >= n || !yield(i) {
+					return
+				}
+			}
+		}); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
 }

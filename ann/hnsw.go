@@ -8,10 +8,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	goruntime "runtime"
-	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
@@ -31,21 +30,15 @@ import (
 // themselves, since they have components that are NaN or infinite, have no links; a search compares the query
 // with them if it finds fewer than k others.
 type HNSW struct {
-	kind     string
+	storage
+	o        HNSWOptions
+	graph    // which has a node for each row
+	code     nodeCoding
+	codes    *store // bytes for the vectors, with option Codes
 	searches searchers
-	works    works
 	all      *Filter // admits every vector, for exact searches
 
-	writing sync.Mutex // guards what follows, and view
-	base    *runtime.Buffer
-	coded   *runtime.Buffer // bytes for the vectors, with option Codes
-	view
-
-	now atomic.Pointer[view] // what searches see
-	mu  sync.RWMutex         // its writer frees or changes memory that searches read; they are readers
-	backing
-	knowing sync.Mutex // guards nodes and gone, which changes replace while searches go on; held for a moment only
-	nodes   places
+	now atomic.Pointer[view] // what searches see; mu's writer frees or changes memory that it reads
 }
 
 // HNSWOptions are what [NewHNSW] takes. The zero value has the defaults; a negative number is
@@ -131,35 +124,27 @@ func NewHNSW(dev *runtime.Device, dim int, m Metric, o HNSWOptions) (*HNSW, erro
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	h := &HNSW{kind: "hnsw", all: And(), view: view{e: e, o: o, graph: newGraph(o)}}
+	return emptyGraph(e, o), nil
+}
+
+// emptyGraph makes an empty index with an engine.
+func emptyGraph(e *engine, o HNSWOptions) *HNSW {
+	h := &HNSW{storage: storage{kind: "hnsw", maxRows: o.MaxRows, e: e, stores: []*store{newStore(e)}}, o: o,
+		graph: newGraph(o), all: And()}
+	h.codes = newStore(&engine{dev: e.dev, dim: e.dim, code: coding{Precision: INT8Scaled}, host: true})
+	h.of = h
 	h.publish(0)
-	return h, nil
+	return h
 }
 
 // Close implements [Index]. It waits for searches and changes that run.
-func (h *HNSW) Close() error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil
-	}
-	h.closed = true
-	h.searches.close()
-	h.works.close()
-	h.free()
-	return h.e.close()
-}
+func (h *HNSW) Close() error { return h.close() }
 
-// free frees the memory of the vectors.
-func (h *HNSW) free() {
-	if h.base != nil {
-		h.base.Close()
-	}
-	if h.coded != nil {
-		h.coded.Close()
-	}
+// free implements contents.
+func (h *HNSW) free() error {
+	h.searches.close()
+	h.codes.drop()
+	return nil
 }
 
 // Info implements [Index].
@@ -178,59 +163,33 @@ func (h *HNSW) SetEfSearch(ef int) error {
 	if ef < 0 {
 		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
 	}
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	if err := h.check(context.Background()); err != nil {
-		return err
-	}
-	h.o.EfSearch = ef
-	h.publish(len(h.ids))
-	return nil
+	return h.write(context.Background(), func() error {
+		h.o.EfSearch = ef
+		h.publish(len(h.ids))
+		return nil
+	})
 }
 
 // Len returns the number of vectors.
 func (h *HNSW) Len() int { return h.now.Load().count }
 
 // Get returns a vector. An id that the index does not have is [runtime.ErrInvalidArgument].
-func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if err := h.check(ctx); err != nil {
-		return nil, err
-	}
-	h.knowing.Lock()
-	node, ok := h.nodes.row(id)
-	h.knowing.Unlock()
-	if !ok {
-		return nil, unknown(id)
-	}
-	return append([]float32(nil), elements[float32](h.now.Load().row(node))...), nil
-}
+func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) { return h.get(ctx, id) }
 
 // Add implements [Index]. The vectors are linked on several threads. If ctx is done before they all are, none
 // of them is in the index.
 func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	if err := h.check(ctx); err != nil {
-		return err
-	}
-	if err := checkRows(len(ids), len(vectors), h.e.dim); err != nil || len(ids) == 0 {
-		return err
-	}
-	has := func(id int64) bool { _, ok := h.nodes.row(id); return ok }
-	if _, err := inOrder(ids, has); err != nil {
-		return err
-	}
-	if total := h.nodes.len() + len(ids); h.o.MaxRows > 0 && total > h.o.MaxRows {
-		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, h.o.MaxRows, runtime.ErrBudget)
-	}
-	return h.add(ctx, ids, vectors)
+	return h.write(ctx, func() error {
+		if _, err := h.toAdd(ids, vectors); err != nil || len(ids) == 0 {
+			return err
+		}
+		return h.add(ctx, ids, vectors)
+	})
 }
 
 // add adds vectors that were checked, and hides those that have had their ids. The caller holds writing.
 func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
-	if h.gone > h.nodes.len() {
+	if h.gone > h.table.len() {
 		if err := h.compact(ctx); err != nil {
 			return err
 		}
@@ -238,12 +197,11 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := h.own(); err != nil {
 		return err
 	}
-	first := len(h.ids)
-	if n := first + len(ids); n > math.MaxInt32 || n > math.MaxInt/8/h.e.dim {
-		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
+	if err := h.roomFor(len(ids), math.MaxInt32); err != nil {
+		return err
 	}
-	h.withMap()
-	if err := h.extend(ids, vectors); err != nil {
+	first := len(h.ids)
+	if err := h.extend(ctx, ids, vectors); err != nil {
 		return err
 	}
 	h.publish(first) // so that searches go through the new vectors from here on, without finding them
@@ -256,129 +214,67 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	return nil
 }
 
-// withMap makes the map of ids that changes need. The caller holds writing.
-func (h *HNSW) withMap() {
-	nodes := h.nodes.withMap()
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
-	h.nodes = nodes
-}
-
-// sound checks what is the memory of a file: its checksums, and the links. The caller holds writing, or nobody
-// else uses h.
-func (h *HNSW) sound() error {
-	if !h.mapped {
-		return nil
-	}
-	if err := h.kept.check(h.sections()...); err != nil {
-		return err
-	}
-	return h.checkLinks(0, 0)
-}
-
-// own checks and copies what is the memory of a file, before that changes or is released. The vectors and codes
-// are copied by resize. The caller holds writing, or nobody else uses h.
-func (h *HNSW) own() error {
-	if !h.mapped {
-		return nil
-	}
-	if err := h.sound(); err != nil {
-		return err
-	}
-	first, level, upper, ids, nodes := slices.Clone(h.first), slices.Clone(h.level), slices.Clone(h.upper),
-		slices.Clone(h.ids), h.nodes
-	if nodes.rows == nil {
-		nodes.ids, nodes.order = ids, slices.Clone(nodes.order)
-	}
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
-	h.first, h.level, h.upper, h.ids, h.nodes, h.mapped, h.kept = first, level, upper, ids, nodes, false, nil
-	return nil
-}
+// sound implements contents: it checks the links.
+func (h *HNSW) sound() error { return h.checkLinks(0, 0) }
 
 // extend makes room for new vectors and stores them without links. No view shows them.
-func (h *HNSW) extend(ids []int64, vectors []float32) error {
-	have := len(h.ids)
-	n, capacity := have+len(ids), len(h.rows)/(4*h.e.dim)
-	if n > capacity {
-		size := max(n, capacity+capacity/2)
-		if capacity == 0 {
-			size = max(n, min(h.o.InitialCapacity, (1<<28)/(4*h.e.dim)))
-		}
-		if err := h.resize(size); err != nil && size > n {
-			err = h.resize(n)
-			if err != nil {
-				return err
-			}
-		} else if err != nil {
-			return err
-		}
+func (h *HNSW) extend(ctx context.Context, ids []int64, vectors []float32) error {
+	have, n := len(h.ids), len(h.ids)+len(ids)
+	room := n
+	if have == 0 {
+		room = max(n, min(h.o.InitialCapacity, (1<<28)/(4*h.e.dim)))
 	}
-	copy(h.rows[have*4*h.e.dim:], bytesOf(vectors))
+	err := h.resize(ctx, room)
+	if err != nil && room > n {
+		err = h.resize(ctx, n)
+	}
+	if err != nil {
+		return err
+	}
+	copy(h.stores[0].visible[have*4*h.e.dim:], bytesOf(vectors))
 	if h.o.Codes {
 		h.encode(have, n)
 	}
-	h.ids = append(h.ids, ids...)
+	h.knowing.Lock()
+	defer h.knowing.Unlock()
+	h.grow(ids, nil)
 	h.graph.extend(n)
 	return nil
 }
 
-// resize moves the vectors to memory for a number of them. It waits for searches.
-func (h *HNSW) resize(n int) error {
-	base, rows, err := h.alloc(runtime.F32, n)
-	if err != nil {
+// resize makes room for n vectors. It waits for searches if it has to move those that there are.
+func (h *HNSW) resize(ctx context.Context, n int) error {
+	base, err := h.stores[0].larger(ctx, len(h.ids), n)
+	if err != nil || base == nil {
 		return err
 	}
 	var coded *runtime.Buffer
-	var codes []byte
 	if h.o.Codes {
-		if coded, codes, err = h.alloc(runtime.I8, n); err != nil {
+		if coded, err = h.codes.larger(ctx, len(h.ids), base.Len()/h.e.dim); err != nil {
 			return errors.Join(err, base.Close())
 		}
 	}
-	copy(rows, h.rows[:len(h.ids)*4*h.e.dim])
-	if codes != nil {
-		copy(codes, h.codes[:len(h.ids)*h.e.dim])
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.free()
-	h.base, h.rows, h.coded, h.codes = base, rows, coded, codes
+	h.codes.hold(coded, false)
+	h.stores[0].hold(base, false)
 	h.publish(len(h.ids))
 	return nil
 }
 
-// alloc returns the device's memory for vectors, as a buffer and as the host sees it.
-func (h *HNSW) alloc(t runtime.Type, n int) (*runtime.Buffer, []byte, error) {
-	b, err := h.e.dev.Alloc(t, n*h.e.dim)
-	if err != nil {
-		return nil, nil, err
-	}
-	b.SetTag("vectors")
-	memory, err := runtime.HostBytes(b)
-	if err != nil {
-		return nil, nil, errors.Join(err, b.Close())
-	}
-	return b, memory, nil
-}
-
 // link links new vectors on several threads.
 func (h *HNSW) link(ctx context.Context, first, n int) error {
-	var next atomic.Int64
-	return sideBySide(min(h.threads(), n), func(int) error {
-		s, err := h.searches.take(&h.view)
+	v := h.view(len(h.ids))
+	return divided(ctx, h.threads(), n, func(next iter.Seq[int]) error {
+		s, err := h.searches.take(v)
 		if err != nil {
 			return err
 		}
 		defer h.searches.give(s)
-		for ctx.Err() == nil {
-			i := int(next.Add(1)) - 1
-			if i >= n {
-				return nil
-			}
-			h.insert(s, uint32(first+i))
+		for i := range next {
+			v.insert(s, uint32(first+i))
 		}
-		return ctx.Err()
+		return nil
 	})
 }
 
@@ -387,97 +283,67 @@ func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, goruntime.GOMAXPROCS(0
 
 // Remove implements [Index].
 func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	if err := h.check(ctx); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	seen := make(map[int64]bool, len(ids))
-	for _, id := range ids {
-		if _, ok := h.nodes.row(id); !ok {
-			return unknown(id)
+	return h.write(ctx, func() error {
+		rows, err := h.toRemove(ctx, ids)
+		if err != nil {
+			return err
 		}
-		if seen[id] {
-			return fmt.Errorf("ann: the id %d is there twice: %w", id, runtime.ErrInvalidArgument)
-		}
-		seen[id] = true
-	}
-	h.withMap()
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
-	hide := make([]uint32, len(ids))
-	for i, id := range ids {
-		hide[i] = h.nodes.rows[id]
-		delete(h.nodes.rows, id)
-	}
-	h.changed(hide)
-	return nil
+		h.knowing.Lock()
+		defer h.knowing.Unlock()
+		h.changed(rows)
+		return nil
+	})
 }
 
 // Update replaces the vector of an id: it removes the old one and adds the new one. An id that the index does
 // not have is [runtime.ErrInvalidArgument].
 func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	if err := h.check(ctx); err != nil {
-		return err
-	}
-	if err := checkRows(1, len(vector), h.e.dim); err != nil {
-		return err
-	}
-	if _, ok := h.nodes.row(id); !ok {
-		return unknown(id)
-	}
-	return h.add(ctx, []int64{id}, vector)
+	return h.write(ctx, func() error {
+		if _, _, err := h.toUpdate(id, vector); err != nil {
+			return err
+		}
+		return h.add(ctx, []int64{id}, vector)
+	})
 }
 
 // Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if
 // there are some, or if the index is of a file that has vectors to which no search comes, as [Verify] tells, or
 // if option Codes would now choose quite another scale. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	if err := h.check(ctx); err != nil {
-		return err
-	}
-	return h.compact(ctx)
+	return h.write(ctx, func() error { return h.compact(ctx) })
 }
 
 func (h *HNSW) compact(ctx context.Context) error {
-	if err := h.sound(); err != nil { // damaged vectors would be those of a new graph
+	if err := h.verify(); err != nil { // damaged vectors would be those of a new graph
 		return err
 	}
-	if h.gone == 0 && h.lost() == 0 && !h.outgrown() {
+	if h.gone == 0 && h.lost(nil) == 0 && !h.outgrown() {
 		return nil
 	}
-	o := h.o
-	o.InitialCapacity = h.nodes.len()
-	anew := &HNSW{view: view{e: h.e, o: o, graph: newGraph(o)}}
-	var ids []int64
-	var vectors []float32
-	for i, id := range h.ids {
-		if !h.hidden(uint32(i)) {
-			ids = append(ids, id)
-			vectors = append(vectors, elements[float32](h.row(uint32(i)))...)
-		}
+	o, rows, v := h.o, h.kept(), h.now.Load()
+	o.InitialCapacity = len(rows)
+	vectors := make([]float32, 0, len(rows)*h.e.dim)
+	for _, row := range rows {
+		vectors = append(vectors, elements[float32](v.row(row))...)
 	}
+	anew := emptyGraph(h.e, o)
 	var err error
-	if len(ids) > 0 {
-		err = anew.add(ctx, ids, vectors)
+	if len(rows) > 0 {
+		err = anew.add(ctx, h.idsOf(rows), vectors)
 	}
 	anew.searches.close()
 	if err != nil {
-		anew.free()
+		anew.stores[0].drop()
+		anew.codes.drop()
 		return fmt.Errorf("ann: compact: %w", err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.free()
-	h.base, h.rows, h.coded, h.codes, h.code = anew.base, anew.rows, anew.coded, anew.codes, anew.code
-	h.ids, h.nodes, h.gone, h.kept, h.graph = anew.ids, anew.nodes, 0, nil, anew.graph
+	h.knowing.Lock()
+	defer h.knowing.Unlock()
+	h.codes.hold(anew.codes.base, false)
+	h.stores[0].hold(anew.stores[0].base, false)
+	h.code, h.graph, h.table, h.sums, h.mapped = anew.code, anew.graph, anew.table, nil, nil
 	h.changed(nil)
 	return nil
 }

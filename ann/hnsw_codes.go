@@ -126,7 +126,7 @@ func (c *nodeCoding) encode(to []byte, vectors []float32, dim int) (far int) {
 // then that saturate.
 func (h *HNSW) encode(have, n int) {
 	dim, c := h.e.dim, &h.code
-	vectors := elements[float32](h.rows)[:n*dim]
+	vectors := elements[float32](h.stores[0].visible)[:n*dim]
 	if c.seen == nil {
 		c.seen = map[uint64]struct{}{}
 		c.see(vectors[:have*dim], dim)
@@ -135,7 +135,7 @@ func (h *HNSW) encode(have, n int) {
 	c.see(vectors[have*dim:], dim)
 	few := c.made == 0 || c.made < mostCoded && len(c.seen) >= codedAgain*c.made
 	if !few {
-		c.far += c.encode(h.codes[have*dim:], vectors[have*dim:], dim)
+		c.far += c.encode(h.codes.visible[have*dim:], vectors[have*dim:], dim)
 	}
 	if few || c.far*farOf > n && c.far*farOfMade > c.made {
 		code := codingOf(h.e.metric, vectors, dim)
@@ -144,7 +144,7 @@ func (h *HNSW) encode(have, n int) {
 		defer h.mu.Unlock()
 		defer h.publish(len(h.ids))
 		h.code = code
-		h.code.encode(h.codes, vectors, dim)
+		h.code.encode(h.codes.visible, vectors, dim)
 	}
 }
 
@@ -153,6 +153,6 @@ func (h *HNSW) outgrown() bool {
 	if !h.o.Codes || len(h.ids) == 0 {
 		return false
 	}
-	scale := codingOf(h.e.metric, elements[float32](h.rows)[:len(h.ids)*h.e.dim], h.e.dim).scale
+	scale := codingOf(h.e.metric, elements[float32](h.stores[0].visible)[:len(h.ids)*h.e.dim], h.e.dim).scale
 	return scale > codedAgain*h.code.scale || scale*codedAgain < h.code.scale
 }

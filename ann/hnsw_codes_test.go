@@ -32,7 +32,7 @@ func TestCodesAfterCopies(t *testing.T) {
 		}
 		queries := vectors[others*dim:]
 		if c.size > 1e18 { // whose squares are infinite
-			for i, x := range h.codes[first*dim:][:others*dim] {
+			for i, x := range h.codes.visible[first*dim:][:others*dim] {
 				v := float64(vectors[i]) - float64(h.code.centre[i%dim])
 				require.True(t, v == 0 || int8(x) == 0 || math.Signbit(v) == (int8(x) < 0), "%v is coded as %d", v, int8(x))
 				require.True(t, math.Abs(v) < 1e37 || int8(x) != 0, "%v is coded as %d", v, int8(x))
@@ -50,7 +50,7 @@ func TestCompactCodes(t *testing.T) {
 	h, vectors := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: true}), random(r, n, dim)
 	require.NoError(t, h.Add(t.Context(), counted(n), vectors))
 	h.code.scale = 1000
-	clear(h.codes)
+	clear(h.codes.visible)
 	require.NoError(t, h.Compact(t.Context()))
 	assert.Less(t, h.code.scale, 1.)
 	assert.Greater(t, recallByDistance(t, h, random(r, 40, dim), 10), 0.95)

@@ -5,12 +5,10 @@ package ann
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/concord-compute/concord/runtime"
 )
 
 const usualEf = 50
@@ -22,13 +20,9 @@ const usualEf = 50
 func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	v, a, k, err := h.begins(ctx, len(query), k, filter)
+	v, a, k, err := h.begin(ctx, len(query), k, filter, true)
 	if err != nil {
 		return dst, err
-	}
-	if len(query) != h.e.dim {
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim,
-			runtime.ErrDimension)
 	}
 	return h.search(ctx, v, dst, query, k, a)
 }
@@ -37,26 +31,20 @@ func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int,
 func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	v, a, k, err := h.begins(ctx, len(queries), k, filter)
+	v, a, k, err := h.begin(ctx, len(queries), k, filter, false)
 	if err != nil {
 		return nil, err
 	}
 	dim := h.e.dim
 	lists := make([][]Result, len(queries)/dim)
-	var next atomic.Int64
-	err = sideBySide(min(h.threads(), len(lists)), func(int) (err error) {
-		for ctx.Err() == nil {
-			q := int(next.Add(1)) - 1
-			if q >= len(lists) {
-				return nil
-			}
+	if err := divided(ctx, h.threads(), len(lists), func(next iter.Seq[int]) (err error) {
+		for q := range next {
 			if lists[q], err = h.search(ctx, v, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a); err != nil {
 				return err
 			}
 		}
-		return ctx.Err()
-	})
-	if err != nil {
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	return lists, nil
@@ -69,79 +57,41 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if filter == nil {
 		filter = h.all
 	}
-	v, a, k, err := h.begins(ctx, len(query), k, filter)
+	v, a, k, err := h.begin(ctx, len(query), k, filter, true)
 	if err != nil || k == 0 {
 		return dst, err
-	}
-	if len(query) != h.e.dim {
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), h.e.dim,
-			runtime.ErrDimension)
 	}
 	return h.exact(ctx, v, dst, query, k, a)
 }
 
-// begins checks the arguments of a search. It returns the view to search, what the filter admits of it, and how
+// begin checks the arguments of a search. It returns the view to search, what the filter admits of it, and how
 // many results there are.
-func (h *HNSW) begins(ctx context.Context, components, k int,
-	filter *Filter) (v *view, a *admitted, results int, err error) {
-	err = h.check(ctx)
-	switch {
-	case err != nil:
-		return nil, nil, 0, err
-	case k < 1:
-		return nil, nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
-	case components%h.e.dim != 0:
-		return nil, nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, h.e.dim,
-			runtime.ErrDimension)
-	case ctx.Err() != nil:
-		return nil, nil, 0, ctx.Err()
-	}
-	if v = h.now.Load(); filter == nil {
-		return v, nil, min(k, v.count), nil
-	}
-	if a, err = h.admits(v, filter); err != nil {
+func (h *HNSW) begin(ctx context.Context, components, k int, filter *Filter,
+	one bool) (v *view, a *admitted, results int, err error) {
+	if err = h.asked(ctx, components, k, one); err != nil {
 		return nil, nil, 0, err
 	}
-	return v, a, min(k, a.count), nil
-}
-
-// admits returns what a filter admits of a view, which it computes if it has not yet.
-func (h *HNSW) admits(v *view, filter *Filter) (*admitted, error) {
-	if a := filter.known(h, v.state); a != nil {
-		return a, nil
-	}
-	return filter.admitted(h, v.state, h.seen(v))
+	v = h.now.Load()
+	a, k, err = filter.of(h, v.state, k, v.count, func() *rows { return h.seen(v) })
+	return v, a, k, err
 }
 
 // seen returns the vectors of a view as a filter sees them.
 func (h *HNSW) seen(v *view) *rows {
+	then := table{ids: v.ids, live: v.live, gone: v.gone}
+	s := then.seen()
 	// if some have gone since the view
-	before := sync.OnceValue(func() places { return places{ids: v.ids, order: v.byID(v.ids)} })
-	s := &rows{ids: v.ids, count: v.count, place: func(id int64) (int, bool) {
+	before := sync.OnceValue(func() *table { return &table{ids: v.ids, live: v.live, order: then.byID()} })
+	s.place = func(id int64) (int, bool) {
 		h.knowing.Lock()
-		node, ok := h.nodes.row(id)
+		node, ok := h.row(id)
 		same := h.gone == v.gone
 		h.knowing.Unlock()
-		if ok = ok && int(node) < len(v.ids) && !v.hidden(node); !ok && !same {
-			p := before()
-			node, ok = p.row(id)
+		if ok = ok && node < len(v.ids) && v.live.has(node); !ok && !same {
+			return before().row(id)
 		}
-		return int(node), ok
-	}, rank: func() []uint32 { return nil }}
-	if v.count == len(v.ids) {
-		return s
+		return node, ok
 	}
-	s.live = newBitset(len(v.ids))
-	rank := make([]uint32, len(v.ids))
-	n := uint32(0)
-	for i := range v.ids {
-		if !v.hidden(uint32(i)) {
-			s.live.put(i, true)
-			rank[i] = n
-			n++
-		}
-	}
-	s.rank = func() []uint32 { return rank }
 	return s
 }
 
@@ -181,7 +131,7 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 	}
 	if len(s.best) < k {
 		if a == nil {
-			if a, err = h.admits(v, h.all); err != nil {
+			if a, _, err = h.all.of(h, v.state, k, v.count, func() *rows { return h.seen(v) }); err != nil {
 				return dst, err
 			}
 		}
@@ -227,25 +177,17 @@ func (v *view) results(dst []Result, query []float32, best []candidate) []Result
 
 // exact compares the query with every vector of a view that is admitted.
 func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int,
-	a *admitted) (found []Result, err error) {
-	found = dst
-	defer catch(&err)
+	a *admitted) ([]Result, error) {
 	if h.e.ranker == nil {
-		all := make([]Result, len(a.list))
-		for i, node := range a.list {
-			if err := ctx.Err(); err != nil {
-				return dst, err
-			}
-			all[i] = Result{v.ids[node], h.e.metric.distance(query, elements[float32](v.row(node)))}
-		}
-		slices.SortFunc(all, Result.compare)
-		return append(dst, all[:k]...), nil
+		return h.e.byFunction(ctx, dst, query, len(a.list), k, func(i int) (int64, []byte) {
+			return v.ids[a.list[i]], v.row(a.list[i])
+		})
 	}
-	w, err := h.works.take(ctx, h.e)
+	w, err := h.stores[0].works.take(ctx, h.e)
 	if err != nil {
 		return dst, err
 	}
-	defer h.works.give(w)
+	defer h.stores[0].works.give(w)
 	if err := w.ask(ctx, query); err != nil {
 		return dst, err
 	}

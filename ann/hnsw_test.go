@@ -241,7 +241,7 @@ func TestChurn(t *testing.T) {
 			require.NoError(t, h.Add(t.Context(), ids[:n/2], vectors[:n/2*dim]))
 			require.Equal(t, n, h.Len())
 			require.LessOrEqual(t, len(h.ids), 2*n, "removed vectors that keep their places")
-			require.LessOrEqual(t, len(h.rows), 3*n*dim*4)
+			require.LessOrEqual(t, len(h.stores[0].visible), 3*n*dim*4)
 		}
 		fresh := hnsw(t, open(t, "cpu:0"), dim, L2Squared, HNSWOptions{Codes: codes})
 		require.NoError(t, fresh.Add(t.Context(), ids, vectors))
@@ -501,7 +501,7 @@ func TestGraphCodesFile(t *testing.T) {
 		var b bytes.Buffer
 		_, err := h.WriteTo(&b)
 		require.NoError(t, err)
-		return b.Bytes(), bytes.Clone(h.codes)
+		return b.Bytes(), bytes.Clone(h.codes.visible)
 	}
 	file, codes := build(true)
 	codes = codes[:n*dim]
@@ -519,7 +519,7 @@ func TestGraphCodesFile(t *testing.T) {
 			}
 		}
 		if codes != nil {
-			require.NoError(t, w.bytes("codes", codes))
+			require.NoError(t, w.add(data("codes", codes)))
 		}
 		require.NoError(t, w.end())
 		return b.Bytes()
@@ -536,21 +536,21 @@ func TestGraphCodesFile(t *testing.T) {
 	}
 	there, err := opened(file)
 	require.NoError(t, err)
-	assert.Nil(t, there.coded, "they are the memory of the file")
+	assert.True(t, there.codes.mapped, "they are the memory of the file")
 	made, err := opened(with(file, nil))
 	require.NoError(t, err)
 	loaded, err := Read(ctx, bytes.NewReader(file), Options{})
 	require.NoError(t, err)
 	defer loaded.Close()
 	for i, h := range []*HNSW{there, made, loaded.(*HNSW)} {
-		assert.True(t, bytes.Equal(codes, h.codes[:n*dim]), i)
+		assert.True(t, bytes.Equal(codes, h.codes.visible[:n*dim]), i)
 		var again bytes.Buffer
 		_, err = h.WriteTo(&again)
 		require.NoError(t, err)
 		assert.True(t, bytes.Equal(file, again.Bytes()), "%d: the same index is the same file", i)
 		require.NoError(t, h.Update(ctx, 5, vectors[:dim]))
-		assert.True(t, bytes.Equal(codes, h.codes[:n*dim]), i)
-		assert.Equal(t, codes[:dim], h.codes[n*dim:][:dim], "%d: of the vector that was added", i)
+		assert.True(t, bytes.Equal(codes, h.codes.visible[:n*dim]), i)
+		assert.Equal(t, codes[:dim], h.codes.visible[n*dim:][:dim], "%d: of the vector that was added", i)
 		assert.Equal(t, []Result{{0, 0}, {5, 0}}, find(t, h, vectors[:dim], nil)[:2], i)
 		require.NoError(t, h.Compact(ctx))
 		assert.Equal(t, []Result{{0, 0}, {5, 0}}, find(t, h, vectors[:dim], nil)[:2], i)
@@ -776,7 +776,7 @@ func TestGraphDamagedLinks(t *testing.T) {
 	require.NoError(t, err)
 	read, err := Read(t.Context(), bytes.NewReader(b.Bytes()), Options{})
 	require.NoError(t, err)
-	assert.False(t, read.(*HNSW).mapped)
+	assert.Nil(t, read.(*HNSW).mapped)
 	list, err := readSections(b.Bytes())
 	require.NoError(t, err)
 	i := slices.IndexFunc(list, func(s section) bool { return s.name == "first" })

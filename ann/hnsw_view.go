@@ -2,6 +2,8 @@ package ann
 
 // What searches of an HNSW index see while it changes.
 
+import "slices"
+
 // view is a state of the index. Searches each see one as it was published, in which links and copies alone may
 // change: they then lead to nodes that were added since, which are not in the view.
 type view struct {
@@ -11,24 +13,27 @@ type view struct {
 	rows  []byte // the memory of the vectors
 	codes []byte // that of their codes, or without Codes nil
 	code  nodeCoding
-	// of the nodes; in a published view of those that searches find, which are followed by those that are being linked
-	ids  []int64
-	gone int // removed vectors
+	ids   []int64 // of the nodes that searches find, which are followed by those that are being linked
+	live  bitset  // those of them that are not removed
+	gone  int     // the number of the others
 	graph
+	count int    // the vectors that are there
+	start uint64 // where its searches begin, as entry says it
+}
 
-	count int    // of a published view: the vectors that are there
-	start uint64 // and where its searches begin, as entry says it
+// view returns a view of the index as it is, with the first vectors. The caller holds writing, or nobody else
+// uses h.
+func (h *HNSW) view(shown int) *view {
+	v := &view{e: h.e, o: h.o, state: h.state, rows: h.stores[0].visible, codes: h.codes.visible, code: h.code,
+		ids: h.ids[:shown], live: h.live, gone: h.gone, graph: h.graph, count: shown - h.gone, start: h.entry.Load()}
+	// as the last copy of a vector, from which searches come to the first, may be a new one
+	v.copies = h.copies[:cap(h.copies)]
+	return v
 }
 
 // publish lets searches that begin from now on see the index as it is, with the first vectors. The caller holds
 // writing, or nobody else uses h.
-func (h *HNSW) publish(shown int) {
-	v := h.view
-	v.ids, v.count, v.start = h.ids[:shown], h.nodes.len(), h.entry.Load()
-	// as the last copy of a vector, from which searches come to the first, may be a new one
-	v.copies = h.copies[:cap(h.copies)]
-	h.now.Store(&v)
-}
+func (h *HNSW) publish(shown int) { h.now.Store(h.view(shown)) }
 
 // row returns the memory of a vector.
 func (v *view) row(node uint32) []byte {
@@ -45,29 +50,30 @@ func (v *view) point(node uint32) []byte {
 }
 
 // show lets searches find the nodes from first on, and no longer those that have had their ids; or if the new
-// ones are not linked it hides these.
+// ones are not linked it removes these.
 func (h *HNSW) show(first int, linked bool) {
 	h.knowing.Lock()
 	defer h.knowing.Unlock()
-	var hide []uint32
-	for i, id := range h.ids[first:] {
-		node := uint32(first + i)
+	var gone []int
+	for node := first; node < len(h.ids); node++ {
 		if !linked {
-			hide = append(hide, node)
-			continue
+			gone = append(gone, node)
+		} else if old, ok := h.row(h.ids[node]); ok {
+			gone = append(gone, old)
 		}
-		if old, ok := h.nodes.rows[id]; ok {
-			hide = append(hide, old)
-		}
-		h.nodes.rows[id] = node
 	}
-	h.changed(hide)
+	if linked {
+		h.index(first)
+	}
+	h.changed(gone)
 }
 
-// changed publishes a change after which nodes are hidden.
-func (h *HNSW) changed(hide []uint32) {
-	h.hide(hide)
-	h.gone += len(hide)
+// changed removes nodes, which views that were published before keep, and publishes the change.
+func (h *HNSW) changed(gone []int) {
+	if len(gone) > 0 {
+		h.live = slices.Clone(h.live)
+	}
+	h.remove(gone)
 	h.state++
 	h.publish(len(h.ids))
 }

@@ -145,49 +145,28 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 	if err := o.check(dim); err != nil {
 		return nil, err
 	}
-	lists := kind == "ivf" || kind == "pq"
-	if kind != "hnsw" && !lists {
-		f, err := o.flat(ctx, kind, dim, m)
-		if err != nil {
-			return nil, err
-		}
-		return f, nil
+	if kind == "pq" && o.IVF.Codes == 0 {
+		o.IVF.Codes = min(max(dim/8, 1), mostCode)
 	}
-	dev, why, err := o.open(ctx, kind)
+	c, err := o.empty(ctx, kind, dim, m)
 	if err != nil {
 		return nil, err
 	}
-	defer dev.Close() // the index has a handle of its own
-	if lists {
-		if kind == "pq" && o.IVF.Codes == 0 {
-			o.IVF.Codes = min(max(dim/8, 1), mostCode)
-		}
-		o.IVF.Precision, o.IVF.MaxDim, o.IVF.MaxRows = o.Precision, o.MaxDim, o.MaxRows
-		x, err := NewIVF(dev, dim, m, o.IVF)
-		if err != nil {
-			return nil, err
-		}
-		x.fallback = why
-		return x, nil
-	}
-	o.HNSW.MaxDim, o.HNSW.MaxRows = o.MaxDim, o.MaxRows
-	h, err := NewHNSW(dev, dim, m, o.HNSW)
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return c, nil
 }
 
-// flat makes a Flat index of a kind on the devices that are named.
-func (o Options) flat(ctx context.Context, kind string, dim int, m Metric) (*Flat, error) {
+// empty makes an empty index of a kind.
+func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c contents, err error) {
 	var devices []*runtime.Device
 	defer func() {
 		for _, dev := range devices {
 			dev.Close() // the index has handles of its own
 		}
 	}()
-	why := ""
-	names := strings.Split(o.Device, ",")
+	why, names := "", []string{o.Device}
+	if kind == "gpu" || kind == "flat" {
+		names = strings.Split(o.Device, ",")
+	}
 	for _, name := range names {
 		if o.Device = strings.TrimSpace(name); o.Device == "" && len(names) > 1 {
 			return nil, fmt.Errorf("ann: devices %q, of which one has no name: %w", names, runtime.ErrInvalidArgument)
@@ -198,13 +177,24 @@ func (o Options) flat(ctx context.Context, kind string, dim int, m Metric) (*Fla
 		}
 		devices, why = append(devices, dev), cmp.Or(why, reason)
 	}
-	f, err := NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows,
-		Devices: devices[1:]})
+	switch kind {
+	case "ivf", "pq":
+		o.IVF.Precision, o.IVF.MaxDim, o.IVF.MaxRows = o.Precision, o.MaxDim, o.MaxRows
+		c, err = NewIVF(devices[0], dim, m, o.IVF)
+	case "hnsw":
+		o.HNSW.MaxDim, o.HNSW.MaxRows = o.MaxDim, o.MaxRows
+		c, err = NewHNSW(devices[0], dim, m, o.HNSW)
+	default:
+		c, err = NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows,
+			Devices: devices[1:]})
+	}
 	if err != nil {
 		return nil, err
 	}
-	f.kind, f.fallback = kind, why
-	return f, nil
+	if c.base().fallback = why; kind != "ivf" { // which has codes if the options say so
+		c.base().kind = kind
+	}
+	return c, nil
 }
 
 func (o Options) check(dim int) error {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -39,25 +38,12 @@ import (
 // of removed vectors is freed by [IVF.Compact], which Add calls when they are more than the others; it needs
 // memory for both copies for a moment.
 type IVF struct {
-	e        *engine
-	o        IVFOptions
-	fallback string
-	coarse   *engine // compares with centres
-	coder    *coder  // nil without codes
-	works    works   // of coarse
-	writing  sync.Mutex
-
-	mu sync.RWMutex // guards what follows; a change holds writing first
-	backing
-	mapped  bool   // ids and nodes are the memory of a file
-	state   uint64 // changes with the rows
-	scaled  bool   // the scale of INT8Scaled is fixed
-	store   *store
-	ids     []int64  // by row, -1 of a removed one
-	of      []uint32 // the list of a row
-	added   []uint64 // ascending in the order in which rows were added
-	next    uint64   // the next of added
-	nodes   places
+	storage // whose locks guard what follows, too
+	o       IVFOptions
+	coarse  *engine  // compares with centres
+	coder   *coder   // nil without codes
+	works   works    // of coarse
+	inList  []uint32 // the list of a row
 	centres centres
 	lists   [][]uint32 // the rows of each
 	trained int        // vectors when the lists were made
@@ -144,7 +130,8 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
-	x := &IVF{e: e, o: o, coarse: coarse, store: newStore(e), lists: make([][]uint32, 1)}
+	x := &IVF{o: o, coarse: coarse, lists: make([][]uint32, 1)}
+	x.storage = storage{kind: o.kind(), of: x, maxRows: o.MaxRows, e: e, stores: []*store{newStore(e)}}
 	if o.Codes > 0 {
 		if x.coder, err = newCoder(dev.Session(), o.Codes); err != nil {
 			return nil, errors.Join(err, x.Close())
@@ -153,54 +140,27 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 	return x, nil
 }
 
-// change is check before a change, which compares all that is as it was in a file with the file's checksums.
-// The caller has locked writing.
-func (x *IVF) change(ctx context.Context) error {
-	if err := x.check(ctx); err != nil {
-		return err
-	}
-	if err := x.unchanged(x.sections); err != nil {
-		return err
-	}
-	x.own()
-	return nil
-}
-
-// own copies what is the memory of a file, which is not to be changed and is released with the rows. The caller
-// has locked writing, or nobody else uses x.
-func (x *IVF) own() {
-	if x.mapped {
-		ids, order := slices.Clone(x.ids), slices.Clone(x.nodes.order)
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		x.ids, x.nodes, x.mapped = ids, places{ids: ids, order: order}, false
-	}
-}
-
 // Close implements [Index]. It waits for searches and changes that run.
-func (x *IVF) Close() error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.closed {
-		return nil
-	}
-	x.closed = true
+func (x *IVF) Close() error { return x.close() }
+
+// free implements contents.
+func (x *IVF) free() error {
 	x.works.close()
 	x.centres.close()
-	return errors.Join(x.coder.close(), x.coarse.close(), x.store.close())
+	return errors.Join(x.coder.close(), x.coarse.close())
 }
+
+// store returns the only store.
+func (x *IVF) store() *store { return x.stores[0] }
 
 // Info implements [Index]. IVF.Lists is the number of lists that there are.
 func (x *IVF) Info() Info {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	o := x.o
+	i, o := x.info(), x.o
 	o.Lists = len(x.lists)
-	return Info{Kind: o.kind(), Metric: x.e.metric.String(), Dim: x.e.dim, Len: x.nodes.len(),
-		Precision: x.e.code.String(), Device: x.e.dev.String(),
-		Fallback: x.fallback, DeviceMemory: x.store.onDevice(), Streams: x.store.streams, IVF: &o}
+	i.IVF = &o
+	return i
 }
 
 // kind returns the name of an index with these options.
@@ -212,11 +172,7 @@ func (o IVFOptions) kind() string {
 }
 
 // Len returns the number of vectors.
-func (x *IVF) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.nodes.len()
-}
+func (x *IVF) Len() int { return x.count() }
 
 // SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is
 // [runtime.ErrInvalidArgument].
@@ -249,59 +205,34 @@ func (x *IVF) set(option *int, n int) error {
 }
 
 // Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].
-func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if err := x.check(ctx); err != nil {
-		return nil, err
-	}
-	row, ok := x.nodes.row(id)
-	if !ok {
-		return nil, unknown(id)
-	}
-	stored := make([]byte, x.store.size(1))
-	if err := x.store.read(ctx, int64(x.store.size(int(row))), stored); err != nil {
-		return nil, err
-	}
-	vector := make([]float32, x.e.dim)
-	x.e.code.decode(vector, stored)
-	return vector, nil
-}
+func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) { return x.get(ctx, id) }
 
 // Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is
 // [runtime.ErrInvalidArgument]. Vectors that are added in one call lie side by side in each list; after many
 // small calls, [IVF.Compact] makes searches faster.
 func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	if err := x.change(ctx); err != nil {
+	return x.change(ctx, func() error { return x.add(ctx, ids, vectors) })
+}
+
+func (x *IVF) add(ctx context.Context, ids []int64, vectors []float32) error {
+	if _, err := x.toAdd(ids, vectors); err != nil || len(ids) == 0 {
 		return err
 	}
-	if err := checkRows(len(ids), len(vectors), x.e.dim); err != nil || len(ids) == 0 {
-		return err
-	}
-	has := func(id int64) bool { _, ok := x.nodes.row(id); return ok }
-	if _, err := inOrder(ids, has); err != nil {
-		return err
-	}
-	total := x.nodes.len() + len(ids)
-	if x.o.MaxRows > 0 && total > x.o.MaxRows {
-		return fmt.Errorf("ann: %d vectors are more than MaxRows, which is %d: %w", total, x.o.MaxRows, runtime.ErrBudget)
-	}
+	total := x.table.len() + len(ids)
 	code, err := x.e.codeFor(vectors, x.scaled)
 	if err != nil {
 		return err
 	}
-	if len(x.ids)-x.nodes.len() > x.nodes.len() {
+	if x.gone > x.table.len() {
 		if err := x.compact(ctx); err != nil {
 			return err
 		}
 	}
-	first := len(x.ids)
-	if n := first + len(ids); n >= math.MaxUint32 || n > math.MaxInt/8/x.e.dim {
-		return fmt.Errorf("ann: %d vectors are more than places: %w", n, runtime.ErrTooLarge)
+	if err := x.roomFor(len(ids), math.MaxUint32-1); err != nil {
+		return err
 	}
-	c, old, of := x.centres, placed{of: x.of}, make([]uint32, len(ids))
+	first := len(x.ids)
+	c, old, of := x.centres, placed{of: x.inList}, make([]uint32, len(ids))
 	made := x.due(total)
 	if made > 0 {
 		if c, old, err = x.divide(ctx, made, vectors); err != nil {
@@ -313,22 +244,20 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 		coded, err = x.encode(ctx, c, vectors, of)
 	}
 	if err == nil {
-		nodes := x.nodes.withMap()
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		x.nodes = nodes
 		_, order := byList(of, max(c.n, 1))
-		if err = x.store.reserve(ctx, first, first+len(ids)); err == nil && c.codes != nil {
+		if err = x.store().reserve(ctx, first, first+len(ids)); err == nil && c.codes != nil {
 			err = c.codes.reserve((len(ids)+len(old.codes)/x.o.Codes)/perBlock + c.n)
 		}
 		if err == nil {
-			err = x.store.put(ctx, code, first, vectors, order)
+			err = x.store().put(ctx, code, first, vectors, order)
 		}
 		if err == nil {
 			x.e.code, x.scaled = code, true
 			x.take(ids, of, order, coded, made == 0)
 			if made > 0 {
-				old.of = append(old.of, x.of[first:]...)
+				old.of = append(old.of, x.inList[first:]...)
 				for i := 0; i < len(order) && coded != nil; i++ {
 					old.codes = append(old.codes, coded[order[i]*x.o.Codes:][:x.o.Codes]...)
 				}
@@ -375,16 +304,14 @@ type placed struct {
 // take adds ids, whose rows have been stored in an order, with their lists and codes.
 func (x *IVF) take(ids []int64, of []uint32, order []int, coded []byte, listed bool) {
 	first := len(x.ids)
-	x.ids, x.of, x.added = slices.Grow(x.ids, len(ids)), slices.Grow(x.of, len(ids)), slices.Grow(x.added, len(ids))
+	x.grow(ids, order)
+	x.index(first)
 	for i, v := range order {
-		row := uint32(first + i)
-		x.ids, x.of, x.added = append(x.ids, ids[v]), append(x.of, of[v]), append(x.added, x.next+uint64(v))
-		x.nodes.rows[ids[v]] = row
+		x.inList = append(x.inList, of[v])
 		if listed {
-			x.enlist(of[v], row, coded, v)
+			x.enlist(of[v], uint32(first+i), coded, v)
 		}
 	}
-	x.next += uint64(len(ids))
 	x.grouped = first == 0
 	x.state++
 }
@@ -440,13 +367,13 @@ func (x *IVF) regroup(c centres, to placed, vectors int) {
 	if c.buf != x.centres.buf {
 		x.centres.close()
 	}
-	x.centres, x.trained, x.of = c, vectors, to.of
+	x.centres, x.trained, x.inList = c, vectors, to.of
 	starts, order := byList(to.of, max(c.n, 1))
-	all, lists := make([]uint32, 0, x.nodes.len()), make([][]uint32, max(c.n, 1))
+	all, lists := make([]uint32, 0, x.table.len()), make([][]uint32, max(c.n, 1))
 	for l := range lists {
 		begin := len(all)
 		for _, row := range order[starts[l]:starts[l+1]] {
-			if x.ids[row] >= 0 {
+			if x.live.has(row) {
 				all = append(all, uint32(row))
 			}
 		}
@@ -458,76 +385,44 @@ func (x *IVF) regroup(c centres, to placed, vectors int) {
 	}
 }
 
-// rowsOf checks ids, which may not repeat, and returns their rows.
-func (x *IVF) rowsOf(ids []int64) ([]uint32, error) {
-	rows, seen := make([]uint32, len(ids)), make(map[int64]bool, len(ids))
-	for i, id := range ids {
-		var ok bool
-		if rows[i], ok = x.nodes.row(id); !ok {
-			return nil, unknown(id)
-		}
-		if seen[id] {
-			return nil, fmt.Errorf("ann: the id %d is there twice: %w", id, runtime.ErrInvalidArgument)
-		}
-		seen[id] = true
-	}
-	return rows, nil
-}
-
 // Remove implements [Index].
 func (x *IVF) Remove(ctx context.Context, ids []int64) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	if err := x.change(ctx); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	rows, err := x.rowsOf(ids)
-	if err != nil || len(rows) == 0 {
-		return err
-	}
-	touched, nodes := map[uint32]bool{}, x.nodes.withMap()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.nodes = nodes
-	for i, row := range rows {
-		delete(nodes.rows, ids[i])
-		x.ids[row] = -1
-		touched[x.of[row]] = true
-	}
-	for l := range touched {
-		x.keep(l, func(row uint32) bool { return x.ids[row] >= 0 })
-	}
-	x.grouped = false
-	x.state++
-	return nil
+	return x.change(ctx, func() error {
+		rows, err := x.toRemove(ctx, ids)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.remove(rows)
+		touched := map[uint32]bool{}
+		for _, row := range rows {
+			touched[x.inList[row]] = true
+		}
+		for l := range touched {
+			x.keep(l, func(row uint32) bool { return x.live.has(int(row)) })
+		}
+		x.grouped = false
+		x.state++
+		return nil
+	})
 }
 
 // Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	if err := x.change(ctx); err != nil {
-		return err
-	}
-	if err := checkRows(1, len(vector), x.e.dim); err != nil {
-		return err
-	}
-	row, ok := x.nodes.row(id)
-	if !ok {
-		return unknown(id)
-	}
-	code, err := x.e.codeFor(vector, x.scaled)
+	return x.change(ctx, func() error { return x.update(ctx, id, vector) })
+}
+
+func (x *IVF) update(ctx context.Context, id int64, vector []float32) error {
+	at, code, err := x.toUpdate(id, vector)
 	if err != nil {
 		return err
 	}
-	var to [1]uint32
+	row, to, coded := uint32(at), [1]uint32{}, []byte(nil)
 	if err := x.assign(ctx, x.centres, vector, to[:]); err != nil {
 		return err
 	}
-	c, coded := x.centres.codes, []byte(nil)
+	c := x.centres.codes
 	if c != nil {
 		if coded, err = x.encode(ctx, x.centres, vector, to[:]); err != nil {
 			return err
@@ -535,20 +430,20 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	err = x.store.reserve(ctx, len(x.ids), len(x.ids))
+	err = x.store().reserve(ctx, len(x.ids), len(x.ids))
 	if err == nil && c != nil {
 		err = c.reserve(1)
 	}
 	if err == nil {
-		err = x.store.put(ctx, code, int(row), vector, nil)
+		err = x.store().put(ctx, code, at, vector, nil)
 	}
 	if err != nil {
 		return err
 	}
-	if from := x.of[row]; from != to[0] {
+	if from := x.inList[row]; from != to[0] {
 		x.keep(from, func(r uint32) bool { return r != row })
 		x.enlist(to[0], row, coded, 0)
-		x.of[row], x.grouped = to[0], false
+		x.inList[row], x.grouped = to[0], false
 	} else if c != nil {
 		c.put(from, slices.Index(x.lists[from], row), coded)
 	}
@@ -557,12 +452,7 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 
 // Compact frees the memory of removed vectors, and puts those of a list side by side.
 func (x *IVF) Compact(ctx context.Context) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	if err := x.change(ctx); err != nil {
-		return err
-	}
-	return x.compact(ctx)
+	return x.change(ctx, func() error { return x.compact(ctx) })
 }
 
 // compact is Compact where the caller has locked writing.
@@ -570,25 +460,25 @@ func (x *IVF) compact(ctx context.Context) error {
 	if x.grouped || len(x.ids) == 0 {
 		return ctx.Err()
 	}
-	rows, nodes := slices.Concat(x.lists...), x.nodes.withMap()
+	rows := slices.Concat(x.lists...)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	c, err := x.store.choose(ctx, len(x.ids), rows)
+	c, err := x.store().choose(ctx, len(x.ids), rows)
 	if err != nil {
 		return err
 	}
-	x.store.commit(ctx, c, len(rows))
-	ids, to, added := make([]int64, len(rows)), placed{of: make([]uint32, len(rows))}, make([]uint64, len(rows))
-	x.nodes = nodes
+	x.store().commit(ctx, c, len(rows))
+	to := placed{of: make([]uint32, len(rows))}
 	coded, size := x.centres.codes.byRow(x.lists, len(x.ids)), x.o.Codes
 	for i, row := range rows {
-		ids[i], to.of[i], added[i] = x.ids[row], x.of[row], x.added[row]
-		nodes.rows[ids[i]] = uint32(i)
+		to.of[i] = x.inList[row]
 		if coded != nil {
 			to.codes = append(to.codes, coded[int(row)*size:][:size]...)
 		}
 	}
-	x.ids, x.added, x.grouped = ids, added, true
+	x.pick(rows)
+	x.index(0)
+	x.grouped = true
 	x.state++
 	x.regroup(x.centres, to, x.trained)
 	return nil
@@ -598,24 +488,22 @@ func (x *IVF) compact(ctx context.Context) error {
 // some time, in which searches use the old lists. An index with fewer vectors than lists has as many lists as
 // vectors.
 func (x *IVF) Train(ctx context.Context) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	if err := x.change(ctx); err != nil {
-		return err
-	}
-	c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(x.nodes.len())), nil)
-	if err != nil {
-		return crowded(err)
-	}
-	if c.codes != nil {
-		if err := c.codes.reserve(x.nodes.len()/perBlock + c.n); err != nil {
-			c.close()
-			return err
+	return x.change(ctx, func() error {
+		n := x.table.len()
+		c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(n)), nil)
+		if err != nil {
+			return crowded(err)
 		}
-	}
-	x.mu.Lock()
-	x.regroup(c, to, x.nodes.len())
-	x.grouped = false
-	x.mu.Unlock()
-	return x.compact(ctx)
+		if c.codes != nil {
+			if err := c.codes.reserve(n/perBlock + c.n); err != nil {
+				c.close()
+				return err
+			}
+		}
+		x.mu.Lock()
+		x.regroup(c, to, n)
+		x.grouped = false
+		x.mu.Unlock()
+		return x.compact(ctx)
+	})
 }

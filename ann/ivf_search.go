@@ -5,14 +5,10 @@ package ann
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
+	"iter"
 	"math"
 	goruntime "runtime"
 	"slices"
-	"sync/atomic"
-
-	"github.com/concord-compute/concord/runtime"
 )
 
 // Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer
@@ -30,64 +26,31 @@ func (x *IVF) Exact(ctx context.Context, dst []Result, query []float32, k int, f
 
 func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
 	exact bool) (all []Result, err error) {
-	err = x.withRoom(ctx, func() (err error) {
+	err = x.withRoom(ctx, func() (in *store, err error) {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
 		all, err = x.one(ctx, dst, query, k, filter, exact)
-		return err
+		return x.store().ifOnDevice(), err
 	})
 	return all, err
 }
 
-// withRoom searches. If the device has no room for that beside the vectors, these go to the host's memory and
-// the search begins again: as often as that happens, since a change may bring them back before.
-func (x *IVF) withRoom(ctx context.Context, search func() error) error {
-	try := func() (onDevice bool, err error) {
-		x.mu.RLock()
-		defer x.mu.RUnlock()
-		err = search()
-		return x.store.ifOnDevice() != nil, err
-	}
-	for {
-		onDevice, err := try()
-		if !onDevice || !short(err) || errors.Is(err, runtime.ErrTooLarge) || ctx.Err() != nil || x.makeRoom(ctx) != nil {
-			return err
-		}
-	}
-}
-
-func (x *IVF) makeRoom(ctx context.Context) error {
-	x.writing.Lock() // as a change may read the vectors
-	defer x.writing.Unlock()
-	if err := x.check(ctx); err != nil {
-		return err
-	}
-	x.own() // the file's checksums are for changes of what the index has, and not for where it has it
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.store.spill(ctx, len(x.ids))
-}
-
 func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
 	exact bool) ([]Result, error) {
-	a, k, err := x.begin(ctx, len(query), k, filter)
-	switch {
-	case err != nil:
+	a, k, err := x.begin(ctx, len(query), k, filter, true)
+	if err != nil || k == 0 {
 		return dst, err
-	case len(query) != x.e.dim:
-		return dst, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(query), x.e.dim,
-			runtime.ErrDimension)
-	case k == 0:
-		return dst, nil
 	}
-	w, err := x.store.enter(ctx)
+	w, err := x.store().enter(ctx)
 	if err != nil {
 		return dst, err
 	}
-	defer x.store.leave(w)
+	defer x.store().leave(w)
 	probes := 0
 	if !exact {
 		probes = x.probes(a, k)
 	}
-	if w.probed, err = x.nearest(ctx, w.probed[:0], query, probes); err != nil {
+	if w.probed, err = x.nearest(ctx, w.probed[:0], x.centres, query, probes); err != nil {
 		return dst, err
 	}
 	return x.scan(ctx, w, dst, query, w.probed, k, a, x.e.units)
@@ -95,15 +58,17 @@ func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, fil
 
 // SearchBatch implements [Index]. Several threads divide the queries among them, where the host sees the vectors.
 func (x *IVF) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) (lists [][]Result, err error) {
-	err = x.withRoom(ctx, func() (err error) {
+	err = x.withRoom(ctx, func() (in *store, err error) {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
 		lists, err = x.many(ctx, queries, k, filter)
-		return err
+		return x.store().ifOnDevice(), err
 	})
 	return lists, err
 }
 
 func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
-	a, k, err := x.begin(ctx, len(queries), k, filter)
+	a, k, err := x.begin(ctx, len(queries), k, filter, false)
 	if err != nil {
 		return nil, err
 	}
@@ -115,32 +80,28 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 	all, probes, probed := make([]Result, len(lists)*k), x.probes(a, k), []uint32(nil)
 	for lo := 0; lo < len(lists); lo += assigned {
 		hi := min(lo+assigned, len(lists))
-		if probed, err = x.nearest(ctx, probed[:0], queries[lo*dim:hi*dim], probes); err != nil {
+		if probed, err = x.nearest(ctx, probed[:0], x.centres, queries[lo*dim:hi*dim], probes); err != nil {
 			return nil, err
 		}
 		threads := 1
 		if x.onHost() {
 			threads = min(goruntime.GOMAXPROCS(0), hi-lo)
 		}
-		var next atomic.Int64
-		next.Store(int64(lo))
-		if err := sideBySide(threads, func(int) error {
-			w, err := x.store.enter(ctx)
+		if err := divided(ctx, threads, hi-lo, func(next iter.Seq[int]) error {
+			w, err := x.store().enter(ctx)
 			if err != nil {
 				return err
 			}
-			defer x.store.leave(w)
-			for {
-				q := int(next.Add(1)) - 1
-				if q >= hi {
-					return nil
-				}
+			defer x.store().leave(w)
+			for i := range next {
+				q := lo + i
 				to, query := all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim]
-				if lists[q], err = x.scan(ctx, w, to, query, probed[(q-lo)*probes:(q-lo+1)*probes], k, a,
+				if lists[q], err = x.scan(ctx, w, to, query, probed[i*probes:(i+1)*probes], k, a,
 					max(1, x.e.units/threads)); err != nil {
 					return err
 				}
 			}
+			return nil
 		}); err != nil {
 			return nil, err
 		}
@@ -149,55 +110,11 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 }
 
 // begin checks the arguments of a search. It returns what the filter admits and how many results there are.
-func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter) (a *admitted, results int, err error) {
-	err = x.check(ctx)
-	switch {
-	case err != nil:
+func (x *IVF) begin(ctx context.Context, components, k int, filter *Filter, one bool) (*admitted, int, error) {
+	if err := x.asked(ctx, components, k, one); err != nil {
 		return nil, 0, err
-	case k < 1:
-		return nil, 0, fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
-	case components%x.e.dim != 0:
-		return nil, 0, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, x.e.dim,
-			runtime.ErrDimension)
-	case ctx.Err() != nil:
-		return nil, 0, ctx.Err()
-	case filter == nil:
-		return nil, min(k, x.nodes.len()), nil
 	}
-	if a = filter.known(x, x.state); a == nil {
-		if a, err = filter.admitted(x, x.state, x.rows()); err != nil {
-			return nil, 0, err
-		}
-	}
-	return a, min(k, a.count), nil
-}
-
-// rows returns the vectors as a filter sees them.
-func (x *IVF) rows() *rows {
-	s := &rows{ids: x.ids, count: x.nodes.len(), rank: x.ranks, place: func(id int64) (int, bool) {
-		row, ok := x.nodes.row(id)
-		return int(row), ok
-	}}
-	if x.nodes.len() < len(x.ids) {
-		s.live = newBitset(len(x.ids))
-		for i, id := range x.ids {
-			s.live.put(i, id >= 0)
-		}
-	}
-	return s
-}
-
-// ranks returns for each row how many that are there were added before it, nil if these are the rows before it.
-func (x *IVF) ranks() []uint32 {
-	if x.nodes.len() == len(x.ids) && slices.IsSorted(x.added) {
-		return nil
-	}
-	rows, rank := slices.Concat(x.lists...), make([]uint32, len(x.ids))
-	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.added[a], x.added[b]) })
-	for i, row := range rows {
-		rank[row] = uint32(i)
-	}
-	return rank
+	return filter.of(x, x.state, k, x.table.len(), x.seen)
 }
 
 // probes returns how many lists a search reads; 0 stands for all that is admitted. With a filter there are more
@@ -206,11 +123,11 @@ func (x *IVF) ranks() []uint32 {
 func (x *IVF) probes(a *admitted, k int) int {
 	probes := x.o.Probes
 	if a != nil {
-		if a.count < max(10*k, x.nodes.len()/50) {
+		if a.count < max(10*k, x.table.len()/50) {
 			return 0
 		}
 		// a float, as it may be above every int
-		probes = int(min(math.Ceil(float64(probes)*float64(x.nodes.len())/float64(a.count)), float64(len(x.lists))))
+		probes = int(min(math.Ceil(float64(probes)*float64(x.table.len())/float64(a.count)), float64(len(x.lists))))
 	}
 	switch {
 	case probes < len(x.lists):
@@ -222,7 +139,7 @@ func (x *IVF) probes(a *admitted, k int) int {
 }
 
 // nearest appends the lists whose centres are nearest to each query.
-func (x *IVF) nearest(ctx context.Context, to []uint32, queries []float32, probes int) ([]uint32, error) {
+func (x *IVF) nearest(ctx context.Context, to []uint32, c centres, queries []float32, probes int) ([]uint32, error) {
 	if probes == 0 {
 		return to, nil
 	}
@@ -235,7 +152,7 @@ func (x *IVF) nearest(ctx context.Context, to []uint32, queries []float32, probe
 	if err := w.ask(ctx, queries); err != nil {
 		return to, err
 	}
-	_, places, err := w.search(ctx, x.centres.buf, x.centres.n, len(queries)/x.e.dim, probes)
+	_, places, err := w.search(ctx, c.buf, c.n, len(queries)/x.e.dim, probes)
 	if err != nil {
 		return to, err
 	}
@@ -245,7 +162,7 @@ func (x *IVF) nearest(ctx context.Context, to []uint32, queries []float32, probe
 
 // onHost reports whether searches compare vectors on the calling goroutine.
 func (x *IVF) onHost() bool {
-	return x.e.metric.kind == custom || x.e.ranker != nil && !x.store.streams
+	return x.e.metric.kind == custom || x.e.ranker != nil && !x.store().streams
 }
 
 // scan appends the k nearest of the vectors in lists that are admitted, or of all that are admitted if there
@@ -291,12 +208,15 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 	w.listedRows = rows
 	switch {
 	case x.e.metric.kind == custom:
-		return x.byFunction(ctx, dst, query, rows, k)
+		memory, size := x.store().memory(), x.store().size(1)
+		return x.e.byFunction(ctx, dst, query, len(rows), k, func(i int) (int64, []byte) {
+			return x.ids[rows[i]], memory[int(rows[i])*size:][:size]
+		})
 	case x.onHost():
 		if err := w.ask(ctx, query); err != nil {
 			return dst, err
 		}
-		best, err := w.ranked(ctx, x.store.memory(), x.ids, rows, k, threads)
+		best, err := w.ranked(ctx, x.store().memory(), x.ids, rows, k, threads)
 		if err != nil {
 			return dst, err
 		}
@@ -306,7 +226,7 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 		return dst, nil
 	}
 	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.ids[a], x.ids[b]) })
-	best, err := x.store.search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows},
+	best, err := x.store().search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows},
 		listed: true})
 	if err != nil {
 		return dst, err
@@ -315,25 +235,4 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 		dst = append(dst, Result{x.ids[c.row()], x.e.metric.finish(c.distance(), x.e.code.unit())})
 	}
 	return dst, nil
-}
-
-// byFunction searches by a function of the program.
-func (x *IVF) byFunction(ctx context.Context, dst []Result, query []float32, rows []uint32,
-	k int) (found []Result, err error) {
-	found = dst
-	defer catch(&err)
-	size, memory := x.store.size(1), x.store.memory()
-	code, asked, vector, all := make([]byte, size), make([]float32, x.e.dim), make([]float32, x.e.dim),
-		make([]Result, len(rows))
-	x.e.code.encode(code, query)
-	x.e.code.decode(asked, code)
-	for i, row := range rows {
-		if err := ctx.Err(); err != nil {
-			return dst, err
-		}
-		x.e.code.decode(vector, memory[int(row)*size:][:size])
-		all[i] = Result{x.ids[row], x.e.metric.distance(asked, vector)}
-	}
-	slices.SortFunc(all, Result.compare)
-	return append(dst, all[:k]...), nil
 }

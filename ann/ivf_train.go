@@ -3,8 +3,8 @@ package ann
 // The lists of an IVF index: k-means, and the centre that is nearest to each vector.
 
 import (
-	"cmp"
 	"context"
+	"iter"
 	"math"
 	"math/rand/v2"
 	goruntime "runtime"
@@ -52,13 +52,13 @@ func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, to 
 // stored calls f for all rows, a number of them at a time, as numbers.
 func (x *IVF) stored(ctx context.Context, f func(first int, vectors []float32) error) error {
 	each := max(1, (4<<20)/(4*x.e.dim))
-	bytes, vectors := make([]byte, x.store.size(each)), make([]float32, each*x.e.dim)
+	bytes, vectors := make([]byte, x.store().size(each)), make([]float32, each*x.e.dim)
 	for lo := 0; lo < len(x.ids); lo += each {
 		n := min(each, len(x.ids)-lo)
-		if err := x.store.read(ctx, int64(x.store.size(lo)), bytes[:x.store.size(n)]); err != nil {
+		if err := x.store().read(ctx, int64(x.store().size(lo)), bytes[:x.store().size(n)]); err != nil {
 			return err
 		}
-		x.e.code.decode(vectors[:n*x.e.dim], bytes[:x.store.size(n)])
+		x.e.code.decode(vectors[:n*x.e.dim], bytes[:x.store().size(n)])
 		if err := f(lo, vectors[:n*x.e.dim]); err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (x *IVF) sample(ctx context.Context, r *rand.Rand, most int, more []float32
 	dim, rows := x.e.dim, len(x.ids)
 	from := make([]uint32, 0, rows+len(more)/dim)
 	for i := range cap(from) {
-		if i >= rows || x.ids[i] >= 0 {
+		if i >= rows || x.live.has(i) {
 			from = append(from, uint32(i))
 		}
 	}
@@ -117,26 +117,18 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 	if n == 0 {
 		return c, nil
 	}
-	if c.buf, err = x.coarse.dev.Alloc(runtime.F32, n*dim); err != nil {
-		return c, err
+	middle, of := make([]float32, 0, n*dim), make([]uint32, rows)
+	for _, i := range r.Perm(rows)[:n] {
+		middle = append(middle, sample[i*dim:(i+1)*dim]...)
 	}
-	c.n = n
-	c.buf.SetTag("centres")
 	defer func() {
 		if err != nil {
 			c.close()
 		}
 	}()
-	middle, of := make([]float32, 0, n*dim), make([]uint32, rows)
-	for _, i := range r.Perm(rows)[:n] {
-		middle = append(middle, sample[i*dim:(i+1)*dim]...)
-	}
-	stream := x.coarse.dev.Stream()
+	c, err = x.newCentres(ctx, middle)
 	for round := 0; ; round++ {
-		if err = stream.Write(ctx, c.buf, 0, bytesOf(middle)); err == nil {
-			err = stream.Sync(ctx)
-		}
-		if c.host = middle; err != nil || round == rounds {
+		if err != nil || round == rounds {
 			return c, err
 		}
 		last := slices.Clone(of)
@@ -147,7 +139,26 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 			return c, nil
 		}
 		move(middle, sample, of, dim)
+		err = c.bring(ctx, x.coarse)
 	}
+}
+
+// newCentres returns centres on the device, also after an error.
+func (x *IVF) newCentres(ctx context.Context, host []float32) (c centres, err error) {
+	if c.buf, err = x.coarse.dev.Alloc(runtime.F32, len(host)); err != nil {
+		return c, err
+	}
+	c.buf.SetTag("centres")
+	c.host, c.n = host, len(host)/x.e.dim
+	return c, c.bring(ctx, x.coarse)
+}
+
+// bring brings the centres to the device.
+func (c centres) bring(ctx context.Context, e *engine) error {
+	if err := e.dev.Stream().Write(ctx, c.buf, 0, bytesOf(c.host)); err != nil {
+		return err
+	}
+	return e.dev.Stream().Sync(ctx)
 }
 
 // move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre
@@ -219,38 +230,17 @@ func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uin
 	if x.coarse.host {
 		threads = x.coarse.units // the CPU computes a launch for so few centres on one thread
 	}
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	errs := make([]error, min(max(threads, 1), (len(to)+assigned-1)/assigned))
-	for t := range errs {
-		wait.Go(func() {
-			w, err := x.works.take(ctx, x.coarse)
-			if err != nil {
-				errs[t] = err
-				return
+	return divided(ctx, max(threads, 1), (len(to)+assigned-1)/assigned, func(next iter.Seq[int]) (err error) {
+		var nearest []uint32
+		for i := range next {
+			lo, hi := i*assigned, min((i+1)*assigned, len(to))
+			if nearest, err = x.nearest(ctx, nearest[:0], c, vectors[lo*dim:hi*dim], 1); err != nil {
+				return err
 			}
-			defer x.works.give(w)
-			w.late = true
-			for ctx.Err() == nil {
-				lo := int(next.Add(1)-1) * assigned
-				if lo >= len(to) {
-					w.late = false
-					return
-				}
-				hi := min(lo+assigned, len(to))
-				if errs[t] = w.ask(ctx, vectors[lo*dim:hi*dim]); errs[t] != nil {
-					return
-				}
-				var places []uint32
-				if _, places, errs[t] = w.search(ctx, c.buf, c.n, hi-lo, 1); errs[t] != nil {
-					return
-				}
-				for i, at := range places {
-					to[lo+i] = min(at, uint32(c.n-1))
-				}
+			for i, at := range nearest {
+				to[lo+i] = min(at, uint32(c.n-1))
 			}
-		})
-	}
-	wait.Wait()
-	return cmp.Or(cmp.Or(errs...), ctx.Err())
+		}
+		return nil
+	})
 }

@@ -132,7 +132,7 @@ func UploadCorpus(ctx context.Context, dev *runtime.Device, corpus []float32, di
 		return nil, err
 	}
 	e.code = p.scaleOf(corpus)
-	c := &Corpus{flat: &Flat{e: e, stores: []*store{newStore(e)}}, rows: len(corpus) / dim}
+	c := &Corpus{flat: &Flat{storage: storage{e: e, stores: []*store{newStore(e)}}}, rows: len(corpus) / dim}
 	if c.kernel, err = e.distanceKernel(ctx); err == nil {
 		err = c.flat.stores[0].grow(ctx, 0, c.rows)
 	}

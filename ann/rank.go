@@ -5,6 +5,7 @@ package ann
 import (
 	"cmp"
 	"context"
+	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 const (
 	rankedTogether = 2048  // rows that are compared in one call
 	rankedAlone    = 16384 // rows for which another thread pays
+	functionAlone  = 1024  // the same where a function of the program compares them
 )
 
 // ranking compares listed rows with one query on several threads. It is used again and again.
@@ -151,4 +153,31 @@ func (t *rankThread) work() {
 			t.best = offerNear(t.best, near{c, t.r.ids[list[i]]}, t.r.k)
 		}
 	}
+}
+
+// byFunction appends the k nearest of n rows by the definition of the metric, which may be a function of the
+// program. row returns the id of one of them and what is stored.
+func (e *engine) byFunction(ctx context.Context, dst []Result, query []float32, n, k int,
+	row func(i int) (id int64, stored []byte)) ([]Result, error) {
+	all, asked, code := make([]Result, n), make([]float32, e.dim), make([]byte, e.dim*e.code.size())
+	e.code.encode(code, query)
+	e.code.decode(asked, code)
+	threads := min(goruntime.GOMAXPROCS(0), 1+n/functionAlone)
+	if err := sideBySide(threads, func(t int) error {
+		vector := make([]float32, e.dim)
+		for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {
+			id, stored := row(i)
+			if e.code.Precision == FP32 {
+				vector = elements[float32](stored)
+			} else {
+				e.code.decode(vector, stored)
+			}
+			all[i] = Result{id, e.metric.distance(asked, vector)}
+		}
+		return ctx.Err()
+	}); err != nil {
+		return dst, err
+	}
+	slices.SortFunc(all, Result.compare)
+	return append(dst, all[:k]...), nil
 }

@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"slices"
 	"sync"
-
-	"github.com/concord-compute/concord/runtime"
 )
 
 // Search implements [Index]. With [Euclidean], [L2Squared], [Cosine] and [Angular] it allocates nothing from
@@ -33,47 +30,40 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	return lists, nil
 }
 
-// find appends what it finds for one query or several to dst, and returns how many results each has. If a
-// device has no room for the search, its rows make room: as often as that happens, since a call of Compact may
-// bring them back before the search begins again.
+// find appends what it finds for one query or several to dst, and returns how many results each has.
 func (f *Flat) find(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter,
 	one bool) (all []Result, each int, err error) {
-	for {
-		var in *store
+	err = f.withRoom(ctx, func() (in *store, err error) {
 		all, each, in, err = f.try(ctx, dst, queries, k, filter, one)
-		if !short(err) || errors.Is(err, runtime.ErrTooLarge) || in == nil || ctx.Err() != nil || f.makeRoom(ctx, in) != nil {
-			return all, each, err
-		}
-	}
-}
-
-func (f *Flat) makeRoom(ctx context.Context, in *store) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.check(ctx); err != nil {
-		return err
-	}
-	f.own() // the file's checksums are for changes of what the index has, and not for where it has it
-	return in.spill(ctx, f.place[slices.Index(f.stores, in)].Count)
+		return in, err
+	})
+	return all, each, err
 }
 
 // try is find, with the store in which the search failed if its rows could make room for it.
 func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, filter *Filter,
 	one bool) (all []Result, each int, in *store, err error) {
-	s, err := f.begin(ctx, len(queries), k, filter)
+	s, err := f.begin(ctx, len(queries), k, filter, one)
 	if err != nil {
 		return dst, 0, nil, err
 	}
 	defer f.mu.RUnlock()
 	n := len(queries) / f.e.dim
 	switch {
-	case one && n != 1:
-		return dst, 0, nil, fmt.Errorf("ann: a query of %d components for vectors of %d: %w", len(queries), f.e.dim,
-			runtime.ErrDimension)
 	case s.k == 0 || n == 0:
 		return dst, 0, nil, nil
 	case f.e.metric.kind == custom:
-		all, err = f.scan(ctx, dst, queries, s)
+		all = dst
+		for ; len(queries) > 0 && err == nil; queries = queries[f.e.dim:] {
+			all, err = f.e.byFunction(ctx, all, queries[:f.e.dim], s.count(len(f.ids)), s.k, func(i int) (int64, []byte) {
+				row := s.row(i)
+				st, at := f.at(row)
+				return f.ids[row], st.memory()[at*st.size(1):][:st.size(1)]
+			})
+		}
+		if err != nil {
+			all = dst
+		}
 		return all, s.k, nil, err
 	case len(f.stores) > 1:
 		found, in, err := f.everywhere(ctx, queries, n, s)
@@ -190,7 +180,7 @@ func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought,
 
 // begin checks the arguments of a search, and keeps the index from changing until the caller calls
 // f.mu.RUnlock, unless it fails.
-func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s sought, err error) {
+func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter, one bool) (s sought, err error) {
 	begun := false
 	for {
 		f.mu.RLock()
@@ -198,7 +188,11 @@ func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s 
 			break
 		}
 		f.mu.RUnlock()
-		if err = f.settleNow(ctx); err != nil {
+		if err = f.write(ctx, func() error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.settle(ctx)
+		}); err != nil {
 			return s, err
 		}
 	}
@@ -207,67 +201,9 @@ func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter) (s 
 			f.mu.RUnlock()
 		}
 	}()
-	switch {
-	case err != nil:
-	case k < 1:
-		err = fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
-	case components%f.e.dim != 0:
-		err = fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, f.e.dim,
-			runtime.ErrDimension)
-	default:
-		n := len(f.ids)
-		if filter != nil {
-			if s.a = filter.known(f, f.state); s.a == nil {
-				s.a, err = filter.admitted(f, f.state, f.rows())
-			}
-			if err == nil {
-				n = s.a.count
-			}
-		}
-		s.k = min(k, n)
+	if err = f.asked(ctx, components, k, one); err == nil {
+		s.a, s.k, err = filter.of(f, f.state, k, len(f.ids), f.seen)
 	}
 	begun = err == nil
 	return s, err
-}
-
-// settleNow is settle for a search, which does not hold the lock.
-func (f *Flat) settleNow(ctx context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.check(ctx); err != nil {
-		return err
-	}
-	return f.settle(ctx)
-}
-
-func (f *Flat) rows() *rows {
-	return &rows{ids: f.ids, sorted: true, place: f.row, rank: func() []uint32 { return f.order }, count: len(f.ids)}
-}
-
-// scan searches by a function of the program, on the host.
-func (f *Flat) scan(ctx context.Context, dst []Result, queries []float32, so sought) ([]Result, error) {
-	dim, row, n := f.e.dim, f.e.dim*f.e.code.size(), so.count(len(f.ids))
-	all, first := make([]Result, n), len(dst)
-	code := make([]byte, row)
-	for ; len(queries) > 0; queries = queries[dim:] {
-		query := make([]float32, dim) // as it is stored
-		f.e.code.encode(code, queries[:dim])
-		f.e.code.decode(query, code)
-		threads := goruntime.GOMAXPROCS(0)
-		if err := sideBySide(threads, func(t int) error {
-			vector := make([]float32, dim)
-			for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {
-				r := so.row(i)
-				s, at := f.at(r)
-				f.e.code.decode(vector, s.memory()[at*row:][:row])
-				all[i] = Result{f.ids[r], f.e.metric.distance(query, vector)}
-			}
-			return ctx.Err()
-		}); err != nil {
-			return dst[:first], err
-		}
-		slices.SortFunc(all, Result.compare)
-		dst = append(dst, all[:so.k]...)
-	}
-	return dst, nil
 }

@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"iter"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -36,7 +38,27 @@ type section struct {
 	data []byte
 	sum  [sha256.Size]byte
 
-	parts func() ([]byte, error) // of a section to be written, instead of data
+	parts iter.Seq2[[]byte, error] // of a section to be written, instead of data
+}
+
+// data returns a section to be written.
+func data[T runtime.Element](name string, x []T) section {
+	return section{name: name, data: bytesOf(x)}
+}
+
+// pieceSize is the size of the pieces of a section: they are still in the processor's caches when they are written
+// after the checksum has read them.
+const pieceSize = 4 << 20
+
+// pieces returns bytes piece by piece.
+func pieces(data []byte) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for part := range slices.Chunk(data, pieceSize) {
+			if !yield(part, nil) {
+				return
+			}
+		}
+	}
 }
 
 // writer writes a file.
@@ -85,55 +107,35 @@ func (w *writer) write(b []byte) error {
 	return err
 }
 
-// section writes a section of parts, which next returns one by one until it returns nil. If it has another
-// checksum than it has to have, that is runtime.ErrCorrupt.
-func (w *writer) section(name string, next func() ([]byte, error)) error {
-	first := w.at
+// add writes a section. If it has another checksum than it has to have, that is runtime.ErrCorrupt.
+func (w *writer) add(s section) error {
+	first, parts := w.at, s.parts
+	if parts == nil {
+		parts = pieces(s.data)
+	}
 	w.sum.Reset()
-	for {
-		part, err := next()
+	for part, err := range parts {
+		if err == nil {
+			w.sum.Write(part)
+			err = w.write(part)
+		}
 		if err != nil {
-			return err
-		}
-		if len(part) == 0 {
-			break
-		}
-		w.sum.Write(part)
-		if err := w.write(part); err != nil {
 			return err
 		}
 	}
 	entry := make([]byte, block)
-	copy(entry[:8], name)
+	copy(entry[:8], s.name)
 	binary.LittleEndian.PutUint64(entry[8:], uint64(first))
 	binary.LittleEndian.PutUint64(entry[16:], uint64(w.at-first))
 	w.sum.Sum(entry[24:24])
-	if want, ok := w.want[name]; ok && want != [sha256.Size]byte(entry[24:]) {
-		return fmt.Errorf("ann: section %q has been damaged since its file was written: %w", name, runtime.ErrCorrupt)
+	if want, ok := w.want[s.name]; ok && want != [sha256.Size]byte(entry[24:]) {
+		return fmt.Errorf("ann: section %q has been damaged since its file was written: %w", s.name, runtime.ErrCorrupt)
 	}
 	w.list = append(w.list, entry...)
 	if rest := int(w.at % block); rest > 0 {
 		return w.write(make([]byte, block-rest))
 	}
 	return nil
-}
-
-// bytes writes a section, in pieces that are still in the processor's caches when they are written after the
-// checksum has read them.
-func (w *writer) bytes(name string, data []byte) error {
-	return w.section(name, func() ([]byte, error) {
-		part := data[:min(len(data), 4<<20)]
-		data = data[len(part):]
-		return part, nil
-	})
-}
-
-// add writes a section.
-func (w *writer) add(s section) error {
-	if s.parts != nil {
-		return w.section(s.name, s.parts)
-	}
-	return w.bytes(s.name, s.data)
 }
 
 // end writes the list and the tail.
@@ -157,9 +159,7 @@ func (w *writer) end() error {
 // runtime.ErrFormat for anything but a file of this format, runtime.ErrUnsupported for a later version, and
 // runtime.ErrCorrupt for a damaged file.
 func readSections(file []byte) ([]section, error) {
-	corrupt := func(format string, args ...any) ([]section, error) {
-		return nil, fmt.Errorf("ann: "+format+": %w", append(args, runtime.ErrCorrupt)...)
-	}
+	corrupt := func(format string, args ...any) ([]section, error) { return nil, corruptFile(format, args...) }
 	if !bytes.HasPrefix(file, []byte(mark)) {
 		return nil, fmt.Errorf("ann: the file does not begin with the mark of an index: %w", runtime.ErrFormat)
 	}

@@ -5,6 +5,7 @@ package ann
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime"
@@ -130,12 +131,21 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 
 // grow makes room for n rows on the device.
 func (s *store) grow(ctx context.Context, used, n int) error {
+	base, err := s.larger(ctx, used, n)
+	if base != nil {
+		s.hold(base, false)
+	}
+	return err
+}
+
+// larger returns a copy of the used rows with room for n, nil if there is room for that.
+func (s *store) larger(ctx context.Context, used, n int) (*runtime.Buffer, error) {
 	have := 0
 	if s.base != nil {
 		have = s.base.Len() / s.e.dim
 	}
 	if n <= have && !s.mapped {
-		return nil
+		return nil, nil
 	}
 	size := n
 	if used > 0 && n > have {
@@ -145,16 +155,12 @@ func (s *store) grow(ctx context.Context, used, n int) error {
 	if err != nil && size > n {
 		base, err = s.alloc(n)
 	}
-	if err != nil {
-		return err
-	}
-	if used > 0 {
-		if err := copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
-			return errors.Join(err, base.Close())
+	if err == nil && used > 0 {
+		if err = copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
+			return nil, errors.Join(err, base.Close())
 		}
 	}
-	s.hold(base, false)
-	return nil
+	return base, err
 }
 
 // copyRows copies the first elements of a buffer to another one, and waits.
@@ -203,6 +209,7 @@ func (s *store) spill(ctx context.Context, used int) error {
 type change struct {
 	base   *runtime.Buffer
 	memory []byte
+	why    error // that the device has no room for memory
 }
 
 func (c change) cancel() {
@@ -235,7 +242,7 @@ func (s *store) bring(ctx context.Context, memory []byte, n int) (change, error)
 	}
 	base, err := s.alloc(n)
 	if short(err) {
-		return change{memory: memory}, nil
+		return change{memory: memory, why: err}, nil
 	}
 	if err != nil {
 		return change{}, err
@@ -252,19 +259,55 @@ func (s *store) bring(ctx context.Context, memory []byte, n int) (change, error)
 
 // read reads stored bytes, from byte offset at on.
 func (s *store) read(ctx context.Context, at int64, data []byte) error {
-	if s.streams {
-		copy(data, s.held[at:])
+	if memory := s.memory(); memory != nil {
+		copy(data, memory[at:])
 		return ctx.Err()
 	}
 	return s.e.dev.Stream().Read(ctx, s.base, at, data)
 }
 
-// parts returns a function that reads the first rows piece by piece.
-func (s *store) parts(rows int) func() ([]byte, error) {
-	if !s.streams {
-		return s.e.parts(s.base, rows)
+// parts returns the first rows piece by piece.
+func (s *store) parts(rows int) iter.Seq2[[]byte, error] {
+	if memory := s.memory(); memory != nil {
+		return pieces(memory[:s.size(rows)])
 	}
-	return parts(s.size(rows), func(at int64, data []byte) error { return s.read(context.Background(), at, data) })
+	return func(yield func([]byte, error) bool) {
+		piece := make([]byte, min(s.size(rows), pieceSize))
+		for at := 0; at < s.size(rows); at += len(piece) {
+			piece = piece[:min(len(piece), s.size(rows)-at)]
+			err := s.e.dev.Stream().Read(context.Background(), s.base, int64(at), piece)
+			if !yield(piece, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// load makes the vectors of a file the rows: where they are in the file if the device can use that, or else a
+// copy. inPlace says that release ends the use of the file's memory, also after an error.
+func (s *store) load(ctx context.Context, m *image, release func()) (inPlace bool, err error) {
+	if release != nil {
+		base, err := s.e.dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
+		if err == nil {
+			s.hold(base, true)
+			return true, nil
+		}
+		if !errors.Is(err, runtime.ErrUnsupported) && !short(err) {
+			return false, err
+		}
+	}
+	c, err := s.bring(ctx, m.vectors, m.Rows)
+	switch {
+	case err != nil:
+		return false, err
+	case c.base != nil:
+		s.hold(c.base, false)
+		return false, nil
+	case m.graph != nil:
+		return false, c.why
+	}
+	s.keep(m.vectors, release) // then the file's memory is the host's
+	return release != nil, nil
 }
 
 // put stores vectors from row first on, in an order unless it is nil.

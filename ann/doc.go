@@ -15,12 +15,12 @@
 // [New] makes an index by the names of its kind and metric:
 //
 //   - flat, gpu, brute, bruteforce: a [Flat] index compares a query with every vector, on any device of package
-//     runtime or several at once; its vectors stay in the device's memory, or pass through it if it has no
-//     room, as float, half or bytes ([Precision]).
+//     runtime or several at once. Its vectors stay in the device's memory as float, half or bytes ([Precision]),
+//     or pass through it if it has no room.
 //   - hnsw: an [HNSW] index follows the links of a graph, on the CPU: it compares a query with a few hundred
 //     vectors, and finds most of the nearest.
 //   - ivf: an [IVF] index keeps vectors in lists around centres, on any device, and compares a query with those
-//     of the lists that are nearest to it: it is made in less time than a graph, and needs little memory beside
+//     of the lists that are nearest to it. It is made in less time than a graph, and needs little memory beside
 //     the vectors.
 //   - pq: an [IVF] index that also keeps a short code for each vector (product quantization, IVFOptions.Codes),
 //     compares the codes first and then the vectors of the nearest: for millions of vectors.

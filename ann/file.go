@@ -258,24 +258,21 @@ func (m *image) whole(ctx context.Context) error {
 	return m.graph.checkLinks(0, 0)
 }
 
-// Open opens the index in a file. A device that uses the memory of the host reads the vectors where they are in
-// the file, which is mapped and must not be changed while the index is open, except by replacing it as a whole,
-// as [Save] does; to others they are copied. The first change of the index copies them, and never changes the
-// file.
+// Open opens the index in a file. The file is mapped: a device that uses the memory of the host reads the vectors
+// where they are in it, and to others they are copied. It must not be changed while the index is open, except by
+// replacing it as a whole, as [Save] does. The first change of the index copies them, and never changes the file.
 //
 // Everything is checked but the vectors themselves, their codes, and the links in the first layer of a graph,
 // which [Verify] checks too and searches read with care. A damaged file is [runtime.ErrCorrupt], any other file
 // [runtime.ErrFormat], and one of a later version [runtime.ErrUnsupported]. Open itself checks the list of
-// sections, the configuration and sizes, and takes as long however many vectors there are, except that it makes
-// codes of a graph and checks files where these are of versions that did not store the codes or the order of
-// ids. Ids, lists and the links of the upper layers are checked by the first call that needs them, whose
-// context does not end that. It returns the error of the check or of a lack of memory, as does every call after
-// it.
+// sections, the configuration and sizes, and takes as long however many vectors there are. Files of versions that
+// did not store the order of ids, or the codes of a graph, take longer. Ids, lists and the links of the upper
+// layers are checked by the first call that needs them, whose context does not end that. It returns the error of
+// the check or of a lack of memory, as does every call after it.
 //
-// What an index still has as it was in the file, in whatever memory that is by then, is compared with the
-// file's checksums when the index is written, and before its first change: both fail with [runtime.ErrCorrupt]
-// if it is not the same, and leave the index as it was. [HNSW.Remove] is no such change, as it only marks
-// vectors.
+// What an index still has as it was in the file is compared with the file's checksums when the index is written,
+// and before its first change. If it is not the same, both fail with [runtime.ErrCorrupt] and leave the index as
+// it was. [HNSW.Remove] is no such change, as it only marks vectors.
 //
 // The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and
 // Session are used; "" is the CPU, or for an index of kind gpu the active device.

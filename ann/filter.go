@@ -15,10 +15,10 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
-// Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed
-// by the first search with it, and again after the index has changed; so use one Filter for many searches, and
-// a new one when the data changes that a [Predicate] looks at. A Filter may be used from any goroutine and with
-// several indexes.
+// Filter says which vectors of an index a search may find. A nil Filter admits all. What it admits is computed by
+// the first search with it, and again after the index has changed. So use one Filter for many searches, and a new
+// one when the data changes that a [Predicate] looks at. A Filter may be used from any goroutine and with several
+// indexes.
 type Filter struct {
 	set  func(s *rows, to bitset) error // sets the bits of the places that are admitted
 	last atomic.Pointer[admitted]

@@ -31,10 +31,10 @@ import (
 // before, one search at a time; the results are the same.
 //
 // With several devices each has a part of the vectors, in the order of ids, and searches it while the others
-// search theirs. The results are those of one device. A search that fails on one device fails as a whole, with
-// an [ErrSync] that names the device. Vectors that are added go to the last device, until it has half as many
-// again as its share: then the next search divides the vectors anew, by way of the host's memory, and so it
-// does after ids in no order.
+// search theirs. The results are those of one device. A search that fails on one device fails as a whole, with an
+// [ErrSync] that names the device. Vectors that are added go to the last device, until it has half as many again
+// as its share. Then, and after ids in no order, the next search divides the vectors anew, by way of the host's
+// memory.
 type Flat struct {
 	storage
 	weights []float64 // of the stores; nil is equal shares

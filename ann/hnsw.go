@@ -19,16 +19,16 @@ import (
 // HNSW is an index that finds most of the nearest neighbours by following the links of a graph, and compares a
 // query with few vectors. Its vectors are floats in the memory of the host.
 //
-// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it
-// began with; a vector is found from the end of its Add on. Calls that change the index wait for each other,
-// and for searches only where these read what is replaced: when an Add needs more memory or other codes, in
+// Searches take no lock of a vector or a link, and go on while the index changes, each in the state that it began
+// with. A vector is found from the end of its Add on. Calls that change the index wait for each other, and for
+// searches only where these read what is replaced: when an Add needs more memory or other codes, in
 // [HNSW.Compact], and in Close. A removed vector stays in the graph, where searches pass through it without
 // returning it, until [HNSW.Compact], which Add and Update call when the removed vectors are more than the
 // others. Copies of a vector do not keep other vectors from being found. A search looks at those of the vectors
-// it finds until it has enough; with a filter, or while there are removed vectors, it may have to look at all
-// copies of each vector it comes to, until one may be found. Vectors that are not at a distance from
-// themselves, since they have components that are NaN or infinite, have no links; a search compares the query
-// with them if it finds fewer than k others.
+// it finds until it has enough. With a filter, or while there are removed vectors, it may have to look at all
+// copies of each vector it comes to, until one may be found. Vectors that are not at a distance from themselves,
+// since they have components that are NaN or infinite, have no links; a search compares the query with them if it
+// finds fewer than k others.
 type HNSW struct {
 	storage
 	o        HNSWOptions
@@ -45,10 +45,10 @@ type HNSW struct {
 // [runtime.ErrInvalidArgument].
 //
 // The bytes of Codes say how each component differs from its median; for cosine they say the direction. All are
-// made anew each time there are four times as many different vectors, up to 4096, when many vectors were added
-// whose components are more than twice as far from the median as a byte can say, and by [HNSW.Compact].
-// Components that are too far for a byte get the largest one, so that fewer of the nearest are found among such
-// vectors; distances stay exact.
+// made anew each time there are four times as many different vectors, up to 4096, and by [HNSW.Compact]. They
+// also are when many vectors were added whose components are more than twice as far from the median as a byte can
+// say. Components that are too far for a byte get the largest one, so that fewer of the nearest are found among
+// such vectors; distances stay exact.
 type HNSWOptions struct {
 	// links of a vector in each layer but the first, which has 2·M; 0 is 16
 	M int `json:"m"`
@@ -306,9 +306,9 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	})
 }
 
-// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones, if
-// there are some, or if the index is of a file that has vectors to which no search comes, as [Verify] tells, or
-// if option Codes would now choose quite another scale. Until it is done searches use the old graph.
+// Compact builds the graph again from the vectors that are there, which frees the memory of removed ones. It does
+// so if there are removed ones, if no search comes to some vectors of a file, as [Verify] tells, or if option
+// Codes would now choose quite another scale. Until it is done searches use the old graph.
 func (h *HNSW) Compact(ctx context.Context) error {
 	return h.write(ctx, func() error { return h.compact(ctx) })
 }

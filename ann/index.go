@@ -118,12 +118,13 @@ type Options struct {
 
 const mostDim = 4096
 
-// New makes an empty index by the name of its kind, in any case: brute or bruteforce compares each query with
-// all vectors on the CPU, gpu does that on the active device, flat on the device that is named or else on the
-// CPU, ivf is [IVF] there, pq the same with codes, of a bit for each component unless IVFOptions.Codes is set,
-// and hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a device with brute or hnsw, or
-// several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is [runtime.ErrNoDevice] if the
-// session's policy is to require devices, and otherwise the CPU stands in, which Info tells.
+// New makes an empty index by the name of its kind, in any case. Kind brute or bruteforce compares each query
+// with all vectors on the CPU, gpu does that on the active device, flat on the device that is named or else on
+// the CPU. Kind ivf is [IVF] there, and pq the same with codes, of a bit for each component unless
+// IVFOptions.Codes is set. Kind hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a
+// device with brute or hnsw, or several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is
+// [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
+// Info tells.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err

@@ -28,8 +28,8 @@ import (
 //
 // With IVFOptions.Codes the index also keeps a code for each vector (kind pq, product quantization), in the
 // memory of the host whatever the device. A search compares the codes in its lists, dozens of times as many in
-// the same time as vectors, and then the vectors of the nearest codes, IVFOptions.Refine for each result:
-// results have their true distances, and more of them compared find more of the nearest. Codes are compared by
+// the same time as vectors, and then the vectors of the nearest codes, IVFOptions.Refine for each result.
+// Results have their true distances, and more of them compared find more of the nearest. Codes are compared by
 // the squared distance, or for [Cosine] and [Angular] the direction. [IVF.Exact] compares all vectors. Where a
 // query or a distance from it is not finite, the vectors in the lists are compared as without codes.
 //

@@ -12,9 +12,9 @@ import (
 )
 
 // Search implements [Index]. All vectors that the filter admits are compared with the query if they are fewer
-// than 10·k or 2 % of all, or if there are fewer than k in the lists that are read; a filter that admits a part
-// of all vectors makes it read as many times more lists. With [Euclidean], [L2Squared], [Cosine] and [Angular]
-// it allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
+// than 10·k or 2 % of all, or if there are fewer than k in the lists that are read. A filter that admits a part
+// of all vectors makes it read as many times more lists. With [Euclidean], [L2Squared], [Cosine] and [Angular] it
+// allocates nothing from its second call on, on the CPU, if dst has room, unless the filter is new.
 func (x *IVF) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
 	return x.single(ctx, dst, query, k, filter, false)
 }

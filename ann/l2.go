@@ -16,11 +16,15 @@ import (
 // float, row after row, and are converted to the precision. The device is that of a merged index, as
 // runtime.Devices lists them.
 //
-// The first of these that is wrong is the error: the device's index (runtime.ErrDeviceIndex), the precision
-// (driver.ErrUnsupportedPrecision), an input without elements, and then a size below 1
-// (runtime.ErrInvalidArgument), sizes whose products are too large (runtime.ErrTooLarge), lengths that are not
-// those of the sizes (runtime.ErrDimension), a device that does not open (runtime.ErrNoDevice), memory
-// (runtime.ErrBudget, runtime.ErrTooLarge, runtime.ErrOutOfMemory).
+// The first of these that is wrong is the error:
+//
+//   - the device's index: [runtime.ErrDeviceIndex]
+//   - the precision: driver.ErrUnsupportedPrecision
+//   - an input without elements, or a size below 1: [runtime.ErrInvalidArgument]
+//   - sizes whose products are too large: [runtime.ErrTooLarge]
+//   - lengths that are not those of the sizes: [runtime.ErrDimension]
+//   - a device that does not open: [runtime.ErrNoDevice]
+//   - memory: [runtime.ErrBudget], [runtime.ErrTooLarge], [runtime.ErrOutOfMemory]
 func L2Batch(ctx context.Context, queries, corpus []float32, dim, nQueries, nVectors, device int,
 	p Precision) ([]float32, error) {
 	if err := checkContext(ctx); err != nil {

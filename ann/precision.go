@@ -27,8 +27,8 @@ const (
 	// It is for components in [-1, 1]: larger ones saturate. Sums are exact.
 	INT8
 	// INT8Scaled stores x/s in one byte, rounded to nearest even and cut to [-127, 127], where 127·s is the
-	// largest |x| of the vectors that the index got first, without those that are not finite, which become 0. One
-	// very large component so leaves little of the others.
+	// largest finite |x| of the vectors that the index got first. What is not finite becomes 0. One very large
+	// component so leaves little of the others.
 	INT8Scaled
 )
 

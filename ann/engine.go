@@ -165,25 +165,24 @@ func (e *engine) typeDefine() source.Define {
 // row for each query.
 func (e *engine) distances(ctx context.Context, queries,
 	rows int) (k kernel, grid runtime.Grid, layout any, err error) {
-	fail := func(err error) (kernel, runtime.Grid, any, error) { return kernel{}, runtime.Grid{}, nil, err }
 	m, err := expr.New(e.expression())
 	if err != nil {
-		return fail(err)
+		return k, grid, nil, err
 	}
 	l, err := m.Layout(expr.Layout{Dims: []int{queries, rows, e.dim}, Operands: []expr.Operand{
 		{Steps: []int{e.dim, 0, 1}}, {Steps: []int{0, e.dim, 1}}, {Steps: []int{rows, 1, 0}}}})
 	if err != nil {
-		return fail(err)
+		return k, grid, nil, err
 	}
 	p, err := e.program(ctx, "distances "+strconv.Itoa(l.Rank()), func() (*source.Unit, error) {
 		return m.Unit(e.dev.Features(), l.Rank())
 	})
 	if err != nil {
-		return fail(err)
+		return k, grid, nil, err
 	}
 	name, size := m.Entry(&l)
 	if k, err = kernelOf(p, name); err != nil {
-		return fail(err)
+		return k, grid, nil, err
 	}
 	grid, err = k.grid(size)
 	return k, grid, l.Argument(), err

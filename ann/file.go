@@ -325,14 +325,10 @@ func (m *image) index(ctx context.Context, o Options, release func()) (ix Index,
 			release()
 		}
 	}()
-	switch m.Kind {
-	case "brute", "bruteforce", "hnsw":
-		if o.Device != "" {
-			return nil, fmt.Errorf("ann: a device for an index of kind %s: %w", m.Kind, runtime.ErrUnsupported)
-		}
-	case "flat", "gpu", "ivf", "pq":
-	default:
+	if t, ok := kinds[m.Kind]; !ok {
 		return nil, fmt.Errorf("ann: kind %q: %w", m.Kind, runtime.ErrUnsupported)
+	} else if !t.device && o.Device != "" {
+		return nil, fmt.Errorf("ann: a device for an index of kind %s: %w", m.Kind, runtime.ErrUnsupported)
 	}
 	o.Precision, o.MaxDim, o.MaxRows = m.code.Precision, m.Dim, m.MaxRows
 	if m.HNSW != nil {
@@ -376,9 +372,6 @@ func (f *Flat) fill(m *image) error {
 	f.rank(m.order)
 	return nil
 }
-
-// sound implements contents.
-func (f *Flat) sound() error { return nil }
 
 // Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also
 // if the process is killed or ctx ends.

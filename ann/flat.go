@@ -79,9 +79,6 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 // Close implements [Index]. It waits for searches that run.
 func (f *Flat) Close() error { return f.close() }
 
-// free implements contents.
-func (f *Flat) free() error { return nil }
-
 // Info implements [Index].
 func (f *Flat) Info() Info {
 	f.mu.RLock()

@@ -118,6 +118,10 @@ type Options struct {
 
 const mostDim = 4096
 
+// kinds has for each kind of index whether it takes a device and a precision, and several devices.
+var kinds = map[string]struct{ device, several bool }{"brute": {}, "bruteforce": {}, "hnsw": {},
+	"flat": {device: true, several: true}, "gpu": {device: true, several: true}, "ivf": {device: true}, "pq": {device: true}}
+
 // New makes an empty index by the name of its kind, in any case. Kind brute or bruteforce compares each query
 // with all vectors on the CPU, gpu does that on the active device, flat on the device that is named or else on
 // the CPU. Kind ivf is [IVF] there, and pq the same with codes, of a bit for each component unless
@@ -130,14 +134,10 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 		return nil, err
 	}
 	kind = strings.ToLower(strings.TrimSpace(kind))
-	switch kind {
-	case "gpu", "flat", "ivf", "pq":
-	case "brute", "bruteforce", "hnsw":
-		if o.Precision != FP32 || o.Device != "" {
-			return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
-		}
-	default:
+	if t, ok := kinds[kind]; !ok {
 		return nil, &KindError{kind}
+	} else if !t.device && (o.Precision != FP32 || o.Device != "") {
+		return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
 	}
 	m, err := ParseMetric(metric)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c c
 		}
 	}()
 	why, names := "", []string{o.Device}
-	if kind == "gpu" || kind == "flat" {
+	if kinds[kind].several {
 		names = strings.Split(o.Device, ",")
 	}
 	for _, name := range names {
@@ -217,11 +217,11 @@ func (o Options) open(ctx context.Context, kind string) (dev *runtime.Device, wh
 			return nil, "", err
 		}
 	}
-	if kind != "gpu" && (kind != "flat" && kind != "ivf" && kind != "pq" || o.Device == "") {
+	if kind != "gpu" && (!kinds[kind].device || o.Device == "") {
 		dev, err = s.Open(ctx, "cpu:0")
 		return dev, "", err
 	}
-	if (kind == "ivf" || kind == "pq") && strings.Contains(o.Device, ",") {
+	if !kinds[kind].several && strings.Contains(o.Device, ",") {
 		return nil, "", fmt.Errorf("ann: devices %q for an index of kind %s, which is on one: %w", o.Device, kind,
 			runtime.ErrUnsupported)
 	}

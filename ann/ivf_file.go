@@ -127,6 +127,3 @@ func (x *IVF) fill(m *image) (err error) {
 	}
 	return nil
 }
-
-// sound implements contents.
-func (x *IVF) sound() error { return nil }

@@ -63,6 +63,10 @@ type contents interface {
 
 func (s *storage) base() *storage { return s }
 
+// What a kind need not have.
+func (s *storage) sound() error { return nil }
+func (s *storage) free() error  { return nil }
+
 // copied is an element of storage.mapped.
 func copied[T any](slice *[]T) func() func() {
 	return func() func() {
@@ -124,11 +128,14 @@ func (s *storage) verify() error {
 
 // own makes what is of a file the index's own: a change follows. The caller holds writing.
 func (s *storage) own() error {
-	if err := s.verify(); err != nil {
+	err := s.verify()
+	if err != nil || s.sums == nil && s.mapped == nil {
 		return err
 	}
-	s.sums = nil
 	s.unmap()
+	s.mu.Lock() // as WriteTo may read it
+	defer s.mu.Unlock()
+	s.sums = nil
 	return nil
 }
 

@@ -312,56 +312,47 @@ func (s *store) load(ctx context.Context, m *image, release func()) (inPlace boo
 
 // put stores vectors from row first on, in an order unless it is nil.
 func (s *store) put(ctx context.Context, code coding, first int, vectors []float32, order []int) error {
-	if !s.streams {
-		return s.e.put(ctx, s.base, code, first, vectors, order)
+	dim, row, stream := s.e.dim, s.e.dim*code.size(), s.e.dev.Stream()
+	if !s.streams && code.Precision == FP32 && order == nil {
+		if err := stream.Write(ctx, s.base, int64(first*row), bytesOf(vectors)); err != nil {
+			return err
+		}
+		return stream.Sync(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	dim, row, n := s.e.dim, s.size(1), len(vectors)/s.e.dim
+	n, piece := len(vectors)/dim, []byte(nil)
 	if order != nil {
 		n = len(order)
 	}
-	for i := range n {
-		v := i
-		if order != nil {
-			v = order[i]
-		}
-		code.encode(s.held[(first+i)*row:][:row], vectors[v*dim:][:dim])
+	each := min(n, max(1, pieceSize/row))
+	if !s.streams {
+		piece = make([]byte, each*row)
 	}
-	return nil
-}
-
-// put stores vectors in base from row first on, in an order unless it is nil.
-func (e *engine) put(ctx context.Context, base *runtime.Buffer, code coding, first int, vectors []float32,
-	order []int) error {
-	dim, row, s := e.dim, e.dim*code.size(), e.dev.Stream()
-	if code.Precision == FP32 && order == nil {
-		if err := s.Write(ctx, base, int64(first*row), bytesOf(vectors)); err != nil {
-			return err
-		}
-		return s.Sync(ctx)
-	}
-	n := len(vectors) / dim
-	if order != nil {
-		n = len(order)
-	}
-	each := min(n, max(1, (4<<20)/row))
-	piece := make([]byte, each*row)
 	for lo := 0; lo < n; lo += each {
-		hi := min(lo+each, n)
-		for i := lo; i < hi; i++ {
-			v := i
-			if order != nil {
-				v = order[i]
-			}
-			code.encode(piece[(i-lo)*row:][:row], vectors[v*dim:][:dim])
+		part := min(each, n-lo) * row
+		if s.streams {
+			piece = s.held[(first+lo)*row:][:part]
 		}
-		if err := s.Write(ctx, base, int64((first+lo)*row), piece[:(hi-lo)*row]); err != nil {
+		for i := range part / row {
+			v := lo + i
+			if order != nil {
+				v = order[v]
+			}
+			code.encode(piece[i*row:][:row], vectors[v*dim:][:dim])
+		}
+		if s.streams {
+			continue
+		}
+		if err := stream.Write(ctx, s.base, int64((first+lo)*row), piece[:part]); err != nil {
 			return err
 		}
 	}
-	return s.Sync(ctx)
+	if s.streams {
+		return nil
+	}
+	return stream.Sync(ctx)
 }
 
 // choose returns the change to some of the used rows, in another order.

@@ -134,17 +134,7 @@ func combine(filters []*Filter, first bool, op func(x, y uint64) uint64) *Filter
 
 // Not admits what a filter does not.
 func Not(f *Filter) *Filter {
-	return &Filter{set: func(s *rows, to bitset) error {
-		part := newBitset(len(s.ids))
-		if err := f.bits(s, part); err != nil {
-			return err
-		}
-		to.setRange(0, len(s.ids))
-		for i, x := range part {
-			to[i] &^= x
-		}
-		return nil
-	}}
+	return combine([]*Filter{f}, true, func(x, y uint64) uint64 { return x &^ y })
 }
 
 func (f *Filter) bits(s *rows, to bitset) error {

@@ -73,29 +73,13 @@ func (o HNSWOptions) Check() error {
 
 // withDefaults checks options and fills in what is not set.
 func (o HNSWOptions) withDefaults() (HNSWOptions, error) {
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"M", o.M}, {"EfConstruction", o.EfConstruction}, {"EfSearch", o.EfSearch}, {"InitialCapacity", o.InitialCapacity},
-		{"Threads", o.Threads},
-		{"MaxRows", o.MaxRows}, {"MaxDim", o.MaxDim}} {
-		if n.value < 0 {
-			return o, fmt.Errorf("ann: %s is %d, which has to be positive, or 0 for the default: %w", n.name, n.value,
-				runtime.ErrInvalidArgument)
-		}
-	}
+	err := cmp.Or(within("EfConstruction", o.EfConstruction, 0, math.MaxInt),
+		within("EfSearch", o.EfSearch, 0, math.MaxInt),
+		within("InitialCapacity", o.InitialCapacity, 0, math.MaxInt), within("Threads", o.Threads, 0, mostThreads),
+		within("MaxDim", o.MaxDim, 0, math.MaxInt), within("MaxRows", o.MaxRows, 0, math.MaxInt))
 	o.M, o.InitialCapacity = cmp.Or(o.M, 16), cmp.Or(o.InitialCapacity, 10_000)
 	o.EfConstruction = cmp.Or(o.EfConstruction, max(200, o.M))
-	switch {
-	case o.M < 2 || o.M > mostLinks:
-		return o, fmt.Errorf("ann: M is %d, which has to be from 2 to %d: %w", o.M, mostLinks, runtime.ErrInvalidArgument)
-	case o.EfConstruction < o.M:
-		return o, fmt.Errorf("ann: EfConstruction is %d, which has to be at least M, %d: %w", o.EfConstruction, o.M,
-			runtime.ErrInvalidArgument)
-	case o.Threads > mostThreads:
-		return o, fmt.Errorf("ann: %d threads are more than %d: %w", o.Threads, mostThreads, runtime.ErrInvalidArgument)
-	}
-	return o, nil
+	return o, cmp.Or(err, within("M", o.M, 2, mostLinks), within("EfConstruction", o.EfConstruction, o.M, math.MaxInt))
 }
 
 const mostLinks, mostThreads = 1024, 1024
@@ -160,8 +144,8 @@ func (h *HNSW) Info() Info {
 // find more of the nearest, and take longer. One below 0 is [runtime.ErrInvalidArgument]. It waits for changes
 // that run.
 func (h *HNSW) SetEfSearch(ef int) error {
-	if ef < 0 {
-		return fmt.Errorf("ann: EfSearch is %d: %w", ef, runtime.ErrInvalidArgument)
+	if err := within("EfSearch", ef, 0, math.MaxInt); err != nil {
+		return err
 	}
 	return h.write(context.Background(), func() error {
 		h.o.EfSearch = ef

@@ -23,17 +23,8 @@ type Result struct {
 
 // compare orders results: by distance, NaN last, then by id.
 func (a Result) compare(b Result) int {
-	if an, bn := math.IsNaN(a.Distance), math.IsNaN(b.Distance); an != bn {
-		if an {
-			return 1
-		}
-		return -1
-	} else if !an {
-		if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.ID, b.ID)
+	// cmp.Compare has NaN first
+	return cmp.Or(cmp.Compare(-b.Distance, -a.Distance), cmp.Compare(a.ID, b.ID))
 }
 
 // Index finds the nearest of the vectors that it holds. It may be used from any goroutine. After Close every
@@ -120,7 +111,8 @@ const mostDim = 4096
 
 // kinds has for each kind of index whether it takes a device and a precision, and several devices.
 var kinds = map[string]struct{ device, several bool }{"brute": {}, "bruteforce": {}, "hnsw": {},
-	"flat": {device: true, several: true}, "gpu": {device: true, several: true}, "ivf": {device: true}, "pq": {device: true}}
+	"flat": {device: true, several: true}, "gpu": {device: true, several: true},
+	"ivf": {device: true}, "pq": {device: true}}
 
 // New makes an empty index by the name of its kind, in any case. Kind brute or bruteforce compares each query
 // with all vectors on the CPU, gpu does that on the active device, flat on the device that is named or else on
@@ -199,14 +191,19 @@ func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c c
 }
 
 func (o Options) check(dim int) error {
-	if o.MaxDim < 0 || o.MaxRows < 0 {
-		return fmt.Errorf("ann: MaxDim %d and MaxRows %d have to be positive, or 0: %w", o.MaxDim, o.MaxRows,
-			runtime.ErrInvalidArgument)
+	return cmp.Or(within("MaxDim", o.MaxDim, 0, math.MaxInt), within("MaxRows", o.MaxRows, 0, math.MaxInt),
+		within("the dimension", dim, 1, cmp.Or(o.MaxDim, mostDim)), o.Precision.check())
+}
+
+// within refuses a number that is too small or too large.
+func within(name string, n, least, most int) error {
+	if n >= least && n <= most {
+		return nil
 	}
-	if most := cmp.Or(o.MaxDim, mostDim); dim < 1 || dim > most {
-		return fmt.Errorf("ann: dimension %d is not from 1 to %d: %w", dim, most, runtime.ErrInvalidArgument)
+	if most == math.MaxInt {
+		return fmt.Errorf("ann: %s is %d, which has to be at least %d: %w", name, n, least, runtime.ErrInvalidArgument)
 	}
-	return o.Precision.check()
+	return fmt.Errorf("ann: %s is %d, which has to be from %d to %d: %w", name, n, least, most, runtime.ErrInvalidArgument)
 }
 
 // open opens the device of an index, and says why it is not a GPU if one was asked for.

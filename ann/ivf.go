@@ -75,18 +75,8 @@ const (
 
 // Check returns what [NewIVF] would say of the options, without a device.
 func (o IVFOptions) Check() error {
-	if min(o.Lists, o.Probes) < 0 || o.Lists > mostLists {
-		return fmt.Errorf("ann: %d lists, at most %d, and %d probes have to be positive: %w", o.Lists, mostLists, o.Probes,
-			runtime.ErrInvalidArgument)
-	}
-	if o.Codes < 0 || o.Codes > mostCode {
-		return fmt.Errorf("ann: codes of %d bytes, not 0 to %d: %w", o.Codes, mostCode, runtime.ErrInvalidArgument)
-	}
-	if o.Refine < 0 || o.Refine > mostRefine {
-		return fmt.Errorf("ann: %d vectors to compare for each result, not 0 to %d: %w", o.Refine, mostRefine,
-			runtime.ErrInvalidArgument)
-	}
-	return nil
+	return cmp.Or(within("Lists", o.Lists, 0, mostLists), within("Probes", o.Probes, 0, math.MaxInt),
+		within("Codes", o.Codes, 0, mostCode), within("Refine", o.Refine, 0, mostRefine))
 }
 
 // centres are those of lists, side by side in a device's memory and in the host's. The zero value is one list
@@ -177,8 +167,8 @@ func (x *IVF) Len() int { return x.count() }
 // SetProbes changes the number of lists that searches read, as IVFOptions.Probes sets it. One below 1 is
 // [runtime.ErrInvalidArgument].
 func (x *IVF) SetProbes(n int) error {
-	if n < 1 {
-		return fmt.Errorf("ann: %d probes: %w", n, runtime.ErrInvalidArgument)
+	if err := within("Probes", n, 1, math.MaxInt); err != nil {
+		return err
 	}
 	return x.set(&x.o.Probes, n)
 }
@@ -186,10 +176,10 @@ func (x *IVF) SetProbes(n int) error {
 // SetRefine changes the number of vectors that searches compare for each result, as IVFOptions.Refine sets it.
 // One below 1 is [runtime.ErrInvalidArgument], and [runtime.ErrUnsupported] that the index has no codes.
 func (x *IVF) SetRefine(n int) error {
-	switch {
-	case n < 1 || n > mostRefine:
-		return fmt.Errorf("ann: %d vectors for each result: %w", n, runtime.ErrInvalidArgument)
-	case x.coder == nil:
+	if err := within("Refine", n, 1, mostRefine); err != nil {
+		return err
+	}
+	if x.coder == nil {
 		return fmt.Errorf("ann: vectors that are compared after codes, of an index without codes: %w", runtime.ErrUnsupported)
 	}
 	return x.set(&x.o.Refine, n)

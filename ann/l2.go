@@ -171,14 +171,10 @@ func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, err
 	f := c.flat
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.check(ctx); err != nil {
+	if err := f.asked(ctx, len(queries), 1, false); err != nil {
 		return nil, err
 	}
 	dim := f.e.dim
-	if len(queries)%dim != 0 {
-		return nil, fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", len(queries), dim,
-			runtime.ErrDimension)
-	}
 	nq := len(queries) / dim
 	if err := checkProduct(len(queries), c.rows*dim, dim, nq, c.rows); err != nil {
 		return nil, err

@@ -230,11 +230,15 @@ func (s *storage) get(ctx context.Context, id int64) ([]float32, error) {
 		return nil, unknown(id)
 	}
 	st, row := s.at(row)
-	stored, vector := make([]byte, st.size(1)), make([]float32, s.e.dim)
-	if err := st.read(ctx, int64(row*len(stored)), stored); err != nil {
-		return nil, err
+	vector, stored := make([]float32, s.e.dim), st.memory()
+	if stored == nil {
+		stored = make([]byte, st.size(1))
+		if err := st.read(ctx, int64(st.size(row)), stored); err != nil {
+			return nil, err
+		}
+		row = 0
 	}
-	s.e.code.decode(vector, stored)
+	s.e.code.decode(vector, stored[st.size(row):][:st.size(1)])
 	return vector, nil
 }
 

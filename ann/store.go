@@ -151,16 +151,29 @@ func (s *store) larger(ctx context.Context, used, n int) (*runtime.Buffer, error
 	if used > 0 && n > have {
 		size = max(n, have+have/2)
 	}
-	base, err := s.alloc(size)
-	if err != nil && size > n {
-		base, err = s.alloc(n)
-	}
-	if err == nil && used > 0 {
-		if err = copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
-			return nil, errors.Join(err, base.Close())
+	copied := func(base *runtime.Buffer) error {
+		if used == 0 {
+			return nil
 		}
+		return copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim)
+	}
+	base, err := s.filled(size, copied)
+	if err != nil && size > n {
+		base, err = s.filled(n, copied)
 	}
 	return base, err
+}
+
+// filled returns a buffer for n rows that fill was called for.
+func (s *store) filled(n int, fill func(base *runtime.Buffer) error) (*runtime.Buffer, error) {
+	base, err := s.alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	if err := fill(base); err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return base, nil
 }
 
 // copyRows copies the first elements of a buffer to another one, and waits.
@@ -240,21 +253,16 @@ func (s *store) bring(ctx context.Context, memory []byte, n int) (change, error)
 	if n == 0 {
 		return change{}, nil
 	}
-	base, err := s.alloc(n)
+	base, err := s.filled(n, func(base *runtime.Buffer) error {
+		if err := s.e.dev.Stream().Write(ctx, base, 0, memory); err != nil {
+			return err
+		}
+		return s.e.dev.Stream().Sync(ctx)
+	})
 	if short(err) {
 		return change{memory: memory, why: err}, nil
 	}
-	if err != nil {
-		return change{}, err
-	}
-	stream := s.e.dev.Stream()
-	if err = stream.Write(ctx, base, 0, memory); err == nil {
-		err = stream.Sync(ctx)
-	}
-	if err != nil {
-		return change{}, errors.Join(err, base.Close())
-	}
-	return change{base: base}, nil
+	return change{base: base}, err
 }
 
 // read reads stored bytes, from byte offset at on.
@@ -388,18 +396,14 @@ func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) (chang
 		return change{}, err
 	}
 	defer places.Close()
-	base, err := s.alloc(len(rows))
-	if err != nil {
-		return change{}, err
-	}
-	stream := s.e.dev.Stream()
-	if err = s.e.gather(ctx, stream, s.base, used, places, base, len(rows)); err == nil {
-		err = stream.Sync(ctx)
-	}
-	if err != nil {
-		return change{}, errors.Join(err, base.Close())
-	}
-	return change{base: base}, nil
+	base, err := s.filled(len(rows), func(base *runtime.Buffer) error {
+		stream := s.e.dev.Stream()
+		if err := s.e.gather(ctx, stream, s.base, used, places, base, len(rows)); err != nil {
+			return err
+		}
+		return stream.Sync(ctx)
+	})
+	return change{base: base}, err
 }
 
 // compact frees memory that the used rows do not need, and brings them to the device if there is room.
@@ -423,19 +427,17 @@ func (s *store) compact(ctx context.Context, used int) error {
 	case s.base.Len() == used*s.e.dim:
 		return nil
 	}
-	base, err := s.alloc(used)
+	base, err := s.filled(used, func(base *runtime.Buffer) error {
+		return copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim)
+	})
 	if short(err) { // for both copies; the rows go by way of the host's memory
 		if err := s.spill(ctx, used); err != nil {
 			return err
 		}
 		return s.compact(ctx, used)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		s.hold(base, false)
 	}
-	if err := copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim); err != nil {
-		return errors.Join(err, base.Close())
-	}
-	s.hold(base, false)
-	return nil
+	return err
 }

@@ -227,10 +227,7 @@ type hit struct {
 }
 
 func (a hit) compare(b hit) int {
-	if a.query != b.query {
-		return a.query - b.query
-	}
-	return cmp.Compare(a.candidate, b.candidate)
+	return cmp.Or(a.query-b.query, cmp.Compare(a.candidate, b.candidate))
 }
 
 // stream copies n sought rows through the device, a chunk while it searches the one before.

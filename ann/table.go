@@ -131,7 +131,6 @@ func (t *table) pick(rows []uint32) {
 	if slices.IsSorted(added) {
 		added = nil
 	}
-	clear(t.tail)
 	*t = table{ids: t.idsOf(rows), tail: t.tail, added: added, next: t.next}
 }
 

@@ -26,18 +26,14 @@ type Filter struct {
 
 // rows are the vectors of an index as a filter sees them.
 type rows struct {
-	ids    []int64 // by place; ascending if sorted
-	sorted bool
-	live   bitset // the places that are not removed; nil if all are there
-	place  func(id int64) (place int, ok bool)
-	rank   func() []uint32 // for each place how many vectors were added before it that are there; nil if that is the place
-	count  int             // vectors that are there
+	*table
+	place func(id int64) (row int, ok bool)
 }
 
 // IDRange admits the ids from lo to hi, both included: none if lo is above hi.
 func IDRange(lo, hi int64) *Filter {
 	return &Filter{set: func(s *rows, to bitset) error {
-		if s.sorted {
+		if s.ascending() {
 			first := sort.Search(len(s.ids), func(i int) bool { return s.ids[i] >= lo })
 			to.setRange(first, max(first, sort.Search(len(s.ids), func(i int) bool { return s.ids[i] > hi })))
 			return nil
@@ -68,10 +64,10 @@ func IDSet(ids []int64) *Filter {
 func Mask(mask []bool) *Filter {
 	mask = slices.Clone(mask)
 	return &Filter{set: func(s *rows, to bitset) error {
-		if len(mask) != s.count {
-			return fmt.Errorf("ann: a mask of %d elements for %d vectors: %w", len(mask), s.count, runtime.ErrDimension)
+		if len(mask) != s.len() {
+			return fmt.Errorf("ann: a mask of %d elements for %d vectors: %w", len(mask), s.len(), runtime.ErrDimension)
 		}
-		rank := s.rank()
+		rank := s.ranks()
 		for i := range s.ids {
 			switch {
 			case rank == nil:
@@ -154,7 +150,7 @@ type admitted struct {
 	state uint64
 	count int
 	bits  bitset
-	list  []uint32 // the places in the order of their ids; nil if they are the count ones from first on, and rows.sorted
+	list  []uint32 // the places in the order of their ids; nil if they are the count ones from first on, in that order
 	first int
 
 	once  sync.Once
@@ -225,8 +221,8 @@ func (f *Filter) admitted(of any, state uint64, s *rows) (*admitted, error) {
 			a.bits[i] &= s.live[i]
 		}
 	}
-	a.fill(s.sorted)
-	if !s.sorted {
+	a.fill(s.ascending())
+	if !s.ascending() {
 		slices.SortFunc(a.list, func(x, y uint32) int { return cmp.Compare(s.ids[x], s.ids[y]) })
 	}
 	f.last.Store(a)

@@ -203,7 +203,7 @@ func (f *Flat) Remove(ctx context.Context, ids []int64) error {
 		}
 		f.state++
 		// the last rows just end
-		for n := len(rows); n > 0 && rows[n-1] == len(f.ids)-1 && f.added == nil && f.sorted == len(f.ids); n = len(rows) {
+		for n := len(rows); n > 0 && rows[n-1] == len(f.ids)-1 && f.added == nil && f.ascending(); n = len(rows) {
 			f.cut()
 			rows = rows[:n-1]
 			for f.gone > 0 && len(f.ids) > 0 && !f.live.has(len(f.ids)-1) {
@@ -262,7 +262,7 @@ func (f *Flat) Compact(ctx context.Context) error {
 
 // settled reports whether the rows are in order, all there, and well divided.
 func (f *Flat) settled() bool {
-	return f.gone == 0 && f.sorted == len(f.ids) && (len(f.stores) == 1 || f.balanced())
+	return f.gone == 0 && f.ascending() && (len(f.stores) == 1 || f.balanced())
 }
 
 // balanced reports whether no store has far more than its share.
@@ -296,7 +296,7 @@ func (f *Flat) arrange(ctx context.Context) error {
 		var c change
 		c, err = f.stores[0].choose(ctx, len(f.ids), rows)
 		changes = []change{c}
-	case f.gone > 0 && f.sorted == len(f.ids):
+	case f.gone > 0 && f.ascending():
 		place, changes, err = f.chooseEach(ctx, rows)
 	default:
 		place = f.shares(len(rows))
@@ -328,22 +328,16 @@ func (f *Flat) chooseEach(ctx context.Context, rows []uint32) (cluster.Placement
 			hi++
 		}
 		place[i] = cluster.Part{First: lo, Count: hi - lo}
-		var err error
-		if changes[i], err = s.choose(ctx, p.Count, less(rows[lo:hi], p.First)); err != nil {
+		part, err := slices.Clone(rows[lo:hi]), error(nil)
+		for j := range part {
+			part[j] -= uint32(p.First)
+		}
+		if changes[i], err = s.choose(ctx, p.Count, part); err != nil {
 			return nil, changes, err
 		}
 		lo = hi
 	}
 	return place, changes, nil
-}
-
-// less returns the rows with numbers from first on.
-func less(rows []uint32, first int) []uint32 {
-	rows = slices.Clone(rows)
-	for i := range rows {
-		rows[i] -= uint32(first)
-	}
-	return rows
 }
 
 // divide gives the stores the given rows anew.

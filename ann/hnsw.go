@@ -240,7 +240,9 @@ func (h *HNSW) resize(ctx context.Context, n int) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.codes.hold(coded, false)
+	if coded != nil { // else there was room
+		h.codes.hold(coded, false)
+	}
 	h.stores[0].hold(base, false)
 	h.publish(len(h.ids))
 	return nil

@@ -78,11 +78,10 @@ func (h *HNSW) begin(ctx context.Context, components, k int, filter *Filter,
 
 // seen returns the vectors of a view as a filter sees them.
 func (h *HNSW) seen(v *view) *rows {
-	then := table{ids: v.ids, live: v.live, gone: v.gone}
-	s := then.seen()
+	then := &table{ids: v.ids, live: v.live, gone: v.gone}
 	// if some have gone since the view
 	before := sync.OnceValue(func() *table { return &table{ids: v.ids, live: v.live, order: then.byID()} })
-	s.place = func(id int64) (int, bool) {
+	return &rows{then, func(id int64) (int, bool) {
 		h.knowing.Lock()
 		node, ok := h.row(id)
 		same := h.gone == v.gone
@@ -91,8 +90,7 @@ func (h *HNSW) seen(v *view) *rows {
 			return before().row(id)
 		}
 		return node, ok
-	}
-	return s
+	}}
 }
 
 func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int,
@@ -116,10 +114,7 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 	if a != nil {
 		admits = a.bits
 	}
-	ef := max(v.o.EfSearch, k)
-	if v.o.EfSearch == 0 {
-		ef = max(k, usualEf)
-	}
+	ef := max(cmp.Or(v.o.EfSearch, usualEf), k)
 	s.best, s.copied = s.best[:0], false
 	// it is not alone, nor a stray
 	if links := v.links(begin, 0); atomic.LoadUint32(&links[0]) > 0 || v.copies != nil &&

@@ -26,13 +26,21 @@ func (x *IVF) Exact(ctx context.Context, dst []Result, query []float32, k int, f
 
 func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
 	exact bool) (all []Result, err error) {
-	err = x.withRoom(ctx, func() (in *store, err error) {
-		x.mu.RLock()
-		defer x.mu.RUnlock()
+	err = x.reading(ctx, func() (err error) {
 		all, err = x.one(ctx, dst, query, k, filter, exact)
-		return x.store().ifOnDevice(), err
+		return err
 	})
 	return all, err
+}
+
+// reading searches without changes meanwhile.
+func (x *IVF) reading(ctx context.Context, search func() error) error {
+	return x.withRoom(ctx, func() (*store, error) {
+		x.mu.RLock()
+		defer x.mu.RUnlock()
+		err := search()
+		return x.store().ifOnDevice(), err
+	})
 }
 
 func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, filter *Filter,
@@ -58,11 +66,9 @@ func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, fil
 
 // SearchBatch implements [Index]. Several threads divide the queries among them, where the host sees the vectors.
 func (x *IVF) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) (lists [][]Result, err error) {
-	err = x.withRoom(ctx, func() (in *store, err error) {
-		x.mu.RLock()
-		defer x.mu.RUnlock()
+	err = x.reading(ctx, func() (err error) {
 		lists, err = x.many(ctx, queries, k, filter)
-		return x.store().ifOnDevice(), err
+		return err
 	})
 	return lists, err
 }

@@ -24,6 +24,9 @@ type table struct {
 // len returns the number of rows that are not removed.
 func (t *table) len() int { return len(t.ids) - t.gone }
 
+// ascending reports whether all rows are in the order of their ids.
+func (t *table) ascending() bool { return t.sorted == len(t.ids) }
+
 // row returns the row of an id.
 func (t *table) row(id int64) (int, bool) {
 	if t.order != nil {
@@ -105,7 +108,7 @@ func (t *table) kept() []uint32 {
 // byID returns the rows that are not removed in the order of their ids.
 func (t *table) byID() []uint32 {
 	rows := t.kept()
-	if t.sorted < len(t.ids) {
+	if !t.ascending() {
 		slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(t.ids[a], t.ids[b]) })
 	}
 	return rows
@@ -166,6 +169,4 @@ func (t *table) rank(ranks []uint32) {
 }
 
 // seen returns the rows as a filter sees them.
-func (t *table) seen() *rows {
-	return &rows{ids: t.ids, sorted: t.sorted == len(t.ids), live: t.live, place: t.row, rank: t.ranks, count: t.len()}
-}
+func (t *table) seen() *rows { return &rows{t, t.row} }

@@ -11,9 +11,9 @@ import (
 	"math"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -52,7 +52,7 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 func (a *app) open(cfg runtime.Config) (*runtime.Session, error) {
 	s, err := runtime.New(cfg)
 	if err != nil {
-		return nil, usage{err}
+		return nil, usageError(err)
 	}
 	a.session = s
 	return s, nil
@@ -117,12 +117,6 @@ func version() string {
 	return v + " " + info.GoVersion
 }
 
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f := fileOf(w)
-	return f != nil && term.IsTerminal(int(f.Fd()))
-}
-
 // notHere reports whether err says that a device or a requirement of it is absent, in contrast to
 // present and not working.
 func notHere(err error) bool {
@@ -131,3 +125,29 @@ func notHere(err error) bool {
 
 // unknown is the number for unknown values.
 var unknown = number(math.NaN())
+
+// settle returns the exit status of a command that ended with status, and prints an error if the
+// output changes that status. Nothing is printed for a pipe whose reader has ended: other programs
+// also die of SIGPIPE without a message.
+func (a *app) settle(status int) int {
+	err := a.output.err
+	switch {
+	case err == nil || status != exitOK && errors.Is(err, syscall.EPIPE):
+		return status
+	case errors.Is(err, syscall.EPIPE):
+		return exitPipe
+	}
+	fmt.Fprintf(a.stderr, "%s standard output: %v\n", a.paintErr(red, "concord:"), withoutPath(err))
+	if status == exitOK {
+		return exitFailed
+	}
+	return status
+}
+
+// paint colours s for standard output, if it is a terminal and NO_COLOR is unset.
+func (a *app) paint(code, s string) string { return paintFor(a.stdout, code, s) }
+
+func (a *app) paintErr(code, s string) string { return paintFor(a.stderr, code, s) }
+
+// progress starts a bar of that many steps on standard error; 0 when they are not known yet.
+func (a *app) progress(steps int) *progress { return newProgress(a.stderr, steps) }

@@ -237,7 +237,7 @@ func (a *app) finishBench(devices []benched) error {
 	}
 	for _, r := range results {
 		if r.Unit == benchFailed {
-			return told{exitFailed}
+			return reported(exitFailed)
 		}
 	}
 	return nil

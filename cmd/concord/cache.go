@@ -204,7 +204,7 @@ func (a *app) cacheVerify(ctx context.Context, s *runtime.Session) error {
 			quantity(r.Checked, "entry"), driver.FormatBytes(r.Bytes), len(r.Corrupt), quantity(r.Temp, "leftover"))
 	}
 	if err == nil && len(r.Corrupt) > 0 {
-		err = told{exitFailed}
+		err = reported(exitFailed)
 	}
 	return err
 }

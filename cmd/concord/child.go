@@ -15,11 +15,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
-
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -35,14 +33,6 @@ const (
 	childUsage   = 3
 	childTimeout = 4
 )
-
-// onCPU reports whether a name is that of a device of the cpu backend, which survives a kernel's
-// faults and has no substitute. The meaning of "auto" and of numbers would have to be asked of the
-// drivers, so they count as other devices.
-func onCPU(device string) bool {
-	backend, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(device)), ":")
-	return backend == "cpu"
-}
 
 // childGrace is how long a child may take to stop its work. A child that runs a compiler ends it
 // and removes its files; a child in an endless kernel cannot do anything.
@@ -87,25 +77,25 @@ func withLimit(ctx context.Context, limit time.Duration, work func(context.Conte
 	case err == nil || limited.Err() == nil:
 		stop()
 	case ctx.Err() == nil:
-		return told{childTimeout}
+		return reported(childTimeout)
 	}
 	return err
 }
 
-// runInChild repeats the command in a child process and prints its output. There is a deadline if
-// --timeout sets one.
-func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
+// again runs this program with args in a child process and prints its output. There is a deadline if limit is
+// positive. Where the child crashed or met the deadline, the error is a runtime.OpError of that device and operation.
+func (a *app) again(ctx context.Context, limit time.Duration, device, op string, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	limited := ctx
-	if f.timeout > 0 {
+	if limit > 0 {
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, f.timeout)
+		limited, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	cmd := exec.CommandContext(limited, self, f.commandLine(j.file, a.json)...)
+	cmd := exec.CommandContext(limited, self, args...)
 	var stdout bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &stdout, a.stderr
 	far, near, err := os.Pipe()
@@ -121,12 +111,14 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	cmd.Env = append(os.Environ(), childVariable+"="+line)
 	cmd.Cancel = near.Close
 	cmd.WaitDelay = parentGrace
+	timedOut := &runtime.OpError{Device: device, Op: op, Detail: fmt.Sprintf("ended after %v", limit),
+		Err: driver.ErrTimeout}
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case limited.Err() != nil && err != nil:
-		return j.timedOut(f.timeout)
+		return timedOut
 	}
 	status := exitOK
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -134,10 +126,10 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 		case childUsage:
 			status = exitUsage
 		case childTimeout: // its clock went on while this process was stopped
-			return j.timedOut(f.timeout)
+			return timedOut
 		case exitFailed:
 		default: // a signal (-1), the crash of a Go program (2), or an exit by a driver
-			return &runtime.OpError{Device: j.device, Op: "run " + describe(j),
+			return &runtime.OpError{Device: device, Op: op,
 				Detail: "the kernel crashed the driver and its process: " + exit.String(), Err: runtime.ErrLaunch}
 		}
 	} else if err != nil {
@@ -146,39 +138,7 @@ func (a *app) runInChild(ctx context.Context, f *runFlags, j *job) error {
 	_, _ = a.output.Write(stdout.Bytes()) // the printer keeps the error
 	a.printed = stdout.Len() > 0
 	if status != exitOK {
-		return told{status}
+		return reported(status)
 	}
 	return nil
-}
-
-func (j *job) timedOut(limit time.Duration) error {
-	return &runtime.OpError{Device: j.device, Op: "run " + describe(j), Detail: fmt.Sprintf("ended after %v", limit),
-		Err: driver.ErrTimeout}
-}
-
-// describe names the kernel that runs, with its grid.
-func describe(j *job) string {
-	name := j.kernel
-	if name == "" {
-		name = j.file
-	}
-	return fmt.Sprintf("%s over %v", name, j.grid)
-}
-
-// commandLine returns the flags as command line arguments.
-func (f *runFlags) commandLine(file string, json bool) []string {
-	args := []string{"run", "--device=" + f.device, "--kernel=" + f.kernel, "--global=" + f.global, "--local=" + f.local}
-	for flag, values := range map[string][]string{"--arg=": f.args, "--out=": f.outs, "--define=": f.program.defines,
-		"--include=": f.program.includes} {
-		for _, v := range values {
-			args = append(args, flag+v)
-		}
-	}
-	if f.timeout > 0 {
-		args = append(args, "--timeout="+f.timeout.String())
-	}
-	if json {
-		args = append(args, "--json")
-	}
-	return append(args, "--", file)
 }

@@ -163,10 +163,3 @@ func childState(parent int) string {
 	}
 	return ""
 }
-
-func exitCode(err error) int {
-	if exit, ok := err.(*exec.ExitError); ok {
-		return exit.ExitCode()
-	}
-	return 0
-}

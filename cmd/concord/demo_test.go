@@ -153,7 +153,7 @@ func TestFinishDemo(t *testing.T) {
 			if tc.status == exitOK {
 				assert.NoError(t, err)
 			} else {
-				assert.Equal(t, told{tc.status}, err)
+				assert.Equal(t, reported(tc.status), err)
 			}
 			assert.Contains(t, out.String(), tc.row.Reason)
 			assert.Equal(t, asJSON, json.Valid(out.Bytes()))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -126,21 +125,4 @@ func known(bytes int64) string {
 		return "?"
 	}
 	return driver.FormatBytes(bytes)
-}
-
-func count(n int) string {
-	if n == 0 {
-		return "?"
-	}
-	return strconv.Itoa(n)
-}
-
-// find returns the device that a name means.
-func find(ctx context.Context, s *runtime.Session, name string) (runtime.Info, error) {
-	dev, err := s.Open(ctx, name)
-	if err != nil {
-		return runtime.Info{}, fmt.Errorf("--device %s: %w", name, err)
-	}
-	defer dev.Close()
-	return dev.Info(), nil
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
 			a.writeDiagnosis(d)
 		}
 		if err == nil && !d.OK {
-			err = told{exitFailed}
+			err = reported(exitFailed)
 		}
 		return err
 	})
@@ -229,4 +230,21 @@ func (a *app) writeChecks(checks []check) {
 			fmt.Fprintf(a.stdout, "        what helps: %s\n", c.Remedy)
 		}
 	}
+}
+
+// doctorFor writes what doctor finds of one device, and returns what is wrong with it. It runs nothing on others,
+// whose drivers may crash.
+func (a *app) doctorFor(ctx context.Context, device string, w io.Writer) error {
+	d, err := a.diagnose(ctx, device)
+	if err != nil {
+		return err
+	}
+	text := newApp(w, w)
+	text.writeDiagnosis(d)
+	for _, c := range d.Checks {
+		if c.Device == device && c.Result == fail {
+			return fmt.Errorf("%s: %s", c.Name, c.Error)
+		}
+	}
+	return nil
 }

@@ -187,7 +187,7 @@ func newFormula(ctx context.Context, dev *runtime.Device, text string, inputs []
 	for i, in := range inputs {
 		name, t, err := argumentTensor(f.scope, in, uint64(i))
 		if err != nil {
-			return nil, usage{err}
+			return nil, usageError(err)
 		}
 		if slices.Contains(f.names, name) {
 			return nil, usagef("%q: there is another %s", in, name)
@@ -198,7 +198,7 @@ func newFormula(ctx context.Context, dev *runtime.Device, text string, inputs []
 		return nil, err
 	}
 	if f.results, err = f.eval(f.args); err != nil {
-		return nil, usage{err}
+		return nil, usageError(err)
 	}
 	f.call = tensor.Compile(f.scope, func(args ...*tensor.Tensor) []*tensor.Tensor {
 		results, err := f.eval(args)

@@ -213,21 +213,6 @@ func TestRunOutIsStandardOutput(t *testing.T) {
 	assert.Zero(t, info.Size())
 }
 
-func TestNamesOfStandardOutput(t *testing.T) {
-	dir := t.TempDir()
-	link, far := filepath.Join(dir, "link"), filepath.Join(dir, "far")
-	require.NoError(t, os.Symlink("/dev/stdout", link))
-	require.NoError(t, os.Symlink("link", far))
-	require.NoError(t, os.Symlink("round", filepath.Join(dir, "round")))
-	for _, path := range []string{"-", "/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1",
-		link, far} {
-		assert.True(t, isStdout(path), path)
-	}
-	for _, path := range []string{"stdout", "/dev/null", "/dev/fd/2", dir, filepath.Join(dir, "round"), ""} {
-		assert.False(t, isStdout(path), path)
-	}
-}
-
 // The program is not overwritten by its result.
 func TestRunOutIsTheProgram(t *testing.T) {
 	const text = "kernel void one(global int *x) { x[0] = 1; }"

@@ -232,7 +232,7 @@ func (g *guard) report(list []compared) error {
 		t.write(g.a.stdout, "")
 	}
 	if slices.ContainsFunc(list, func(c compared) bool { return c.Verdict == nowSlower || c.Verdict == notNowHere }) {
-		return told{exitFailed}
+		return reported(exitFailed)
 	}
 	return nil
 }

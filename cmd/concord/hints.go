@@ -87,12 +87,6 @@ func ask(ctx context.Context, timeout time.Duration, name string, args []string,
 	return t
 }
 
-// firstLine returns the first line that is not empty.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSpace(line)
-}
-
 // cudaRelease reads the output of nvcc: between "release" and the next comma.
 func cudaRelease(text string) string {
 	for line := range strings.Lines(text) {

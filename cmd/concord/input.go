@@ -12,9 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -131,31 +128,24 @@ func (d directory) OpenAbove(name string) (fs.File, error) {
 	return os.Open(path)
 }
 
-// decimal takes the zeros in front of a number away, which Go would take for octal: 010 and 0_10 are ten. 0x,
-// 0b and 0o stay.
-func decimal(text string) string {
-	digits := strings.TrimLeft(text, "+-")
-	sign := text[:len(text)-len(digits)]
-	for len(digits) > 1 && digits[0] == '0' && (digits[1] == '_' || digits[1] >= '0' && digits[1] <= '9') {
-		digits = strings.TrimPrefix(digits[1:], "_")
+// withoutPath is the cause of an error that would name a temporary file.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
 	}
-	return sign + digits
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
-// decimalValue is the value of a flag that is a number, which is read as decimal has it.
-type decimalValue struct{ pflag.Value }
+// isArray reports whether a name is that of an array of NumPy.
+func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
 
-// Set implements pflag.Value.
-func (d decimalValue) Set(text string) error { return d.Value.Set(decimal(text)) }
-
-// decimalFlags makes all flags of whole numbers read decimal numbers.
-func decimalFlags(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if kind := f.Value.Type(); strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint") {
-			f.Value = decimalValue{f.Value}
-		}
-	})
-	for _, sub := range cmd.Commands() {
-		decimalFlags(sub)
-	}
+// canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe
+// would be waited for.
+func canReadAgain(path string) bool {
+	info, err := os.Stat(path)
+	// a directory is refused when it is to be written
+	return !isStdout(path) && (err != nil || info.Mode().IsRegular() || info.IsDir())
 }

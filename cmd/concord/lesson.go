@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/concord-compute/concord/internal/mnist"
 	"github.com/concord-compute/concord/nn"
@@ -38,9 +37,6 @@ func isText(data string) bool {
 	info, err := os.Stat(data)
 	return data != "mnist" && !isArray(data) && err == nil && !info.IsDir()
 }
-
-// isArray reports whether a name is that of an array of NumPy.
-func isArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }
 
 // textSpec is a piece of a text.
 func textSpec() nn.Spec { return nn.Spec{Type: tensor.U8, Shape: []int{textSteps}} }

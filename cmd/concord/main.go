@@ -200,13 +200,16 @@ type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }
 
+// usageError makes err a mistake in the command line.
+func usageError(err error) error { return usage{err} }
+
 // usagef makes an error for a mistake that can be seen in the command line alone.
 func usagef(format string, args ...any) error { return usage{fmt.Errorf(format, args...)} }
 
-// told is an error that the user has already read; only its exit status counts.
-type told struct{ status int }
+// reported is an error that the user has already read; only the exit status, which it is, counts.
+type reported int
 
-func (t told) Error() string { return fmt.Sprintf("exit status %d", t.status) }
+func (r reported) Error() string { return fmt.Sprintf("exit status %d", int(r)) }
 
 // failure is the document of a command that failed before it could print another one.
 type failure struct {
@@ -220,8 +223,8 @@ func (a *app) report(root *cobra.Command, args []string, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if t, ok := errors.AsType[told](err); ok {
-		return t.status
+	if status, ok := errors.AsType[reported](err); ok {
+		return int(status)
 	}
 	f := failure{Error: err.Error(), Remedy: runtime.Remedy(err)}
 	if errors.Is(err, runtime.ErrCompile) {

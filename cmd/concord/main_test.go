@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,78 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childDies is a variable that makes a child of the tests die as it says.
-const childDies = "_CONCORD_TEST_CHILD_DIES"
-
 var update = flag.Bool("update", false, "write docs/commands.md instead of comparing it")
-
-// asCommand is a variable that makes this binary the command itself.
-const asCommand = "_CONCORD_TEST_COMMAND"
-
-// commandProcess is the command in a process of its own.
-func commandProcess(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	return cmd
-}
-
-// TestMain gives the tests a cache of their own, and is the command itself where
-// run starts this binary again.
-func TestMain(m *testing.M) {
-	if isChild() {
-		switch os.Getenv(childDies) {
-		case "signal":
-			if self, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = self.Kill() // it does not return
-			}
-			select {}
-		case "panic":
-			panic("as the runtime ends a program")
-		}
-	}
-	if isChild() || os.Getenv(asCommand) != "" {
-		main()
-	}
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CONCORD_") && name != "CONCORD_REQUIRE" {
-			os.Unsetenv(name)
-		}
-	}
-	dir, err := os.MkdirTemp("", "concord-test-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("CONCORD_CACHE_DIR", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// concord runs the command.
-func concord(args ...string) (status int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	status = run(args, &out, &errs)
-	return status, out.String(), errs.String()
-}
-
-// document checks that a text is exactly one JSON object, and returns it.
-func document(t *testing.T, text string) map[string]any {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	var doc map[string]any
-	require.NoError(t, dec.Decode(&doc), "standard output is %q", text)
-	_, err := dec.Token()
-	require.ErrorIs(t, err, io.EOF, "nothing comes after the document")
-	return doc
-}
-
-// textFile writes a text into a temporary directory.
-func textFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
 
 func TestUsageLines(t *testing.T) {
 	for want, args := range map[string][]string{
@@ -321,46 +247,4 @@ func TestCommandsPage(t *testing.T) {
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.True(t, want == string(got), "docs/commands.md is not what the command prints: make docs")
-}
-
-func TestDevices(t *testing.T) {
-	_, stdout, _ := concord("devices", "--json")
-	var backends []string
-	for _, e := range document(t, stdout)["devices"].([]any) {
-		entry := e.(map[string]any)
-		backends = append(backends, entry["backend"].(string))
-		if entry["state"] != "available" {
-			assert.NotEmpty(t, entry["reason"], "%v says why", entry["backend"])
-		}
-	}
-	assert.Equal(t, []string{"cuda", "rocm", "metal", "opencl", "cpu"}, backends)
-}
-
-func TestTranslate(t *testing.T) {
-	cl := textFile(t, "k.cl", "#include \"part.h\"\nkernel void k(global T *x) { x[0] = ONE; }")
-	inc := filepath.Dir(textFile(t, "part.h", "#define ONE 1\n"))
-	status, stdout, stderr := concord("translate", "--to", "host", "-D", "T=float", "-I", inc, cl)
-	require.Equal(t, exitOK, status, stderr)
-	// The kernel is a function of the group.
-	assert.Contains(t, stdout, "ks_k")
-	status, stdout, _ = concord("translate", "--to", "opencl", "-DT=float", "-I", inc, cl)
-	require.Equal(t, exitOK, status)
-	assert.Contains(t, stdout, "global float *x")
-	// Without includes the text is the original, and the definitions come with it.
-	plain := textFile(t, "plain.cl", "kernel void k(global T *x) { x[0] = N; }")
-	status, stdout, _ = concord("translate", "--to", "opencl", "-D", "T=int", "-D", "N", plain)
-	require.Equal(t, exitOK, status)
-	assert.Contains(t, stdout, "#define T int\n#define N 1\n")
-	assert.Contains(t, stdout, "global T *x")
-}
-
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	tab := &table{}
-	tab.add("a", "bb", "c")
-	tab.add("\x1b[31mäöü\x1b[0m", "b", "c")
-	tab.add("x", "a long last cell moves nothing")
-	tab.write(&b, " ")
-	assert.Equal(t, " a    bb  c\n \x1b[31mäöü\x1b[0m  b   c\n x    a long last cell moves nothing\n", b.String())
-	assert.Equal(t, "x", newApp(&b, &b).paint(red, "x"), "no colour where no terminal is")
 }

@@ -119,7 +119,7 @@ func (a *app) finishParity(results []parity.Result, probes []runtime.Probe) erro
 	}
 	switch {
 	case sum.Fail > 0:
-		return told{exitFailed}
+		return reported(exitFailed)
 	case len(results) == 0:
 		return errors.Join(errors.New("nothing was checked"), runtime.ErrNoDevice)
 	}

@@ -4,11 +4,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"syscall"
+
+	"golang.org/x/term"
 )
 
 // printer is standard output for all commands. They do not check the errors of their many writes:
@@ -29,24 +28,6 @@ func (p *printer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// settle returns the exit status of a command that ended with status, and prints an error if the
-// output changes that status. Nothing is printed for a pipe whose reader has ended: other programs
-// also die of SIGPIPE without a message.
-func (a *app) settle(status int) int {
-	err := a.output.err
-	switch {
-	case err == nil || status != exitOK && errors.Is(err, syscall.EPIPE):
-		return status
-	case errors.Is(err, syscall.EPIPE):
-		return exitPipe
-	}
-	fmt.Fprintf(a.stderr, "%s standard output: %v\n", a.paintErr(red, "concord:"), withoutPath(err))
-	if status == exitOK {
-		return exitFailed
-	}
-	return status
-}
-
 // fileOf returns the file behind a writer, or nil if there is none.
 func fileOf(w io.Writer) *os.File {
 	if p, ok := w.(*printer); ok {
@@ -54,4 +35,10 @@ func fileOf(w io.Writer) *os.File {
 	}
 	f, _ := w.(*os.File)
 	return f
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && term.IsTerminal(int(f.Fd()))
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,31 +115,4 @@ func (p *programFlags) nameDirectories(err error, file string) error {
 		e.Msg = strings.Replace(e.Msg, "not found in the given file systems", where, 1)
 	}
 	return err
-}
-
-// withoutPath is the cause of an error that would name a temporary file.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// checkDevice refuses an index that no device can have.
-func checkDevice(name string) error {
-	name = strings.ToLower(strings.TrimSpace(name))
-	backend, index, found := strings.Cut(name, ":")
-	if !found {
-		if n, err := strconv.Atoi(name); err == nil && n < 0 {
-			return usagef("device %s: a merged index counts from 0", name)
-		}
-		return nil
-	}
-	if _, err := strconv.ParseUint(index, 10, 31); err != nil && name != "cpu:reference" {
-		return usagef("device %s: %q is not an index: write %s:0", name, index, backend)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"github.com/vbauerster/mpb/v8"
@@ -17,14 +18,14 @@ type progress struct {
 	label atomic.Value // string
 }
 
-// progress starts a bar of that many steps; 0 when they are not known yet.
-func (a *app) progress(steps int) *progress {
-	if !isTerminal(a.stderr) {
+// newProgress starts a bar of that many steps on w; 0 when they are not known yet.
+func newProgress(w io.Writer, steps int) *progress {
+	if !isTerminal(w) {
 		return nil
 	}
 	p := &progress{}
 	p.label.Store("")
-	p.all = mpb.New(mpb.WithOutput(a.stderr), mpb.WithWidth(60))
+	p.all = mpb.New(mpb.WithOutput(w), mpb.WithWidth(60))
 	p.bar = p.all.AddBar(int64(steps),
 		mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Any(counted)),

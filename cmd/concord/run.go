@@ -159,8 +159,6 @@ func (a *app) writeRan(r *ran) {
 	}
 }
 
-func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
 // job checks everything that the command line alone shows.
 func (f *runFlags) job(file string) (*job, error) {
 	j := &job{file: file, program: &f.program, device: f.device, kernel: f.kernel}

@@ -17,28 +17,6 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// needsCompiler skips where portable programs cannot run, and says why.
-func needsCompiler(t *testing.T) {
-	t.Helper()
-	cl := textFile(t, "nothing.cl", "kernel void k(global int *x) {}")
-	if status, _, stderr := concord("compile", "--target", "host", cl); status != exitOK {
-		require.Contains(t, stderr, "not supported here", "only a missing compiler may keep this from running")
-		t.Skip(stderr)
-	}
-}
-
-func needsOpenCL(t *testing.T) {
-	t.Helper()
-	_, stdout, _ := concord("devices", "--json")
-	for _, e := range document(t, stdout)["devices"].([]any) {
-		entry := e.(map[string]any)
-		if entry["backend"] == "opencl" && entry["state"] == "available" {
-			return
-		}
-	}
-	t.Skip("no OpenCL device")
-}
-
 func saveFloats(t *testing.T, name string, shape []int, values ...float32) string {
 	t.Helper()
 	data, err := binary.Append(nil, binary.LittleEndian, values)

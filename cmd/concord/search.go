@@ -228,7 +228,7 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 		if !ok {
 			err = usagef("--ef-search is for an index of kind hnsw")
 		} else if err = h.SetEfSearch(ef); err != nil {
-			err = usage{err}
+			err = usageError(err)
 		}
 	}
 	if n := s.ivf.Probes; n != 0 && err == nil {
@@ -236,14 +236,14 @@ func (a *app) withIndex(ctx context.Context, path string, s searching, f func(ix
 		if !ok {
 			err = usagef("--probes is for an index of kind ivf or pq")
 		} else if err = x.SetProbes(n); err != nil {
-			err = usage{err}
+			err = usageError(err)
 		}
 	}
 	if n := s.ivf.Refine; n != 0 && err == nil {
 		if info.Kind != "pq" {
 			err = usagef("--refine is for an index of kind pq")
 		} else if err = ix.(*ann.IVF).SetRefine(n); err != nil {
-			err = usage{err}
+			err = usageError(err)
 		}
 	}
 	if err == nil {

@@ -69,7 +69,7 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 		return err
 	}
 	if _, err := ann.ParseMetric(s.metric); err != nil {
-		return usage{err}
+		return usageError(err)
 	}
 	vectors, dim, err := vectorsOf(ctx, s.vectors, false)
 	if err != nil {
@@ -168,7 +168,7 @@ func (a *app) searchBuild(ctx context.Context, s searching) error {
 // options returns the options of a new index.
 func (s searching) options() (o ann.Options, err error) {
 	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
-		return o, usage{err}
+		return o, usageError(err)
 	}
 	o.Device, o.HNSW, o.IVF = s.device, s.hnsw, s.ivf
 	o.HNSW.Seed, o.IVF.Seed = s.seed, s.seed
@@ -197,7 +197,7 @@ func (s searching) options() (o ann.Options, err error) {
 			return o, usagef("--seed is for --kind hnsw, ivf and pq")
 		}
 		if err := errors.Join(s.hnsw.Check(), s.ivf.Check()); err != nil {
-			return o, usage{err}
+			return o, usageError(err)
 		}
 	default:
 		return o, usagef("--kind is brute, flat, gpu, hnsw, ivf or pq, not %q", s.kind)

@@ -361,31 +361,6 @@ func (a *app) tellTensors(f *tensorFile, stats bool) {
 	t.write(a.stdout, "")
 }
 
-// readable returns a text of a file as it may reach a terminal: quoted, if it has characters that
-// do not show or could be taken for the end of it.
-func readable(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '"' || r == '\ufffd' }) ||
-		strings.TrimSpace(s) != s {
-		return strconv.Quote(s)
-	}
-	return s
-}
-
-// shownText is the number of characters of a text of the metadata that a table shows.
-const shownText = 100
-
-func shortened(s string) string {
-	if runes := []rune(s[:min(len(s), 4*shownText+4)]); len(runes) > shownText {
-		return string(runes[:shownText]) + "…"
-	}
-	return s
-}
-
-// shapeText returns a text such as "[2, 3]".
-func shapeText(shape []int) string {
-	return strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
-}
-
 // cells returns the statistics' part of a row.
 func (s *tensorStats) cells() []string {
 	if s == nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,11 +20,6 @@ const (
 	yellow = "33"
 	bold   = "1"
 )
-
-// paint colours s for standard output, if it is a terminal and NO_COLOR is unset.
-func (a *app) paint(code, s string) string { return paintFor(a.stdout, code, s) }
-
-func (a *app) paintErr(code, s string) string { return paintFor(a.stderr, code, s) }
 
 func paintFor(w io.Writer, code, s string) string {
 	if s == "" || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !isTerminal(w) {
@@ -99,3 +95,43 @@ func ms(d time.Duration) string {
 
 // oneLine joins a text to one line for a table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func duration(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// firstLine returns the first line that is not empty.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.TrimSpace(line)
+}
+
+func count(n int) string {
+	if n == 0 {
+		return "?"
+	}
+	return strconv.Itoa(n)
+}
+
+// readable returns a text of a file as it may reach a terminal: quoted, if it has characters that
+// do not show or could be taken for the end of it.
+func readable(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == '"' || r == '\ufffd' }) ||
+		strings.TrimSpace(s) != s {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// shownText is the number of characters of a text of the metadata that a table shows.
+const shownText = 100
+
+func shortened(s string) string {
+	if runes := []rune(s[:min(len(s), 4*shownText+4)]); len(runes) > shownText {
+		return string(runes[:shownText]) + "…"
+	}
+	return s
+}
+
+// shapeText returns a text such as "[2, 3]".
+func shapeText(shape []int) string {
+	return strings.ReplaceAll(fmt.Sprint(shape), " ", ", ")
+}

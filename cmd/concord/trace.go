@@ -134,14 +134,6 @@ func (f *traceFlags) settings() ([]mempool.Options, error) {
 	return list, checkPicture("--picture", f.picture)
 }
 
-// canReadAgain reports whether a path names, or can name, a file that is read after it was written. A pipe
-// would be waited for.
-func canReadAgain(path string) bool {
-	info, err := os.Stat(path)
-	// a directory is refused when it is to be written
-	return !isStdout(path) && (err != nil || info.Mode().IsRegular() || info.IsDir())
-}
-
 // record runs a command of concord, or a program, and keeps the trace that it writes to the file that a variable
 // names, also if the command fails. It reports whether there was one.
 func (a *app) record(ctx context.Context, root *cobra.Command, variable, file string,

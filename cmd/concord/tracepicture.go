@@ -11,9 +11,7 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -84,17 +82,6 @@ func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Option
 	}
 	_, err = picture.WriteTo(w)
 	return err
-}
-
-// pictures says that this build draws pictures.
-const pictures = true
-
-// pictureSize returns the size and the format of a picture in a file of this name. A picture of dots is larger.
-func pictureSize(name string) (wide, high vg.Length, format string) {
-	if strings.EqualFold(filepath.Ext(name), ".png") {
-		return 12 * vg.Inch, 7 * vg.Inch, "png"
-	}
-	return 9 * vg.Inch, 5 * vg.Inch, "svg"
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

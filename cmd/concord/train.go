@@ -198,7 +198,7 @@ func (st *student) close() error { return errors.Join(st.scope.Close(), st.dev.C
 // asUsage makes a wrong configuration a mistake of usage.
 func asUsage(err error) error {
 	if errors.Is(err, nn.ErrConfig) {
-		return usage{err}
+		return usageError(err)
 	}
 	return err
 }

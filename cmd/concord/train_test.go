@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -24,27 +23,6 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/tensor"
 )
-
-// digitFiles is a directory with the first n images, in MNIST's format.
-func digitFiles(t *testing.T, n int) string {
-	images, err := mnist.Images()
-	require.NoError(t, err)
-	labels, err := mnist.Labels()
-	require.NoError(t, err)
-	dir := t.TempDir()
-	write := func(name string, data []byte, head ...uint32) {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		require.NoError(t, binary.Write(z, binary.BigEndian, head))
-		_, err := z.Write(data)
-		require.NoError(t, err)
-		require.NoError(t, z.Close())
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b.Bytes(), 0o600))
-	}
-	write("t10k-images-idx3-ubyte.gz", images.Pixels[:n*784], 0x803, uint32(n), 28, 28)
-	write("t10k-labels-idx1-ubyte.gz", labels[:n], 0x801, uint32(n))
-	return dir
-}
 
 // Training that goes on from its checkpoint ends where one ends that was not interrupted.
 func TestTrain(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,30 +103,13 @@ func (a *app) verifyStep(ctx context.Context, job string) error {
 		status = verify.Child(ctx, os.Stdin, a.stdout, tools)
 	}
 	if status != 0 {
-		return told{status}
+		return reported(status)
 	}
 	return nil
 }
 
 // stepCommand is the command line of the process of a step.
 func stepCommand(self string) []string { return []string{self, "verify", "--child"} }
-
-// doctorFor writes what doctor finds of one device, and returns what is wrong with it. It runs nothing on others,
-// whose drivers may crash.
-func (a *app) doctorFor(ctx context.Context, device string, w io.Writer) error {
-	d, err := a.diagnose(ctx, device)
-	if err != nil {
-		return err
-	}
-	text := newApp(w, w)
-	text.writeDiagnosis(d)
-	for _, c := range d.Checks {
-		if c.Device == device && c.Result == fail {
-			return fmt.Errorf("%s: %s", c.Name, c.Error)
-		}
-	}
-	return nil
-}
 
 // shownStep is a row of verify --list --json.
 type shownStep struct {
@@ -191,7 +173,7 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 	bar.end()
 	switch {
 	case errors.Is(err, verify.ErrUsage):
-		return usage{err}
+		return usageError(err)
 	case errors.Is(err, verify.ErrNothing):
 		fmt.Fprintln(a.stdout, err)
 		return nil
@@ -204,7 +186,7 @@ func (a *app) verify(ctx context.Context, f *verifyFlags, device string) error {
 		a.writeVerified(report, f)
 	}
 	if err == nil && !report.OK {
-		err = told{exitFailed}
+		err = reported(exitFailed)
 	}
 	return err
 }

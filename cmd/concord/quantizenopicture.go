@@ -1,0 +1,7 @@
+//go:build nopicture
+
+package main
+
+import "io"
+
+func drawErrors(io.Writer, *errorCounts, string, string) error { return errNoPictures }

@@ -87,7 +87,7 @@ func chosen(names []string) []suite {
 }
 
 func (a *app) benchCommand() *cobra.Command {
-	var devices []string
+	var names []string
 	var report, baseline, compare, against string
 	var rounds int
 	var newRoof bool
@@ -122,7 +122,7 @@ three times more before it counts.`,
 		Args:      knownSuites,
 		ValidArgs: suiteNames(),
 	}
-	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to measure (repeat); all when absent")
+	cmd.Flags().StringArrayVar(&names, "device", nil, "`device` to measure (repeat); all when absent")
 	cmd.Flags().StringVar(&report, "report", "", "also write a page with rooflines and tables to this HTML `file`")
 	cmd.Flags().BoolVar(&newRoof, "new-roof", false, "measure the devices' limits again, although they are known")
 	cmd.Flags().StringVar(&baseline, "baseline", "", "measure in rounds and write a baseline for --compare to this `file`")
@@ -138,7 +138,7 @@ three times more before it counts.`,
 			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
 				return usagef("--rounds must be at least %d, not %d", fewestRounds, rounds)
 			}
-			g := &guard{a: a, devices: devices, suites: chosen(args), rounds: rounds, newRoof: newRoof}
+			g := &guard{a: a, devices: names, suites: chosen(args), rounds: rounds, newRoof: newRoof}
 			switch {
 			case baseline != "":
 				return g.baseline(ctx, baseline)
@@ -157,7 +157,7 @@ three times more before it counts.`,
 		if err != nil {
 			return err
 		}
-		targets, err := demoTargets(ctx, s, devices)
+		targets, err := demoTargets(ctx, s, names)
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ three times more before it counts.`,
 		}
 		err = a.finishBench(measured)
 		if report != "" { // if this fails, the results have been printed
-			command := repeatBench(args, devices, report)
+			command := repeatBench(args, names, report)
 			if saveErr := a.save(ctx, report, func(w io.Writer) error {
 				return writeReport(w, measured, command)
 			}); saveErr != nil {

@@ -38,7 +38,7 @@ const (
 )
 
 func (a *app) demoCommand() *cobra.Command {
-	var devices []string
+	var names []string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Recognize handwritten digits on every device and compare with the reference",
@@ -55,7 +55,7 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
   concord demo --device opencl:0 --json`,
 		Args: cobra.ExactArgs(0),
 	}
-	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to run on besides the reference (repeat); all "+
+	cmd.Flags().StringArrayVar(&names, "device", nil, "`device` to run on besides the reference (repeat); all "+
 		"when absent")
 	a.jsonFlag(cmd)
 	cmd.RunE = a.do(func(ctx context.Context, _ []string) error {
@@ -67,7 +67,7 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 		if err != nil {
 			return err
 		}
-		targets, err := demoTargets(ctx, s, devices)
+		targets, err := demoTargets(ctx, s, names)
 		if err != nil {
 			return err
 		}

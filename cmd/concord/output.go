@@ -48,8 +48,8 @@ func (a *app) getsOutput(path string) bool {
 // claim prepares to write files of a kind. It gives standard output to the one that names it ("-" does), if
 // there is one: text then goes to standard error. A file in a missing directory, one that cannot be written,
 // and one that the kind does not replace, is an error.
-func (a *app) claim(kind kind, files ...string) error {
-	for _, name := range files {
+func (a *app) claim(what kind, paths ...string) error {
+	for _, name := range paths {
 		switch {
 		case !isStdout(name) && a.getsOutput(name):
 			return usagef("%s: standard output goes to this file, too", name)
@@ -61,7 +61,7 @@ func (a *app) claim(kind kind, files ...string) error {
 			if _, err := os.Stat(filepath.Dir(name)); err != nil {
 				return fmt.Errorf("%s: %w", name, withoutPath(err))
 			}
-			if err := kind.mayReplace(name); err != nil {
+			if err := what.mayReplace(name); err != nil {
 				return err
 			}
 			if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {

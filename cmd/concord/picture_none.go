@@ -1,7 +1,0 @@
-//go:build nopicture
-
-package main
-
-// pictures says that this build draws none, and lacks the library that draws them and its fonts, which take a
-// tenth of the time of a first build: what `make demo` builds.
-const pictures = false

@@ -116,7 +116,7 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	for _, command := range commands {
 		root.AddCommand(command(a))
 	}
-	tellArguments(root)
+	nameArguments(root)
 	decimalFlags(root)
 	root.InitDefaultCompletionCmd()
 	mendCompletion(root)
@@ -135,10 +135,10 @@ usage, 141 the reader of standard output ended first, as in concord top | head.`
 	return root
 }
 
-// tellArguments replaces cobra's errors for a wrong number of arguments, which do not say what the arguments are.
-func tellArguments(root *cobra.Command) {
+// nameArguments replaces cobra's errors for a wrong number of arguments, which do not say what the arguments are.
+func nameArguments(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		tellArguments(cmd)
+		nameArguments(cmd)
 		check := cmd.Args
 		if check == nil || !strings.Contains(cmd.Use, " ") {
 			continue

@@ -196,8 +196,8 @@ func TestGuardFiles(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 
-	altered := func(change func(f *guardFile)) string {
-		var f guardFile
+	altered := func(change func(f *baseline)) string {
+		var f baseline
 		require.NoError(t, json.Unmarshal(text, &f))
 		change(&f)
 		data, err := json.Marshal(f)
@@ -207,14 +207,14 @@ func TestGuardFiles(t *testing.T) {
 	for says, path := range map[string]string{
 		"no such file":     filepath.Join(t.TempDir(), "missing.json"),
 		"not a baseline":   apptest.TextFile(t, "x.json", "{"),
-		"version 9":        altered(func(f *guardFile) { f.Version = 9 }),
-		"without a device": altered(func(f *guardFile) { f.Devices = nil }),
-		"positive values":  altered(func(f *guardFile) { f.Devices[0].Series[0].Rounds[3] = 0 }),
-		"or more": altered(func(f *guardFile) {
+		"version 9":        altered(func(f *baseline) { f.Version = 9 }),
+		"without a device": altered(func(f *baseline) { f.Devices = nil }),
+		"positive values":  altered(func(f *baseline) { f.Devices[0].Series[0].Rounds[3] = 0 }),
+		"or more": altered(func(f *baseline) {
 			f.Devices[0].Series[0].Rounds = f.Devices[0].Series[0].Rounds[:3]
 		}),
-		"is not the device":    altered(func(f *guardFile) { f.Devices[0].Is.Name = "another" }),
-		"there are cpu:0, cpu": altered(func(f *guardFile) { f.Devices[0].Device = "cpu:7" }),
+		"is not the device":    altered(func(f *baseline) { f.Devices[0].Is.Name = "another" }),
+		"there are cpu:0, cpu": altered(func(f *baseline) { f.Devices[0].Device = "cpu:7" }),
 	} {
 		status, stdout, stderr := apptest.Run("bench", "--rounds", "8", "--compare", path)
 		assert.Equal(t, app.ExitFailed, status, says)
@@ -228,11 +228,11 @@ func TestGuardFiles(t *testing.T) {
 		assert.Contains(t, stderr, "nothing to measure: the baseline has cpu:0 launch")
 	}
 	// What the baseline has and is not measured any more is a failure, and what is a hundred times slower.
-	missing := altered(func(f *guardFile) { f.Devices = f.Devices[:1]; f.Devices[0].Series[0].Name = "vanished" })
+	missing := altered(func(f *baseline) { f.Devices = f.Devices[:1]; f.Devices[0].Series[0].Name = "vanished" })
 	status, stdout, stderr = apptest.Run("bench", "--rounds", "8", "--compare", missing)
 	assert.Equal(t, app.ExitFailed, status, stderr)
 	assert.Regexp(t, `vanished .* not measured`, stdout)
-	slow := altered(func(f *guardFile) {
+	slow := altered(func(f *baseline) {
 		f.Devices = f.Devices[:1]
 		for i := range f.Devices[0].Series[0].Rounds {
 			f.Devices[0].Series[0].Rounds[i] /= 100
@@ -275,7 +275,8 @@ func TestGuard(t *testing.T) {
 	dev, err := a.Session.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)
 	defer dev.Close()
-	only := &guardFile{Devices: []guardDevice{{Device: "cpu:0", Is: identityOf(dev.Info())}}} // without its compiled form
+	only := &baseline{Devices: []deviceBaseline{{Device: "cpu:0",
+		Is: identityOf(dev.Info())}}} // without its compiled form
 	const n = 1 << 15
 	more := 1.0
 	// Elements that stay in the second cache, so that the amount of work alone counts.
@@ -299,8 +300,8 @@ func TestGuard(t *testing.T) {
 			return nil
 		}}
 	}
-	g := func() *guard {
-		return &guard{a: a, devices: []string{"cpu:0"}, rounds: usualRounds, time: 4 * time.Millisecond, suites: []suite{
+	g := func() *comparison {
+		return &comparison{a: a, devices: []string{"cpu:0"}, rounds: usualRounds, time: 4 * time.Millisecond, suites: []suite{
 			work("saxpy", "saxpy", "saxpy", "n", func(x []*runtime.Buffer, n int) []any {
 				return []any{float32(0), x[0], x[1], uint64(n)}
 			}),
@@ -310,8 +311,8 @@ func TestGuard(t *testing.T) {
 		}}
 	}
 	compare := func(slow float64) (slower int, said []string) {
-		round := func(work float64) func(g *guard) (*guardFile, error) {
-			return func(g *guard) (*guardFile, error) {
+		round := func(work float64) func(g *comparison) (*baseline, error) {
+			return func(g *comparison) (*baseline, error) {
 				more = work
 				one := *g
 				one.rounds = 1

@@ -144,10 +144,10 @@ three times more before it counts.`,
 			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
 				return app.Usagef("--rounds must be at least %d, not %d", fewestRounds, rounds)
 			}
-			g := &guard{a: a, devices: names, suites: chosen(args), rounds: rounds, newRoof: newRoof}
+			g := &comparison{a: a, devices: names, suites: chosen(args), rounds: rounds, newRoof: newRoof}
 			switch {
 			case baseline != "":
-				return g.baseline(ctx, baseline)
+				return g.record(ctx, baseline)
 			case compare != "":
 				return g.compare(ctx, compare)
 			}

@@ -120,15 +120,15 @@ func TestDemoNetworks(t *testing.T) {
 	writeNetworks(a, rows)
 	assert.Contains(t, out.String(), "failed: no memory")
 
-	n := func() *learned {
-		return &learned{params: []float64{1, 2}, history: &nn.History{ValLoss: []float64{3, 2, 1}}}
+	n := func() *trainedNetwork {
+		return &trainedNetwork{params: []float64{1, 2}, history: &nn.History{ValLoss: []float64{3, 2, 1}}}
 	}
 	_, reason := n().compare(n())
 	assert.Empty(t, reason)
-	for says, spoil := range map[string]func(n *learned){
-		"parameter 1 is 2.1":         func(n *learned) { n.params[1] = 2.1 },
-		"parameter 0 is NaN":         func(n *learned) { n.params[0] = math.NaN() },
-		"the loss after epoch 3 is ": func(n *learned) { n.history.ValLoss[2] = 1.01 },
+	for says, spoil := range map[string]func(n *trainedNetwork){
+		"parameter 1 is 2.1":         func(n *trainedNetwork) { n.params[1] = 2.1 },
+		"parameter 0 is NaN":         func(n *trainedNetwork) { n.params[0] = math.NaN() },
+		"the loss after epoch 3 is ": func(n *trainedNetwork) { n.history.ValLoss[2] = 1.01 },
 	} {
 		got := n()
 		spoil(got)

@@ -19,8 +19,8 @@ import (
 
 // What the network learns from: the first images, and how often.
 const (
-	learnImages = 3000 // of which a fifth is for the test
-	learnEpochs = 3
+	trainImages = 3000 // of which a fifth is for the test
+	trainEpochs = 3
 	heldOut     = 0.2 // the part of the images that is for validation
 )
 
@@ -36,15 +36,15 @@ type demoNetwork struct {
 	Reason        string     `json:"reason,omitempty"`
 }
 
-// learned is a network after its training.
-type learned struct {
+// trainedNetwork is a network after its training.
+type trainedNetwork struct {
 	params  []float64
 	history *nn.History
 }
 
-// learnDigits trains the network on one device. The same seeds give it the same first parameters and the same
+// trainOnDigits trains the network on one device. The same seeds give it the same first parameters and the same
 // batches everywhere.
-func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *learned, err error) {
+func trainOnDigits(ctx context.Context, s *runtime.Session, device string) (n *trainedNetwork, err error) {
 	dev, err := s.Open(ctx, device)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 			err = errors.Join(err, scope.Close(), dev.Close())
 		}
 	}()
-	d, err := (&training.Learning{Data: "mnist"}).Lesson(ctx, scope, true)
+	d, err := training.ReadMNIST(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -65,14 +65,14 @@ func learnDigits(ctx context.Context, s *runtime.Session, device string) (n *lea
 		return nil, err
 	}
 	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03, BatchSize: 50,
-		Epochs: learnEpochs,
+		Epochs: trainEpochs,
 		Split:  new(heldOut), Patience: new(0)}
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return nil, err
 	}
-	n = &learned{}
-	data := nn.Data{X: d.X.Narrow(0, 0, learnImages), Y: d.Y.Narrow(0, 0, learnImages)}
+	n = &trainedNetwork{}
+	data := nn.Data{X: d.X.Narrow(0, 0, trainImages), Y: d.Y.Narrow(0, 0, trainImages)}
 	if n.history, err = t.Fit(ctx, data); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ const (
 )
 
 // compare returns the largest difference of a parameter, and the reason why the result is wrong, or "".
-func (n *learned) compare(ref *learned) (largest float64, reason string) {
+func (n *trainedNetwork) compare(ref *trainedNetwork) (largest float64, reason string) {
 	for i, want := range ref.params {
 		diff := math.Abs(n.params[i] - want)
 		if !(diff <= demoParameter) && reason == "" { // NaN is wrong too
@@ -104,7 +104,7 @@ func (n *learned) compare(ref *learned) (largest float64, reason string) {
 			largest = diff
 		}
 	}
-	for epoch := range learnEpochs {
+	for epoch := range trainEpochs {
 		got, want := n.history.ValLoss[epoch], ref.history.ValLoss[epoch]
 		if !(math.Abs(got-want) <= demoLoss*want) && reason == "" {
 			reason = fmt.Sprintf("the loss after epoch %d is %v, not %v", epoch+1, got, want)
@@ -114,9 +114,9 @@ func (n *learned) compare(ref *learned) (largest float64, reason string) {
 }
 
 // row begins the row of a network.
-func (n *learned) row(device string) demoNetwork {
-	h, last := n.history, learnEpochs-1
-	seen := learnImages - int(math.Round(learnImages*heldOut))
+func (n *trainedNetwork) row(device string) demoNetwork {
+	h, last := n.history, trainEpochs-1
+	seen := trainImages - int(math.Round(trainImages*heldOut))
 	return demoNetwork{Device: device, TrainMS: app.Number(ui.Milliseconds(h.TotalTime)),
 		Rate: app.Number(float64(seen) / h.EpochTimes[last].Seconds()),
 		Loss: app.Number(h.ValLoss[last]), Accuracy: app.Number(h.ValMetrics["accuracy"][last])}
@@ -126,7 +126,7 @@ func (n *learned) row(device string) demoNetwork {
 func demoNetworks(ctx context.Context, a *app.App, s *runtime.Session, targets []devices.Target,
 	bar *ui.Progress) ([]demoNetwork, error) {
 	bar.Doing("a network on cpu:reference")
-	ref, err := learnDigits(ctx, s, "cpu:reference")
+	ref, err := trainOnDigits(ctx, s, "cpu:reference")
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -143,7 +143,7 @@ func demoNetworks(ctx context.Context, a *app.App, s *runtime.Session, targets [
 		bar.Doing("a network on " + t.Label)
 		row := demoNetwork{Device: t.Label, TrainMS: app.Unknown, Rate: app.Unknown, Loss: app.Unknown, Accuracy: app.Unknown,
 			MaxDifference: app.Unknown, Verdict: failed}
-		n, err := learnDigits(ctx, s, t.Device)
+		n, err := trainOnDigits(ctx, s, t.Device)
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -169,7 +169,7 @@ func demoNetworks(ctx context.Context, a *app.App, s *runtime.Session, targets [
 func writeNetworks(a *app.App, rows []demoNetwork) {
 	fmt.Fprintf(a.Stdout, "A network with a layer of 64 learns to read them: %d times %d images, accuracy of %d "+
 		"others.\n\n",
-		learnEpochs, learnImages-learnImages/5, learnImages/5)
+		trainEpochs, trainImages-trainImages/5, trainImages/5)
 	t := &ui.Table{}
 	t.Add("DEVICE", "TRAINING", "IMAGES/S", "ACCURACY", "LARGEST DIFF", "VERDICT")
 	for _, r := range rows {

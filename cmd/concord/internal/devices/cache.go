@@ -246,7 +246,7 @@ func cacheExport(ctx context.Context, a *app.App, s *runtime.Session, file strin
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, files.WithoutPath(err))
 	}
-	return tellMoved(a, "written to", file, moved)
+	return writeMoved(a, "written to", file, moved)
 }
 
 func cacheImport(ctx context.Context, a *app.App, s *runtime.Session, file string) error {
@@ -265,11 +265,11 @@ func cacheImport(ctx context.Context, a *app.App, s *runtime.Session, file strin
 	if err != nil {
 		return err
 	}
-	return tellMoved(a, "imported from", file, moved)
+	return writeMoved(a, "imported from", file, moved)
 }
 
-// tellMoved prints the number of exported or imported entries.
-func tellMoved(a *app.App, how, file string, m kernelcache.Moved) error {
+// writeMoved prints the number of exported or imported entries.
+func writeMoved(a *app.App, how, file string, m kernelcache.Moved) error {
 	if a.JSON {
 		return a.Print(struct {
 			File    string `json:"file"`

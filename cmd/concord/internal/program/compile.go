@@ -238,7 +238,7 @@ func writeCompiled(a *app.App, c *compiled) {
 	for _, k := range c.Kernels {
 		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n", a.Paint(ui.Bold,
 			k.Name),
-			told64(k.Registers), told64(k.SpillBytes), told64(k.LocalBytes), ui.Count(k.MaxGroup))
+			orUnknown(k.Registers), orUnknown(k.SpillBytes), orUnknown(k.LocalBytes), ui.Count(k.MaxGroup))
 		t := &ui.Table{}
 		for _, p := range k.Params {
 			t.Add(p.Name, p.Type)
@@ -250,7 +250,7 @@ func writeCompiled(a *app.App, c *compiled) {
 	}
 }
 
-func told64(n *int64) string {
+func orUnknown(n *int64) string {
 	if n == nil {
 		return "?"
 	}

@@ -171,7 +171,7 @@ func writeOccupancy(a *app.App, o *occupied) {
 	fmt.Fprintf(a.Stdout, "%s for %s\n", o.File, o.Target)
 	for _, k := range o.Kernels {
 		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %d)\n", a.Paint(ui.Bold, k.Name),
-			told64(k.Registers), told64(k.SpillBytes), k.LocalBytes)
+			orUnknown(k.Registers), orUnknown(k.SpillBytes), k.LocalBytes)
 		t := &ui.Table{}
 		t.Add("GROUP", "GROUPS", strings.ToUpper(o.Subgroup)+"S", "OCCUPANCY", "LIMIT")
 		for _, g := range k.Groups {

@@ -27,12 +27,12 @@ type searchSpeed struct {
 	BatchedSecond app.Number `json:"batch_queries_per_second"` // in one call
 }
 
-func searchBench(ctx context.Context, a *app.App, path string, s searching) error {
+func searchBench(ctx context.Context, a *app.App, path string, s searchFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
 	return withIndex(ctx, a, path, s, func(ix ann.Index) error {
-		queries, err := s.asked(ctx, ix)
+		queries, err := s.readQueries(ctx, ix)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func timed(ctx context.Context, a *app.App, ix ann.Index, queries []float32,
 
 // recall returns the share of true neighbours in the lists. A vector that is as far from the query as the last
 // of these counts as one.
-func (s searching) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (app.Number,
+func (s searchFlags) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (app.Number,
 	error) {
 	if len(lists) == 0 {
 		return app.Unknown, nil

@@ -55,7 +55,7 @@ func vectorsOf(ctx context.Context, name string, queries bool) (vectors []float3
 	return vectors, dim, nil
 }
 
-func searchBuild(ctx context.Context, a *app.App, s searching) error {
+func searchBuild(ctx context.Context, a *app.App, s searchFlags) error {
 	if s.vectors == "" || s.out == "" {
 		return app.Usagef("search build needs --vectors and --out")
 	}
@@ -169,7 +169,7 @@ func searchBuild(ctx context.Context, a *app.App, s searching) error {
 }
 
 // options returns the options of a new index.
-func (s searching) options() (o ann.Options, err error) {
+func (s searchFlags) options() (o ann.Options, err error) {
 	if o.Precision, err = ann.ParsePrecision(s.precision); err != nil {
 		return o, app.UsageError(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 )
 
-// searching are the flags of the commands of search.
-type searching struct {
+// searchFlags are the flags of the commands of search.
+type searchFlags struct {
 	vectors, out, kind, metric, precision, device string
 	queries, truth, ids                           string
 	k, limit                                      int
@@ -52,7 +52,7 @@ first 9,000, as queries the other 1,000.`,
 }
 
 func searchBuildCommand(a *app.App) *cobra.Command {
-	var s searching
+	var s searchFlags
 	cmd := &cobra.Command{
 		Use:   "build --vectors FILE --out FILE",
 		Short: "Make an index of vectors, and write it to a file",
@@ -106,7 +106,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 }
 
 func searchQueryCommand(a *app.App) *cobra.Command {
-	var s searching
+	var s searchFlags
 	cmd := &cobra.Command{
 		Use:   "query INDEX --queries FILE",
 		Short: "Find the nearest neighbours of queries",
@@ -122,7 +122,7 @@ func searchQueryCommand(a *app.App) *cobra.Command {
 	return cmd
 }
 
-func queryFlags(a *app.App, cmd *cobra.Command, s *searching) {
+func queryFlags(a *app.App, cmd *cobra.Command, s *searchFlags) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
@@ -133,7 +133,7 @@ func queryFlags(a *app.App, cmd *cobra.Command, s *searching) {
 }
 
 // effortFlags adds the flags of how much searches compare.
-func effortFlags(a *app.App, cmd *cobra.Command, s *searching) {
+func effortFlags(a *app.App, cmd *cobra.Command, s *searchFlags) {
 	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default "+
 		"that of the index)")
 	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf or pq (default that of "+
@@ -185,7 +185,7 @@ of its vectors, and describes the index. The exit status is 1 if the file is dam
 }
 
 func searchBenchCommand(a *app.App) *cobra.Command {
-	var s searching
+	var s searchFlags
 	cmd := &cobra.Command{
 		Use:   "bench INDEX --queries FILE",
 		Short: "Measure how fast an index answers, and how much it finds",
@@ -207,7 +207,7 @@ vectors. With --truth, an index of halves or bytes has to find these themselves.
 }
 
 // withIndex opens an index for f.
-func withIndex(ctx context.Context, a *app.App, path string, s searching, f func(ix ann.Index) error) error {
+func withIndex(ctx context.Context, a *app.App, path string, s searchFlags, f func(ix ann.Index) error) error {
 	session, err := a.Open(app.Exactly)
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ func describe(a *app.App, i ann.Info) error {
 }
 
 // asked reads the queries for an index.
-func (s searching) asked(ctx context.Context, ix ann.Index) (queries []float32, err error) {
+func (s searchFlags) readQueries(ctx context.Context, ix ann.Index) (queries []float32, err error) {
 	queries, dim, err := vectorsOf(ctx, s.queries, true)
 	if err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (s searching) asked(ctx context.Context, ix ann.Index) (queries []float32, 
 	return queries, nil
 }
 
-func (s searching) check() error {
+func (s searchFlags) check() error {
 	switch {
 	case s.queries == "":
 		return app.Usagef("--queries is missing")
@@ -316,7 +316,7 @@ func (s searching) check() error {
 }
 
 // filter returns the filter of --ids.
-func (s searching) filter() (*ann.Filter, error) {
+func (s searchFlags) filter() (*ann.Filter, error) {
 	if s.ids == "" {
 		return nil, nil
 	}
@@ -339,7 +339,7 @@ type neighbors struct {
 	Distances []app.Number `json:"distances"`
 }
 
-func searchQuery(ctx context.Context, a *app.App, path string, s searching) error {
+func searchQuery(ctx context.Context, a *app.App, path string, s searchFlags) error {
 	if err := s.check(); err != nil {
 		return err
 	}
@@ -348,7 +348,7 @@ func searchQuery(ctx context.Context, a *app.App, path string, s searching) erro
 		return err
 	}
 	return withIndex(ctx, a, path, s, func(ix ann.Index) error {
-		queries, err := s.asked(ctx, ix)
+		queries, err := s.readQueries(ctx, ix)
 		if err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ type neighbor struct {
 }
 
 func searchServeCommand(a *app.App) *cobra.Command {
-	var s searching
+	var s searchFlags
 	var address string
 	var during time.Duration
 	server := searchServer{}

@@ -288,7 +288,7 @@ func quantize(ctx context.Context, a *app.App, in, out string, f *quantizeFlags)
 		fmt.Fprintf(a.Stderr, "%v has three numbers for a block, and little is left of these weights, which are not "+
 			"ternary: --method absmean usually loses less\n", layout.Format)
 	}
-	return tellQuantized(a, in, out, list, leftOut, all, quantizer, f.report)
+	return writeQuantized(a, in, out, list, leftOut, all, quantizer, f.report)
 }
 
 // watched returns the function for the data of an entry, made of the file in, with progress. It ends with the context.
@@ -389,8 +389,8 @@ func matches(patterns []string, name string) bool {
 	})
 }
 
-// tellQuantized prints the result.
-func tellQuantized(a *app.App, in, out string, list []*quantized, leftOut []string, all quant.Quality,
+// writeQuantized prints the result.
+func writeQuantized(a *app.App, in, out string, list []*quantized, leftOut []string, all quant.Quality,
 	q *quant.Quantizer,
 	report bool) error {
 	before, after := 0, 0

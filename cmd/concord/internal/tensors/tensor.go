@@ -141,7 +141,7 @@ func tensor(ctx context.Context, a *app.App, paths []string, named quant.Format,
 		if i > 0 {
 			fmt.Fprintln(a.Stdout)
 		}
-		tellTensors(a, f, stats)
+		writeTensors(a, f, stats)
 	}
 	return wrong
 }
@@ -336,8 +336,8 @@ func unlessGone(work func() error) (err error) {
 	return work()
 }
 
-// tellTensors prints a file as a table.
-func tellTensors(a *app.App, f *tensorFile, stats bool) {
+// writeTensors prints a file as a table.
+func writeTensors(a *app.App, f *tensorFile, stats bool) {
 	fmt.Fprintf(a.Stdout, "%s: %s, %d elements, %s\n", a.Paint(ui.Bold, ui.Readable(f.File)), ui.Quantity(len(f.Tensors),
 		"tensor"),
 		f.Elements, driver.FormatBytes(f.Bytes))

@@ -87,7 +87,7 @@ func traceMemory(ctx context.Context, a *app.App, file string, f *traceFlags, se
 		if i > 0 {
 			fmt.Fprintln(a.Stdout)
 		}
-		tellTrace(a, d)
+		writeTrace(a, d)
 	}
 	if f.picture != "" {
 		fmt.Fprintf(a.Stdout, "\npicture: %s\n", f.picture)
@@ -132,7 +132,7 @@ func (d *deviceTrace) like(o mempool.Options) mempool.Options {
 	return o
 }
 
-func tellTrace(a *app.App, d *deviceTrace) {
+func writeTrace(a *app.App, d *deviceTrace) {
 	n := d.Analysis
 	fmt.Fprintf(a.Stdout, "%s: %d events", d.Device, n.Events)
 	if n.Dropped > 0 {

@@ -24,14 +24,14 @@ const (
 	textStride = 16
 )
 
-// lesson is the data of a network. The tensors belong to the scope in which it was made.
-type lesson struct {
+// Dataset is the data of a network. The tensors belong to the scope in which it was made.
+type Dataset struct {
 	noun string // what an example is called, in the plural
 	text bool
 	In   nn.Spec
 	nn.Data
-	known  nn.Data  // of a text: the pieces to learn from, which overlap, so that a byte is seen at several places
-	unseen *nn.Data // and those of its last fifth; nil if that is too short
+	training nn.Data  // of a text: the pieces to learn from, which overlap, so that a byte is seen at several places
+	heldOut  *nn.Data // and those of its last fifth; nil if that is too short
 }
 
 // isText reports whether a name of --data is that of a text.
@@ -43,24 +43,29 @@ func isText(data string) bool {
 // textSpec is a piece of a text.
 func textSpec() nn.Spec { return nn.Spec{Type: tensor.U8, Shape: []int{textSteps}} }
 
-// Lesson reads --data, with labels or without.
-func (l *Learning) Lesson(ctx context.Context, s *tensor.Scope, labels bool) (lesson, error) {
-	if _, err := os.Stat(l.Data); l.Data != "mnist" && err != nil {
-		return lesson{}, err
+// ReadMNIST reads the images in this program, with their labels. The tensors belong to the scope.
+func ReadMNIST(ctx context.Context, s *tensor.Scope) (Dataset, error) {
+	return (&flags{data: "mnist"}).dataset(ctx, s, true)
+}
+
+// dataset reads --data, with labels or without.
+func (l *flags) dataset(ctx context.Context, s *tensor.Scope, labels bool) (Dataset, error) {
+	if _, err := os.Stat(l.data); l.data != "mnist" && err != nil {
+		return Dataset{}, err
 	}
 	switch {
-	case l.labels != "" && !files.IsArray(l.Data):
-		return lesson{}, app.Usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.Data)
-	case files.IsArray(l.Data):
+	case l.labels != "" && !files.IsArray(l.data):
+		return Dataset{}, app.Usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.data)
+	case files.IsArray(l.data):
 		return l.arrays(ctx, s, labels)
-	case isText(l.Data):
-		return textLesson(ctx, s, l.Data)
+	case isText(l.data):
+		return textDataset(ctx, s, l.data)
 	}
-	images, digits, err := readDigits(ctx, l.Data, labels)
+	images, digits, err := readDigits(ctx, l.data, labels)
 	if err != nil {
-		return lesson{}, err
+		return Dataset{}, err
 	}
-	d := lesson{noun: "images", In: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
+	d := Dataset{noun: "images", In: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
 	d.X = tensor.From(s, images.Pixels, images.N, images.Rows, images.Cols)
 	if labels {
 		d.Y = tensor.From(s, digits, len(digits))
@@ -69,16 +74,16 @@ func (l *Learning) Lesson(ctx context.Context, s *tensor.Scope, labels bool) (le
 }
 
 // arrays reads examples along the first dimension of an array, and their labels from --labels.
-func (l *Learning) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d lesson, err error) {
+func (l *flags) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d Dataset, err error) {
 	if labels && l.labels == "" {
-		return d, app.Usagef("--data %s needs the array with its labels: --labels FILE.npy", l.Data)
+		return d, app.Usagef("--data %s needs the array with its labels: --labels FILE.npy", l.data)
 	}
-	if d.X, err = loadArray(ctx, s, l.Data); err != nil {
+	if d.X, err = loadArray(ctx, s, l.data); err != nil {
 		return d, err
 	}
 	if d.X.Rank() < 2 {
 		return d, fmt.Errorf("%s: an array of shape %v, where examples lie along the first of two or more dimensions: %w",
-			l.Data, d.X.Shape(), nn.ErrData)
+			l.data, d.X.Shape(), nn.ErrData)
 	}
 	if labels {
 		if d.Y, err = loadArray(ctx, s, l.labels); err != nil {
@@ -109,8 +114,8 @@ func readText(ctx context.Context, path string) ([]byte, error) {
 	return files.Contents(ctx, path, files.MostText)
 }
 
-// textLesson makes pieces of a text, each with what follows its bytes.
-func textLesson(ctx context.Context, s *tensor.Scope, path string) (d lesson, err error) {
+// textDataset makes pieces of a text, each with what follows its bytes.
+func textDataset(ctx context.Context, s *tensor.Scope, path string) (d Dataset, err error) {
 	text, err := readText(ctx, path)
 	if err != nil {
 		return d, err
@@ -118,12 +123,12 @@ func textLesson(ctx context.Context, s *tensor.Scope, path string) (d lesson, er
 	if len(text) <= textSteps {
 		return d, fmt.Errorf("%s: a text of %d bytes; it needs more than %d: %w", path, len(text), textSteps, nn.ErrData)
 	}
-	d = lesson{noun: "pieces of text", text: true, In: textSpec()}
+	d = Dataset{noun: "pieces of text", text: true, In: textSpec()}
 	d.Data = pieces(s, text, textSteps)
 	known, unseen := text[:len(text)-len(text)/5], text[len(text)-len(text)/5:]
-	if d.known = d.Data; len(unseen) > textSteps {
+	if d.training = d.Data; len(unseen) > textSteps {
 		data := pieces(s, unseen, textSteps)
-		d.known, d.unseen = pieces(s, known, textStride), &data
+		d.training, d.heldOut = pieces(s, known, textStride), &data
 	}
 	return d, nil
 }

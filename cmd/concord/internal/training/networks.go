@@ -28,10 +28,10 @@ func modelNames() string {
 }
 
 // described reports whether --model is a file that describes the network.
-func (l *Learning) described() bool { return strings.EqualFold(filepath.Ext(l.model), ".json") }
+func (l *flags) described() bool { return strings.EqualFold(filepath.Ext(l.model), ".json") }
 
-// network returns the layers of --model.
-func (l *Learning) network(ctx context.Context, in nn.Spec, text bool) ([]nn.Layer, error) {
+// layers returns the layers of --model.
+func (l *flags) layers(ctx context.Context, in nn.Spec, text bool) ([]nn.Layer, error) {
 	if l.described() {
 		if l.given("classes") {
 			return nil, app.Usagef("--classes: %s itself says how many there are", l.model)
@@ -133,7 +133,7 @@ func transformer(in nn.Spec, classes int, text bool) []nn.Layer {
 
 // load reads what a training saved. The mistake that is easily made is to name another network than that of the
 // training.
-func (l *Learning) load(ctx context.Context, m *nn.Model, file string) error {
+func (l *flags) load(ctx context.Context, m *nn.Model, file string) error {
 	err := m.Load(ctx, file)
 	if errors.Is(err, nn.ErrData) {
 		return fmt.Errorf("%w; is it of the network that --model %s names? --model, --data and --classes have to be those "+

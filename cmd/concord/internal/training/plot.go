@@ -57,7 +57,7 @@ examples that the network learns from, and of those that are kept for validation
 		case a.JSON:
 			return a.Print(h)
 		case out == "":
-			tellHistory(a, h)
+			writeHistory(a, h)
 		}
 		return nil
 	})
@@ -69,8 +69,8 @@ func plotHistory(ctx context.Context, a *app.App, h *nn.History, title, file str
 	return a.Save(ctx, file, func(w io.Writer) error { return drawHistory(w, h, title, file) })
 }
 
-// tellHistory prints a table.
-func tellHistory(a *app.App, h *nn.History) {
+// writeHistory prints a table.
+func writeHistory(a *app.App, h *nn.History) {
 	t := &ui.Table{}
 	head, names := []string{"EPOCH", "LOSS", "VALIDATION LOSS"}, slices.Sorted(maps.Keys(h.TrainMetrics))
 	for _, name := range names {

@@ -61,7 +61,7 @@ func TestPlotAnyHistory(t *testing.T) {
 			_, err = d.Token()
 		}
 		require.ErrorIs(t, err, io.EOF, "%v", list)
-		tellHistory(app.New(&b, io.Discard), h)
+		writeHistory(app.New(&b, io.Discard), h)
 		assert.NotContains(t, b.String(), "\x1b")
 		assert.Contains(t, b.String(), "A<B")
 	}

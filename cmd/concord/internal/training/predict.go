@@ -25,23 +25,23 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// saying is what a network says of one example.
-type saying struct {
+// prediction is what a network says of one example.
+type prediction struct {
 	Class       int        `json:"class"`
 	Probability app.Number `json:"probability"`
 }
 
-// predicted is the document of predict.
-type predicted struct {
-	Device      string   `json:"device"`
-	Model       string   `json:"model"`
-	Prompt      string   `json:"prompt,omitempty"`
-	Text        string   `json:"text,omitempty"`
-	Predictions []saying `json:"predictions,omitempty"`
+// predictReport is the document of predict.
+type predictReport struct {
+	Device      string       `json:"device"`
+	Model       string       `json:"model"`
+	Prompt      string       `json:"prompt,omitempty"`
+	Text        string       `json:"text,omitempty"`
+	Predictions []prediction `json:"predictions,omitempty"`
 }
 
-// prediction are the flags of predict alone.
-type prediction struct {
+// predictFlags are the flags of predict alone.
+type predictFlags struct {
 	out, prompt string
 	length      int
 	temperature float64
@@ -49,8 +49,8 @@ type prediction struct {
 
 // Predict returns the command predict.
 func Predict(a *app.App) *cobra.Command {
-	var l Learning
-	var p prediction
+	var l flags
+	var p predictFlags
 	cmd := &cobra.Command{
 		Use:   "predict FILE",
 		Short: "Say what a trained network makes of examples, or how it continues a text",
@@ -66,14 +66,14 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
   concord predict text.safetensors --model transformer --prompt "Licensed under " --length 300`,
 		Args: cobra.ExactArgs(1),
 	}
-	lessonFlags(a, cmd, &l)
+	networkFlags(a, cmd, &l)
 	cmd.Flags().StringVar(&p.out, "out", "", "write the probabilities of all classes to this file, .npy")
 	cmd.Flags().StringVar(&p.prompt, "prompt", "", "the text to continue")
 	cmd.Flags().IntVar(&p.length, "length", 200, "how many bytes to continue a text by")
 	cmd.Flags().Float64Var(&p.temperature, "temperature", 0.7, "how much the next byte is left to chance, from 0 on")
 	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the bytes that are drawn")
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
-		text := p.prompt != "" || isText(l.Data)
+		text := p.prompt != "" || isText(l.data)
 		switch {
 		case p.length < 1:
 			return app.Usagef("--length %d: it has to be 1 or more", p.length)
@@ -97,7 +97,7 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 			return err
 		}
 		if text {
-			return proceed(ctx, a, &l, &p, args[0])
+			return continueText(ctx, a, &l, &p, args[0])
 		}
 		return predict(ctx, a, &l, &p, args[0])
 	})
@@ -105,7 +105,7 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 }
 
 // predict prints classes.
-func predict(ctx context.Context, a *app.App, l *Learning, p *prediction, file string) (err error) {
+func predict(ctx context.Context, a *app.App, l *flags, p *predictFlags, file string) (err error) {
 	size, err := l.batchSize(false)
 	if err == nil && size == 0 {
 		err = app.Usagef("--batch auto is for training; predict takes a number")
@@ -113,16 +113,16 @@ func predict(ctx context.Context, a *app.App, l *Learning, p *prediction, file s
 	if err != nil {
 		return err
 	}
-	st, d, err := openStudent(ctx, a, l, func(s *tensor.Scope) (lesson, error) { return l.Lesson(ctx, s, false) })
+	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (Dataset, error) { return l.dataset(ctx, s, false) })
 	if err != nil {
-		return l.perhapsOfTexts(err)
+		return l.hintPrompt(err)
 	}
 	defer func() { err = errors.Join(err, st.close()) }()
 	if err := l.load(ctx, st.model, file); err != nil {
-		return l.perhapsOfTexts(err)
+		return l.hintPrompt(err)
 	}
 	n := d.X.Dim(0)
-	list := make([]saying, 0, n)
+	list := make([]prediction, 0, n)
 	out := npy.Array{Type: driver.F32, Shape: []int{n, 0}}
 	bar := a.Progress(n)
 	defer bar.End()
@@ -140,7 +140,7 @@ func predict(ctx context.Context, a *app.App, l *Learning, p *prediction, file s
 					best = i
 				}
 			}
-			list = append(list, saying{best, app.Number(row[best])})
+			list = append(list, prediction{best, app.Number(row[best])})
 		}
 		if p.out != "" {
 			if out.Data, err = binary.Append(out.Data, binary.LittleEndian, rows); err != nil {
@@ -155,7 +155,7 @@ func predict(ctx context.Context, a *app.App, l *Learning, p *prediction, file s
 		}
 	}
 	if a.JSON {
-		return a.Print(predicted{Device: st.dev.String(), Model: l.model, Predictions: list})
+		return a.Print(predictReport{Device: st.dev.String(), Model: l.model, Predictions: list})
 	}
 	for i, s := range list {
 		fmt.Fprintf(a.Stdout, "%d\t%d\t%.6f\n", i, s.Class, s.Probability)
@@ -163,9 +163,9 @@ func predict(ctx context.Context, a *app.App, l *Learning, p *prediction, file s
 	return nil
 }
 
-// perhapsOfTexts adds to an error what is easily forgotten: without --prompt and --data, a network is asked for
+// hintPrompt adds to an error what is easily forgotten: without --prompt and --data, a network is asked for
 // the classes of images.
-func (l *Learning) perhapsOfTexts(err error) error {
+func (l *flags) hintPrompt(err error) error {
 	if l.given("data") || !errors.Is(err, nn.ErrData) && !errors.Is(err, nn.ErrConfig) {
 		return err
 	}
@@ -173,7 +173,7 @@ func (l *Learning) perhapsOfTexts(err error) error {
 }
 
 // probabilities returns those of the classes of n examples, a row for each. No memory of the device stays in use.
-func (st *student) probabilities(ctx context.Context, x *tensor.Tensor, first, n int) ([]float32, error) {
+func (st *network) probabilities(ctx context.Context, x *tensor.Tensor, first, n int) ([]float32, error) {
 	work := st.scope.Scope()
 	defer work.Close()
 	places := make([]int32, n)
@@ -192,20 +192,20 @@ func (st *student) probabilities(ctx context.Context, x *tensor.Tensor, first, n
 	return tensor.Read[float32](ctx, logits.Softmax(-1).Cast(tensor.F32))
 }
 
-// proceed continues a text.
-func proceed(ctx context.Context, a *app.App, l *Learning, p *prediction, file string) (err error) {
+// continueText continues a text.
+func continueText(ctx context.Context, a *app.App, l *flags, p *predictFlags, file string) (err error) {
 	prompt := []byte(p.prompt)
 	if p.prompt == "" {
-		if prompt, err = readText(ctx, l.Data); err != nil {
+		if prompt, err = readText(ctx, l.data); err != nil {
 			return err
 		}
 		if len(prompt) == 0 {
-			return fmt.Errorf("%s: it is empty, so that there is nothing to continue: %w", l.Data, nn.ErrData)
+			return fmt.Errorf("%s: it is empty, so that there is nothing to continue: %w", l.data, nn.ErrData)
 		}
 		prompt = prompt[max(len(prompt)-textSteps, 0):]
 	}
-	st, _, err := openStudent(ctx, a, l, func(*tensor.Scope) (lesson, error) {
-		return lesson{text: true, In: textSpec()},
+	st, _, err := openNetwork(ctx, a, l, func(*tensor.Scope) (Dataset, error) {
+		return Dataset{text: true, In: textSpec()},
 			nil
 	})
 	if err != nil {
@@ -220,23 +220,23 @@ func proceed(ctx context.Context, a *app.App, l *Learning, p *prediction, file s
 	bar := a.Progress(p.length)
 	defer bar.End()
 	for range p.length {
-		logits, err := st.following(ctx, text[max(len(text)-textSteps, 0):])
+		logits, err := st.nextByte(ctx, text[max(len(text)-textSteps, 0):])
 		if err != nil {
 			return err
 		}
-		text = append(text, sampled(logits, p.temperature, random))
+		text = append(text, sample(logits, p.temperature, random))
 		bar.Step()
 	}
 	said := printable(text[len(prompt):])
 	if a.JSON {
-		return a.Print(predicted{Device: st.dev.String(), Model: l.model, Prompt: printable(prompt), Text: said})
+		return a.Print(predictReport{Device: st.dev.String(), Model: l.model, Prompt: printable(prompt), Text: said})
 	}
 	fmt.Fprintf(a.Stdout, "%s%s\n", a.Paint(ui.Bold, printable(prompt)), said)
 	return nil
 }
 
-// following returns what the network says of the byte behind a text of up to textSteps bytes, for each byte.
-func (st *student) following(ctx context.Context, text []byte) ([]float32, error) {
+// nextByte returns what the network says of the byte behind a text of up to textSteps bytes, for each byte.
+func (st *network) nextByte(ctx context.Context, text []byte) ([]float32, error) {
 	work := st.scope.Scope()
 	defer work.Close()
 	window := make([]byte, textSteps) // zeros follow the text: what is said of a byte does not depend on those behind it
@@ -252,9 +252,9 @@ func (st *student) following(ctx context.Context, text []byte) ([]float32, error
 	return tensor.Read[float32](ctx, y.Narrow(1, len(text)-1, 1).Flatten().Copy())
 }
 
-// sampled returns one of the indices of logits by their probabilities, of which a small temperature prefers the
+// sample returns one of the indices of logits by their probabilities, of which a small temperature prefers the
 // large ones.
-func sampled(logits []float32, temperature float64, random *rand.Rand) byte {
+func sample(logits []float32, temperature float64, random *rand.Rand) byte {
 	best := slices.Index(logits, slices.Max(logits))
 	if temperature == 0 || best < 0 { // of NaN
 		return byte(max(best, 0))

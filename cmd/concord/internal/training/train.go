@@ -23,9 +23,9 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Learning are the flags of train, eval and predict.
-type Learning struct {
-	Data, labels, model, device string
+// flags are the flags of train, eval and predict.
+type flags struct {
+	data, labels, model, device string
 	classes, epochs             int
 	batch, precision            string
 	rate                        float64
@@ -37,8 +37,8 @@ type Learning struct {
 	given func(flag string) bool // reports whether the command line has it
 }
 
-// trained is the document of train, and of eval without a history.
-type trained struct {
+// report is the document of train, and of eval without a history.
+type report struct {
 	Device     string `json:"device"`
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`
@@ -52,9 +52,9 @@ type trained struct {
 	History    *nn.History `json:"history,omitempty"`
 }
 
-// lessonFlags are those of all commands that compute a network.
-func lessonFlags(a *app.App, cmd *cobra.Command, l *Learning) {
-	cmd.Flags().StringVar(&l.Data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files "+
+// networkFlags are those of all commands that compute a network.
+func networkFlags(a *app.App, cmd *cobra.Command, l *flags) {
+	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files "+
 		"of MNIST's format, FILE.npy, or a text")
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
 	cmd.Flags().IntVar(&l.classes, "classes", 10, "how many classes there are, if --model is a name; a text has 256, "+
@@ -66,7 +66,7 @@ func lessonFlags(a *app.App, cmd *cobra.Command, l *Learning) {
 	a.JSONFlag(cmd)
 }
 
-func labelsFlag(a *app.App, cmd *cobra.Command, l *Learning) {
+func labelsFlag(a *app.App, cmd *cobra.Command, l *flags) {
 	cmd.Flags().StringVar(&l.labels, "labels", "", "the labels, FILE.npy of integers, if --data is FILE.npy")
 }
 
@@ -80,7 +80,7 @@ A name or a field that does not exist is refused with a list of those that do.`
 
 // Train returns the command train.
 func Train(a *app.App) *cobra.Command {
-	var l Learning
+	var l flags
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train a network on images, arrays or a text",
@@ -104,7 +104,7 @@ that belong to them. Any other file is a text.`,
   concord train --model network.json --data x.npy --labels y.npy`,
 		Args: cobra.ExactArgs(0),
 	}
-	lessonFlags(a, cmd, &l)
+	networkFlags(a, cmd, &l)
 	labelsFlag(a, cmd, &l)
 	cmd.Flags().IntVar(&l.epochs, "epochs", 5, "how often to go through the examples")
 	cmd.Flags().Float64Var(&l.rate, "rate", 0.001, "the learning rate")
@@ -120,7 +120,7 @@ that belong to them. Any other file is a text.`,
 
 // Eval returns the command eval.
 func Eval(a *app.App) *cobra.Command {
-	var l Learning
+	var l flags
 	cmd := &cobra.Command{
 		Use:   "eval FILE",
 		Short: "Report how well a trained network knows examples",
@@ -132,14 +132,14 @@ With the data of train that includes those it has learned from, so that the accu
   concord eval text.safetensors --model transformer --data LICENSE`,
 		Args: cobra.ExactArgs(1),
 	}
-	lessonFlags(a, cmd, &l)
+	networkFlags(a, cmd, &l)
 	labelsFlag(a, cmd, &l)
 	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return eval(ctx, a, &l, args[0]) })
 	return cmd
 }
 
 // batchSize returns --batch, or 0 for auto.
-func (l *Learning) batchSize(text bool) (int, error) {
+func (l *flags) batchSize(text bool) (int, error) {
 	switch {
 	case l.batch == "auto":
 		return 0, nil
@@ -156,7 +156,7 @@ func (l *Learning) batchSize(text bool) (int, error) {
 }
 
 // mode returns --precision.
-func (l *Learning) mode() (nn.Mode, error) {
+func (l *flags) mode() (nn.Mode, error) {
 	switch m := nn.Mode(l.precision); m {
 	case "f32":
 		return nn.Full, nil
@@ -166,27 +166,27 @@ func (l *Learning) mode() (nn.Mode, error) {
 	return "", app.Usagef("--precision %s: there are f32, f16, bf16 and auto", l.precision)
 }
 
-// student is a network on an open device.
-type student struct {
+// network is a network on an open device.
+type network struct {
 	dev   *runtime.Device
 	scope *tensor.Scope
 	model *nn.Model
 }
 
-// openStudent opens the device, gets data there, and builds the network. On an error nothing stays open.
-func openStudent(ctx context.Context, a *app.App, l *Learning,
-	data func(*tensor.Scope) (lesson, error)) (st *student, d lesson, err error) {
+// openNetwork opens the device, gets data there, and builds the network. On an error nothing stays open.
+func openNetwork(ctx context.Context, a *app.App, l *flags,
+	data func(*tensor.Scope) (Dataset, error)) (st *network, d Dataset, err error) {
 	if _, err := a.Open(app.Exactly); err != nil {
 		return nil, d, err
 	}
-	st = &student{}
+	st = &network{}
 	if st.dev, err = a.Session.Open(ctx, l.device); err != nil {
 		return nil, d, err
 	}
 	st.scope = tensor.NewScope(st.dev)
 	var layers []nn.Layer
 	if d, err = data(st.scope); err == nil {
-		layers, err = l.network(ctx, d.In, d.text)
+		layers, err = l.layers(ctx, d.In, d.text)
 	}
 	if err == nil {
 		st.model, err = nn.Build(ctx, st.scope, l.seed, d.In, layers...)
@@ -200,7 +200,7 @@ func openStudent(ctx context.Context, a *app.App, l *Learning,
 	return st, d, nil
 }
 
-func (st *student) close() error { return errors.Join(st.scope.Close(), st.dev.Close()) }
+func (st *network) close() error { return errors.Join(st.scope.Close(), st.dev.Close()) }
 
 // asUsage makes a wrong configuration a mistake of usage.
 func asUsage(err error) error {
@@ -210,26 +210,26 @@ func asUsage(err error) error {
 	return err
 }
 
-// taught is a network with its data and a trainer.
-type taught struct {
-	*student
-	lesson
+// trainingRun is a network with its data and a trainer.
+type trainingRun struct {
+	*network
+	Dataset
 	*nn.Trainer
 	batch int
 }
 
-// teach opens the device, reads the data and builds the network.
-func teach(ctx context.Context, a *app.App, l *Learning, c nn.Config) (*taught, error) {
-	st, d, err := openStudent(ctx, a, l, func(s *tensor.Scope) (lesson, error) { return l.Lesson(ctx, s, true) })
+// newRun opens the device, reads the data and builds the network.
+func newRun(ctx context.Context, a *app.App, l *flags, c nn.Config) (*trainingRun, error) {
+	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (Dataset, error) { return l.dataset(ctx, s, true) })
 	if err != nil {
 		return nil, err
 	}
-	t := &taught{student: st, lesson: d}
+	t := &trainingRun{network: st, Dataset: d}
 	if d.text {
-		c.Split, c.Validation = new(0.0), d.unseen
+		c.Split, c.Validation = new(0.0), d.heldOut
 	}
 	if c.BatchSize, err = l.batchSize(d.text); err == nil && c.BatchSize == 0 {
-		c.BatchSize, err = nn.RecommendedBatch(ctx, st.model, c, t.lessons())
+		c.BatchSize, err = nn.RecommendedBatch(ctx, st.model, c, t.trainingSet())
 	}
 	if err == nil {
 		t.batch = c.BatchSize
@@ -241,16 +241,16 @@ func teach(ctx context.Context, a *app.App, l *Learning, c nn.Config) (*taught, 
 	return t, nil
 }
 
-// lessons returns what the network learns from, with the last fifth where that is not apart.
-func (t *taught) lessons() nn.Data {
+// trainingSet returns what the network learns from, with the last fifth where that is not apart.
+func (t *trainingRun) trainingSet() nn.Data {
 	if t.text {
-		return t.known
+		return t.training
 	}
 	return t.Data
 }
 
 // products names the precision of products in training.
-func (t *taught) products() string {
+func (t *trainingRun) products() string {
 	if p := t.MixedPrecision(); p != nn.Full {
 		return string(p)
 	}
@@ -261,11 +261,11 @@ func (t *taught) products() string {
 }
 
 // close closes the network. The trainer ends with its scope.
-func (t *taught) close() error { return t.student.close() }
+func (t *trainingRun) close() error { return t.network.close() }
 
 // document begins the document of a network.
-func (t *taught) document(l *Learning, loss, accuracy float64) trained {
-	d := trained{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
+func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
+	d := report{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
 		Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
 	if t.text {
 		d.Perplexity = app.Number(math.Exp(loss))
@@ -273,7 +273,7 @@ func (t *taught) document(l *Learning, loss, accuracy float64) trained {
 	return d
 }
 
-func train(ctx context.Context, a *app.App, l *Learning) error {
+func train(ctx context.Context, a *app.App, l *flags) error {
 	if l.resume && l.checkpoint == "" {
 		return app.Usagef("--resume needs the file of --checkpoint")
 	}
@@ -316,7 +316,7 @@ func train(ctx context.Context, a *app.App, l *Learning) error {
 	if !a.JSON {
 		c.Log = io.Writer(a.Stdout)
 	}
-	t, err := teach(ctx, a, l, c)
+	t, err := newRun(ctx, a, l, c)
 	if err != nil {
 		return err
 	}
@@ -329,7 +329,7 @@ func train(ctx context.Context, a *app.App, l *Learning) error {
 		fmt.Fprintf(a.Stdout, "%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch,
 			t.model.Summary())
 	}
-	h, err := t.Fit(ctx, t.lessons())
+	h, err := t.Fit(ctx, t.trainingSet())
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
 		// What was learned since the last epoch is not lost.
 		saved := t.Save(context.WithoutCancel(ctx), l.checkpoint)
@@ -339,12 +339,12 @@ func train(ctx context.Context, a *app.App, l *Learning) error {
 		return errors.Join(err, saved, t.close())
 	}
 	if err != nil {
-		return errors.Join(l.aboutClasses(t, err), t.close())
+		return errors.Join(l.hintClasses(t, err), t.close())
 	}
 	loss, accuracy := math.NaN(), math.NaN()
 	last := h.Epochs() - 1
-	unseen := last >= 0 && len(h.ValLoss) > last
-	if unseen {
+	validated := last >= 0 && len(h.ValLoss) > last
+	if validated {
 		loss, accuracy = h.ValLoss[last], h.ValMetrics["accuracy"][last]
 	}
 	d := t.document(l, loss, accuracy)
@@ -360,7 +360,7 @@ func train(ctx context.Context, a *app.App, l *Learning) error {
 	switch took := h.TotalTime.Round(10 * time.Millisecond); {
 	case a.JSON:
 		return a.Print(d)
-	case !unseen:
+	case !validated:
 		fmt.Fprintf(a.Stdout, "too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun,
 			d.Examples, ui.Quantity(last+1, "epoch"))
 	case t.text:
@@ -373,17 +373,17 @@ func train(ctx context.Context, a *app.App, l *Learning) error {
 	return nil
 }
 
-// aboutClasses adds to the error of labels that are not of the network's classes which flag says how many there are.
-func (l *Learning) aboutClasses(t *taught, err error) error {
+// hintClasses adds to the error of labels that are not of the network's classes which flag says how many there are.
+func (l *flags) hintClasses(t *trainingRun, err error) error {
 	if !errors.Is(err, nn.ErrData) || t.text || l.described() {
 		return err
 	}
 	return fmt.Errorf("%w; --classes says how many classes there are", err)
 }
 
-func eval(ctx context.Context, a *app.App, l *Learning, file string) error {
+func eval(ctx context.Context, a *app.App, l *flags, file string) error {
 	c := nn.Config{Loss: nn.CrossEntropy{}}
-	t, err := teach(ctx, a, l, c)
+	t, err := newRun(ctx, a, l, c)
 	if err != nil {
 		return err
 	}
@@ -392,7 +392,7 @@ func eval(ctx context.Context, a *app.App, l *Learning, file string) error {
 	}
 	loss, metrics, err := t.Evaluate(ctx, t.Data)
 	if err != nil {
-		return errors.Join(l.aboutClasses(t, err), t.close())
+		return errors.Join(l.hintClasses(t, err), t.close())
 	}
 	d := t.document(l, loss, metrics["accuracy"])
 	if err := t.close(); err != nil {

@@ -183,11 +183,11 @@ func TestTrain(t *testing.T) {
 // Classes of further examples take no further memory of the device.
 func TestProbabilitiesAreFreed(t *testing.T) {
 	a := app.New(io.Discard, io.Discard)
-	l := Learning{Data: apptest.DigitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool {
+	l := flags{data: apptest.DigitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool {
 		return false
 	}}
-	st, d, err := openStudent(t.Context(), a, &l, func(s *tensor.Scope) (lesson, error) {
-		return l.Lesson(t.Context(), s, false)
+	st, d, err := openNetwork(t.Context(), a, &l, func(s *tensor.Scope) (Dataset, error) {
+		return l.dataset(t.Context(), s, false)
 	})
 	require.NoError(t, err)
 	defer a.Close(t.Context())

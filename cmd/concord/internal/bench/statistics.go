@@ -29,10 +29,10 @@ func usual(costs []float64) float64 {
 	return second
 }
 
-// noise is by how much a run differs from another one of the same, as the logarithm of a ratio: runs
-// are put together from its rounds at random, as many as it has and each from all of them, and of 100
-// pairs of such runs it is the difference that two exceed (the bootstrap of Efron, 1979). The random
-// numbers are always the same, so that the result depends on the rounds alone.
+// noise is by how much a run differs from another one of the same, as the logarithm of a ratio, by the
+// bootstrap of Efron (1979). Runs are drawn from all rounds at random, with replacement, as many rounds as there
+// are. Of 100 pairs of such runs, noise is the difference that two exceed. The random numbers are always the
+// same, so that the result depends on the rounds alone.
 func noise(costs []float64) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
 	drawn, differences := make([]float64, len(costs)), make([]float64, 100)
@@ -69,9 +69,9 @@ func median(list []float64) float64 {
 }
 
 // compareInTurn compares the costs of rounds that were measured in turn, the first before with the first
-// now. What else the machine did then slowed both of a pair, or one of them as often as the other: so
-// the median of their ratios says how they differ, and the medians of ratios that are drawn from
-// them at random by how much that may be wrong. Where rounds are slowed one by one, the fast rounds of
+// now. What else the machine did then slowed both of a pair, or one of them as often as the other. So
+// the median of their ratios says how they differ. The medians of ratios drawn from them at random say by how
+// much that may be wrong. Where rounds are slowed one by one, the fast rounds of
 // both say more, and compareCosts is less noisy: what is less noisy counts.
 func compareInTurn(before, now []float64) judged {
 	ratios := make([]float64, min(len(before), len(now)))

@@ -89,9 +89,9 @@ func addCurves(p *plot.Plot, name string, colour int, train, val []float64) erro
 // columns is how many parts of the width of a picture have points of their own.
 const columns = 1000
 
-// points returns the finite numbers of a list at 1, 2 and so on: of a list that is longer than the picture is
-// wide, the first, the least, the largest and the last of each column, between which the curve covers all
-// others.
+// points returns the finite numbers of a list at 1, 2 and so on. Of a list that is longer than the picture is
+// wide it returns the first, the least, the largest and the last of each column. The curve between these covers
+// all others.
 func points(list []float64) (xys plotter.XYs) {
 	width := max(1, (len(list)+columns-1)/columns)
 	for first := 0; first < len(list); first += width {

@@ -110,7 +110,7 @@ test: deps ## the tests of every package; installs what they need if it can
 
 # The packages with tests that -short makes shorter: most of them compile much, or train.
 test-long: deps ## what make test leaves out: every program of the catalog, every training, many more damaged programs and files
-	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/concord ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
+	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/... ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)
@@ -141,7 +141,7 @@ check: vet check-c ## gofmt, vet in every build, staticcheck, the C sources, the
 vet: ## go vet: as built here, without tags, without cgo, for other systems
 	$(flags) $(GO) vet $(tags) ./...
 	$(GO) vet ./...
-	$(GO) vet -tags=nopicture,noavx512,noavx2 ./cmd/concord ./cpu ./internal/simd
+	$(GO) vet -tags=nopicture,noavx512,noavx2 ./cmd/... ./cpu ./internal/simd
 	CGO_ENABLED=0 $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
@@ -306,7 +306,7 @@ bench-profile: ## what observing costs, for launches of 50 µs to 5 ms, off and 
 	$(flags) $(GO) test $(tags) -run '^$$' -bench WriteTrace -benchmem ./runtime/profile
 
 bench-guard: ## what concord bench --compare finds on this machine: 100 comparisons of the same, 20 with 15 % more work
-	GUARD=100 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestGuard$$' ./cmd/concord
+	GUARD=100 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestGuard$$' ./cmd/concord/internal/bench
 
 # SET=avx2 holds the backend and the peers to AVX2; PEERS has flags, as in PEERS='--only gemm,conv'.
 bench-peers: packages = libopenblas0-pthread python3-torch python3-faiss

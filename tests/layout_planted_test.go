@@ -27,7 +27,9 @@ var sound = map[string]string{
 	"csrc/csrc.go": "// Package csrc embeds itself.\npackage csrc\nimport \"embed\"\n//go:embed cuda " +
 		"host/*.c\nvar _ embed.FS\n",
 	"cmd/concord/main.go": "// Concord is the command.\npackage main\nimport (\n_ " +
-		"\"github.com/spf13/cobra\"\n\"%M/runtime\"\n)\n",
+		"\"%M/cmd/concord/internal/app\"\n\"%M/runtime\"\n)\n",
+	"cmd/concord/internal/app/app.go": "// Package app is a frame.\npackage app\nimport _ " +
+		"\"github.com/spf13/cobra\"\n",
 	"tests/conformance/suite.go":    "// Package conformance is a suite.\npackage conformance\nimport \"%M/source\"\n",
 	"tests/conformance/all_test.go": "package conformance_test\nimport _ \"github.com/stretchr/testify/assert\"\n",
 	"tests/parity/parity.go": "// Package parity is a test.\npackage parity\nimport _ " +
@@ -53,7 +55,9 @@ var planted = []struct {
 	{"floors", "runtime/t.go", "package runtime\nimport _ \"%M/tests/conformance\"\n",
 		"runtime may not import tests/conformance"},
 	{"floors", "cmd/concord/t.go", "package main\nimport _ \"%M/tests/conformance\"\n",
-		"cmd may not import tests/conformance"},
+		"cmd/concord may not import tests/conformance"},
+	{"floors", "cmd/concord/internal/ui/t.go", "package ui\nimport _ \"%M/cmd/concord/internal/app\"\n",
+		"cmd/concord/internal/ui may not import cmd/concord/internal/app"},
 	{"floors", "examples/01-a/main.go", "package main\nimport _ \"%M/internal/npy\"\n",
 		"examples may not import internal/npy"},
 	{"floors", "internal/simd/up.go", "package simd\nimport _ \"%M/kernels\"\n", "internal/simd may not import kernels"},

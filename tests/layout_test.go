@@ -96,7 +96,21 @@ var floors = []floor{
 		"source", "kernels", "quant", "tensor", "nn", "ann",
 		"internal/file", "internal/mnist", "internal/verify/golden", "internal/verify/stress", "internal/verify/rates"}},
 	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
-	{"cmd", everything},
+	{"cmd/concord", append(inCommand("app"), commandRooms...)},
+	{"cmd/concord/internal/ui", nil},
+	{"cmd/concord/internal/files", everything},
+	{"cmd/concord/internal/app", inCommand("ui", "files")},
+	{"cmd/concord/internal/apptest", inCommand("app")},
+	{"cmd/concord/internal/picture", inCommand("app")},
+	{"cmd/concord/internal/devices", inCommand("app", "files", "ui")},
+	{"cmd/concord/internal/program", inCommand("app", "files", "ui")},
+	{"cmd/concord/internal/explain", inCommand("app", "ui")},
+	{"cmd/concord/internal/search", inCommand("app", "files", "ui")},
+	{"cmd/concord/internal/tensors", inCommand("app", "files", "ui", "picture")},
+	{"cmd/concord/internal/training", inCommand("app", "files", "ui", "picture")},
+	{"cmd/concord/internal/trace", inCommand("app", "files", "ui", "picture")},
+	{"cmd/concord/internal/bench", inCommand("app", "files", "ui", "devices")},
+	{"cmd/concord/internal/checks", inCommand("app", "ui", "devices", "program", "training")},
 	{"examples", []string{"runtime", "runtime/all", "runtime/managed", "runtime/profile", "source", "kernels",
 		"kernels/expr", "tensor", "nn",
 		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
@@ -109,31 +123,46 @@ var (
 	// init, and runtime/all must not import them: go-nvml changes how a whole program is linked.
 	sensors    = []string{"cuda/nvml", "rocm/smi"}
 	vendors    = append(slices.Clone(backends), sensors...)
-	everything = []string{"*"} // every room but tests
+	everything = []string{"*"} // every room but tests and the rooms of the command
+	// commandRooms are those that have commands.
+	commandRooms = under("bench", "checks", "devices", "explain", "program", "search", "tensors", "trace", "training")
 )
+
+// under returns the paths of rooms of the command.
+func under(names ...string) []string {
+	rooms := slices.Clone(names)
+	for i := range rooms {
+		rooms[i] = "cmd/concord/internal/" + rooms[i]
+	}
+	return rooms
+}
+
+// inCommand is what a room of the command may import: these of the command's, and every other room but tests.
+func inCommand(names ...string) []string { return append(under(names...), everything...) }
 
 // outside lists the other modules, and the rooms that may import them.
 var outside = []floor{
 	{"gonum.org/v1/gonum", []string{"kernels", "tests"}},
-	{"gonum.org/v1/plot", []string{"cmd", "tests"}},
+	{"gonum.org/v1/plot", append(under("picture", "tensors", "trace", "training"), "tests")},
 	{"github.com/hashicorp/golang-lru/v2", []string{"kernels", "kernels/expr", "tensor"}},
 	{"github.com/klauspost/cpuid/v2", []string{"cpu", "internal/simd"}},
 	{"github.com/go-gl/cl", []string{"opencl"}},
-	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml", "cmd"}},
-	{"golang.org/x/sys", []string{"cpu", "runtime", "runtime/kernelcache", "internal/cgo", "internal/file", "cmd"}},
-	{"golang.org/x/sync", []string{"cpu", "runtime", "runtime/parity", "cmd"}},
-	{"golang.org/x/term", []string{"cmd"}},
-	{"github.com/spf13/cobra", []string{"cmd"}},
-	{"github.com/spf13/pflag", []string{"cmd"}},
-	{"github.com/vbauerster/mpb/v8", []string{"cmd"}},
-	{"github.com/prometheus/client_golang", []string{"cmd"}},
+	{"github.com/NVIDIA/go-nvml", []string{"cuda/nvml"}},
+	{"golang.org/x/sys", append(under("app", "devices"), "cpu", "runtime", "runtime/kernelcache", "internal/cgo",
+		"internal/file")},
+	{"golang.org/x/sync", append(under("search"), "cpu", "runtime", "runtime/parity")},
+	{"golang.org/x/term", under("ui", "devices")},
+	{"github.com/spf13/cobra", append(under("app"), commandRooms...)},
+	{"github.com/spf13/pflag", under("app")},
+	{"github.com/vbauerster/mpb/v8", under("ui")},
+	{"github.com/prometheus/client_golang", under("search")},
 	{"go.opentelemetry.io/otel", []string{"otel"}},
 	{"github.com/gomlx/compute", []string{"gomlx"}},
 	{"github.com/gomlx/gomlx", []string{"gomlx"}},
 	{"github.com/gomlx/onnx-gomlx", []string{"gomlx"}},
 	{"google.golang.org/protobuf", []string{"gomlx"}},
 	{"github.com/pkg/errors", []string{"gomlx"}},
-	{"github.com/stretchr/testify", []string{"tests"}},
+	{"github.com/stretchr/testify", append(under("apptest"), "tests")},
 	{"pgregory.net/rapid", []string{"tests"}},
 }
 

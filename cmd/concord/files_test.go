@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime"
 )
@@ -27,12 +29,12 @@ type writing struct {
 }
 
 func writings(t *testing.T) []writing {
-	needsCompiler(t)
-	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	apptest.NeedsCompiler(t)
+	cl := apptest.TextFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	trace := filepath.Join(t.TempDir(), "known.trace")
-	t.Setenv(asCommand, "1") // what is recorded is this binary
-	status, _, stderr := concord("trace", "memory", "--record", trace, "--", "doctor")
-	require.Equal(t, exitOK, status, stderr)
+	t.Setenv(apptest.AsCommand, "1") // what is recorded is this binary
+	status, _, stderr := apptest.Run("trace", "memory", "--record", trace, "--", "doctor")
+	require.Equal(t, app.ExitOK, status, stderr)
 	return []writing{
 		{"run --out", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out"}, []string{cl},
 			".npy", "\x93NUMPY"},
@@ -71,13 +73,13 @@ func TestWrites(t *testing.T) {
 			}
 			writes := func(path string) {
 				t.Helper()
-				status, _, stderr := concord(w.to(path)...)
-				require.Equal(t, exitOK, status, stderr)
+				status, _, stderr := apptest.Run(w.to(path)...)
+				require.Equal(t, app.ExitOK, status, stderr)
 			}
 			refuses := func(path, says string) {
 				t.Helper()
-				status, _, stderr := concord(w.to(path)...)
-				assert.Equal(t, exitFailed, status)
+				status, _, stderr := apptest.Run(w.to(path)...)
+				assert.Equal(t, app.ExitFailed, status)
 				assert.Contains(t, stderr, says)
 				assert.Contains(t, stderr, path)
 			}
@@ -124,14 +126,14 @@ func TestWritesToDevices(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			null, err := os.Stat(os.DevNull)
 			require.NoError(t, err)
-			status, _, stderr := concord(w.to(os.DevNull)...)
-			require.Equal(t, exitOK, status, stderr)
+			status, _, stderr := apptest.Run(w.to(os.DevNull)...)
+			require.Equal(t, app.ExitOK, status, stderr)
 			after, err := os.Lstat(os.DevNull)
 			require.NoError(t, err)
 			require.True(t, os.SameFile(null, after))
 			if _, err := os.Stat("/dev/full"); err == nil {
-				status, _, stderr = concord(w.to("/dev/full")...)
-				assert.Equal(t, exitFailed, status)
+				status, _, stderr = apptest.Run(w.to("/dev/full")...)
+				assert.Equal(t, app.ExitFailed, status)
 				assert.Contains(t, stderr, "/dev/full: no space left")
 			}
 			fifo := filepath.Join(t.TempDir(), "fifo")
@@ -142,12 +144,12 @@ func TestWritesToDevices(t *testing.T) {
 				assert.NoError(t, err)
 				got <- data
 			}()
-			status, _, stderr = concord(w.to(fifo)...)
-			require.Equal(t, exitOK, status, stderr)
+			status, _, stderr = apptest.Run(w.to(fifo)...)
+			require.Equal(t, app.ExitOK, status, stderr)
 			assert.NotEmpty(t, <-got)
 
 			// Standard output has the file and nothing else.
-			cmd := commandProcess(w.to("/dev/stdout")...)
+			cmd := apptest.Process(w.to("/dev/stdout")...)
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			require.NoError(t, cmd.Run(), "%s", &errs)
@@ -157,8 +159,8 @@ func TestWritesToDevices(t *testing.T) {
 				}
 			}
 			assert.NotEmpty(t, errs.String(), "and people read on standard error")
-			status, _, stderr = concord(append(w.to("/dev/stdout"), "--json")...)
-			assert.Equal(t, exitUsage, status)
+			status, _, stderr = apptest.Run(append(w.to("/dev/stdout"), "--json")...)
+			assert.Equal(t, app.ExitUsage, status)
 			assert.Contains(t, stderr, "standard output")
 		})
 	}
@@ -166,31 +168,31 @@ func TestWritesToDevices(t *testing.T) {
 
 // Two results have no room in one file, but in a pipe; an input may be replaced.
 func TestRunOutTwice(t *testing.T) {
-	needsCompiler(t)
-	cl := textFile(t, "two.cl", "kernel void two(global int *x, global int *y) { x[0] += 1; y[0] = 2; }")
+	apptest.NeedsCompiler(t)
+	cl := apptest.TextFile(t, "two.cl", "kernel void two(global int *x, global int *y) { x[0] += 1; y[0] = 2; }")
 	dir := t.TempDir()
 	a := filepath.Join(dir, "a.npy")
 	require.NoError(t, os.Symlink("a.npy", filepath.Join(dir, "b.npy")))
 	args := []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--arg", "zeros:i32:1"}
 	for _, outs := range [][]string{{"0=" + a, "1=" + a}, {"0=" + a, "0=" + dir + "/./a.npy"},
 		{"0=" + filepath.Join(dir, "b.npy"), "1=" + a}} {
-		status, _, stderr := concord(append(args, "--out", outs[0], "--out", outs[1], cl)...)
-		assert.Equal(t, exitUsage, status)
+		status, _, stderr := apptest.Run(append(args, "--out", outs[0], "--out", outs[1], cl)...)
+		assert.Equal(t, app.ExitUsage, status)
 		assert.Contains(t, stderr, "it is the file of --out")
 		assert.NoFileExists(t, a)
 	}
-	status, _, stderr := concord(append(args, "--out", "0=/dev/null", "--out", "1=/dev/null", cl)...)
-	assert.Equal(t, exitOK, status, stderr)
-	status, stdout, stderr := concord(append(args, "--out", "1=-", cl)...)
-	assert.Equal(t, exitOK, status, stderr)
+	status, _, stderr := apptest.Run(append(args, "--out", "0=/dev/null", "--out", "1=/dev/null", cl)...)
+	assert.Equal(t, app.ExitOK, status, stderr)
+	status, stdout, stderr := apptest.Run(append(args, "--out", "1=-", cl)...)
+	assert.Equal(t, app.ExitOK, status, stderr)
 	assert.True(t, strings.HasPrefix(stdout, "\x93NUMPY"), "%.40q", stdout)
-	status, _, stderr = concord(append(args, "--out", "1="+filepath.Join(dir, "missing", "x.npy"), cl)...)
-	assert.Equal(t, exitFailed, status, "before anything runs")
+	status, _, stderr = apptest.Run(append(args, "--out", "1="+filepath.Join(dir, "missing", "x.npy"), cl)...)
+	assert.Equal(t, app.ExitFailed, status, "before anything runs")
 	assert.Contains(t, stderr, "x.npy: no such file or directory")
 	require.NoError(t, npy.WriteFile(a, npy.Array{Type: runtime.I32, Shape: []int{1}, Data: []byte{41, 0, 0, 0}}))
 	args[6] = "@" + a
-	status, _, stderr = concord(append(args, "--out", "0="+a, cl)...)
-	require.Equal(t, exitOK, status, stderr)
+	status, _, stderr = apptest.Run(append(args, "--out", "0="+a, cl)...)
+	require.Equal(t, app.ExitOK, status, stderr)
 	got, err := npy.ReadFile(a)
 	require.NoError(t, err)
 	assert.Equal(t, []byte{42, 0, 0, 0}, got.Data)
@@ -198,46 +200,33 @@ func TestRunOutTwice(t *testing.T) {
 
 // One file cannot be both the target of redirected standard output and a result.
 func TestRunOutIsStandardOutput(t *testing.T) {
-	needsCompiler(t)
-	cl := textFile(t, "one.cl", "kernel void one(global int *x) { x[0] = 1; }")
+	apptest.NeedsCompiler(t)
+	cl := apptest.TextFile(t, "one.cl", "kernel void one(global int *x) { x[0] = 1; }")
 	f, err := os.Create(filepath.Join(t.TempDir(), "same.npy"))
 	require.NoError(t, err)
 	defer f.Close()
 	var stderr strings.Builder
-	status := run([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0=" + f.Name(),
-		cl}, f, &stderr)
-	assert.Equal(t, exitUsage, status)
+	status := app.Run([]string{"run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out",
+		"0=" + f.Name(),
+		cl}, f, &stderr, commands...)
+	assert.Equal(t, app.ExitUsage, status)
 	assert.Contains(t, stderr.String(), "standard output goes to this file, too")
 	info, err := os.Stat(f.Name())
 	require.NoError(t, err)
 	assert.Zero(t, info.Size())
 }
 
-func TestNamesOfStandardOutput(t *testing.T) {
-	dir := t.TempDir()
-	link, far := filepath.Join(dir, "link"), filepath.Join(dir, "far")
-	require.NoError(t, os.Symlink("/dev/stdout", link))
-	require.NoError(t, os.Symlink("link", far))
-	require.NoError(t, os.Symlink("round", filepath.Join(dir, "round")))
-	for _, path := range []string{"-", "/dev/stdout", "/dev/../dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1",
-		link, far} {
-		assert.True(t, isStdout(path), path)
-	}
-	for _, path := range []string{"stdout", "/dev/null", "/dev/fd/2", dir, filepath.Join(dir, "round"), ""} {
-		assert.False(t, isStdout(path), path)
-	}
-}
-
 // The program is not overwritten by its result.
 func TestRunOutIsTheProgram(t *testing.T) {
 	const text = "kernel void one(global int *x) { x[0] = 1; }"
-	cl := textFile(t, "one.cl", text)
+	cl := apptest.TextFile(t, "one.cl", text)
 	link := filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(cl, link))
 	for _, out := range []string{cl, link} {
-		status, _, stderr := concord("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out", "0="+out,
+		status, _, stderr := apptest.Run("run", "--device", "cpu:0", "--global", "1", "--arg", "zeros:i32:1", "--out",
+			"0="+out,
 			cl)
-		assert.Equal(t, exitUsage, status)
+		assert.Equal(t, app.ExitUsage, status)
 		assert.Contains(t, stderr, "it is the program's file, too")
 	}
 	got, err := os.ReadFile(cl)

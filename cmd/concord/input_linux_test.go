@@ -15,6 +15,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
+	"github.com/concord-compute/concord/cmd/concord/internal/files"
 )
 
 // inputs returns the commands that read files, each with the path of one of these, which make makes.
@@ -73,7 +77,7 @@ func TestSignalsEndReading(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a test that fails
 				defer cancel()
 				cmd := exec.CommandContext(ctx, os.Args[0], table[name]...)
-				cmd.Env = append(os.Environ(), asCommand+"=1")
+				cmd.Env = append(os.Environ(), apptest.AsCommand+"=1")
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out
 				require.NoError(t, cmd.Start())
@@ -87,7 +91,7 @@ func TestSignalsEndReading(t *testing.T) {
 					require.NoError(t, cmd.Process.Signal(signal))
 				}
 				<-ended
-				assert.Equal(t, exitFailed, cmd.ProcessState.ExitCode(), "%v: %s", signal, &out)
+				assert.Equal(t, app.ExitFailed, cmd.ProcessState.ExitCode(), "%v: %s", signal, &out)
 				if name != "train --data t" { // that maps the file
 					assert.Equal(t, strings.HasPrefix(name, "include"), refused, "%s", &out)
 				}
@@ -126,7 +130,7 @@ func TestReadingIsLimited(t *testing.T) {
 	header += strings.Repeat(" ", 127-len(header)) + "\n"
 	sparse := func(path string) {
 		text := ""
-		if isArray(path) {
+		if files.IsArray(path) {
 			text = header
 		}
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -140,8 +144,8 @@ func TestReadingIsLimited(t *testing.T) {
 			if kind == "sparse" && name == "tensor" || kind == "endless" && name == "train --data" && testing.Short() {
 				continue // it maps the file; and a quarter of a gigabyte is read
 			}
-			status, _, stderr := concord(args...)
-			assert.Equal(t, exitFailed, status, "%s %s: %s", kind, name, stderr)
+			status, _, stderr := apptest.Run(args...)
+			assert.Equal(t, app.ExitFailed, status, "%s %s: %s", kind, name, stderr)
 			if kind == "sparse" && name != "cache import" && !strings.HasPrefix(name, "include") &&
 				!strings.HasPrefix(name, "train --data x") && name != "trace show" {
 				assert.Contains(t, stderr, "can never fit", name)
@@ -152,7 +156,7 @@ func TestReadingIsLimited(t *testing.T) {
 
 // Numbers of flags are decimal, with zeros in front, too.
 func TestNumbersOfFlagsAreDecimal(t *testing.T) {
-	cmd, _, err := newApp(os.Stdout, os.Stderr).root().Find([]string{"predict"})
+	cmd, _, err := app.New(os.Stdout, os.Stderr).Root(commands...).Find([]string{"predict"})
 	require.NoError(t, err)
 	for text, want := range map[string]int{"010": 10, "-0010": -10, "0_10": 10, "0_0_12": 12, "0x10": 16, "10": 10, "0": 0,
 		"00": 0} {

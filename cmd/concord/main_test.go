@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,80 +12,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-)
 
-// childDies is a variable that makes a child of the tests die as it says.
-const childDies = "_CONCORD_TEST_CHILD_DIES"
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
+)
 
 var update = flag.Bool("update", false, "write docs/commands.md instead of comparing it")
 
-// asCommand is a variable that makes this binary the command itself.
-const asCommand = "_CONCORD_TEST_COMMAND"
-
-// commandProcess is the command in a process of its own.
-func commandProcess(args ...string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	return cmd
-}
-
-// TestMain gives the tests a cache of their own, and is the command itself where
-// run starts this binary again.
-func TestMain(m *testing.M) {
-	if isChild() {
-		switch os.Getenv(childDies) {
-		case "signal":
-			if self, err := os.FindProcess(os.Getpid()); err == nil {
-				_ = self.Kill() // it does not return
-			}
-			select {}
-		case "panic":
-			panic("as the runtime ends a program")
-		}
-	}
-	if isChild() || os.Getenv(asCommand) != "" {
-		main()
-	}
-	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "CONCORD_") && name != "CONCORD_REQUIRE" {
-			os.Unsetenv(name)
-		}
-	}
-	dir, err := os.MkdirTemp("", "concord-test-")
-	if err != nil {
-		panic(err)
-	}
-	os.Setenv("CONCORD_CACHE_DIR", dir)
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
-// concord runs the command.
-func concord(args ...string) (status int, stdout, stderr string) {
-	var out, errs bytes.Buffer
-	status = run(args, &out, &errs)
-	return status, out.String(), errs.String()
-}
-
-// document checks that a text is exactly one JSON object, and returns it.
-func document(t *testing.T, text string) map[string]any {
-	t.Helper()
-	dec := json.NewDecoder(strings.NewReader(text))
-	var doc map[string]any
-	require.NoError(t, dec.Decode(&doc), "standard output is %q", text)
-	_, err := dec.Token()
-	require.ErrorIs(t, err, io.EOF, "nothing comes after the document")
-	return doc
-}
-
-// textFile writes a text into a temporary directory.
-func textFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
+func TestMain(m *testing.M) { apptest.Main(m, commands...) }
 
 func TestUsageLines(t *testing.T) {
 	for want, args := range map[string][]string{
@@ -97,15 +28,15 @@ func TestUsageLines(t *testing.T) {
 		"concord doctor [flags]":                  {"doctor", "--help"},
 		"concord compile --target T FILE [flags]": {"help", "compile"},
 	} {
-		status, stdout, stderr := concord(args...)
-		require.Equal(t, exitOK, status, stderr)
+		status, stdout, stderr := apptest.Run(args...)
+		require.Equal(t, app.ExitOK, status, stderr)
 		assert.Contains(t, stdout, "\nUsage:\n  "+want+"\n\n")
 		assert.NotContains(t, stdout, "[command]")
 	}
 }
 
 func TestUsage(t *testing.T) {
-	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cl := apptest.TextFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, args := range [][]string{
 		{},
 		{"frobnicate"},
@@ -152,8 +83,8 @@ func TestUsage(t *testing.T) {
 		{"bench", "frobnicate"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
-			status, stdout, stderr := concord(args...)
-			assert.Equal(t, exitUsage, status)
+			status, stdout, stderr := apptest.Run(args...)
+			assert.Equal(t, app.ExitUsage, status)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, "--help", "it says where to read on")
 		})
@@ -167,16 +98,16 @@ func TestUsageNamesArguments(t *testing.T) {
 		"concord eval FILE, and not with 2 arguments":      {"eval", "a", "b"},
 		"concord cache export FILE":                        {"cache", "export"},
 	} {
-		status, _, stderr := concord(args...)
-		assert.Equal(t, exitUsage, status)
+		status, _, stderr := apptest.Run(args...)
+		assert.Equal(t, app.ExitUsage, status)
 		assert.Contains(t, stderr, "it is called as "+says)
 	}
 }
 
 func TestFailures(t *testing.T) {
-	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
-	bad := textFile(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
-	empty, includes := textFile(t, "empty.cl", ""), textFile(t, "includes.cl", "#include \"no.h\"\n")
+	cl := apptest.TextFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	bad := apptest.TextFile(t, "bad.cl", "kernel void k(global int *x) {\n  x[0] = nothing;\n}")
+	empty, includes := apptest.TextFile(t, "empty.cl", ""), apptest.TextFile(t, "includes.cl", "#include \"no.h\"\n")
 	for _, tc := range []struct {
 		says string
 		args []string
@@ -187,12 +118,12 @@ func TestFailures(t *testing.T) {
 		{"sm_1", []string{"compile", "--target", "sm_1", cl}},
 		{"architecture \"toaster\"", []string{"compile", "--target", "hipcc:toaster", cl}},
 		{"no such file", []string{"run", "--global", "1", "k.cu"}},
-		{"read from a file beside it", []string{"compile", "--target", "host", textFile(t, "alone.cu", "")}},
+		{"read from a file beside it", []string{"compile", "--target", "host", apptest.TextFile(t, "alone.cu", "")}},
 		{"no kernel in this file", []string{"compile", "--target", "host", empty}},
 		{"no kernel in this file", []string{"run", "--global", "1", empty}},
 		{
 			"both marked kernel and defined", []string{
-				"compile", "--target", "host", textFile(t, "declared.cl", "kernel void k(global int *o);")}},
+				"compile", "--target", "host", apptest.TextFile(t, "declared.cl", "kernel void k(global int *o);")}},
 		{"not found in " + filepath.Dir(includes) + ", " + filepath.Dir(empty) + " (-I adds",
 			[]string{"compile", "--target", "host", "-I", filepath.Dir(empty), includes}},
 		{"nowhere.bundle: no such file", []string{"cache", "export", filepath.Join("missing", "nowhere.bundle")}},
@@ -207,8 +138,8 @@ func TestFailures(t *testing.T) {
 		{"takes a buffer", []string{"run", "--device", "cpu:0", "--global", "1", "--arg", "i32:4", cl}},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
-			status, stdout, stderr := concord(tc.args...)
-			assert.Equal(t, exitFailed, status)
+			status, stdout, stderr := apptest.Run(tc.args...)
+			assert.Equal(t, app.ExitFailed, status)
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, tc.says)
 		})
@@ -217,28 +148,28 @@ func TestFailures(t *testing.T) {
 
 // Whatever happens, standard output is one document.
 func TestJSON(t *testing.T) {
-	cl := textFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
+	cl := apptest.TextFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	for _, tc := range []struct {
 		status int
 		has    string
 		args   []string
 	}{
-		{exitOK, "devices", []string{"devices", "--json"}},
-		{exitOK, "checks", []string{"doctor", "--json"}},
-		{exitOK, "dir", []string{"cache", "stats", "--json"}},
-		{exitOK, "entries", []string{"cache", "list", "--json"}},
-		{exitOK, "corrupt", []string{"cache", "verify", "--json"}},
-		{exitOK, "results", []string{"parity", "--device", "cpu:0", "--kernel", "fill", "--json"}},
-		{exitOK, "results", []string{"bench", "launch", "--device", "cpu:0", "--json"}},
-		{exitFailed, "error", []string{"compile", "--target", "sm_1", "--json", cl}},
-		{exitFailed, "error", []string{"run", "--device", "cpu:9", "--global", "1", "--json", cl}},
-		{exitUsage, "error", []string{"run", "--json", cl}},
-		{exitUsage, "error", []string{"devices", "--json", "extra"}},
+		{app.ExitOK, "devices", []string{"devices", "--json"}},
+		{app.ExitOK, "checks", []string{"doctor", "--json"}},
+		{app.ExitOK, "dir", []string{"cache", "stats", "--json"}},
+		{app.ExitOK, "entries", []string{"cache", "list", "--json"}},
+		{app.ExitOK, "corrupt", []string{"cache", "verify", "--json"}},
+		{app.ExitOK, "results", []string{"parity", "--device", "cpu:0", "--kernel", "fill", "--json"}},
+		{app.ExitOK, "results", []string{"bench", "launch", "--device", "cpu:0", "--json"}},
+		{app.ExitFailed, "error", []string{"compile", "--target", "sm_1", "--json", cl}},
+		{app.ExitFailed, "error", []string{"run", "--device", "cpu:9", "--global", "1", "--json", cl}},
+		{app.ExitUsage, "error", []string{"run", "--json", cl}},
+		{app.ExitUsage, "error", []string{"devices", "--json", "extra"}},
 	} {
 		t.Run(strings.Join(tc.args, " "), func(t *testing.T) {
-			status, stdout, stderr := concord(tc.args...)
+			status, stdout, stderr := apptest.Run(tc.args...)
 			require.Equal(t, tc.status, status, stderr)
-			assert.Contains(t, document(t, stdout), tc.has)
+			assert.Contains(t, apptest.Document(t, stdout), tc.has)
 		})
 	}
 }
@@ -246,45 +177,45 @@ func TestJSON(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Run("malformed", func(t *testing.T) {
 		t.Setenv("CONCORD_DEBUG", "loud")
-		status, _, stderr := concord("devices")
-		assert.Equal(t, exitUsage, status)
+		status, _, stderr := apptest.Run("devices")
+		assert.Equal(t, app.ExitUsage, status)
 		assert.Contains(t, stderr, "CONCORD_DEBUG")
 	})
 	t.Run("fakes are listed", func(t *testing.T) {
 		t.Setenv("CONCORD_FAKE_DEVICES", "cuda:2")
-		status, stdout, _ := concord("devices")
-		assert.Equal(t, exitOK, status)
+		status, stdout, _ := apptest.Run("devices")
+		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, "fake cuda device 1")
 	})
 	t.Run("strict refuses fakes", func(t *testing.T) {
 		t.Setenv("CONCORD_FAKE_DEVICES", "cuda")
 		t.Setenv("CONCORD_STRICT", "1")
-		status, _, stderr := concord("devices")
-		assert.Equal(t, exitFailed, status)
+		status, _, stderr := apptest.Run("devices")
+		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, stderr, "fake")
 	})
 }
 
 func TestHelp(t *testing.T) {
-	root := newApp(io.Discard, io.Discard).root()
+	root := app.New(io.Discard, io.Discard).Root(commands...)
 	var commands func(*cobra.Command)
 	commands = func(cmd *cobra.Command) {
 		assert.NotEmpty(t, cmd.Example, "%s has examples", cmd.CommandPath())
 		assert.NotEmpty(t, cmd.Short, "%s says what it does", cmd.CommandPath())
-		status, _, stderr := concord(append(strings.Fields(cmd.CommandPath())[1:], "--frobnicate")...)
-		assert.Equal(t, exitUsage, status, "%s with a wrong flag", cmd.CommandPath())
+		status, _, stderr := apptest.Run(append(strings.Fields(cmd.CommandPath())[1:], "--frobnicate")...)
+		assert.Equal(t, app.ExitUsage, status, "%s with a wrong flag", cmd.CommandPath())
 		assert.Contains(t, stderr, "see "+cmd.CommandPath()+" --help")
 		for _, c := range cmd.Commands() {
 			commands(c)
 		}
 	}
 	commands(root)
-	status, stdout, stderr := concord("run", "--help")
-	assert.Equal(t, exitOK, status)
+	status, stdout, stderr := apptest.Run("run", "--help")
+	assert.Equal(t, app.ExitOK, status)
 	assert.Contains(t, stdout, "--global")
 	assert.Empty(t, stderr)
-	status, stdout, _ = concord("--version")
-	assert.Equal(t, exitOK, status)
+	status, stdout, _ = apptest.Run("--version")
+	assert.Equal(t, app.ExitOK, status)
 	assert.Contains(t, stdout, "go1")
 }
 
@@ -309,7 +240,7 @@ func TestCommandsPage(t *testing.T) {
 			describe(c)
 		}
 	}
-	describe(newApp(io.Discard, io.Discard).root())
+	describe(app.New(io.Discard, io.Discard).Root(commands...))
 	want := "# Commands\n\nThe help of `concord`, as it prints it: `go run ./cmd/concord`, or `make build` and " +
 		"`bin/concord`. Most calls take `--json`.\n" +
 		"`make docs` writes this page.\n\n| call | does |\n|---|---|\n" + table.String() + sections.String()
@@ -321,46 +252,4 @@ func TestCommandsPage(t *testing.T) {
 	got, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.True(t, want == string(got), "docs/commands.md is not what the command prints: make docs")
-}
-
-func TestDevices(t *testing.T) {
-	_, stdout, _ := concord("devices", "--json")
-	var backends []string
-	for _, e := range document(t, stdout)["devices"].([]any) {
-		entry := e.(map[string]any)
-		backends = append(backends, entry["backend"].(string))
-		if entry["state"] != "available" {
-			assert.NotEmpty(t, entry["reason"], "%v says why", entry["backend"])
-		}
-	}
-	assert.Equal(t, []string{"cuda", "rocm", "metal", "opencl", "cpu"}, backends)
-}
-
-func TestTranslate(t *testing.T) {
-	cl := textFile(t, "k.cl", "#include \"part.h\"\nkernel void k(global T *x) { x[0] = ONE; }")
-	inc := filepath.Dir(textFile(t, "part.h", "#define ONE 1\n"))
-	status, stdout, stderr := concord("translate", "--to", "host", "-D", "T=float", "-I", inc, cl)
-	require.Equal(t, exitOK, status, stderr)
-	// The kernel is a function of the group.
-	assert.Contains(t, stdout, "ks_k")
-	status, stdout, _ = concord("translate", "--to", "opencl", "-DT=float", "-I", inc, cl)
-	require.Equal(t, exitOK, status)
-	assert.Contains(t, stdout, "global float *x")
-	// Without includes the text is the original, and the definitions come with it.
-	plain := textFile(t, "plain.cl", "kernel void k(global T *x) { x[0] = N; }")
-	status, stdout, _ = concord("translate", "--to", "opencl", "-D", "T=int", "-D", "N", plain)
-	require.Equal(t, exitOK, status)
-	assert.Contains(t, stdout, "#define T int\n#define N 1\n")
-	assert.Contains(t, stdout, "global T *x")
-}
-
-func TestTable(t *testing.T) {
-	var b bytes.Buffer
-	tab := &table{}
-	tab.add("a", "bb", "c")
-	tab.add("\x1b[31mäöü\x1b[0m", "b", "c")
-	tab.add("x", "a long last cell moves nothing")
-	tab.write(&b, " ")
-	assert.Equal(t, " a    bb  c\n \x1b[31mäöü\x1b[0m  b   c\n x    a long last cell moves nothing\n", b.String())
-	assert.Equal(t, "x", newApp(&b, &b).paint(red, "x"), "no colour where no terminal is")
 }

@@ -1,0 +1,343 @@
+package bench
+
+// The suites of concord bench.
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
+)
+
+const (
+	l2Dim       = 128
+	launchBatch = 200
+)
+
+// benchSizes are large enough not to fit the caches of a device, and small enough
+// to take milliseconds there.
+type benchSizes struct {
+	copyBytes, saxpyN int
+	gemmN             []int
+	l2                [][2]int // queries and vectors
+	convImages        int
+}
+
+func sizesFor(info runtime.Info) benchSizes {
+	if info.IsGPU() {
+		return benchSizes{copyBytes: 256 << 20, saxpyN: 1 << 27, gemmN: []int{512, 1024, 4096},
+			l2: [][2]int{{1, 1 << 20}, {1024, 1 << 16}}, convImages: 64}
+	}
+	return benchSizes{copyBytes: 64 << 20, saxpyN: 1 << 25, gemmN: []int{128, 512, 1024},
+		l2: [][2]int{{1, 1 << 18}, {16, 1 << 16}, {256, 2048}}, convImages: 8}
+}
+
+func (b *bencher) kernel(ctx context.Context, family, name string, defs ...source.Define) (*runtime.Kernel, error) {
+	unit, err := kernels.Unit(family, b.dev.Features(), defs...)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := b.dev.Program(ctx, unit, b.target.Options)
+	if err != nil {
+		return nil, err
+	}
+	return prog.Kernel(name)
+}
+
+// floats allocates buffers of numbers that are neither zero nor denormal.
+func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, func(), error) {
+	var list []*runtime.Buffer
+	free := func() {
+		for _, buf := range list {
+			buf.Close()
+		}
+	}
+	for _, n := range sizes {
+		data := make([]float32, n)
+		for i := range data {
+			data[i] = float32(i%251)/251 + 0.5
+		}
+		buf, err := runtime.Upload(ctx, b.dev, data)
+		if err != nil {
+			free()
+			return nil, nil, err
+		}
+		list = append(list, buf)
+	}
+	return list, free, nil
+}
+
+// sampleKernel measures a launch with results of the given sizes, in units of work per nanosecond.
+func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64,
+	args ...any) (measured, error) {
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	if err != nil {
+		return measured{}, err
+	}
+	var ran string
+	m, err := b.measure(ctx, func() (float64, error) {
+		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, args...)
+		if err != nil {
+			return 0, err
+		}
+		ran = rec.Implementation
+		return rate(work, rec)
+	})
+	m.implementation = ran
+	return m, err
+}
+
+func (b *bencher) launch(ctx context.Context) error {
+	k, err := b.kernel(ctx, "saxpy", "saxpy")
+	if err != nil {
+		return err
+	}
+	bufs, free, err := b.floats(ctx, 1, 1)
+	if err != nil {
+		return err
+	}
+	defer free()
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), 1)
+	if err != nil {
+		return err
+	}
+	grid := runtime.Grid{Items: items, Group: group}
+	stream := b.dev.Stream()
+	queue := func(n int) error {
+		for range n {
+			if err := stream.Launch(k, grid, float32(1), bufs[0], bufs[1], uint64(1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	queued, err := b.measure(ctx, func() (float64, error) {
+		start := time.Now()
+		err := queue(launchBatch)
+		took := time.Since(start)
+		if err == nil {
+			err = stream.Sync(ctx)
+		}
+		return float64(took.Nanoseconds()) / 1e3 / launchBatch, err
+	})
+	if err != nil {
+		return err
+	}
+	queued.implementation = k.Info().Implementation
+	b.note("queue", "µs", queued, app.Unknown)
+	waited, err := b.measure(ctx, func() (float64, error) {
+		start := time.Now()
+		if err := queue(1); err != nil {
+			return 0, err
+		}
+		err := stream.Sync(ctx)
+		return float64(time.Since(start).Nanoseconds()) / 1e3, err
+	})
+	if err != nil {
+		return err
+	}
+	waited.implementation = queued.implementation
+	b.note("launch and wait", "µs", waited, app.Unknown)
+	return nil
+}
+
+func (b *bencher) copies(ctx context.Context) error {
+	copyBytes := b.sizes.copyBytes
+	host, other := make([]byte, copyBytes), make([]byte, copyBytes)
+	for i := range host {
+		host[i] = byte(i)
+	}
+	timed := func(f func() error) func() (float64, error) {
+		return func() (float64, error) {
+			start := time.Now()
+			err := f()
+			return float64(copyBytes) / float64(time.Since(start).Nanoseconds()), err
+		}
+	}
+	limit, err := b.measure(ctx, timed(func() error { copy(other, host); return nil }))
+	if err != nil {
+		return err
+	}
+	buf, err := b.dev.Alloc(runtime.U8, copyBytes)
+	if err != nil {
+		return err
+	}
+	defer buf.Close()
+	stream := b.dev.Stream()
+	up, err := b.measure(ctx, timed(func() error {
+		if err := stream.Write(ctx, buf, 0, host); err != nil {
+			return err
+		}
+		return stream.Sync(ctx) // a write may return before the device has it
+	}))
+	if err != nil {
+		return err
+	}
+	b.note("upload", "GB/s", up, app.Number(limit.median))
+	down, err := b.measure(ctx, timed(func() error { return stream.Read(ctx, buf, 0, other) }))
+	if err != nil {
+		return err
+	}
+	b.note("download", "GB/s", down, app.Number(limit.median))
+	return nil
+}
+
+func (b *bencher) saxpy(ctx context.Context) error {
+	n := b.sizes.saxpyN
+	bufs, free, err := b.floats(ctx, n, n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	// With a = 0 y does not change; otherwise it would grow from sample to sample, up to infinity.
+	return b.element(ctx, elementwise{name: fmt.Sprintf("n=%d", n), family: "saxpy", kernel: "saxpy", flops: 2, bytes: 12,
+		size: n, args: []any{float32(0), bufs[0], bufs[1], uint64(n)}})
+}
+
+// rowLength is the length of rows of softmax, layer_norm and reduce_sum.
+const rowLength = 1024
+
+// memory counts every comparison and every elementary function as one operation.
+func (b *bencher) memory(ctx context.Context) error {
+	n := b.sizes.saxpyN
+	x, free, err := b.floats(ctx, n, n, rowLength, rowLength)
+	if err != nil {
+		return err
+	}
+	defer free()
+	halves, err := x[1].As(runtime.F16)
+	if err != nil {
+		return err
+	}
+	defer halves.Close()
+	rows, each := uint32(n/rowLength), uint32(rowLength)
+	toHalf := []source.Define{{Name: "FROM", Value: "f32"}, {Name: "TO", Value: "f16"}}
+	for _, e := range []elementwise{
+		{"sum of rows", "reduce", "reduce_sum", nil, 1, 4, n / rowLength, []any{x[0], x[1], rows, each, uint32(1)}},
+		{"softmax", "softmax", "softmax", nil, 5, 8, n / rowLength, []any{x[0], x[1], rows, each}},
+		{"layer norm", "norm", "layer_norm", nil, 8, 8, n / rowLength,
+			[]any{x[0], x[2], x[3], x[1], rows, each, float32(1e-5)}},
+		{"cast to f16", "cast", "cast", toHalf, 1, 6, n, []any{x[0], halves, uint64(n)}},
+	} {
+		if err := b.element(ctx, e); err != nil {
+			return fmt.Errorf("%s: %w", e.name, err)
+		}
+	}
+	return nil
+}
+
+// elementwise is a memory-bound launch on as many elements as saxpy's.
+type elementwise struct {
+	name, family, kernel string
+	defs                 []source.Define
+	flops, bytes         int // per element
+	size                 int // elements, or rows
+	args                 []any
+}
+
+func (b *bencher) element(ctx context.Context, e elementwise) error {
+	k, err := b.kernel(ctx, e.family, e.kernel, e.defs...)
+	if err != nil {
+		return err
+	}
+	roof, err := b.limits(ctx)
+	if err != nil {
+		return err
+	}
+	limit := rateOrUnknown(roof.MemoryGBs)
+	n := b.sizes.saxpyN
+	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
+	m, err := b.sampleKernel(ctx, k, []int{e.size}, bytes, e.args...)
+	if err != nil {
+		return err
+	}
+	b.note(e.name, "GB/s", m, limit)
+	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
+	return nil
+}
+
+func (b *bencher) gemm(ctx context.Context) error {
+	k, err := b.kernel(ctx, "gemm", "gemm")
+	if err != nil {
+		return err
+	}
+	for _, n := range b.sizes.gemmN {
+		if err := b.square(ctx, k, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bencher) square(ctx context.Context, k *runtime.Kernel, n int) error {
+	bufs, free, err := b.floats(ctx, n*n, n*n, n*n)
+	if err != nil {
+		return err
+	}
+	defer free()
+	flops, bytes := 2*float64(n)*float64(n)*float64(n), 3*4*float64(n)*float64(n)
+	m, err := b.sampleKernel(ctx, k, []int{n, n}, flops, uint32(n), uint32(n), uint32(n), float32(1),
+		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
+	if err != nil {
+		return err
+	}
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", n, n, n), flops, bytes, m)
+}
+
+func (b *bencher) l2(ctx context.Context) error {
+	k, err := b.kernel(ctx, "l2_distance", "l2_distance_fp32")
+	if err != nil {
+		return err
+	}
+	for _, s := range b.sizes.l2 {
+		if err := b.distances(ctx, k, s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bencher) distances(ctx context.Context, k *runtime.Kernel, queries, vectors int) error {
+	bufs, free, err := b.floats(ctx, queries*l2Dim, vectors*l2Dim, queries*vectors)
+	if err != nil {
+		return err
+	}
+	defer free()
+	flops, bytes := float64(3*queries*vectors*l2Dim), 4*float64(queries*l2Dim+vectors*l2Dim+queries*vectors)
+	m, err := b.sampleKernel(ctx, k, []int{queries, vectors}, flops, bufs[0], bufs[1], bufs[2],
+		uint32(queries), uint32(vectors), uint32(l2Dim))
+	if err != nil {
+		return err
+	}
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), flops, bytes, m)
+}
+
+// conv2d is a layer of 64 channels of 56×56 by filters of 3×3.
+func (b *bencher) conv2d(ctx context.Context) error {
+	const channels, side, filter = 64, 56, 3
+	k, err := b.kernel(ctx, "conv2d", "conv2d")
+	if err != nil {
+		return err
+	}
+	n := b.sizes.convImages
+	image, weights := n*channels*side*side, channels*channels*filter*filter
+	x, free, err := b.floats(ctx, image, weights, 1, image)
+	if err != nil {
+		return err
+	}
+	defer free()
+	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
+	flops, bytes := 2*float64(n*side*side)*float64(weights), 4*float64(2*image+weights)
+	m, err := b.sampleKernel(ctx, k, []int{n, 1, channels, side * side}, flops, uint32(n), c, s, s, c, f, f, one, one, one,
+		one, one, one, one, s, s,
+		x[0], x[1], x[2], x[3])
+	if err != nil {
+		return err
+	}
+	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops,
+		bytes, m)
+}

@@ -1,0 +1,133 @@
+// Package devices has the commands about this machine: its devices, their sensors, what is missing, and the cache of
+// compiled kernels.
+package devices
+
+// concord devices: every backend with its devices, or why it has none.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/ui"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/telemetry"
+)
+
+// List returns the command devices.
+func List(a *app.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "devices",
+		Short: "List every backend: its devices, or why it has none",
+		Long: `Devices lists every backend with its devices, and for NVIDIA and AMD devices also the
+readings of their sensors; concord top shows them live.`,
+		Example: `  concord devices
+  concord devices --json`,
+		Args: cobra.ExactArgs(0),
+	}
+	a.JSONFlag(cmd)
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+		s, err := a.Open(app.Exactly)
+		if err != nil {
+			return err
+		}
+		probes, err := s.Discover(ctx)
+		if err != nil {
+			return err
+		}
+		list := sensorsOf(ctx, s, probes)
+		if a.JSON {
+			return a.Print(struct {
+				Devices []listed `json:"devices"`
+			}{withTelemetry(probes, list)})
+		}
+		t := deviceTable(a, probes)
+		t.Write(a.Stdout, "")
+		if len(list) > 0 {
+			fmt.Fprintln(a.Stdout)
+			writeReadings(a, a.Stdout, list)
+		}
+		return nil
+	})
+	return cmd
+}
+
+// listed is a backend with its devices, in the JSON document.
+type listed struct {
+	runtime.Probe
+	Devices []sensed `json:"devices"`
+}
+
+// sensed is a device with the readings of its sensors, if they are known.
+type sensed struct {
+	runtime.Info
+	Telemetry *telemetry.Sample `json:"telemetry,omitempty"`
+}
+
+// sensorsOf reads the sensors of the available devices. In a list of devices a missing sensor is no
+// error: concord top reports the reason.
+func sensorsOf(ctx context.Context, s *runtime.Session, probes []runtime.Probe) []reading {
+	readers := slices.DeleteFunc(telemetry.Readers(), func(t telemetry.Reader) bool {
+		return !slices.ContainsFunc(probes, func(p runtime.Probe) bool {
+			return p.Backend == t.Name() && p.State == driver.Available &&
+				slices.ContainsFunc(p.Devices, func(i runtime.Info) bool { return i.IsGPU() })
+		})
+	})
+	list, _ := newMeter(s.Config(), probes, readers).read(ctx)
+	return list
+}
+
+// withTelemetry adds readings to their devices.
+func withTelemetry(probes []runtime.Probe, list []reading) []listed {
+	out := []listed{}
+	for _, p := range probes {
+		l := listed{Probe: p, Devices: []sensed{}}
+		for _, info := range p.Devices {
+			d := sensed{Info: info}
+			if i := slices.IndexFunc(list, func(r reading) bool { return r.Device == info.ID }); i >= 0 {
+				d.Telemetry = &list[i].Sample
+			}
+			l.Devices = append(l.Devices, d)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// deviceTable has a row for every device, and one for every backend without.
+func deviceTable(a *app.App, probes []runtime.Probe) *ui.Table {
+	t := &ui.Table{}
+	t.Add("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
+	for _, p := range probes {
+		for _, d := range p.Devices {
+			t.Add(a.Paint(ui.Bold, d.ID), paintState(a, p.State), string(d.Kind), known(d.TotalMemory), ui.Count(d.ComputeUnits),
+				d.Name)
+		}
+		if len(p.Devices) == 0 {
+			t.Add(p.Backend, paintState(a, p.State), "", "", "", ui.OneLine(p.Reason))
+		}
+	}
+	return t
+}
+
+func paintState(a *app.App, s driver.State) string {
+	switch s {
+	case driver.Available:
+		return a.Paint(ui.Green, string(s))
+	case driver.Fake:
+		return a.Paint(ui.Yellow, string(s))
+	}
+	return string(s)
+}
+
+// known returns a size as text, or "" if it is unknown.
+func known(bytes int64) string {
+	if bytes == 0 {
+		return "?"
+	}
+	return driver.FormatBytes(bytes)
+}

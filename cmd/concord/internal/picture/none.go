@@ -1,0 +1,7 @@
+//go:build nopicture
+
+package picture
+
+// possible says that this build draws none, and lacks the library that draws them and its fonts, which take a
+// tenth of the time of a first build: what `make demo` builds.
+const possible = false

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package main
-
-import "os"
-
-// takeStdout returns standard output as it is.
-func takeStdout() *os.File { return os.Stdout }

@@ -15,6 +15,46 @@ import (
 func init() {
 	vector(expr.Family, expr.Kernel, bindExpr)
 	vector(expr.Family, expr.KernelColumns, bindExpr)
+	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation"} {
+		f, _ := kernels.Find(family)
+		for _, name := range f.Kernels {
+			vector(family, name, func(u *source.Unit) goFunc { return bindNamed(u, name) })
+		}
+	}
+}
+
+// namedCall is a launch of a map that was made from that of a kernel with a name. Later launches reuse it.
+type namedCall struct {
+	call
+	layout []byte
+}
+
+var namedCalls = sync.Pool{New: func() any {
+	n := new(namedCall)
+	n.Host = &n.call
+	return n
+}}
+
+// bindNamed returns the function for a kernel that is an expression with a name, or nil.
+func bindNamed(u *source.Unit, kernel string) goFunc {
+	d, ok := expr.NamedOf(u, kernel)
+	if !ok {
+		return nil
+	}
+	run := bindMap(d.Map)
+	if run == nil {
+		return nil
+	}
+	return func(c *call) error {
+		n := namedCalls.Get().(*namedCall)
+		defer func() {
+			clear(n.Args)
+			namedCalls.Put(n)
+		}()
+		n.device, n.ctx = c.device, c.ctx
+		n.layout = d.Arrange(&c.Call, &n.Call, n.layout)
+		return run(&n.call)
+	}
 }
 
 // exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
@@ -50,6 +90,10 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
+	return bindMap(m)
+}
+
+func bindMap(m *expr.Map) goFunc {
 	if k := known(m); k != nil {
 		other := bindSteps(m)
 		if other == nil {

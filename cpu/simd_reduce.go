@@ -196,7 +196,7 @@ func (r *vectorReduction) long(inner int) error {
 			continue
 		}
 		r.whole(wide, parts, inner, between, last, r.by)
-		set.run(simd.Cast, 0, wide, r.number, uint64(inner), last, to, 0)
+		set.run(simd.Narrow, r.number-2, 1, uint64(inner), last, uint64(inner), to, uint64(inner), 0, 0, 0) // of f16 or bf16
 	}
 	return nil
 }

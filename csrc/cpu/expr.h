@@ -252,6 +252,9 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   case EXPR_WRAP:
     expr_wrap(in->elem, d, a);
     return;
+  case EXPR_ODD:
+    expr_odd(in->type, d, a);
+    return;
   case EXPR_SELECT:
     expr_select(class_size(in->to), d, a, b, c);
     return;

@@ -10,7 +10,7 @@ enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(LENGTH) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
   F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(GELU) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
-  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
+  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(ODD) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
 #define EXPR_CODE(NAME) EXPR_##NAME,
 enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
 #undef EXPR_CODE
@@ -243,6 +243,38 @@ CAST_INT(u64_expr_cast, uint64_t)
 CAST_FLOAT(f32_expr_cast, float)
 CAST_FLOAT(f64_expr_cast, double)
 #undef CAST_FLOAT
+
+// A number rounded to a float to odd: if the float is not exact, its last bit is set, so that a rounding to 16 bits after it is as one
+// rounding of the number. Integers of 64 bits are first rounded to odd to the 53 of a double.
+IN float expr_to_odd(double x) {
+  float f = (float)x;
+  double back = (double)f;
+  uint32_t b;
+  memcpy(&b, &f, 4);
+  uint32_t inexact = back != x, away = fabs(back) > fabs(x);
+  b += inexact & ~b & 1 ? (away ? 0xffffffffu : 1u) : 0u;
+  memcpy(&f, &b, 4);
+  return f;
+}
+IN double expr_odd_wide(uint64_t x) {
+  int big = x >> 53 != 0;
+  uint64_t cut = big ? x >> 11 | ((x & 2047) != 0) : x;
+  return (double)cut * (big ? 2048 : 1);
+}
+TILES static void expr_odd(int64_t class, float *restrict d, const void *a) {
+  switch (class) {
+  case CLASS_F64:
+    ALL(d[i] = expr_to_odd(((const double *)a)[i]))
+  case CLASS_I32:
+    ALL(d[i] = expr_to_odd(((const int32_t *)a)[i]))
+  case CLASS_U32:
+    ALL(d[i] = expr_to_odd(((const uint32_t *)a)[i]))
+  case CLASS_I64:
+    ALL(int64_t x = ((const int64_t *)a)[i]; double y = expr_odd_wide(x < 0 ? 0 - (uint64_t)x : (uint64_t)x); d[i] = expr_to_odd(x < 0 ? -y : y))
+  default:
+    ALL(d[i] = expr_to_odd(expr_odd_wide(((const uint64_t *)a)[i])))
+  }
+}
 
 TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
   switch (elem) {

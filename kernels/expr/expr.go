@@ -114,7 +114,7 @@ func Random(seed *Expr, stream uint32, lane int) *Expr {
 
 // Apply returns the result of an operation on operands. Select, Cast and Bits have methods of their own.
 func Apply(op Op, args ...*Expr) *Expr {
-	if op < Neg || op >= opEnd || op == Cast || op == Bits {
+	if op < Neg || op >= opEnd || op == Cast || op == Bits || op == opOdd {
 		return wrong("operation %v cannot be applied by that name", op)
 	}
 	info := &ops[op]
@@ -169,6 +169,18 @@ func (e *Expr) Cast(t Type) *Expr {
 		return e.Ne(e.Number(0))
 	}
 	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
+}
+
+// odd returns e, which is of a type with more digits than F32, as an F32 rounded to odd: the last bit is set if the
+// number is not exact. A later rounding to 16 bits then has the result of one rounding of e.
+func (e *Expr) odd() *Expr {
+	switch {
+	case e.err != nil:
+		return e
+	case e.typ != F64 && (!e.typ.integer() || types[e.typ].bits < 32):
+		return wrong("a %v rounded to odd", e.typ)
+	}
+	return &Expr{op: opOdd, typ: F32, args: [3]*Expr{e}}
 }
 
 // Bits returns the value of type t, which must be of the same size, that has the bits of e.

@@ -219,7 +219,7 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[1], d[2] = x.Select(g, n(0)), x.Select(n(0), g)
 	case FMA:
 		d[0], d[1], d[2] = g.Mul(y), g.Mul(x), g
-	case Cast:
+	case Cast, opOdd:
 		d[0] = g.Cast(x.typ)
 	case Sum:
 		d[0] = g
@@ -289,7 +289,9 @@ func (m *Map) Work(l *Layout) Work {
 	}
 	for i := range m.nodes {
 		switch m.nodes[i].op {
-		case opInput, opParam, opConst, opIndex, opLength, Select, Cast, Bits:
+		case opInput, opParam, opConst, opIndex, opLength, Select, Cast, Bits, opOdd:
+		case FMA:
+			w.Operations += 2 * n
 		case opRandom:
 			w.Operations += 80 * n // ten rounds of eight
 		default:

@@ -43,13 +43,18 @@ type output struct {
 const maxNodes = 1024
 
 // Output returns e as an output whose elements are stored as t, which has to hold values of e's type: that type,
-// F16 or BF16 for an F32, U8 for a Bool. Without Output, [New] stores a value in its own type, and a Bool as a U8.
+// F16 or BF16 for an F32, U8 for a Bool. A cast that is stored in 16 bits is rounded once. Without Output, [New] stores a value in its own type, and a Bool as a U8.
 func (e *Expr) Output(t Type) *Expr {
 	switch {
 	case e.err != nil:
 		return e
 	case !t.valid() || t == Bool || !t.holds(e.typ):
 		return wrong("an output of type %v for a value of %v", t, e.typ)
+	}
+	if t != t.computed() && e.op == Cast {
+		if once := e.args[0].odd(); once.err == nil {
+			e = once
+		}
 	}
 	return &Expr{op: Cast, typ: e.typ, elem: t, args: [3]*Expr{e}} // elem of an input is the type of its elements
 }
@@ -491,6 +496,8 @@ func Parse(text string) (*Map, error) {
 			e = args[0].Cast(t)
 		case op == Bits:
 			e = args[0].Bits(t)
+		case op == opOdd:
+			e = args[0].odd()
 		default:
 			e = Apply(op, args...)
 		}

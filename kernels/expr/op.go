@@ -74,6 +74,8 @@ const (
 	Cast // to the nearest value of the type: integers toward zero, saturating, 0 for a NaN
 	Bits // the same bits as another type of the same size
 
+	opOdd // to F32, rounded to odd, for an element of 16 bits, which is then rounded once
+
 	// Sum and the operations that follow are reductions over the last dimension.
 	Sum      // 0 of no elements; of elements that are all -0 it is 0, as 0 is added to them
 	Product  // 1 of no elements
@@ -177,6 +179,8 @@ var ops = [opEnd]opInfo{
 
 	Cast: {name: "cast", arity: 1, takes: special},
 	Bits: {name: "bits", arity: 1, takes: special},
+
+	opOdd: {name: "odd", arity: 1, takes: special},
 
 	Sum:      {name: "sum", arity: 1, takes: numbers},
 	Product:  {name: "product", arity: 1, takes: numbers},

@@ -305,19 +305,20 @@ func readLater(list []expr.Instruction, register int) bool {
 	return false
 }
 
-// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands or
+// feeds reports whether only the next instruction uses the result of instruction i, as one of its operands or
 // as both of a product.
 func feeds(list []expr.Instruction, i int) bool {
 	if i+1 == len(list) || list[i+1].Code == expr.CodeStore {
 		return false
 	}
-	dst, next := list[i].Dst, list[i+1]
-	a, b := next.Args[0] == dst, next.Args[1] == dst
-	if next.Code.Arity() == 1 {
-		b = false
+	dst, next, uses := list[i].Dst, list[i+1], 0
+	for _, r := range next.Args[:next.Code.Arity()] {
+		if r == dst {
+			uses++
+		}
 	}
-	square := a && b && expr.Op(next.Code) == expr.Mul
-	return (a != b || square) && (next.Dst == dst || !readLater(list[i+2:], dst))
+	square := uses == 2 && expr.Op(next.Code) == expr.Mul
+	return (uses == 1 || square) && (next.Dst == dst || !readLater(list[i+2:], dst))
 }
 
 // The classes of numbers that only csrc/cpu/expr_tile.h has.
@@ -331,9 +332,8 @@ const (
 // chained are the operations that chains of csrc/cpu have for integers, and those that they have for floats.
 var chained = [2][]expr.Op{
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
-	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp,
-		expr.Sigmoid,
-		expr.Tanh, expr.GELU},
+	{expr.Add, expr.Sub, expr.Mul, expr.FMA, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt,
+		expr.Exp, expr.Sigmoid, expr.Tanh, expr.GELU},
 }
 
 // asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and

@@ -88,8 +88,6 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
       SOME(t[i] = a[i] != a[i])                                                                    \
     case EXPR_COPYSIGN:                                                                            \
       SOME(d[i] = X(copysign)(a[i], b[i]))                                                         \
-    case EXPR_FMA:                                                                                 \
-      SOME(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
     case EXPR_EQ:                                                                                  \
       SOME(t[i] = a[i] == b[i])                                                                    \
     case EXPR_NE:                                                                                  \
@@ -229,9 +227,19 @@ CAST_INT(u64_expr_cast, uint64_t)
     case CLASS_F64:                                                                                \
       ALL(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
+      if (high < 0x1p24) { /* the ends are exact in F, too */                                      \
+        F down = (F)least, up = (F)high;                                                           \
+        ALL(F x = a[i]; x = x != x ? 0 : x; x = x < down ? down : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+      }                                                                                            \
+      ALL(F x = a[i]; int over = x >= (F)0x1p31; x = x != x || over ? 0 : x; x = x < -(F)0x1p31 ? -(F)0x1p31 : x; \
+           ((int32_t *)q)[i] = over ? INT32_MAX : (int32_t)x)                                      \
     case CLASS_U32:                                                                                \
+      if (high < 0x1p24) {                                                                         \
+        F up = (F)high;                                                                            \
+        ALL(F x = a[i]; x = x != x || x < 0 ? 0 : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+      }                                                                                            \
       ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
-           ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
+           ((uint32_t *)q)[i] = (uint32_t)x)                                                       \
     case CLASS_I64:                                                                                \
       ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
            ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
@@ -245,16 +253,14 @@ CAST_FLOAT(f64_expr_cast, double)
 #undef CAST_FLOAT
 
 // A number rounded to a float to odd: if the float is not exact, its last bit is set, so that a rounding to 16 bits after it is as one
-// rounding of the number. Integers of 64 bits are first rounded to odd to the 53 of a double.
+// rounding of the number. A double keeps the 24 bits of a float, the last of which also stands for those that are cut off.
+// Integers of 64 bits are first rounded to odd to the 53 of a double.
 IN float expr_to_odd(double x) {
-  float f = (float)x;
-  double back = (double)f;
-  uint32_t b;
-  memcpy(&b, &f, 4);
-  uint32_t inexact = back != x, away = fabs(back) > fabs(x);
-  b += inexact & ~b & 1 ? (away ? 0xffffffffu : 1u) : 0u;
-  memcpy(&f, &b, 4);
-  return f;
+  uint64_t b, low = (1ull << 29) - 1;
+  memcpy(&b, &x, 8);
+  b = (b & ~low) | ((b & low) != 0 ? low + 1 : 0);
+  memcpy(&x, &b, 8);
+  return (float)x;
 }
 IN double expr_odd_wide(uint64_t x) {
   int big = x >> 53 != 0;

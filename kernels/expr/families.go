@@ -97,7 +97,7 @@ func elements(first ...parameter) (list []parameter, dims []int) {
 
 func saxpyFamily() *family {
 	f := form{kernel: "saxpy", define: func(t []Type) *Expr {
-		return Apply(FMA, Param(0, t[0].Computed()), Input(0, t[0]), Input(1, t[0])).Output(t[0])
+		return Apply(FMA, Input(0, t[0]), Param(0, t[0].Computed()), Input(1, t[0])).Output(t[0])
 	}}
 	f.params, f.dims = elements(number("a"), in(0, "x"), parameter{role: updates, slot: 1, name: "y"})
 	return &family{id: "saxpy", doc: "// y = a·x + y for n elements, rounded once.\n", list: []form{f}}

@@ -18,26 +18,26 @@ func init() {
 	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation"} {
 		f, _ := kernels.Find(family)
 		for _, name := range f.Kernels {
-			vector(family, name, func(u *source.Unit) goFunc { return bindNamed(u, name) })
+			vector(family, name, func(u *source.Unit) goFunc { return bindDefined(u, name) })
 		}
 	}
 }
 
-// namedCall is a launch of a map that was made from that of a kernel with a name. Later launches reuse it.
-type namedCall struct {
+// arrangedCall is a launch of a map that was made from that of a kernel with a name. Later launches reuse it.
+type arrangedCall struct {
 	call
 	layout []byte
 }
 
-var namedCalls = sync.Pool{New: func() any {
-	n := new(namedCall)
+var arrangedCalls = sync.Pool{New: func() any {
+	n := new(arrangedCall)
 	n.Host = &n.call
 	return n
 }}
 
-// bindNamed returns the function for a kernel that is an expression with a name, or nil.
-func bindNamed(u *source.Unit, kernel string) goFunc {
-	d, ok := expr.NamedOf(u, kernel)
+// bindDefined returns the function for a kernel that is an expression with a name, or nil.
+func bindDefined(u *source.Unit, kernel string) goFunc {
+	d, ok := expr.DefinedOf(u, kernel)
 	if !ok {
 		return nil
 	}
@@ -46,10 +46,10 @@ func bindNamed(u *source.Unit, kernel string) goFunc {
 		return nil
 	}
 	return func(c *call) error {
-		n := namedCalls.Get().(*namedCall)
+		n := arrangedCalls.Get().(*arrangedCall)
 		defer func() {
 			clear(n.Args)
-			namedCalls.Put(n)
+			arrangedCalls.Put(n)
 		}()
 		n.device, n.ctx = c.device, c.ctx
 		n.layout = d.Arrange(&c.Call, &n.Call, n.layout)

@@ -42,7 +42,7 @@ func (f *family) register() {
 		return f.text(list), nil
 	}
 	k.Work = func(c *kernels.Call, _ float64) (operations, moved float64) {
-		d, ok := NamedOf(c.Unit, c.Kernel)
+		d, ok := DefinedOf(c.Unit, c.Kernel)
 		if !ok {
 			return 0, 0
 		}
@@ -52,7 +52,7 @@ func (f *family) register() {
 		return w.Operations, w.Bytes
 	}
 	k.Native = func(u *source.Unit, kernel string) kernels.Func {
-		d, ok := NamedOf(u, kernel)
+		d, ok := DefinedOf(u, kernel)
 		if !ok {
 			return nil
 		}
@@ -67,7 +67,7 @@ func (f *family) register() {
 }
 
 // of returns the kernels for the types that definitions name.
-func (f *family) of(define func(name string) (string, bool)) ([]*named, error) {
+func (f *family) of(define func(name string) (string, bool)) ([]*typed, error) {
 	list := make([]Type, len(f.defines))
 	for i, name := range f.defines {
 		list[i] = F32
@@ -79,15 +79,15 @@ func (f *family) of(define func(name string) (string, bool)) ([]*named, error) {
 	}
 	made, ok := f.made.Load([2]Type(append(list, 0)[:2]))
 	if !ok {
-		var all []*named
+		var all []*typed
 		for i := range f.list {
-			if n := newNamed(&f.list[i], list); n != nil {
+			if n := newTyped(&f.list[i], list); n != nil {
 				all = append(all, n)
 			}
 		}
 		made, _ = f.made.LoadOrStore([2]Type(append(list, 0)[:2]), all)
 	}
-	return made.([]*named), nil
+	return made.([]*typed), nil
 }
 
 // elements are the parameters of a kernel of n elements.

@@ -19,7 +19,7 @@ type family struct {
 	list []form
 
 	defines []string // the definitions of types
-	made    sync.Map // [2]Type -> []*named
+	made    sync.Map // [2]Type -> []*typed
 }
 
 // form is the definition of one kernel: an expression, and the kernel's parameters in their order.
@@ -68,8 +68,8 @@ func (p parameter) by(steps ...int) parameter { p.step = steps; return p }
 // rowOnly marks an operand that is one row, the same for all rows.
 var rowOnly = []int{-1}
 
-// named is a kernel for some types: its map, and where the operands of the map are among its arguments.
-type named struct {
+// typed is a kernel for some types: its map, and where the operands of the map are among its arguments.
+type typed struct {
 	*form
 	m        *Map
 	types    []Type
@@ -78,10 +78,10 @@ type named struct {
 }
 
 // elem returns the type of the elements of a buffer, or of a scalar.
-func (n *named) elem(p *parameter) Type { return n.types[p.typ] }
+func (n *typed) elem(p *parameter) Type { return n.types[p.typ] }
 
-// newNamed returns the kernel for the types, or nil if there is none for them.
-func newNamed(f *form, list []Type) *named {
+// newTyped returns the kernel for the types, or nil if there is none for them.
+func newTyped(f *form, list []Type) *typed {
 	e := f.define(list)
 	if e == nil {
 		return nil
@@ -90,7 +90,7 @@ func newNamed(f *form, list []Type) *named {
 	if err != nil {
 		panic(err) // the definitions are constants
 	}
-	n := &named{form: f, m: m, types: list, operands: make([]int, len(m.inputs)+1), numbers: make([]int, len(m.params))}
+	n := &typed{form: f, m: m, types: list, operands: make([]int, len(m.inputs)+1), numbers: make([]int, len(m.params))}
 	for i, p := range f.params {
 		if p.role == reads || p.role == updates {
 			n.operands[p.slot] = i
@@ -107,7 +107,7 @@ func newNamed(f *form, list []Type) *named {
 
 // layout makes l the positions of the operands for lengths and strides that value returns by the numbers of
 // parameters.
-func (n *named) layout(l *Layout, value func(param int) int) {
+func (n *typed) layout(l *Layout, value func(param int) int) {
 	l.shape(len(n.dims), len(n.operands))
 	for j, i := range n.dims {
 		l.Dims[j] = value(i)
@@ -126,36 +126,36 @@ func (n *named) layout(l *Layout, value func(param int) int) {
 	}
 }
 
-// Named is a kernel of the catalog that is an expression with a name.
-type Named struct {
+// Defined is a kernel of the catalog that is an expression with a name.
+type Defined struct {
 	Map *Map
-	n   *named
+	n   *typed
 }
 
-// NamedOf returns the definition of a kernel of a program, and whether it is one that an expression defines.
-func NamedOf(u *source.Unit, kernel string) (Named, bool) {
+// DefinedOf returns the definition of a kernel of a program, and whether it is one that an expression defines.
+func DefinedOf(u *source.Unit, kernel string) (Defined, bool) {
 	f := families[u.Family()]
 	if f == nil {
-		return Named{}, false
+		return Defined{}, false
 	}
 	list, err := f.of(u.Define)
 	if err != nil {
-		return Named{}, false
+		return Defined{}, false
 	}
 	for _, n := range list {
 		if n.kernel == kernel {
-			return Named{n.m, n}, true
+			return Defined{n.m, n}, true
 		}
 	}
-	return Named{}, false
+	return Defined{}, false
 }
 
-// arrangements has the layouts of launches of [Named.Arrange].
+// arrangements has the layouts of launches of [Defined.Arrange].
 var arrangements = sync.Pool{New: func() any { return new(Layout) }}
 
 // Arrange makes to a launch of the map's kernel with the arguments of c, a launch of the named one. It reuses the
 // memory of to and space, and returns what it has made of space. to is valid as long as c and both of these.
-func (d Named) Arrange(c, to *kernels.Call, space []byte) []byte {
+func (d Defined) Arrange(c, to *kernels.Call, space []byte) []byte {
 	n := d.n
 	to.Unit, to.Kernel, to.Dim, to.Global, to.Local = c.Unit, c.Kernel, c.Dim, c.Global, c.Local
 	to.Args, to.Params = to.Args[:0], to.Params[:0]
@@ -182,7 +182,7 @@ func (d Named) Arrange(c, to *kernels.Call, space []byte) []byte {
 }
 
 // step returns the stride of operand k in a dimension as text, in elements.
-func (n *named) step(k, j int) string {
+func (n *typed) step(k, j int) string {
 	p := &n.params[n.operands[k]]
 	switch {
 	case len(p.step) == len(n.dims):
@@ -203,7 +203,7 @@ func (n *named) step(k, j int) string {
 // head writes the head of a named kernel, and gives the operands and parameters the names that a map's kernel has for
 // them.
 func (t *writer) head(words string) {
-	n, m := t.named, t.m
+	n, m := t.typed, t.m
 	var list []string
 	for i := range n.params {
 		p := &n.params[i]
@@ -245,14 +245,14 @@ func (t Type) scalar() Type {
 }
 
 // text returns the program with the family's kernels for some types.
-func (f *family) text(list []*named) string {
+func (f *family) text(list []*typed) string {
 	var maps []*Map
 	for _, n := range list {
 		maps = append(maps, n.m)
 	}
 	all := f.doc + preamble(maps...)
 	for _, n := range list {
-		t := &writer{m: n.m, named: n, rank: len(n.dims), operands: len(n.operands)}
+		t := &writer{m: n.m, typed: n, rank: len(n.dims), operands: len(n.operands)}
 		switch {
 		case n.m.Reduces():
 			t.rows()

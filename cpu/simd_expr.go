@@ -50,13 +50,13 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
-	if k := known(m); k != nil {
+	if r := byRows(m); r != nil {
 		other := bindSteps(m)
 		if other == nil {
 			return nil
 		}
 		return func(c *call) error {
-			if done, err := k.launch(c, m); done || err != nil {
+			if done, err := r.launch(c, m); done || err != nil {
 				return err
 			}
 			return other(c)

@@ -15,7 +15,7 @@ import (
 func init() {
 	vector(expr.Family, expr.Kernel, bindExpr)
 	vector(expr.Family, expr.KernelColumns, bindExpr)
-	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation"} {
+	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation", "softmax", "norm"} {
 		f, _ := kernels.Find(family)
 		for _, name := range f.Kernels {
 			vector(family, name, func(u *source.Unit) goFunc { return bindDefined(u, name) })
@@ -94,13 +94,13 @@ func bindExpr(u *source.Unit) goFunc {
 }
 
 func bindMap(m *expr.Map) goFunc {
-	if k := known(m); k != nil {
+	if r := byRows(m); r != nil {
 		other := bindSteps(m)
 		if other == nil {
 			return nil
 		}
 		return func(c *call) error {
-			if done, err := k.launch(c, m); done || err != nil {
+			if done, err := r.launch(c, m); done || err != nil {
 				return err
 			}
 			return other(c)

@@ -47,13 +47,13 @@ func normCase(f *Family, k, t, note string, rows, n int, eps float64, data func(
 	}
 	args = append(args, out(t, rows*n), uintArg(rows), uintArg(n), value(scalarOf(t), eps))
 	return f.Case(k, t, fmt.Sprintf("%d×%d%s", rows, n, note), rows).with(args...).
-		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 14) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| "+
+		within("|γ|/w·(e + ε|x-m|) + ε·|y-β|·((d + 10)/2 + 8) + |y-β|·e²/2w² + 2ε|y|, w² = v + epsilon, e = ε·(d·mean|x| "+
 			"+ 6|m|), "+additionsFormula,
 			"e is the error of the mean m: it changes each deviation by e, and the variance only by e², since the deviations "+
 				"sum to 0; squares "+
-				"err by 3ε, their sum by dε, its division by n by 2.5 ulp = 5ε; the root halves these errors and adds 3 ulp = "+
-				"6ε; the division by w errs by 5ε; "+
-				"the product with γ, the sum with β and the reference round once each; for rms_norm m and e are 0",
+				"err by 3ε, their sum by dε, its division by n by 2.5 ulp = 5ε; the reciprocal root halves these errors and "+
+				"adds 2 ulp = 4ε; the product with it, that "+
+				"with γ, the sum with β and the reference round once each; for rms_norm m and e are 0",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				return normBound(k, t, rows, n, eps, in, ref)
 			})
@@ -80,7 +80,7 @@ func normBound(k, t string, rows, n int, eps float64, in [][]float64, ref []floa
 		for j, z := range x {
 			gamma := math.Abs(in[1][j])
 			scaled := gamma * math.Abs(z-mean) / w
-			bound[j] = Stored(t, y[j], gamma/w*(e+u*math.Abs(z-mean)+2*tiny)+scaled*(u*((depth+10)/2+14)+e*e/(2*w*w))+
+			bound[j] = Stored(t, y[j], gamma/w*(e+u*math.Abs(z-mean)+2*tiny)+scaled*(u*((depth+10)/2+8)+e*e/(2*w*w))+
 				2*u*math.Abs(y[j])+2*tiny)
 		}
 	}

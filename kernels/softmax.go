@@ -39,10 +39,10 @@ func init() {
 func softmaxCase(f *Family, t, note string, rows, n int, data func() []float64) Case {
 	return f.Case("softmax", t, fmt.Sprintf("%d×%d%s", rows, n, note), rows).
 		with(in(t, rows*n, data), out(t, rows*n), uintArg(rows), uintArg(n)).
-		within("ε·y·(|z| + Σy|z| + d + 18), z = x - max, "+additionsFormula,
+		within("ε·y·(|z| + Σy|z| + d + 19), z = x - max, "+additionsFormula,
 			"the rounding of z changes e^z by a factor of up to 1 + |z|ε; exp errs by 3 ulp = 6ε, in the numerator and in the "+
 				"sum; the sum adds dε; "+
-				"the division errs by 2.5 ulp = 5ε; the reference rounds once",
+				"the reciprocal of the sum errs by 2.5 ulp = 5ε; the product with it and the reference round once each",
 			func(_ int, in [][]float64, ref []float64) []float64 {
 				return softmaxBound(t, rows, n, in[0], ref)
 			})
@@ -67,7 +67,7 @@ func softmaxBound(t string, rows, n int, x, ref []float64) []float64 {
 			if y[j] > 0 {
 				z = largest - v
 			}
-			c := z + weighted + float64(additions(n, 0)) + errExp*2 + errDiv + 1
+			c := z + weighted + float64(additions(n, 0)) + errExp*2 + errDiv + 2
 			bound[j] = Stored(t, y[j], u*c*y[j]+2*tiny)
 		}
 	}

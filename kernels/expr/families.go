@@ -211,11 +211,7 @@ func softmaxFamily() *family {
 // row of only -∞. out and in may be the same buffer.
 `, list: []form{{kernel: "softmax", dims: []int{2, 3},
 		params: []parameter{in(0, "in"), out("out"), short("rows"), short("n")},
-		define: func(t []Type) *Expr {
-			x := Input(0, t[0])
-			e := x.Sub(x.Largest()).Exp()
-			return e.Div(e.Sum()).Output(t[0])
-		}}}}
+		define: func(t []Type) *Expr { return Input(0, t[0]).Softmax().Output(t[0]) }}}}
 }
 
 func normFamily() *family {
@@ -227,20 +223,17 @@ func normFamily() *family {
 //
 // A NaN makes its row NaN. out and in may be the same buffer.
 `}
-	mean := func(x *Expr) *Expr { return x.Sum().Div(Length().Cast(x.Type())) }
-	scaled := func(x *Expr, t Type) *Expr {
-		return x.Div(mean(x.Mul(x)).Add(Param(0, t.Computed())).Sqrt()).Mul(Input(1, t))
+	normal := func(op Op, t Type) *Expr {
+		x := Input(0, t)
+		return Apply(op, x, Length().Cast(x.Type()), Param(0, t.Computed())).Mul(Input(1, t))
 	}
 	sizes := []parameter{out("out"), short("rows"), short("n"), number("epsilon")}
 	f.list = []form{
 		{kernel: "layer_norm", dims: []int{4, 5},
 			params: append([]parameter{in(0, "in"), row(1, "gamma"), row(2, "beta")}, sizes...),
-			define: func(t []Type) *Expr {
-				x := Input(0, t[0])
-				return scaled(x.Sub(mean(x)), t[0]).Add(Input(2, t[0])).Output(t[0])
-			}},
+			define: func(t []Type) *Expr { return normal(Normalize, t[0]).Add(Input(2, t[0])).Output(t[0]) }},
 		{kernel: "rms_norm", dims: []int{3, 4}, params: append([]parameter{in(0, "in"), row(1, "gamma")}, sizes...),
-			define: func(t []Type) *Expr { return scaled(Input(0, t[0]), t[0]).Output(t[0]) }},
+			define: func(t []Type) *Expr { return normal(RMSNormalize, t[0]).Output(t[0]) }},
 	}
 	return f
 }

@@ -49,7 +49,7 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			uniform[e] = uniform[e] && uniform[a]
 		}
 		uniform[e] = uniform[e] || e.op.reduces()
-		reduced = reduced || e.op.reduces()
+		reduced = reduced || e.op.reduces() || e.op.named()
 	}
 	adjoint := map[*Expr]*Expr{y: dy}
 	for i := len(order) - 1; i >= 0; i-- {
@@ -232,6 +232,10 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	case Smallest, Largest:
 		same := x.Eq(e)
 		d[0] = same.Select(g.Div(same.Select(n(1), n(0)).Sum()), n(0))
+	case Softmax:
+		d[0] = e.Mul(g.Sub(e.Mul(g).Sum()))
+	case Normalize, RMSNormalize:
+		d = derivativesOfNamed(e, g)
 	}
 	return d
 }

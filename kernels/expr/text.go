@@ -80,7 +80,7 @@ type writer struct {
 	m              *Map
 	rank, operands int
 	defined        []bool // nodes with one value for a row that have been written
-	typed *typed // whose kernel it is, or nil for that of a map
+	typed          *typed // whose kernel it is, or nil for that of a map
 }
 
 // dim returns the length of a dimension.

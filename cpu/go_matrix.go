@@ -4,6 +4,12 @@ package cpu
 // into tiles; the rows that a tile needs are copied (converted, transposed) into
 // panels that stay in the cache, and 4×2 results at a time are kept in registers.
 
+import (
+	"math"
+
+	"github.com/concord-compute/concord/internal/precise"
+)
+
 func init() {
 	for _, kernel := range []string{"gemm", "gemm_batch", "gemm_bias"} {
 		floats := typed(goGemm[float32], goGemm[float64])
@@ -230,4 +236,21 @@ func goL2Int(c *call) error {
 				out[i*vectors+j+q] = float32(float64(s) / 16129)
 			}
 		})
+}
+
+// goActivations compute in float64, as Go has no such functions for float32; the results are rounded.
+var goActivations = map[string]func(x float64) float64{
+	"relu": func(x float64) float64 {
+		if x < 0 {
+			return 0
+		}
+		return x
+	},
+	"sigmoid":  precise.Sigmoid,
+	"tanh_act": math.Tanh,
+	"gelu":     precise.GELU,
+	"gelu_tanh": func(x float64) float64 {
+		return x * precise.Sigmoid(1.59576912160573071176*(x+0.044715*x*x*x))
+	},
+	"swish": func(x float64) float64 { return x * precise.Sigmoid(x) },
 }

@@ -15,6 +15,46 @@ import (
 func init() {
 	vector(expr.Family, expr.Kernel, bindExpr)
 	vector(expr.Family, expr.KernelColumns, bindExpr)
+	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation", "softmax", "norm"} {
+		f, _ := kernels.Find(family)
+		for _, name := range f.Kernels {
+			vector(family, name, func(u *source.Unit) goFunc { return bindDefined(u, name) })
+		}
+	}
+}
+
+// arrangedCall is a launch of a map that was made from that of a kernel with a name. Later launches reuse it.
+type arrangedCall struct {
+	call
+	layout []byte
+}
+
+var arrangedCalls = sync.Pool{New: func() any {
+	n := new(arrangedCall)
+	n.Host = &n.call
+	return n
+}}
+
+// bindDefined returns the function for a kernel that is an expression with a name, or nil.
+func bindDefined(u *source.Unit, kernel string) goFunc {
+	d, ok := expr.DefinedOf(u, kernel)
+	if !ok {
+		return nil
+	}
+	run := bindMap(d.Map)
+	if run == nil {
+		return nil
+	}
+	return func(c *call) error {
+		n := arrangedCalls.Get().(*arrangedCall)
+		defer func() {
+			clear(n.Args)
+			arrangedCalls.Put(n)
+		}()
+		n.device, n.ctx = c.device, c.ctx
+		n.layout = d.Arrange(&c.Call, &n.Call, n.layout)
+		return run(&n.call)
+	}
 }
 
 // exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
@@ -50,13 +90,17 @@ func bindExpr(u *source.Unit) goFunc {
 	if err != nil {
 		return nil
 	}
-	if k := known(m); k != nil {
+	return bindMap(m)
+}
+
+func bindMap(m *expr.Map) goFunc {
+	if r := byRows(m); r != nil {
 		other := bindSteps(m)
 		if other == nil {
 			return nil
 		}
 		return func(c *call) error {
-			if done, err := k.launch(c, m); done || err != nil {
+			if done, err := r.launch(c, m); done || err != nil {
 				return err
 			}
 			return other(c)
@@ -261,19 +305,20 @@ func readLater(list []expr.Instruction, register int) bool {
 	return false
 }
 
-// feeds reports whether only the next instruction uses the result of instruction i, as one of two operands or
+// feeds reports whether only the next instruction uses the result of instruction i, as one of its operands or
 // as both of a product.
 func feeds(list []expr.Instruction, i int) bool {
 	if i+1 == len(list) || list[i+1].Code == expr.CodeStore {
 		return false
 	}
-	dst, next := list[i].Dst, list[i+1]
-	a, b := next.Args[0] == dst, next.Args[1] == dst
-	if next.Code.Arity() == 1 {
-		b = false
+	dst, next, uses := list[i].Dst, list[i+1], 0
+	for _, r := range next.Args[:next.Code.Arity()] {
+		if r == dst {
+			uses++
+		}
 	}
-	square := a && b && expr.Op(next.Code) == expr.Mul
-	return (a != b || square) && (next.Dst == dst || !readLater(list[i+2:], dst))
+	square := uses == 2 && expr.Op(next.Code) == expr.Mul
+	return (uses == 1 || square) && (next.Dst == dst || !readLater(list[i+2:], dst))
 }
 
 // The classes of numbers that only csrc/cpu/expr_tile.h has.
@@ -287,9 +332,8 @@ const (
 // chained are the operations that chains of csrc/cpu have for integers, and those that they have for floats.
 var chained = [2][]expr.Op{
 	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.And, expr.Or, expr.Xor},
-	{expr.Add, expr.Sub, expr.Mul, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt, expr.Exp,
-		expr.Sigmoid,
-		expr.Tanh, expr.GELU},
+	{expr.Add, expr.Sub, expr.Mul, expr.FMA, expr.Neg, expr.Abs, expr.Div, expr.Min, expr.Max, expr.Sqrt, expr.Rsqrt,
+		expr.Exp, expr.Sigmoid, expr.Tanh, expr.GELU},
 }
 
 // asStored returns the program for elements of 8 or 16 bits as they are stored, if it allows that, and

@@ -1,77 +1,14 @@
 package cpu
 
-// fill, copy, cast and transpose in vector instructions.
+// transpose in vector instructions.
 
 import (
-	"math"
-
 	"github.com/concord-compute/concord/internal/simd"
-	"github.com/concord-compute/concord/kernels"
-	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
 )
 
 func init() {
-	vector("fill", "fill", bindFill)
-	vector("copy", "copy", bindCopy)
-	vector("cast", "cast", bindCast)
 	vector("transpose", "transpose", bindTranspose)
-}
-
-// fillPattern returns scalar argument i converted to an element, repeated to fill 8 bytes.
-func fillPattern(c *call, i int, t string) uint64 {
-	size := kernels.SizeOf(t)
-	bits := uint64(0)
-	switch t {
-	case "f32":
-		bits = uint64(math.Float32bits(float32(c.Float(i))))
-	case "f64":
-		bits = math.Float64bits(c.Float(i))
-	case "f16":
-		bits = uint64(half.ToFloat16(c.Float(i)))
-	case "bf16":
-		bits = uint64(half.ToBFloat16(c.Float(i)))
-	default:
-		bits = uint64(c.Int(i))
-	}
-	for ; size < 8; size *= 2 {
-		bits = bits&(1<<(8*size)-1) | bits<<(8*size)
-	}
-	return bits
-}
-
-func bindFill(u *source.Unit) goFunc {
-	size := typeSize(typeNumber(u, "T"))
-	part := func(c *call, lo, hi int) {
-		bits, past := fillPattern(c, 1, c.Type("T")), flag(overflows(int(c.Int(2))*size))
-		c.device.simd.run(simd.Fill, c.at(0)+uint64(lo*size), uint64((hi-lo)*size), bits, past)
-	}
-	return func(c *call) error { return c.spread(int(c.Int(2)), 2*size, part) }
-}
-
-func bindCopy(u *source.Unit) goFunc {
-	size := typeSize(typeNumber(u, "T"))
-	part := func(c *call, lo, hi int) {
-		in, out, past := c.at(0)+uint64(lo*size), c.at(1)+uint64(lo*size), flag(overflows(int(c.Int(2))*size))
-		c.device.simd.run(simd.Copy, out, in, uint64((hi-lo)*size), past)
-	}
-	return func(c *call) error { return c.spread(int(c.Int(2)), 2*size, part) }
-}
-
-// bindCast returns the function for cast, or nil for 64-bit integers, for which there is a Go kernel.
-func bindCast(u *source.Unit) goFunc {
-	from, to := typeNumber(u, "FROM"), typeNumber(u, "TO")
-	for _, t := range []uint64{from, to} {
-		if name := simdTypes[t]; name == "i64" || name == "u64" {
-			return nil
-		}
-	}
-	read, write := typeSize(from), typeSize(to)
-	part := func(c *call, lo, hi int) {
-		in, out, past := c.at(0)+uint64(lo*read), c.at(1)+uint64(lo*write), flag(overflows(int(c.Int(2))*write))
-		c.device.simd.run(simd.Cast, 0, from, to, uint64(hi-lo), in, out, past)
-	}
-	return func(c *call) error { return c.spread(int(c.Int(2)), read+write, part) }
 }
 
 func bindTranspose(u *source.Unit) goFunc {

@@ -5,7 +5,6 @@ package cpu
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/kernels"
@@ -196,7 +195,7 @@ func (r *vectorReduction) long(inner int) error {
 			continue
 		}
 		r.whole(wide, parts, inner, between, last, r.by)
-		set.run(simd.Cast, 0, wide, r.number, uint64(inner), last, to, 0)
+		set.run(simd.Narrow, r.number-2, 1, uint64(inner), last, uint64(inner), to, uint64(inner), 0, 0, 0) // of f16 or bf16
 	}
 	return nil
 }
@@ -238,37 +237,4 @@ func (r *vectorReduction) longPlaces() error {
 	return nil
 }
 
-func init() {
-	vector("softmax", "softmax", bindSoftmax)
-	vector("norm", "layer_norm", func(u *source.Unit) goFunc { return bindNorm(u, 3, 4) })
-	vector("norm", "rms_norm", func(u *source.Unit) goFunc { return bindNorm(u, 2, 3) })
-	vector("topk", "topk", bindTopK)
-}
-
-func bindSoftmax(u *source.Unit) goFunc {
-	typ := typeNumber(u, "T")
-	size := typeSize(typ)
-	part := func(c *call, lo, hi int) {
-		rows, n := int(c.Int(2)), int(c.Int(3))
-		at, past := uint64(lo*n*size), flag(overflows(rows*n*size) && n*size >= 1024)
-		c.device.simd.run(simd.Softmax, typ, uint64(hi-lo), uint64(n), c.at(0)+at, c.at(1)+at, past)
-	}
-	return func(c *call) error { return c.spread(int(c.Int(2)), 4*size*int(c.Int(3)), part) }
-}
-
-// bindNorm returns the function for layer_norm or rms_norm. o is the position of the argument out; the numbers of
-// rows and columns and epsilon follow it.
-func bindNorm(u *source.Unit, o, sizes int) goFunc {
-	typ := typeNumber(u, "T")
-	size := typeSize(typ)
-	part := func(c *call, lo, hi int) {
-		rows, n := int(c.Int(sizes)), int(c.Int(sizes+1))
-		at, gamma, beta := uint64(lo*n*size), c.at(1), uint64(0)
-		if o == 3 {
-			beta = c.at(2)
-		}
-		eps, past := math.Float64bits(c.Float(sizes+2)), flag(overflows(rows*n*size) && n*size >= 1024)
-		c.device.simd.run(simd.Norm, typ, uint64(hi-lo), uint64(n), c.at(0)+at, gamma, beta, c.at(o)+at, eps, past)
-	}
-	return func(c *call) error { return c.spread(int(c.Int(sizes)), 2*size*int(c.Int(sizes+1)), part) }
-}
+func init() { vector("topk", "topk", bindTopK) }

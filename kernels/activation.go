@@ -10,11 +10,11 @@ import (
 )
 
 func init() {
-	Register(Family{
+	outline(Family{
 		ID: "activation", Doc: "relu, sigmoid, tanh, gelu (exact and tanh form), swish",
 		Kernels: []string{"relu", "sigmoid", "tanh_act", "gelu", "gelu_tanh", "swish"},
 		Types:   floatTypes, Defines: []string{"T"},
-		Source: sources, Arguments: elementwise(2, 0, 1), Work: workEach(1, 2), Reference: refActivation,
+		Arguments: elementwise(2, 0, 1), Reference: refActivation,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for _, k := range f.Kernels {

@@ -1,5 +1,5 @@
-// The activations as functions of one number, for the kernels of activation.cl and for
-// kernels that apply one to their result: -D ACT=none (the default), relu, sigmoid, tanh, gelu,
+// The activations as functions of one number, for kernels
+// that apply one to their result: -D ACT=none (the default), relu, sigmoid, tanh, gelu,
 // silu or gelu_tanh selects the function that ACTIVATE calls.
 //
 // The formulas have no subtraction that cancels: the error of each is a few units in the last place

@@ -13,12 +13,12 @@ import (
 )
 
 func init() {
-	Register(Family{
+	outline(Family{
 		ID: "arith", Doc: "add, sub, mul, div of arrays, of an array and a scalar, and broadcast to four dimensions",
 		Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
 			"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
 		Types: allTypes, Defines: []string{"T"},
-		Source: sources, Arguments: arithArguments, Work: arithWork, Reference: refArith,
+		Arguments: arithArguments, Reference: refArith,
 		Cases: arithCases,
 	})
 }
@@ -191,14 +191,6 @@ func arithArguments(c *Call) bool {
 		}
 	}
 	return n > 0
-}
-
-// arithWork counts an operation for each result.
-func arithWork(c *Call, bytes float64) (operations, moved float64) {
-	if _, broadcast, _ := arithForm(c.Kernel); broadcast {
-		return float64(c.Product(int(c.Int(3)), int(c.Int(4)), int(c.Int(5)), int(c.Int(6)))), bytes
-	}
-	return float64(c.Int(3)), bytes
 }
 
 // broadcastArguments checks a launch with broadcast operands, whose four sizes are followed by the four

@@ -11,10 +11,10 @@ import (
 )
 
 func init() {
-	Register(Family{
+	outline(Family{
 		ID: "fill", Doc: "every element set to a value",
 		Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Arguments: elementwise(2, 0), Reference: refFill,
+		Arguments: elementwise(2, 0), Reference: refFill,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				values := []float64{0, 77}
@@ -41,10 +41,10 @@ func init() {
 }
 
 func init() {
-	Register(Family{
+	outline(Family{
 		ID: "copy", Doc: "out[i] = in[i], bit for bit",
 		Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
-		Source: sources, Arguments: elementwise(2, 0, 1), Reference: refCopy,
+		Arguments: elementwise(2, 0, 1), Reference: refCopy,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, shape string, n int, data func() []float64) {
 				list = append(list, f.Case("copy", t, shape, n).
@@ -64,10 +64,10 @@ func init() {
 }
 
 func init() {
-	Register(Family{
+	outline(Family{
 		ID: "cast", Doc: "conversion between any two types: floats to nearest even, integers toward zero and saturating",
 		Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
-		Source: sources, Arguments: castArguments, Reference: refCast,
+		Arguments: castArguments, Reference: refCast,
 		Cases: castCases,
 	})
 }

@@ -74,7 +74,7 @@ ROW_KERNEL void gemm_q(global const uint *q, global const float *scales, global 
   local float parts[DOWN][LANES][PANEL];
   size_t i0 = get_group_id(1) * DOWN, panel = get_group_id(0);
   uint row = get_local_id(0) % PANEL, lane = get_local_id(0) / PANEL;
-  size_t blocks = k / 32, end = i0 < m && panel * PANEL < n ? blocks : 0; // no return beyond the last row, for the reason given in softmax.cl
+  size_t blocks = k / 32, end = i0 < m && panel * PANEL < n ? blocks : 0; // no return beyond the last row, for the reason given in group.h
   float sum[DOWN];
 #pragma unroll
   for (uint r = 0; r < DOWN; r++)

@@ -31,7 +31,7 @@ ROW_KERNEL void gemv(uint m, uint k, SCALAR alpha, global const TYPE *a, uint ld
 #endif
   size_t i0 = (size_t)get_group_id(0) * SPAN;
   uint l = get_local_id(0), lane = l % LANES, row = l / LANES;
-  size_t depth = alpha != 0 && i0 < m ? k : 0; // no return beyond m, for the reason given in softmax.cl
+  size_t depth = alpha != 0 && i0 < m ? k : 0; // no return beyond m, for the reason given in group.h
   bool aligned = ALIGNED(a) && lda % UNIT == 0;
 #if TRANS_A
   ARITH s[UNIT];

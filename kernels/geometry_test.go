@@ -31,7 +31,7 @@ func TestGeometry(t *testing.T) {
 		{"gather", "gather", nil, []int{5, 13}, [3]int{128, 1, 1}, auto},
 		{"reduce", "reduce_sum_columns", nil, []int{2, 3, 11}, [3]int{128, 1, 1}, auto},
 		{"reduce", "reduce_sum", nil, []int{2, 3, 11}, [3]int{66 * 128, 1, 1}, usual},
-		{"softmax", "softmax", def("GROUP", "32"), []int{7}, [3]int{7 * 32, 1, 1}, [3]int{32, 1, 1}},
+		{"topk", "topk", def("GROUP", "32"), []int{7}, [3]int{7 * 32, 1, 1}, [3]int{32, 1, 1}},
 		{"softmax", "softmax", nil, []int{0}, usual, usual},
 		{"nearest", "nearest", def("GROUP", "64"), []int{3, 5}, [3]int{15 * 64, 1, 1}, [3]int{64, 1, 1}},
 		{"sort_pairs", "sort_blocks", nil, []int{3, 1025}, [3]int{6 * 128, 1, 1}, usual},

@@ -7,6 +7,9 @@
 #endif
 
 // One group per row. A row may have any length: item i processes elements i, i + GROUP and so on.
+//
+// A group beyond the last row takes a row of no elements. It must not return early, because PoCL 3.1 would then let
+// items beyond the end of a row store in the last loops of other groups.
 #define ROW_KERNEL kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 
 // s[0] = the combination of the x of all items, computed by a tree of depth log₂ GROUP. All items

@@ -68,8 +68,8 @@ import (
 //go:embed *.cl *.h
 var sources embed.FS
 
-// Sources returns the source files of this package: "<family>.cl" for each of its families, and
-// the headers that they include. Families of other packages may include the headers too.
+// Sources returns the source files of this package: "<family>.cl" for each of its families that is not an
+// expression (see [Outline]), and the headers that they include. Families of other packages may include the headers too.
 func Sources() fs.FS { return sources }
 
 // Family is one source of the catalog, the kernels in it, and the means to judge them.
@@ -249,6 +249,9 @@ type unitEntry struct {
 func Unit(id string, features *source.Features, defs ...source.Define) (*source.Unit, error) {
 	f, ok := Find(id)
 	if !ok {
+		if _, outlined := outlines[id]; outlined {
+			return nil, fmt.Errorf("kernels: family %q is defined by package kernels/expr, which the program does not import", id)
+		}
 		return nil, fmt.Errorf("kernels: no family %q in the catalog", id)
 	}
 	if features == nil {

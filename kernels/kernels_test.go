@@ -138,8 +138,7 @@ func TestUnitRefuses(t *testing.T) {
 // are not types.
 func TestOtherDefinitions(t *testing.T) {
 	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"},
-		"softmax": {Name: "GROUP", Value: "1024"},
-		"topk":    {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
+		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
 		"gemm_bias": {Name: "ACT", Value: "none"}} {
 		u, err := Unit(id, nil, def)
 		require.NoError(t, err)

@@ -197,7 +197,7 @@ ROW_KERNEL void nearest(global const TYPE *queries, global const TYPE *vectors, 
   uint l = get_local_id(0);
   CANDIDATES(GROUP)
   uint part = nQueries ? (uint)min(get_group_id(0) / nQueries, (size_t)parts) : parts, q = get_group_id(0) % max(nQueries, 1u);
-  if (part >= parts || k > MAX_K) // no return here, for the reason given in softmax.cl
+  if (part >= parts || k > MAX_K) // no return here, for the reason given in group.h
     nVectors = dim = k = 0;
   size_t each = ((size_t)nVectors + max(parts, 1u) - 1) / max(parts, 1u);
   uint first = (uint)min(part * each, (size_t)nVectors), end = (uint)min(first + each, (size_t)nVectors);

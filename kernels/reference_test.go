@@ -21,13 +21,13 @@ func TestReferenceFormulas(t *testing.T) {
 
 // TestRegisterRefuses checks that Register panics with the reason why it refuses a family.
 func TestRegisterRefuses(t *testing.T) {
-	whole := Family{ID: "fill", Kernels: []string{"fill"}, Types: floatTypes, Defines: []string{"T"}, Source: sources,
+	whole := Family{ID: "topk", Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T"}, Source: sources,
 		Reference: refFill, Cases: func(*Family) []Case { return nil }}
 	for want, spoil := range map[string]func(f *Family){
-		`family "fill" is registered twice`: func(*Family) {},
+		`family "topk" is registered twice`: func(*Family) {},
 		"needs an ID":                       func(f *Family) { f.ID = "" },
 		"has no kernel":                     func(f *Family) { f.Kernels = nil },
-		"lists kernel fill twice":           func(f *Family) { f.Kernels = []string{"fill", "fill"} },
+		"lists kernel topk twice":           func(f *Family) { f.Kernels = []string{"topk", "topk"} },
 		"needs a source or a function":      func(f *Family) { f.Source = nil },
 		"no text in its source":             func(f *Family) { f.ID = "filling" },
 		"no float64 reference":              func(f *Family) { f.Reference = nil },

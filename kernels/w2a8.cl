@@ -16,7 +16,7 @@ ROW_KERNEL void quantize_rows(global const float *x, global char *q, global floa
   local int total[GROUP];
   size_t row = get_group_id(0);
   size_t l = get_local_id(0);
-  bool there = row < rows; // no return beyond the last row, for the reason given in softmax.cl
+  bool there = row < rows; // no return beyond the last row, for the reason given in group.h
   if (!there)
     row = cols = k = 0;
   x += row * cols;

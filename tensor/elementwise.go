@@ -51,7 +51,8 @@ func (t *Tensor) both(name string, x any) (a, b, bad *Tensor) {
 		if err != nil {
 			return nil, nil, fail(t.scope, name, err)
 		}
-		return t.Cast(typ), &Tensor{scope: t.scope, typ: typ, shape: t.shape, op: &mapOp{"number", kindLiteral, e}}, nil
+		return t.Cast(typ), &Tensor{scope: t.scope, typ: typ, shape: t.shape,
+			op: &mapOp{name: "number", what: kindLiteral, e: e}}, nil
 	}
 	if bad := check(name, t, u); bad != nil {
 		return nil, nil, bad
@@ -288,7 +289,7 @@ func (t *Tensor) StopGradient() *Tensor {
 	if t.err != nil {
 		return t
 	}
-	return made(&mapOp{"stop", kindBarrier, expr.Input(0, t.typ)}, t.typ, t.shape, t)
+	return made(&mapOp{name: "stop", what: kindBarrier, e: expr.Input(0, t.typ)}, t.typ, t.shape, t)
 }
 
 // Neg returns -t.

@@ -360,7 +360,8 @@ func (e *emitter) apply(o *mapOp, n *node, a access) *expr.Expr {
 	if !kinds[o.what].hidden {
 		e.names = append(e.names, o.name)
 	}
-	return o.e.Replace(with...)
+	// If the kernel reads a part of what ends here from memory, this is no definition of it and keeps its form.
+	return o.e.Replace(with...).Named(o.ends)
 }
 
 func (a linear) equal(b linear) bool { return a.offset == b.offset && slices.Equal(a.terms, b.terms) }

@@ -4,7 +4,11 @@ package tensor
 // distances from the mean, so that numbers far from 0 lose nothing. What is normalized together is one
 // dimension, so that it is a row of one kernel.
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/concord-compute/concord/kernels/expr"
+)
 
 // LayerNorm returns t normalized over some axes, scaled by gamma and moved by beta:
 //
@@ -124,11 +128,11 @@ func (t *Tensor) moments(axes []int, eps float64, center bool) (m moments) {
 
 // standard returns t normalized by its own moments.
 func (t *Tensor) standard(m moments) *Tensor {
-	d := t
+	d, op := t, expr.RMSNormalize
 	if m.mean != nil {
-		d = t.Sub(m.mean)
+		d, op = t.Sub(m.mean), expr.Normalize
 	}
-	y := d.Mul(m.scale)
+	y := d.Mul(m.scale).ending(op)
 	if y.err != nil {
 		return y
 	}

@@ -175,6 +175,40 @@ func TestNormPlans(t *testing.T) {
 		tasks(t, less(x.Tanh().Softmax(-1).Flip(-1)).Flip(-1)))
 }
 
+// Kernels that compute a softmax or a normalization whole have its name, which the CPU knows, and others do not.
+func TestNamedOperations(t *testing.T) {
+	s := scope(t)
+	x, gamma := gaussian(s, 1, 1, 32, 8, 64), gaussian(s, 2, 1, 64)
+	y := x.Softmax(-1)
+	maps := func(ts ...*Tensor) (text string) {
+		p, err := newPlan(ts, true, nil)
+		require.NoError(t, err)
+		for _, k := range p.tasks {
+			text += k.(*kernel).m.String() + "\n"
+		}
+		return text
+	}
+	const layerNorm = "input.f32.0;param.f32.0;param.f32.1;normalize.f32.0,1,2;input.f32.1;mul.f32.3,4;" +
+		"input.f32.2;add.f32.5,6;"
+	assert.Equal(t, "input.f32.0;softmax.f32.0;out.f32.1\n", maps(y))
+	assert.Equal(t, layerNorm+"out.f32.7\n", maps(x.LayerNorm(gamma, gaussian(s, 3, 1, 64), 1e-5)))
+	assert.Equal(t, layerNorm+"out.f16.7\n", maps(x.LayerNorm(gamma, gaussian(s, 3, 1, 64), 1e-5).Cast(F16)))
+	for named, list := range map[string][]*Tensor{
+		";softmax.f32.":      {y.Exp(), x.Exp().Softmax(-1), x.Cast(F16).Softmax(-1), x.Reshape(-1).Softmax(0)},
+		";softmax.f64.":      {x.Cast(F64).Softmax(-1)},
+		";normalize.f32.":    {x.LayerNorm(nil, nil, 1e-5)},
+		";rmsnormalize.f32.": {x.RMSNorm(gamma, 1e-5), x.RMSNorm(gamma, 1e-5).Mul(x)},
+	} {
+		for i, y := range list {
+			assert.Contains(t, maps(y), named, i)
+		}
+	}
+	// Rows of two dimensions that are no neighbours, a kernel that needs other sums, another operation.
+	for i, y := range []*Tensor{x.LayerNorm(nil, nil, 1e-5, 0, 2), y.Sum(), x.LogSoftmax(-1)} {
+		assert.NotRegexp(t, "softmax|normalize", maps(y), i)
+	}
+}
+
 func less(x *Tensor) *Tensor { return x.Sub(x.Sum(-1).Unsqueeze(-1)) }
 
 // BenchmarkLayerNorm measures a layer normalization and its gradients.

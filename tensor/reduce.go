@@ -342,7 +342,8 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 	x, typ := t.accumulated()
 	e := x.Sub(x.peak(axis).StopGradient().keep(x, []int{axis})).Exp()
 	// a quotient for each row, since products are faster
-	return e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).Cast(typ).called("softmax", t)
+	y := e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).ending(expr.Softmax)
+	return y.Cast(typ).called("softmax", t)
 }
 
 // LogSoftmax returns the logarithm of Softmax, t - LogSumExp(t).

@@ -17,7 +17,7 @@ import (
 
 // filled returns a tensor of one number.
 func filled(s *Scope, t Type, shape []int, e *expr.Expr) *Tensor {
-	return &Tensor{scope: s, typ: t, shape: shape, op: &mapOp{"fill", kindFill, e}}
+	return &Tensor{scope: s, typ: t, shape: shape, op: &mapOp{name: "fill", what: kindFill, e: e}}
 }
 
 // zero returns the number 0 of the type that t is computed in.

@@ -119,6 +119,14 @@ func (t *Tensor) called(name string, of *Tensor) *Tensor {
 	return t
 }
 
+// ending gives t, which is new, the named operation of kernels/expr that it is the last part of.
+func (t *Tensor) ending(op expr.Op) *Tensor {
+	if t.err == nil {
+		t.op.(*mapOp).ends = op
+	}
+	return t
+}
+
 func failf(s *Scope, op string, kind error, format string, args ...any) *Tensor {
 	return fail(s, op, fmt.Errorf("%w: "+format, append([]any{kind}, args...)...))
 }
@@ -232,6 +240,7 @@ type mapOp struct {
 	name string
 	what kind
 	e    *expr.Expr // of the types in which args are computed, to that of the result
+	ends expr.Op    // the named operation of which this is the last one, if its kernel computes all others too; or 0
 }
 
 func (o *mapOp) String() string { return o.name }

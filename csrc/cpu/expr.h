@@ -189,6 +189,7 @@ static int expr_chains(const expr_instruction *in) {
   case EXPR_XOR:
     return 1;
   case EXPR_DIV:
+  case EXPR_FMA:
   case EXPR_MIN:
   case EXPR_MAX:
   case EXPR_ABS:
@@ -225,6 +226,13 @@ static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, cha
   for (int64_t k = 0; k < in->links; k++) {
     const expr_instruction *x = in + k;
     int second = k > 0 && x->a != x[-1].dst;
+    if (x->code == EXPR_FMA) { // the result of the one before is a factor, or what is added
+      int sum = second && x->b != x[-1].dst;
+      int64_t other = second ? x->a : x->b, third = sum ? x->b : x->c;
+      links[k] = (expr_link){.code = EXPR_FMA | (sum ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1, .down = down[other],
+                             .third = reg[third], .third_advance = constant[third] ? 0 : -1, .third_down = down[third]};
+      continue;
+    }
     int64_t other = second ? x->a : x->b, ordered = x->code == EXPR_SUB || x->code == EXPR_DIV || x->code == EXPR_MIN || x->code == EXPR_MAX;
     int64_t code = k > 0 && x->code == EXPR_MUL && x->a == x->b ? CHAIN_SQUARE : x->code | (second && ordered ? CHAIN_SECOND : 0);
     links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1, .down = down[other]};
@@ -251,6 +259,9 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
     return;
   case EXPR_WRAP:
     expr_wrap(in->elem, d, a);
+    return;
+  case EXPR_ODD:
+    expr_odd(in->type, d, a);
     return;
   case EXPR_SELECT:
     expr_select(class_size(in->to), d, a, b, c);
@@ -352,7 +363,7 @@ EXPORT(expr) {
     if (in->links && in + in->links == end - 1)
       last = in;
   int64_t result = count - once >= 2 ? end[-2].dst : -1;
-  if (result == end[-1].a && (last->links || !w[7].i) && last->code != EXPR_LOAD && last->code != EXPR_STORE && last->code != EXPR_CAST &&
+  if (result == end[-1].a && (last->links || !w[7].i) && last->code != EXPR_LOAD && last->code != EXPR_STORE &&
       expr_as_is(end - 1) && class_size(last->to) == class_size(end[-1].type))
     direct = last;
   // A program that is loads, chains of one class, and stores of what they compute does many tiles at a time, and so does one that is a load and a store.
@@ -459,8 +470,11 @@ EXPORT(expr) {
         expr_chains_of[chain->type](strips, strip - strips, streams, n);
         if (++r == rows)
           break;
-        for (expr_link *x = links; x < link; x++)
+        for (expr_link *x = links; x < link; x++) {
           x->other += x->down;
+          if (x->third)
+            x->third += x->third_down;
+        }
         for (expr_strip *x = strips; x < strip; x++)
           x->from += x->from_down, x->to += x->to_down;
         for (expr_next *x = streams; x < fetch; x++)

@@ -54,6 +54,8 @@ typedef struct {
   const char *other; // its other operand
   int64_t advance;   // all bits set, or 0 if the other operand is the same in each tile
   int64_t down;      // the bytes to the operand in the next row
+  const char *third; // as other, of a fused product and sum
+  int64_t third_advance, third_down;
 } expr_link;
 typedef struct {
   const char *from; // the first operand of the first operation
@@ -130,7 +132,7 @@ OPERAND(bf16)
 
 // The operations and the result of each for register r[k]: with V the other operand is the second, with W the first, and a
 // FUNCTION computes AT_ONCE registers.
-#define ON_FLOATS(S, A, V, W, FUNCTION, OTHER)                                                            \
+#define ON_FLOATS(S, A, V, W, FUNCTION, OTHER, THIRD)                                                     \
   V(S, A, EXPR_ADD, A##_add(r[k], OTHER(S, A)))                                                    \
   V(S, A, EXPR_SUB, A##_sub(r[k], OTHER(S, A)))                                                    \
   V(S, A, EXPR_MUL, A##_mul(r[k], OTHER(S, A)))                                                    \
@@ -142,6 +144,8 @@ OPERAND(bf16)
   W(S, A, EXPR_DIV, A##_div(OTHER(S, A), r[k]))                                                    \
   W(S, A, EXPR_MIN, A##_expr_smaller(OTHER(S, A), r[k]))                                           \
   W(S, A, EXPR_MAX, A##_expr_larger(OTHER(S, A), r[k]))                                            \
+  V(S, A, EXPR_FMA, A##_fma(r[k], OTHER(S, A), THIRD(S, A)))                                       \
+  W(S, A, EXPR_FMA, A##_fma(OTHER(S, A), THIRD(S, A), r[k]))                                       \
   V(S, A, EXPR_NEG, -r[k])                                                                         \
   V(S, A, EXPR_ABS, A##_signed(r[k], A##_zero()))                                                  \
   V(S, A, EXPR_SQRT, A##_roots(r[k]))                                                               \
@@ -150,7 +154,7 @@ OPERAND(bf16)
   FUNCTION(S, A, EXPR_SIGMOID, A##_sigmoids)                                                       \
   FUNCTION(S, A, EXPR_TANH, A##_tanhs)                                                            \
   FUNCTION(S, A, EXPR_GELU, A##_gelus_of)
-#define ON_INTEGERS(S, A, V, W, FUNCTION, OTHER)                                                          \
+#define ON_INTEGERS(S, A, V, W, FUNCTION, OTHER, THIRD)                                                   \
   V(S, A, EXPR_ADD, r[k] + OTHER(S, A))                                                            \
   V(S, A, EXPR_SUB, r[k] - OTHER(S, A))                                                            \
   V(S, A, EXPR_MUL, r[k] *OTHER(S, A))                                                             \
@@ -162,6 +166,8 @@ OPERAND(bf16)
   V(S, A, EXPR_NEG, -r[k])
 #define LINK_OTHER(S, A) S##_operand(b, other, i, k)
 #define ALONE_OTHER(S, A) (b ? S##_load(b + i) : number)
+#define LINK_THIRD(S, A) S##_operand(x->third, x->third_advance, i, k)
+#define ALONE_THIRD(S, A) S##_load(c + i)
 
 #if defined(__clang__)
 #define EIGHT for (int k = 0; k < 8; k++)
@@ -199,13 +205,14 @@ OPERAND(bf16)
     }                                                                                              \
     return;
 #define CHAIN(S, A, E, OPERATIONS)                                                                 \
-  UNSWITCHED static void S##_expr_alone(int64_t code, const E *a, const E *b, A##_v number, E *q, int64_t n, int past) { \
-    switch (code) { OPERATIONS(S, A, ALONE, ALONE_SECOND, ALONE_FUNCTION, ALONE_OTHER) }           \
+  UNSWITCHED static void S##_expr_alone(int64_t code, const E *a, const E *b, A##_v number, const E *c, E *q, int64_t n, int past) { \
+    (void)c;                                                                                       \
+    switch (code) { OPERATIONS(S, A, ALONE, ALONE_SECOND, ALONE_FUNCTION, ALONE_OTHER, ALONE_THIRD) } \
   }                                                                                                \
   static void S##_expr_chain(const expr_strip *strips, int64_t count, const expr_next *ahead, int64_t n) { \
     const expr_link *l = strips->links;                                                            \
-    if (count == 1 && strips->count == 1 && strips->advance) {                                     \
-      S##_expr_alone(l->code, (const void *)strips->from, l->advance ? (const void *)l->other : NULL, S##_operand(l->other, 0, 0, 0), (void *)strips->to, n, strips->past); \
+    if (count == 1 && strips->count == 1 && strips->advance && (!l->third || l->third_advance)) {  \
+      S##_expr_alone(l->code, (const void *)strips->from, l->advance ? (const void *)l->other : NULL, S##_operand(l->other, 0, 0, 0), (const void *)l->third, (void *)strips->to, n, strips->past); \
       return;                                                                                      \
     }                                                                                              \
     for (int64_t i = 0; i < n; i += 8 * A##_W) {                                                   \
@@ -219,7 +226,7 @@ OPERAND(bf16)
         for (const expr_link *x = s->links; x < s->links + s->count; x++) {                        \
           const void *b = x->other;                                                                \
           int64_t other = x->advance;                                                              \
-          switch (x->code) { OPERATIONS(S, A, LINK, LINK_SECOND, LINK_FUNCTION, LINK_OTHER) }      \
+          switch (x->code) { OPERATIONS(S, A, LINK, LINK_SECOND, LINK_FUNCTION, LINK_OTHER, LINK_THIRD) } \
         }                                                                                          \
         EIGHT S##_send(q + k * A##_W, r[k], s->past);                                              \
       }                                                                                            \
@@ -237,6 +244,8 @@ CHAIN(u64, u64, uint64_t, ON_INTEGERS)
 #undef ON_INTEGERS
 #undef LINK_OTHER
 #undef ALONE_OTHER
+#undef LINK_THIRD
+#undef ALONE_THIRD
 #undef EIGHT
 #undef LINK
 #undef LINK_SECOND

@@ -10,7 +10,7 @@ enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(LENGTH) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
   F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(GELU) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
-  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
+  F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(ODD) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
 #define EXPR_CODE(NAME) EXPR_##NAME,
 enum { EXPR_NONE, EXPR_CODES(EXPR_CODE) EXPR_END };
 #undef EXPR_CODE
@@ -88,8 +88,6 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
       SOME(t[i] = a[i] != a[i])                                                                    \
     case EXPR_COPYSIGN:                                                                            \
       SOME(d[i] = X(copysign)(a[i], b[i]))                                                         \
-    case EXPR_FMA:                                                                                 \
-      SOME(d[i] = X(fma)(a[i], b[i], c[i]))                                                        \
     case EXPR_EQ:                                                                                  \
       SOME(t[i] = a[i] == b[i])                                                                    \
     case EXPR_NE:                                                                                  \
@@ -229,9 +227,19 @@ CAST_INT(u64_expr_cast, uint64_t)
     case CLASS_F64:                                                                                \
       ALL(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
+      if (high < 0x1p24) { /* the ends are exact in F, too */                                      \
+        F down = (F)least, up = (F)high;                                                           \
+        ALL(F x = a[i]; x = x != x ? 0 : x; x = x < down ? down : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+      }                                                                                            \
+      ALL(F x = a[i]; int over = x >= (F)0x1p31; x = x != x || over ? 0 : x; x = x < -(F)0x1p31 ? -(F)0x1p31 : x; \
+           ((int32_t *)q)[i] = over ? INT32_MAX : (int32_t)x)                                      \
     case CLASS_U32:                                                                                \
+      if (high < 0x1p24) {                                                                         \
+        F up = (F)high;                                                                            \
+        ALL(F x = a[i]; x = x != x || x < 0 ? 0 : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+      }                                                                                            \
       ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
-           ((uint32_t *)q)[i] = (uint32_t)(int64_t)x)                                              \
+           ((uint32_t *)q)[i] = (uint32_t)x)                                                       \
     case CLASS_I64:                                                                                \
       ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
            ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
@@ -243,6 +251,36 @@ CAST_INT(u64_expr_cast, uint64_t)
 CAST_FLOAT(f32_expr_cast, float)
 CAST_FLOAT(f64_expr_cast, double)
 #undef CAST_FLOAT
+
+// A number rounded to a float to odd: if the float is not exact, its last bit is set, so that a rounding to 16 bits after it is as one
+// rounding of the number. A double keeps the 24 bits of a float, the last of which also stands for those that are cut off.
+// Integers of 64 bits are first rounded to odd to the 53 of a double.
+IN float expr_to_odd(double x) {
+  uint64_t b, low = (1ull << 29) - 1;
+  memcpy(&b, &x, 8);
+  b = (b & ~low) | ((b & low) != 0 ? low + 1 : 0);
+  memcpy(&x, &b, 8);
+  return (float)x;
+}
+IN double expr_odd_wide(uint64_t x) {
+  int big = x >> 53 != 0;
+  uint64_t cut = big ? x >> 11 | ((x & 2047) != 0) : x;
+  return (double)cut * (big ? 2048 : 1);
+}
+TILES static void expr_odd(int64_t class, float *restrict d, const void *a) {
+  switch (class) {
+  case CLASS_F64:
+    ALL(d[i] = expr_to_odd(((const double *)a)[i]))
+  case CLASS_I32:
+    ALL(d[i] = expr_to_odd(((const int32_t *)a)[i]))
+  case CLASS_U32:
+    ALL(d[i] = expr_to_odd(((const uint32_t *)a)[i]))
+  case CLASS_I64:
+    ALL(int64_t x = ((const int64_t *)a)[i]; double y = expr_odd_wide(x < 0 ? 0 - (uint64_t)x : (uint64_t)x); d[i] = expr_to_odd(x < 0 ? -y : y))
+  default:
+    ALL(d[i] = expr_to_odd(expr_odd_wide(((const uint64_t *)a)[i])))
+  }
+}
 
 TILES static void expr_wrap(int64_t elem, uint32_t *restrict d, const uint32_t *a) {
   switch (elem) {

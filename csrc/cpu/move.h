@@ -1,38 +1,16 @@
-// fill, copy and transpose, which move elements without computing.
+// transpose, which moves elements without computing.
 
-// Words: out, bytes, a pattern of 8 bytes with one or several elements, 1 if out is larger than the
-// caches. out is aligned to the size of an element.
-EXPORT(move_fill) {
-  char *q = w[0].p;
-  int64_t n = w[1].i, i = 0;
-  uint64_t bits = (uint64_t)w[2].i;
-  if (w[3].i) {
-    uint64_t head = -(uintptr_t)q & 63;
-    for (; i < n && (uint64_t)i < head; i++)
-      q[i] = (char)(bits >> 8 * (i & 7));
-    int turn = 8 * (int)(head & 7); // the rotation of the pattern at the beginning of a line
-    bits = turn ? bits >> turn | bits << (64 - turn) : bits;
-    for (; i + 64 <= n; i += 64)
-      past_set(q + i, bits);
-    past_end();
-    for (int64_t k = 0; i < n; i++, k++)
-      q[i] = (char)(bits >> 8 * (k & 7));
-    return;
-  }
-  for (; i + 64 <= n; i += 64)
-    line_set(q + i, bits);
-  for (; i + 8 <= n; i += 8)
-    memcpy(q + i, &bits, 8);
-  memcpy(q + i, &bits, (size_t)(n - i));
-}
-
-// Words: out, in, bytes, 1 if out is larger than the caches.
-EXPORT(move_copy) {
-  if (w[3].i) {
-    past_copy(w[0].p, w[1].p, w[2].i);
-    past_end();
-  } else
-    memcpy(w[0].p, w[1].p, (size_t)w[2].i);
+// Copies bytes past the caches, except those before the first and after the last whole line.
+static void past_copy(void *to, const void *from, int64_t n) {
+  char *q = to;
+  const char *p = from;
+  int64_t head = (int64_t)(-(uintptr_t)q & 63);
+  if (head > n)
+    head = n;
+  memcpy(q, p, (size_t)head);
+  for (q += head, p += head, n -= head; n >= 64; q += 64, p += 64, n -= 64)
+    past_line(q, p);
+  memcpy(q, p, (size_t)n);
 }
 
 // Transposes a tile of rows that are ld apart: to[c·step + r]. Each row is read once, because their

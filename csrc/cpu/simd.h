@@ -41,18 +41,12 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_FMA_PEAK, f32_fma_peak) \
   F(SIMD_L2_FLOAT, l2_float) \
   F(SIMD_L2_I8, l2_i8) \
-  F(SIMD_ARITH, arith) \
   F(SIMD_REDUCE_ROWS, reduce_rows) \
   F(SIMD_SOFTMAX, softmax) \
   F(SIMD_REDUCE_COLUMNS, reduce_columns) \
   F(SIMD_NORM, norm) \
-  F(SIMD_ACTIVATION, activation) \
-  F(SIMD_CAST, cast) \
-  F(SIMD_FILL, move_fill) \
-  F(SIMD_COPY, move_copy) \
   F(SIMD_TRANSPOSE, move_transpose) \
   F(SIMD_TOPK, topk) \
-  F(SIMD_BROADCAST, broadcast) \
   F(SIMD_L2_PACK, l2_pack) \
   F(SIMD_CONV_F32, f32_conv) \
   F(SIMD_CONV_F64, f64_conv) \

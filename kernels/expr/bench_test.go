@@ -367,11 +367,7 @@ func BenchmarkReduced(b *testing.B) {
 	t := newBench(b, 16<<20)
 	in, out := t.bufs[0], t.bufs[4]
 	v := Input(0, F32)
-	exp := v.Sub(v.Largest()).Exp()
-	softmax := exp.Div(exp.Sum())
-	mean := func(x *Expr) *Expr { return x.Sum().Div(Length().Cast(F32)) }
-	d := v.Sub(mean(v))
-	norm := d.Div(mean(d.Mul(d)).Add(v.Number(1e-5)).Sqrt()).Mul(Input(1, F32)).Add(Input(2, F32))
+	norm := v.Normalize(v.Number(1e-5)).Mul(Input(1, F32)).Add(Input(2, F32))
 	builtIn := func(family, name string, sizes []int, args ...any) func() {
 		u, err := kernels.Unit(family, t.dev.Features())
 		return t.launchOf(t.kernel(u, err, name), sizes, args...)
@@ -385,9 +381,9 @@ func BenchmarkReduced(b *testing.B) {
 				builtIn("reduce", "reduce_sum", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
 			"max": {t.reduced(v.Largest(), rows, n, [][2]int{dense, once}, in, out),
 				builtIn("reduce", "reduce_max", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
-			"softmax": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, in, out),
+			"softmax": {t.reduced(v.Softmax(), rows, n, [][2]int{dense, dense}, in, out),
 				builtIn("softmax", "softmax", []int{rows}, in, out, uint32(rows), uint32(n))},
-			"softmax in place": {t.reduced(softmax, rows, n, [][2]int{dense, dense}, out, out),
+			"softmax in place": {t.reduced(v.Softmax(), rows, n, [][2]int{dense, dense}, out, out),
 				builtIn("softmax", "softmax", []int{rows}, out, out, uint32(rows), uint32(n))},
 			"layer norm": {t.reduced(norm, rows, n, [][2]int{dense, same, same, dense}, in, t.bufs[1], t.bufs[2], out),
 				builtIn("norm", "layer_norm", []int{rows}, in, t.bufs[1], t.bufs[2], out, uint32(rows), uint32(n), float32(1e-5))},

@@ -169,7 +169,7 @@ func cases(*kernels.Family) []kernels.Case {
 	centered := v.Sub(mean(v))
 	reduced("sum", v.Sum())
 	reduced("softmax", soft.Div(soft.Sum()))
-	reduced("softmax by a product", soft.Mul(v.Number(1).Div(soft.Sum())))
+	reduced("softmax by its name", v.Softmax())
 	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()),
 		mean(centered.Mul(centered)))
 	reduced("product and ends", v.Mul(v.Number(0.1)).Add(v.Number(1)).Product(), v.Smallest(), v.Mul(w).Largest())
@@ -180,14 +180,20 @@ func cases(*kernels.Family) []kernels.Case {
 		x := Input(0, t)
 		reduced(t.String(), x.Sum(), x.Product(), x.Smallest(), x.Largest(), x.All(), x.Any())
 	}
-	// As networks have them: numbers of columns are known, and gamma and beta are one row.
+	// As networks have them, with one row of gamma and beta; with other layouts, and inside of other operations.
+	layerNorm := v.Normalize(v.Number(0.001)).Mul(w).Add(Input(2, F32))
+	rmsNorm := v.RMSNormalize(Param(0, F32)).Mul(w)
 	for _, n := range []int{1, 70, 1030, 5000} {
-		average := func(e *Expr) *Expr { return e.Sum().Div(e.Number(float64(n))) }
-		scaled := func(e *Expr) *Expr { return e.Mul(Apply(Rsqrt, average(e.Mul(e)).Add(e.Number(0.001)))) }
 		row, operand := Operand{Steps: []int{0, 1}}, Rows(5, n)
-		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}},
-			scaled(v.Sub(average(v))).Mul(w).Add(Input(2, F32)))
-		add("rms norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand}}, scaled(v).Mul(w))
+		add("layer norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, row, operand}}, layerNorm)
+		add("rms norm", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand}}, rmsNorm)
+		if n != 1030 {
+			continue
+		}
+		add("layer norm with a sum", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, row, operand, operand}},
+			layerNorm)
+		add("named operations", &Layout{Dims: []int{5, n}, Operands: []Operand{operand, operand}},
+			v.Normalize(v.Number(0.5)).Softmax().Sub(v.Softmax()))
 	}
 	add("gelu", nil, v.GELU())
 	add("gelu by erfc", nil, v.Mul(v.Number(0.5)).Mul(Apply(Erfc, v.Mul(v.Number(-math.Sqrt2/2)))))

@@ -49,6 +49,11 @@
 //	items, group, err := kernels.Geometry(unit, name, size)
 //	err = stream.Launch(k, runtime.Grid{Items: items, Group: group}, in, out, l.Argument())
 //
+// [Softmax], [Normalize] and [RMSNormalize] are named operations: an expression of other operations defines each. The
+// canonical form has them by name, where [Map.Match] finds them for devices with a loop of their own; all evaluators
+// see what defines them, so that none needs a case for them. [Expr.Named] gives an expression that was put together
+// its name.
+//
 // An output whose value is the same for a whole row is stored once for each row, and must not overlap an input.
 // A program with reductions has no rank 0, and [Map.Entry] gives the entry point for a launch. Other dimensions
 // than the last one are reduced by a layout that has them last.

@@ -244,6 +244,8 @@ func bounded(n *node, from Type, args *[3]Value) Value {
 		return cast(n.typ, from, a)
 	case Bits:
 		return reinterpret(n.typ, from, a)
+	case opOdd:
+		return odd(from, a)
 	}
 	if from.float() {
 		return computeFloat(n, from, a, b, c)
@@ -562,6 +564,42 @@ func cast(to, from Type, a Value) Value {
 	}
 	v := Value{Int: saturate(to, from, a.Int), Bound: a.Bound}
 	return v
+}
+
+// odd rounds a value to a float to odd.
+func odd(from Type, a Value) Value {
+	x := a.Float
+	if !from.float() {
+		x = from.oddFloat(a.Int)
+	}
+	v := rounded(F32, x, a.Bound, 0)
+	v.Float = float64(oddFloat32(x))
+	return v
+}
+
+// oddFloat returns an integer as a float64, rounded to odd.
+func (t Type) oddFloat(x uint64) float64 {
+	if t.kind() == signed && int64(x) < 0 {
+		return -U64.oddFloat(-x)
+	}
+	drop := max(bits.Len64(x)-53, 0)
+	if lost := x & (1<<drop - 1); lost != 0 {
+		x = x&^lost | 1<<drop
+	}
+	return float64(x)
+}
+
+// oddFloat32 returns x as a float32, rounded to odd.
+func oddFloat32(x float64) float32 {
+	f := float32(x)
+	back, b := float64(f), math.Float32bits(f)
+	switch {
+	case back == x || x != x || math.IsInf(back, 0) || b&1 == 1:
+		return f
+	case math.Abs(back) > math.Abs(x):
+		return math.Float32frombits(b - 1)
+	}
+	return math.Float32frombits(b + 1)
 }
 
 // ends returns the smallest and the largest number of an integer type.

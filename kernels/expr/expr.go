@@ -114,7 +114,7 @@ func Random(seed *Expr, stream uint32, lane int) *Expr {
 
 // Apply returns the result of an operation on operands. Select, Cast and Bits have methods of their own.
 func Apply(op Op, args ...*Expr) *Expr {
-	if op < Neg || op >= opEnd || op == Cast || op == Bits {
+	if op < Neg || !op.valid() || op == Cast || op == Bits || op == opOdd {
 		return wrong("operation %v cannot be applied by that name", op)
 	}
 	info := &ops[op]
@@ -169,6 +169,18 @@ func (e *Expr) Cast(t Type) *Expr {
 		return e.Ne(e.Number(0))
 	}
 	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
+}
+
+// odd returns e, which is of a type with more digits than F32, as an F32 rounded to odd: the last bit is set if the
+// number is not exact. A later rounding to 16 bits then has the result of one rounding of e.
+func (e *Expr) odd() *Expr {
+	switch {
+	case e.err != nil:
+		return e
+	case e.typ != F64 && (!e.typ.integer() || types[e.typ].bits < 32):
+		return wrong("a %v rounded to odd", e.typ)
+	}
+	return &Expr{op: opOdd, typ: F32, args: [3]*Expr{e}}
 }
 
 // Bits returns the value of type t, which must be of the same size, that has the bits of e.
@@ -249,19 +261,15 @@ func (e *Expr) Uses(slot int) bool {
 // Used returns the type with which [Input] made each input that a map of these outputs reads. It is 0 for
 // inputs that the map does not need, such as those of an operation that is always multiplied by an integer 0.
 func Used(outputs ...*Expr) []Type {
-	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
-	for _, e := range outputs {
-		if e == nil || e.err != nil || e.op == 0 {
-			return nil
-		}
-		b.m.outputs = append(b.m.outputs, output{b.add(e), e.typ.stored()})
-	}
-	if b.err != nil {
+	if slices.ContainsFunc(outputs, (*Expr).bad) {
 		return nil
 	}
-	b.order()
+	list, _, err := build(outputs, false)
+	if err != nil {
+		return nil
+	}
 	var used []Type
-	for _, n := range b.m.nodes {
+	for _, n := range list.nodes {
 		if n.op == opInput {
 			for len(used) <= n.slot {
 				used = append(used, 0)
@@ -294,6 +302,9 @@ func (e *Expr) Operations() map[Op]int {
 	}
 	return count
 }
+
+// bad reports whether e is no expression, or has a mistake.
+func (e *Expr) bad() bool { return e == nil || e.err != nil || e.op == 0 }
 
 // Type returns the type of the value; 0 if the expression has a mistake.
 func (e *Expr) Type() Type { return e.typ }
@@ -377,6 +388,25 @@ func (e *Expr) All() *Expr { return Apply(All, e) }
 
 // Any returns whether e, a Bool, is true anywhere in the last dimension; of integers, their bits.
 func (e *Expr) Any() *Expr { return Apply(Any, e) }
+
+// Softmax returns e^(x-m) · (1 / Σ e^(x-m)) of e over the last dimension, with its maximum m.
+func (e *Expr) Softmax() *Expr { return Apply(Softmax, e) }
+
+// Normalize returns e moved to the mean 0 and scaled to the variance 1 in the last dimension. epsilon is added to the
+// variance before.
+func (e *Expr) Normalize(epsilon *Expr) *Expr { return Apply(Normalize, e, e.length(), epsilon) }
+
+// RMSNormalize returns e divided by the root of the mean of its squares in the last dimension, to which epsilon is
+// added.
+func (e *Expr) RMSNormalize(epsilon *Expr) *Expr { return Apply(RMSNormalize, e, e.length(), epsilon) }
+
+// length returns the length of the last dimension as a number of the type of e.
+func (e *Expr) length() *Expr {
+	if e.err != nil {
+		return e
+	}
+	return Length().Cast(e.typ)
+}
 
 // Relu returns max(e, 0). Its derivative at 0 is 0.
 func (e *Expr) Relu() *Expr { return e.Max(e.Number(0)).by(toSecond) }

@@ -168,9 +168,12 @@ func TestGradientOfReductions(t *testing.T) {
 	zeros := []float64{0.3, 0, -0.9, 2.3, 0.5}
 	for name, f := range map[string]*Expr{
 		"sum": x.Mul(y).Sum(), "product": x.Product().Mul(y), "largest": x.Largest().Mul(x), "smallest": x.Mul(y).Smallest(),
-		"softmax": soft.Div(soft.Sum()).Mul(y),
-		"norm":    centered.Div(mean(centered.Mul(centered)).Add(x.Number(0.1)).Sqrt()).Mul(y),
-		"log sum": x.Exp().Sum().Log(), "param": x.Mul(Param(0, F64)).Sum().Add(x).Exp().Mul(Param(0, F64)),
+		"softmax":             soft.Div(soft.Sum()).Mul(y),
+		"norm":                centered.Div(mean(centered.Mul(centered)).Add(x.Number(0.1)).Sqrt()).Mul(y),
+		"softmax by its name": x.Softmax().Mul(y),
+		"normalize by sums":   x.Normalize(y.Mul(y).Sum()).Mul(y),
+		"rmsnormalize":        x.Mul(y).RMSNormalize(Param(0, F64)).Mul(y),
+		"log sum":             x.Exp().Sum().Log(), "param": x.Mul(Param(0, F64)).Sum().Add(x).Exp().Mul(Param(0, F64)),
 	} {
 		for _, at := range [][]float64{row, zeros} {
 			if name == "norm" || name == "param" {

@@ -197,17 +197,21 @@ func native(u *source.Unit, _ string) kernels.Func {
 	if err != nil {
 		return nil
 	}
+	return m.native()
+}
+
+func (m *Map) native() kernels.Func {
 	if m.Reduces() {
 		steps, err := m.Steps()
 		if err != nil {
-			return reference
+			return m.reference
 		}
 		machine := &goMachine{steps}
 		return func(c *kernels.Call) error { return m.Reduce(c, machine) }
 	}
 	b, err := m.Block()
 	if err != nil {
-		return reference // slow, and needs no compiler: a map that has too many numbers for the registers
+		return m.reference // slow, and needs no compiler: a map that has too many numbers for the registers
 	}
 	operands := len(m.inputs) + len(m.outputs)
 	return func(c *kernels.Call) error {
@@ -231,6 +235,10 @@ func reference(c *kernels.Call) error {
 	if err != nil {
 		return err
 	}
+	return m.reference(c)
+}
+
+func (m *Map) reference(c *kernels.Call) error {
 	var l Launch
 	m.Read(c, &l)
 	params := make([]Value, len(m.params))

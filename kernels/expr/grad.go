@@ -49,7 +49,7 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			uniform[e] = uniform[e] && uniform[a]
 		}
 		uniform[e] = uniform[e] || e.op.reduces()
-		reduced = reduced || e.op.reduces()
+		reduced = reduced || e.op.reduces() || e.op.named()
 	}
 	adjoint := map[*Expr]*Expr{y: dy}
 	for i := len(order) - 1; i >= 0; i-- {
@@ -219,7 +219,7 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[1], d[2] = x.Select(g, n(0)), x.Select(n(0), g)
 	case FMA:
 		d[0], d[1], d[2] = g.Mul(y), g.Mul(x), g
-	case Cast:
+	case Cast, opOdd:
 		d[0] = g.Cast(x.typ)
 	case Sum:
 		d[0] = g
@@ -232,6 +232,10 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 	case Smallest, Largest:
 		same := x.Eq(e)
 		d[0] = same.Select(g.Div(same.Select(n(1), n(0)).Sum()), n(0))
+	case Softmax:
+		d[0] = e.Mul(g.Sub(e.Mul(g).Sum()))
+	case Normalize, RMSNormalize:
+		d = derivativesOfNamed(e, g)
 	}
 	return d
 }
@@ -289,7 +293,9 @@ func (m *Map) Work(l *Layout) Work {
 	}
 	for i := range m.nodes {
 		switch m.nodes[i].op {
-		case opInput, opParam, opConst, opIndex, opLength, Select, Cast, Bits:
+		case opInput, opParam, opConst, opIndex, opLength, Select, Cast, Bits, opOdd:
+		case FMA:
+			w.Operations += 2 * n
 		case opRandom:
 			w.Operations += 80 * n // ten rounds of eight
 		default:

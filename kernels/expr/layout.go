@@ -393,8 +393,10 @@ func (o *Operand) distinct(dims []int) bool {
 // Bytes returns the layout in the form in which a launch takes it: the lengths of dimensions, then the first element
 // of each operand, then the steps of each. It is the value of the kernel's last parameter for a program of rank
 // l.Rank().
-func (l *Layout) Bytes() []byte {
-	var b []byte
+func (l *Layout) Bytes() []byte { return l.appendTo(nil) }
+
+// appendTo appends the result of Bytes to b.
+func (l *Layout) appendTo(b []byte) []byte {
 	put := func(x int) { b = binary.NativeEndian.AppendUint64(b, uint64(x)) }
 	for _, d := range l.Dims {
 		put(d)

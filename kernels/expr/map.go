@@ -4,8 +4,6 @@ package expr
 
 import (
 	"fmt"
-	"hash/fnv"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,13 +13,19 @@ import (
 // Map computes the elements of outputs from the elements of inputs that belong to them. It is immutable and safe for
 // concurrent use.
 type Map struct {
+	operations            // without named ones, as evaluators need them
+	form       operations // with named ones, as text has them
+	inputs     []Type     // of the elements of each
+	params     []Type
+	text       string // canonical
+	block      func() (*Block, error)
+	phases     // of the reductions, if there are any
+}
+
+// operations are those of a map, and what it stores.
+type operations struct {
 	nodes   []node // operands stand before the nodes that use them
-	inputs  []Type // of the elements of each
-	params  []Type
 	outputs []output
-	text    string // canonical
-	block   func() (*Block, error)
-	phases  // of the reductions, if there are any
 }
 
 // node is one operation of a Map.
@@ -43,13 +47,18 @@ type output struct {
 const maxNodes = 1024
 
 // Output returns e as an output whose elements are stored as t, which has to hold values of e's type: that type,
-// F16 or BF16 for an F32, U8 for a Bool. Without Output, [New] stores a value in its own type, and a Bool as a U8.
+// F16 or BF16 for an F32, U8 for a Bool. A cast that is stored in 16 bits is rounded once. Without Output, [New] stores a value in its own type, and a Bool as a U8.
 func (e *Expr) Output(t Type) *Expr {
 	switch {
 	case e.err != nil:
 		return e
 	case !t.valid() || t == Bool || !t.holds(e.typ):
 		return wrong("an output of type %v for a value of %v", t, e.typ)
+	}
+	if t != t.computed() && e.op == Cast {
+		if once := e.args[0].odd(); once.err == nil {
+			e = once
+		}
 	}
 	return &Expr{op: Cast, typ: e.typ, elem: t, args: [3]*Expr{e}} // elem of an input is the type of its elements
 }
@@ -65,8 +74,6 @@ func newMap(slots int, outputs []*Expr) (*Map, error) {
 	if len(outputs) == 0 {
 		return nil, fmt.Errorf("a map needs an output: %w", ErrInvalid)
 	}
-	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
-	m := &b.m
 	for i, e := range outputs {
 		switch {
 		case e == nil:
@@ -76,20 +83,21 @@ func newMap(slots int, outputs []*Expr) (*Map, error) {
 		case e.op == 0:
 			return nil, fmt.Errorf("output %d is an empty expression: %w", i, ErrInvalid)
 		}
-		elem := e.typ.stored()
-		if e.elem != 0 {
-			elem = e.elem
+	}
+	form, named, err := build(outputs, false)
+	if err != nil {
+		return nil, err
+	}
+	m := &Map{operations: form, form: form}
+	if named {
+		if m.operations, _, err = build(outputs, true); err != nil {
+			return nil, err
 		}
-		m.outputs = append(m.outputs, output{b.add(e), elem})
 	}
-	if b.err != nil {
-		return nil, b.err
-	}
-	b.order()
 	if err := m.check(slots); err != nil {
 		return nil, err
 	}
-	m.text = m.canonical()
+	m.text = m.form.canonical()
 	m.block = sync.OnceValues(m.lower)
 	m.steps = sync.OnceValues(m.divide)
 	return m, nil
@@ -134,211 +142,6 @@ func (m *Map) check(slots int) error {
 	return nil
 }
 
-// builder makes the list of a Map's operations.
-type builder struct {
-	m     Map
-	hash  []uint64 // of what each node computes
-	known map[node]int
-	done  map[*Expr]int
-	err   error
-}
-
-// add returns the index of an expression's node. Expressions may be deep chains, so that it keeps a stack of its own.
-func (b *builder) add(root *Expr) int {
-	stack := []*Expr{root}
-	for len(stack) > 0 {
-		e := stack[len(stack)-1]
-		if _, ok := b.done[e]; ok {
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		ready := true
-		for _, a := range e.args[:ops[e.op].arity] {
-			if _, ok := b.done[a]; !ok {
-				stack, ready = append(stack, a), false
-			}
-		}
-		if !ready {
-			if len(stack) > 64*maxNodes {
-				b.err = fmt.Errorf("more than %d operations: %w", maxNodes, ErrInvalid)
-				return 0
-			}
-			continue
-		}
-		stack = stack[:len(stack)-1]
-		n := node{op: e.op, typ: e.typ, slot: e.slot, bits: e.bits}
-		if e.op == opInput {
-			n.elem = e.elem
-		}
-		for i, a := range e.args[:ops[e.op].arity] {
-			n.args[i] = b.done[a]
-		}
-		if e.op == Cast && e.typ == e.args[0].typ { // made by Output, for an input that is stored as another type
-			b.done[e] = n.args[0]
-			continue
-		}
-		if e.op == opInput && e.typ == Bool { // stored as U8
-			n.typ = U8
-			n = node{op: Ne, typ: Bool, args: [3]int{b.intern(n), b.intern(node{op: opConst, typ: U8})}}
-		}
-		b.done[e] = b.intern(n)
-		if len(b.m.nodes) > 4*maxNodes {
-			b.err = fmt.Errorf("more than %d operations: %w", maxNodes, ErrInvalid)
-			return 0
-		}
-	}
-	return b.done[root]
-}
-
-// intern returns the index of a node that computes what n does.
-func (b *builder) intern(n node) int {
-	if n.op.commutes() && b.hash[n.args[0]] > b.hash[n.args[1]] {
-		n.args[0], n.args[1] = n.args[1], n.args[0]
-	}
-	if same, ok := b.same(n); ok {
-		return same
-	}
-	if bits, ok := b.fold(n); ok {
-		n = node{op: opConst, typ: n.typ, bits: bits}
-	}
-	if i, ok := b.known[n]; ok {
-		return i
-	}
-	h := fnv.New64a()
-	fmt.Fprint(h, n.op, n.typ, n.elem, n.slot, n.bits)
-	for _, a := range n.args[:ops[n.op].arity] {
-		fmt.Fprint(h, " ", b.hash[a])
-	}
-	b.m.nodes, b.hash = append(b.m.nodes, n), append(b.hash, h.Sum64())
-	b.known[n] = len(b.m.nodes) - 1
-	return len(b.m.nodes) - 1
-}
-
-// same returns an operand that n is equal to, bit for bit, for all values. x + 0 is not among them (-0 + 0 is
-// 0), x·1 and x - 0 are.
-func (b *builder) same(n node) (int, bool) {
-	x := n.args[0]
-	number := func(i int, v float64) bool {
-		c := &b.m.nodes[n.args[i]]
-		return c.op == opConst && c.bits == n.typ.number(v)
-	}
-	switch n.op {
-	case Neg, Not:
-		if a := &b.m.nodes[x]; a.op == n.op {
-			return a.args[0], true
-		}
-	case Mul: // the operands were sorted, so that a number may come first
-		if number(1, 1) {
-			return x, true
-		}
-		if number(0, 1) {
-			return n.args[1], true
-		}
-	case Div:
-		if number(1, 1) {
-			return x, true
-		}
-	case Sub:
-		if number(1, 0) {
-			return x, true
-		}
-	case Add, Or, Xor:
-		if n.typ.float() {
-			if c := math.Copysign(0, -1); number(1, c) {
-				return x, true
-			} else if number(0, c) {
-				return n.args[1], true
-			}
-			break
-		}
-		if number(1, 0) {
-			return x, true
-		}
-		if number(0, 0) {
-			return n.args[1], true
-		}
-	case Select:
-		if c := &b.m.nodes[x]; c.op == opConst {
-			return n.args[2-int(c.bits)], true
-		}
-		if n.args[1] == n.args[2] {
-			return n.args[1], true
-		}
-	case Min, Max:
-		if n.args[0] == n.args[1] {
-			return x, true
-		}
-	}
-	return 0, false
-}
-
-// number returns the bits of v in type t.
-func (t Type) number(v float64) uint64 {
-	switch t {
-	case F32:
-		return uint64(math.Float32bits(float32(v)))
-	case F64:
-		return math.Float64bits(v)
-	}
-	return wrap(t, uint64(int64(v)))
-}
-
-// fold computes an operation on numbers if every device computes the same bits, that is, if the operation is correctly
-// rounded and the result is neither a NaN nor denormal.
-func (b *builder) fold(n node) (bits uint64, ok bool) {
-	info := &ops[n.op]
-	if n.op < Neg || n.op.reduces() || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.float() || n.op == FMA {
-		return 0, false
-	}
-	var args [3]Value
-	for i, a := range n.args[:info.arity] {
-		c := &b.m.nodes[a]
-		if c.op != opConst {
-			return 0, false
-		}
-		args[i] = constant(c)
-	}
-	from := n.typ
-	if info.arity > 0 {
-		from = b.m.nodes[n.args[info.arity-1]].typ
-	}
-	v := compute(&n, from, &args)
-	if n.typ.float() {
-		if v.Float != v.Float || v.Bound != 0 {
-			return 0, false
-		}
-		return n.typ.number(v.Float), true
-	}
-	return v.Int, v.Bound == 0
-}
-
-// order keeps the nodes that outputs need, in the order in which a walk from the outputs meets them. Since operands are
-// ordered by hash, the result does not depend on the order in which the expression was made.
-func (b *builder) order() {
-	nodes := b.m.nodes
-	place := make([]int, len(nodes)) // 1 more than the new index
-	var kept []node
-	var visit func(i int)
-	visit = func(i int) {
-		if place[i] > 0 {
-			return
-		}
-		n := nodes[i]
-		for j := range ops[n.op].arity {
-			visit(n.args[j])
-			n.args[j] = place[n.args[j]] - 1
-		}
-		kept = append(kept, n)
-		place[i] = len(kept)
-	}
-	for i := range b.m.outputs {
-		o := &b.m.outputs[i]
-		visit(o.node)
-		o.node = place[o.node] - 1
-	}
-	b.m.nodes = kept
-}
-
 // Inputs returns the types of the inputs' elements.
 func (m *Map) Inputs() []Type { return slices.Clone(m.inputs) }
 
@@ -360,10 +163,10 @@ func (m *Map) Outputs() []Type {
 //	input.f32.0;const.f32.3fc00000;mul.f32.0,1;out.f32.2
 func (m *Map) String() string { return m.text }
 
-func (m *Map) canonical() string {
+func (o *operations) canonical() string {
 	var b strings.Builder
-	for i := range m.nodes {
-		n := &m.nodes[i]
+	for i := range o.nodes {
+		n := &o.nodes[i]
 		t := n.typ
 		if n.op == opInput {
 			t = n.elem
@@ -385,11 +188,11 @@ func (m *Map) canonical() string {
 		}
 		b.WriteByte(';')
 	}
-	for i, o := range m.outputs {
+	for i, out := range o.outputs {
 		if i > 0 {
 			b.WriteByte(';')
 		}
-		fmt.Fprintf(&b, "out.%v.%d", o.elem, o.node)
+		fmt.Fprintf(&b, "out.%v.%d", out.elem, out.node)
 	}
 	return b.String()
 }
@@ -397,8 +200,10 @@ func (m *Map) canonical() string {
 // opByName and typeByName serve Parse.
 var opByName = func() map[string]Op {
 	list := map[string]Op{}
-	for op := opInput; op < opEnd; op++ {
-		list[ops[op].name] = op
+	for op := opInput; op < opLast; op++ {
+		if op.valid() {
+			list[ops[op].name] = op
+		}
 	}
 	return list
 }()
@@ -491,6 +296,8 @@ func Parse(text string) (*Map, error) {
 			e = args[0].Cast(t)
 		case op == Bits:
 			e = args[0].Bits(t)
+		case op == opOdd:
+			e = args[0].odd()
 		default:
 			e = Apply(op, args...)
 		}

@@ -74,6 +74,8 @@ const (
 	Cast // to the nearest value of the type: integers toward zero, saturating, 0 for a NaN
 	Bits // the same bits as another type of the same size
 
+	opOdd // to F32, rounded to odd, for an element of 16 bits, which is then rounded once
+
 	// Sum and the operations that follow are reductions over the last dimension.
 	Sum      // 0 of no elements; of elements that are all -0 it is 0, as 0 is added to them
 	Product  // 1 of no elements
@@ -82,7 +84,16 @@ const (
 	All      // And of all elements; true or all bits set of none
 	Any      // Or of all elements; false or 0 of none
 
-	opEnd
+	opEnd // it and the next number are codes of block programs
+	_
+
+	// Softmax and the operations that follow are named: the canonical form of a map has them as they are, so that a
+	// device can have a loop for them. All else works on the expressions that define them, see definitions.
+	Softmax      // of the last dimension: e^(x-m) · (1 / Σ e^(x-m)), with the maximum m
+	Normalize    // of x, n and ε: (x-m) · 1/√(v+ε), with the mean m = Σ x / n and the variance v = Σ (x-m)² / n
+	RMSNormalize // of x, n and ε: x · 1/√(s+ε), with the mean of squares s = Σ x² / n
+
+	opLast
 )
 
 // takes is the kind of operands of an operation.
@@ -111,7 +122,7 @@ type opInfo struct {
 	ulp  float64
 }
 
-var ops = [opEnd]opInfo{
+var ops = [opLast]opInfo{
 	opInput:  {name: "input"},
 	opParam:  {name: "param"},
 	opConst:  {name: "const"},
@@ -178,13 +189,25 @@ var ops = [opEnd]opInfo{
 	Cast: {name: "cast", arity: 1, takes: special},
 	Bits: {name: "bits", arity: 1, takes: special},
 
+	opOdd: {name: "odd", arity: 1, takes: special},
+
 	Sum:      {name: "sum", arity: 1, takes: numbers},
 	Product:  {name: "product", arity: 1, takes: numbers},
 	Smallest: {name: "smallest", arity: 1, takes: numbers},
 	Largest:  {name: "largest", arity: 1, takes: numbers},
 	All:      {name: "all", arity: 1, takes: bitwise},
 	Any:      {name: "any", arity: 1, takes: bitwise},
+
+	Softmax:      {name: "softmax", arity: 1, takes: floats},
+	Normalize:    {name: "normalize", arity: 3, takes: floats},
+	RMSNormalize: {name: "rmsnormalize", arity: 3, takes: floats},
 }
+
+// valid reports whether there is such an operation.
+func (op Op) valid() bool { return op < opLast && ops[op].name != "" }
+
+// named reports whether an expression defines the operation.
+func (op Op) named() bool { return op > opEnd }
 
 // reduces reports whether the operation is a reduction.
 func (op Op) reduces() bool { return op >= Sum && op <= Any }
@@ -194,7 +217,7 @@ var combines = [opEnd]Op{Sum: Add, Product: Mul, Smallest: Min, Largest: Max, Al
 
 // String returns the operation's name.
 func (op Op) String() string {
-	if op == 0 || op >= opEnd {
+	if !op.valid() {
 		return fmt.Sprintf("Op(%d)", uint8(op))
 	}
 	return ops[op].name

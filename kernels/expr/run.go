@@ -105,6 +105,8 @@ func (m *machine) step(in *Instruction, lo, n int) {
 		}
 	case Code(Cast):
 		m.cast(in, n)
+	case Code(opOdd):
+		m.odd(in, n)
 	default:
 		switch in.Type {
 		case ClassF32:
@@ -291,6 +293,31 @@ func (m *machine) cast(in *Instruction, n int) {
 		castInt(m, in, registerOf[uint32](m, in.Args[0])[:n])
 	case ClassU64:
 		castInt(m, in, registerOf[uint64](m, in.Args[0])[:n])
+	}
+}
+
+// odd rounds the numbers of a register to floats to odd.
+func (m *machine) odd(in *Instruction, n int) {
+	d := registerOf[float32](m, in.Dst)[:n]
+	switch in.Type {
+	case ClassF64:
+		for i, x := range registerOf[float64](m, in.Args[0])[:n] {
+			d[i] = oddFloat32(x)
+		}
+	case ClassI32:
+		oddInt(d, registerOf[int32](m, in.Args[0])[:n], I32)
+	case ClassI64:
+		oddInt(d, registerOf[int64](m, in.Args[0])[:n], I64)
+	case ClassU32:
+		oddInt(d, registerOf[uint32](m, in.Args[0])[:n], U32)
+	case ClassU64:
+		oddInt(d, registerOf[uint64](m, in.Args[0])[:n], U64)
+	}
+}
+
+func oddInt[S intNumber](d []float32, s []S, t Type) {
+	for i, x := range s {
+		d[i] = oddFloat32(t.oddFloat(uint64(x)))
 	}
 }
 

@@ -2,7 +2,10 @@ package expr
 
 // Numbers of expressions as parameters, so that expressions which differ in numbers alone have one program.
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // mostShared is how many numbers of a map become parameters at most: they take room that a layout needs.
 const mostShared = 12
@@ -13,20 +16,17 @@ const mostShared = 12
 // mostShared numbers the first ones become parameters, and the others stay. Outputs that have parameters or a mistake
 // are returned as they are.
 func Parameters(outputs ...*Expr) ([]*Expr, []any) {
-	b := &builder{known: map[node]int{}, done: map[*Expr]int{}}
-	for _, e := range outputs {
-		if e == nil || e.err != nil || e.op == 0 {
-			return outputs, nil
-		}
-		b.m.outputs = append(b.m.outputs, output{b.add(e), e.typ.stored()})
+	if slices.ContainsFunc(outputs, (*Expr).bad) {
+		return outputs, nil
 	}
+	b := newBuilder(outputs, false)
 	if b.err != nil {
 		return outputs, nil
 	}
-	nodes := b.m.nodes // those of numbers alone are numbers here
+	nodes := b.nodes // those of numbers alone are numbers here
 	b.order()
 	left := map[node]bool{} // what the map computes
-	for _, n := range b.m.nodes {
+	for _, n := range b.nodes {
 		if n.op == opParam {
 			return outputs, nil
 		}

@@ -37,7 +37,7 @@ func (m *Map) Entry(l *Layout) (kernel string, size int) {
 // Items beyond the last element or row do nothing.
 func (m *Map) Text(rank int) string {
 	t := &writer{m: m, rank: rank, operands: len(m.inputs) + len(m.outputs)}
-	t.WriteString(m.preamble())
+	t.WriteString(preamble(m))
 	if rank > 0 {
 		fmt.Fprintf(t, "typedef struct {\n  long dims[%d];\n  long first[%d];\n  long steps[%d];\n} layout;\n", rank,
 			t.operands, rank*t.operands)
@@ -45,19 +45,24 @@ func (m *Map) Text(rank int) string {
 	if m.Reduces() {
 		t.rows()
 		t.columns()
-		return t.String()
+	} else {
+		t.each()
 	}
+	return t.String()
+}
+
+// each writes the kernel in which an item computes an element.
+func (t *writer) each() {
 	t.begin("kernel void ", Kernel)
-	if rank == 0 {
+	if t.rank == 0 {
 		t.WriteString("  size_t i = get_global_id(0);\n  if (i >= n)\n    return;\n")
 	} else {
-		t.positions(rank, "i", "get_global_id(0)")
+		t.positions(t.rank, "i", "get_global_id(0)")
 	}
-	all := m.needed(m.roots()...)
+	all := t.m.needed(t.m.roots()...)
 	t.nodes(func(i int) bool { return all[i] })
 	t.stores(func(int) bool { return true }, "")
 	t.WriteString("}\n")
-	return t.String()
 }
 
 // roots returns the nodes of all outputs.
@@ -75,11 +80,33 @@ type writer struct {
 	m              *Map
 	rank, operands int
 	defined        []bool // nodes with one value for a row that have been written
+	typed          *typed // whose kernel it is, or nil for that of a map
+}
+
+// dim returns the length of a dimension.
+func (t *writer) dim(j int) string {
+	if t.typed == nil {
+		return fmt.Sprintf("l.dims[%d]", j)
+	}
+	return t.typed.params[t.typed.dims[j]].name
+}
+
+// step returns the stride of an operand in a dimension.
+func (t *writer) step(k, j int) string {
+	if t.typed == nil {
+		return fmt.Sprintf("l.steps[%d]", k*t.rank+j)
+	}
+	return t.typed.step(k, j)
 }
 
 // begin writes the head of a kernel.
 func (t *writer) begin(words, name string) {
 	m := t.m
+	t.defined = make([]bool, len(m.nodes))
+	if t.typed != nil {
+		t.head(words)
+		return
+	}
 	t.WriteString(words + name + "(")
 	for i, e := range m.inputs {
 		fmt.Fprintf(t, "global const %s *in%d, ", types[e].cl, i)
@@ -95,7 +122,6 @@ func (t *writer) begin(words, name string) {
 	} else {
 		t.WriteString("layout l) {\n")
 	}
-	t.defined = make([]bool, len(m.nodes))
 }
 
 // place returns the index of the element in the buffer of an operand.
@@ -104,7 +130,7 @@ func (t *writer) place(k int) string {
 	case t.rank == 0:
 		return "i"
 	case t.m.Reduces() && !t.m.oncePerRow(k):
-		return fmt.Sprintf("at%d + (long)j * l.steps[%d]", k, (k+1)*t.rank-1)
+		return fmt.Sprintf("at%d + (long)j * %s", k, t.step(k, t.rank-1))
 	}
 	return "at" + strconv.Itoa(k)
 }
@@ -253,39 +279,53 @@ func (t *writer) positions(rank int, i, id string) {
 	fmt.Fprintf(t, "  size_t %s = %s;\n", i, id)
 	count := "1"
 	if rank > 0 {
-		count = "(size_t)l.dims[0]"
+		count = "(size_t)" + t.dim(0)
 	}
 	for j := 1; j < rank; j++ {
-		count += fmt.Sprintf(" * (size_t)l.dims[%d]", j)
+		count += " * (size_t)" + t.dim(j)
 	}
-	if t.m.Reduces() {
+	if t.m.Reduces() && t.typed == nil { // the length of a row is a parameter n of named kernels
 		fmt.Fprintf(t, "  size_t n = (size_t)l.dims[%d];\n", rank)
 	}
-	fmt.Fprintf(t, "  if (%s >= %s)\n    return;\n  size_t rest = %s;\n", i, count, i)
+	beyond := "return"
+	if t.typed != nil && t.m.Reduces() { // for the reason given in group.h
+		beyond = i + " = n = 0"
+	}
+	fmt.Fprintf(t, "  if (%s >= %s)\n    %s;\n  size_t rest = %[1]s;\n", i, count, beyond)
 	for j := rank - 1; j > 0; j-- {
-		fmt.Fprintf(t, "  long c%d = (long)(rest %% (size_t)l.dims[%d]);\n  rest /= (size_t)l.dims[%d];\n", j, j, j)
+		fmt.Fprintf(t, "  long c%d = (long)(rest %% (size_t)%s);\n  rest /= (size_t)%[2]s;\n", j, t.dim(j))
 	}
 	t.WriteString("  long c0 = (long)rest;\n")
 	for k := range t.operands {
-		fmt.Fprintf(t, "  long at%d = l.first[%d]", k, k)
+		fmt.Fprintf(t, "  long at%d = ", k)
+		if t.typed == nil {
+			fmt.Fprintf(t, "l.first[%d]", k)
+		} else {
+			t.WriteString("0")
+		}
 		for j := range rank {
-			fmt.Fprintf(t, " + c%d * l.steps[%d]", j, k*t.rank+j)
+			fmt.Fprintf(t, " + c%d * %s", j, t.step(k, j))
 		}
 		t.WriteString(";\n")
 	}
 }
 
-// preamble returns the definitions of the functions that the text calls.
-func (m *Map) preamble() string {
+// preamble returns the definitions of the functions that the texts of maps call.
+func preamble(maps ...*Map) string {
 	var b strings.Builder
 	var bf16, random, double bool
-	for _, n := range m.nodes {
-		bf16 = bf16 || n.op == opInput && n.elem == BF16
-		random = random || n.op == opRandom
-		double = double || n.typ == F64
-	}
-	for _, o := range m.outputs {
-		bf16 = bf16 || o.elem == BF16
+	odd := map[Type]bool{} // the types from which a number is rounded to odd
+	for _, m := range maps {
+		for _, n := range m.nodes {
+			random = random || n.op == opRandom
+			double = double || n.typ == F64
+			if n.op == opOdd {
+				odd[m.nodes[n.args[0]].typ] = true
+			}
+		}
+		for _, o := range m.outputs {
+			bf16 = bf16 || o.elem == BF16
+		}
 	}
 	if double {
 		b.WriteString("#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n")
@@ -298,6 +338,11 @@ func (m *Map) preamble() string {
   return (ushort)((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
 }
 `)
+	}
+	for _, t := range Types() {
+		if odd[t] {
+			b.WriteString(oddText[t])
+		}
 	}
 	if random {
 		b.WriteString(`uint philox(ulong seed, ulong counter, uint stream, uint lane) {
@@ -408,6 +453,8 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 		return fmt.Sprintf("as_%s(%s)", t.cl, a[0])
 	case Cast:
 		return castText(n.typ, from, a[0])
+	case opOdd:
+		return fmt.Sprintf("odd_%s(%s)", types[from].cl, a[0])
 	case IsNaN:
 		return fmt.Sprintf("isnan(%s) != 0", a[0])
 	case Min, Max:
@@ -505,4 +552,49 @@ func castText(to, from Type, a string) string {
 		return fmt.Sprintf("convert_%s_sat(isnan(%s) ? %s : %s)", t.cl, a, zero, a)
 	}
 	return fmt.Sprintf("convert_%s_sat(%s)", t.cl, a)
+}
+
+// oddText has the functions that round a number to a float to odd: if the float is not exact, its last bit is set. A
+// later rounding to 16 bits then has the same result as one rounding of the number.
+var oddText = map[Type]string{
+	I32: `float odd_int(int x) {
+  uint size = x < 0 ? 0u - (uint)x : (uint)x;
+  int drop = 8 - (int)clz(size | 1u);
+  if (drop > 0)
+    size = (size >> drop | (uint)((size & ((1u << drop) - 1u)) != 0u)) << drop;
+  return x < 0 ? -(float)size : (float)size;
+}
+`,
+	U32: `float odd_uint(uint x) {
+  int drop = 8 - (int)clz(x | 1u);
+  if (drop > 0)
+    x = (x >> drop | (uint)((x & ((1u << drop) - 1u)) != 0u)) << drop;
+  return (float)x;
+}
+`,
+	I64: `float odd_long(long x) {
+  ulong size = x < 0 ? (ulong)0 - (ulong)x : (ulong)x;
+  int drop = 40 - (int)clz(size | 1);
+  if (drop > 0)
+    size = (size >> drop | (ulong)((size & (((ulong)1 << drop) - 1)) != 0)) << drop;
+  return x < 0 ? -(float)size : (float)size;
+}
+`,
+	U64: `float odd_ulong(ulong x) {
+  int drop = 40 - (int)clz(x | 1);
+  if (drop > 0)
+    x = (x >> drop | (ulong)((x & (((ulong)1 << drop) - 1)) != 0)) << drop;
+  return (float)x;
+}
+`,
+	F64: `float odd_double(double x) {
+  float f = (float)x;
+  if ((double)f == x || isnan(x) || isinf(f))
+    return f;
+  uint b = as_uint(f);
+  if ((b & 1u) == 0)
+    b += fabs((double)f) > fabs(x) ? 0xffffffffu : 1u; // to the neighbour, which is odd
+  return as_float(b);
+}
+`,
 }

@@ -2,7 +2,7 @@ package expr
 
 // The types of values.
 
-import "fmt"
+import "strconv"
 
 // Type is the type of a value in an expression, or of an element of an operand.
 type Type uint8
@@ -76,7 +76,7 @@ func TypeOf(name string) (Type, bool) {
 // String returns the name of the type in the catalog.
 func (t Type) String() string {
 	if !t.valid() {
-		return fmt.Sprintf("Type(%d)", uint8(t))
+		return "Type(" + strconv.Itoa(int(t)) + ")"
 	}
 	return types[t].name
 }

@@ -2,9 +2,7 @@ package parity
 
 import (
 	"context"
-	"io/fs"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,10 +16,8 @@ import (
 func TestChooseBuildsWhatIsNamed(t *testing.T) {
 	saxpy, ok := kernels.Find("saxpy")
 	require.True(t, ok)
-	text, err := fs.ReadFile(saxpy.Source, "saxpy.cl")
-	require.NoError(t, err)
 	f, built := *saxpy, 0
-	f.ID, f.Source = "saxpy_counted", fstest.MapFS{"saxpy_counted.cl": {Data: text}}
+	f.ID = "saxpy_counted"
 	f.Cases = func(f *kernels.Family) []kernels.Case {
 		built++
 		list := saxpy.Cases(saxpy)

@@ -111,6 +111,19 @@ func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.E
 			return expr.Random(a, r.Uint32(), r.IntN(4))
 		}
 	}
+	if reductions && r.IntN(8) == 0 {
+		n, epsilon := expr.Length().Cast(a.Type()), same()
+		if r.IntN(2) == 0 && epsilon.Type() != expr.Bool {
+			epsilon = epsilon.Number(2)
+		}
+		switch e := expr.Apply(expr.Softmax, a); {
+		case e.Err() != nil:
+		case r.IntN(3) == 0:
+			return e
+		default:
+			return expr.Apply([]expr.Op{expr.Normalize, expr.RMSNormalize}[r.IntN(2)], a, n, epsilon)
+		}
+	}
 	if reductions && r.IntN(5) == 0 {
 		if e := expr.Apply(expr.Sum+expr.Op(r.IntN(int(expr.Any-expr.Sum)+1)), a); e.Err() == nil {
 			return e

@@ -122,6 +122,9 @@ func (c *catalogFamily) describe(f *kernels.Family) error {
 				k.Defines = append(k.Defines, d.Name+"="+d.Value)
 			}
 		}
+		if c.Text == "" {
+			c.Text = leadingComment(unit.Text())
+		}
 		for _, decl := range unit.Kernels() {
 			if decl.Name != k.Name {
 				continue

@@ -1,6 +1,6 @@
 package cpu
 
-// Norms, softmax and top-k in Go.
+// Top-k in Go.
 
 import (
 	"cmp"
@@ -8,73 +8,7 @@ import (
 	"slices"
 )
 
-func init() {
-	native("norm", "layer_norm", typed(goNorm[float32], goNorm[float64]))
-	native("norm", "rms_norm", typed(goNorm[float32], goNorm[float64]))
-	native("softmax", "softmax", typed(goSoftmax[float32], goSoftmax[float64]))
-	native("topk", "topk", typed(goTopK[float32], goTopK[float64]))
-}
-
-// goNorm computes (x - mean) / √(variance + epsilon) · gamma + beta; rms_norm has no mean and no
-// beta.
-func goNorm[F number](c *call, t string) error {
-	centered, o := c.Kernel == "layer_norm", 2
-	if centered {
-		o = 3
-	}
-	in, scale, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t), viewOf[F](c, o, t)
-	rows, n, epsilon := int(c.Int(o+1)), int(c.Int(o+2)), c.Float(o+3)
-	gamma, beta := scale.read(0, n, make([]F, n)), make([]F, n)
-	if centered {
-		shift := viewOf[F](c, 2, t)
-		beta = shift.read(0, n, beta)
-	}
-	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
-		sx, y, squares := make([]F, n), make([]F, n), make([]F, n)
-		for r := lo; r < hi; r++ {
-			x, mean := in.read(r*n, r*n+n, sx), F(0)
-			if centered {
-				mean = sumOf(x) / F(n)
-			}
-			for j, v := range x {
-				squares[j] = (v - mean) * (v - mean)
-			}
-			width := F(math.Sqrt(float64(sumOf(squares)/F(n)) + epsilon))
-			to := out.target(r*n, r*n+n, y)
-			for j, v := range x {
-				to[j] = (v-mean)/width*gamma[j] + beta[j]
-			}
-			out.write(r*n, to)
-		}
-	})
-}
-
-// goSoftmax computes e^(x - max) / Σ e^(x - max).
-func goSoftmax[F number](c *call, t string) error {
-	in, out := viewOf[F](c, 0, t), viewOf[F](c, 1, t)
-	rows, n := int(c.Int(2)), int(c.Int(3))
-	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
-		sx, y := make([]F, n), make([]F, n)
-		for r := lo; r < hi; r++ {
-			softmaxRow(in.read(r*n, r*n+n, sx), y)
-			to := out.target(r*n, r*n+n, y)
-			copy(to, y)
-			out.write(r*n, to)
-		}
-	})
-}
-
-// softmaxRow computes the softmax of the row x into y.
-func softmaxRow[F number](x, y []F) {
-	m := largest(x)
-	for j, v := range x {
-		y[j] = F(math.Exp(float64(v - m)))
-	}
-	sum := sumOf(y)
-	for j := range y {
-		y[j] /= sum
-	}
-}
+func init() { native("topk", "topk", typed(goTopK[float32], goTopK[float64])) }
 
 // candidate is an element of a row: a key with the order of the values, and its index.
 type candidate struct {

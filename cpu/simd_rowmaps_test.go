@@ -1,0 +1,53 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/source"
+)
+
+// The cases that are as networks have them are computed by rows, so that the tests of all cases run these vector
+// functions, and few others are.
+func TestRowMaps(t *testing.T) {
+	found := map[*rowMap]int{}
+	for _, c := range kernels.Cases(expr.Family) {
+		u, err := kernels.Unit(expr.Family, &source.Features{FP64: true}, c.Defines...)
+		require.NoError(t, err)
+		m, _, err := expr.OfUnit(u)
+		require.NoError(t, err)
+		if r := byRows(m); r != nil {
+			found[r.rowMap]++
+		}
+	}
+	assert.Len(t, found, len(rowMaps), "each map has cases")
+	x, y, n := expr.Input(0, expr.F32), expr.Input(1, expr.F32), expr.Float(expr.F32, 0.5)
+	half := expr.Input(0, expr.F16)
+	for _, e := range []*expr.Expr{x, x.Sum(), x.Sub(x.Largest()).Exp(), x.Mul(n), half.Softmax(),
+		half.Softmax().Output(expr.F16), expr.Input(0, expr.F64).Softmax(), x.Softmax().Output(expr.F16),
+		x.Softmax().Mul(n), x.Exp().Softmax(), x.Normalize(n), x.Normalize(n).Mul(y), x.Normalize(y).Mul(y),
+		x.RMSNormalize(n).Mul(n), x.RMSNormalize(n).Add(y)} {
+		m, err := expr.New(e)
+		require.NoError(t, err)
+		assert.Nil(t, byRows(m), m.String())
+	}
+}
+
+// Operands that commute may have any order and any number.
+func TestRowMapsOfOrders(t *testing.T) {
+	x := expr.Input(2, expr.F32).Normalize(expr.Float(expr.F32, 0.25))
+	gamma, beta := expr.Input(0, expr.F32), expr.Input(1, expr.F32)
+	for _, e := range []*expr.Expr{x.Mul(gamma).Add(beta), gamma.Mul(x).Add(beta), beta.Add(x.Mul(gamma)),
+		beta.Add(gamma.Mul(x))} {
+		m, err := expr.New(e)
+		require.NoError(t, err)
+		r := byRows(m)
+		require.NotNil(t, r, m.String())
+		assert.Equal(t, []int{2, 0, 1}, r.Inputs)
+		assert.Equal(t, 0.25, r.Number(1, nil))
+	}
+}

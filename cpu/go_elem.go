@@ -129,16 +129,6 @@ func typedAll(f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 goFunc) goFunc {
 	return func(c *call) error { return by[c.Type("T")](c) }
 }
 
-// pieces calls f for ranges of at most piece elements that cover [0, n), in
-// parallel.
-func pieces(c *call, n int, f func(lo, hi int)) error {
-	return c.Parallel(n, grain, func(lo, hi int) {
-		for ; lo < hi; lo += piece {
-			f(lo, min(lo+piece, hi))
-		}
-	})
-}
-
 // sumOf adds the sums of both halves of x, recursively down to 128 numbers, which it adds in eight
 // lanes: no number takes part in more than 19 + log₂(n/128) additions.
 func sumOf[F element](x []F) F {

@@ -6,7 +6,6 @@
 //   SCALAR  the type of scalar arguments
 //   RAW     an unsigned integer of TYPE's size, to move values without converting them
 //   LOAD    p[i] as an ARITH
-//   LOAD16  p[i] to p[i + 15], as a vector
 //   STORE   p[i] = x, rounded to nearest even
 //   LIT     a floating literal of ARITH: LIT(0.5)
 //   FLOATING  for use in #if: whether T is a floating type
@@ -126,7 +125,6 @@
 #define RAW JOIN(raw_, T)
 #define LOAD(p, i) JOIN(load_, T)(p, i)
 #define STORE(p, i, x) JOIN(store_, T)(p, i, x)
-#define LOAD16(p, i) JOIN(load16_, T)(p, i)
 #define LIT(x) JOIN(lit_, T)(x)
 #define FLOATING JOIN(is_float_, T)
 

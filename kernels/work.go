@@ -34,12 +34,6 @@ func (f *Family) work(u *source.Unit, k *source.Kernel, global [3]int, values []
 	return f.Work(&c, c.needed)
 }
 
-// workEach returns a function for Family.Work of kernels that do so many operations for each of the elements whose
-// number argument size is.
-func workEach(operations float64, size int) func(c *Call, bytes float64) (float64, float64) {
-	return func(c *Call, bytes float64) (float64, float64) { return operations * float64(c.Int(size)), bytes }
-}
-
 // unused returns the bytes of the rows of n elements in a table of rows rows that a launch which names count of
 // them cannot have used.
 func (c *Call) unused(rows, count, n int) float64 {

@@ -277,7 +277,6 @@ IN i8four_v i8four_l2_step(i8four_v v, const int32_t *q, i8four_v s) { return i8
   }                                                                                                \
   IN V T##_larger(V a, V b) { return _mm256_blendv_##S(_mm256_max_##S(a, b), a, _mm256_cmp_##S(a, a, _CMP_UNORD_Q)); } \
   IN V T##_smaller(V a, V b) { return _mm256_blendv_##S(_mm256_min_##S(a, b), a, _mm256_cmp_##S(a, a, _CMP_UNORD_Q)); } \
-  IN V T##_number(V v) { return _mm256_and_##S(v, _mm256_cmp_##S(v, v, _CMP_ORD_Q)); }             \
   IN V T##_min(V a, V b) { return _mm256_min_##S(a, b); }
 LIKE_256(f32, ps, f32_v)
 LIKE_256(f64, pd, f64_v)
@@ -302,43 +301,11 @@ IN f64_v f64_scale(f64_v v, f64_v n) {
 // Conversions from and to other types; those of 32 bits are converted to double.
 IN f32_v f32_from_i8(const int8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)p))); }
 IN f32_v f32_from_u8(const uint8_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)p))); }
-IN f32_v f32_from_i16(const int16_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi16_epi32(_mm_loadu_si128((const void *)p))); }
-IN f32_v f32_from_u16(const uint16_t *p) { return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p))); }
-IN f64_v f64_from_i32(const int32_t *p) { return _mm256_cvtepi32_pd(_mm_loadu_si128((const void *)p)); }
-IN f64_v f64_from_u32(const uint32_t *p) {
-  __m128i flipped = _mm_xor_si128(_mm_loadu_si128((const void *)p), _mm_set1_epi32(INT32_MIN));
-  return _mm256_add_pd(_mm256_cvtepi32_pd(flipped), _mm256_set1_pd(0x1p31));
-}
-IN f64_v f64_from_f32(const float *p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-IN void f64_to_f32(float *p, f64_v v) { _mm_storeu_ps(p, _mm256_cvtpd_ps(v)); }
-IN f32_v f32_from_i32(const int32_t *p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256((const void *)p)); }
-// Stores the integer part, rounded toward zero; 0 for a NaN.
-IN void f32_put32(void *p, f32_v v) {
-  __m256i x = _mm256_cvttps_epi32(v); // INT32_MIN for numbers that do not fit
-  x = _mm256_xor_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, _mm256_set1_ps(0x1p31f), _CMP_GE_OQ)));
-  _mm256_storeu_si256(p, _mm256_and_si256(x, _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q))));
-}
 // Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
 // 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0c080400)); // the low bytes of each half
   _mm_storel_epi64(p, _mm_unpacklo_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
-}
-IN void f32_put16(void *p, f32_v v) {
-  __m256i x = _mm256_shuffle_epi8(_mm256_cvttps_epi32(v), _mm256_set1_epi64x(0x0d0c090805040100));
-  _mm_storeu_si128(p, _mm_unpacklo_epi64(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
-}
-IN void f64_put32(void *p, f64_v v) {
-  // 2^52 + 2^51 is so large that the last digit of the sum has the value 1.
-  v = _mm256_add_pd(_mm256_round_pd(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC), _mm256_set1_pd(0x1.8p52));
-  __m256i x = _mm256_permutevar8x32_epi32(_mm256_castpd_si256(v), _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6));
-  _mm_storeu_si128(p, _mm256_castsi256_si128(x));
-}
-// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
-IN f64_v f64_sticky(f64_v v) {
-  __m256i u = _mm256_castpd_si256(v), low = _mm256_set1_epi64x((1ll << 40) - 1);
-  __m256i whole = _mm256_cmpeq_epi64(_mm256_and_si256(u, low), _mm256_setzero_si256());
-  return _mm256_castsi256_pd(_mm256_or_si256(_mm256_andnot_si256(low, u), _mm256_andnot_si256(whole, _mm256_set1_epi64x(1ll << 40))));
 }
 // past_line stores 64 bytes without reading the line into the caches; to is aligned.
 IN void past_line(void *to, const void *from) {
@@ -347,24 +314,9 @@ IN void past_line(void *to, const void *from) {
   _mm256_stream_si256(to, a);
   _mm256_stream_si256((__m256i *)to + 1, b);
 }
-// past_full, past_half and past_quarter store that part of a register in the same way.
+// past_full and past_half store that part of a register in the same way.
 IN void past_full(void *to, const void *from) { _mm256_stream_si256(to, _mm256_loadu_si256(from)); }
-IN void past_quarter(void *to, const void *from) {
-  long long x;
-  __builtin_memcpy(&x, from, 8);
-  _mm_stream_si64(to, x);
-}
 IN void past_half(void *to, const void *from) { _mm_stream_si128(to, _mm_loadu_si128(from)); }
-IN void line_set(void *to, uint64_t bits) {
-  __m256i v = _mm256_set1_epi64x((int64_t)bits);
-  _mm256_storeu_si256(to, v);
-  _mm256_storeu_si256((__m256i *)to + 1, v);
-}
-IN void past_set(void *to, uint64_t bits) {
-  __m256i v = _mm256_set1_epi64x((int64_t)bits);
-  _mm256_stream_si256(to, v);
-  _mm256_stream_si256((__m256i *)to + 1, v);
-}
 
 // pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
 // bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.

@@ -253,7 +253,6 @@ IN int32_t b8_sum(b8_v v) { return _mm512_reduce_add_epi32(v); }
   }                                                                                                \
   IN V T##_larger(V a, V b) { return _mm512_mask_mov_##S(_mm512_max_##S(a, b), _mm512_cmp_##S##_mask(a, a, _CMP_UNORD_Q), a); } \
   IN V T##_smaller(V a, V b) { return _mm512_mask_mov_##S(_mm512_min_##S(a, b), _mm512_cmp_##S##_mask(a, a, _CMP_UNORD_Q), a); } \
-  IN V T##_number(V v) { return _mm512_maskz_mov_##S(_mm512_cmp_##S##_mask(v, v, _CMP_ORD_Q), v); } \
   IN V T##_min(V a, V b) { return _mm512_min_##S(a, b); }
 LIKE_512(f32, ps, f32_v)
 LIKE_512(f64, pd, f64_v)
@@ -279,39 +278,14 @@ IN f64_v f64_scale(f64_v v, f64_v n) { return _mm512_scalef_pd(v, n); }
 // Conversions from and to other types; those of 32 bits are converted to double.
 IN f32_v f32_from_i8(const int8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p))); }
 IN f32_v f32_from_u8(const uint8_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p))); }
-IN f32_v f32_from_i16(const int16_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi16_epi32(_mm256_loadu_si256((const void *)p))); }
-IN f32_v f32_from_u16(const uint16_t *p) { return _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p))); }
-IN f64_v f64_from_i32(const int32_t *p) { return _mm512_cvtepi32_pd(_mm256_loadu_si256((const void *)p)); }
-IN f64_v f64_from_u32(const uint32_t *p) { return _mm512_cvtepu32_pd(_mm256_loadu_si256((const void *)p)); }
-IN f64_v f64_from_f32(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-IN void f64_to_f32(float *p, f64_v v) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(v)); }
-IN f32_v f32_from_i32(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
-// Stores the integer part, rounded toward zero; 0 for a NaN.
-IN void f32_put32(void *p, f32_v v) {
-  __m512i x = _mm512_maskz_cvttps_epi32(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v);
-  __mmask16 above = _mm512_cmp_ps_mask(v, _mm512_set1_ps(0x1p31f), _CMP_GE_OQ);
-  _mm512_storeu_si512(p, _mm512_mask_set1_epi32(x, above, INT32_MAX));
-}
 // Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
 // 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); }
-IN void f32_put16(void *p, f32_v v) { _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_cvttps_epi32(v))); }
-IN void f64_put32(void *p, f64_v v) { _mm256_storeu_si256(p, _mm512_cvtepi64_epi32(_mm512_cvttpd_epi64(v))); }
-// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
-IN f64_v f64_sticky(f64_v v) {
-  __m512i u = _mm512_castpd_si512(v), low = _mm512_set1_epi64((1ll << 40) - 1);
-  __mmask8 lost = _mm512_test_epi64_mask(u, low);
-  u = _mm512_andnot_si512(low, u);
-  return _mm512_castsi512_pd(_mm512_mask_or_epi64(u, lost, u, _mm512_set1_epi64(1ll << 40)));
-}
 // past_line stores 64 bytes without reading the line into the caches; to is aligned.
 IN void past_line(void *to, const void *from) { _mm512_stream_si512(to, _mm512_loadu_si512(from)); }
-// past_full, past_half and past_quarter store that part of a register in the same way.
+// past_full and past_half store that part of a register in the same way.
 IN void past_full(void *to, const void *from) { _mm512_stream_si512(to, _mm512_loadu_si512(from)); }
-IN void past_quarter(void *to, const void *from) { _mm_stream_si128(to, _mm_loadu_si128(from)); }
 IN void past_half(void *to, const void *from) { _mm256_stream_si256(to, _mm256_loadu_si256(from)); }
-IN void line_set(void *to, uint64_t bits) { _mm512_storeu_si512(to, _mm512_set1_epi64((int64_t)bits)); }
-IN void past_set(void *to, uint64_t bits) { _mm512_stream_si512(to, _mm512_set1_epi64((int64_t)bits)); }
 
 // pick uses a register as a table of HAVE_PICK floats and returns those whose indices are the low
 // bits of `at`; shift returns v·2^n, where n is the low bits of `at`; below returns -|x|.

@@ -290,10 +290,10 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   }
   switch (in->type) {
   case CLASS_F32:
-    f32_expr(in->code, d, a, b, c, n, ahead);
+    f32_expr(in->code, d, a, b, n, ahead);
     return;
   case CLASS_F64:
-    f64_expr(in->code, d, a, b, c, n, ahead);
+    f64_expr(in->code, d, a, b, n, ahead);
     return;
   case CLASS_I32:
     i32_expr(in->code, d, a, b, (uint32_t)in->bits.i, ahead);

@@ -72,7 +72,7 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
   break;
 
 #define FLOATS(A, F, X, Y, FUNCTION)                                                                            \
-  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, const F *c, int64_t n, const expr_ahead *ahead) { \
+  TILES static void A##_expr(int64_t code, void *restrict q, const F *a, const F *b, int64_t n, const expr_ahead *ahead) { \
     F *d = q; /* or, of comparisons, truth */                                                      \
     uint32_t *t = q;                                                                               \
     switch (code) {                                                                                \

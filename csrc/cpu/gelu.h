@@ -104,5 +104,3 @@ enum { f32_GELUS = 1 };
 IN void f32_gelus(f32_v *x, int n) { (void)n, *x = f32_gelu(*x); }
 #endif
 
-enum { f64_GELUS = 1 };
-IN void f64_gelus(f64_v *x, int n) { (void)n, *x = f64_gelu(*x); }

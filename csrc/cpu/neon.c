@@ -134,7 +134,6 @@ IN void f64_turn4(const double *from, int64_t ld, double *to, int64_t step) {
   IN V T##_beats(V y, V m, V p, V q) { return vbslq_##S(vbicq_##U(vceqq_##S(m, m), vcleq_##S(y, m)), p, q); } \
   IN V T##_larger(V a, V b) { return vmaxq_##S(a, b); }                                            \
   IN V T##_smaller(V a, V b) { return vminq_##S(a, b); }                                           \
-  IN V T##_number(V v) { return vreinterpretq_##S##_##U(vandq_##U(vreinterpretq_##U##_##S(v), vceqq_##S(v, v))); } \
   IN V T##_min(V a, V b) { return vminq_##S(a, b); }
 LIKE_NEON(f32, f32, u32, f32_v)
 LIKE_NEON(f64, f64, u64, f64_v)
@@ -169,28 +168,11 @@ IN f32_v f32_from_u8(const uint8_t *p) {
   const uint32_t x[4] = {p[0], p[1], p[2], p[3]};
   return vcvtq_f32_u32(vld1q_u32(x));
 }
-IN f32_v f32_from_i16(const int16_t *p) { return vcvtq_f32_s32(vmovl_s16(vld1_s16(p))); }
-IN f32_v f32_from_u16(const uint16_t *p) { return vcvtq_f32_u32(vmovl_u16(vld1_u16(p))); }
-IN f64_v f64_from_i32(const int32_t *p) { return vcvtq_f64_s64(vmovl_s32(vld1_s32(p))); }
-IN f64_v f64_from_u32(const uint32_t *p) { return vcvtq_f64_u64(vmovl_u32(vld1_u32(p))); }
-IN f64_v f64_from_f32(const float *p) { return vcvt_f64_f32(vld1_f32(p)); }
-IN void f64_to_f32(float *p, f64_v v) { vst1_f32(p, vcvt_f32_f64(v)); }
-IN f32_v f32_from_i32(const int32_t *p) { return vcvtq_f32_s32(vld1q_s32(p)); }
-// Stores the integer part, rounded toward zero; 0 for a NaN.
-IN void f32_put32(void *p, f32_v v) { vst1q_s32(p, vcvtq_s32_f32(v)); }
 // Stores the low bits of the integer part, which is from -128 to 255, -32768 to 65535, or -2^31 to
 // 2^32 - 1.
 IN void f32_put8(void *p, f32_v v) {
   uint16x4_t x = vmovn_u32(vreinterpretq_u32_s32(vcvtq_s32_f32(v)));
   vst1_lane_u32(p, vreinterpret_u32_u8(vmovn_u16(vcombine_u16(x, x))), 0);
-}
-IN void f32_put16(void *p, f32_v v) { vst1_u16(p, vmovn_u32(vreinterpretq_u32_s32(vcvtq_s32_f32(v)))); }
-IN void f64_put32(void *p, f64_v v) { vst1_s32(p, vmovn_s64(vcvtq_s64_f64(v))); }
-// sticky truncates a double to 13 bits of significand, and sets the last bit if that loses any.
-IN f64_v f64_sticky(f64_v v) {
-  uint64x2_t u = vreinterpretq_u64_f64(v), low = vdupq_n_u64((1ull << 40) - 1);
-  uint64x2_t last = vandq_u64(vtstq_u64(u, low), vdupq_n_u64(1ull << 40));
-  return vreinterpretq_f64_u64(vorrq_u64(vbicq_u64(u, low), last));
 }
 // Ordinary stores: these processors detect streams of stores and do not read the lines first.
 IN void past_line(void *to, const void *from) {
@@ -200,14 +182,7 @@ IN void past_line(void *to, const void *from) {
   vst1q_u8(q, a), vst1q_u8(q + 16, b), vst1q_u8(q + 32, c), vst1q_u8(q + 48, d);
 }
 IN void past_full(void *to, const void *from) { vst1q_u8(to, vld1q_u8(from)); }
-IN void past_quarter(void *to, const void *from) { __builtin_memcpy(to, from, 4); }
 IN void past_half(void *to, const void *from) { vst1_u8(to, vld1_u8(from)); }
-IN void line_set(void *to, uint64_t bits) {
-  uint8x16_t v = vreinterpretq_u8_u64(vdupq_n_u64(bits));
-  uint8_t *q = to;
-  vst1q_u8(q, v), vst1q_u8(q + 16, v), vst1q_u8(q + 32, v), vst1q_u8(q + 48, v);
-}
-IN void past_set(void *to, uint64_t bits) { line_set(to, bits); }
 
 IN float f32_root(float x) { return vget_lane_f32(vsqrt_f32(vdup_n_f32(x)), 0); }
 IN double f64_root(double x) { return vget_lane_f64(vsqrt_f64(vdup_n_f64(x)), 0); }

@@ -286,9 +286,9 @@ bench-pool: ## what a block of the memory pool costs to get and put back, and wh
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'GetPut' -benchmem -cpu 1,2 ./runtime/mempool
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Memory' -benchmem ./runtime ./tests/memory
 
-bench-expr: ## fused expressions, single operations and reductions beside the built-in kernels, 200 random chains, first use
+bench-expr: ## fused expressions beside their operations one by one, functions, reductions beside the built-in kernels, 200 random chains, first use
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused$$' -benchtime 31x ./kernels/expr
-	$(flags) $(GO) test $(tags) -run '^$$' -bench 'FusedOne|Functions' -benchtime 15x ./kernels/expr
+	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Functions' -benchtime 15x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Fused(Chains|First)' -benchtime 1x ./kernels/expr
 	$(flags) $(GO) test $(tags) -run '^$$' -bench 'Reduced$$' -benchtime 15x ./kernels/expr
 

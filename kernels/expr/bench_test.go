@@ -158,61 +158,6 @@ func BenchmarkFused(b *testing.B) {
 	})
 }
 
-// One operation as an expression beside the built-in kernel that computes the same: the ratio of their times,
-// of 16 M elements and, with the wait for each launch, of 1,024.
-func BenchmarkFusedOne(b *testing.B) {
-	const n = 16 << 20
-	t := newBench(b, 1)
-	for typ, number := range map[Type]any{F32: float32(2), F64: 2.0, F16: float32(2), BF16: float32(2), I8: int8(2),
-		U16: uint16(2), I32: int32(2), I64: int64(2)} {
-		v, w, p := Input(0, typ), Input(1, typ), Param(0, typ.Computed())
-		rt, err := runtime.ParseType(typ.String())
-		require.NoError(b, err)
-		data := kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n/16, 1, -4, 4)())
-		for i := range t.bufs {
-			if t.bufs[i], err = t.dev.Alloc(rt, n); i < 2 {
-				for k := range 16 {
-					require.NoError(b, t.s.Write(context.Background(), t.bufs[i], int64(k*n/16), data))
-				}
-			}
-			require.NoError(b, err)
-		}
-		in, define := t.bufs[0], source.Define{Name: "T", Value: typ.String()}
-		for _, f := range []struct {
-			name         string
-			e            *Expr
-			family, kern string
-			args         []any
-		}{
-			{"add", v.Add(w), "arith", "add", []any{in, t.bufs[1]}},
-			{"mul_scalar", v.Mul(p), "arith", "mul_scalar", []any{in, number}},
-			{"div", v.Div(w), "arith", "div", []any{in, t.bufs[1]}},
-			{"relu", v.Relu(), "activation", "relu", []any{in}},
-			{"sigmoid", v.Sigmoid(), "activation", "sigmoid", []any{in}},
-			{"tanh", v.Tanh(), "activation", "tanh_act", []any{in}},
-			{"copy", v, "copy", "copy", []any{in}},
-		} {
-			if !kernels.IsFloat(typ.String()) && (f.family == "activation" || f.name == "div") {
-				continue
-			}
-			var numbers []any
-			if f.name == "mul_scalar" {
-				numbers = []any{number}
-			}
-			for _, size := range []int{1024, n} {
-				b.Run(fmt.Sprintf("%v %s %d", typ, f.name, size), func(b *testing.B) {
-					t.b, t.n = b, size
-					t.compare(t.fused(f.e.Output(typ), numbers...), t.catalog(f.family, f.kern, []source.Define{define}, f.args...))
-					t.n = n
-				})
-			}
-		}
-		for _, buf := range t.bufs {
-			require.NoError(b, buf.Close())
-		}
-	}
-}
-
 // Functions of 1 Mi elements from -4 to 4, one after the other.
 func BenchmarkFunctions(b *testing.B) {
 	const n = 1 << 20
@@ -367,7 +312,6 @@ func BenchmarkReduced(b *testing.B) {
 	t := newBench(b, 16<<20)
 	in, out := t.bufs[0], t.bufs[4]
 	v := Input(0, F32)
-	norm := v.Normalize(v.Number(1e-5)).Mul(Input(1, F32)).Add(Input(2, F32))
 	builtIn := func(family, name string, sizes []int, args ...any) func() {
 		u, err := kernels.Unit(family, t.dev.Features())
 		return t.launchOf(t.kernel(u, err, name), sizes, args...)
@@ -375,18 +319,12 @@ func BenchmarkReduced(b *testing.B) {
 	for _, s := range [][2]int{{1, 1 << 10}, {32, 64}, {1000, 3}, {1, 1 << 16}, {1 << 10, 1 << 10}, {1 << 14, 1 << 10},
 		{1 << 20, 16}, {4, 4 << 20}, {1, 16 << 20}} {
 		rows, n := s[0], s[1]
-		dense, once, same := [2]int{n, 1}, [2]int{1, 0}, [2]int{0, 1}
+		dense, once := [2]int{n, 1}, [2]int{1, 0}
 		for name, f := range map[string][2]func(){
 			"sum": {t.reduced(v.Sum(), rows, n, [][2]int{dense, once}, in, out),
 				builtIn("reduce", "reduce_sum", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
 			"max": {t.reduced(v.Largest(), rows, n, [][2]int{dense, once}, in, out),
 				builtIn("reduce", "reduce_max", []int{rows, 1}, in, out, uint32(rows), uint32(n), uint32(1))},
-			"softmax": {t.reduced(v.Softmax(), rows, n, [][2]int{dense, dense}, in, out),
-				builtIn("softmax", "softmax", []int{rows}, in, out, uint32(rows), uint32(n))},
-			"softmax in place": {t.reduced(v.Softmax(), rows, n, [][2]int{dense, dense}, out, out),
-				builtIn("softmax", "softmax", []int{rows}, out, out, uint32(rows), uint32(n))},
-			"layer norm": {t.reduced(norm, rows, n, [][2]int{dense, same, same, dense}, in, t.bufs[1], t.bufs[2], out),
-				builtIn("norm", "layer_norm", []int{rows}, in, t.bufs[1], t.bufs[2], out, uint32(rows), uint32(n), float32(1e-5))},
 		} {
 			b.Run(fmt.Sprintf("%s %d×%d", name, rows, n), func(b *testing.B) {
 				t.b, t.n = b, rows*n

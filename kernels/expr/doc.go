@@ -62,6 +62,12 @@
 // nor on the run. Smallest and Largest are NaN if an element is, and of zeros of both signs either may be the
 // result.
 //
+// # Kernels of the catalog
+//
+// The families saxpy, arith, fill, copy, cast, activation, softmax and norm of the catalog are expressions with names:
+// their kernels are launched like any other of the catalog (see package kernels), and a device runs them as it runs
+// maps. [DefinedOf] returns the map of such a kernel.
+//
 // # Arithmetic
 //
 // Every operation is rounded once to the type of its result. float and double operations follow IEEE 754, or,

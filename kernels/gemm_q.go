@@ -50,7 +50,8 @@ func checkGemmQ(d source.Define) error {
 type gemmQForm struct{ bits, factors int }
 
 // gemmQForms are those that exist. csrc/cpu/gemm_q.h has them as FORMS.
-var gemmQForms = []gemmQForm{{8, GemmQOne}, {4, GemmQOne}, {4, GemmQLeast}, {6, GemmQHalves}}
+var gemmQForms = []gemmQForm{{8, GemmQOne}, {4, GemmQOne}, {4, GemmQLeast}, {6, GemmQHalves}, {5, GemmQOne},
+	{5, GemmQLeast}}
 
 // String is "bits=4", with " k" where there are factors.
 func (f gemmQForm) String() string {

@@ -40,6 +40,8 @@ const (
 	RTL2Q                    // blocks of 64, 128 or 256, four even levels
 	I8Rows                   // bytes, a scale per row
 	I8All                    // bytes, one scale
+	Q50                      // Q5_0: 32 numbers in 22 bytes
+	Q5K                      // Q5_K: 256 numbers in 176 bytes
 )
 
 // codec is what one format does. Numbers are stored in groups, which do not depend on each other.
@@ -107,6 +109,12 @@ var codecs = [...]codec{
 	Q6K: block{name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", numbers: 256, bytes: 210, less: 32,
 		scale: 208, rule: kernels.GemmQHalves, factors: 192,
 		planes: []plane{{at: 0, bits: 4, run: 64}, {at: 128, bits: 2, run: 32}}, fit: fit{choose: searchHalves}}.codec(),
+	Q50: block{name: "Q5_0", about: "5 bits: 32 in 22 bytes with a scale", numbers: 32, bytes: 22, less: 16, scale: 0,
+		planes: []plane{{at: 6, bits: 4, run: 16}, {at: 2, bits: 1, run: 1}}, fit: fitTop}.codec(),
+	Q5K: block{name: "Q5_K", about: "5 bits: 256 in 176 bytes, eight scales and minima", numbers: 256, bytes: 176,
+		scale: 0, rule: kernels.GemmQLeast, factors: 4,
+		planes: []plane{{at: 48, bits: 4, run: 32}, {at: 16, bits: 1, run: 32}},
+		fit:    fit{choose: lines{most: 31, first: -0.5, tries: 16}.search}}.codec(),
 	I2SB: quarter{name: "I2S_B", about: "ternary: blocks of 128 or 32, scales apart", blocks: []int{128, 32},
 		levels: [4]float32{-1, 0, 1, 0}, invalid: 3, scale: absmax, code: nearestTrit, kind: kindTrits}.codec(),
 	RA: quarter{name: "R_A", about: "BitNet.rs: blocks of 32, codes -2 to 1, scales apart", blocks: []int{32},

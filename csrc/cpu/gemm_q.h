@@ -173,7 +173,8 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
   }
 // The forms that exist, which are those of kernels/gemm_q.go.
 #define FORMS(FOUR)                                                                                \
-  TILES(FOUR, Q_FORM(8, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_LEAST)) TILES(FOUR, Q_FORM(6, Q_HALVES))
+  TILES(FOUR, Q_FORM(8, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_LEAST)) TILES(FOUR, Q_FORM(6, Q_HALVES)) \
+  TILES(FOUR, Q_FORM(5, Q_ONE)) TILES(FOUR, Q_FORM(5, Q_LEAST))
 #define CASE(FOUR, NP, MR, FORM)                                                                   \
   case NP << 12 | MR << 8 | (FORM):                                                                \
     q_tile(FOUR, NP, MR, FORM, blocks, w, by, q, scales, sums, to);                                \

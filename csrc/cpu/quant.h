@@ -257,12 +257,15 @@ typedef struct {
 } quant_form;
 
 // The descriptions for which functions are compiled. Others take one function that reads its description, which is slower.
-#define QUANT_TOP_FORMS(F, f, run) F(((quant_form){32, 18, 8, 0, 0, 0, quant_ONE, 0, {{2, 4, 16}, {0, 0, 16}}}), f, run) /* Q4_0 */
+#define QUANT_TOP_FORMS(F, f, run)                                                                 \
+  F(((quant_form){32, 18, 8, 0, 0, 0, quant_ONE, 0, {{2, 4, 16}, {0, 0, 16}}}), f, run)            /* Q4_0 */ \
+  F(((quant_form){32, 22, 16, 0, 0, 0, quant_ONE, 0, {{6, 4, 16}, {2, 1, 1}}}), f, run)            /* Q5_0 */
 #define QUANT_FORMS(F, f, run)                                                                     \
   QUANT_TOP_FORMS(F, f, run)                                                                       \
   F(((quant_form){256, 66, 1, 0, 1, 64, quant_ONE, 0, {{0, 2, 32}, {0, 0, 16}}}), f, run)     /* TQ2_0 */ \
   F(((quant_form){32, 34, 128, 1, 0, 0, quant_ONE, 0, {{2, 8, 32}, {0, 0, 16}}}), f, run)     /* Q8_0 */ \
   F(((quant_form){256, 144, 0, 0, 0, 0, quant_LEAST, 4, {{16, 4, 32}, {0, 0, 16}}}), f, run)  /* Q4_K */ \
+  F(((quant_form){256, 176, 0, 0, 0, 0, quant_LEAST, 4, {{48, 4, 32}, {16, 1, 32}}}), f, run)      /* Q5_K */ \
   F(((quant_form){256, 210, 32, 0, 0, 208, quant_HALVES_APART, 192, {{0, 4, 64}, {128, 2, 32}}}), f, run) /* Q6_K */
 #define QUANT_FORM(FORM, f, run)                                                                   \
   {                                                                                                \

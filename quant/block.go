@@ -273,8 +273,8 @@ func inProducts() string {
 	return strings.Join(names, ", ")
 }
 
-// ProductBlock returns the number of weights whose products with activations are summed exactly, and of activations
-// that have a scale: 32 in formats whose blocks [Prepare] takes as they are, and 0 in others, of whose rows it is all.
+// ProductBlock returns how many activations share a scale in products with the format's weights. It is 32 in formats
+// whose blocks [Prepare] takes as they are. In others it is 0, and a whole row shares one.
 func (f Format) ProductBlock() int {
 	if f.products() == nil {
 		return 0

@@ -20,12 +20,15 @@ type block struct {
 	numbers, bytes int     // of a block
 	planes         []plane // of the codes, that of the low bits first
 	less           int     // numbers, in units of the scale, are codes less this
-	signed         bool    // codes of 8 bits are stored less 128, as bytes with a sign
+	signed         bool    // codes of 8 bits are bytes with a sign, stored less 128
 	ternary        bool    // of the codes 0 to 3, 3 does not exist and reads as 1
 	scale          int     // the place of the scale
 	rule           int     // how parts are scaled, as kernels.GemmQ has it
 	factors        int     // the place of the factors
 	fit            fit
+	level          [256]float32 // of codes as they are stored: the numbers in units of the scale
+	// loop decodes the bytes of a block's only plane with one scale, where there is a faster way than by level.
+	loop func(x []float32, from []byte, d float32)
 }
 
 // plane is where some bits of each code are. A run of codes is in consecutive bytes at one shift. The next run is above
@@ -37,6 +40,7 @@ type plane struct{ at, bits, run int }
 type fit struct {
 	// choose stores the scales of a block's numbers, of which most is the largest magnitude, and makes the codes.
 	choose func(b *block, data []byte, x []float32, most float32, q []byte) error
+	packs  bool    // choose stores the codes, too
 	vector simd.Op // does the whole encoder's work; 0: Go does it
 }
 
@@ -52,6 +56,14 @@ func (b block) codec() codec {
 	for i, v := range d {
 		words[i] = int32(v)
 	}
+	for c := range b.level {
+		switch b.level[c] = float32(c - b.less); {
+		case b.signed:
+			b.level[c] = float32(int8(c))
+		case b.ternary && c == 3:
+			b.level[c] = 0
+		}
+	}
 	return codec{name: b.name, about: b.about, group: fixed(b.numbers, b.bytes, 0), encode: b.encode, decode: b.decode,
 		bad: b.bad, block: &b, form: words, vector: vectors{b.fit.vector, simd.QuantBlockDecode}}
 }
@@ -66,60 +78,75 @@ func flag(b bool) int {
 // eachWord is the same number in each byte of a word.
 const eachWord = 0x0101010101010101
 
-// unpack makes the codes of a block, eight at a time.
-func (b *block) unpack(data, q []byte) {
-	clear(q)
-	up, le := 0, binary.LittleEndian
+// whole returns the codes of a block whose codes are bytes, and buffer for others.
+func (b *block) whole(data, buffer []byte) []byte {
+	if p := b.planes[0]; p.bits == 8 {
+		return data[p.at:][:b.numbers]
+	}
+	return buffer[:b.numbers]
+}
+
+// unpack returns the codes of a block, which are in buffer or in data.
+func (b *block) unpack(data, buffer []byte) []byte {
+	q, up, le := b.whole(data, buffer), 0, binary.LittleEndian
 	for _, p := range b.planes {
-		from, shift, mask := data[p.at:], 0, byte(1<<p.bits-1)
-		for i := 0; i < len(q); i += p.run {
-			if p.run == 1 {
-				q[i] |= from[0] >> shift & mask << up
-			} else {
-				for j := 0; j < p.run; j += 8 {
-					to := q[i+j : i+j+8]
-					le.PutUint64(to, le.Uint64(to)|le.Uint64(from[j:])>>shift&(eachWord*uint64(mask))<<up)
+		if p.bits == 8 {
+			break
+		}
+		from, mask := data[p.at:], uint64(eachWord*(1<<p.bits-1))
+		if p.run == 1 {
+			for i := range q {
+				q[i] |= from[i*p.bits/8] >> (i * p.bits % 8) & byte(mask) << up
+			}
+			continue
+		}
+		for i, next := 0, 0; i < len(q); i = next {
+			for j := 0; j < p.run; j += 8 {
+				word := le.Uint64(from[j:])
+				at := i + j
+				for shift := 0; shift < 8; at, shift = at+p.run, shift+p.bits {
+					if up == 0 {
+						le.PutUint64(q[at:], word>>(shift&7)&mask)
+					} else {
+						le.PutUint64(q[at:], word>>(shift&7)&mask<<(up&7)|le.Uint64(q[at:]))
+					}
 				}
+				next = at - j
 			}
-			if shift += p.bits; shift == 8 {
-				shift, from = 0, from[p.run:]
-			}
+			from = from[p.run:]
 		}
 		up += p.bits
 	}
-	b.flip(q)
+	return q
 }
 
 // pack is the reverse of unpack.
 func (b *block) pack(data, q []byte) {
-	b.flip(q)
 	up, le := 0, binary.LittleEndian
 	for _, p := range b.planes {
-		to, shift, mask := data[p.at:], 0, byte(1<<p.bits-1)
-		clear(to[:len(q)*p.bits/8])
-		for i := 0; i < len(q); i += p.run {
-			if p.run == 1 {
-				to[0] |= q[i] >> up & mask << shift
-			} else {
-				for j := 0; j < p.run; j += 8 {
-					word := le.Uint64(q[i+j:]) >> up & (eachWord * uint64(mask)) << shift
-					le.PutUint64(to[j:], le.Uint64(to[j:])|word)
+		if p.bits == 8 {
+			break
+		}
+		to, mask := data[p.at:], uint64(eachWord*(1<<p.bits-1))
+		if p.run == 1 {
+			clear(to[:len(q)*p.bits/8])
+			for i, c := range q {
+				to[i*p.bits/8] |= c >> up & byte(mask) << (i * p.bits % 8)
+			}
+			continue
+		}
+		for i, next := 0, 0; i < len(q); i = next {
+			for j := 0; j < p.run; j += 8 {
+				word, at := uint64(0), i+j
+				for shift := 0; shift < 8; at, shift = at+p.run, shift+p.bits {
+					word |= le.Uint64(q[at:]) >> (up & 7) & mask << (shift & 7)
 				}
+				le.PutUint64(to[j:], word)
+				next = at - j
 			}
-			if shift += p.bits; shift == 8 {
-				shift, to = 0, to[p.run:]
-			}
+			to = to[p.run:]
 		}
 		up += p.bits
-	}
-}
-
-// flip turns bytes with a sign into codes, and back.
-func (b *block) flip(q []byte) {
-	if b.signed {
-		for i := range q {
-			q[i] ^= 0x80
-		}
 	}
 }
 
@@ -156,31 +183,34 @@ func (b *block) line(data []byte, part int) (step, least float32) {
 }
 
 func (b *block) encode(_ Layout, to codes, x []float32) error {
-	q := make([]byte, b.numbers) // once, since calls through b put it on the heap
+	buffer := make([]byte, b.numbers) // once, since calls through b put it on the heap
 	return eachBlock(to, x, b.bytes, b.numbers, func(data []byte, x []float32, most float32) error {
+		q := b.whole(data, buffer)
 		if err := b.fit.choose(b, data, x, most, q); err != nil {
 			return err
 		}
-		b.pack(data, q)
+		if !b.fit.packs {
+			b.pack(data, q)
+		}
 		return nil
 	})
 }
 
 func (b *block) decode(_ Layout, x []float32, from codes) {
-	var all [mostNumbers]byte
-	q, n, less := all[:b.numbers], b.part(), int32(b.less)
+	var buffer [mostNumbers]byte
+	n := b.part()
 	for data := from.data; len(data) > 0; data, x = data[b.bytes:], x[b.numbers:] {
-		b.unpack(data, q)
-		if b.ternary {
-			for i, c := range q {
-				q[i] = c - c&(c>>1)<<1
-			}
+		if b.loop != nil {
+			b.loop(x[:b.numbers], data[b.planes[0].at:], getHalf(data[b.scale:]))
+			continue
 		}
-		for i := 0; i < len(q); i += n {
-			step, least := b.line(data, i/n)
-			to := x[i : i+n]
-			for j, c := range q[i : i+n] {
-				to[j] = float32(step*float32(int32(c)-less)) - least
+		q := b.unpack(data, buffer[:])
+		for i, at := 0, 0; at < len(q); i, at = i+1, at+n {
+			step, least := b.line(data, i)
+			part := q[at : at+n]
+			to := x[at:][:len(part)]
+			for j, c := range part {
+				to[j] = float32(step*b.level[c]) - least
 			}
 		}
 	}
@@ -206,28 +236,43 @@ func (b *block) bad(_ Layout, from codes) (int, bool) {
 // fitTop makes the number of the largest magnitude the least code.
 var fitTop = fit{vector: simd.QuantTopEncode,
 	choose: func(b *block, data []byte, x []float32, most float32, q []byte) error {
-		top := float32(0)
-		for _, v := range x {
-			if most > 0 && (v == most || v == -most) {
-				top = v
-				break
-			}
-		}
-		d := top / float32(-b.less)
-		if err := putHalf(data[b.scale:], d, x); err != nil {
-			return err
-		}
-		r, zero := reciprocal(d), float32(b.less)+0.5
-		if r == 0 && d != 0 {
-			zero = 0 // of quotients that are infinite or NaN the codes are 0, as ggml has them on x86
-		}
+		r, zero, err := b.putTop(data, x, most)
+		last, q := byte(2*b.less-1), q[:len(x)]
 		for i, v := range x {
-			q[i] = min(byte(2*b.less-1), byte(float32(v*r)+zero))
+			q[i] = min(last, byte(float32(v*r)+zero))
 		}
-		return nil
+		return err
 	}}
 
-// fitMost makes the largest magnitude the largest code.
+// fitNibbles is fitTop for nibbles of one run, which it stores itself: pack would wait for the codes in memory.
+var fitNibbles = fit{vector: simd.QuantTopEncode, packs: true,
+	choose: func(b *block, data []byte, x []float32, most float32, _ []byte) error {
+		r, zero, err := b.putTop(data, x, most)
+		to := data[b.planes[0].at:][:len(x)/2]
+		low, high := x[:len(to)], x[len(to):][:len(to)]
+		for i := range to {
+			to[i] = min(15, byte(float32(low[i]*r)+zero)) | min(15, byte(float32(high[i]*r)+zero))<<4
+		}
+		return err
+	}}
+
+// putTop stores the scale of fitTop. It returns the factor of numbers and the code of zero, with a half to round.
+func (b *block) putTop(data []byte, x []float32, most float32) (r, zero float32, err error) {
+	top := float32(0)
+	for _, v := range x {
+		if v == most || v == -most {
+			top = v + 0 // a zero without a sign
+			break
+		}
+	}
+	d := top / float32(-b.less)
+	if r, zero = reciprocal(d), float32(b.less)+0.5; r == 0 && d != 0 {
+		zero = 0 // of quotients that are infinite or NaN the codes are 0, as ggml has them on x86
+	}
+	return r, zero, putHalf(data[b.scale:], d, x)
+}
+
+// fitMost makes the largest magnitude the largest code, of bytes with a sign.
 var fitMost = fit{vector: simd.QuantMostEncode,
 	choose: func(b *block, data []byte, x []float32, most float32, q []byte) error {
 		d := most / float32(b.less-1)
@@ -235,9 +280,6 @@ var fitMost = fit{vector: simd.QuantMostEncode,
 			return err
 		}
 		putBytes(q, x, reciprocal(d))
-		for i := range q {
-			q[i] += byte(b.less)
-		}
 		return nil
 	}}
 
@@ -247,7 +289,7 @@ var fitTrits = fit{vector: simd.QuantTQ2Encode,
 		if err := putHalf(data[b.scale:], most, x); err != nil {
 			return err
 		}
-		r := reciprocal(most)
+		r, q := reciprocal(most), q[:len(x)]
 		for i, v := range x {
 			q[i] = trit(v*r, 0.5)
 		}
@@ -292,15 +334,15 @@ func (b *block) form(m *Matrix) form {
 		defines: []source.Define{{Name: "BITS", Value: strconv.Itoa(bits)},
 			{Name: "FACTORS", Value: strconv.Itoa(b.rule)}},
 		fill: func(lo, hi int, codes []uint32, by []byte, _ []float32) error {
-			var all [mostNumbers]byte
-			q := all[:b.numbers]
+			var buffer [mostNumbers]byte
+			middle := byte(flag(b.signed)) << 7
 			for r := range min(hi, m.Rows) - lo {
 				for g := range k / b.numbers {
 					data, at := m.Data[((lo+r)*groups+g)*b.bytes:][:b.bytes], r/rows*parts+g*b.numbers/numbers
 					b.putScales(data, by[2*at*scales:], r%rows)
-					b.unpack(data, q)
+					q := b.unpack(data, buffer[:])
 					for i := 0; i < len(q); i += numbers {
-						putWords(q[i:i+numbers], bits, codes[(at*bits+i/numbers*bits)*rows+r%rows:])
+						putWords(q[i:i+numbers], middle, bits, codes[(at*bits+i/numbers*bits)*rows+r%rows:])
 					}
 				}
 			}
@@ -325,12 +367,12 @@ func (b *block) putScales(data, by []byte, row int) {
 	}
 }
 
-// putWords stores the codes of 32 numbers in every 16th word, as the kernel gemm_q has them.
-func putWords(q []byte, bits int, to []uint32) {
+// putWords stores the codes of 32 numbers, from middle on, in every 16th word, as the kernel gemm_q has them.
+func putWords(q []byte, middle byte, bits int, to []uint32) {
 	const rows = kernels.GemmQRows
 	above := bits - 4
 	for e, c := range q {
-		c, byteOf := uint32(c), 8*(e%4)
+		c, byteOf := uint32(c^middle), 8*(e%4)
 		if bits == 8 {
 			to[e/4*rows] |= c << byteOf
 			continue

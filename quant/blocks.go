@@ -32,7 +32,14 @@ func putHalf(to []byte, d float32, x []float32) error {
 	return nil
 }
 
-func getHalf(from []byte) float32 { return half.Float16(binary.LittleEndian.Uint16(from)).Float32() }
+// getHalf reads a scale. The exponent of a normal one is that of a float32 less 112.
+func getHalf(from []byte) float32 {
+	h := binary.LittleEndian.Uint16(from)
+	if e := h & 0x7c00; e == 0 || e == 0x7c00 {
+		return half.Float16(h).Float32()
+	}
+	return math.Float32frombits(uint32(h)&0x8000<<16 | uint32(h)&0x7fff<<13 + 112<<23)
+}
 
 // finiteHalf reports whether stored scales are numbers.
 func finiteHalf(from []byte) bool { return binary.LittleEndian.Uint16(from)&0x7c00 != 0x7c00 }
@@ -160,8 +167,16 @@ func decodeBytes(_ Layout, x []float32, from codes) {
 	}
 }
 
+// getNibbles decodes 32 numbers in 16 bytes, codes less 8, the first 16 in the low bits.
+func getNibbles(x []float32, from []byte, d float32) {
+	low, high := x[:16], x[16:32]
+	for i, b := range from[:16] {
+		low[i], high[i] = float32(int(b&15)-8)*d, float32(int(b>>4)-8)*d
+	}
+}
+
 func getBytes(x []float32, from []byte, d float32) {
-	for i, b := range from {
+	for i, b := range from[:len(x)] {
 		x[i] = float32(int8(b)) * d
 	}
 }

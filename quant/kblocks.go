@@ -20,16 +20,15 @@ func clamp(x, low, high int) int { return max(low, min(high, x)) }
 // line is a scale and a minimum that numbers are fitted to.
 type line struct{ scale, least float32 }
 
-// lines are the sizes of steps that fitLine tries: for codes up to most of numbers from the least to the largest, and
-// for tries codes up to most + first, in tenths.
+// lines are the sizes of steps that fitLine tries: those for which the largest number has the largest code, and
+// as many more as tries says for larger codes of it, from first on in tenths.
 type lines struct {
-	most  int
 	first float32
 	tries int
 }
 
-// fitLine searches the line and the codes from 0 to most with the least weighted square error.
-func fitLine(x, weight []float32, l []int, s lines) line {
+// fitLine searches the line and the codes from 0 to last with the least weighted square error.
+func fitLine(x, weight []float32, l []int, last int, s lines) line {
 	low, high := x[0], x[0]
 	var sumW, sumX float32
 	for i, v := range x {
@@ -42,12 +41,12 @@ func fitLine(x, weight []float32, l []int, s lines) line {
 		clear(l)
 		return line{0, -low}
 	}
-	most := float32(s.most)
+	most := float32(last)
 	step := most / (high - low)
 	best := line{1 / step, low}
 	codes := func(step, low float32, l []int) {
 		for i, v := range x {
-			l[i] = clamp(near(step*(v-low)), 0, s.most)
+			l[i] = clamp(near(step*(v-low)), 0, last)
 		}
 	}
 	miss := func(f line, l []int) (sum float32) {
@@ -149,6 +148,20 @@ func factorsAt6(s []byte, j int) (scale, least int) {
 	return int(s[j+4]&15 | s[j-4]>>6<<4), int(s[j+4]>>4 | s[j]>>6<<4)
 }
 
+// recode makes the codes that are nearest by the factors as they are stored, and those of l where these are zero.
+func (b *block) recode(data []byte, x []float32, l []int, q []byte) {
+	n, low, high := b.part(), -b.less, 1<<b.bits()-1-b.less
+	for i := 0; i < len(l); i += n {
+		d, m := b.line(data, i/n)
+		for j, c := range l[i : i+n] {
+			if d != 0 {
+				c = clamp(near((x[i+j]+m)/d), low, high)
+			}
+			q[i+j] = byte(c - low)
+		}
+	}
+}
+
 // search is the fit of blocks with factors of 6 bits and least numbers.
 func (s lines) search(b *block, data []byte, x []float32, _ float32, q []byte) error {
 	var l [mostNumbers]int
@@ -164,7 +177,7 @@ func (s lines) search(b *block, data []byte, x []float32, _ float32, q []byte) e
 		for i, v := range part {
 			weight[i] = mean + float32(math.Abs(float64(v)))
 		}
-		fits[j] = fitLine(part, weight[:], l[32*j:32*j+32], s)
+		fits[j] = fitLine(part, weight[:], l[32*j:32*j+32], 1<<b.bits()-1, s)
 		most.scale, most.least = max(most.scale, fits[j].scale), max(most.least, fits[j].least)
 	}
 	if most.scale-most.scale != 0 || most.least-most.least != 0 { // squares overflowed
@@ -194,12 +207,7 @@ func (s lines) search(b *block, data []byte, x []float32, _ float32, q []byte) e
 			f[j] |= least >> 4 << 6
 		}
 	}
-	for i, c := range l {
-		if d, m := b.line(data, i/32); d != 0 {
-			c = clamp(near((x[i]+m)/d), 0, s.most)
-		}
-		q[i] = byte(c)
-	}
+	b.recode(data, x, l[:], q)
 	return nil
 }
 
@@ -219,6 +227,7 @@ func searchHalves(b *block, data []byte, x []float32, _ float32, q []byte) error
 	}
 	if max(top, -top) < tiny {
 		clear(data)
+		clear(q)
 		return nil
 	}
 	step := -128 / top
@@ -228,11 +237,6 @@ func searchHalves(b *block, data []byte, x []float32, _ float32, q []byte) error
 	for j, s := range scales {
 		data[b.factors+j] = byte(int8(min(127, near(step*s))))
 	}
-	for i, c := range l {
-		if d, _ := b.line(data, i/16); d != 0 {
-			c = clamp(near(x[i]/d), -b.less, b.less-1)
-		}
-		q[i] = byte(c + b.less)
-	}
+	b.recode(data, x, l[:], q)
 	return nil
 }

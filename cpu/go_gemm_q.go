@@ -1,6 +1,6 @@
 package cpu
 
-// Activations of 8 bits and their products with blocks of weights of 8 and 4 bits in Go.
+// Activations of 8 bits and their products with blocks of weights in Go.
 
 import (
 	"math"
@@ -49,7 +49,8 @@ func goQuantizeBlocks(c *call) error {
 func goGemmQ(c *call) error {
 	const rows, block = kernels.GemmQRows, kernels.GemmQBlock
 	m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
-	bits, unit := kernels.GemmQForm(&c.Call)
+	bits, factors := kernels.GemmQForm(&c.Call)
+	unit := kernels.GemmQScales(factors)
 	q, scales, sums, w, by, y := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.U16(4), c.F32(5)
 	blocks := k / block
 	return c.Parallel((n+rows-1)/rows, max(1, grain/max(k*m*rows, 1)), func(lo, hi int) {
@@ -61,7 +62,7 @@ func goGemmQ(c *call) error {
 					words, x := w[at*bits*rows*4:(at+1)*bits*rows*4], q[i*k+b*block:i*k+(b+1)*block]
 					low, high := gemmQIntegers(bits, words, x)
 					scale, sum := scales[i*blocks+b], sums[2*(i*blocks+b):]
-					if unit == rows { // one scale for each block
+					if factors == kernels.GemmQOne {
 						for r, d := range by[at*rows : (at+1)*rows] {
 							s := low[r] + high[r] - (sum[0]+sum[1])<<(bits-1)
 							all[r] += float32(float32(s) * (half.Float16(d).Float32() * scale)) // rounded before the sum
@@ -71,8 +72,8 @@ func goGemmQ(c *call) error {
 					whole, parts := by[(at-b%8)*unit:], c.Bytes(4)[2*((at-b%8)*unit+(2+b%8)*rows):]
 					for r := range all {
 						d, first, second := half.Float16(whole[r]).Float32(), parts[r], parts[rows+r]
-						if bits == 6 {
-							s := int32(int8(first))*(low[r]-sum[0]*32) + int32(int8(second))*(high[r]-sum[1]*32)
+						if factors == kernels.GemmQHalves {
+							s := int32(int8(first))*(low[r]-sum[0]<<(bits-1)) + int32(int8(second))*(high[r]-sum[1]<<(bits-1))
 							all[r] += float32(float32(s) * (d * scale))
 							continue
 						}
@@ -109,10 +110,13 @@ func gemmQIntegers(bits int, words, x []byte) (low, high [kernels.GemmQRows]int3
 			}
 			continue
 		}
-		first, second, shift := words[4*word+e%4:], words[5*word+e%4:], e/4*2
+		above := bits - 4
+		at, mask := e/4*above, byte(1<<above-1)
+		first, second := words[(4+at/8)*word+e%4:], words[(4+(at+4*above)/8)*word+e%4:]
+		shift, shift2 := at%8, (at+4*above)%8
 		for r := range low {
-			low[r] += int32(codes[4*r]&15|first[4*r]>>shift&3<<4) * near
-			high[r] += int32(codes[4*r]>>4|second[4*r]>>shift&3<<4) * far
+			low[r] += int32(codes[4*r]&15|first[4*r]>>shift&mask<<4) * near
+			high[r] += int32(codes[4*r]>>4|second[4*r]>>shift2&mask<<4) * far
 		}
 	}
 	return low, high

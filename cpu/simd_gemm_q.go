@@ -1,6 +1,6 @@
 package cpu
 
-// Activations of 8 bits and their products with blocks of weights of 8 and 4 bits in vector instructions
+// Activations of 8 bits and their products with blocks of weights in vector instructions
 // (csrc/cpu/gemm_q.h).
 
 import (
@@ -36,18 +36,14 @@ func bindGemmQ(*source.Unit) goFunc {
 
 func gemmQSome(c *call, lo, hi int) {
 	m, n, k, op := int(c.Int(6)), int(c.Int(7)), int(c.Int(8)), simd.GemmQ
-	bits, scales := kernels.GemmQForm(&c.Call)
+	bits, factors := kernels.GemmQForm(&c.Call)
 	if c.device.simd.multipliesBytes() {
 		op = simd.GemmQFour
 	}
-	form := bits
-	if scales != kernels.GemmQRows {
-		form += 16
-	}
 	lo, hi = lo*gemmQRows, min(hi*gemmQRows, n)
 	c.device.simd.run(op, uint64(m), uint64(hi-lo), uint64(k), c.at(0), c.at(1), c.at(2), c.at(3)+uint64(lo*(k/8)*bits),
-		c.at(4)+uint64(lo*(k/kernels.GemmQBlock)*scales/8),
-		c.at(5)+uint64(4*lo), uint64(n), uint64(form))
+		c.at(4)+uint64(lo*(k/kernels.GemmQBlock)*kernels.GemmQScales(factors)/8),
+		c.at(5)+uint64(4*lo), uint64(n), uint64(bits+16*factors))
 }
 
 // gemmQRows are two panels, which the vector functions compute together.

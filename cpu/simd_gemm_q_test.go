@@ -17,7 +17,7 @@ import (
 
 func TestBlockProducts(t *testing.T) {
 	eachBytes(t, func(t *testing.T, d *device) {
-		f := newFence(t, 16)
+		f, forms := newFence(t, 16), kernels.GemmQForms()
 		noise := func(n int) []byte {
 			b, what := f.bytes(n), f.r.IntN(4) // all 0, -1 or -128, or any
 			for i := range b {
@@ -25,15 +25,13 @@ func TestBlockProducts(t *testing.T) {
 			}
 			return b
 		}
-		for range 200 {
-			m, n, blocks, bits, large := f.r.IntN(20), f.r.IntN(70), f.r.IntN(8), 4+2*f.r.IntN(3), false
-			if large = bits == 6 || bits == 4 && f.r.IntN(2) == 0; large {
-				blocks = 8 * f.r.IntN(3)
-			}
-			unit, defines := 16, []source.Define{{Name: "BITS", Value: fmt.Sprint(bits)}}
+		for range 50 * len(forms) {
+			m, n, blocks, form := f.r.IntN(20), f.r.IntN(70), f.r.IntN(8), forms[f.r.IntN(len(forms))]
+			bits, factors, unit, large := form[0], form[1], 16, form[1] != kernels.GemmQOne
 			if large {
-				unit, defines = 20, append(defines, source.Define{Name: "K", Value: "1"})
+				blocks, unit = 8*f.r.IntN(3), 20
 			}
+			defines := []source.Define{{Name: "BITS", Value: fmt.Sprint(bits)}, {Name: "FACTORS", Value: fmt.Sprint(factors)}}
 			panels, k := (n+15)/16, 32*blocks
 			q, w, by, out := noise(m*k), noise(panels*blocks*bits*64), noise(panels*blocks*unit*2), f.bytes(4*m*n)
 			scales, sums := f.numbers("f32", m*blocks), f.bytes(8*m*blocks)
@@ -61,15 +59,16 @@ func TestBlockProducts(t *testing.T) {
 						word := func(i, e int) int { return int(w[(at*bits+i)*64+j%16*4+e%4]) }
 						for e := range 32 {
 							code, v := 0, int(int8(q[i*k+32*b+e]))
-							switch bits {
+							switch code = word(e%16/4, e) >> (e / 16 * 4) & 15; bits {
 							case 8:
-								code = word(e/4, e) - 128
-							case 4:
-								if code = word(e%16/4, e) >> (e / 16 * 4) & 15; !large {
-									code -= 8
-								}
+								code = word(e/4, e)
+							case 5:
+								code += 16 * (word(4, e) >> (e / 4) & 1)
 							case 6:
-								code = word(e%16/4, e)>>(e/16*4)&15 + 16*(word(4+e/16, e)>>(e%16/4*2)&3) - 32
+								code += 16 * (word(4+e/16, e) >> (e % 16 / 4 * 2) & 3)
+							}
+							if factors != kernels.GemmQLeast {
+								code -= 1 << (bits - 1)
 							}
 							s[e/16] += code * v
 							all += v
@@ -80,7 +79,7 @@ func TestBlockProducts(t *testing.T) {
 						}
 						from := (at - b%8) * 20
 						first, second := by[2*(from+(2+b%8)*16)+j%16], by[2*(from+(2+b%8)*16)+16+j%16]
-						if step := number(from + j%16); bits == 6 {
+						if step := number(from + j%16); factors == kernels.GemmQHalves {
 							want += float32(float32(s[0]*int(int8(first))+s[1]*int(int8(second))) * (step * scale))
 						} else {
 							v := float32(float32(s[0]+s[1])*(step*float32(first))) - float32(
@@ -89,7 +88,7 @@ func TestBlockProducts(t *testing.T) {
 						}
 					}
 					got := math.Float32frombits(binary.LittleEndian.Uint32(out[4*(i*n+j):]))
-					require.Equal(t, want, got, "bits=%d k=%t m=%d n=%d k=%d: %d, %d", bits, large, m, n, k, i, j)
+					require.Equal(t, want, got, "bits=%d factors=%d m=%d n=%d k=%d: %d, %d", bits, factors, m, n, k, i, j)
 				}
 			}
 			f.free()

@@ -1,21 +1,22 @@
-// Products of activations of 8 bits with weights of BITS bits, 8 (the usual ones), 4 or 6. A block of 32 weights has a scale of its own or, with K=1,
-// which 6 bits imply, 256 weights have one, and their blocks have smaller ones: ggml's Q4_K and Q6_K.
+// Products of activations of 8 bits with weights of BITS bits: 8 (the usual ones), 4, 5 or 6. FACTORS says how weights are scaled: with 0 a block of 32
+// has a scale of its own. Else 256 weights have one and each block has factors: with 1 a factor of the scale and one of a least number (ggml's Q4_K), with
+// 2 a factor for each half (Q6_K).
 //
 // Activations: a block of 32 elements of a row has m, its largest |x| and 1e-5 at least, the bytes round(x·(127 / m)), halves to even, the scale
 // m·(1/127) and the sums of the bytes of its halves. Rows of q are k bytes long, k being a multiple of 32; elements beyond cols are 0. A block with
 // a NaN or an infinity has the scale NaN, and zeros.
 //
-// Weights: a weight is its code less 128, 8 or 32 for 8, 4 and 6 bits, and its code for 4 bits with K=1. Sixteen rows are a panel, the last of which
-// is whole even if n is not. Of each of its blocks a panel has BITS · 16 words: word 16·i + r belongs to row r. For 8 bits its bytes are the codes of
-// elements 4·i to 4·i + 3 of the block. For 4 bits the low halves of its bytes are those, and the high halves are those of elements 16 later. For 6
-// bits words 0 to 3 have four low bits in that way, and bits 2·i and 2·i + 1 of byte e of word 4 + h the high ones of element 16·h + 4·i + e.
+// Weights: a weight is its code less 2^(BITS - 1), or its code with FACTORS=1. Sixteen rows are a panel, the last of which is whole even if n is not. Of
+// each of its blocks a panel has BITS · 16 words: word 16·i + r belongs to row r. For 8 bits the bytes of word i are the codes of elements 4·i to 4·i + 3 of
+// the block. For fewer bits the low halves of the bytes of words 0 to 3 are the low four bits of those, and the high halves are those of elements 16 later.
+// The H = BITS - 4 high bits of elements 4·j to 4·j + 3 are in the bytes of word 4 + j·H / 8, from bit j·H mod 8 on.
 //
-// by has 16 scales for each block of a panel, as the bits of halves. With K=1, when k is a multiple of 256, it has 160 numbers of 16 bits for each eight blocks: 16 scales, 16
-// numbers for least ones (for 6 bits unused), and for each block 16 bytes and 16 bytes: factors of the scales and of the least ones or, for 6
-// bits, factors of both halves, with a sign.
+// by has 16 scales for each block of a panel, as the bits of halves. With factors, when k is a multiple of 256, it has 160 numbers of 16 bits for each
+// eight blocks: 16 scales, 16 numbers for least ones (unused with FACTORS=2), and for each block 16 bytes and 16 bytes: factors of the scales and of the
+// least ones or, with FACTORS=2, factors of both halves, with a sign.
 //
-// y[i][j] is the sum, over the blocks, of float(s)·(by·scale), where s = Σ code·q - 128·Σ q is exact, with 8 for 128. For 6 bits s is the sum of both
-// halves' Σ code·q - 32·Σ q times their factors. For 4 bits with K=1 it is the sum of (float(s)·(by·factor) - float(Σ q)·(least·factor))·scale.
+// y[i][j] is the sum, over the blocks, of float(s)·(by·scale), where s = Σ code·q - 2^(BITS - 1)·Σ q is exact. With FACTORS=2 s is the sum of that of both
+// halves times their factors. With FACTORS=1 it is the sum of (float(s)·(by·factor) - float(Σ q)·(least·factor))·scale, where s = Σ code·q.
 // cpu:0 and the reference add floats in the order of the blocks and round each operation; here LANES items add up every LANES-th block.
 #include "activations.h"
 #include "elem.h"
@@ -24,17 +25,11 @@
 #ifndef BITS
 #define BITS 8
 #endif
-#if BITS == 6
-#undef K
-#define K 1
+#ifndef FACTORS
+#define FACTORS 0
 #endif
-#ifndef K
-#define K 0
-#endif
-#if K
-#if BITS == 8
-#error "K=1 needs BITS=4 or BITS=6"
-#endif
+#if FACTORS && BITS == 8
+#error "FACTORS needs 4 to 6 BITS"
 #endif
 
 // An item computes a block.
@@ -66,7 +61,11 @@ kernel void quantize_blocks(global const float *x, global char *q, global float 
 #define PANEL 16
 #define LANES (GROUP / PANEL)
 #define DOWN 4
-#define LESS (BITS == 4 && !K ? 8 : 0) // for 8 bits, codes less 128 are bytes
+#define HALF (1 << (BITS - 1))
+#define LESS (FACTORS == 1 || BITS == 8 ? 0 : HALF) // for 8 bits, codes less 128 are bytes
+#define HIGH (BITS - 4)
+// The high bits of codes whose low bits word e has, in the low halves of bytes (h = 0) or in the high ones.
+#define ABOVE(e, h) ((from[(4 + ((e) + 4 * (h)) * HIGH / 8) * PANEL] >> ((e) + 4 * (h)) * HIGH % 8 & 0x01010101u * ((1 << HIGH) - 1)) << 4)
 #define ACTIVATIONS(r) (min(i0 + r, (size_t)m - 1) * blocks + b) // beyond the last row it is read again
 
 ROW_KERNEL void gemm_q(global const uint *q, global const float *scales, global const int *sums, global const uint *w, global const ushort *by,
@@ -86,35 +85,36 @@ ROW_KERNEL void gemm_q(global const uint *q, global const float *scales, global 
 #pragma unroll
     for (uint r = 0; r < DOWN; r++) {
       global const int *both = sums + 2 * ACTIVATIONS(r);
-      s[r] = BITS == 6 ? -32 * both[0] : -LESS * (both[0] + both[1]);
-      high[r] = -32 * both[1];
+      s[r] = -LESS * (FACTORS == 2 ? both[0] : both[0] + both[1]);
+      high[r] = -LESS * both[1];
     }
 #pragma unroll
     for (uint e = 0; e < (BITS == 8 ? 8 : 4); e++) {
       uint codes = from[e * PANEL], far = codes >> 4 & 0x0f0f0f0f;
-#if BITS == 6
-      far |= (from[5 * PANEL] >> 2 * e & 0x03030303) << 4;
-      codes = (codes & 0x0f0f0f0f) | (from[4 * PANEL] >> 2 * e & 0x03030303) << 4;
-#elif BITS == 4
-      codes &= 0x0f0f0f0f;
-#else
+#if BITS == 8
       codes ^= 0x80808080;
+#else
+      codes &= 0x0f0f0f0f;
+#if HIGH
+      codes |= ABOVE(e, 0);
+      far |= ABOVE(e, 1);
+#endif
 #endif
 #pragma unroll
       for (uint r = 0; r < DOWN; r++) {
         global const uint *x = q + ACTIVATIONS(r) * 8 + e;
         s[r] += dot_4x8packed_ss_int(codes, x[0]);
-#if BITS == 6
+#if FACTORS == 2
         high[r] += dot_4x8packed_ss_int(far, x[4]);
-#elif BITS == 4
+#elif BITS != 8
         s[r] += dot_4x8packed_ss_int(far, x[4]);
 #endif
       }
     }
-#if K
+#if FACTORS
     size_t whole = (panel * blocks + b / 8 * 8) / 8 * (10 * PANEL);
     float scale = vload_half(whole + row, (global const half *)by);
-#if BITS == 6
+#if FACTORS == 2
     global const char *part = (global const char *)by + 2 * (whole + (2 + b % 8) * PANEL) + row;
 #pragma unroll
     for (uint r = 0; r < DOWN; r++)

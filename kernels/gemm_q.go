@@ -7,9 +7,20 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
+)
+
+// The rules by which weights of the family gemm_q have scales, which its definition FACTORS has: GemmQOne is one scale
+// for a block. The others have a scale for GemmQLarge weights, too: GemmQLeast has for each block a factor of it, a
+// factor of a least number that is subtracted, and codes from zero; GemmQHalves has a factor, with a sign, for each
+// half of a block.
+const (
+	GemmQOne = iota
+	GemmQLeast
+	GemmQHalves
 )
 
 // GemmQBlock is the number of weights of the family gemm_q that have one scale, and GemmQRows that of the rows
@@ -19,39 +30,48 @@ const GemmQBlock, GemmQRows, GemmQLarge = 32, 16, 256
 
 func init() {
 	Register(Family{
-		ID: "gemm_q", Doc: "activations in 8 bits, and their products with weights of 8, 6 or 4 bits in blocks of 32",
-		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "K", "GROUP"}, Check: checkGemmQ,
+		ID: "gemm_q", Doc: "activations in 8 bits, and their products with weights of 8 or 4 to 6 bits in blocks of 32",
+		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "FACTORS", "GROUP"}, Check: checkGemmQ,
 		Source: sources, Tile: gemmQTile, Arguments: gemmQArguments, Work: gemmQWork, Reference: refGemmQ, Cases: gemmQCases,
 	})
 }
 
 func checkGemmQ(d source.Define) error {
-	if d.Name == "BITS" && d.Value != "4" && d.Value != "6" && d.Value != "8" {
-		return fmt.Errorf("BITS=%s is not 4, 6 or 8", d.Value)
+	if d.Name == "BITS" && !slices.Contains([]string{"4", "5", "6", "8"}, d.Value) {
+		return fmt.Errorf("BITS=%s is not 4, 5, 6 or 8", d.Value)
 	}
-	if d.Name == "K" && d.Value != "0" && d.Value != "1" {
-		return fmt.Errorf("definition K=%s is neither 0 nor 1", d.Value)
+	if d.Name == "FACTORS" && !slices.Contains([]string{"0", "1", "2"}, d.Value) {
+		return fmt.Errorf("FACTORS=%s is not 0, 1 or 2", d.Value)
 	}
 	return nil
 }
 
 // gemmQForm is how a program of the family stores weights.
-type gemmQForm struct {
-	bits  int
-	large bool // there are scales for GemmQLarge weights
-}
+type gemmQForm struct{ bits, factors int }
 
-// String is "bits=4", with " k" where there are scales for GemmQLarge weights.
+// gemmQForms are those that exist. csrc/cpu/gemm_q.h has them as FORMS.
+var gemmQForms = []gemmQForm{{8, GemmQOne}, {4, GemmQOne}, {4, GemmQLeast}, {6, GemmQHalves}, {5, GemmQOne},
+	{5, GemmQLeast}}
+
+// String is "bits=4", with " k" where there are factors.
 func (f gemmQForm) String() string {
-	if f.large {
+	if f.factors != GemmQOne {
 		return fmt.Sprintf("bits=%d k", f.bits)
 	}
 	return fmt.Sprintf("bits=%d", f.bits)
 }
 
-// scales returns the 16-bit numbers of a block of a panel, on average.
-func (f gemmQForm) scales() int {
-	if f.large {
+// GemmQForms returns the forms of weights that exist: their bits and rules of scales.
+func GemmQForms() (list [][2]int) {
+	for _, f := range gemmQForms {
+		list = append(list, [2]int{f.bits, f.factors})
+	}
+	return list
+}
+
+// GemmQScales returns the 16-bit numbers that a block of a panel has of scales and factors, on average.
+func GemmQScales(factors int) int {
+	if factors != GemmQOne {
 		return 10 * GemmQRows / 8
 	}
 	return GemmQRows
@@ -59,7 +79,7 @@ func (f gemmQForm) scales() int {
 
 // less is what a weight is less than its code.
 func (f gemmQForm) less() int {
-	if f.large && f.bits == 4 {
+	if f.factors == GemmQLeast {
 		return 0
 	}
 	return 1 << (f.bits - 1)
@@ -71,13 +91,15 @@ func (f gemmQForm) code(w []byte, blocks, row, col int) int {
 	word := func(i int) int {
 		return int(w[(((row/GemmQRows*blocks+col/GemmQBlock)*f.bits+i)*GemmQRows+row%GemmQRows)*4+e%4])
 	}
-	switch low := e % 16 / 4; f.bits {
+	switch high := f.bits - 4; high {
+	case 0:
+		return word(e%16/4) >> (e / 16 * 4) & 15
 	case 4:
-		return word(low) >> (e / 16 * 4) & 15
-	case 6:
-		return word(low)>>(e/16*4)&15 | word(4+e/16)>>(2*low)&3<<4
+		return word(e / 4)
+	default: // the high bits begin in word 4
+		at := e / 4 * high
+		return word(e%16/4)>>(e/16*4)&15 | word(4+at/8)>>(at%8)&(1<<high-1)<<4
 	}
-	return word(e / 4)
 }
 
 // block returns the integer of a block of a row of weights with a row of activations, its factor and, with
@@ -90,13 +112,13 @@ func (f gemmQForm) block(w, by, q []byte, blocks, row, b int) (s, step, least fl
 	}
 	scale := func(at int) float32 { return half.Float16(binary.LittleEndian.Uint16(by[2*at:])).Float32() }
 	at := row/GemmQRows*blocks + b
-	if !f.large {
+	if f.factors == GemmQOne {
 		return float32(low + high), scale(at*GemmQRows + row%GemmQRows), 0
 	}
-	at = (at - b%8) * f.scales()
+	at = (at - b%8) * GemmQScales(f.factors)
 	part := by[2*(at+(2+b%8)*GemmQRows)+row%GemmQRows:]
 	d := scale(at + row%GemmQRows)
-	if f.bits == 6 {
+	if f.factors == GemmQHalves {
 		return float32(int(int8(part[0]))*low + int(int8(part[GemmQRows]))*high), d, 0
 	}
 	return float32(low + high), d * float32(part[0]), scale(at+GemmQRows+row%GemmQRows) * float32(part[GemmQRows])
@@ -146,14 +168,14 @@ func gemmQCases(f *Family) (list []Case) {
 			}
 			return s
 		}
-		count := panels * blocks * form.scales()
-		by := in("u16", count, func() []float64 { // halves between 2⁻⁷ and 2, and any bytes or, for 4 bits, those below 64
+		count := panels * blocks * GemmQScales(form.factors)
+		by := in("u16", count, func() []float64 { // halves between 2⁻⁷ and 2, and any bytes or those below 64
 			x := Uniform("u16", count, 85, 0, 65536)()
 			for i := range x {
 				v := int(x[i])
-				if at := i % (10 * GemmQRows); !form.large || at < 2*GemmQRows {
+				if at := i % (10 * GemmQRows); form.factors == GemmQOne || at < 2*GemmQRows {
 					v = v&0x9fff | 0x2000
-				} else if form.bits == 4 {
+				} else if form.factors == GemmQLeast {
 					v &= 0x3f3f
 				}
 				x[i] = float64(v)
@@ -168,20 +190,20 @@ func gemmQCases(f *Family) (list []Case) {
 				"numbers four and a difference, and up to k/32 sums, here and in the reference",
 				gemmQBound(form, m, n, k))
 		c.Defines = append(c.Defines, source.Define{Name: "BITS", Value: fmt.Sprint(form.bits)})
-		if form.large {
-			c.Defines = append(c.Defines, source.Define{Name: "K", Value: "1"})
+		if form.factors != GemmQOne {
+			c.Defines = append(c.Defines, source.Define{Name: "FACTORS", Value: fmt.Sprint(form.factors)})
 		}
 		return c
 	}
 	words := func(n int, v uint32) func() []float64 { return constant(n, float64(v)) }
-	for _, form := range []gemmQForm{{8, false}, {4, false}, {4, true}, {6, true}} {
+	for _, form := range gemmQForms {
 		any := func(m, n, k int) (q, w func() []float64) {
 			return Uniform("u32", m*k/4, 81, 0, 0), Uniform("u32", (n+GemmQRows-1)/GemmQRows*GemmQRows*k/GemmQBlock*form.bits,
 				82, 0, 0)
 		}
 		shapes := [][3]int{{1, 1, 32}, {0, 3, 32}, {2, 0, 32}, {2, 3, 0}, {1, 64, 512}, {4, 16, 64}, {5, 9, 768},
 			{7, 33, 1024}, {13, 7, 96}, {33, 20, 2560}, {1, 257, 4096}}
-		if form.large {
+		if form.factors != GemmQOne {
 			shapes = [][3]int{{1, 1, 256}, {2, 3, 0}, {1, 64, 512}, {5, 9, 768}, {13, 33, 1024}, {1, 257, 4096}}
 		}
 		for _, s := range shapes {
@@ -240,7 +262,10 @@ func gemmQArguments(c *Call) bool {
 		return false
 	}
 	form, unit := gemmQFormOf(c), GemmQBlock
-	if form.large {
+	if !slices.Contains(gemmQForms, form) {
+		c.Fail(3, "no weights have BITS=%d with FACTORS=%d", form.bits, form.factors)
+	}
+	if form.factors != GemmQOne {
 		unit = GemmQLarge
 	}
 	if k%unit != 0 {
@@ -251,17 +276,15 @@ func gemmQArguments(c *Call) bool {
 	needAll(c, "f32", c.Product(m, k/GemmQBlock), 1)
 	needAll(c, "i32", c.Product(m, k/16), 2)
 	needAll(c, "u32", c.Product(places, form.bits), 3)
-	needAll(c, "u16", c.Product(places/GemmQRows, form.scales()), 4)
+	needAll(c, "u16", c.Product(places/GemmQRows, GemmQScales(form.factors)), 4)
 	needAll(c, "f32", c.Product(m, n), 5)
 	return true
 }
 
-// GemmQForm returns the bits of a weight of a program of the family gemm_q, and how many 16-bit numbers the
-// scales of a block of a panel take. That is GemmQRows or, where GemmQLarge weights have scales, a quarter
-// more.
-func GemmQForm(c *Call) (bits, scales int) {
+// GemmQForm returns the bits of a weight of a program of the family gemm_q, and its rule of scales.
+func GemmQForm(c *Call) (bits, factors int) {
 	f := gemmQFormOf(c)
-	return f.bits, f.scales()
+	return f.bits, f.factors
 }
 
 func gemmQFormOf(c *Call) gemmQForm {
@@ -269,8 +292,9 @@ func gemmQFormOf(c *Call) gemmQForm {
 	if v, ok := c.Define("BITS"); ok {
 		f.bits = int(v[0] - '0') // as checkGemmQ has it
 	}
-	k, _ := c.Define("K")
-	f.large = k == "1" || f.bits == 6
+	if v, ok := c.Define("FACTORS"); ok {
+		f.factors = int(v[0] - '0')
+	}
 	return f
 }
 
@@ -294,7 +318,7 @@ func refGemmQ(c *Call) error {
 			for b := range blocks {
 				s, step, least := form.block(w, by, q[i*k:], blocks, j, b)
 				sum, scale := float32(sums[2*(i*blocks+b)]+sums[2*(i*blocks+b)+1]), scales[i*blocks+b]
-				if form.less() == 0 {
+				if form.factors == GemmQLeast {
 					s = float32(float32(float32(s*step)-float32(sum*least)) * scale)
 				} else {
 					s = float32(s * float32(step*scale))

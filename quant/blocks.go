@@ -1,6 +1,6 @@
 package quant
 
-// ggml's simple blocks: TQ1_0, TQ2_0, Q4_0, Q8_0. Each has a scale of 16 bits.
+// What codecs of blocks share, TQ1_0, and bytes with scales apart.
 
 import (
 	"encoding/binary"
@@ -32,7 +32,14 @@ func putHalf(to []byte, d float32, x []float32) error {
 	return nil
 }
 
-func getHalf(from []byte) float32 { return half.Float16(binary.LittleEndian.Uint16(from)).Float32() }
+// getHalf reads a scale. The exponent of a normal one is that of a float32 less 112.
+func getHalf(from []byte) float32 {
+	h := binary.LittleEndian.Uint16(from)
+	if e := h & 0x7c00; e == 0 || e == 0x7c00 {
+		return half.Float16(h).Float32()
+	}
+	return math.Float32frombits(uint32(h)&0x8000<<16 | uint32(h)&0x7fff<<13 + 112<<23)
+}
 
 // finiteHalf reports whether stored scales are numbers.
 func finiteHalf(from []byte) bool { return binary.LittleEndian.Uint16(from)&0x7c00 != 0x7c00 }
@@ -60,44 +67,6 @@ func eachBad(from codes, bytes int, bad func(data []byte) (int, bool)) (int, boo
 		}
 	}
 	return 0, false
-}
-
-// TQ2_0: byte m of each half has numbers m, m+32, m+64 and m+96 of that half, the first in the low bits.
-
-func encodeTQ2(_ Layout, to codes, x []float32) error {
-	return eachBlock(to, x, 66, 256, func(data []byte, x []float32, most float32) error {
-		if err := putHalf(data[64:], most, x); err != nil {
-			return err
-		}
-		r := reciprocal(most)
-		for b := range data[:64] {
-			first := b/32*128 + b%32
-			data[b] = 0
-			for i := range 4 {
-				data[b] |= trit(x[first+32*i]*r, 0.5) << (2 * i)
-			}
-		}
-		return nil
-	})
-}
-
-func decodeTQ2(_ Layout, x []float32, from codes) {
-	for data := from.data; len(data) > 0; data, x = data[66:], x[256:] {
-		value := values(getHalf(data[64:]))
-		for b, c := range data[:64] {
-			first := b/32*128 + b%32
-			x[first], x[first+32], x[first+64], x[first+96] = value[c&3], value[c>>2&3], value[c>>4&3], value[c>>6]
-		}
-	}
-}
-
-func badTQ2(_ Layout, from codes) (int, bool) {
-	return eachBad(from, 66, func(data []byte) (int, bool) {
-		if !finiteHalf(data[64:]) {
-			return 64, true
-		}
-		return findThree(data[:64])
-	})
 }
 
 // TQ1_0: a byte has five ternary digits as a fraction of 256, so that multiplications by three bring out digit
@@ -172,59 +141,7 @@ var tq1Codes = func() (list [256]byte) {
 	return list
 }()
 
-// Q4_0: the number of the largest magnitude becomes -8 of 16 levels; byte i has numbers i and i+16.
-
-func encodeQ4(_ Layout, to codes, x []float32) error {
-	return eachBlock(to, x, 18, 32, func(data []byte, x []float32, most float32) error {
-		top := float32(0)
-		for _, v := range x {
-			if most > 0 && (v == most || v == -most) {
-				top = v
-				break
-			}
-		}
-		d := top / -8
-		if err := putHalf(data, d, x); err != nil {
-			return err
-		}
-		r, zero := reciprocal(d), float32(8.5)
-		if r == 0 && d != 0 {
-			zero = 0 // of quotients that are infinite or NaN the codes are 0, as ggml has them on x86
-		}
-		for i := range 16 {
-			data[2+i] = nibble(x[i], r, zero) | nibble(x[i+16], r, zero)<<4
-		}
-		return nil
-	})
-}
-
-func nibble(x, r, zero float32) byte { return min(15, byte(float32(x*r)+zero)) }
-
-func decodeQ4(_ Layout, x []float32, from codes) {
-	for data := from.data; len(data) > 0; data, x = data[18:], x[32:] {
-		d := getHalf(data)
-		for i, b := range data[2:18] {
-			x[i], x[i+16] = float32(int(b&15)-8)*d, float32(int(b>>4)-8)*d
-		}
-	}
-}
-
-func badQ4(_ Layout, from codes) (int, bool) {
-	return eachBad(from, 18, func(data []byte) (int, bool) { return 0, !finiteHalf(data) })
-}
-
-// Q8_0: the largest magnitude becomes 127.
-
-func encodeQ8(_ Layout, to codes, x []float32) error {
-	return eachBlock(to, x, 34, 32, func(data []byte, x []float32, most float32) error {
-		d := most / 127
-		if err := putHalf(data, d, x); err != nil {
-			return err
-		}
-		putBytes(data[2:], x, reciprocal(d))
-		return nil
-	})
-}
+// Bytes with separate scales.
 
 // putBytes stores x·r, halves away from zero.
 func putBytes(to []byte, x []float32, r float32) {
@@ -232,24 +149,6 @@ func putBytes(to []byte, x []float32, r float32) {
 		to[i] = byte(int8(math.Round(float64(v * r))))
 	}
 }
-
-func decodeQ8(_ Layout, x []float32, from codes) {
-	for data := from.data; len(data) > 0; data, x = data[34:], x[32:] {
-		getBytes(x[:32], data[2:34], getHalf(data))
-	}
-}
-
-func getBytes(x []float32, from []byte, d float32) {
-	for i, b := range from {
-		x[i] = float32(int8(b)) * d
-	}
-}
-
-func badQ8(_ Layout, from codes) (int, bool) {
-	return eachBad(from, 34, func(data []byte) (int, bool) { return 0, !finiteHalf(data) })
-}
-
-// Bytes with separate scales.
 
 func encodeBytes(_ Layout, to codes, x []float32) error {
 	n := len(to.data) / len(to.scales)
@@ -265,5 +164,19 @@ func decodeBytes(_ Layout, x []float32, from codes) {
 	n := len(from.data) / len(from.scales)
 	for i, d := range from.scales {
 		getBytes(x[i*n:(i+1)*n], from.data[i*n:(i+1)*n], d)
+	}
+}
+
+// getNibbles decodes 32 numbers in 16 bytes, codes less 8, the first 16 in the low bits.
+func getNibbles(x []float32, from []byte, d float32) {
+	low, high := x[:16], x[16:32]
+	for i, b := range from[:16] {
+		low[i], high[i] = float32(int(b&15)-8)*d, float32(int(b>>4)-8)*d
+	}
+}
+
+func getBytes(x []float32, from []byte, d float32) {
+	for i, b := range from[:len(x)] {
+		x[i] = float32(int8(b)) * d
 	}
 }

@@ -20,8 +20,8 @@
 //
 // [Prepare] copies weights to a device in the layout that its products read, and [Prepared.Mul] multiplies rows
 // of activations with them. The activations are rounded to bytes in the same work, and sums of products are
-// exact integers. Weights are either ternary with one scale for a row, in any format, or those of Q8_0, Q4_0,
-// Q4_K and Q6_K. Others have to be decoded.
+// exact integers. Weights are either ternary with one scale for a row, in any format, of
+// formats whose [Format.ProductBlock] is not 0. Others have to be decoded.
 //
 // Ternary: a row of activations is rounded as [Activations] does it, so that all devices differ by the rounding
 // of three floats at most.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	goruntime "runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -312,15 +313,20 @@ func spread(n, numbers int, f func(lo, hi int) error) error {
 
 // largest returns the largest magnitude. A number that is not finite is a fault.
 func largest(x []float32) (float32, error) {
-	most := uint32(0)
-	for i, v := range x {
-		b := math.Float32bits(v) &^ (1 << 31)
-		if b >= 0x7f800000 {
-			return 0, &fault{i, fmt.Sprintf("is %v", v), driver.ErrNumerical}
-		}
-		most = max(most, b)
+	var most, other uint32 // bits without the sign
+	y := x
+	for ; len(y) >= 4; y = y[4:] {
+		most = max(most, math.Float32bits(y[0])<<1, math.Float32bits(y[1])<<1)
+		other = max(other, math.Float32bits(y[2])<<1, math.Float32bits(y[3])<<1)
 	}
-	return math.Float32frombits(most), nil
+	for _, v := range y {
+		most = max(most, math.Float32bits(v)<<1)
+	}
+	if most = max(most, other); most >= 0x7f800000<<1 {
+		i := slices.IndexFunc(x, func(v float32) bool { return v-v != 0 })
+		return 0, &fault{i, fmt.Sprintf("is %v", x[i]), driver.ErrNumerical}
+	}
+	return math.Float32frombits(most >> 1), nil
 }
 
 // reciprocal returns 1/d, or 0 where that does not exist: of zero, and of numbers so small that a stored scale is

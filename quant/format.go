@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -38,6 +40,8 @@ const (
 	RTL2Q                    // blocks of 64, 128 or 256, four even levels
 	I8Rows                   // bytes, a scale per row
 	I8All                    // bytes, one scale
+	Q50                      // Q5_0: 32 numbers in 22 bytes
+	Q5K                      // Q5_K: 256 numbers in 176 bytes
 )
 
 // codec is what one format does. Numbers are stored in groups, which do not depend on each other.
@@ -54,9 +58,14 @@ type codec struct {
 	decode func(l Layout, x []float32, from codes)      // likewise
 	bad    func(l Layout, from codes) (at int, ok bool) // the byte that is no code; nil: all are
 
+	vector  vectors  // what the vector functions do
 	quarter *quarter // of such formats
-
+	block   *block   // likewise
+	form    []int32  // of block, as the vector functions know it
 }
+
+// vectors are the vector functions of a format; 0 where Go does it.
+type vectors struct{ encode, decode simd.Op }
 
 // codes are the bytes and scales of some groups.
 type codes struct {
@@ -73,28 +82,40 @@ func fixed(numbers, bytes, scales int) func(Layout) (int, int, int) {
 var codecs = [...]codec{
 	I2SM1: {name: "I2S_M1", about: "ternary, x86: 128 in 32 bytes, one scale at the end", group: fixed(128, 32, 0),
 		cross: true, tail: true,
-		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved},
+		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved,
+		vector: vectors{simd.QuantInterleavedEncode, simd.QuantInterleavedDecode}},
 	I2SM2: {name: "I2S_M2", about: "ternary, ARM: 64 in 16 bytes, one scale at the end", group: fixed(64, 16, 0),
 		cross: true, tail: true,
-		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved},
+		encode: encodeInterleaved, decode: decodeInterleaved, bad: badInterleaved,
+		vector: vectors{simd.QuantInterleavedEncode, simd.QuantInterleavedDecode}},
 	I2SM3: {name: "I2S_M3", about: "ternary: four rows in a byte, one scale at the end; read only", group: groupFourRows,
 		check: checkFourRows, cross: true, tail: true,
-		decode: decodeInterleaved, bad: badInterleaved},
+		decode: decodeInterleaved, bad: badInterleaved, vector: vectors{decode: simd.QuantInterleavedDecode}},
 	W2A8M4: {name: "W2A8_M4", about: "ternary, GPU: tiles of 16 × 32, scales apart", group: groupTiles, check: checkTiles,
 		cross:  true,
 		encode: encodeTiles, decode: decodeTiles, bad: badTiles},
 	TQ10: {name: "TQ1_0", about: "ternary: 256 in 54 bytes with a scale", group: fixed(256, 54, 0), encode: encodeTQ1,
-		decode: decodeTQ1, bad: badTQ1},
-	TQ20: {name: "TQ2_0", about: "ternary: 256 in 66 bytes with a scale", group: fixed(256, 66, 0), encode: encodeTQ2,
-		decode: decodeTQ2, bad: badTQ2},
-	Q40: {name: "Q4_0", about: "4 bits: 32 in 18 bytes with a scale", group: fixed(32, 18, 0), encode: encodeQ4,
-		decode: decodeQ4, bad: badQ4},
-	Q80: {name: "Q8_0", about: "8 bits: 32 in 34 bytes with a scale", group: fixed(32, 34, 0), encode: encodeQ8,
-		decode: decodeQ8, bad: badQ8},
-	Q4K: {name: "Q4_K", about: "4 bits: 256 in 144 bytes, eight scales and minima", group: fixed(256, q4kBytes, 0),
-		encode: encodeQ4K, decode: decodeQ4K, bad: badQ4K},
-	Q6K: {name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", group: fixed(256, q6kBytes, 0),
-		encode: encodeQ6K, decode: decodeQ6K, bad: badQ6K},
+		decode: decodeTQ1, bad: badTQ1, vector: vectors{simd.QuantTQ1Encode, simd.QuantTQ1Decode}},
+	TQ20: block{name: "TQ2_0", about: "ternary: 256 in 66 bytes with a scale", numbers: 256, bytes: 66,
+		less: 1, ternary: true, scale: 64, planes: []plane{{at: 0, bits: 2, run: 32}}, fit: fitTrits,
+		loop: getQuarters}.codec(),
+	Q40: block{name: "Q4_0", about: "4 bits: 32 in 18 bytes with a scale", numbers: 32, bytes: 18, less: 8, scale: 0,
+		planes: []plane{{at: 2, bits: 4, run: 16}}, fit: fitNibbles,
+		loop: getNibbles}.codec(),
+	Q80: block{name: "Q8_0", about: "8 bits: 32 in 34 bytes with a scale", numbers: 32, bytes: 34, signed: true, less: 128,
+		scale: 0, planes: []plane{{at: 2, bits: 8, run: 32}}, fit: fitMost, loop: getBytes}.codec(),
+	Q4K: block{name: "Q4_K", about: "4 bits: 256 in 144 bytes, eight scales and minima", numbers: 256, bytes: 144,
+		scale: 0, rule: kernels.GemmQLeast, factors: 4, planes: []plane{{at: 16, bits: 4, run: 32}},
+		fit: fit{choose: lines{first: -1, tries: 21}.search}}.codec(),
+	Q6K: block{name: "Q6_K", about: "6 bits: 256 in 210 bytes, sixteen scales", numbers: 256, bytes: 210, less: 32,
+		scale: 208, rule: kernels.GemmQHalves, factors: 192,
+		planes: []plane{{at: 0, bits: 4, run: 64}, {at: 128, bits: 2, run: 32}}, fit: fit{choose: searchHalves}}.codec(),
+	Q50: block{name: "Q5_0", about: "5 bits: 32 in 22 bytes with a scale", numbers: 32, bytes: 22, less: 16, scale: 0,
+		planes: []plane{{at: 6, bits: 4, run: 16}, {at: 2, bits: 1, run: 1}}, fit: fitTop}.codec(),
+	Q5K: block{name: "Q5_K", about: "5 bits: 256 in 176 bytes, eight scales and minima", numbers: 256, bytes: 176,
+		scale: 0, rule: kernels.GemmQLeast, factors: 4,
+		planes: []plane{{at: 48, bits: 4, run: 32}, {at: 16, bits: 1, run: 32}},
+		fit:    fit{choose: lines{first: -0.5, tries: 16}.search}}.codec(),
 	I2SB: quarter{name: "I2S_B", about: "ternary: blocks of 128 or 32, scales apart", blocks: []int{128, 32},
 		levels: [4]float32{-1, 0, 1, 0}, invalid: 3, scale: absmax, code: nearestTrit, kind: kindTrits}.codec(),
 	RA: quarter{name: "R_A", about: "BitNet.rs: blocks of 32, codes -2 to 1, scales apart", blocks: []int{32},
@@ -123,11 +144,13 @@ var codecs = [...]codec{
 	I8Rows: {name: "I8_ROWS", about: "bytes, a scale per row apart", group: func(l Layout) (int, int, int) {
 		return l.Cols, l.Cols, 1
 	},
-		encode: encodeBytes, decode: decodeBytes},
+		encode: encodeBytes, decode: decodeBytes,
+		vector: vectors{simd.QuantBytesEncode, simd.QuantBytesDecode}},
 	I8All: {name: "I8_TENSOR", about: "bytes, one scale apart", group: func(l Layout) (int, int, int) {
 		return l.Rows * l.Cols, l.Rows * l.Cols, 1
 	}, cross: true,
-		encode: encodeBytes, decode: decodeBytes},
+		encode: encodeBytes, decode: decodeBytes,
+		vector: vectors{simd.QuantBytesEncode, simd.QuantBytesDecode}},
 }
 
 // codec returns the format's row of the table, or nil for a number that is none.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
@@ -16,7 +15,7 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Prepare copies weights to a device: those of Q8_0, Q4_0, Q4_K and Q6_K with their codes and scales, and those
+// Prepare copies weights to a device: those with a [Format.ProductBlock] with their codes and scales, and those
 // of other formats as Words has them. Its errors are those of Words, but blocks need not be ternary. m is not
 // kept. Rows are converted some at a time, in about 20 MiB of the host's memory, or more if the fewest rows
 // with bytes of their own need more: up to the whole matrix in W2A8_M4 with blocks that are no multiple of a
@@ -33,7 +32,7 @@ func prepare(ctx context.Context, dev *runtime.Device, stream *runtime.Stream, m
 		return nil, err
 	}
 	f := ternaryForm(&m, &layout)
-	if b, ok := m.Format.blockForm(); ok {
+	if b := m.Format.products(); b != nil {
 		f = b.form(&m)
 	}
 	p := &Prepared{Rows: m.Rows, Cols: m.meant(), dev: dev, stream: stream, k: f.k, parts: f.parts, sums: f.sums}
@@ -221,8 +220,8 @@ func prepareRow(codes []uint32, x []float32) (float32, error) {
 		case v == -s:
 			code = 0
 		default:
-			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of Q8_0, Q4_0, Q4_K and "+
-				"Q6_K, and ternary ones with one scale for a row; others have to be decoded: %w", i, v, s, driver.ErrUnsupported)
+			return 0, fmt.Errorf("number %d is %v in a row of magnitude %v: products take weights of %s, and ternary ones "+
+				"with one scale for a row; others have to be decoded: %w", i, v, s, inProducts(), driver.ErrUnsupported)
 		}
 		group, e := i/kernels.W2A8Group, i%kernels.W2A8Group
 		codes[group*(kernels.W2A8Group/16)+e%64/4] |= code << (8*(e%4) + e/64*2)
@@ -260,75 +259,3 @@ func Words(m Matrix) (codes []uint32, factors []float32, err error) {
 
 // padded returns the least multiple of unit that is not below n.
 func padded(n, unit int) int { return (n + unit - 1) / unit * unit }
-
-// blockForm is a format as the kernel gemm_q reads it.
-type blockForm struct {
-	bits, numbers, bytes int                                 // of a code, in a group, and of it
-	scales               func(data, by []byte, row int)      // copies those of a group to the place of a row of a panel
-	codes                func(data []byte, b int, to []byte) // makes the words of block b of a group, from zeros
-}
-
-// form puts the blocks of 16 rows, a panel, beside each other, word by word, and their scales.
-func (b blockForm) form(m *Matrix) form {
-	const rows, numbers = kernels.GemmQRows, kernels.GemmQBlock
-	k, groups := padded(m.meant(), b.numbers), m.Cols/b.numbers
-	parts := k / numbers
-	scales := rows // 16-bit numbers of a block of a panel, on average
-	f := form{name: m.weights(), family: "gemm_q", quantize: "quantize_blocks", by: runtime.U16, k: k, parts: parts,
-		sums: 2 * parts, rows: padded(m.Rows, rows), band: rows, words: parts * b.bits}
-	f.defines = []source.Define{{Name: "BITS", Value: strconv.Itoa(b.bits)}}
-	if b.numbers == kernels.GemmQLarge {
-		f.defines = append(f.defines, source.Define{Name: "K", Value: "1"})
-		scales += rows / 4
-	}
-	f.bytes = 2 * parts * scales / rows
-	f.fill = func(lo, hi int, codes []uint32, by []byte, _ []float32) error {
-		var words [numbers]byte // once, since calls through b put it on the heap
-		for r := range min(hi, m.Rows) - lo {
-			for g := range k / b.numbers {
-				data, at := m.Data[((lo+r)*groups+g)*b.bytes:][:b.bytes], r/rows*parts+g*b.numbers/numbers
-				b.scales(data, by[2*at*scales:], r%rows)
-				for block := range b.numbers / numbers {
-					clear(words[:])
-					b.codes(data, block, words[:])
-					for i := range b.bits {
-						codes[((at+block)*b.bits+i)*rows+r%rows] = binary.LittleEndian.Uint32(words[4*i:])
-					}
-				}
-			}
-		}
-		return nil
-	}
-	return f
-}
-
-// blockForm returns how products read a format of blocks, and whether it is one.
-func (f Format) blockForm() (blockForm, bool) {
-	scale := func(data, by []byte, row int) { copy(by[2*row:], data[:2]) }
-	switch f {
-	case Q80: // codes become those of numbers from -128 on
-		return blockForm{8, 32, 34, scale, func(data []byte, _ int, to []byte) {
-			for i, c := range data[2:] {
-				to[i] = c ^ 0x80
-			}
-		}}, true
-	case Q40:
-		return blockForm{4, 32, 18, scale, func(data []byte, _ int, to []byte) { copy(to, data[2:]) }}, true
-	case Q4K:
-		return blockForm{4, 256, q4kBytes, scalesOfQ4K, func(data []byte, b int, to []byte) {
-			from, shift := data[16+b/2*32:], b%2*4
-			for i := range 16 {
-				to[i] = from[i]>>shift&15 | from[16+i]>>shift<<4
-			}
-		}}, true
-	case Q6K:
-		return blockForm{6, 256, q6kBytes, scalesOfQ6K, func(data []byte, b int, to []byte) {
-			for e := range 32 {
-				low, high, bit := q6place(32*b + e)
-				to[e%16] |= data[low] >> (bit / 4 * 4) & 15 << (e / 16 * 4)
-				to[16+e/16*4+e%4] |= data[high] >> bit & 3 << (e % 16 / 4 * 2)
-			}
-		}}, true
-	}
-	return blockForm{}, false
-}

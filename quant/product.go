@@ -12,8 +12,8 @@ import (
 )
 
 // Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary
-// ones with 2 bits for a weight and a factor for each row (the kernel w2a8 of the catalog), Q8_0, Q4_0, Q4_K
-// and Q6_K with the codes and scales of their blocks (gemm_q). It is safe for concurrent use.
+// ones with 2 bits for a weight and a factor for each row (the kernel w2a8 of the catalog), formats with a
+// [Format.ProductBlock] with the codes and scales of their blocks (gemm_q). It is safe for concurrent use.
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device

@@ -172,7 +172,13 @@ func TestPreparedFormats(t *testing.T) {
 func TestBlockProducts(t *testing.T) {
 	devices(t, func(t *testing.T, dev *runtime.Device) {
 		r := rand.New(rand.NewPCG(7, 8))
-		for i := range 40 {
+		var formats []Format
+		for _, f := range Formats() {
+			if f.ProductBlock() != 0 {
+				formats = append(formats, f)
+			}
+		}
+		for i := range 10 * len(formats) {
 			m, n, k := 1+r.IntN(20), 1+r.IntN(100), 1+r.IntN(300)
 			x, w := make([]float32, m*k), make([]float32, n*k)
 			for i := range x {
@@ -188,23 +194,19 @@ func TestBlockProducts(t *testing.T) {
 			case 1:
 				x[0] = float32(math.Inf(1))
 			}
-			matrix, err := Pack(Layout{Format: [4]Format{Q80, Q40, Q4K, Q6K}[i/2%4], Rows: n, Cols: k}, w)
+			matrix, err := Pack(Layout{Format: formats[i/2%len(formats)], Rows: n, Cols: k}, w)
 			require.NoError(t, err)
-			if i/2%4 >= 2 { // factors and codes that no encoder writes, and scales that are halves between 2⁻⁷ and 2
-				for g, size := 0, [2]int{q4kBytes, q6kBytes}[i/2%2]; g < len(matrix.Data); g += size {
-					block := matrix.Data[g : g+size]
-					for j := range block {
-						block[j] = byte(r.Uint32())
+			b := matrix.Format.products()
+			if b.rule != kernels.GemmQOne || i/2/len(formats)%2 != 0 {
+				// factors and codes that no encoder writes, also of columns that are not meant, and scales that are halves
+				// between 2⁻⁷ and 2
+				for data := matrix.Data; len(data) > 0; data = data[b.bytes:] {
+					for j := range data[:b.bytes] {
+						data[j] = byte(r.Uint32())
 					}
-					for _, at := range [2][]int{{0, 2}, {208}}[i/2%2] {
-						block[at+1] = block[at+1]&0x9f | 0x20
-					}
-				}
-			}
-			if i == 2 { // of columns that are not meant, and of Q8_0 a code that no encoder writes
-				for j := range matrix.Data {
-					if j%34 >= 2 {
-						matrix.Data[j] = 0x80
+					data[b.scale+1] = data[b.scale+1]&0x9f | 0x20
+					if b.rule == kernels.GemmQLeast {
+						data[b.scale+3] = data[b.scale+3]&0x9f | 0x20
 					}
 				}
 			}
@@ -232,11 +234,13 @@ func TestBlockProducts(t *testing.T) {
 func blockProducts(w Matrix, x []float32, m int) []float32 {
 	k := w.meant()
 	numbers, size, _ := w.Format.codec().group(w.Layout)
+	description, coded := w.Format.products(), make([]byte, numbers)
 	y := make([]float32, m*w.Rows)
 	for i := range m {
 		for j := range w.Rows {
 			for b := range padded(k, numbers) / 32 {
 				block, at := w.Data[(j*(w.Cols/numbers)+b*32/numbers)*size:], 32*b%numbers
+				description.unpack(block, coded)
 				near := x[i*k+min(32*b, k) : i*k+min(32*b+32, k)]
 				most, finite := float32(1e-5), true
 				for _, v := range near {
@@ -260,6 +264,8 @@ func blockProducts(w Matrix, x []float32, m int) []float32 {
 					case Q6K:
 						low, high := block[i/128*64+i%64]>>(i%128/64*4)&15, block[128+i/128*32+i%32]>>(i%128/32*2)&3
 						s += q * (int(high<<4|low) - 32) * int(int8(block[192+i/16]))
+					default: // by the description, whose decoder ggml's numbers judge
+						s += q * (int(coded[i]) - description.less)
 					}
 				}
 				to := &y[i*w.Rows+j]
@@ -267,11 +273,18 @@ func blockProducts(w Matrix, x []float32, m int) []float32 {
 				case Q6K:
 					*to += float32(float32(s) * (getHalf(block[208:]) * scale))
 				case Q4K:
-					step, least := pairOf6(block[4:16], at/32)
+					step, least := factorsAt6(block[4:16], at/32)
 					v := float32(float32(s)*(getHalf(block)*float32(step))) - float32(float32(sum)*(getHalf(block[2:])*float32(least)))
 					*to += float32(v * scale)
-				default:
+				case Q80, Q40:
 					*to += float32(float32(s) * (getHalf(block) * scale))
+				default:
+					step, least := description.line(block, at/description.part())
+					if description.rule == kernels.GemmQOne {
+						*to += float32(float32(s) * (step * scale))
+					} else {
+						*to += float32(float32(float32(float32(s)*step)-float32(float32(sum)*least)) * scale)
+					}
 				}
 			}
 		}

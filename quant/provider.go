@@ -32,29 +32,6 @@ var providers = sync.OnceValue(func() (list []*provider) {
 
 func fastest() *provider { return providers()[0] }
 
-// vectors are the vector functions of formats; 0 where Go does it.
-var vectors = map[Format]struct{ encode, decode simd.Op }{
-	I2SM1: {simd.QuantInterleavedEncode, simd.QuantInterleavedDecode},
-	I2SM2: {simd.QuantInterleavedEncode, simd.QuantInterleavedDecode},
-	TQ10:  {simd.QuantTQ1Encode, simd.QuantTQ1Decode},
-	TQ20:  {simd.QuantTQ2Encode, simd.QuantTQ2Decode},
-	Q40:   {simd.QuantQ4Encode, simd.QuantQ4Decode},
-	Q80:   {simd.QuantQ8Encode, simd.QuantQ8Decode},
-
-	I2SM3:  {0, simd.QuantInterleavedDecode},
-	I8Rows: {simd.QuantBytesEncode, simd.QuantBytesDecode},
-	I8All:  {simd.QuantBytesEncode, simd.QuantBytesDecode},
-	Q4K:    {0, simd.QuantQ4KDecode},
-	Q6K:    {0, simd.QuantQ6KDecode},
-	I2SB:   {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RA:     {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RB:     {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RTL1K:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RTL2K:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RTL1Q:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-	RTL2Q:  {simd.QuantQuarterEncode, simd.QuantQuarterDecode},
-}
-
 // words are the arguments of a vector function, and its results.
 type words struct {
 	in  [8]uint64
@@ -115,7 +92,7 @@ func (v *provider) largest(x []float32) (float32, error) {
 // encode encodes groups by a vector function, and a last one that is shorter by Go. It is false if there is no
 // such function or no whole group, and if something is odd about the numbers, which Go then finds.
 func (v *provider) encode(p *plan, to codes, x []float32) bool {
-	op := vectors[p.Format].encode
+	op := p.vector.encode
 	if op == 0 || v == plain {
 		return false
 	}
@@ -129,7 +106,7 @@ func (v *provider) encode(p *plan, to codes, x []float32) bool {
 
 // decode is the reverse of encode. It is false if there is no such function or no whole group.
 func (v *provider) decode(p *plan, x []float32, from codes) bool {
-	op := vectors[p.Format].decode
+	op := p.vector.decode
 	if op == 0 || v == plain {
 		return false
 	}
@@ -148,6 +125,8 @@ func (v *provider) decode(p *plan, x []float32, from codes) bool {
 func (p *plan) words(c codes) []uint64 {
 	scales := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(c.scales))))
 	switch {
+	case p.block != nil:
+		return []uint64{uint64(uintptr(unsafe.Pointer(unsafe.SliceData(p.form))))}
 	case p.quarter != nil:
 		return []uint64{uint64(p.numbers), scales, uint64(uintptr(unsafe.Pointer(&p.quarter.levels))),
 			uint64(p.quarter.kind) | uint64(p.scales-1)<<8}

@@ -15,21 +15,43 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/internal/safetensors"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
+// blockFormats are those that a description of blocks has.
+func blockFormats() (list []Format) {
+	for _, f := range Formats() {
+		if f.codec().block != nil {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// searched reports whether an encoder searches for scales.
+func searched(f Format) bool {
+	b := f.codec().block
+	return b != nil && b.rule != kernels.GemmQOne
+}
+
 // layouts are one or more of each format that can be written.
-var layouts = []Layout{
+var layouts = func() []Layout {
+	list := otherLayouts
+	for _, f := range blockFormats() {
+		n := f.codec().block.numbers
+		list = append(list, Layout{Format: f, Rows: 1, Cols: n}, Layout{Format: f, Rows: 3, Cols: 2 * n})
+	}
+	return list
+}()
+
+var otherLayouts = []Layout{
 	{Format: I2SM1, Rows: 1, Cols: 128}, {Format: I2SM1, Rows: 6, Cols: 320}, {Format: I2SM2, Rows: 1, Cols: 64},
 	{Format: I2SM2, Rows: 3, Cols: 192},
 	{Format: W2A8M4, Rows: 16, Cols: 32}, {Format: W2A8M4, Rows: 48, Cols: 96},
 	{Format: W2A8M4, Rows: 48, Cols: 64, Block: 16}, {Format: W2A8M4, Rows: 32, Cols: 32, Block: 20},
 	{Format: W2A8M4, Rows: 16, Cols: 32, Block: math.MaxInt},
-	{Format: TQ10, Rows: 1, Cols: 256}, {Format: TQ10, Rows: 3, Cols: 512}, {Format: TQ20, Rows: 1, Cols: 256},
-	{Format: TQ20, Rows: 3, Cols: 512},
-	{Format: Q40, Rows: 1, Cols: 32}, {Format: Q40, Rows: 5, Cols: 96}, {Format: Q80, Rows: 1, Cols: 32},
-	{Format: Q80, Rows: 5, Cols: 96},
-	{Format: Q4K, Rows: 2, Cols: 256}, {Format: Q6K, Rows: 2, Cols: 256},
+	{Format: TQ10, Rows: 1, Cols: 256}, {Format: TQ10, Rows: 3, Cols: 512},
 	{Format: I2SB, Rows: 1, Cols: 129}, {Format: I2SB, Rows: 2, Cols: 256}, {Format: I2SB, Rows: 1, Cols: 70, Block: 32},
 	{Format: RA, Rows: 1, Cols: 33}, {Format: RB, Rows: 1, Cols: 95}, {Format: RTL1K, Rows: 1, Cols: 130},
 	{Format: RTL2K, Rows: 2, Cols: 128},
@@ -123,20 +145,21 @@ func everyProvider(t *testing.T, f func(t *testing.T, v *provider)) {
 
 // Every format has the bytes of the descriptions, in every implementation.
 func TestEncode(t *testing.T) {
+	judged := golden(t)
 	everyProvider(t, func(t *testing.T, v *provider) {
 		for _, l := range layouts {
-			if l.Format == Q4K || l.Format == Q6K {
-				continue
-			}
 			for name, x := range inputs(l) {
 				m, check := guardedMatrix(t, l)
 				require.NoError(t, encodeBy(v, m, x), "%s %s", l.test(), name)
 				check()
 				// a reciprocal that does not exist
 				if !slices.Contains([]Format{TQ10, TQ20, Q40, Q80, I8Rows, I8All}, l.Format) || name != "subnormal" {
-					data, scales := reference(l, x)
-					require.Equal(t, data, m.Data, "%s %s", l.test(), name)
-					require.Equal(t, bitsOf(scales), bitsOf(m.Scales), "%s %s", l.test(), name)
+					if data, scales := reference(l, x); data != nil {
+						require.Equal(t, data, m.Data, "%s %s", l.test(), name)
+						require.Equal(t, bitsOf(scales), bitsOf(m.Scales), "%s %s", l.test(), name)
+					} else {
+						require.Contains(t, judged, l.Format.String())
+					}
 				}
 				require.NoError(t, Validate(m), "%s %s", l.test(), name)
 			}
@@ -165,20 +188,27 @@ func TestRoundTrip(t *testing.T) {
 				check()
 				step := map[Format]float64{Q40: 1. / 8, Q80: 1. / 240, Q4K: 1. / 6, Q6K: 1. / 25, I8Rows: 1. / 250,
 					I8All: 1. / 250}[l.Format]
+				if b := l.Format.codec().block; step == 0 && b != nil && !b.ternary {
+					step = 2.7 / float64(int(1)<<b.bits())
+				}
 				if step == 0 {
 					step = 0.67
 				}
 				if name == "trits" || name == "ones" || name == "with negative zeros" {
 					switch l.Format {
-					case RB, RTL1K, RTL2K, RTL1Q, RTL2Q, Q4K, Q6K: // no such levels
-					case Q40, Q80, I8Rows, I8All:
+					case RB, RTL1K, RTL2K, RTL1Q, RTL2Q: // no such levels
+					case I8Rows, I8All:
 						step = 1. / 7
 					default:
-						step = 1. / 256 // the scale is rounded
+						if b := l.Format.codec().block; b == nil || b.ternary {
+							step = 1. / 256 // the scale is rounded
+						} else if !searched(l.Format) {
+							step = 1. / 7
+						}
 					}
 				}
 				limit := float64(most(x))*step + 4e-6 // the least scale of 16 bits is 6e-8,
-				if l.Format == Q4K || l.Format == Q6K {
+				if searched(l.Format) {
 					limit += 3e-5 // of which these have multiples up to 63 and 127
 				}
 				if (l.Format == RTL1K || l.Format == RTL2K) && most(x) <= 1e-8 {
@@ -214,7 +244,7 @@ func TestGGML(t *testing.T) {
 	all := golden(t)
 	x := floats(all["x"])
 	everyProvider(t, func(t *testing.T, v *provider) {
-		for _, f := range []Format{Q40, Q80, Q4K, Q6K, TQ10, TQ20} {
+		for _, f := range append(blockFormats(), TQ10) {
 			m, err := New(Layout{Format: f, Rows: 1, Cols: len(x)})
 			require.NoError(t, err)
 			require.NoError(t, encodeBy(v, m, x))
@@ -231,7 +261,7 @@ func TestGGMLEdges(t *testing.T) {
 	all := golden(t)
 	x := floats(all["edges.x"])
 	everyProvider(t, func(t *testing.T, v *provider) {
-		for _, f := range []Format{Q40, Q80, Q4K, Q6K, TQ10, TQ20} {
+		for _, f := range append(blockFormats(), TQ10) {
 			want := all["edges."+f.String()]
 			for i, size := 0, len(want)*256/len(x); i < len(x)/256; i++ {
 				m, err := New(Layout{Format: f, Rows: 1, Cols: 256})
@@ -579,7 +609,7 @@ func TestLikeGo(t *testing.T) {
 					want, err := New(l)
 					require.NoError(t, err)
 					if !l.Format.ReadOnly() {
-						if (l.Format == Q4K || l.Format == Q6K) && cols > 1 {
+						if searched(l.Format) && cols > 1 {
 							continue // Go encodes them
 						}
 						was, is := encodeBy(plain, want, x), encodeBy(v, got, x)

@@ -212,9 +212,9 @@ func (q *Quantizer) Close() error {
 }
 
 // CodecProvider returns what encodes and decodes a format: "fallback" where there are no vector instructions
-// for it. Of Q4K and Q6K it is what decodes; Go encodes them.
+// for it. Of formats with searched scales, such as Q4K, it is what decodes; Go encodes them.
 func (q *Quantizer) CodecProvider(f Format) Provider {
-	if _, ok := vectors[f]; !ok {
+	if c := f.codec(); c == nil || c.vector.decode == 0 {
 		return plain.id()
 	}
 	return q.codec.id()
@@ -224,7 +224,7 @@ func (q *Quantizer) CodecProvider(f Format) Provider {
 // are chosen for.
 func (q *Quantizer) ActiveProvider() Provider {
 	info := q.main.info
-	if info.Backend != "cpu" && !q.forced.Load() {
+	if !info.VectorLoops && !q.forced.Load() {
 		return Provider(info.Backend) // also "sim-cuda", which is no name of a real one
 	}
 	if name := q.session.Config().CPUKernels; name != "" {

@@ -391,7 +391,7 @@ func TestPreparePieces(t *testing.T) {
 		layout, err := checkWeights(&m)
 		require.NoError(t, err)
 		f := ternaryForm(&m, &layout)
-		if b, ok := l.Format.blockForm(); ok {
+		if b := l.Format.products(); b != nil {
 			f = b.form(&m)
 		} else { // by the definition
 			x := make([]float32, m.Rows*m.meant())

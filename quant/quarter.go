@@ -7,6 +7,7 @@ import (
 	"math"
 	"sort"
 
+	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -45,7 +46,8 @@ func (q quarter) codec() codec {
 		}
 	}
 	return codec{name: q.name, about: q.about, short: true, group: q.group, check: q.check, encode: q.encode,
-		decode: q.decode, bad: q.bad, quarter: &q}
+		decode: q.decode, bad: q.bad, quarter: &q,
+		vector: vectors{simd.QuantQuarterEncode, simd.QuantQuarterDecode}}
 }
 
 // edge returns what is between the largest quotient with a code and the least one with the next code, to which

@@ -38,8 +38,8 @@ func halfOf(d float32) []byte {
 	return binary.LittleEndian.AppendUint16(nil, uint16(half.ToFloat16(float64(d))))
 }
 
-// reference encodes by the descriptions. It knows every format that can be written but Q4_K and Q6_K, of which there is
-// a golden file.
+// reference encodes by the descriptions. It knows every format that can be written but those of which there is a golden
+// file alone, such as Q4_K.
 func reference(l Layout, x []float32) (data []byte, scales []float32) {
 	rows, cols := l.Rows, l.Cols
 	at := func(r, c int) float32 { return x[r*cols+c] }
@@ -289,8 +289,6 @@ func reference(l Layout, x []float32) (data []byte, scales []float32) {
 			data = append(data, 0)
 		}
 		data = append(data, tailOf(most(x))...)
-	default:
-		panic(l.Format)
 	}
 	return data, scales
 }

@@ -168,6 +168,16 @@ func decodeInterleaved(l Layout, x []float32, from codes) {
 	}
 }
 
+// getQuarters decodes groups of 128 numbers in 32 bytes, the first 32 in the low bits.
+func getQuarters(x []float32, from []byte, scale float32) {
+	value := values(scale)
+	for ; len(x) > 0; x, from = x[128:], from[32:] {
+		for b, c := range from[:32] {
+			x[b], x[b+32], x[b+64], x[b+96] = value[c&3], value[c>>2&3], value[c>>4&3], value[c>>6]
+		}
+	}
+}
+
 // badInterleaved finds a byte with a code 3.
 func badInterleaved(_ Layout, from codes) (int, bool) { return findThree(from.data) }
 

@@ -1,4 +1,4 @@
-// Activations of 8 bits, and their products with blocks of weights of 8, 6 and 4 bits (kernels/gemm_q.cl). A lane of a register has a row of
+// Activations of 8 bits, and their products with blocks of weights of 8 and 4 to 6 bits (kernels/gemm_q.cl). A lane of a register has a row of
 // weights, so that all sets add floats in the order of the blocks.
 
 #if defined(__clang__)
@@ -14,8 +14,10 @@
 
 // Q_NP panels of weights and Q_MR rows of activations are the largest tile. Up to Q_HELD sums of floats stay in registers beside those of a block.
 enum { Q_PANEL = 16, Q_REGS = Q_PANEL / f32_W, Q_NP = f32_W == 16 ? 2 : 1, Q_MR = f32_W == 4 ? 4 : 6, Q_HELD = f32_W == 8 ? 4 : 16 };
-// A form is the bits of a weight, and Q_K if eight blocks share a scale.
-enum { Q_K = 16 };
+// A form is the bits of a weight, and 16 times the rule of scales: one for each block, or for eight blocks one with factors for each block and for a least
+// number, or for its halves.
+enum { Q_ONE, Q_LEAST, Q_HALVES };
+#define Q_FORM(BITS, RULE) (16 * RULE + BITS)
 typedef uint32_t q_ints __attribute__((vector_size(4 * f32_W)));
 typedef uint16_t q_shorts __attribute__((vector_size(4 * f32_W)));
 typedef int16_t q_wide __attribute__((vector_size(32)));
@@ -43,13 +45,13 @@ IN b8_v q_step(int way, b8_v codes, const int8_t *x, const int16_t *wide, b8_v s
   return (b8_v)i8pair_l2_step((i8pair_v)codes, (const int32_t *)wide, (i8pair_v)s);
 }
 
-// The high bits of codes of 6 bits, which word 4 + h has for half h of a block.
-IN b8_v q_high(b8_v v, int e) { return (b8_v)(((q_ints)v >> 2 * e & 0x03030303) << 4); }
+// The high bits of codes, from a bit of the bytes of a word on.
+IN b8_v q_high(b8_v v, int bit, int high) { return (b8_v)(((q_ints)v >> bit & 0x01010101 * ((1u << high) - 1)) << 4); }
 
 // Adds the products of word e of a block of nr registers of rows with mr rows of activations. Each word of those is used while it is in a register.
-IN __attribute__((always_inline)) void q_words(int way, int nr, int mr, int bits, int e, int64_t panel, const uint8_t *w, const int8_t *q, int64_t ld,
+IN __attribute__((always_inline)) void q_words(int way, int nr, int mr, int bits, int apart, int e, int64_t panel, const uint8_t *w, const int8_t *q, int64_t ld,
                                                int16_t (*wide)[32], b8_v (*low)[Q_MR], b8_v (*high)[Q_MR]) {
-  int halves = bits == 8 ? 1 : 2, times = way == Q_WIDE ? 2 : 1;
+  int halves = bits == 8 ? 1 : 2, above = bits == 8 ? 0 : bits - 4, times = way == Q_WIDE ? 2 : 1;
   UNROLL for (int h = 0; h < halves; h++)
     UNROLL for (int t = 0; t < times; t++) {
       b8_v codes[Q_NP * Q_REGS];
@@ -58,14 +60,16 @@ IN __attribute__((always_inline)) void q_words(int way, int nr, int mr, int bits
         codes[r] = b8_load(at + e * Q_PANEL * 4);
         if (bits != 8)
           codes[r] = h ? b8_codes(codes[r], 4, 15) : b8_codes(codes[r], 0, 15);
-        if (bits == 6)
-          codes[r] = (b8_v)((q_ints)codes[r] | (q_ints)q_high(b8_load(at + (4 + h) * Q_PANEL * 4), e));
+        if (above) {
+          int bit = (e + 4 * h) * above; // of those that words from the fourth on have
+          codes[r] = (b8_v)((q_ints)codes[r] | (q_ints)q_high(b8_load(at + (4 + bit / 8) * Q_PANEL * 4), bit % 8, above));
+        }
         if (way == Q_WIDE)
           codes[r] = t ? (b8_v)((q_shorts)codes[r] >> 8) : (b8_v)((q_shorts)codes[r] & 255);
       }
       UNROLL for (int c = 0; c < mr; c++)
         UNROLL for (int r = 0; r < nr; r++) {
-          b8_v *s = bits == 6 && h ? &high[r][c] : &low[r][c];
+          b8_v *s = apart && h ? &high[r][c] : &low[r][c];
           *s = q_step(way, codes[r], q + c * ld + 4 * e + 16 * h, wide[c] + 16 * t + 2 * e + 8 * h, *s);
         }
     }
@@ -74,7 +78,7 @@ IN __attribute__((always_inline)) void q_words(int way, int nr, int mr, int bits
 // np panels of weights times mr rows of activations, with four products of bytes in an instruction or without.
 IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form, int64_t blocks, const uint8_t *w, const uint16_t *by, const int8_t *q,
                                               const float *scales, const int32_t *sums, float *to) {
-  int nr = np * Q_REGS, bits = form % Q_K, k = form >= Q_K, way = four ? Q_FOUR : bits == 4 ? Q_NARROW : Q_WIDE, held = nr * mr <= Q_HELD;
+  int nr = np * Q_REGS, bits = form % 16, rule = form / 16, apart = rule == Q_HALVES, way = four ? Q_FOUR : bits == 4 ? Q_NARROW : Q_WIDE, held = nr * mr <= Q_HELD;
   int words = bits == 8 ? 8 : 4;
   int64_t panel = blocks * Q_PANEL;
   f32_v all[Q_NP * Q_REGS][Q_MR];
@@ -85,13 +89,13 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
         f32_store(to + (c * nr + r) * f32_W, all[r][c]);
     }
   for (int64_t b = 0; b < blocks; b++) {
-    b8_v low[Q_NP * Q_REGS][Q_MR], high[Q_NP * Q_REGS][Q_MR]; // of 6 bits: of the halves of the block
+    b8_v low[Q_NP * Q_REGS][Q_MR], high[Q_NP * Q_REGS][Q_MR]; // of the halves of the block, if they are apart
     int32_t less[Q_MR][2];
     int16_t wide[Q_MR][32];
     UNROLL for (int c = 0; c < mr; c++) {
       uint32_t first = (uint32_t)sums[2 * (c * blocks + b)], second = (uint32_t)sums[2 * (c * blocks + b) + 1];
-      less[c][0] = (int32_t)(bits == 6 ? -32 * first : k ? 0 : -(first + second) << (bits - 1));
-      less[c][1] = (int32_t)(-32 * second);
+      less[c][0] = (int32_t)(rule == Q_LEAST ? 0 : -(apart ? first : first + second) << (bits - 1));
+      less[c][1] = (int32_t)(-second << (bits - 1));
       if (way == Q_WIDE) {
         q_wide x, even, odd;
         memcpy(&x, q + (c * blocks + b) * 32, sizeof x);
@@ -108,17 +112,17 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
     const int8_t *x = q + b * 32;
     if (four)
       UNROLL for (int e = 0; e < words; e++)
-        q_words(way, nr, mr, bits, e, panel, at, x, blocks * 32, wide, low, high);
+        q_words(way, nr, mr, bits, apart, e, panel, at, x, blocks * 32, wide, low, high);
     else // sums of 16 registers would be kept in memory
       NOT_UNROLLED for (int e = 0; e < words; e++)
-        q_words(way, nr, mr, bits, e, panel, at, x, blocks * 32, wide, low, high);
+        q_words(way, nr, mr, bits, apart, e, panel, at, x, blocks * 32, wide, low, high);
     UNROLL for (int r = 0; r < nr; r++) {
       const uint16_t *at = by + r / Q_REGS * panel + b * Q_PANEL + r % Q_REGS * f32_W;
       f32_v one = f32_zero(), two = one, d;
-      if (k) { // the scale and the least number of 256 weights, and bytes for each block
+      if (rule != Q_ONE) { // the scale and the least number of 256 weights, and bytes for each block
         at = by + (r / Q_REGS * panel + b / 8 * 8 * Q_PANEL) / 8 * 10 + r % Q_REGS * f32_W;
         const uint8_t *part = (const uint8_t *)(by + (r / Q_REGS * panel + b / 8 * 8 * Q_PANEL) / 8 * 10 + (2 + b % 8) * Q_PANEL) + r % Q_REGS * f32_W;
-        if (bits == 4)
+        if (rule == Q_LEAST)
           one = f32_mul(f32_from_f16(at), f32_from_u8(part)), two = f32_mul(f32_from_f16(at + Q_PANEL), f32_from_u8(part + Q_PANEL));
         else
           one = f32_from_i8((const int8_t *)part), two = f32_from_i8((const int8_t *)part + Q_PANEL);
@@ -126,9 +130,9 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
       d = f32_from_f16(at);
       UNROLL for (int c = 0; c < mr; c++) {
         f32_v x = i8_floats((i8_sums)(way == Q_NARROW ? (b8_v)((q_ints)b8_wide(low[r][c]) + (q_ints)i8pair_set(less[c][0])) : low[r][c])), scale = f32_set(scales[c * blocks + b]);
-        if (bits == 6) // exact: 2^24 at most
+        if (apart) // exact: 2^24 at most
           x = f32_fma(i8_floats((i8_sums)high[r][c]), two, f32_mul(x, one));
-        if (k && bits == 4)
+        if (rule == Q_LEAST)
           x = f32_mul(f32_sub(f32_mul(x, one), f32_mul(f32_set((float)(sums[2 * (c * blocks + b)] + sums[2 * (c * blocks + b) + 1])), two)), scale);
         else
           x = f32_mul(x, f32_mul(d, scale));
@@ -149,7 +153,7 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
 #define ROWS_OF(NAME, FOUR)                                                                        \
   static __attribute__((noinline)) void NAME##_block(int64_t np, int64_t mr, int64_t form, int64_t blocks, const uint8_t *w, const uint16_t *by, \
                                                      const int8_t *q, const float *scales, const int32_t *sums, float *to) { \
-    switch (np << 12 | mr << 8 | form) { FORMS(FOUR, 8) FORMS(FOUR, 4) FORMS(FOUR, Q_K + 4) FORMS(FOUR, Q_K + 6) } \
+    switch (np << 12 | mr << 8 | form) { FORMS(FOUR) }                                             \
   }                                                                                                \
   static void NAME##_products(const simd_word *word) {                                             \
     int64_t m = word[0].i, n = word[1].i, blocks = word[2].i / 32, ldy = word[9].i, form = word[10].i, np; \
@@ -159,14 +163,18 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
       for (int64_t i = 0, mr; i < m; i += mr) {                                                    \
         float to[Q_NP * Q_PANEL * Q_MR];                                                           \
         mr = m - i < Q_MR ? m - i : Q_MR;                                                          \
-        NAME##_block(np, mr, form, blocks, (const uint8_t *)word[6].p + j * blocks * (form % Q_K) * 4, \
-                     (const uint16_t *)word[7].p + (form < Q_K ? j * blocks : j * blocks / 8 * 10), \
+        NAME##_block(np, mr, form, blocks, (const uint8_t *)word[6].p + j * blocks * (form % 16) * 4, \
+                     (const uint16_t *)word[7].p + (form / 16 == Q_ONE ? j * blocks : j * blocks / 8 * 10), \
                      (const int8_t *)word[3].p + i * blocks * 32, (const float *)word[4].p + i * blocks, (const int32_t *)word[5].p + i * blocks * 2, to); \
         for (int64_t c = 0; c < mr; c++)                                                           \
           memcpy((float *)word[8].p + (i + c) * ldy + j, to + c * np * Q_PANEL, (size_t)cols * sizeof(float)); \
       }                                                                                            \
     }                                                                                              \
   }
+// The forms that exist, which are those of kernels/gemm_q.go.
+#define FORMS(FOUR)                                                                                \
+  TILES(FOUR, Q_FORM(8, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_ONE)) TILES(FOUR, Q_FORM(4, Q_LEAST)) TILES(FOUR, Q_FORM(6, Q_HALVES)) \
+  TILES(FOUR, Q_FORM(5, Q_ONE)) TILES(FOUR, Q_FORM(5, Q_LEAST))
 #define CASE(FOUR, NP, MR, FORM)                                                                   \
   case NP << 12 | MR << 8 | (FORM):                                                                \
     q_tile(FOUR, NP, MR, FORM, blocks, w, by, q, scales, sums, to);                                \
@@ -174,11 +182,11 @@ IN __attribute__((always_inline)) void q_tile(int four, int np, int mr, int form
 #define UP_TO_4(FOUR, NP, FORM) CASE(FOUR, NP, 1, FORM) CASE(FOUR, NP, 2, FORM) CASE(FOUR, NP, 3, FORM) CASE(FOUR, NP, 4, FORM)
 #define UP_TO_6(FOUR, NP, FORM) UP_TO_4(FOUR, NP, FORM) CASE(FOUR, NP, 5, FORM) CASE(FOUR, NP, 6, FORM)
 #if GEMM_ROWS == 12
-#define FORMS(FOUR, FORM) UP_TO_6(FOUR, 1, FORM) UP_TO_6(FOUR, 2, FORM)
+#define TILES(FOUR, FORM) UP_TO_6(FOUR, 1, FORM) UP_TO_6(FOUR, 2, FORM)
 #elif GEMM_ROWS == 6
-#define FORMS(FOUR, FORM) UP_TO_6(FOUR, 1, FORM)
+#define TILES(FOUR, FORM) UP_TO_6(FOUR, 1, FORM)
 #else
-#define FORMS(FOUR, FORM) UP_TO_4(FOUR, 1, FORM)
+#define TILES(FOUR, FORM) UP_TO_4(FOUR, 1, FORM)
 #endif
 ROWS_OF(q_pairs, 0)
 EXPORT(gemm_q) { q_pairs_products(w); }
@@ -190,7 +198,9 @@ EXPORT(gemm_q_four) { q_four_products(w); }
 #undef CASE
 #undef UP_TO_4
 #undef UP_TO_6
+#undef TILES
 #undef FORMS
+#undef Q_FORM
 #undef UNROLL
 
 // Words: the first block, the block after the last one, elements of a row, blocks of a row, elements, results, scales, sums.

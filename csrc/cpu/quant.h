@@ -186,17 +186,6 @@ EXPORT(quant_tq2_encode) {
   *(double *)w[3].p = odd;
 }
 
-EXPORT(quant_tq2_decode) {
-  float *x = w[0].p;
-  const uint8_t *data = w[1].p;
-  for (int64_t g = 0; g < w[2].i; g++, x += 256, data += 66) {
-    V d = f32_set(quant_half(data + 64));
-    for (int b = 0; b < 64; b += 16)
-      for (int k = 0; k < 4; k++)
-        quant_scaled(quant_field(quant_bytes(data + b), 2 * k), d, x + b / 32 * 128 + b % 32 + 32 * k);
-  }
-}
-
 // TQ1_0: a byte is the next whole number above 256/243 times five ternary digits; half a unit of the numerator keeps the quotient away from
 // whole numbers.
 EXPORT(quant_tq1_encode) {
@@ -255,14 +244,126 @@ EXPORT(quant_tq1_decode) {
   }
 }
 
-// Q4_0: the first number of the largest magnitude becomes -8. It is the largest or the least number; only where both have that magnitude, the first is searched.
-EXPORT(quant_q4_encode) {
+// A description of blocks, as quant/block.go has it: codes in planes of bits, less a number, times a scale. A run of codes is in consecutive bytes at one
+// shift; the next run is above it and, where the bytes are full, in the bytes behind them. Bytes with a sign are codes less 128 already. Of ternary codes a 3
+// reads as 1.
+enum { quant_ONE, quant_LEAST, quant_HALVES_APART }; // the rules of scales
+typedef struct {
+  int32_t at, bits, run;
+} quant_plane;
+typedef struct {
+  int32_t numbers, bytes, less, is_signed, ternary, scale, rule, factors;
+  quant_plane plane[2]; // the second of no bits if there is one
+} quant_form;
+
+// The descriptions for which functions are compiled. Others take one function that reads its description, which is slower.
+#define QUANT_TOP_FORMS(F, f, run)                                                                 \
+  F(((quant_form){32, 18, 8, 0, 0, 0, quant_ONE, 0, {{2, 4, 16}, {0, 0, 16}}}), f, run)            /* Q4_0 */ \
+  F(((quant_form){32, 22, 16, 0, 0, 0, quant_ONE, 0, {{6, 4, 16}, {2, 1, 1}}}), f, run)            /* Q5_0 */
+#define QUANT_FORMS(F, f, run)                                                                     \
+  QUANT_TOP_FORMS(F, f, run)                                                                       \
+  F(((quant_form){256, 66, 1, 0, 1, 64, quant_ONE, 0, {{0, 2, 32}, {0, 0, 16}}}), f, run)     /* TQ2_0 */ \
+  F(((quant_form){32, 34, 128, 1, 0, 0, quant_ONE, 0, {{2, 8, 32}, {0, 0, 16}}}), f, run)     /* Q8_0 */ \
+  F(((quant_form){256, 144, 0, 0, 0, 0, quant_LEAST, 4, {{16, 4, 32}, {0, 0, 16}}}), f, run)  /* Q4_K */ \
+  F(((quant_form){256, 176, 0, 0, 0, 0, quant_LEAST, 4, {{48, 4, 32}, {16, 1, 32}}}), f, run)      /* Q5_K */ \
+  F(((quant_form){256, 210, 32, 0, 0, 208, quant_HALVES_APART, 192, {{0, 4, 64}, {128, 2, 32}}}), f, run) /* Q6_K */
+#define QUANT_FORM(FORM, f, run)                                                                   \
+  {                                                                                                \
+    const quant_form known = FORM;                                                                 \
+    if (!memcmp(&known, f, sizeof known)) {                                                        \
+      run(w, FORM);                                                                                \
+      return;                                                                                      \
+    }                                                                                              \
+  }
+
+// The bits of a plane of sixteen codes from number i on. A run has 16 numbers or a multiple of that, or a byte has the bits of eight numbers in their order.
+IN quant_u8 quant_bits(const uint8_t *data, quant_plane p, int i) {
+  int per = 8 / p.bits, at = i / p.run;
+  if (p.run == 1) {
+    const quant_u8 bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint64_t twice[2] = {data[p.at + i / 8] * 0x0101010101010101u, data[p.at + i / 8 + 1] * 0x0101010101010101u};
+    quant_u8 v;
+    memcpy(&v, twice, 16);
+    return (quant_u8)((v & bit) != 0) & 1;
+  }
+  return quant_bytes(data + p.at + at / per * p.run + i % p.run) >> at % per * p.bits & (uint8_t)((1 << p.bits) - 1);
+}
+
+IN void quant_block_numbers(const simd_word *w, const quant_form f) {
+  float *x = w[0].p;
+  const uint8_t *data = w[1].p;
+  for (int64_t g = 0; g < w[2].i; g++, x += f.numbers, data += f.bytes) {
+    float scale = quant_half(data + f.scale), low = f.rule == quant_LEAST ? quant_half(data + f.scale + 2) : 0;
+    const uint8_t *at = data + f.factors;
+    V d = f32_set(scale), m = f32_zero();
+    quant_UNROLL for (int j = 0; j < f.numbers / 32; j++) {
+      if (f.rule == quant_LEAST) {
+        d = f32_set(scale * (float)(j < 4 ? at[j] & 63 : (at[j + 4] & 15) | at[j - 4] >> 6 << 4));
+        m = f32_set(low * (float)(j < 4 ? at[j + 4] & 63 : at[j + 4] >> 4 | at[j] >> 6 << 4));
+      }
+      quant_UNROLL for (int i = 32 * j; i < 32 * j + 32; i += 16) {
+        int8_t q[16];
+        if (f.rule == quant_HALVES_APART)
+          d = f32_set(scale * (float)(int8_t)at[i / 16]);
+        if (f.is_signed) {
+          memcpy(q, data + f.plane[0].at + i, 16);
+        } else {
+          quant_u8 v = quant_bits(data, f.plane[0], i);
+          if (f.plane[1].bits)
+            v |= quant_bits(data, f.plane[1], i) << f.plane[0].bits;
+          if (f.ternary)
+            v -= (v & v >> 1) << 1;
+          v -= (uint8_t)f.less;
+          memcpy(q, &v, 16);
+        }
+        for (int k = 0; k < 16; k += W) {
+          V y = f32_mul(f32_from_i8(q + k), d);
+          f32_store(x + i + k, f.rule == quant_LEAST ? f32_sub(y, m) : y);
+        }
+      }
+    }
+  }
+}
+
+// More words: the description.
+EXPORT(quant_block_decode) {
+  const quant_form *f = w[4].p;
+  QUANT_FORMS(QUANT_FORM, f, quant_block_numbers)
+  quant_block_numbers(w, *f);
+}
+
+// Stores the bits of a plane of codes, from bit up on, a run having 8 numbers or a multiple of that, or one.
+IN void quant_put_bits(uint8_t *data, quant_plane p, int numbers, int up, const uint8_t *q) {
+  int per = 8 / p.bits;
+  uint64_t mask = 0x0101010101010101u * ((1u << p.bits) - 1);
+  if (p.run == 1) { // the lowest bits of eight bytes meet in the top byte of a product
+    for (int i = 0; i < numbers; i += 8) {
+      uint64_t v;
+      memcpy(&v, q + i, 8);
+      data[p.at + i / 8] = (uint8_t)((v >> up & mask) * 0x0102040810204080u >> 56);
+    }
+    return;
+  }
+  for (int at = 0; at < numbers / per; at += 8) {
+    uint64_t v, all = 0;
+    for (int k = 0; k < per; k++) {
+      memcpy(&v, q + (at / p.run * per + k) * p.run + at % p.run, 8);
+      all |= (v >> up & mask) << k * p.bits;
+    }
+    memcpy(data + p.at + at, &all, 8);
+  }
+}
+
+// The first number of the largest magnitude becomes the least code. It is the largest or the least number; only where both have that magnitude, the first is
+// searched.
+IN void quant_top(const simd_word *w, const quant_form f) {
   const float *x = w[0].p;
   uint8_t *data = w[1].p, q[32];
-  V last = f32_set(15);
+  float size = (float)f.less;
+  V last = f32_set(2 * size - 1);
   int odd = 0;
   quant_seen s = quant_start();
-  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
+  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += f.bytes) {
     V high = f32_load(x), low = f32_sub(f32_zero(), high);
     s.odd[0] = f32_fma(high, f32_zero(), s.odd[0]);
     for (int i = W; i < 32; i += W) {
@@ -272,7 +373,7 @@ EXPORT(quant_q4_encode) {
       s.odd[i / W % 4] = f32_fma(v, f32_zero(), s.odd[i / W % 4]);
     }
     float most = f32_largest(high), least = -f32_largest(low), top = most > -least ? most : least;
-    odd |= !(-65520.0f * 8 < top && top < 65520.0f * 8);
+    odd |= !(-65520.0f * size < top && top < 65520.0f * size);
     if (most == -least)
       for (int i = 0; i < 32; i += W) {
         unsigned below = f32_lessbits(quant_size(f32_load(x + i)), f32_set(most)), all = (1u << W) - 1;
@@ -281,35 +382,27 @@ EXPORT(quant_q4_encode) {
           break;
         }
       }
-    float d = top / -8, one = quant_reciprocal(d);
-    V r = f32_set(one), half = f32_set(one == 0 && d != 0 ? 0 : 8.5f); // without a reciprocal all codes are 0, as ggml's
+    float d = top / -size, one = quant_reciprocal(d);
+    V r = f32_set(one), half = f32_set(one == 0 && d != 0 ? 0 : size + 0.5f); // without a reciprocal all codes are 0, as ggml's
     for (int i = 0; i < 32; i += W)
       f32_put8(q + i, f32_min(f32_add(f32_mul(f32_load(x + i), r), half), last));
-    quant_put_half(data, d);
-    for (int i = 0; i < 16; i += 8) { // nibbles, so that nothing is shifted into the next byte
-      uint64_t low, high;
-      memcpy(&low, q + i, 8);
-      memcpy(&high, q + 16 + i, 8);
-      low |= high << 4;
-      memcpy(data + 2 + i, &low, 8);
-    }
+    quant_put_half(data + f.scale, d);
+    quant_put_bits(data, f.plane[0], 32, 0, q);
+    if (f.plane[1].bits)
+      quant_put_bits(data, f.plane[1], 32, f.plane[0].bits, q);
   }
   *(double *)w[3].p = odd | quant_odd(&s);
 }
 
-EXPORT(quant_q4_decode) {
-  float *x = w[0].p;
-  const uint8_t *data = w[1].p;
-  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 18) {
-    V d = f32_set(quant_half(data));
-    quant_u8 v = quant_bytes(data + 2);
-    quant_scaled((v & 15) - 8, d, x);
-    quant_scaled((v >> 4) - 8, d, x + 16);
-  }
+// Blocks of 32 numbers. More words: the description.
+EXPORT(quant_top_encode) {
+  const quant_form *f = w[4].p;
+  QUANT_TOP_FORMS(QUANT_FORM, f, quant_top)
+  quant_top(w, *f);
 }
 
-// Q8_0. Adding the number before a half and dropping the fraction rounds halves away from zero.
-EXPORT(quant_q8_encode) {
+// Q8_0: the largest magnitude becomes 127. Adding the number before a half and dropping the fraction rounds halves away from zero.
+EXPORT(quant_most_encode) {
   const float *x = w[0].p;
   uint8_t *data = w[1].p;
   V up = f32_set(0x1.fffffep-2f), down = f32_set(-0x1.fffffep-2f);
@@ -326,16 +419,6 @@ EXPORT(quant_q8_encode) {
     quant_put_half(data, d);
   }
   *(double *)w[3].p = odd | quant_odd(&s);
-}
-
-EXPORT(quant_q8_decode) {
-  float *x = w[0].p;
-  const uint8_t *data = w[1].p;
-  for (int64_t g = 0; g < w[2].i; g++, x += 32, data += 34) {
-    V d = f32_set(quant_half(data));
-    for (int i = 0; i < 32; i += W)
-      f32_store(x + i, f32_mul(f32_from_i8((const int8_t *)data + 2 + i), d));
-  }
 }
 
 // Bytes: groups of n numbers, and a scale for each. More words: n, the scales.
@@ -375,45 +458,6 @@ EXPORT(quant_bytes_decode) {
       f32_store(x + i, f32_mul(f32_from_i8(data + i), d));
     for (; i < n; i++)
       x[i] = (float)data[i] * scales[g];
-  }
-}
-
-// Q4_K: codes times a scale, less a minimum; both have factors of 6 bits.
-EXPORT(quant_q4k_decode) {
-  float *x = w[0].p;
-  const uint8_t *data = w[1].p;
-  for (int64_t g = 0; g < w[2].i; g++, data += 144) {
-    float scale = quant_half(data), least = quant_half(data + 2);
-    const uint8_t *f = data + 4;
-    quant_UNROLL for (int j = 0; j < 8; j++) {
-      int by = j < 4 ? f[j] & 63 : (f[j + 4] & 15) | f[j - 4] >> 6 << 4, down = j < 4 ? f[j + 4] & 63 : f[j + 4] >> 4 | f[j] >> 6 << 4;
-      V d = f32_set(scale * (float)by), m = f32_set(least * (float)down);
-      for (int i = 0; i < 32; i += 16, x += 16) {
-        quant_u8 v = quant_bytes(data + 16 + j / 2 * 32 + i);
-        int8_t q[16];
-        v = j % 2 ? v >> 4 : v & 15;
-        memcpy(q, &v, 16);
-        for (int k = 0; k < 16; k += W)
-          f32_store(x + k, f32_sub(f32_mul(f32_from_i8(q + k), d), m));
-      }
-    }
-  }
-}
-
-// Q6_K: a scale with a factor of 8 bits for 16 numbers.
-EXPORT(quant_q6k_decode) {
-  float *x = w[0].p;
-  const uint8_t *data = w[1].p;
-  for (int64_t g = 0; g < w[2].i; g++, data += 210) {
-    float scale = quant_half(data + 208);
-    const int8_t *factor = (const int8_t *)data + 192;
-    for (int half = 0; half < 2; half++)
-      quant_UNROLL for (int k = 0; k < 4; k++)
-        quant_UNROLL for (int i = 0; i < 32; i += 16, x += 16) {
-          quant_u8 low = quant_bytes(data + 64 * half + k % 2 * 32 + i), high = quant_bytes(data + 128 + 32 * half + i);
-          low = k / 2 ? low >> 4 : low & 15;
-          quant_scaled((low | (high >> 2 * k & 3) << 4) - 32, f32_set(scale * (float)*factor++), x);
-        }
   }
 }
 
@@ -562,6 +606,9 @@ EXPORT(quant_quarter_decode) {
   }
 }
 
+#undef QUANT_FORM
+#undef QUANT_FORMS
+#undef QUANT_TOP_FORMS
 #undef quant_UNROLL
 #undef W
 #undef V

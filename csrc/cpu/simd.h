@@ -82,15 +82,11 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_QUANT_TQ1_ENCODE, quant_tq1_encode) \
   F(SIMD_QUANT_TQ1_DECODE, quant_tq1_decode) \
   F(SIMD_QUANT_TQ2_ENCODE, quant_tq2_encode) \
-  F(SIMD_QUANT_TQ2_DECODE, quant_tq2_decode) \
-  F(SIMD_QUANT_Q4_ENCODE, quant_q4_encode) \
-  F(SIMD_QUANT_Q4_DECODE, quant_q4_decode) \
-  F(SIMD_QUANT_Q8_ENCODE, quant_q8_encode) \
-  F(SIMD_QUANT_Q8_DECODE, quant_q8_decode) \
+  F(SIMD_QUANT_TOP_ENCODE, quant_top_encode) \
+  F(SIMD_QUANT_MOST_ENCODE, quant_most_encode) \
+  F(SIMD_QUANT_BLOCK_DECODE, quant_block_decode) \
   F(SIMD_QUANT_BYTES_ENCODE, quant_bytes_encode) \
   F(SIMD_QUANT_BYTES_DECODE, quant_bytes_decode) \
-  F(SIMD_QUANT_Q4K_DECODE, quant_q4k_decode) \
-  F(SIMD_QUANT_Q6K_DECODE, quant_q6k_decode) \
   F(SIMD_QUANT_QUARTER_ENCODE, quant_quarter_encode) \
   F(SIMD_QUANT_QUARTER_DECODE, quant_quarter_decode) \
   F(SIMD_W2A8, w2a8) \

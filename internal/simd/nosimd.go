@@ -88,15 +88,11 @@ const (
 	QuantTQ1Encode
 	QuantTQ1Decode
 	QuantTQ2Encode
-	QuantTQ2Decode
-	QuantQ4Encode
-	QuantQ4Decode
-	QuantQ8Encode
-	QuantQ8Decode
+	QuantTopEncode
+	QuantMostEncode
+	QuantBlockDecode
 	QuantBytesEncode
 	QuantBytesDecode
-	QuantQ4KDecode
-	QuantQ6KDecode
 	QuantQuarterEncode
 	QuantQuarterDecode
 )

@@ -106,15 +106,11 @@ const (
 	QuantTQ1Encode         Op = C.SIMD_QUANT_TQ1_ENCODE
 	QuantTQ1Decode         Op = C.SIMD_QUANT_TQ1_DECODE
 	QuantTQ2Encode         Op = C.SIMD_QUANT_TQ2_ENCODE
-	QuantTQ2Decode         Op = C.SIMD_QUANT_TQ2_DECODE
-	QuantQ4Encode          Op = C.SIMD_QUANT_Q4_ENCODE
-	QuantQ4Decode          Op = C.SIMD_QUANT_Q4_DECODE
-	QuantQ8Encode          Op = C.SIMD_QUANT_Q8_ENCODE
-	QuantQ8Decode          Op = C.SIMD_QUANT_Q8_DECODE
+	QuantTopEncode         Op = C.SIMD_QUANT_TOP_ENCODE
+	QuantMostEncode        Op = C.SIMD_QUANT_MOST_ENCODE
+	QuantBlockDecode       Op = C.SIMD_QUANT_BLOCK_DECODE
 	QuantBytesEncode       Op = C.SIMD_QUANT_BYTES_ENCODE
 	QuantBytesDecode       Op = C.SIMD_QUANT_BYTES_DECODE
-	QuantQ4KDecode         Op = C.SIMD_QUANT_Q4K_DECODE
-	QuantQ6KDecode         Op = C.SIMD_QUANT_Q6K_DECODE
 	QuantQuarterEncode     Op = C.SIMD_QUANT_QUARTER_ENCODE
 	QuantQuarterDecode     Op = C.SIMD_QUANT_QUARTER_DECODE
 )

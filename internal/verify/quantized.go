@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime"
@@ -25,9 +26,12 @@ func stepQuantized(ctx context.Context, e *Env) error {
 		some[i] = float32(r.NormFloat64())
 		ternary[i] = 0.25 * float32(r.IntN(3)-1)
 	}
-	for _, f := range []quant.Format{quant.TQ20, quant.TQ10, quant.I2SM1, quant.Q80, quant.Q40, quant.Q4K, quant.Q6K} {
+	for _, f := range quant.Formats() {
 		weights := ternary
-		if f == quant.Q80 || f == quant.Q40 || f == quant.Q4K || f == quant.Q6K {
+		if f.ProductBlock() == 0 && !slices.Contains([]quant.Format{quant.TQ20, quant.TQ10, quant.I2SM1}, f) {
+			continue
+		}
+		if f.ProductBlock() != 0 {
 			weights = some
 		}
 		for _, rows := range []int{1, 5, 33} {
@@ -85,10 +89,9 @@ func product(got []float32, w quant.Matrix, x []float32, rows int) error {
 	if err := quant.Decode(numbers, w); err != nil {
 		return err
 	}
-	piece := cols
-	switch w.Format {
-	case quant.Q80, quant.Q40, quant.Q4K, quant.Q6K:
-		piece = 32
+	piece := w.Format.ProductBlock()
+	if piece == 0 {
+		piece = cols
 	}
 	rounded := make([]float64, len(x))
 	for at := 0; at < len(x); at += piece {

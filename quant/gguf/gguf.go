@@ -56,25 +56,33 @@ const (
 	TL2  Type = 39
 )
 
-// kinds are ggml's types: a block of numbers and its bytes; 0 where that depends on whose type it is.
-var kinds = map[Type]struct {
+// kinds are ggml's types: a block of numbers and its bytes; 0 where that depends on whose type it is. A type whose name
+// package quant has is of that format.
+var kinds = func() map[Type]kind {
+	all := map[Type]kind{
+		F32: {"F32", 1, 4, 0}, F16: {"F16", 1, 2, 0}, Q40: {"Q4_0", 32, 18, 0}, 3: {"Q4_1", 32, 20, 0},
+		6: {"Q5_0", 32, 22, 0}, 7: {"Q5_1", 32, 24, 0}, Q80: {"Q8_0", 32, 34, 0}, 9: {"Q8_1", 32, 36, 0},
+		10: {"Q2_K", 256, 84, 0}, 11: {"Q3_K", 256, 110, 0}, Q4K: {"Q4_K", 256, 144, 0}, 13: {"Q5_K", 256, 176, 0},
+		Q6K: {"Q6_K", 256, 210, 0}, 15: {"Q8_K", 256, 292, 0}, 16: {"IQ2_XXS", 256, 66, 0}, 17: {"IQ2_XS", 256, 74, 0},
+		18: {"IQ3_XXS", 256, 98, 0}, 19: {"IQ1_S", 256, 50, 0}, 20: {"IQ4_NL", 32, 18, 0}, 21: {"IQ3_S", 256, 110, 0},
+		22: {"IQ2_S", 256, 82, 0}, 23: {"IQ4_XS", 256, 136, 0}, I8: {"I8", 1, 1, 0}, I16: {"I16", 1, 2, 0},
+		I32: {"I32", 1, 4, 0}, I64: {"I64", 1, 8, 0}, F64: {"F64", 1, 8, 0}, 29: {"IQ1_M", 256, 56, 0},
+		BF16: {"BF16", 1, 2, 0}, TQ10: {"TQ1_0", 256, 54, 0}, TQ20: {"TQ2_0", 256, 66, 0},
+		I2S: {"I2_S|IQ4_NL_4_4", 0, 0, 0}, 37: {"I8_S|IQ4_NL_4_8", 0, 0, 0}, TL1: {"TL1|IQ4_NL_8_8", 0, 0, 0},
+		TL2: {"TL2|MXFP4", 0, 0, 0},
+	}
+	for t, k := range all {
+		k.format, _ = quant.ParseFormat(k.name)
+		all[t] = k
+	}
+	return all
+}()
+
+// kind is one of them.
+type kind struct {
 	name           string
 	numbers, bytes int
-	format         quant.Format
-}{
-	F32: {"F32", 1, 4, 0}, F16: {"F16", 1, 2, 0}, Q40: {"Q4_0", 32, 18, quant.Q40}, 3: {"Q4_1", 32, 20, 0},
-	6: {"Q5_0", 32, 22, 0}, 7: {"Q5_1", 32, 24, 0},
-	Q80: {"Q8_0", 32, 34, quant.Q80}, 9: {"Q8_1", 32, 36, 0}, 10: {"Q2_K", 256, 84, 0}, 11: {"Q3_K", 256, 110, 0},
-	Q4K: {"Q4_K", 256, 144, quant.Q4K},
-	13:  {"Q5_K", 256, 176, 0}, Q6K: {"Q6_K", 256, 210, quant.Q6K}, 15: {"Q8_K", 256, 292, 0}, 16: {"IQ2_XXS", 256, 66, 0},
-	17: {"IQ2_XS", 256, 74, 0},
-	18: {"IQ3_XXS", 256, 98, 0}, 19: {"IQ1_S", 256, 50, 0}, 20: {"IQ4_NL", 32, 18, 0}, 21: {"IQ3_S", 256, 110, 0},
-	22: {"IQ2_S", 256, 82, 0}, 23: {"IQ4_XS", 256, 136, 0},
-	I8: {"I8", 1, 1, 0}, I16: {"I16", 1, 2, 0}, I32: {"I32", 1, 4, 0}, I64: {"I64", 1, 8, 0}, F64: {"F64", 1, 8, 0},
-	29: {"IQ1_M", 256, 56, 0}, BF16: {"BF16", 1, 2, 0},
-	TQ10: {"TQ1_0", 256, 54, quant.TQ10}, TQ20: {"TQ2_0", 256, 66, quant.TQ20},
-	I2S: {"I2_S|IQ4_NL_4_4", 0, 0, 0}, 37: {"I8_S|IQ4_NL_4_8", 0, 0, 0}, TL1: {"TL1|IQ4_NL_8_8", 0, 0, 0},
-	TL2: {"TL2|MXFP4", 0, 0, 0},
+	format         quant.Format // 0: none
 }
 
 // meanings are what the ambiguous numbers mean, and the formats that may be named for them.

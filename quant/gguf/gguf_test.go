@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/safetensors"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -68,6 +69,37 @@ func TestGGML(t *testing.T) {
 	assert.Equal(t, []string{"plain F32 [2 3]", "bytes Q8_0 [2 64]", "trits TQ2_0 [2 256]", "halves F16 [5]"}, names)
 	_, ok := f.Tensor("none")
 	assert.False(t, ok)
+}
+
+// Blocks of 5 bits that ggml made are written with its numbers of types, and read as ggml decodes them.
+func TestFiveBits(t *testing.T) {
+	golden, err := safetensors.Open("../testdata/ggml.safetensors")
+	require.NoError(t, err)
+	defer golden.Close()
+	for kind, name := range map[Type]string{6: "Q5_0", 13: "Q5_K"} {
+		blocks, ok := golden.Tensor(name)
+		require.True(t, ok)
+		decoded, ok := golden.Tensor(name + ".decoded")
+		require.True(t, ok)
+		assert.Equal(t, name, kind.String())
+		var out bytes.Buffer
+		require.NoError(t, write(&out, 3, nil, []Entry{{"t", kind, []int{16, 256}, len(blocks.Data), func() ([]byte, error) {
+			return blocks.Data, nil
+		}}}))
+		// The tensor's name, two dimensions, the fastest first, and the type.
+		assert.Contains(t, out.String(), "\x01\x00\x00\x00\x00\x00\x00\x00t\x02\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00"+
+			"\x10\x00\x00\x00\x00\x00\x00\x00"+string([]byte{byte(kind), 0, 0, 0}))
+		f, err := parse(out.Bytes())
+		require.NoError(t, err)
+		tensor := f.Tensors()[0]
+		require.NoError(t, f.Validate(tensor, 0))
+		assert.Equal(t, blocks.Data, tensor.Data)
+		got := make([]float32, f.Numbers(tensor))
+		require.NoError(t, f.Floats(got, tensor, 0))
+		for i, v := range got {
+			require.Equal(t, binary.LittleEndian.Uint32(decoded.Data[4*i:]), math.Float32bits(v), "%s %d", name, i)
+		}
+	}
 }
 
 // What is written is read again: every kind of value, both versions, any alignment.

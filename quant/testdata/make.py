@@ -40,7 +40,7 @@ def add(prefix, blocks):
     x = [v for b in blocks for v in b]
     xs = (ctypes.c_float * len(x))(*x)
     entries[prefix + "x"] = ("F32", [len(x)], bytes(xs))
-    for name, fn, numbers, size in (("Q4_0", "q4_0", 32, 18), ("Q8_0", "q8_0", 32, 34), ("Q4_K", "q4_K", 256, 144),
+    for name, fn, numbers, size in (("Q4_0", "q4_0", 32, 18), ("Q5_0", "q5_0", 32, 22), ("Q8_0", "q8_0", 32, 34), ("Q5_K", "q5_K", 256, 176), ("Q4_K", "q4_K", 256, 144),
                                     ("Q6_K", "q6_K", 256, 210), ("TQ1_0", "tq1_0", 256, 54), ("TQ2_0", "tq2_0", 256, 66)):
         out = (ctypes.c_uint8 * (len(x) // numbers * size))()
         getattr(lib, f"quantize_row_{fn}_ref")(xs, out, ctypes.c_int64(len(x)))

@@ -123,18 +123,18 @@ func TestTensorGGUF(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.gguf")
 	require.NoError(t, gguf.Save(path, append(pairs, gguf.Pair{Key: "list", Value: make([]int32, 9)}), []gguf.Entry{
 		w, plain("doubles", gguf.F64, doubles(1, 3), 2), plain("none", gguf.Q80, nil, 0, 32),
-		plain("other", 13, make([]byte, 176), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
+		plain("other", 11, make([]byte, 110), 256), plain("i2s", gguf.I2S, ternary.Data, 1, 128),
 	}))
 	status, stdout, stderr := apptest.Run("tensor", path)
 	require.Equal(t, app.ExitOK, status, stderr)
-	assert.Equal(t, path+`: 5 tensors, 392 elements, 388 B
+	assert.Equal(t, path+`: 5 tensors, 392 elements, 322 B
   concord.columns.w: 3
   list: [0 0 0 0 0 0] and 3 more
 TENSOR   TYPE             SHAPE     BYTES  MIN  MAX  MEAN      STD      NAN  INF  ZEROS
 w        TQ2_0            [2, 3]    132 B  -2   2    0.666667  1.49071  0    0    2
 doubles  f64              [2]       16 B   1    3    2         1        0    0    0
 none     Q8_0             [0, 32]   0 B    -    -    -         -        0    0    0
-other    Q5_K             [256]     176 B  -    -    -         -        -    -    -
+other    Q3_K             [256]     110 B  -    -    -         -        -    -    -
 i2s      I2_S|IQ4_NL_4_4  [1, 128]  64 B   -    -    -         -        -    -    -
 `, stdout)
 	status, stdout, stderr = apptest.Run("tensor", "--as", "I2S_M1", path)

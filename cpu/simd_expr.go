@@ -49,6 +49,8 @@ func bindDefined(u *source.Unit, kernel string) goFunc {
 		n := arrangedCalls.Get().(*arrangedCall)
 		defer func() {
 			clear(n.Args)
+			clear(n.Params)
+			n.Unit, n.device, n.ctx = nil, nil, nil
 			arrangedCalls.Put(n)
 		}()
 		n.device, n.ctx = c.device, c.ctx

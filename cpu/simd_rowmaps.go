@@ -123,6 +123,6 @@ func (l *rowLaunch) norm(c *call, lo, hi int) {
 	if len(l.Inputs) == 3 {
 		beta = l.at(c, l.Inputs[2], 0)
 	}
-	c.device.simd.run(simd.Norm, l.typ(), uint64(hi-lo), uint64(l.n), l.at(c, l.Inputs[0], lo*l.n), l.at(c, l.Inputs[1], 0),
-		beta, l.at(c, l.out(), lo*l.n), math.Float64bits(l.Number(1, &l.Launch)), l.past())
+	c.device.simd.run(simd.Norm, l.typ(), uint64(hi-lo), uint64(l.n), l.at(c, l.Inputs[0], lo*l.n),
+		l.at(c, l.Inputs[1], 0), beta, l.at(c, l.out(), lo*l.n), math.Float64bits(l.Number(1, &l.Launch)), l.past())
 }

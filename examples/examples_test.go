@@ -28,7 +28,7 @@ var examples = []struct {
 	{"03-catalog", false, "DEVICE: [1 2 3 6]\nINDENT  [4 5 6 15]\n"},
 	{"04-streams-events", true, "DEVICE: sum[0] = 1000, sum[4095] = 9190; the side stream's work was timed: true\n"},
 	{"05-go-kernel", false, "DEVICE: [0 1 1 2 8 1 32]\n"},
-	{"06-profile", false, "DEVICE: 20 launches, 338821120 operations\n"},
+	{"06-profile", false, "DEVICE: 20 launches, 338823680 operations\n"},
 	{"07-tensors", false, "DEVICE: the loss fell: true; the network says [0 1 1 0]\n"},
 	{"08-networks", false, "DEVICE: 162 parameters; more than 90 % are right: true; the network says [1 1 0 0]\n"},
 	{"09-search", false, "DEVICE: 88 of 90 neighbours show the digit of their query\nno picture is written: sheet.png " +

@@ -265,7 +265,8 @@ func Where(cond *Tensor, x, y any) *Tensor {
 
 // Cast returns t with elements of another type, rounded once: to a floating type to nearest even, to an integer
 // type toward zero and to its limits, with 0 for a NaN. A Bool becomes 0 or 1; a number becomes a Bool that is
-// true if it is not 0. What becomes F16 or BF16 becomes F32 first, and is rounded again where it is stored.
+// true if it is not 0. What becomes F16 or BF16 is rounded where it is stored, once if nothing else is computed before;
+// in a kernel that computes on, it is an F32.
 func (t *Tensor) Cast(to Type) *Tensor {
 	if bad := check("cast", t); bad != nil {
 		return bad
@@ -276,7 +277,7 @@ func (t *Tensor) Cast(to Type) *Tensor {
 	if to < F32 || to > Bool {
 		return failf(t.scope, "cast", ErrType, "%v", to)
 	}
-	return made(&mapOp{name: "cast", e: expr.Input(0, t.typ).Cast(to.Computed())}, to, t.shape, t)
+	return made(&mapOp{name: "cast", e: expr.Input(0, t.typ).Cast(to)}, to, t.shape, t)
 }
 
 // bits returns the bits of t as another type of the same size.

@@ -361,7 +361,7 @@ func (e *emitter) apply(o *mapOp, n *node, a access) *expr.Expr {
 		e.names = append(e.names, o.name)
 	}
 	// If the kernel reads a part of what ends here from memory, this is no definition of it and keeps its form.
-	return o.e.Replace(with...).Named(o.ends)
+	return o.e.Replace(with...).Named(o.completes)
 }
 
 func (a linear) equal(b linear) bool { return a.offset == b.offset && slices.Equal(a.terms, b.terms) }

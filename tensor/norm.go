@@ -132,7 +132,7 @@ func (t *Tensor) standard(m moments) *Tensor {
 	if m.mean != nil {
 		d, op = t.Sub(m.mean), expr.Normalize
 	}
-	y := d.Mul(m.scale).ending(op)
+	y := d.Mul(m.scale).completing(op)
 	if y.err != nil {
 		return y
 	}

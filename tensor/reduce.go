@@ -342,7 +342,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 	x, typ := t.accumulated()
 	e := x.Sub(x.peak(axis).StopGradient().keep(x, []int{axis})).Exp()
 	// a quotient for each row, since products are faster
-	y := e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).ending(expr.Softmax)
+	y := e.Mul(e.Sum(axis).Reciprocal().keep(x, []int{axis})).completing(expr.Softmax)
 	return y.Cast(typ).called("softmax", t)
 }
 

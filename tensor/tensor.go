@@ -119,10 +119,10 @@ func (t *Tensor) called(name string, of *Tensor) *Tensor {
 	return t
 }
 
-// ending gives t, which is new, the named operation of kernels/expr that it is the last part of.
-func (t *Tensor) ending(op expr.Op) *Tensor {
+// completing gives t, which is new, the named operation of kernels/expr that it is the last part of.
+func (t *Tensor) completing(op expr.Op) *Tensor {
 	if t.err == nil {
-		t.op.(*mapOp).ends = op
+		t.op.(*mapOp).completes = op
 	}
 	return t
 }
@@ -237,10 +237,10 @@ func checkShape(shape []int) error {
 
 // mapOp computes each element from the elements of its args at the same place, all of which have its shape.
 type mapOp struct {
-	name string
-	what kind
-	e    *expr.Expr // of the types in which args are computed, to that of the result
-	ends expr.Op    // the named operation of which this is the last one, if its kernel computes all others too; or 0
+	name      string
+	what      kind
+	e         *expr.Expr // of the types in which args are computed, to that of the result
+	completes expr.Op    // the named operation whose last step this is, for a kernel that computes all steps of it; or 0
 }
 
 func (o *mapOp) String() string { return o.name }

@@ -253,10 +253,10 @@ CAST_FLOAT(f64_expr_cast, double)
 #undef CAST_FLOAT
 
 // A number rounded to a float to odd: if the float is not exact, its last bit is set, so that a rounding to 16 bits after it is as one
-// rounding of the number. A double keeps the 24 bits of a float, the last of which also stands for those that are cut off.
-// Integers of 64 bits are first rounded to odd to the 53 of a double.
+// rounding of the number. A double keeps the 24 bits of a float, the last of which also stands for those that are cut off, or 13 bits
+// where floats are denormal and bfloat16s have 7. Integers of 64 bits are first rounded to odd to the 53 of a double.
 IN float expr_to_odd(double x) {
-  uint64_t b, low = (1ull << 29) - 1;
+  uint64_t b, low = fabs(x) < 0x1p-126 ? (1ull << 40) - 1 : (1ull << 29) - 1;
   memcpy(&b, &x, 8);
   b = (b & ~low) | ((b & low) != 0 ? low + 1 : 0);
   memcpy(&x, &b, 8);

@@ -28,18 +28,12 @@ const (
 	FMAPeak
 	L2Float
 	L2I8
-	Arith
 	ReduceRows
 	Softmax
 	ReduceColumns
 	Norm
-	Activation
-	Cast
-	Fill
-	Copy
 	Transpose
 	TopK
-	Broadcast
 	L2Pack
 	ConvF32
 	ConvF64

@@ -573,7 +573,9 @@ func odd(from Type, a Value) Value {
 		x = from.oddFloat(a.Int)
 	}
 	v := rounded(F32, x, a.Bound, 0)
-	v.Float = float64(oddFloat32(x))
+	if v.Float = float64(oddFloat32(x)); a.Bound > 0 { // each of both numbers is rounded in either direction
+		v.Bound += 4 * F32.unit() * math.Abs(x)
+	}
 	return v
 }
 

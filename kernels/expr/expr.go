@@ -17,7 +17,7 @@ type Expr struct {
 	elem Type     // of an input: that of its elements
 	slot int      // of an input or a parameter
 	bits uint64   // of a number: its bits in typ; of random bits: stream<<2 | lane
-	rule rule     // of Min, Max and Product: how Gradient differentiates it
+	rule rule     // of Min, Max and Product how Gradient differentiates it, of Cast how Output rounds it
 	args [3]*Expr // as many as op has operands
 	err  error
 }
@@ -159,14 +159,19 @@ func Apply(op Op, args ...*Expr) *Expr {
 
 // Cast converts e to another type, rounded once: to a floating type to nearest even, to an integer type toward zero,
 // saturating, with 0 for a NaN. A Bool becomes 0 or 1; a value becomes a Bool that is true if the value is not 0.
+// F16 and BF16 are types of elements: the value is an F32, and [Expr.Output] rounds e once to such a type.
 func (e *Expr) Cast(t Type) *Expr {
 	switch {
 	case e.err != nil || e.typ == t:
 		return e
-	case !t.valid() || t.computed() != t:
-		return wrong("cast to %v: values are not computed in it; an output can have it", t)
+	case !t.valid():
+		return wrong("cast to %v", t)
+	case e.typ == t.computed():
+		return e
 	case t == Bool:
 		return e.Ne(e.Number(0))
+	case t.computed() != t:
+		return &Expr{op: Cast, typ: t.computed(), rule: roundOnce, args: [3]*Expr{e}}
 	}
 	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
 }

@@ -584,3 +584,30 @@ func TestInputOfTruths(t *testing.T) {
 		assert.Equal(t, want, []float64{got[0].Float, float64(got[1].Int)})
 	}
 }
+
+// TestRoundedOnce: a cast to 16 bits rounds once on every evaluator, also between denormal numbers, and an explicit
+// cast to F32 before it rounds there, too.
+func TestRoundedOnce(t *testing.T) {
+	list := []float64{0x1p-134 + 0x1p-200, -0x1p-134 - 0x1p-180, 0x1p-134, 0x1.8p-133 + 0x1p-170, 1 + 0x1p-11 + 0x1p-40,
+		1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-11, 65519.999999, 65520, 3.4e38, 3.396e38, 1e300, 0x1p-25 + 0x1p-60, 0x1p-25, 0,
+		math.Copysign(0, -1), math.Inf(-1), math.NaN(), 16842753, 2147483647}
+	for _, to := range []Type{F16, BF16} {
+		once, twice := Input(0, F64).Cast(to).Output(to), Input(0, F64).Cast(F32).Cast(to).Output(to)
+		for i, e := range []*Expr{once, twice} {
+			m, err := New(e)
+			require.NoError(t, err)
+			b, err := m.Block()
+			require.NoError(t, err)
+			memory := [][]byte{kernels.Encode("f64", list), make([]byte, 2*len(list))}
+			l := Layout{Dims: []int{len(list)}, Operands: []Operand{Rows(len(list)), Rows(len(list))}}
+			b.Run(&l, memory, nil, 0, len(list))
+			for j, x := range list {
+				if i == 1 {
+					x = float64(float32(x))
+				}
+				want := kernels.Encode(to.String(), []float64{x})
+				assert.Equal(t, want, memory[1][2*j:2*j+2], "%v of %b", m, x)
+			}
+		}
+	}
+}

@@ -14,8 +14,8 @@ import (
 var families = map[string]*family{}
 
 func init() {
-	for _, f := range []*family{saxpyFamily(), arithFamily(), fillFamily(), copyFamily(), castFamily(), activationFamily(),
-		softmaxFamily(), normFamily()} {
+	for _, f := range []*family{saxpyFamily(), arithFamily(), fillFamily(), copyFamily(), castFamily(),
+		activationFamily(), softmaxFamily(), normFamily()} {
 		f.register()
 	}
 }
@@ -23,8 +23,8 @@ func init() {
 // register completes the family's outline with what follows from the expressions, and adds it to the catalog.
 func (f *family) register() {
 	k, ok := kernels.Outline(f.id)
-	if !ok {
-		panic("expr: package kernels has no outline of " + f.id)
+	if !ok || k.Arguments == nil {
+		panic("expr: package kernels has no outline of " + f.id + ", or one that does not check arguments")
 	}
 	f.defines = k.Defines
 	families[f.id] = f
@@ -67,7 +67,7 @@ func (f *family) register() {
 }
 
 // of returns the kernels for the types that definitions name.
-func (f *family) of(define func(name string) (string, bool)) ([]*typed, error) {
+func (f *family) of(define func(name string) (string, bool)) ([]*catalogKernel, error) {
 	list := make([]Type, len(f.defines))
 	for i, name := range f.defines {
 		list[i] = F32
@@ -79,15 +79,15 @@ func (f *family) of(define func(name string) (string, bool)) ([]*typed, error) {
 	}
 	made, ok := f.made.Load([2]Type(append(list, 0)[:2]))
 	if !ok {
-		var all []*typed
+		var all []*catalogKernel
 		for i := range f.list {
-			if n := newTyped(&f.list[i], list); n != nil {
+			if n := newCatalogKernel(&f.list[i], list); n != nil {
 				all = append(all, n)
 			}
 		}
 		made, _ = f.made.LoadOrStore([2]Type(append(list, 0)[:2]), all)
 	}
-	return made.([]*typed), nil
+	return made.([]*catalogKernel), nil
 }
 
 // elements are the parameters of a kernel of n elements.
@@ -163,8 +163,8 @@ func fillFamily() *family {
 func copyFamily() *family {
 	f := form{kernel: "copy", define: func(t []Type) *Expr { return Input(0, t[0].unsigned()) }}
 	f.params, f.dims = elements(in(0, "in"), out("out"))
-	return &family{id: "copy", doc: "// out[i] = in[i] for n elements, bit for bit, including NaN payloads and denormals.\n",
-		list: []form{f}}
+	doc := "// out[i] = in[i] for n elements, bit for bit, including NaN payloads and denormals.\n"
+	return &family{id: "copy", doc: doc, list: []form{f}}
 }
 
 // unsigned returns the unsigned type of the size of t's elements.
@@ -173,10 +173,10 @@ func (t Type) unsigned() Type {
 }
 
 func castFamily() *family {
-	f := form{kernel: "cast", define: func(t []Type) *Expr { return Input(0, t[0]).Cast(t[1].Computed()).Output(t[1]) }}
+	f := form{kernel: "cast", define: func(t []Type) *Expr { return Input(0, t[0]).Cast(t[1]).Output(t[1]) }}
 	f.params, f.dims = elements(in(0, "in"), out("out").of(1))
-	return &family{id: "cast", doc: `// out[i] = in[i] converted from type FROM to type TO, both definitions, with one rounding: to a
-// floating type to nearest even, with overflow to infinity; to an integer type toward zero, with
+	return &family{id: "cast", doc: `// out[i] = in[i] converted from type FROM to type TO, both definitions, with one
+// rounding: to a floating type to nearest even, with overflow to infinity; to an integer type toward zero, with
 // saturation, and a NaN becomes 0.
 `, list: []form{f}}
 }
@@ -206,8 +206,8 @@ func activationFamily() *family {
 }
 
 func softmaxFamily() *family {
-	return &family{id: "softmax", doc: `// out[r][j] = e^(in[r][j] - m) / Σ e^(in[r][·] - m), where m is the maximum of the row, so that
-// nothing overflows. One group per row. A row with a NaN or +∞ becomes NaN, and so does a
+	return &family{id: "softmax", doc: `// out[r][j] = e^(in[r][j] - m) / Σ e^(in[r][·] - m), where m is the maximum of the
+// row, so that nothing overflows. One group per row. A row with a NaN or +∞ becomes NaN, and so does a
 // row of only -∞. out and in may be the same buffer.
 `, list: []form{{kernel: "softmax", dims: []int{2, 3},
 		params: []parameter{in(0, "in"), out("out"), short("rows"), short("n")},

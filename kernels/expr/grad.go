@@ -122,9 +122,10 @@ func ordered(y *Expr) []*Expr {
 type rule uint8
 
 const (
-	_        rule = iota
-	toSecond      // of Min and Max: the second of equal operands has the gradient; by default each has half
-	nonzero       // of Product: no element is 0
+	_         rule = iota
+	toSecond       // of Min and Max: the second of equal operands has the gradient; by default each has half
+	nonzero        // of Product: no element is 0
+	roundOnce      // of Cast to F32: an output of 16 bits rounds the operand itself
 )
 
 // by returns e, which is new, with a rule for its derivatives.

@@ -47,7 +47,8 @@ type output struct {
 const maxNodes = 1024
 
 // Output returns e as an output whose elements are stored as t, which has to hold values of e's type: that type,
-// F16 or BF16 for an F32, U8 for a Bool. A cast that is stored in 16 bits is rounded once. Without Output, [New] stores a value in its own type, and a Bool as a U8.
+// F16 or BF16 for an F32, U8 for a Bool. A [Expr.Cast] to F16 or BF16 that is stored so is rounded once. Without
+// Output, [New] stores a value in its own type, and a Bool as a U8.
 func (e *Expr) Output(t Type) *Expr {
 	switch {
 	case e.err != nil:
@@ -55,7 +56,7 @@ func (e *Expr) Output(t Type) *Expr {
 	case !t.valid() || t == Bool || !t.holds(e.typ):
 		return wrong("an output of type %v for a value of %v", t, e.typ)
 	}
-	if t != t.computed() && e.op == Cast {
+	if t != t.computed() && e.op == Cast && e.rule == roundOnce {
 		if once := e.args[0].odd(); once.err == nil {
 			e = once
 		}

@@ -84,7 +84,7 @@ const (
 	All      // And of all elements; true or all bits set of none
 	Any      // Or of all elements; false or 0 of none
 
-	opEnd // it and the next number are codes of block programs
+	opEnd // as a code of block programs it is CodeStore, and the next number CodeWrap
 	_
 
 	// Softmax and the operations that follow are named: the canonical form of a map has them as they are, so that a
@@ -207,7 +207,7 @@ var ops = [opLast]opInfo{
 func (op Op) valid() bool { return op < opLast && ops[op].name != "" }
 
 // named reports whether an expression defines the operation.
-func (op Op) named() bool { return op > opEnd }
+func (op Op) named() bool { return op >= Softmax }
 
 // reduces reports whether the operation is a reduction.
 func (op Op) reduces() bool { return op >= Sum && op <= Any }

@@ -79,31 +79,31 @@ type writer struct {
 	strings.Builder
 	m              *Map
 	rank, operands int
-	defined        []bool // nodes with one value for a row that have been written
-	typed          *typed // whose kernel it is, or nil for that of a map
+	defined        []bool         // nodes with one value for a row that have been written
+	catalog        *catalogKernel // whose kernel it is, or nil for that of a map
 }
 
 // dim returns the length of a dimension.
 func (t *writer) dim(j int) string {
-	if t.typed == nil {
+	if t.catalog == nil {
 		return fmt.Sprintf("l.dims[%d]", j)
 	}
-	return t.typed.params[t.typed.dims[j]].name
+	return t.catalog.params[t.catalog.dims[j]].name
 }
 
 // step returns the stride of an operand in a dimension.
 func (t *writer) step(k, j int) string {
-	if t.typed == nil {
+	if t.catalog == nil {
 		return fmt.Sprintf("l.steps[%d]", k*t.rank+j)
 	}
-	return t.typed.step(k, j)
+	return t.catalog.step(k, j)
 }
 
 // begin writes the head of a kernel.
 func (t *writer) begin(words, name string) {
 	m := t.m
 	t.defined = make([]bool, len(m.nodes))
-	if t.typed != nil {
+	if t.catalog != nil {
 		t.head(words)
 		return
 	}
@@ -284,11 +284,11 @@ func (t *writer) positions(rank int, i, id string) {
 	for j := 1; j < rank; j++ {
 		count += " * (size_t)" + t.dim(j)
 	}
-	if t.m.Reduces() && t.typed == nil { // the length of a row is a parameter n of named kernels
+	if t.m.Reduces() && t.catalog == nil { // the length of a row is a parameter n of named kernels
 		fmt.Fprintf(t, "  size_t n = (size_t)l.dims[%d];\n", rank)
 	}
 	beyond := "return"
-	if t.typed != nil && t.m.Reduces() { // for the reason given in group.h
+	if t.catalog != nil && t.m.Reduces() { // for the reason given in group.h
 		beyond = i + " = n = 0"
 	}
 	fmt.Fprintf(t, "  if (%s >= %s)\n    %s;\n  size_t rest = %[1]s;\n", i, count, beyond)
@@ -298,7 +298,7 @@ func (t *writer) positions(rank int, i, id string) {
 	t.WriteString("  long c0 = (long)rest;\n")
 	for k := range t.operands {
 		fmt.Fprintf(t, "  long at%d = ", k)
-		if t.typed == nil {
+		if t.catalog == nil {
 			fmt.Fprintf(t, "l.first[%d]", k)
 		} else {
 			t.WriteString("0")

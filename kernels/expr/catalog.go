@@ -19,7 +19,7 @@ type family struct {
 	list []form
 
 	defines []string // the definitions of types
-	made    sync.Map // [2]Type -> []*typed
+	made    sync.Map // [2]Type -> []*catalogKernel
 }
 
 // form is the definition of one kernel: an expression, and the kernel's parameters in their order.
@@ -68,8 +68,8 @@ func (p parameter) by(steps ...int) parameter { p.step = steps; return p }
 // rowOnly marks an operand that is one row, the same for all rows.
 var rowOnly = []int{-1}
 
-// typed is a kernel for some types: its map, and where the operands of the map are among its arguments.
-type typed struct {
+// catalogKernel is a kernel for some types: its map, and where the operands of the map are among its arguments.
+type catalogKernel struct {
 	*form
 	m        *Map
 	types    []Type
@@ -78,10 +78,10 @@ type typed struct {
 }
 
 // elem returns the type of the elements of a buffer, or of a scalar.
-func (n *typed) elem(p *parameter) Type { return n.types[p.typ] }
+func (n *catalogKernel) elem(p *parameter) Type { return n.types[p.typ] }
 
-// newTyped returns the kernel for the types, or nil if there is none for them.
-func newTyped(f *form, list []Type) *typed {
+// newCatalogKernel returns the kernel for the types, or nil if there is none for them.
+func newCatalogKernel(f *form, list []Type) *catalogKernel {
 	e := f.define(list)
 	if e == nil {
 		return nil
@@ -90,7 +90,8 @@ func newTyped(f *form, list []Type) *typed {
 	if err != nil {
 		panic(err) // the definitions are constants
 	}
-	n := &typed{form: f, m: m, types: list, operands: make([]int, len(m.inputs)+1), numbers: make([]int, len(m.params))}
+	n := &catalogKernel{form: f, m: m, types: list, operands: make([]int, len(m.inputs)+1),
+		numbers: make([]int, len(m.params))}
 	for i, p := range f.params {
 		if p.role == reads || p.role == updates {
 			n.operands[p.slot] = i
@@ -107,7 +108,7 @@ func newTyped(f *form, list []Type) *typed {
 
 // layout makes l the positions of the operands for lengths and strides that value returns by the numbers of
 // parameters.
-func (n *typed) layout(l *Layout, value func(param int) int) {
+func (n *catalogKernel) layout(l *Layout, value func(param int) int) {
 	l.shape(len(n.dims), len(n.operands))
 	for j, i := range n.dims {
 		l.Dims[j] = value(i)
@@ -129,7 +130,7 @@ func (n *typed) layout(l *Layout, value func(param int) int) {
 // Defined is a kernel of the catalog that is an expression with a name.
 type Defined struct {
 	Map *Map
-	n   *typed
+	n   *catalogKernel
 }
 
 // DefinedOf returns the definition of a kernel of a program, and whether it is one that an expression defines.
@@ -182,7 +183,7 @@ func (d Defined) Arrange(c, to *kernels.Call, space []byte) []byte {
 }
 
 // step returns the stride of operand k in a dimension as text, in elements.
-func (n *typed) step(k, j int) string {
+func (n *catalogKernel) step(k, j int) string {
 	p := &n.params[n.operands[k]]
 	switch {
 	case len(p.step) == len(n.dims):
@@ -203,7 +204,7 @@ func (n *typed) step(k, j int) string {
 // head writes the head of a named kernel, and gives the operands and parameters the names that a map's kernel has for
 // them.
 func (t *writer) head(words string) {
-	n, m := t.typed, t.m
+	n, m := t.catalog, t.m
 	var list []string
 	for i := range n.params {
 		p := &n.params[i]
@@ -245,14 +246,14 @@ func (t Type) scalar() Type {
 }
 
 // text returns the program with the family's kernels for some types.
-func (f *family) text(list []*typed) string {
+func (f *family) text(list []*catalogKernel) string {
 	var maps []*Map
 	for _, n := range list {
 		maps = append(maps, n.m)
 	}
 	all := f.doc + preamble(maps...)
 	for _, n := range list {
-		t := &writer{m: n.m, typed: n, rank: len(n.dims), operands: len(n.operands)}
+		t := &writer{m: n.m, catalog: n, rank: len(n.dims), operands: len(n.operands)}
 		switch {
 		case n.m.Reduces():
 			t.rows()

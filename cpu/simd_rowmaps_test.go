@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,4 +58,20 @@ func TestRowMapsOfOrders(t *testing.T) {
 		assert.Equal(t, []int{2, 0, 1}, r.Inputs)
 		assert.Equal(t, 0.25, r.Number(1, nil))
 	}
+}
+
+// Casts to 16 bits round once in vector instructions, too, also between denormal numbers.
+func TestCastsRoundOnce(t *testing.T) {
+	x := []float64{0x1p-134 + 0x1p-200, -0x1p-134 - 0x1p-180, 0x1p-134, 0x1.8p-133 + 0x1p-170, 1 + 0x1p-11 + 0x1p-40,
+		1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-11, 65519.999999, 65520, 3.4e38, 3.396e38, 1e300, 0x1p-25 + 0x1p-60, 0x1p-25, 0,
+		math.Copysign(0, -1), math.Inf(-1)}
+	eachDevice(t, func(t *testing.T, d *device) {
+		for _, to := range []string{"f16", "bf16"} {
+			out := make([]byte, 2*len(x))
+			defines := []source.Define{{Name: "FROM", Value: "f64"}, {Name: "TO", Value: to}}
+			require.NoError(t, invoke(t, d, "cast", "cast", defines, [3]int{len(x), 1, 1}, kernels.Encode("f64", x), out,
+				uint64(len(x))))
+			assert.Equal(t, kernels.Encode(to, x), out, to)
+		}
+	})
 }

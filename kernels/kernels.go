@@ -72,7 +72,8 @@ import (
 var sources embed.FS
 
 // Sources returns the source files of this package: "<family>.cl" for each of its families that is not an
-// expression (see [Outline]), and the headers that they include. Families of other packages may include the headers too.
+// expression (see [Outline]), and the headers that they include. Families of other packages may include the headers,
+// too.
 func Sources() fs.FS { return sources }
 
 // Family is one source of the catalog, the kernels in it, and the means to judge them.
@@ -253,7 +254,8 @@ func Unit(id string, features *source.Features, defs ...source.Define) (*source.
 	f, ok := Find(id)
 	if !ok {
 		if _, outlined := outlines[id]; outlined {
-			return nil, fmt.Errorf("kernels: family %q is defined by package kernels/expr, which the program does not import", id)
+			return nil, fmt.Errorf("kernels: family %q is defined by package kernels/expr, which the program does not import",
+				id)
 		}
 		return nil, fmt.Errorf("kernels: no family %q in the catalog", id)
 	}

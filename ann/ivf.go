@@ -190,8 +190,11 @@ func (x *IVF) set(option *int, n int) error {
 	defer x.writing.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if err := x.check(context.Background()); err != nil {
+		return err
+	}
 	*option = n
-	return x.check(context.Background())
+	return nil
 }
 
 // Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].

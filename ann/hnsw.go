@@ -209,7 +209,7 @@ func (h *HNSW) extend(ctx context.Context, ids []int64, vectors []float32) error
 		room = max(n, min(h.o.InitialCapacity, (1<<28)/(4*h.e.dim)))
 	}
 	err := h.resize(ctx, room)
-	if err != nil && room > n {
+	if short(err) && room > n {
 		err = h.resize(ctx, n)
 	}
 	if err != nil {

@@ -117,7 +117,8 @@ func (m *image) checkGraph() error {
 // open implements contents.
 func (h *HNSW) open(_ context.Context, m *image, inPlace bool) error {
 	h.gone = m.Rows - len(m.byID)
-	h.mapped = append(h.mapped, copied(&h.first), copied(&h.level), copied(&h.upper))
+	shown := func() func() { return func() { h.publish(len(h.ids)) } } // last, so that searches see the copies
+	h.mapped = append(h.mapped, copied(&h.first), copied(&h.level), copied(&h.upper), shown)
 	if m.Rows > 0 && h.o.Codes {
 		if err := h.takeCodes(m, inPlace); err != nil {
 			return err
@@ -143,7 +144,9 @@ func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
 	}
 	var base *runtime.Buffer
 	if inPlace && m.codes != nil {
-		base, err = h.e.dev.Wrap(m.codes, runtime.I8, runtime.ForReading, func() {})
+		if base, err = h.e.dev.Wrap(m.codes, runtime.I8, runtime.ForReading, func() {}); err == nil {
+			base, err = h.codes.checked(base)
+		}
 	} else {
 		base, err = h.codes.alloc(m.Rows)
 	}

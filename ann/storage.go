@@ -379,7 +379,7 @@ func (s *storage) withRoom(ctx context.Context, search func() (in *store, err er
 
 // writeTo writes a file with the kind's configuration, and what is computed for it and what is not.
 func (s *storage) writeTo(to io.Writer, c saved, computed ...section) (int64, error) {
-	if s.mapped != nil {
+	if s.sums != nil || s.mapped != nil {
 		if err := s.of.sound(); err != nil {
 			return 0, err
 		}

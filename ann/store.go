@@ -1,6 +1,6 @@
 package ann
 
-// The rows of a Flat index: in the memory of a device, or in the host's if the device has no room for them.
+// The rows of an index: in the memory of a device, or in the host's if the device has no room for them.
 
 import (
 	"context"
@@ -54,13 +54,13 @@ func (s *store) drop() {
 	s.base, s.visible, s.held, s.release = nil, nil, nil, nil
 }
 
-// hold makes a buffer, which may be nil, the rows.
+// hold makes a buffer, which may be nil, the rows. It is one that alloc or checked returned.
 func (s *store) hold(base *runtime.Buffer, mapped bool) {
 	s.works.forget()
 	s.drop()
 	s.base, s.mapped, s.streams = base, mapped, false
 	if base != nil && s.e.host {
-		s.visible, _ = runtime.HostBytes(base) // nil after an error, too
+		s.visible, _ = runtime.HostBytes(base) // which checked has tried
 	}
 }
 
@@ -93,10 +93,22 @@ func (s *store) size(n int) int { return n * s.e.dim * s.e.code.size() }
 
 func (s *store) alloc(n int) (*runtime.Buffer, error) {
 	base, err := s.e.dev.Alloc(s.e.code.typ(), n*s.e.dim)
-	if err == nil {
-		base.SetTag("vectors")
+	if err != nil {
+		return nil, err
 	}
-	return base, err
+	base.SetTag("vectors")
+	return s.checked(base)
+}
+
+// checked returns a buffer for rows, or closes it if the host cannot see its memory, as it has to on this device.
+func (s *store) checked(base *runtime.Buffer) (*runtime.Buffer, error) {
+	if !s.e.host {
+		return base, nil
+	}
+	if _, err := runtime.HostBytes(base); err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return base, nil
 }
 
 // reserve makes room for n rows, of which the first ones are used: on the device, or else in the host's memory.
@@ -158,7 +170,7 @@ func (s *store) larger(ctx context.Context, used, n int) (*runtime.Buffer, error
 		return copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim)
 	}
 	base, err := s.filled(size, copied)
-	if err != nil && size > n {
+	if short(err) && size > n {
 		base, err = s.filled(n, copied)
 	}
 	return base, err
@@ -296,11 +308,16 @@ func (s *store) parts(rows int) iter.Seq2[[]byte, error] {
 func (s *store) load(ctx context.Context, m *image, release func()) (inPlace bool, err error) {
 	if release != nil {
 		base, err := s.e.dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
-		if err == nil {
-			s.hold(base, true)
+		switch {
+		case err == nil:
+			if base, err = s.checked(base); err == nil {
+				s.hold(base, true)
+			}
+			return true, err
+		case short(err) && m.graph == nil: // then there is no room for a copy either
+			s.keep(m.vectors, release)
 			return true, nil
-		}
-		if !errors.Is(err, runtime.ErrUnsupported) && !short(err) {
+		case !errors.Is(err, runtime.ErrUnsupported):
 			return false, err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // WriteTo implements [Index]. It waits for changes that run.
 func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
-	h.writing.Lock()
-	defer h.writing.Unlock()
+	h.writeLock.Lock()
+	defer h.writeLock.Unlock()
 	if err := h.check(context.Background()); err != nil {
 		return 0, err
 	}
@@ -153,7 +153,7 @@ func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.codes.hold(base, inPlace && m.codes != nil); h.codes.mapped {
+	if h.codes.setBuffer(base, inPlace && m.codes != nil); h.codes.mapped {
 		return nil
 	}
 	if m.codes != nil {

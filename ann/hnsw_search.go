@@ -84,10 +84,10 @@ func (h *HNSW) seen(v *view) *rows {
 	// if some have gone since the view
 	before := sync.OnceValue(func() *table { return &table{ids: v.ids, live: v.live, order: then.byID()} })
 	return &rows{then, func(id int64) (int, bool) {
-		h.knowing.Lock()
+		h.tableLock.Lock()
 		node, ok := h.row(id)
 		same := h.gone == v.gone
-		h.knowing.Unlock()
+		h.tableLock.Unlock()
 		if ok = ok && node < len(v.ids) && v.live.has(node); !ok && !same {
 			return before().row(id)
 		}

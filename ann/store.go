@@ -54,8 +54,8 @@ func (s *store) drop() {
 	s.base, s.visible, s.held, s.release = nil, nil, nil, nil
 }
 
-// hold makes a buffer, which may be nil, the rows. It is one that alloc or checked returned.
-func (s *store) hold(base *runtime.Buffer, mapped bool) {
+// setBuffer makes a buffer, which may be nil, the rows. It is one that alloc or checked returned.
+func (s *store) setBuffer(base *runtime.Buffer, mapped bool) {
 	s.works.forget()
 	s.drop()
 	s.base, s.mapped, s.streams = base, mapped, false
@@ -64,8 +64,8 @@ func (s *store) hold(base *runtime.Buffer, mapped bool) {
 	}
 }
 
-// keep makes memory of the host the rows. release is nil, or memory is a file's and release ends its use.
-func (s *store) keep(memory []byte, release func()) {
+// setMemory makes memory of the host the rows. release is nil, or memory is a file's and release ends its use.
+func (s *store) setMemory(memory []byte, release func()) {
 	s.works.close() // their memory on the device makes room for chunks
 	s.drop()
 	s.streams, s.held, s.mapped, s.release = true, memory, release != nil, release
@@ -126,14 +126,14 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 			return err
 		}
 		if c.base != nil { // there is room without the old rows
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 			return nil
 		}
 	}
 	if s.mapped {
 		memory := make([]byte, s.size(n))
 		copy(memory, s.held)
-		s.keep(memory, nil)
+		s.setMemory(memory, nil)
 	}
 	if more := s.size(n) - len(s.held); more > 0 {
 		s.held = append(s.held, make([]byte, more)...)
@@ -145,7 +145,7 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 func (s *store) grow(ctx context.Context, used, n int) error {
 	base, err := s.larger(ctx, used, n)
 	if base != nil {
-		s.hold(base, false)
+		s.setBuffer(base, false)
 	}
 	return err
 }
@@ -216,7 +216,7 @@ func (s *store) spill(ctx context.Context, used int) error {
 	}
 	if base := s.base; s.mapped && s.visible != nil { // a file's memory, which takes no room: it stays where it is
 		s.base = nil
-		s.keep(s.visible[:s.size(used)], func() { base.Close() })
+		s.setMemory(s.visible[:s.size(used)], func() { base.Close() })
 		return nil
 	}
 	memory := make([]byte, s.size(used))
@@ -225,7 +225,7 @@ func (s *store) spill(ctx context.Context, used int) error {
 			return err
 		}
 	}
-	s.keep(memory, nil)
+	s.setMemory(memory, nil)
 	return nil
 }
 
@@ -248,14 +248,14 @@ func (s *store) commit(ctx context.Context, c change, n int) {
 	streams := s.streams
 	switch {
 	case c.base != nil:
-		s.hold(c.base, false)
+		s.setBuffer(c.base, false)
 	case c.memory != nil:
-		s.keep(c.memory, nil)
+		s.setMemory(c.memory, nil)
 		if streams {
 			return
 		}
 		if c, err := s.bring(ctx, c.memory, n); err == nil && c.base != nil { // without it nothing is lost
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 		}
 	}
 }
@@ -311,11 +311,11 @@ func (s *store) load(ctx context.Context, m *image, release func()) (inPlace boo
 		switch {
 		case err == nil:
 			if base, err = s.checked(base); err == nil {
-				s.hold(base, true)
+				s.setBuffer(base, true)
 			}
 			return true, err
 		case short(err) && m.graph == nil: // then there is no room for a copy either
-			s.keep(m.vectors, release)
+			s.setMemory(m.vectors, release)
 			return true, nil
 		case !errors.Is(err, runtime.ErrUnsupported):
 			return false, err
@@ -326,12 +326,12 @@ func (s *store) load(ctx context.Context, m *image, release func()) (inPlace boo
 	case err != nil:
 		return false, err
 	case c.base != nil:
-		s.hold(c.base, false)
+		s.setBuffer(c.base, false)
 		return false, nil
 	case m.graph != nil:
 		return false, c.why
 	}
-	s.keep(m.vectors, release) // then the file's memory is the host's
+	s.setMemory(m.vectors, release) // then the file's memory is the host's
 	return release != nil, nil
 }
 
@@ -427,7 +427,7 @@ func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) (chang
 func (s *store) compact(ctx context.Context, used int) error {
 	switch {
 	case used == 0:
-		s.hold(nil, false)
+		s.setBuffer(nil, false)
 		return nil
 	case s.streams:
 		s.works.close()
@@ -436,9 +436,9 @@ func (s *store) compact(ctx context.Context, used int) error {
 		case err != nil:
 			return err
 		case c.base != nil:
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 		case len(s.held) > s.size(used) && !s.mapped:
-			s.keep(slices.Clone(c.memory), nil)
+			s.setMemory(slices.Clone(c.memory), nil)
 		}
 		return nil
 	case s.base.Len() == used*s.e.dim:
@@ -454,7 +454,7 @@ func (s *store) compact(ctx context.Context, used int) error {
 		return s.compact(ctx, used)
 	}
 	if err == nil {
-		s.hold(base, false)
+		s.setBuffer(base, false)
 	}
 	return err
 }

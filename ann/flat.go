@@ -64,7 +64,7 @@ func NewFlat(dev *runtime.Device, dim int, m Metric, o FlatOptions) (*Flat, erro
 		return nil, fmt.Errorf("ann: weights %v for %d devices: %w", o.Weights, 1+len(o.Devices), runtime.ErrInvalidArgument)
 	}
 	f := &Flat{weights: slices.Clone(o.Weights), storage: storage{maxRows: o.MaxRows, kind: "flat"}}
-	f.of = f
+	f.kindPart = f
 	for _, dev := range append([]*runtime.Device{dev}, o.Devices...) {
 		e, err := newEngine(dev, dim, m, o.Precision)
 		if err != nil {
@@ -99,11 +99,11 @@ func (f *Flat) Get(ctx context.Context, id int64) ([]float32, error) { return f.
 // Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is
 // [runtime.ErrInvalidArgument], and with [FP16] one that is finite and too large for a half.
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
-	return f.alone(ctx, func() error { return f.add(ctx, ids, vectors) })
+	return f.changeExclusive(ctx, func() error { return f.add(ctx, ids, vectors) })
 }
 
 func (f *Flat) add(ctx context.Context, ids []int64, vectors []float32) error {
-	order, err := f.toAdd(ids, vectors)
+	order, err := f.checkAdd(ids, vectors)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -196,8 +196,8 @@ func allZero(x []float32) bool {
 
 // Remove implements [Index].
 func (f *Flat) Remove(ctx context.Context, ids []int64) error {
-	return f.alone(ctx, func() error {
-		rows, err := f.toRemove(ctx, ids)
+	return f.changeExclusive(ctx, func() error {
+		rows, err := f.checkRemove(ctx, ids)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -229,8 +229,8 @@ func (f *Flat) cut() {
 
 // Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
-	return f.alone(ctx, func() error {
-		i, code, err := f.toUpdate(id, vector)
+	return f.changeExclusive(ctx, func() error {
+		i, code, err := f.checkUpdate(id, vector)
 		if err != nil {
 			return err
 		}
@@ -249,7 +249,7 @@ func (f *Flat) Update(ctx context.Context, id int64, vector []float32) error {
 // Compact puts the rows in order, which otherwise the next search does, and frees the memory that they do not
 // need. Vectors in the host's memory go back to the device if there is room now.
 func (f *Flat) Compact(ctx context.Context) error {
-	return f.alone(ctx, func() error {
+	return f.changeExclusive(ctx, func() error {
 		err := f.settle(ctx)
 		for i, s := range f.stores {
 			if err == nil {

@@ -116,7 +116,7 @@ func emptyGraph(e *engine, o HNSWOptions) *HNSW {
 	h := &HNSW{storage: storage{kind: "hnsw", maxRows: o.MaxRows, e: e, stores: []*store{newStore(e)}}, o: o,
 		graph: newGraph(o), all: And()}
 	h.codes = newStore(&engine{dev: e.dev, dim: e.dim, code: coding{Precision: INT8Scaled}, host: true})
-	h.of = h
+	h.kindPart = h
 	h.publish(0)
 	return h
 }
@@ -164,21 +164,21 @@ func (h *HNSW) Get(ctx context.Context, id int64) ([]float32, error) { return h.
 // of them is in the index.
 func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	return h.write(ctx, func() error {
-		if _, err := h.toAdd(ids, vectors); err != nil || len(ids) == 0 {
+		if _, err := h.checkAdd(ids, vectors); err != nil || len(ids) == 0 {
 			return err
 		}
 		return h.add(ctx, ids, vectors)
 	})
 }
 
-// add adds vectors that were checked, and hides those that have had their ids. The caller holds writing.
+// add adds vectors that were checked, and hides those that have had their ids. The caller holds writeLock.
 func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	if h.gone > h.table.len() {
 		if err := h.compact(ctx); err != nil {
 			return err
 		}
 	}
-	if err := h.own(); err != nil {
+	if err := h.detach(); err != nil {
 		return err
 	}
 	if err := h.roomFor(len(ids), math.MaxInt32); err != nil {
@@ -198,8 +198,8 @@ func (h *HNSW) add(ctx context.Context, ids []int64, vectors []float32) error {
 	return nil
 }
 
-// sound implements contents: it checks the links.
-func (h *HNSW) sound() error { return h.checkLinks(0, 0) }
+// checkUnread implements contents: it checks the links.
+func (h *HNSW) checkUnread() error { return h.checkLinks(0, 0) }
 
 // extend makes room for new vectors and stores them without links. No view shows them.
 func (h *HNSW) extend(ctx context.Context, ids []int64, vectors []float32) error {
@@ -209,7 +209,7 @@ func (h *HNSW) extend(ctx context.Context, ids []int64, vectors []float32) error
 		room = max(n, min(h.o.InitialCapacity, (1<<28)/(4*h.e.dim)))
 	}
 	err := h.resize(ctx, room)
-	if err != nil && room > n {
+	if short(err) && room > n {
 		err = h.resize(ctx, n)
 	}
 	if err != nil {
@@ -219,8 +219,8 @@ func (h *HNSW) extend(ctx context.Context, ids []int64, vectors []float32) error
 	if h.o.Codes {
 		h.encode(have, n)
 	}
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
+	h.tableLock.Lock()
+	defer h.tableLock.Unlock()
 	h.grow(ids, nil)
 	h.graph.extend(n)
 	return nil
@@ -241,9 +241,9 @@ func (h *HNSW) resize(ctx context.Context, n int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if coded != nil { // else there was room
-		h.codes.hold(coded, false)
+		h.codes.setBuffer(coded, false)
 	}
-	h.stores[0].hold(base, false)
+	h.stores[0].setBuffer(base, false)
 	h.publish(len(h.ids))
 	return nil
 }
@@ -270,12 +270,12 @@ func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, goruntime.GOMAXPROCS(0
 // Remove implements [Index].
 func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 	return h.write(ctx, func() error {
-		rows, err := h.toRemove(ctx, ids)
+		rows, err := h.checkRemove(ctx, ids)
 		if err != nil {
 			return err
 		}
-		h.knowing.Lock()
-		defer h.knowing.Unlock()
+		h.tableLock.Lock()
+		defer h.tableLock.Unlock()
 		h.changed(rows)
 		return nil
 	})
@@ -285,7 +285,7 @@ func (h *HNSW) Remove(ctx context.Context, ids []int64) error {
 // not have is [runtime.ErrInvalidArgument].
 func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	return h.write(ctx, func() error {
-		if _, _, err := h.toUpdate(id, vector); err != nil {
+		if _, _, err := h.checkUpdate(id, vector); err != nil {
 			return err
 		}
 		return h.add(ctx, []int64{id}, vector)
@@ -325,10 +325,10 @@ func (h *HNSW) compact(ctx context.Context) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
-	h.codes.hold(anew.codes.base, false)
-	h.stores[0].hold(anew.stores[0].base, false)
+	h.tableLock.Lock()
+	defer h.tableLock.Unlock()
+	h.codes.setBuffer(anew.codes.base, false)
+	h.stores[0].setBuffer(anew.stores[0].base, false)
 	h.code, h.graph, h.table, h.sums, h.mapped = anew.code, anew.graph, anew.table, nil, nil
 	h.changed(nil)
 	return nil

@@ -14,8 +14,8 @@ import (
 
 // WriteTo implements [Index]. It waits for changes that run.
 func (h *HNSW) WriteTo(to io.Writer) (int64, error) {
-	h.writing.Lock()
-	defer h.writing.Unlock()
+	h.writeLock.Lock()
+	defer h.writeLock.Unlock()
 	if err := h.check(context.Background()); err != nil {
 		return 0, err
 	}
@@ -117,7 +117,8 @@ func (m *image) checkGraph() error {
 // open implements contents.
 func (h *HNSW) open(_ context.Context, m *image, inPlace bool) error {
 	h.gone = m.Rows - len(m.byID)
-	h.mapped = append(h.mapped, copied(&h.first), copied(&h.level), copied(&h.upper))
+	shown := func() func() { return func() { h.publish(len(h.ids)) } } // last, so that searches see the copies
+	h.mapped = append(h.mapped, copied(&h.first), copied(&h.level), copied(&h.upper), shown)
 	if m.Rows > 0 && h.o.Codes {
 		if err := h.takeCodes(m, inPlace); err != nil {
 			return err
@@ -143,14 +144,16 @@ func (h *HNSW) takeCodes(m *image, inPlace bool) (err error) {
 	}
 	var base *runtime.Buffer
 	if inPlace && m.codes != nil {
-		base, err = h.e.dev.Wrap(m.codes, runtime.I8, runtime.ForReading, func() {})
+		if base, err = h.e.dev.Wrap(m.codes, runtime.I8, runtime.ForReading, func() {}); err == nil {
+			base, err = h.codes.checked(base)
+		}
 	} else {
 		base, err = h.codes.alloc(m.Rows)
 	}
 	if err != nil {
 		return err
 	}
-	if h.codes.hold(base, inPlace && m.codes != nil); h.codes.mapped {
+	if h.codes.setBuffer(base, inPlace && m.codes != nil); h.codes.mapped {
 		return nil
 	}
 	if m.codes != nil {

@@ -24,7 +24,7 @@ func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int,
 	if err != nil {
 		return dst, err
 	}
-	return h.search(ctx, v, dst, query, k, a)
+	return h.search(ctx, v, dst, query, k, a, h.e.units)
 }
 
 // SearchBatch implements [Index]. Several threads divide the queries among them.
@@ -37,9 +37,11 @@ func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	}
 	dim := h.e.dim
 	lists := make([][]Result, len(queries)/dim)
-	if err := divided(ctx, h.threads(), len(lists), func(next iter.Seq[int]) (err error) {
+	threads := max(1, min(h.threads(), len(lists)))
+	each := max(1, h.e.units/threads) // of an exact search
+	if err := divided(ctx, threads, len(lists), func(next iter.Seq[int]) (err error) {
 		for q := range next {
-			if lists[q], err = h.search(ctx, v, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a); err != nil {
+			if lists[q], err = h.search(ctx, v, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a, each); err != nil {
 				return err
 			}
 		}
@@ -61,7 +63,7 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if err != nil || k == 0 {
 		return dst, err
 	}
-	return h.exact(ctx, v, dst, query, k, a)
+	return h.exact(ctx, v, dst, query, k, a, h.e.units)
 }
 
 // begin checks the arguments of a search. It returns the view to search, what the filter admits of it, and how
@@ -82,10 +84,10 @@ func (h *HNSW) seen(v *view) *rows {
 	// if some have gone since the view
 	before := sync.OnceValue(func() *table { return &table{ids: v.ids, live: v.live, order: then.byID()} })
 	return &rows{then, func(id int64) (int, bool) {
-		h.knowing.Lock()
+		h.tableLock.Lock()
 		node, ok := h.row(id)
 		same := h.gone == v.gone
-		h.knowing.Unlock()
+		h.tableLock.Unlock()
 		if ok = ok && node < len(v.ids) && v.live.has(node); !ok && !same {
 			return before().row(id)
 		}
@@ -93,8 +95,9 @@ func (h *HNSW) seen(v *view) *rows {
 	}}
 }
 
-func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int,
-	a *admitted) (all []Result, err error) {
+// search searches a view. If it comes to an exact search, this uses at most so many threads.
+func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted,
+	threads int) (all []Result, err error) {
 	all = dst // if a metric of the program panics
 	defer catch(&err)
 	begin, top, ok := entered(v.start)
@@ -102,7 +105,7 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 		return dst, nil
 	}
 	if a != nil && a.count < max(10*k, v.count/50) {
-		return h.exact(ctx, v, dst, query, k, a)
+		return h.exact(ctx, v, dst, query, k, a, threads)
 	}
 	s, err := h.searches.take(v)
 	if err != nil {
@@ -130,7 +133,7 @@ func (h *HNSW) search(ctx context.Context, v *view, dst []Result, query []float3
 				return dst, err
 			}
 		}
-		return h.exact(ctx, v, dst, query, min(k, a.count), a)
+		return h.exact(ctx, v, dst, query, min(k, a.count), a, threads)
 	}
 	s.again()
 	slices.Sort(s.best)
@@ -170,11 +173,11 @@ func (v *view) results(dst []Result, query []float32, best []candidate) []Result
 	return dst
 }
 
-// exact compares the query with every vector of a view that is admitted.
-func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int,
-	a *admitted) ([]Result, error) {
+// exact compares the query with every vector of a view that is admitted, on at most so many threads.
+func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32, k int, a *admitted,
+	threads int) ([]Result, error) {
 	if h.e.ranker == nil {
-		return h.e.byFunction(ctx, dst, query, len(a.list), k, func(i int) (int64, []byte) {
+		return h.e.byFunction(ctx, dst, query, len(a.list), k, threads, func(i int) (int64, []byte) {
 			return v.ids[a.list[i]], v.row(a.list[i])
 		})
 	}
@@ -186,7 +189,7 @@ func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32
 	if err := w.ask(ctx, query); err != nil {
 		return dst, err
 	}
-	best, err := w.ranked(ctx, v.rows, v.ids, a.list, k, w.e.units)
+	best, err := w.ranked(ctx, v.rows, v.ids, a.list, k, threads)
 	if err != nil {
 		return dst, err
 	}

@@ -794,3 +794,40 @@ func TestGraphDamagedLinks(t *testing.T) {
 		require.NoError(t, ix.Close())
 	}
 }
+
+// TestGraphUnmapped copies an index out of the memory of its file, as it does if its vectors are copied: searches see
+// the copies alone, and links that nobody has checked do not get into another file.
+func TestGraphUnmapped(t *testing.T) {
+	h := hnsw(t, open(t, "cpu:0"), 2, L2Squared, HNSWOptions{M: 4, EfConstruction: 10})
+	require.NoError(t, h.Add(t.Context(), counted(50), random(rand.New(rand.NewPCG(71, 72)), 50, 2)))
+	var b bytes.Buffer
+	_, err := h.WriteTo(&b)
+	require.NoError(t, err)
+	list, err := readSections(b.Bytes())
+	require.NoError(t, err)
+	i := slices.IndexFunc(list, func(s section) bool { return s.name == "first" })
+	bad := bytes.Clone(b.Bytes())
+	bad[bytes.Index(bad, list[i].data)+7] ^= 0x80 // a vector that is not there
+	for _, data := range [][]byte{b.Bytes(), sealed(bad)} {
+		path := filepath.Join(t.TempDir(), "graph")
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		ix, err := Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		opened := ix.(*HNSW)
+		require.NoError(t, opened.check(t.Context()))
+		ids := &opened.ids[0]
+		opened.unmap()
+		v := opened.now.Load()
+		assert.NotSame(t, ids, &v.ids[0])
+		assert.Same(t, &opened.ids[0], &v.ids[0])
+		assert.Same(t, &opened.level[0], &v.level[0])
+		assert.Same(t, &opened.first[0], &v.first[0])
+		err = Save(t.Context(), path+"2", ix)
+		if bytes.Equal(data, b.Bytes()) {
+			require.NoError(t, err)
+		} else {
+			assert.ErrorIs(t, err, runtime.ErrCorrupt)
+		}
+		require.NoError(t, ix.Close())
+	}
+}

@@ -21,7 +21,7 @@ type view struct {
 	start uint64 // where its searches begin, as entry says it
 }
 
-// view returns a view of the index as it is, with the first vectors. The caller holds writing, or nobody else
+// view returns a view of the index as it is, with the first vectors. The caller holds writeLock, or nobody else
 // uses h.
 func (h *HNSW) view(shown int) *view {
 	v := &view{e: h.e, o: h.o, state: h.state, rows: h.stores[0].visible, codes: h.codes.visible, code: h.code,
@@ -32,7 +32,7 @@ func (h *HNSW) view(shown int) *view {
 }
 
 // publish lets searches that begin from now on see the index as it is, with the first vectors. The caller holds
-// writing, or nobody else uses h.
+// writeLock, or nobody else uses h.
 func (h *HNSW) publish(shown int) { h.now.Store(h.view(shown)) }
 
 // row returns the memory of a vector.
@@ -52,8 +52,8 @@ func (v *view) point(node uint32) []byte {
 // show lets searches find the nodes from first on, and no longer those that have had their ids; or if the new
 // ones are not linked it removes these.
 func (h *HNSW) show(first int, linked bool) {
-	h.knowing.Lock()
-	defer h.knowing.Unlock()
+	h.tableLock.Lock()
+	defer h.tableLock.Unlock()
 	var gone []int
 	for node := first; node < len(h.ids); node++ {
 		if !linked {

@@ -121,7 +121,7 @@ func NewIVF(dev *runtime.Device, dim int, m Metric, o IVFOptions) (*IVF, error) 
 		return nil, errors.Join(err, e.close())
 	}
 	x := &IVF{o: o, coarse: coarse, lists: make([][]uint32, 1)}
-	x.storage = storage{kind: o.kind(), of: x, maxRows: o.MaxRows, e: e, stores: []*store{newStore(e)}}
+	x.storage = storage{kind: o.kind(), kindPart: x, maxRows: o.MaxRows, e: e, stores: []*store{newStore(e)}}
 	if o.Codes > 0 {
 		if x.coder, err = newCoder(dev.Session(), o.Codes); err != nil {
 			return nil, errors.Join(err, x.Close())
@@ -186,12 +186,15 @@ func (x *IVF) SetRefine(n int) error {
 }
 
 func (x *IVF) set(option *int, n int) error {
-	x.writing.Lock()
-	defer x.writing.Unlock()
+	x.writeLock.Lock()
+	defer x.writeLock.Unlock()
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if err := x.check(context.Background()); err != nil {
+		return err
+	}
 	*option = n
-	return x.check(context.Background())
+	return nil
 }
 
 // Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].
@@ -205,7 +208,7 @@ func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
 }
 
 func (x *IVF) add(ctx context.Context, ids []int64, vectors []float32) error {
-	if _, err := x.toAdd(ids, vectors); err != nil || len(ids) == 0 {
+	if _, err := x.checkAdd(ids, vectors); err != nil || len(ids) == 0 {
 		return err
 	}
 	total := x.table.len() + len(ids)
@@ -378,7 +381,7 @@ func (x *IVF) regroup(c centres, to placed, vectors int) {
 // Remove implements [Index].
 func (x *IVF) Remove(ctx context.Context, ids []int64) error {
 	return x.change(ctx, func() error {
-		rows, err := x.toRemove(ctx, ids)
+		rows, err := x.checkRemove(ctx, ids)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -404,7 +407,7 @@ func (x *IVF) Update(ctx context.Context, id int64, vector []float32) error {
 }
 
 func (x *IVF) update(ctx context.Context, id int64, vector []float32) error {
-	at, code, err := x.toUpdate(id, vector)
+	at, code, err := x.checkUpdate(id, vector)
 	if err != nil {
 		return err
 	}
@@ -445,7 +448,7 @@ func (x *IVF) Compact(ctx context.Context) error {
 	return x.change(ctx, func() error { return x.compact(ctx) })
 }
 
-// compact is Compact where the caller has locked writing.
+// compact is Compact where the caller holds writeLock.
 func (x *IVF) compact(ctx context.Context) error {
 	if x.grouped || len(x.ids) == 0 {
 		return ctx.Err()

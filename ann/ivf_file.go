@@ -12,8 +12,8 @@ import (
 // WriteTo implements [Index]. It puts the vectors in order first, as [IVF.Compact] does, and waits for changes
 // that run.
 func (x *IVF) WriteTo(to io.Writer) (int64, error) {
-	x.writing.Lock()
-	defer x.writing.Unlock()
+	x.writeLock.Lock()
+	defer x.writeLock.Unlock()
 	if err := x.check(context.Background()); err != nil {
 		return 0, err
 	}

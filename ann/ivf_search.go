@@ -215,7 +215,7 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 	switch {
 	case x.e.metric.kind == custom:
 		memory, size := x.store().memory(), x.store().size(1)
-		return x.e.byFunction(ctx, dst, query, len(rows), k, func(i int) (int64, []byte) {
+		return x.e.byFunction(ctx, dst, query, len(rows), k, threads, func(i int) (int64, []byte) {
 			return x.ids[rows[i]], memory[int(rows[i])*size:][:size]
 		})
 	case x.onHost():

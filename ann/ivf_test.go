@@ -542,6 +542,14 @@ func TestIVFOfNaN(t *testing.T) {
 	}
 }
 
+// TestIVFProbesOfClosed finds that a call that fails changes no option.
+func TestIVFProbesOfClosed(t *testing.T) {
+	x := ivf(t, open(t, "cpu:0"), 2, L2Squared, IVFOptions{Probes: 5, Lists: 1})
+	require.NoError(t, x.Close())
+	assert.ErrorIs(t, x.SetProbes(99), runtime.ErrClosed)
+	assert.Equal(t, 5, x.Info().IVF.Probes)
+}
+
 // TestIVFProbesOfAnyNumber reads all lists where there are fewer than probes, also if a filter makes it more
 // probes than an int counts.
 func TestIVFProbesOfAnyNumber(t *testing.T) {

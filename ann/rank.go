@@ -5,7 +5,6 @@ package ann
 import (
 	"cmp"
 	"context"
-	goruntime "runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -156,13 +155,13 @@ func (t *rankThread) work() {
 }
 
 // byFunction appends the k nearest of n rows by the definition of the metric, which may be a function of the
-// program. row returns the id of one of them and what is stored.
-func (e *engine) byFunction(ctx context.Context, dst []Result, query []float32, n, k int,
+// program, on at most so many threads. row returns the id of one of them and what is stored.
+func (e *engine) byFunction(ctx context.Context, dst []Result, query []float32, n, k, threads int,
 	row func(i int) (id int64, stored []byte)) ([]Result, error) {
 	all, asked, code := make([]Result, n), make([]float32, e.dim), make([]byte, e.dim*e.code.size())
 	e.code.encode(code, query)
 	e.code.decode(asked, code)
-	threads := min(goruntime.GOMAXPROCS(0), 1+n/functionAlone)
+	threads = max(1, min(threads, 1+n/functionAlone))
 	if err := sideBySide(threads, func(t int) error {
 		vector := make([]float32, e.dim)
 		for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {

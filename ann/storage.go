@@ -21,28 +21,28 @@ import (
 // storage has the vectors of an index. It belongs to one index, which changes it within change or write.
 //
 // An index of a file reads the vectors, ids and links where they are in the file, until its first change, before
-// which these are compared with the file's checksums and copied. The file's other contents are checked when they
-// are first needed.
+// which these are compared with the file's checksums and copied; only HNSW.Remove, which changes none of them, does
+// neither. The file's other contents are checked when they are first needed.
 type storage struct {
 	kind     string
 	fallback string
 	maxRows  int
-	of       contents
-	e        *engine // of the first store
+	kindPart contents // what the kind has beside this
+	e        *engine  // of the first store
 	stores   []*store
 	place    cluster.Placement // which rows each of several stores has
 
-	writing sync.Mutex   // held during a change
-	mu      sync.RWMutex // searches are readers; its writer changes what they read
-	knowing sync.Mutex   // guards table where searches go on during a change; held for a moment only
+	writeLock sync.Mutex   // held during a change
+	mu        sync.RWMutex // searches are readers; its writer changes what they read
+	tableLock sync.Mutex   // guards table where searches go on during a change; held for a moment only
 	table
 	state  uint64 // changes with the rows
 	scaled bool   // the scale of INT8Scaled is fixed
 	closed bool
 	// checks the contents of a file and takes what is to be computed from them, once; nil if it is of none
-	late   func() error
-	sums   sums            // what the file's sections have to be until the first change; nil if there is no file
-	mapped []func() func() // copies a slice that is the memory of a file, and returns what puts the copy in its place
+	checkFile func() error
+	sums      sums            // what the file's sections have to be until the first change; nil if there is no file
+	mapped    []func() func() // copies a slice that is the memory of a file, and returns what puts the copy in its place
 }
 
 // contents is what a kind of index has beside its storage.
@@ -52,8 +52,8 @@ type contents interface {
 	open(ctx context.Context, m *image, inPlace bool) error
 	// fill takes what the first call needs that uses the index. The file was checked.
 	fill(m *image) error
-	// sound checks what neither open nor fill does, before it is changed or written.
-	sound() error
+	// checkUnread checks what neither open nor fill does, before it is changed or written.
+	checkUnread() error
 	// sections returns what a file has besides the configuration and what WriteTo computes.
 	sections() []section
 	// free frees what the storage does not have.
@@ -64,8 +64,8 @@ type contents interface {
 func (s *storage) base() *storage { return s }
 
 // What a kind need not have.
-func (s *storage) sound() error { return nil }
-func (s *storage) free() error  { return nil }
+func (s *storage) checkUnread() error { return nil }
+func (s *storage) free() error        { return nil }
 
 // copied is an element of storage.mapped.
 func copied[T any](slice *[]T) func() func() {
@@ -83,16 +83,16 @@ func (s *storage) check(ctx context.Context) error {
 	if s.closed {
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
 	}
-	if s.late != nil {
-		return s.late()
+	if s.checkFile != nil {
+		return s.checkFile()
 	}
 	return nil
 }
 
 // write calls f, during which there is no change of the index but by f.
 func (s *storage) write(ctx context.Context, f func() error) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.writeLock.Lock()
+	defer s.writeLock.Unlock()
 	if err := s.check(ctx); err != nil {
 		return err
 	}
@@ -102,15 +102,15 @@ func (s *storage) write(ctx context.Context, f func() error) error {
 // change is write for a change of what may be as it was in a file.
 func (s *storage) change(ctx context.Context, f func() error) error {
 	return s.write(ctx, func() error {
-		if err := s.own(); err != nil {
+		if err := s.detach(); err != nil {
 			return err
 		}
 		return f()
 	})
 }
 
-// alone is change without searches meanwhile.
-func (s *storage) alone(ctx context.Context, f func() error) error {
+// changeExclusive is change without searches meanwhile.
+func (s *storage) changeExclusive(ctx context.Context, f func() error) error {
 	return s.change(ctx, func() error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -123,11 +123,11 @@ func (s *storage) verify() error {
 	if s.sums == nil && s.mapped == nil {
 		return nil
 	}
-	return cmp.Or(s.sums.check(s.of.sections()...), s.of.sound())
+	return cmp.Or(s.sums.check(s.kindPart.sections()...), s.kindPart.checkUnread())
 }
 
-// own makes what is of a file the index's own: a change follows. The caller holds writing.
-func (s *storage) own() error {
+// detach makes what is of a file the index's own: a change follows. The caller holds writeLock.
+func (s *storage) detach() error {
 	err := s.verify()
 	if err != nil || s.sums == nil && s.mapped == nil {
 		return err
@@ -140,7 +140,7 @@ func (s *storage) own() error {
 }
 
 // unmap copies what is the memory of a file, but for vectors, which is not to be changed and is released with
-// the vectors. The caller holds writing, or nobody else uses the index.
+// the vectors. The caller holds writeLock, or nobody else uses the index.
 func (s *storage) unmap() {
 	if s.mapped == nil {
 		return
@@ -151,8 +151,8 @@ func (s *storage) unmap() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.knowing.Lock()
-	defer s.knowing.Unlock()
+	s.tableLock.Lock()
+	defer s.tableLock.Unlock()
 	for _, put := range puts {
 		put()
 	}
@@ -161,8 +161,8 @@ func (s *storage) unmap() {
 
 // close closes the index after searches and changes that run.
 func (s *storage) close() error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.writeLock.Lock()
+	defer s.writeLock.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -170,8 +170,8 @@ func (s *storage) close() error {
 	}
 	s.closed = true
 	var err error
-	if s.of != nil {
-		err = s.of.free()
+	if s.kindPart != nil {
+		err = s.kindPart.free()
 	}
 	for _, st := range s.stores {
 		err = errors.Join(err, st.close())
@@ -223,9 +223,9 @@ func (s *storage) get(ctx context.Context, id int64) ([]float32, error) {
 	if err := s.check(ctx); err != nil {
 		return nil, err
 	}
-	s.knowing.Lock()
+	s.tableLock.Lock()
 	row, ok := s.row(id)
-	s.knowing.Unlock()
+	s.tableLock.Unlock()
 	if !ok {
 		return nil, unknown(id)
 	}
@@ -246,8 +246,8 @@ func unknown(id int64) error {
 	return fmt.Errorf("ann: there is no vector with the id %d: %w", id, runtime.ErrInvalidArgument)
 }
 
-// toAdd checks the arguments of Add, and returns the order in which the ids ascend, nil if they do already.
-func (s *storage) toAdd(ids []int64, vectors []float32) (order []int, err error) {
+// checkAdd checks the arguments of Add, and returns the order in which the ids ascend, nil if they do already.
+func (s *storage) checkAdd(ids []int64, vectors []float32) (order []int, err error) {
 	if err := checkRows(len(ids), len(vectors), s.e.dim); err != nil {
 		return nil, err
 	}
@@ -303,8 +303,8 @@ func (s *storage) roomFor(more, most int) error {
 	return nil
 }
 
-// toRemove checks the ids of a call of Remove, and returns their rows, which ascend.
-func (s *storage) toRemove(ctx context.Context, ids []int64) ([]int, error) {
+// checkRemove checks the ids of a call of Remove, and returns their rows, which ascend.
+func (s *storage) checkRemove(ctx context.Context, ids []int64) ([]int, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -324,8 +324,8 @@ func (s *storage) toRemove(ctx context.Context, ids []int64) ([]int, error) {
 	return rows, nil
 }
 
-// toUpdate checks the arguments of Update, and returns the row of the id and the coding for the vector.
-func (s *storage) toUpdate(id int64, vector []float32) (row int, code coding, err error) {
+// checkUpdate checks the arguments of Update, and returns the row of the id and the coding for the vector.
+func (s *storage) checkUpdate(id int64, vector []float32) (row int, code coding, err error) {
 	if err := checkRows(1, len(vector), s.e.dim); err != nil {
 		return 0, code, err
 	}
@@ -379,8 +379,8 @@ func (s *storage) withRoom(ctx context.Context, search func() (in *store, err er
 
 // writeTo writes a file with the kind's configuration, and what is computed for it and what is not.
 func (s *storage) writeTo(to io.Writer, c saved, computed ...section) (int64, error) {
-	if s.mapped != nil {
-		if err := s.of.sound(); err != nil {
+	if s.sums != nil || s.mapped != nil {
+		if err := s.kindPart.checkUnread(); err != nil {
 			return 0, err
 		}
 	}
@@ -389,7 +389,7 @@ func (s *storage) writeTo(to io.Writer, c saved, computed ...section) (int64, er
 	if s.scaled && s.e.code.Precision == INT8Scaled {
 		c.Scale = s.e.code.scale
 	}
-	sections := append(computed, s.of.sections()...)
+	sections := append(computed, s.kindPart.sections()...)
 	text, err := json.Marshal(c)
 	if err != nil {
 		return 0, err
@@ -427,16 +427,16 @@ func (s *storage) load(ctx context.Context, m *image, release func()) (inPlace b
 			}
 		}
 	}
-	s.late = sync.OnceValue(func() (err error) {
+	s.checkFile = sync.OnceValue(func() (err error) {
 		if release != nil {
 			err = m.check()
 		}
 		if err == nil {
-			err = s.of.fill(m)
+			err = s.kindPart.fill(m)
 		}
 		return err
 	})
-	if err = s.of.open(ctx, m, inPlace); err == nil && !inPlace { // then nothing has to keep the file
+	if err = s.kindPart.open(ctx, m, inPlace); err == nil && !inPlace { // then nothing has to keep the file
 		if err = s.check(ctx); err == nil {
 			s.unmap()
 		}

@@ -1,6 +1,6 @@
 package ann
 
-// The rows of a Flat index: in the memory of a device, or in the host's if the device has no room for them.
+// The rows of an index: in the memory of a device, or in the host's if the device has no room for them.
 
 import (
 	"context"
@@ -54,18 +54,18 @@ func (s *store) drop() {
 	s.base, s.visible, s.held, s.release = nil, nil, nil, nil
 }
 
-// hold makes a buffer, which may be nil, the rows.
-func (s *store) hold(base *runtime.Buffer, mapped bool) {
+// setBuffer makes a buffer, which may be nil, the rows. It is one that alloc or checked returned.
+func (s *store) setBuffer(base *runtime.Buffer, mapped bool) {
 	s.works.forget()
 	s.drop()
 	s.base, s.mapped, s.streams = base, mapped, false
 	if base != nil && s.e.host {
-		s.visible, _ = runtime.HostBytes(base) // nil after an error, too
+		s.visible, _ = runtime.HostBytes(base) // which checked has tried
 	}
 }
 
-// keep makes memory of the host the rows. release is nil, or memory is a file's and release ends its use.
-func (s *store) keep(memory []byte, release func()) {
+// setMemory makes memory of the host the rows. release is nil, or memory is a file's and release ends its use.
+func (s *store) setMemory(memory []byte, release func()) {
 	s.works.close() // their memory on the device makes room for chunks
 	s.drop()
 	s.streams, s.held, s.mapped, s.release = true, memory, release != nil, release
@@ -93,10 +93,22 @@ func (s *store) size(n int) int { return n * s.e.dim * s.e.code.size() }
 
 func (s *store) alloc(n int) (*runtime.Buffer, error) {
 	base, err := s.e.dev.Alloc(s.e.code.typ(), n*s.e.dim)
-	if err == nil {
-		base.SetTag("vectors")
+	if err != nil {
+		return nil, err
 	}
-	return base, err
+	base.SetTag("vectors")
+	return s.checked(base)
+}
+
+// checked returns a buffer for rows, or closes it if the host cannot see its memory, as it has to on this device.
+func (s *store) checked(base *runtime.Buffer) (*runtime.Buffer, error) {
+	if !s.e.host {
+		return base, nil
+	}
+	if _, err := runtime.HostBytes(base); err != nil {
+		return nil, errors.Join(err, base.Close())
+	}
+	return base, nil
 }
 
 // reserve makes room for n rows, of which the first ones are used: on the device, or else in the host's memory.
@@ -114,14 +126,14 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 			return err
 		}
 		if c.base != nil { // there is room without the old rows
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 			return nil
 		}
 	}
 	if s.mapped {
 		memory := make([]byte, s.size(n))
 		copy(memory, s.held)
-		s.keep(memory, nil)
+		s.setMemory(memory, nil)
 	}
 	if more := s.size(n) - len(s.held); more > 0 {
 		s.held = append(s.held, make([]byte, more)...)
@@ -133,7 +145,7 @@ func (s *store) reserve(ctx context.Context, used, n int) error {
 func (s *store) grow(ctx context.Context, used, n int) error {
 	base, err := s.larger(ctx, used, n)
 	if base != nil {
-		s.hold(base, false)
+		s.setBuffer(base, false)
 	}
 	return err
 }
@@ -158,7 +170,7 @@ func (s *store) larger(ctx context.Context, used, n int) (*runtime.Buffer, error
 		return copyRows(ctx, s.e.dev.Stream(), base, s.base, used*s.e.dim)
 	}
 	base, err := s.filled(size, copied)
-	if err != nil && size > n {
+	if short(err) && size > n {
 		base, err = s.filled(n, copied)
 	}
 	return base, err
@@ -204,7 +216,7 @@ func (s *store) spill(ctx context.Context, used int) error {
 	}
 	if base := s.base; s.mapped && s.visible != nil { // a file's memory, which takes no room: it stays where it is
 		s.base = nil
-		s.keep(s.visible[:s.size(used)], func() { base.Close() })
+		s.setMemory(s.visible[:s.size(used)], func() { base.Close() })
 		return nil
 	}
 	memory := make([]byte, s.size(used))
@@ -213,7 +225,7 @@ func (s *store) spill(ctx context.Context, used int) error {
 			return err
 		}
 	}
-	s.keep(memory, nil)
+	s.setMemory(memory, nil)
 	return nil
 }
 
@@ -236,14 +248,14 @@ func (s *store) commit(ctx context.Context, c change, n int) {
 	streams := s.streams
 	switch {
 	case c.base != nil:
-		s.hold(c.base, false)
+		s.setBuffer(c.base, false)
 	case c.memory != nil:
-		s.keep(c.memory, nil)
+		s.setMemory(c.memory, nil)
 		if streams {
 			return
 		}
 		if c, err := s.bring(ctx, c.memory, n); err == nil && c.base != nil { // without it nothing is lost
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 		}
 	}
 }
@@ -296,11 +308,16 @@ func (s *store) parts(rows int) iter.Seq2[[]byte, error] {
 func (s *store) load(ctx context.Context, m *image, release func()) (inPlace bool, err error) {
 	if release != nil {
 		base, err := s.e.dev.Wrap(m.vectors, m.code.typ(), runtime.ForReading, release)
-		if err == nil {
-			s.hold(base, true)
+		switch {
+		case err == nil:
+			if base, err = s.checked(base); err == nil {
+				s.setBuffer(base, true)
+			}
+			return true, err
+		case short(err) && m.graph == nil: // then there is no room for a copy either
+			s.setMemory(m.vectors, release)
 			return true, nil
-		}
-		if !errors.Is(err, runtime.ErrUnsupported) && !short(err) {
+		case !errors.Is(err, runtime.ErrUnsupported):
 			return false, err
 		}
 	}
@@ -309,12 +326,12 @@ func (s *store) load(ctx context.Context, m *image, release func()) (inPlace boo
 	case err != nil:
 		return false, err
 	case c.base != nil:
-		s.hold(c.base, false)
+		s.setBuffer(c.base, false)
 		return false, nil
 	case m.graph != nil:
 		return false, c.why
 	}
-	s.keep(m.vectors, release) // then the file's memory is the host's
+	s.setMemory(m.vectors, release) // then the file's memory is the host's
 	return release != nil, nil
 }
 
@@ -410,7 +427,7 @@ func (s *store) chooseThere(ctx context.Context, used int, rows []uint32) (chang
 func (s *store) compact(ctx context.Context, used int) error {
 	switch {
 	case used == 0:
-		s.hold(nil, false)
+		s.setBuffer(nil, false)
 		return nil
 	case s.streams:
 		s.works.close()
@@ -419,9 +436,9 @@ func (s *store) compact(ctx context.Context, used int) error {
 		case err != nil:
 			return err
 		case c.base != nil:
-			s.hold(c.base, false)
+			s.setBuffer(c.base, false)
 		case len(s.held) > s.size(used) && !s.mapped:
-			s.keep(slices.Clone(c.memory), nil)
+			s.setMemory(slices.Clone(c.memory), nil)
 		}
 		return nil
 	case s.base.Len() == used*s.e.dim:
@@ -437,7 +454,7 @@ func (s *store) compact(ctx context.Context, used int) error {
 		return s.compact(ctx, used)
 	}
 	if err == nil {
-		s.hold(base, false)
+		s.setBuffer(base, false)
 	}
 	return err
 }

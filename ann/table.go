@@ -125,16 +125,16 @@ func (t *table) idsOf(rows []uint32) []int64 {
 
 // pick makes the table one of all rows that are not removed, in another order. No id leads to them yet.
 func (t *table) pick(rows []uint32) {
-	added := make([]uint64, len(rows))
+	ranks, added := t.ranks(), make([]uint64, len(rows))
 	for i, row := range rows {
-		if added[i] = uint64(row); t.added != nil {
-			added[i] = t.added[row]
+		if added[i] = uint64(row); ranks != nil {
+			added[i] = uint64(ranks[row])
 		}
 	}
 	if slices.IsSorted(added) {
 		added = nil
 	}
-	*t = table{ids: t.idsOf(rows), tail: t.tail, added: added, next: t.next}
+	*t = table{ids: t.idsOf(rows), tail: t.tail, added: added, next: uint64(len(rows))}
 }
 
 // ranks returns for each row how many that are not removed were added before it, nil if these are the rows
@@ -144,7 +144,7 @@ func (t *table) ranks() []uint32 {
 		return nil
 	}
 	rank := make([]uint32, len(t.ids))
-	if t.gone == 0 && t.next == uint64(len(t.ids)) {
+	if t.gone == 0 { // then added has the numbers from 0 to next
 		for i, n := range t.added {
 			rank[i] = uint32(n)
 		}
@@ -162,8 +162,11 @@ func (t *table) ranks() []uint32 {
 
 // rank sets what ranks returned.
 func (t *table) rank(ranks []uint32) {
-	for _, n := range ranks {
-		t.added = append(t.added, uint64(n))
+	if len(ranks) > 0 {
+		t.added = make([]uint64, len(ranks))
+	}
+	for i, n := range ranks {
+		t.added[i] = uint64(n)
 	}
 	t.next = uint64(len(t.ids))
 }

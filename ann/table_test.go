@@ -17,11 +17,18 @@ func TestTable(t *testing.T) {
 		n := r.IntN(150)
 		added := numbers(r, n)
 		tab := &table{}
-		if r.IntN(2) == 0 { // of a file
+		switch r.IntN(3) {
+		case 0: // of a file
 			tab.ids = slices.Clone(added)
 			tab.order = tab.byID()
 			tab.rank(nil)
-		} else {
+		case 1: // of a file with its rows in the order of ids
+			tab.grow(added, nil)
+			tab.pick(tab.byID())
+			of := &table{ids: tab.ids, sorted: n}
+			of.rank(tab.ranks())
+			tab = of
+		default:
 			tab.grow(added, nil)
 			tab.index(0)
 		}
@@ -60,8 +67,13 @@ func TestTable(t *testing.T) {
 				}
 			case 2:
 				tab.pick(tab.byID())
-				tab.index(0)
+				if tab.sorted = 0; r.IntN(2) == 0 {
+					tab.sorted, tab.tail = len(tab.ids), nil
+				} else {
+					tab.index(0)
+				}
 				require.True(t, slices.IsSorted(tab.ids))
+				require.EqualValues(t, len(tab.ids), tab.next, "no rank is left out")
 			}
 			require.Equal(t, len(added), tab.len())
 			ranks := tab.ranks()
@@ -83,5 +95,56 @@ func TestTable(t *testing.T) {
 			slices.Sort(want)
 			assert.True(t, slices.Equal(want, tab.idsOf(tab.byID())), "in the order of ids")
 		}
+	}
+}
+
+// TestTableCut cuts the last rows of an index, of which some were removed, and adds others in their places, which
+// are live.
+func TestTableCut(t *testing.T) {
+	ctx := t.Context()
+	f := flat(t, open(t, "cpu:0"), 1, L2Squared, FlatOptions{})
+	require.NoError(t, f.Add(ctx, counted(200), make([]float32, 200)))
+	require.NoError(t, f.Remove(ctx, []int64{3, 190}))
+	last := []int64{191, 192, 193, 194, 195, 196, 197, 198, 199}
+	for id := int64(100); id < 190; id++ {
+		last = append(last, id)
+	}
+	require.NoError(t, f.Remove(ctx, last))
+	require.Len(t, f.ids, 100)
+	require.Equal(t, 1, f.gone, "row 190 is cut")
+	require.Greater(t, 64*len(f.live), len(f.ids)+64, "longer than the rows")
+	more := counted(300)[100:]
+	require.NoError(t, f.Add(ctx, more, make([]float32, 200)))
+	require.Equal(t, 299, f.Len())
+	for _, id := range more {
+		row, ok := f.row(id)
+		require.True(t, ok, id)
+		require.EqualValues(t, id, row)
+	}
+	_, ok := f.row(3)
+	require.False(t, ok)
+	require.EqualValues(t, 100, find(t, f, []float32{0}, IDRange(100, 299))[0].ID)
+}
+
+// TestTableReplaces removes the old row of an id after the id leads to a new one, as HNSW.Update does: it goes on
+// leading there, from a map as from rows in order.
+func TestTableReplaces(t *testing.T) {
+	for _, sorted := range []int{0, 3} {
+		tab := &table{}
+		tab.grow([]int64{5, 7, 9}, nil)
+		if tab.sorted = sorted; sorted == 0 {
+			tab.index(0)
+		}
+		tab.grow([]int64{7}, nil)
+		old, ok := tab.row(7)
+		require.True(t, ok)
+		require.Equal(t, 1, old)
+		tab.index(3)
+		tab.remove([]int{old})
+		row, ok := tab.row(7)
+		require.True(t, ok)
+		assert.Equal(t, 3, row)
+		assert.Equal(t, 3, tab.len())
+		assert.Equal(t, []int64{5, 7, 9}, tab.idsOf([]uint32{0, 3, 2}))
 	}
 }

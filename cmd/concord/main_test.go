@@ -198,18 +198,18 @@ func TestEnvironment(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	root := app.New(io.Discard, io.Discard).Root(commands...)
-	var commands func(*cobra.Command)
-	commands = func(cmd *cobra.Command) {
+	var check func(*cobra.Command)
+	check = func(cmd *cobra.Command) {
 		assert.NotEmpty(t, cmd.Example, "%s has examples", cmd.CommandPath())
 		assert.NotEmpty(t, cmd.Short, "%s says what it does", cmd.CommandPath())
 		status, _, stderr := apptest.Run(append(strings.Fields(cmd.CommandPath())[1:], "--frobnicate")...)
 		assert.Equal(t, app.ExitUsage, status, "%s with a wrong flag", cmd.CommandPath())
 		assert.Contains(t, stderr, "see "+cmd.CommandPath()+" --help")
 		for _, c := range cmd.Commands() {
-			commands(c)
+			check(c)
 		}
 	}
-	commands(root)
+	check(root)
 	status, stdout, stderr := apptest.Run("run", "--help")
 	assert.Equal(t, app.ExitOK, status)
 	assert.Contains(t, stdout, "--global")

@@ -25,7 +25,7 @@ import (
 // variables, which belong to the user.
 const childVariable = "_CONCORD_RUN_CHILD"
 
-// IsChild reports whether this process is a child of a call, see Again.
+// IsChild reports whether this process is a child of a call, see App.RunInChild.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
 // Exit statuses of a child only: wrong usage, which needs its own since a Go program that crashes
@@ -56,7 +56,7 @@ func withParent(ctx context.Context) context.Context {
 	return ctx
 }
 
-// endAfter ends the process childGrace after ctx is done, unless stop is called before. It needs
+// endAfter ends the process ChildGrace after ctx is done, unless stop is called before. It needs
 // only one thread for Go: a kernel that never returns blocks another one.
 func endAfter(ctx context.Context, status int) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
@@ -83,9 +83,9 @@ func WithLimit(ctx context.Context, limit time.Duration, work func(context.Conte
 	return err
 }
 
-// Again runs this program with args in a child process and prints its output. There is a deadline if limit is
+// RunInChild runs this program with args in a child process and prints its output. There is a deadline if limit is
 // positive. Where the child crashed or met the deadline, the error is a runtime.OpError of that device and operation.
-func (a *App) Again(ctx context.Context, limit time.Duration, device, op string, args ...string) error {
+func (a *App) RunInChild(ctx context.Context, limit time.Duration, device, op string, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)

@@ -37,7 +37,7 @@ func Decimal(text string) string {
 	return sign + digits
 }
 
-// decimalValue is the value of a flag that is a number, which is read as decimal has it.
+// decimalValue is the value of a flag that is a number, from which Decimal takes zeros away.
 type decimalValue struct{ pflag.Value }
 
 // Set implements pflag.Value.

@@ -109,7 +109,8 @@ func demoRows(ctx context.Context, a *app.App, s *runtime.Session, data *digits,
 	rows := []demoRow{ref.row(devices.Target{Label: "cpu:reference", Name: "float64"}, data)}
 	rows[0].Verdict = judge
 	if r := &rows[0]; !a.JSON {
-		fmt.Fprintf(a.Stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device, ui.MS(ui.Duration(float64(r.KernelMS))),
+		fmt.Fprintf(a.Stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device,
+			ui.DurationText(ui.Duration(float64(r.KernelMS))),
 			float64(r.Accuracy))
 	}
 	for _, t := range targets {
@@ -202,13 +203,14 @@ func writeDemo(a *app.App, rows []demoRow, networks []demoNetwork, good, bad int
 		}
 		compile := r.Built
 		if r.Built != driverNative {
-			compile = fmt.Sprintf("%s (%s)", ui.MS(ui.Duration(float64(r.CompileMS))), r.Built)
+			compile = fmt.Sprintf("%s (%s)", ui.DurationText(ui.Duration(float64(r.CompileMS))), r.Built)
 		}
 		verdict := paintVerdict(a, r.Verdict)
 		if r.Reason != "" {
 			verdict += ": " + ui.OneLine(r.Reason)
 		}
-		t.Add(r.Device, compile, ui.MS(ui.Duration(float64(r.UploadMS))), ui.MS(ui.Duration(float64(r.KernelMS))),
+		t.Add(r.Device, compile, ui.DurationText(ui.Duration(float64(r.UploadMS))),
+			ui.DurationText(ui.Duration(float64(r.KernelMS))),
 			fmt.Sprintf("%.3f", float64(r.Accuracy)), fmt.Sprint(float64(r.MaxDifference)), verdict)
 	}
 	fmt.Fprintln(a.Stdout)

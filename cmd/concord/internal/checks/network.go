@@ -185,7 +185,7 @@ func writeNetworks(a *app.App, rows []demoNetwork) {
 		if r.Verdict != judge {
 			diff = fmt.Sprintf("%.2g", float64(r.MaxDifference))
 		}
-		t.Add(r.Device, ui.MS(ui.Duration(float64(r.TrainMS))), fmt.Sprintf("%.0f", float64(r.Rate)),
+		t.Add(r.Device, ui.DurationText(ui.Duration(float64(r.TrainMS))), fmt.Sprintf("%.0f", float64(r.Rate)),
 			fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
 	}
 	t.Write(a.Stdout, "")

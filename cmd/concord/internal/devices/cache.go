@@ -52,8 +52,9 @@ A bundle is code that will run: import only what you would run.`, cacheImport),
 	return cmd
 }
 
-func cachePart(a *app.App, name, short string, work func(context.Context, *app.App,
-	*runtime.Session) error) *cobra.Command {
+// cachePart is a subcommand that takes no arguments.
+func cachePart(a *app.App, name, short string,
+	work func(context.Context, *app.App, *runtime.Session) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name, Short: short, Args: cobra.ExactArgs(0),
 		Example: "  concord cache " + name + "\n  concord cache " + name + " --json",

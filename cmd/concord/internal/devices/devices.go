@@ -104,7 +104,8 @@ func deviceTable(a *app.App, probes []runtime.Probe) *ui.Table {
 	t.Add("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
 	for _, p := range probes {
 		for _, d := range p.Devices {
-			t.Add(a.Paint(ui.Bold, d.ID), paintState(a, p.State), string(d.Kind), known(d.TotalMemory), ui.Count(d.ComputeUnits),
+			t.Add(a.Paint(ui.Bold, d.ID), paintState(a, p.State), string(d.Kind), known(d.TotalMemory),
+				ui.CountText(d.ComputeUnits),
 				d.Name)
 		}
 		if len(p.Devices) == 0 {

@@ -206,7 +206,7 @@ func writeTried(a *app.App, probes []runtime.Probe) {
 				versions = append(versions, v.what+" "+v.version)
 			}
 		}
-		t.Add(p.Backend, "in "+ui.MS(p.Elapsed), strings.Join(versions, ", "))
+		t.Add(p.Backend, "in "+ui.DurationText(p.Elapsed), strings.Join(versions, ", "))
 		for _, tried := range p.Tried {
 			t.Add("", "", ui.OneLine(tried))
 		}
@@ -224,7 +224,7 @@ func writeChecks(a *app.App, checks []check) {
 		if c.Implementation != "" {
 			what += " (" + c.Implementation + ")"
 		}
-		took := ui.MS(time.Duration(c.MS * float64(time.Millisecond)))
+		took := ui.DurationText(time.Duration(c.MS * float64(time.Millisecond)))
 		fmt.Fprintf(a.Stdout, "  %s  %-13s  %-24s  %s\n", a.Paint(colour, c.Result), c.Device, what, took)
 		for line := range strings.Lines(c.Error) {
 			fmt.Fprintf(a.Stdout, "        %s\n", strings.TrimRight(line, "\n"))

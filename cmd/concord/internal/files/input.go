@@ -34,7 +34,7 @@ func Wait[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	return blocking.Call(ctx, read, func(T) {})
 }
 
-// Read opens a file and reads it with read, as wait does. More than so many bytes are driver.ErrTooLarge.
+// Read opens a file and reads it with read, as [Wait] does. More than so many bytes are driver.ErrTooLarge.
 func Read[T any](ctx context.Context, path string, most int64, read func(io.Reader) (T, error)) (T, error) {
 	return Wait(ctx, func() (x T, err error) {
 		f, err := os.Open(path)
@@ -58,7 +58,7 @@ func Read[T any](ctx context.Context, path string, most int64, read func(io.Read
 	})
 }
 
-// Contents returns all of a file, as readFrom does.
+// Contents returns all of a file, as [Read] does.
 func Contents(ctx context.Context, path string, most int64) ([]byte, error) {
 	return Read(ctx, path, most, io.ReadAll)
 }
@@ -82,7 +82,7 @@ func (c *capped) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadArray returns the array of a file, as wait does. A file that is larger than the machine's memory is
+// ReadArray returns the array of a file, as [Wait] does. A file that is larger than the machine's memory is
 // driver.ErrTooLarge.
 func ReadArray(ctx context.Context, path string) (npy.Array, error) {
 	if err := Fits(path); err != nil {

@@ -2,6 +2,6 @@
 
 package picture
 
-// possible says that this build draws none, and lacks the library that draws them and its fonts, which take a
+// canDraw says that this build draws none, and lacks the library that draws them and its fonts, which take a
 // tenth of the time of a first build: what `make demo` builds.
-const possible = false
+const canDraw = false

@@ -9,8 +9,8 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 )
 
-// ErrNone is what a build with the tag nopicture says.
-var ErrNone = errors.New("this build draws no pictures (it has the tag nopicture)")
+// ErrNoPictures is what a build with the tag nopicture says.
+var ErrNoPictures = errors.New("this build draws no pictures (it has the tag nopicture)")
 
 // Check returns an error if a flag names a file that is no picture, or that this build cannot draw. It
 // is called before the work.
@@ -20,8 +20,8 @@ func Check(flag, name string) error {
 		return nil
 	case ext != ".png" && ext != ".svg":
 		return app.Usagef("%s: %s is neither .png nor .svg", flag, name)
-	case !possible:
-		return ErrNone
+	case !canDraw:
+		return ErrNoPictures
 	}
 	return nil
 }

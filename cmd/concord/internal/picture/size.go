@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// possible says that this build draws pictures.
-const possible = true
+// canDraw says that this build draws pictures.
+const canDraw = true
 
 // Size returns the size and the format of a picture in a file of this name. A picture of dots is larger.
 func Size(name string) (wide, high vg.Length, format string) {

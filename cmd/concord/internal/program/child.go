@@ -21,7 +21,7 @@ func onCPU(device string) bool {
 // runInChild repeats the command in a child process and prints its output. There is a deadline if
 // --timeout sets one.
 func runInChild(ctx context.Context, a *app.App, f *runFlags, j *job) error {
-	return a.Again(ctx, f.timeout, j.device, "run "+describe(j), f.commandLine(j.file, a.JSON)...)
+	return a.RunInChild(ctx, f.timeout, j.device, "run "+describe(j), f.commandLine(j.file, a.JSON)...)
 }
 
 // describe names the kernel that runs, with its grid.

@@ -234,11 +234,11 @@ func writeCompiled(a *app.App, c *compiled) {
 	if c.Cached {
 		from = "from the cache"
 	}
-	fmt.Fprintf(a.Stdout, "%s for %s: %s in %s\n", c.File, c.Target, from, ui.MS(ui.Duration(c.MS)))
+	fmt.Fprintf(a.Stdout, "%s for %s: %s in %s\n", c.File, c.Target, from, ui.DurationText(ui.Duration(c.MS)))
 	for _, k := range c.Kernels {
-		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n", a.Paint(ui.Bold,
-			k.Name),
-			orUnknown(k.Registers), orUnknown(k.SpillBytes), orUnknown(k.LocalBytes), ui.Count(k.MaxGroup))
+		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n",
+			a.Paint(ui.Bold, k.Name), orUnknown(k.Registers), orUnknown(k.SpillBytes), orUnknown(k.LocalBytes),
+			ui.CountText(k.MaxGroup))
 		t := &ui.Table{}
 		for _, p := range k.Params {
 			t.Add(p.Name, p.Type)

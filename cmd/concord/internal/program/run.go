@@ -157,7 +157,7 @@ func run(ctx context.Context, a *app.App, j *job) error {
 
 func writeRan(a *app.App, r *ran) {
 	fmt.Fprintf(a.Stdout, "%s on %s: %s (%s, program: %s in %s)\n", r.Kernel, r.Device,
-		ui.MS(ui.Duration(r.MS)), r.Implementation, r.Built, ui.MS(ui.Duration(r.BuildMS)))
+		ui.DurationText(ui.Duration(r.MS)), r.Implementation, r.Built, ui.DurationText(ui.Duration(r.BuildMS)))
 	for _, o := range r.Outputs {
 		fmt.Fprintf(a.Stdout, "argument %d: %s, %s of shape %v\n", o.Arg, o.File, o.DType, o.Shape)
 	}

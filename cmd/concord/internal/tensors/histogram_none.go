@@ -8,4 +8,4 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/picture"
 )
 
-func drawErrors(io.Writer, *errorCounts, string, string) error { return picture.ErrNone }
+func drawErrors(io.Writer, *errorCounts, string, string) error { return picture.ErrNoPictures }

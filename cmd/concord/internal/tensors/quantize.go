@@ -391,8 +391,7 @@ func matches(patterns []string, name string) bool {
 
 // writeQuantized prints the result.
 func writeQuantized(a *app.App, in, out string, list []*quantized, leftOut []string, all quant.Quality,
-	q *quant.Quantizer,
-	report bool) error {
+	q *quant.Quantizer, report bool) error {
 	before, after := 0, 0
 	for _, q := range list {
 		before, after = before+q.Before, after+q.Bytes
@@ -418,8 +417,7 @@ func writeQuantized(a *app.App, in, out string, list []*quantized, leftOut []str
 		t.Add("TENSOR", "SHAPE", "FROM", "TO", "BYTES", "SNR", "MAX ERROR")
 		for _, q := range list {
 			cells := []string{ui.Readable(q.Name), ui.ShapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)),
-				"-",
-				"-"}
+				"-", "-"}
 			if q.SNR != nil {
 				cells[5], cells[6] = decibels(float64(*q.SNR)), strconv.FormatFloat(float64(*q.MaxError), 'g', 4, 64)
 			}

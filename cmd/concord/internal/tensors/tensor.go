@@ -338,9 +338,8 @@ func unlessGone(work func() error) (err error) {
 
 // writeTensors prints a file as a table.
 func writeTensors(a *app.App, f *tensorFile, stats bool) {
-	fmt.Fprintf(a.Stdout, "%s: %s, %d elements, %s\n", a.Paint(ui.Bold, ui.Readable(f.File)), ui.Quantity(len(f.Tensors),
-		"tensor"),
-		f.Elements, driver.FormatBytes(f.Bytes))
+	fmt.Fprintf(a.Stdout, "%s: %s, %d elements, %s\n", a.Paint(ui.Bold, ui.Readable(f.File)),
+		ui.Quantity(len(f.Tensors), "tensor"), f.Elements, driver.FormatBytes(f.Bytes))
 	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
 		fmt.Fprintf(a.Stdout, "  %s: %s\n", ui.Readable(name), ui.Readable(ui.Shortened(f.Metadata[name])))
 	}

@@ -9,4 +9,6 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-func (d *deviceTrace) draw(io.Writer, *traceFlags, []mempool.Options) error { return picture.ErrNone }
+func (d *deviceTrace) draw(io.Writer, *traceFlags, []mempool.Options) error {
+	return picture.ErrNoPictures
+}

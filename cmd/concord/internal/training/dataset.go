@@ -94,7 +94,7 @@ func (l *flags) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d Dat
 	return d, nil
 }
 
-// loadArray reads an array into a scope, as wait does.
+// loadArray reads an array into a scope, as files.Wait does.
 func loadArray(ctx context.Context, s *tensor.Scope, path string) (*tensor.Tensor, error) {
 	if err := files.Fits(path); err != nil {
 		return nil, err

@@ -9,4 +9,4 @@ import (
 	"github.com/concord-compute/concord/nn"
 )
 
-func drawHistory(io.Writer, *nn.History, string, string) error { return picture.ErrNone }
+func drawHistory(io.Writer, *nn.History, string, string) error { return picture.ErrNoPictures }

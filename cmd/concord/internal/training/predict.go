@@ -205,8 +205,7 @@ func continueText(ctx context.Context, a *app.App, l *flags, p *predictFlags, fi
 		prompt = prompt[max(len(prompt)-textSteps, 0):]
 	}
 	st, _, err := openNetwork(ctx, a, l, func(*tensor.Scope) (Dataset, error) {
-		return Dataset{text: true, In: textSpec()},
-			nil
+		return Dataset{text: true, In: textSpec()}, nil
 	})
 	if err != nil {
 		return err

@@ -79,8 +79,8 @@ func Quantity(n int, noun string) string {
 // Milliseconds converts for JSON.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// MS returns a text such as "0.42 ms" or "1.3 s".
-func MS(d time.Duration) string {
+// DurationText returns a text such as "0.42 ms" or "1.3 s".
+func DurationText(d time.Duration) string {
 	switch m := Milliseconds(d); {
 	case d >= 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -107,8 +107,8 @@ func FirstLine(text string) string {
 	return strings.TrimSpace(line)
 }
 
-// Count returns a number as text, or "?" for 0, which means that it is unknown.
-func Count(n int) string {
+// CountText returns a number as text, or "?" for 0, which means that it is unknown.
+func CountText(n int) string {
 	if n == 0 {
 		return "?"
 	}

@@ -72,7 +72,7 @@ func TestRefused(t *testing.T) {
 		"and of ":           Apply(And, v, v),
 		"takes 2 operands":  Apply(Add, v),
 		"takes a bool":      v.Select(v, v),
-		"values are not":    v.Cast(F16),
+		"cast to Type":      v.Cast(200),
 		"an output of type": v.Output(I8),
 		"last dimension":    Length(),
 		"all of f32":        v.All(),

@@ -27,8 +27,10 @@ var rowMaps = func() (list []rowMap) {
 		normalize := func(op expr.Op) *expr.Expr {
 			return expr.Apply(op, x, expr.Param(0, t.Computed()), expr.Param(1, t.Computed()))
 		}
+		exp := x.Sub(x.Largest()).Exp()
 		list = append(list,
 			rowMap{x.Softmax().Output(t), t, false, (*rowLaunch).softmax},
+			rowMap{exp.Div(exp.Sum()).Output(t), t, false, (*rowLaunch).softmax}, // as it is written without the name
 			rowMap{normalize(expr.Normalize).Mul(gamma).Add(beta).Output(t), t, true, (*rowLaunch).norm},
 			rowMap{normalize(expr.RMSNormalize).Mul(gamma).Output(t), t, true, (*rowLaunch).norm})
 	}

@@ -169,6 +169,15 @@ static void expr_decode(const simd_word *w, expr_instruction *in) {
   memset(in->fetches, 0, sizeof in->fetches);
 }
 
+// expr_reads returns what an instruction fetches of the next tiles of the loads, which ahead has.
+static expr_ahead expr_reads(const expr_instruction *in, const expr_next *ahead) {
+  expr_ahead next = {.write = NULL};
+  for (int64_t k = 0, found = 0; k < EXPR_FETCHES && in->fetches[k]; k++)
+    if (ahead[in->fetches[k] - 1].at)
+      next.read[found++] = ahead[in->fetches[k] - 1];
+  return next;
+}
+
 // Whether a load or store needs no conversion.
 IN int expr_as_is(const expr_instruction *in) {
   return type_size[in->elem] == class_size(in->code == EXPR_LOAD ? in->to : in->type);
@@ -213,6 +222,12 @@ static expr_chain *const expr_chains_of[] = {
 // How many operations a chain has at most, or several together; how many chains and stores are computed together, and for how many operands they fetch.
 enum { EXPR_LINKS = 128, EXPR_STRIPS = 32, EXPR_STREAMS = 15, EXPR_NEAR = 2 << 20 };
 
+// Whether a code of chains has at least two operands.
+static int expr_two(int64_t code) {
+  return code == EXPR_FMA || code == EXPR_ADD || code == EXPR_SUB || code == EXPR_MUL || code == EXPR_DIV || code == EXPR_MIN ||
+         code == EXPR_MAX || code == EXPR_AND || code == EXPR_OR || code == EXPR_XOR;
+}
+
 // A repeated element of an operand, in eight vectors, and the bytes to that of the next row.
 typedef struct {
   char *to;
@@ -223,11 +238,14 @@ typedef struct {
 // expr_link_up returns the strip of the chain that begins with in, and makes its links. Registers that are constant have the same eight
 // vectors for all elements of a row, and down has the bytes to those of the next row.
 static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, char *const *reg, const char *constant, const int64_t *down) {
+  // A chain begins with an operand that is not constant, if there is one, so that a loop for one operation can read it.
+  int swapped = expr_two(in->code) && constant[in->a] && !constant[in->b];
+  int64_t first = swapped ? in->b : in->a;
   for (int64_t k = 0; k < in->links; k++) {
     const expr_instruction *x = in + k;
-    int second = k > 0 && x->a != x[-1].dst;
+    int second = k > 0 ? x->a != x[-1].dst : swapped;
     if (x->code == EXPR_FMA) { // the result of the one before is a factor, or what is added
-      int sum = second && x->b != x[-1].dst;
+      int sum = k > 0 && second && x->b != x[-1].dst;
       int64_t other = second ? x->a : x->b, third = sum ? x->b : x->c;
       links[k] = (expr_link){.code = EXPR_FMA | (sum ? CHAIN_SECOND : 0), .other = reg[other], .advance = constant[other] ? 0 : -1, .down = down[other],
                              .third = reg[third], .third_advance = constant[third] ? 0 : -1, .third_down = down[third]};
@@ -237,7 +255,7 @@ static expr_strip expr_link_up(const expr_instruction *in, expr_link *links, cha
     int64_t code = k > 0 && x->code == EXPR_MUL && x->a == x->b ? CHAIN_SQUARE : x->code | (second && ordered ? CHAIN_SECOND : 0);
     links[k] = (expr_link){.code = code, .other = reg[other], .advance = constant[other] ? 0 : -1, .down = down[other]};
   }
-  return (expr_strip){.from = reg[in->a], .advance = constant[in->a] ? 0 : -1, .from_down = down[in->a], .links = links, .count = in->links};
+  return (expr_strip){.from = reg[first], .advance = constant[first] ? 0 : -1, .from_down = down[first], .links = links, .count = in->links};
 }
 
 // expr_output makes a strip write n elements to the output of a store, past the caches if that is wanted and every row begins with a line of them.
@@ -267,6 +285,7 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
     expr_select(class_size(in->to), d, a, b, c);
     return;
   case EXPR_CAST:
+    expr_fetch_tile(ahead, class_size(in->to));
     switch (in->type) {
     case CLASS_F32:
       f32_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
@@ -398,7 +417,11 @@ EXPORT(expr) {
       k--;
     list[k].copied = list[k].code == EXPR_LOAD && list[k].dst == list[j].a;
   }
-  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left.
+  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left. If all that a
+  // program does is to convert elements, stores do.
+  int converts = 1;
+  for (const expr_instruction *in = list + once; in < end; in++)
+    converts = converts && (in->code == EXPR_LOAD || in->code == EXPR_STORE);
   expr_instruction *fetcher = end;
   for (int64_t k = once, turn = -1; k < count; k++) {
     if (list[k].code != EXPR_LOAD)
@@ -408,7 +431,7 @@ EXPORT(expr) {
         fetcher = list + once, turn++;
       else
         fetcher++;
-    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)));
+    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || (fetcher->code == EXPR_STORE && !converts) || expr_chains(fetcher)));
     if (turn == EXPR_FETCHES)
       break;
     fetcher->fetches[turn] = (int16_t)(k + 1);
@@ -521,14 +544,19 @@ EXPORT(expr) {
         char *p = expr_tile_of(&l, slot, size, &place, lo, n), *from = reg[in->a];
         if (p == from)
           continue;
+        int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
+        expr_ahead next = expr_reads(in, ahead);
+        expr_fetch_tile(&next, 0);
         if (!expr_as_is(in)) {
-          char *to = p ? p : raw;
+          char *to = p && !past ? p : raw;
           expr_narrow(in->elem, to, from);
-          if (!p)
-            expr_move(&l, slot, size, place, n, raw, 1);
-        } else if (!p)
+          if (p == to)
+            continue;
+          from = raw;
+        }
+        if (!p)
           expr_move(&l, slot, size, place, n, from, 1);
-        else if (w[7].i && ((uintptr_t)p & 63) == 0)
+        else if (past)
           for (int64_t i = 0; i < n * size; i += 64)
             past_line(p + i, from + i);
         else
@@ -536,10 +564,8 @@ EXPORT(expr) {
             f32_store((float *)(p + i), f32_load((const float *)(from + i)));
       } else {
         char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
-        expr_ahead next = {.write = p ? p + EXPR_TILE * class_size(in->to) : NULL};
-        for (int64_t k = 0, found = 0; k < EXPR_FETCHES && in->fetches[k]; k++)
-          if (ahead[in->fetches[k] - 1].at)
-            next.read[found++] = ahead[in->fetches[k] - 1];
+        expr_ahead next = expr_reads(in, ahead);
+        next.write = p ? p + EXPR_TILE * class_size(in->to) : NULL;
         p = p ? p : home[in->dst];
         expr_compute(in, p, reg, lo, n, &next); // reg[in->dst] changes only now, since an operand may be in it
         reg[in->dst] = p;

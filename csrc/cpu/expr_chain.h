@@ -194,7 +194,7 @@ OPERAND(bf16)
       S##_send(q + i, RESULT, past);                                                               \
     }                                                                                              \
     return;
-#define ALONE_SECOND(S, A, CODE, RESULT)
+#define ALONE_SECOND(S, A, CODE, RESULT) ALONE(S, A, CODE | CHAIN_SECOND, RESULT)
 #define ALONE_FUNCTION(S, A, CODE, NAME)                                                           \
   case CODE:                                                                                       \
     for (int64_t i = 0; i < n; i += AT_ONCE * A##_W) {                                             \

@@ -50,6 +50,12 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
       __builtin_prefetch(ahead->write + at, 1);
 }
 
+// expr_fetch_tile is for instructions whose loops do not fetch while they compute.
+IN void expr_fetch_tile(const expr_ahead *ahead, int64_t size) {
+  for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PART)
+    expr_fetch(ahead, i, size);
+}
+
 #define EACH(...) PARTS(EXPR_TILE, __VA_ARGS__)
 #define SOME(...) PARTS(n, __VA_ARGS__)
 #define PARTS(count, ...)                                                                          \

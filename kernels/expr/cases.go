@@ -165,10 +165,13 @@ func cases(*kernels.Family) []kernels.Case {
 		}
 	}
 	mean := func(e *Expr) *Expr { return e.Sum().Div(Length().Cast(e.Type())) }
-	soft := v.Sub(v.Largest()).Exp()
 	centered := v.Sub(mean(v))
 	reduced("sum", v.Sum())
-	reduced("softmax", soft.Div(soft.Sum()))
+	for _, t := range []Type{F32, F64, F16, BF16} {
+		x := Input(0, t)
+		exp := x.Sub(x.Largest()).Exp()
+		reduced("softmax of "+t.String(), exp.Div(exp.Sum()).Output(t))
+	}
 	reduced("softmax by its name", v.Softmax())
 	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()),
 		mean(centered.Mul(centered)))

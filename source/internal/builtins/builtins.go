@@ -91,29 +91,8 @@ type Slot struct {
 // isInt reports whether k is an integer kind (bool is not).
 func isInt(k tree.Kind) bool { return k >= tree.Char && k <= tree.ULong }
 
-// sizeOf returns the size of a scalar of that kind in bytes, and 0 for void and structs.
-func sizeOf(k tree.Kind) int {
-	switch k {
-	case tree.Bool, tree.Char, tree.UChar:
-		return 1
-	case tree.Short, tree.UShort, tree.Half:
-		return 2
-	case tree.Int, tree.UInt, tree.Float:
-		return 4
-	case tree.Long, tree.ULong, tree.Double:
-		return 8
-	}
-	return 0
-}
-
-// intKind returns the integer kind of that many bytes.
-func intKind(bytes int, signed bool) tree.Kind {
-	k := map[int]tree.Kind{1: tree.Char, 2: tree.Short, 4: tree.Int, 8: tree.Long}[bytes]
-	if !signed {
-		k++
-	}
-	return k
-}
+// unsignedOf returns the unsigned integer kind of the size of k.
+func unsignedOf(k tree.Kind) tree.Kind { return tree.SignedOf(k) + 1 }
 
 // TypeOf converts a type of the parser to a type of the table.
 func TypeOf(t *tree.Type) Type {

@@ -114,12 +114,12 @@ func (f *Form) hints(k tree.Kind) []Type {
 	for _, p := range f.Params {
 		switch p.Sym {
 		case 'S':
-			return []Type{{Kind: intKind(sizeOf(k), true), Width: 1}, {Kind: intKind(sizeOf(k), false), Width: 1}}
+			return []Type{{Kind: tree.SignedOf(k), Width: 1}, {Kind: unsignedOf(k), Width: 1}}
 		case 'V':
 			var masks []Type
 			for w, has := range f.Class.widths {
 				if has {
-					masks = append(masks, Type{Kind: intKind(sizeOf(k), false), Width: w})
+					masks = append(masks, Type{Kind: unsignedOf(k), Width: w})
 				}
 			}
 			return masks

@@ -52,21 +52,23 @@ func (s Slot) Of(g, hint Type) Type {
 	case 'R':
 		t.Kind = tree.Int
 		if t.Width > 1 {
-			t.Kind = intKind(sizeOf(g.Kind), true)
+			t.Kind = tree.SignedOf(g.Kind)
 		}
 	case 'S':
-		unsigned := isInt(hint.Kind) && hint.Kind == intKind(sizeOf(hint.Kind), false)
-		t.Kind = intKind(sizeOf(g.Kind), !unsigned)
+		if t.Kind = tree.SignedOf(g.Kind); isInt(hint.Kind) && hint.Kind == unsignedOf(hint.Kind) {
+			t.Kind = unsignedOf(g.Kind)
+		}
 	case 'U':
-		t.Kind = intKind(sizeOf(g.Kind), false)
+		t.Kind = unsignedOf(g.Kind)
 	case 'V':
-		t.Kind, t.Width = intKind(sizeOf(g.Kind), false), hint.Lanes()
+		t.Kind, t.Width = unsignedOf(g.Kind), hint.Lanes()
 	case 'M':
 		t.Width = hint.Lanes()
 	case 'W':
-		t.Kind = intKind(2*sizeOf(g.Kind), g.Kind == intKind(sizeOf(g.Kind), true))
+		t.Kind = map[tree.Kind]tree.Kind{tree.Char: tree.Short, tree.UChar: tree.UShort, tree.Short: tree.Int,
+			tree.UShort: tree.UInt, tree.Int: tree.Long, tree.UInt: tree.ULong}[g.Kind]
 	case 'F':
-		t.Kind = map[int]tree.Kind{2: tree.Half, 4: tree.Float, 8: tree.Double}[sizeOf(g.Kind)]
+		t.Kind = map[int]tree.Kind{2: tree.Half, 4: tree.Float, 8: tree.Double}[tree.KindSize(g.Kind)]
 	case 'x':
 		t.Width = s.width
 	case 'f':

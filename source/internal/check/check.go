@@ -38,11 +38,9 @@ func (p *parser) zeroDivisor(e *tree.Expr) *tree.Expr {
 			return e.B
 		}
 	}
-	for _, k := range append([]*tree.Expr{e.A, e.B, e.C}, e.Args...) {
-		if k != nil {
-			if bad := p.zeroDivisor(k); bad != nil {
-				return bad
-			}
+	for k := range e.Operands {
+		if bad := p.zeroDivisor(k); bad != nil {
+			return bad
 		}
 	}
 	return nil
@@ -68,14 +66,7 @@ func notConstant(e *tree.Expr) *tree.Expr {
 			return nil
 		}
 	}
-	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
-		if k != nil {
-			if bad := notConstant(k); bad != nil {
-				return bad
-			}
-		}
-	}
-	for _, k := range e.Args {
+	for k := range e.Operands {
 		if bad := notConstant(k); bad != nil {
 			return bad
 		}

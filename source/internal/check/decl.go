@@ -23,7 +23,7 @@ func (p *parser) externalDecl() {
 	}
 	first := true
 	for {
-		name, typ, pos, params := p.fullDeclarator(s.typ, "declaration", false)
+		name, typ, pos, params := p.declarator(s.typ, "declaration")
 		attrs := s.attrs
 		p.attributes(&attrs)
 		if typ.Kind == tree.TFunc && !s.typedef {
@@ -52,24 +52,11 @@ func (p *parser) declareTypedef(name string, typ *tree.Type, pos token.Pos, alig
 	if typ.Kind == tree.TRecord && typ.Rec.Tag == "" && typ.Rec.Typedef == "" {
 		typ.Rec.Typedef = name
 	}
-	if align > 0 {
-		c := *typ
-		c.Align = align
-		typ = &c
-	}
-	if k, ok := typeNamed(p.scopes[0], name); ok && p.level() == 1 {
-		if !tree.SameObject(k, typ) {
-			p.errorf(pos, "typedef", "'%s' is a type of OpenCL C and cannot be redefined as '%s'", name, typ)
-		}
+	typ = typ.Aligned(align)
+	if own := p.scopes[0].names[name]; own != nil && p.level() == 1 && !tree.SameObject(own.Type, typ) {
+		p.errorf(pos, "typedef", "'%s' is a type of OpenCL C and cannot be redefined as '%s'", name, typ)
 	}
 	p.declare(&tree.Symbol{Kind: tree.SymTypedef, Name: name, Type: typ, Pos: pos})
-}
-
-func typeNamed(s *scope, name string) (*tree.Type, bool) {
-	if sym := s.names[name]; sym != nil {
-		return sym.Type, true
-	}
-	return nil, false
 }
 
 // programVar parses the rest of a variable (or typedef) of program scope.
@@ -138,7 +125,7 @@ func (p *parser) localDecl() *tree.Stmt {
 		return st
 	}
 	for {
-		name, typ, pos, params := p.fullDeclarator(s.typ, "declaration", false)
+		name, typ, pos, params := p.declarator(s.typ, "declaration")
 		attrs := s.attrs
 		p.attributes(&attrs)
 		switch {
@@ -169,11 +156,7 @@ func (p *parser) localDecl() *tree.Stmt {
 // kept elsewhere and give no symbol for the statement.
 func (p *parser) localVar(name string, typ *tree.Type, pos token.Pos, s *specifiers,
 	attrs tree.Attributes) *tree.Symbol {
-	if attrs.Align > 0 {
-		c := *typ
-		c.Align = attrs.Align
-		typ = &c
-	}
+	typ = typ.Aligned(attrs.Align)
 	if typ.IsVoid() {
 		p.errorf(pos, "declaration", "the variable '%s' cannot be void", name)
 		typ = tree.UnknownType

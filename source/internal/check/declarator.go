@@ -3,6 +3,8 @@ package check
 // Declarators: the part of a declaration that wraps a type around a name.
 
 import (
+	"slices"
+
 	"github.com/concord-compute/concord/source/internal/token"
 	"github.com/concord-compute/concord/source/internal/tree"
 )
@@ -26,34 +28,19 @@ type paramList struct {
 	close    int
 }
 
-// declarator parses a declarator with a name.
-func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Type, token.Pos) {
-	name, typ, pos, _ := p.fullDeclarator(base, construct, false)
-	return name, typ, pos
-}
-
-// fullDeclarator also returns the parameter list when the declarator declares a
-// function. With abstract the name may be missing.
-func (p *parser) fullDeclarator(base *tree.Type, construct string,
-	abstract bool) (string, *tree.Type, token.Pos, *paramList) {
-	ops, nameTok := p.declaratorOps(construct, abstract)
-	name, pos := "", p.pos()
-	if nameTok >= 0 {
-		name, pos = p.Toks[nameTok].Text, p.Toks[nameTok].Pos
-	}
-	typ := base
-	for _, op := range ops {
-		typ = p.applyOp(typ, op)
-	}
+// declarator parses a declarator with a name. It also returns the parameter list when that declares a function.
+func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Type, token.Pos, *paramList) {
+	ops, nameTok := p.declaratorOps(construct, false)
+	name, typ := p.Toks[nameTok], p.apply(ops, base)
 	var params *paramList
-	if len(ops) > 0 && ops[len(ops)-1].kind == '(' {
+	if len(ops) > 0 {
 		params = ops[len(ops)-1].params
 	}
-	return name, typ, pos, params
+	return name.Text, typ, name.Pos, params
 }
 
 // declaratorOps returns the steps in the order in which they apply, and the
-// index of the name's token or -1.
+// index of the name's token or -1. With abstract the name may be missing.
 func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, nameTok int) {
 	p.enter(construct)
 	defer func() { p.nest-- }()
@@ -92,10 +79,8 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 			suffix = append(suffix, p.functionSuffix())
 		}
 	}
-	for i := len(suffix) - 1; i >= 0; i-- {
-		ops = append(ops, suffix[i])
-	}
-	return append(ops, inner...), nameTok
+	slices.Reverse(suffix)
+	return slices.Concat(ops, suffix, inner), nameTok
 }
 
 // nestedDeclarator reports whether a ( begins a nested declarator and not a parameter list.
@@ -187,10 +172,7 @@ func (p *parser) functionSuffix() declOp {
 func (p *parser) param(l *paramList) {
 	s := p.specifiers("parameter")
 	ops, nameTok := p.declaratorOps("parameter", true)
-	typ := s.typ
-	for _, op := range ops {
-		typ = p.applyOp(typ, op)
-	}
+	typ := p.apply(ops, s.typ)
 	var a tree.Attributes
 	p.attributes(&a)
 	sym := &tree.Symbol{Kind: tree.SymParam, Pos: s.pos}
@@ -222,6 +204,14 @@ func (p *parser) param(l *paramList) {
 	if sym.Name != "" {
 		p.declare(sym) // so that a later parameter can mention it
 	}
+}
+
+// apply wraps the steps of a declarator around a type.
+func (p *parser) apply(ops []declOp, t *tree.Type) *tree.Type {
+	for _, op := range ops {
+		t = p.applyOp(t, op)
+	}
+	return t
 }
 
 // applyOp wraps one step around a type and checks that C allows it.
@@ -268,9 +258,5 @@ func (p *parser) typeName() *tree.Type {
 	if nameTok >= 0 {
 		p.fail(p.Toks[nameTok].Pos, "type name", "unexpected name '%s' in a type", p.Toks[nameTok].Text)
 	}
-	typ := s.typ
-	for _, op := range ops {
-		typ = p.applyOp(typ, op)
-	}
-	return typ
+	return p.apply(ops, s.typ)
 }

@@ -13,13 +13,7 @@ import (
 func (p *parser) node(e *tree.Expr) *tree.Expr {
 	d := 0
 	e.Acts = actsItself(e)
-	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
-		if k != nil {
-			d = max(d, k.Depth)
-			e.Acts = e.Acts || k.Acts
-		}
-	}
-	for _, k := range e.Args {
+	for k := range e.Operands {
 		d = max(d, k.Depth)
 		e.Acts = e.Acts || k.Acts
 	}
@@ -54,6 +48,12 @@ func (p *parser) foldable(e *tree.Expr) bool {
 // bad returns an expression for an error that has been reported.
 func (p *parser) bad(tok int) *tree.Expr {
 	return &tree.Expr{Op: tree.OpBad, Type: tree.UnknownType, Tok: tok}
+}
+
+// refuse reports an error and returns the expression for it.
+func (p *parser) refuse(tok int, pos token.Pos, construct, format string, args ...any) *tree.Expr {
+	p.errorf(pos, construct, format, args...)
+	return p.bad(tok)
 }
 
 // expression parses a comma expression.
@@ -105,18 +105,13 @@ func (p *parser) conditional() *tree.Expr {
 	return p.choose(e, b, c, tok, pos)
 }
 
-var binaryPrec = map[string]int{
-	"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-	"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}
-
-// binary parses operators of at least this precedence (binaryPrec), left to right.
+// binary parses operators of at least this precedence, left to right.
 func (p *parser) binary(least int) *tree.Expr {
 	tok := p.i
 	e := p.castExpr()
 	for {
 		t := p.peek()
-		prec := binaryPrec[t.Text]
+		prec := token.Precedence[t.Text]
 		if t.Kind != token.Punct || prec < least {
 			return e
 		}

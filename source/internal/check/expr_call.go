@@ -54,8 +54,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 		return p.node(&tree.Expr{Op: tree.OpNamed, Type: typ, Text: c.Host, Tok: tok})
 	}
 	if _, isFunc := builtins.Lookup(t.Text); isFunc || builtins.IsConversion(t.Text) {
-		p.errorf(t.Pos, "function pointer", "the built-in function '%s' can only be called", t.Text)
-		return p.bad(tok)
+		return p.refuse(tok, t.Pos, "function pointer", "the built-in function '%s' can only be called", t.Text)
 	}
 	if t.Text == "__func__" || t.Text == "__FUNCTION__" {
 		if p.fn == nil {
@@ -64,8 +63,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 		typ := tree.ArrayOf(tree.CharType.In(tree.Constant).With(tree.QConst), len(p.fn.Name)+1)
 		return p.node(&tree.Expr{Op: tree.OpString, Text: `"` + p.fn.Name + `"`, Type: typ, LValue: true, Tok: tok})
 	}
-	p.errorf(t.Pos, "identifier", "'%s' is not declared", t.Text)
-	return p.bad(tok)
+	return p.refuse(tok, t.Pos, "identifier", "'%s' is not declared", t.Text)
 }
 
 // arguments parses ( a, b, ... ) and returns the index of the closing one.
@@ -107,8 +105,7 @@ func (p *parser) userCall(sym *tree.Symbol, tok int) *tree.Expr {
 		}
 	}
 	if len(args) != len(want) {
-		p.errorf(pos, "call", "'%s' takes %d arguments, not %d", sym.Name, len(want), len(args))
-		return p.bad(tok)
+		return p.refuse(tok, pos, "call", "'%s' takes %d arguments, not %d", sym.Name, len(want), len(args))
 	}
 	for i := range args {
 		args[i] = p.assignConv(args[i], want[i], "argument "+strconv.Itoa(i+1)+" of '"+sym.Name+"'")
@@ -218,12 +215,10 @@ func (p *parser) builtinWith(b *builtins.Func, pos token.Pos, tok int, args []*t
 	c, fitting := b.Resolve(types, &p.feats)
 	switch {
 	case len(fitting) == 0:
-		p.errorf(pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.Usage())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "call", "no '%s' takes (%s); there is: %s", b.Name, typeList(args), b.Usage())
 	case len(fitting) > 1:
-		p.errorf(pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
+		return p.refuse(tok, pos, "call", "the call of '%s' with (%s) is ambiguous, cast an argument; candidates: %s",
 			b.Name, typeList(args), builtins.Candidates(b, fitting))
-		return p.bad(tok)
 	}
 	if p.fn == nil {
 		p.errorf(pos, "constant", "a constant cannot be initialized by a call")

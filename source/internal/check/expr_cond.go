@@ -50,8 +50,7 @@ func (p *parser) choose(a, b, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 		ok = false
 	}
 	if !ok {
-		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
 	}
 	return p.node(e)
 }
@@ -71,8 +70,7 @@ func (p *parser) elvis(a, c *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 		e.Type = x.Bare()
 		e.C = p.conv(c, e.Type)
 	default:
-		p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
 	}
 	return p.node(e)
 }
@@ -100,15 +98,13 @@ func (p *parser) chooseLanes(e, b, c *tree.Expr, pos token.Pos) *tree.Expr {
 	} else {
 		t, ok := p.sameValues(e)
 		if !ok {
-			p.errorf(pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
-			return p.bad(e.Tok)
+			return p.refuse(e.Tok, pos, "?:", "the two values have different types: '%s' and '%s'", x.Bare(), y.Bare())
 		}
 		e.Type = t
 	}
 	if e.Type.N != n || tree.KindSize(e.Type.Base) != tree.KindSize(e.A.Type.Base) || !tree.IsIntKind(e.A.Type.Base) {
-		p.errorf(pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer lanes of the "+
-			"same size", e.A.Type.Bare(), e.Type)
-		return p.bad(e.Tok)
+		return p.refuse(e.Tok, pos, "?:", "the condition '%s' does not fit values of type '%s': it needs as many integer "+
+			"lanes of the same size", e.A.Type.Bare(), e.Type)
 	}
 	return p.node(e)
 }

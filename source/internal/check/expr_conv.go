@@ -11,8 +11,8 @@ func (p *parser) rvalue(e *tree.Expr) *tree.Expr {
 	case tree.TArray:
 		return p.node(&tree.Expr{Op: tree.OpDecay, A: e, Type: tree.PointerTo(e.Type.Elem), Tok: e.Tok})
 	case tree.TFunc:
-		p.errorf(p.PosOf(e), "function pointer", "a function can only be called: function pointers are not part of OpenCL C")
-		return p.bad(e.Tok)
+		return p.refuse(e.Tok, p.PosOf(e), "function pointer", "a function can only be called: function pointers are not "+
+			"part of OpenCL C")
 	}
 	p.checkHalf(e)
 	if e.LValue && tree.StoresWhole(e.Type) && tree.Unparen(e).Op != tree.OpSwizzle {
@@ -34,8 +34,7 @@ func (p *parser) checkHalf(e *tree.Expr) {
 func (p *parser) value(e *tree.Expr) *tree.Expr {
 	e = p.rvalue(e)
 	if e.Type.IsVoid() {
-		p.errorf(p.PosOf(e), "expression", "this has no value")
-		return p.bad(e.Tok)
+		return p.refuse(e.Tok, p.PosOf(e), "expression", "this has no value")
 	}
 	return e
 }
@@ -88,8 +87,7 @@ func (p *parser) assignConv(e *tree.Expr, t *tree.Type, construct string) *tree.
 	case t.Kind == tree.TEvent && from.IsInteger() && tree.IsNullConstant(e):
 		return p.conv(e, t)
 	}
-	p.errorf(p.PosOf(e), construct, "'%s' cannot become '%s'", from.Bare(), t.Bare())
-	return p.bad(e.Tok)
+	return p.refuse(e.Tok, p.PosOf(e), construct, "'%s' cannot become '%s'", from.Bare(), t.Bare())
 }
 
 // checkSpaces refuses a conversion of pointers that changes the address space.
@@ -112,7 +110,9 @@ func (p *parser) checkSpaces(e *tree.Expr, t *tree.Type, construct string) {
 func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 	out := &tree.Expr{Op: tree.OpCast, A: e, Type: typ.Bare(), Tok: tok}
 	if typ.IsVoid() {
-		out.A = p.voidOperand(e)
+		if e.Type.Kind == tree.TFunc {
+			out.A = p.rvalue(e)
+		}
 		return p.node(out)
 	}
 	e = p.value(e)
@@ -138,21 +138,11 @@ func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 	case tree.SameType(typ, from):
 		ok = typ.Kind == tree.TRecord // clang refuses this, but it is harmless
 	case typ.IsVector() && from.IsVector():
-		p.errorf(pos, "cast", "a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s",
-			from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "cast",
+			"a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
 	}
 	if !ok {
-		p.errorf(pos, "cast", "'%s' cannot be cast to '%s'", from.Bare(), typ.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "cast", "'%s' cannot be cast to '%s'", from.Bare(), typ.Bare())
 	}
 	return p.node(out)
-}
-
-// voidOperand checks an operand whose value is dropped.
-func (p *parser) voidOperand(e *tree.Expr) *tree.Expr {
-	if e.Type.Kind == tree.TFunc {
-		return p.rvalue(e)
-	}
-	return e
 }

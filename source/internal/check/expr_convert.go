@@ -13,8 +13,7 @@ func (p *parser) conversionCall(t *token.Token, tok int) *tree.Expr {
 	args, end := p.arguments()
 	c, _ := builtins.ConversionOf(t.Text)
 	if len(args) != 1 {
-		p.errorf(t.Pos, "call", "'%s' takes 1 argument, not %d", t.Text, len(args))
-		return p.bad(tok)
+		return p.refuse(tok, t.Pos, "call", "'%s' takes 1 argument, not %d", t.Text, len(args))
 	}
 	a := p.value(args[0])
 	e := &tree.Expr{Op: tree.OpBuiltin, Text: t.Text, Args: []*tree.Expr{a}, Type: c.To, Tok: tok, End: end}
@@ -28,14 +27,12 @@ func (p *parser) conversionCall(t *token.Token, tok int) *tree.Expr {
 	switch {
 	case c.As && a.Type.IsPointer():
 	case !a.Type.IsArith():
-		p.errorf(t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, t.Pos, "call", "'%s' cannot take '%s'", t.Text, a.Type.Bare())
 	case c.As && from != to:
-		p.errorf(t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, t.Pos, "call", "'%s' takes a value of its own size, not '%s'", t.Text, a.Type.Bare())
 	case !c.As && a.Type.Width() != c.To.Width():
-		p.errorf(t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text, a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, t.Pos, "call", "'%s' takes as many components as it returns, not '%s'", t.Text,
+			a.Type.Bare())
 	}
 	p.checkHalf(e)
 	return p.node(e)

@@ -28,12 +28,10 @@ func (p *parser) index(a, i *tree.Expr, tok int) *tree.Expr {
 		e.A, e.B = i, a
 	}
 	if !e.A.Type.IsPointer() || e.A.Type.Elem.IsVoid() {
-		p.errorf(p.PosOf(e), "index", "'%s' cannot be indexed", a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, p.PosOf(e), "index", "'%s' cannot be indexed", a.Type.Bare())
 	}
 	if !e.B.Type.IsInteger() {
-		p.errorf(p.PosOf(i), "index", "an index must be an integer, not '%s'", i.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, p.PosOf(i), "index", "an index must be an integer, not '%s'", i.Type.Bare())
 	}
 	p.complete(e.A.Type, e.A)
 	e.Type, e.LValue = e.A.Type.Elem, true
@@ -53,8 +51,7 @@ func (p *parser) arrow(e *tree.Expr, tok int, pos token.Pos) *tree.Expr {
 		return e
 	}
 	if !e.Type.IsPointer() {
-		p.errorf(pos, "operator ->", "'->' needs a pointer, not '%s'", e.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "operator ->", "'->' needs a pointer, not '%s'", e.Type.Bare())
 	}
 	return p.node(&tree.Expr{Op: tree.OpUnary, Text: "*", A: e, Type: e.Type.Elem, LValue: true, Tok: tok})
 }
@@ -68,17 +65,14 @@ func (p *parser) member(a *tree.Expr, name string, tok int, pos token.Pos) *tree
 		return p.swizzle(a, name, tok, pos)
 	case tree.TRecord:
 	default:
-		p.errorf(pos, "member", "'%s' has no members", a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "member", "'%s' has no members", a.Type.Bare())
 	}
 	if !a.Type.Rec.Complete {
-		p.errorf(pos, "member", "'%s' is not defined here", a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "member", "'%s' is not defined here", a.Type.Bare())
 	}
 	path := a.Type.Rec.Find(name)
 	if path == nil {
-		p.errorf(pos, "member", "'%s' has no member '%s'", a.Type.Bare(), name)
-		return p.bad(tok)
+		return p.refuse(tok, pos, "member", "'%s' has no member '%s'", a.Type.Bare(), name)
 	}
 	t := path[len(path)-1].Type.With(a.Type.Q & (tree.QConst | tree.QVolatile)).In(a.Type.Space)
 	return p.node(&tree.Expr{Op: tree.OpMember, A: a, Path: path, Type: t, LValue: a.LValue, Tok: tok})
@@ -92,8 +86,7 @@ func (p *parser) swizzle(a *tree.Expr, name string, tok int, pos token.Pos) *tre
 	}
 	lanes := laneNames(name, a.Type.N)
 	if lanes == nil {
-		p.errorf(pos, "swizzle", "'%s' has no component '%s'", a.Type.Bare(), name)
-		return p.bad(tok)
+		return p.refuse(tok, pos, "swizzle", "'%s' has no component '%s'", a.Type.Bare(), name)
 	}
 	e := &tree.Expr{Op: tree.OpSwizzle, A: a, Lanes: lanes, Type: componentType(a, len(lanes)), LValue: a.LValue, Tok: tok}
 	if in := tree.Unparen(a); in.Op == tree.OpSwizzle {
@@ -159,15 +152,15 @@ func (p *parser) vectorLiteral(typ *tree.Type, args []*tree.Expr, tok int) *tree
 			a = p.conv(a, tree.Scalar(typ.Base))
 		case a.Type.IsVector() && a.Type.Base == typ.Base:
 		default:
-			p.errorf(p.PosOf(a), "vector literal", "'%s' cannot be a part of '%s'", a.Type.Bare(), typ.Bare())
-			return p.bad(tok)
+			return p.refuse(tok, p.PosOf(a), "vector literal", "'%s' cannot be a part of '%s'", a.Type.Bare(),
+				typ.Bare())
 		}
 		n += a.Type.Width()
 		e.Args = append(e.Args, a)
 	}
 	if n != typ.N && !(n == 1 && len(args) == 1) {
-		p.errorf(p.Toks[tok].Pos, "vector literal", "'%s' takes %d components, not %d", typ.Bare(), typ.N, n)
-		return p.bad(tok)
+		return p.refuse(tok, p.Toks[tok].Pos, "vector literal", "'%s' takes %d components, not %d", typ.Bare(), typ.N,
+			n)
 	}
 	return p.node(e)
 }

@@ -27,8 +27,8 @@ func (p *parser) operate(a *tree.Expr, op string, b *tree.Expr, tok int, pos tok
 		ok = p.arithmetic(e)
 	}
 	if !ok {
-		p.errorf(pos, "operator "+op, "'%s' cannot be applied to '%s' and '%s'", op, a.Type.Bare(), b.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, pos, "operator "+op, "'%s' cannot be applied to '%s' and '%s'", op, a.Type.Bare(),
+			b.Type.Bare())
 	}
 	return p.node(e)
 }
@@ -112,9 +112,10 @@ func (p *parser) pointerArithmetic(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
 	switch {
 	case e.Text == "-" && a.IsPointer() && b.IsPointer():
-		if !tree.SameType(a.Elem, b.Elem) || !p.complete(a, e.A) {
+		if !tree.SameType(a.Elem, b.Elem) {
 			return false
 		}
+		p.complete(a, e.A)
 		if !tree.SameObject(a.Elem, b.Elem) {
 			e.B = p.conv(e.B, a)
 		}
@@ -128,7 +129,8 @@ func (p *parser) pointerArithmetic(e *tree.Expr) bool {
 	default:
 		return false
 	}
-	return p.complete(a, e.A)
+	p.complete(a, e.A)
+	return true
 }
 
 // voidAsBytes converts a void pointer to a pointer to bytes, for arithmetic on void pointers, an
@@ -143,24 +145,26 @@ func (p *parser) voidAsBytes(e *tree.Expr) *tree.Expr {
 }
 
 // complete checks that a pointer's target type is complete.
-func (p *parser) complete(t *tree.Type, at *tree.Expr) bool {
+func (p *parser) complete(t *tree.Type, at *tree.Expr) {
 	if _, ok := t.Elem.Size(); !ok && !t.Elem.IsUnknown() {
 		p.errorf(p.PosOf(at), "pointer", "'%s' points to an incomplete type", t.Bare())
 	}
-	return true
 }
 
-// compare types the relational and equality operators. The result is int for scalars, and for
-// vectors integer lanes of 0 or -1.
+// compareLanes types a comparison of vectors, whose result is integer lanes of 0 or -1.
+func (p *parser) compareLanes(e *tree.Expr) bool {
+	t, ok := p.sameVectors(e)
+	if ok {
+		e.Op, e.Type = tree.OpBinary, tree.Vector(tree.SignedOf(t.Base), t.N)
+	}
+	return ok
+}
+
+// compare types the relational and equality operators. The result is int for scalars.
 func (p *parser) compare(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
 	if a.IsVector() || b.IsVector() {
-		t, ok := p.sameVectors(e)
-		if !ok {
-			return false
-		}
-		e.Op, e.Type = tree.OpBinary, tree.Vector(tree.SignedOf(t.Base), t.N)
-		return true
+		return p.compareLanes(e)
 	}
 	e.Op, e.Type = tree.OpCompare, tree.IntType
 	switch {
@@ -191,12 +195,7 @@ func (p *parser) compare(e *tree.Expr) bool {
 func (p *parser) logic(e *tree.Expr) bool {
 	a, b := e.A.Type, e.B.Type
 	if a.IsVector() || b.IsVector() {
-		t, ok := p.sameVectors(e)
-		if !ok {
-			return false
-		}
-		e.Op, e.Type = tree.OpBinary, tree.Vector(tree.SignedOf(t.Base), t.N)
-		return true
+		return p.compareLanes(e)
 	}
 	e.Op, e.Type = tree.OpLogic, tree.IntType
 	return (a.IsScalar() || a.IsPointer()) && (b.IsScalar() || b.IsPointer())
@@ -252,8 +251,7 @@ func (p *parser) prefix(op string, a *tree.Expr, tok int) *tree.Expr {
 		e.Type, ok = tree.Promoted(t), op != "~" || tree.IsIntKind(t.Base)
 	}
 	if !ok {
-		p.errorf(p.Toks[tok].Pos, "operator "+op, "'%s' cannot be applied to '%s'", op, t.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, p.Toks[tok].Pos, "operator "+op, "'%s' cannot be applied to '%s'", op, t.Bare())
 	}
 	return p.node(e)
 }
@@ -267,12 +265,10 @@ func (p *parser) addressOf(a *tree.Expr, tok int) *tree.Expr {
 		return p.rvalue(a)
 	}
 	if s := tree.Unparen(a); s.Op == tree.OpSwizzle && len(s.Lanes) > 1 {
-		p.errorf(p.Toks[tok].Pos, "operator &", "several components of a vector have no address")
-		return p.bad(tok)
+		return p.refuse(tok, p.Toks[tok].Pos, "operator &", "several components of a vector have no address")
 	}
 	if !a.LValue {
-		p.errorf(p.Toks[tok].Pos, "operator &", "only an object has an address")
-		return p.bad(tok)
+		return p.refuse(tok, p.Toks[tok].Pos, "operator &", "only an object has an address")
 	}
 	return p.node(&tree.Expr{Op: tree.OpUnary, Text: "&", A: a, Type: tree.PointerTo(a.Type), Tok: tok})
 }
@@ -286,8 +282,7 @@ func (p *parser) increment(op tree.Op, text string, a *tree.Expr, tok int) *tree
 	}
 	p.checkHalf(a)
 	if !a.Type.IsArith() && !a.Type.IsPointer() && !a.Type.IsUnknown() {
-		p.errorf(p.PosOf(e), "operator "+text, "'%s' cannot be applied to '%s'", text, a.Type.Bare())
-		return p.bad(tok)
+		return p.refuse(tok, p.PosOf(e), "operator "+text, "'%s' cannot be applied to '%s'", text, a.Type.Bare())
 	}
 	if a.Type.IsPointer() {
 		p.complete(a.Type, a)
@@ -340,8 +335,8 @@ func (p *parser) assign(a *tree.Expr, op string, b *tree.Expr, pos token.Pos) *t
 	t := a.Type
 	if t.IsVector() && !tree.SameType(r.Type, t) || !t.IsVector() && r.Type.IsVector() ||
 		t.IsPointer() != r.Type.IsPointer() {
-		p.errorf(pos, "operator "+op, "'%s' cannot be applied to '%s' and '%s'", op, t.Bare(), b.Type.Bare())
-		return p.bad(a.Tok)
+		return p.refuse(a.Tok, pos, "operator "+op, "'%s' cannot be applied to '%s' and '%s'", op, t.Bare(),
+			b.Type.Bare())
 	}
 	return p.node(e)
 }

@@ -311,7 +311,9 @@ func (p *parser) lookupTag(name string) (t *tag, level int) {
 // forbids some shadowing that C allows.
 func (p *parser) declare(s *tree.Symbol) {
 	s.Scope = p.level()
-	s.Fn = p.fnOf(s)
+	if s.Kind != tree.SymFunc {
+		s.Fn = p.fn
+	}
 	top := p.scopes[len(p.scopes)-1]
 	if old := top.names[s.Name]; old != nil && s.Scope > 0 && !p.redeclares(old, s) {
 		p.errorf(s.Pos, "declaration", "'%s' is already declared at %s", s.Name, old.Pos)
@@ -329,13 +331,6 @@ func (p *parser) declare(s *tree.Symbol) {
 		}
 	}
 	top.names[s.Name] = s
-}
-
-func (p *parser) fnOf(s *tree.Symbol) *tree.Function {
-	if s.Kind == tree.SymFunc {
-		return s.Fn
-	}
-	return p.fn
 }
 
 // redeclares reports whether s may be declared in the same scope as old.

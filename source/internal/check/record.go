@@ -45,7 +45,6 @@ func (p *parser) recordSpecifier(s *specifiers) *tree.Type {
 	if t.rec.Complete {
 		p.fail(pos, word, "%s '%s' is already declared at %s", word, name, t.rec.Pos)
 	}
-	s.ownType = true
 	p.members(t.rec, word)
 	p.attributes(&attrs)
 	t.rec.Packed, t.rec.ReqAlign = attrs.Packed, attrs.Align
@@ -104,7 +103,7 @@ func (p *parser) memberDecl(r *tree.Record, word string) {
 		return
 	}
 	for {
-		name, typ, pos := p.declarator(s.typ, "member")
+		name, typ, pos, _ := p.declarator(s.typ, "member")
 		attrs := s.attrs
 		p.attributes(&attrs)
 		if p.at(":") {

@@ -108,8 +108,6 @@ type specifiers struct {
 	space    bool // an address space was written
 	attrs    tree.Attributes
 	pos      token.Pos
-	ownType  bool // declared a struct, union or enum here
-	hasType  bool
 	spaceVal tree.Space
 }
 
@@ -205,7 +203,6 @@ func (p *parser) specifiers(construct string) specifiers {
 	if typ == nil {
 		p.noType(construct)
 	}
-	s.hasType = true
 	p.checkFeature(typ, s.pos)
 	typ = typ.With(q)
 	if s.space {
@@ -333,7 +330,6 @@ func (p *parser) enumSpecifier(s *specifiers) *tree.Type {
 		return t.enum
 	}
 	p.next()
-	s.ownType = true
 	next := tree.IntValue(tree.Int, 0)
 	var list []*tree.Symbol
 	for !p.at("}") {

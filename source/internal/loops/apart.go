@@ -149,7 +149,7 @@ func (v *examination) expr(e *tree.Expr) {
 	default:
 		v.allow(Careful)
 	}
-	for _, x := range append([]*tree.Expr{e.A, e.B, e.C}, e.Args...) {
+	for x := range e.Operands {
 		v.expr(x)
 	}
 	v.wrote = v.wrote || isWrite(e) && tree.Unparen(e.A).Op != tree.OpSym

@@ -64,12 +64,12 @@ func (w *flow) depends(e *tree.Expr, alone func(*tree.Symbol) bool) bool {
 	default:
 		return false
 	}
-	for _, a := range e.Args {
-		if !w.depends(a, alone) {
+	for x := range e.Operands {
+		if !w.depends(x, alone) {
 			return false
 		}
 	}
-	return w.depends(e.A, alone) && w.depends(e.B, alone) && w.depends(e.C, alone)
+	return true
 }
 
 // groupMembers are the built-ins of the work item that return the same for all items of a group.

@@ -137,38 +137,11 @@ func (e *condParser) ternary(eval bool) ppValue {
 	return v
 }
 
-// precedence returns the precedence of a binary operator, and 0 for other tokens.
-func precedence(op string) int {
-	switch op {
-	case "||":
-		return 1
-	case "&&":
-		return 2
-	case "|":
-		return 3
-	case "^":
-		return 4
-	case "&":
-		return 5
-	case "==", "!=":
-		return 6
-	case "<", ">", "<=", ">=":
-		return 7
-	case "<<", ">>":
-		return 8
-	case "+", "-":
-		return 9
-	case "*", "/", "%":
-		return 10
-	}
-	return 0
-}
-
 // binary parses operators of at least the precedence lowest.
 func (e *condParser) binary(lowest int, eval bool) ppValue {
 	a := e.unary(eval)
 	for e.t.Kind == token.Punct {
-		op, prec := e.t.Text, precedence(e.t.Text)
+		op, prec := e.t.Text, token.Precedence[e.t.Text]
 		if prec == 0 || prec < lowest {
 			break
 		}

@@ -4,6 +4,7 @@
 package preprocess
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -275,24 +276,10 @@ func scanPunct(s string) int {
 	return 0
 }
 
+var digraphs = map[string]string{"<:": "[", ":>": "]", "<%": "{", "%>": "}", "%:": "#", "%:%:": "##"}
+
 // digraph returns the usual spelling of an operator: "[" for "<:".
-func digraph(s string) string {
-	switch s {
-	case "<:":
-		return "["
-	case ":>":
-		return "]"
-	case "<%":
-		return "{"
-	case "%>":
-		return "}"
-	case "%:":
-		return "#"
-	case "%:%:":
-		return "##"
-	}
-	return s
-}
+func digraph(s string) string { return cmp.Or(digraphs[s], s) }
 
 // header reads <name> or "name" if it is next on the line. There are no escapes: a backslash is
 // part of the name.

@@ -12,8 +12,7 @@ import (
 // increment writes ++ and --. C++17 has no ++ for bool.
 func (r *renderer) increment(e *tree.Expr) {
 	if e.Type.Is(tree.Bool) {
-		r.w("(")
-		r.expr(e.A)
+		r.w("(", e.A)
 		if e.Text == "++" {
 			r.w(" = true)")
 		} else {
@@ -22,8 +21,7 @@ func (r *renderer) increment(e *tree.Expr) {
 		return
 	}
 	if e.Type.IsScalar() && e.Type.Base == tree.Half && !r.d.msl {
-		r.w("[&]{ auto &cc_o = ")
-		r.expr(e.A)
+		r.w("[&]{ auto &cc_o = ", e.A)
 		result := "cc_r"
 		if e.Op == tree.OpPostInc {
 			result = "cc_was"
@@ -49,9 +47,8 @@ func (r *renderer) increment(e *tree.Expr) {
 // stepped writes the operand of ++, --, += and -=. Pointers to void step by bytes.
 func (r *renderer) stepped(e *tree.Expr) {
 	if e.Type.IsPointer() && e.Type.Elem.IsVoid() {
-		r.w("(*(", r.plain(tree.PointerTo(tree.PointerTo(tree.CharType.In(e.Type.Elem.Space)).In(e.Type.Space))), ")&(")
-		r.expr(e)
-		r.w("))")
+		r.w("(*(", r.plain(tree.PointerTo(tree.PointerTo(tree.CharType.In(e.Type.Elem.Space)).In(e.Type.Space))),
+			")&(", e, "))")
 		return
 	}
 	r.object(e)
@@ -75,9 +72,8 @@ func (r *renderer) throughCopy(e *tree.Expr, before string, after func()) {
 		r.w("; cc_pack<", typ, ">(cc_p, cc_t); cc_r; })")
 		return
 	}
-	r.w("[&]{ char *cc_p = (char *)&(")
-	r.expr(whole)
-	r.w("); ", r.typeText(whole.Type.Bare(), "cc_t"), "; CC_COPY(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
+	r.w("[&]{ char *cc_p = (char *)&(", whole, "); ", r.typeText(whole.Type.Bare(), "cc_t"),
+		"; CC_COPY(&cc_t, cc_p, sizeof cc_t); auto cc_r = ", before, name)
 	after()
 	r.w("; CC_COPY(cc_p, &cc_t, sizeof cc_t); return cc_r; }()")
 }
@@ -96,16 +92,14 @@ func mixedHalf(e *tree.Expr) bool {
 func (r *renderer) assignMixed(e *tree.Expr) {
 	typ := r.typeText(e.A.Type.Bare(), "")
 	load, store := loadStore(e.A.Type)
-	r.w("[&]{ auto &cc_o = ")
-	r.expr(e.A)
+	r.w("[&]{ auto &cc_o = ", e.A)
 	op := strings.TrimSuffix(e.Text, "=")
 	open, between := "((", " "+op+" "
 	if f := fusedNames[op]; f != "" && r.fused(e.B.Type) {
 		open, between = f+"((", ", "
 	}
-	r.w("; ", typ, " cc_r = (", typ, ")", open, r.typeText(e.B.Type.Bare(), ""), ")", load, between)
-	r.expr(e.B)
-	r.w("); ", store, "; return cc_r; }()")
+	r.w("; ", typ, " cc_r = (", typ, ")", open, r.typeText(e.B.Type.Bare(), ""), ")", load, between, e.B, "); ",
+		store, "; return cc_r; }()")
 }
 
 // inPacked reports whether e designates a part of a packed record, which may be unaligned.
@@ -152,16 +146,13 @@ func (r *renderer) assign(e *tree.Expr) {
 	swizzle := tree.Unparen(e.A).Op == tree.OpSwizzle && e.A.Type.IsVector()
 	if (f != "" || swizzle || e.Text != "=" && e.A.Type.IsVector()) && inPacked(e.A) {
 		value := func() {
-			r.w(" ", e.Text, " ")
-			r.expr(e.B)
+			r.w(" ", e.Text, " ", e.B)
 		}
 		before := ""
 		if f != "" {
 			before = f + "("
 			value = func() {
-				r.w(", ")
-				r.expr(e.B)
-				r.w(")")
+				r.w(", ", e.B, ")")
 			}
 		}
 		r.throughCopy(e.A, before, value)
@@ -174,23 +165,16 @@ func (r *renderer) assign(e *tree.Expr) {
 	if f != "" {
 		r.w(f, "(")
 		r.object(e.A)
-		r.w(", ")
-		r.expr(e.B)
-		r.w(")")
+		r.w(", ", e.B, ")")
 		return
 	}
 	if r.d.msl && e.Text == "=" && !swizzle && (tree.StoresWhole(e.A.Type) || metalLoads(e.A)) {
 		r.metalStoreTo(e.A)
-		r.expr(e.B)
-		r.w(")")
+		r.w(e.B, ")")
 		return
 	}
 	if e.Text == "=" && tree.StoresWhole(e.A.Type) && !swizzle {
-		r.w("cc_store(")
-		r.expr(e.A)
-		r.w(", ")
-		r.expr(e.B)
-		r.w(")")
+		r.w("cc_store(", e.A, ", ", e.B, ")")
 		return
 	}
 	if e.Text == "=" {
@@ -198,8 +182,7 @@ func (r *renderer) assign(e *tree.Expr) {
 	} else {
 		r.stepped(e.A)
 	}
-	r.w(" ", e.Text, " ")
-	r.expr(e.B)
+	r.w(" ", e.Text, " ", e.B)
 }
 
 // assignCall returns the name of the function that replaces a compound assignment to a scalar, or

@@ -60,7 +60,8 @@ func Offsets(m *token.Meter, p *tree.Program) string {
 				if i == 0 && len(c.To.Type.Params) == 0 {
 					comma = ""
 				}
-				edits.insert(p.Origin[c.E.End], p.Tokens, comma+"0ul")
+				at := p.Origin[c.E.End]
+				edits.insertAt(at, p.Tokens[at].Pos, comma+"0ul")
 			}
 		}
 	}
@@ -155,10 +156,6 @@ func (t *tokenEdits) kernel(p *tree.Program, fn *tree.Function) {
 			typ.Elem.Space.String() + " " + bytes + " *)cc_p" + strconv.Itoa(i) + " + cc_o" + strconv.Itoa(i) + ");"
 		t.insertAt(p.Origin[fn.Open]+1, open.Pos, text)
 	}
-}
-
-func (t *tokenEdits) insert(at int, toks []token.Token, text string) {
-	t.insertAt(at, toks[at].Pos, text)
 }
 
 // insertAt inserts text in front of token at. It is one token for the writer, which only copies the

@@ -31,9 +31,7 @@ func (r *renderer) constantValue(e *tree.Expr) {
 	}
 	r.w("{{")
 	for i, c := range v {
-		if i > 0 {
-			r.w(", ")
-		}
+		r.comma(i)
 		r.constantLane(c)
 	}
 	r.w("}}")
@@ -41,15 +39,12 @@ func (r *renderer) constantValue(e *tree.Expr) {
 
 // hasBuiltin reports whether e calls a built-in.
 func hasBuiltin(e *tree.Expr) bool {
-	if e == nil {
-		return false
-	}
-	for _, a := range e.Args {
-		if hasBuiltin(a) {
+	for k := range e.Operands {
+		if hasBuiltin(k) {
 			return true
 		}
 	}
-	return e.Op == tree.OpBuiltin || hasBuiltin(e.A) || hasBuiltin(e.B) || hasBuiltin(e.C)
+	return e.Op == tree.OpBuiltin
 }
 
 // constantLane writes one number. Of NaNs, only the one of NAN has a form that all compilers take here: see
@@ -112,7 +107,7 @@ func (r *renderer) words(g *tree.Symbol) {
 		}
 	}
 	n := tree.KindSize(kind)
-	r.w("alignas(", strconv.Itoa(g.Type.Alignment()), ") ")
+	r.w("alignas(", g.Type.Alignment(), ") ")
 	t := tree.ArrayOf(tree.Scalar(kind).In(tree.Constant), size/n)
 	if r.d.msl {
 		r.w(r.metalType(t, g.CName, true), " = {")
@@ -120,9 +115,7 @@ func (r *renderer) words(g *tree.Symbol) {
 		r.w("static ", r.places[g], r.typeText(t, g.CName), " = {")
 	}
 	for i := 0; i < size; i += n {
-		if i > 0 {
-			r.w(", ")
-		}
+		r.comma(i)
 		r.literal(tree.FromBytes(kind, image[i:]))
 	}
 	r.w("};")

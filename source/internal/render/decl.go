@@ -25,7 +25,7 @@ func (r *renderer) record(rec *tree.Record) {
 		r.w("__attribute__((packed)) ")
 	}
 	if rec.ReqAlign > 0 {
-		r.w("__attribute__((aligned(", strconv.Itoa(rec.ReqAlign), "))) ")
+		r.w("__attribute__((aligned(", rec.ReqAlign, "))) ")
 	}
 	r.w(rec.CName, " { ")
 	if len(rec.Fields) == 0 && r.d.gnu {
@@ -40,7 +40,7 @@ func (r *renderer) record(rec *tree.Record) {
 		}
 		r.w(r.typeText(typ, f.CName))
 		if a := max(f.Align, tree.ArrayBase(f.Type).Align, f.Type.Align); a > 0 {
-			r.w(" __attribute__((aligned(", strconv.Itoa(a), ")))")
+			r.w(" __attribute__((aligned(", a, ")))")
 		}
 		if f.Packed {
 			r.w(" __attribute__((packed))")
@@ -51,7 +51,7 @@ func (r *renderer) record(rec *tree.Record) {
 		r.w("};") // it has size 1 here: the assertion of a record with such a member will fail
 		return
 	}
-	r.w("}; static_assert(sizeof(", rec.CName, ") == ", strconv.Itoa(rec.Size), ", \"layout of ", rec.CName, "\");")
+	r.w("}; static_assert(sizeof(", rec.CName, ") == ", rec.Size, ", \"layout of ", rec.CName, "\");")
 }
 
 // global writes a constant of program scope.
@@ -64,9 +64,8 @@ func (r *renderer) global(g *tree.Symbol) {
 		r.words(g)
 		return
 	}
-	r.w(alignPrefix(g.Type), "static ", r.places[g], r.typeText(g.Type.In(tree.Constant), g.CName), " = ")
-	r.initializer(g.Init)
-	r.w(";")
+	r.w(alignPrefix(g.Type), "static ", r.places[g], r.typeText(g.Type.In(tree.Constant), g.CName), " = ", g.Init,
+		";")
 }
 
 func alignPrefix(t *tree.Type) string {
@@ -104,7 +103,7 @@ func (r *renderer) locals(k *tree.Function, done map[*tree.Function]bool) {
 	r.at(k.Pos)
 	r.w("struct cc_locals_", k.Name, " { ")
 	for _, s := range k.Locals {
-		r.w("alignas(", strconv.Itoa(tree.LocalAlignment(s.Type)), ") ", r.typeText(s.Type, s.CName), "; ")
+		r.w("alignas(", tree.LocalAlignment(s.Type), ") ", r.typeText(s.Type, s.CName), "; ")
 	}
 	seen := map[*tree.Function]bool{}
 	for _, c := range k.Calls {
@@ -152,7 +151,7 @@ func (r *renderer) function(fn *tree.Function) {
 		} else {
 			r.w(r.d.function)
 		}
-		r.w(declareResult(r, fn), "(")
+		r.w(r.plain(fn.Type.Elem), " ", fn.CName, "(")
 		r.params(fn, "")
 		r.w(") {")
 		if locals {
@@ -181,11 +180,6 @@ func (r *renderer) localBlock(fn *tree.Function) {
 		return
 	}
 	r.w(" cc_locals_", fn.Name, " &cc_l = cc_local<cc_locals_", fn.Name, ">(); (void)cc_l;")
-}
-
-// declareResult spells the result type and name of a function.
-func declareResult(r *renderer, fn *tree.Function) string {
-	return r.plain(fn.Type.Elem) + " " + fn.CName
 }
 
 func endsInReturn(b *tree.Stmt) bool {
@@ -231,9 +225,7 @@ func (r *renderer) variable(s *tree.Symbol) {
 		r.w("; ")
 		r.assignInit(r.nameOf(s), s.Init, "; ")
 	default:
-		r.w(" = ")
-		r.initializer(s.Init)
-		r.w(";")
+		r.w(" = ", s.Init, ";")
 	}
 }
 
@@ -295,9 +287,7 @@ func (r *renderer) braces(n *tree.Init) {
 		last = max(last, i)
 	}
 	for i := 0; i <= last; i++ {
-		if i > 0 {
-			r.w(", ")
-		}
+		r.comma(i)
 		if k := n.Kids[i]; k != nil {
 			r.initializer(k)
 		} else {
@@ -324,14 +314,10 @@ func (r *renderer) assignInit(lhs string, n *tree.Init, sep string) {
 func (r *renderer) assignParts(lhs string, n *tree.Init, sep string) {
 	if n.Value != nil {
 		if tree.StoresWhole(n.Type) {
-			r.w("cc_store(", lhs, ", ")
-			r.expr(n.Value)
-			r.w(")", sep)
+			r.w("cc_store(", lhs, ", ", n.Value, ")", sep)
 			return
 		}
-		r.w(lhs, " = ")
-		r.expr(n.Value)
-		r.w(sep)
+		r.w(lhs, " = ", n.Value, sep)
 		return
 	}
 	last := -1

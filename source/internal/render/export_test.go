@@ -5,17 +5,14 @@ import (
 	"strings"
 )
 
-// Identifiers for the tests in package render_test.
-var (
-	PreludeABI  = preludeABI
-	PreludeText = preludeText
-)
+// PreludeText is for the tests in package render_test.
+var PreludeText = preludeText
 
 // WholePrelude is every section of a target's prelude.
 func WholePrelude(t Target) string {
 	var b strings.Builder
-	for _, part := range preludeParts(t) {
-		b.WriteString(preludeFile(part))
+	for _, name := range preludes[t]().names {
+		b.WriteString(preludeMarker(name) + preludeFile(name))
 	}
 	return b.String() + "# 1 \"concord/program\"\n"
 }

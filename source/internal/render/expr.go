@@ -42,8 +42,7 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpParen:
 		r.w("(")
 		r.inPlace = place
-		r.expr(e.A)
-		r.w(")")
+		r.w(e.A, ")")
 	case tree.OpDecay:
 		r.place(e.A)
 	case tree.OpLoad:
@@ -61,15 +60,9 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpShift:
 		r.shift(e)
 	case tree.OpCompare, tree.OpLogic:
-		r.w("cc_int(")
-		r.cond(e)
-		r.w(")")
+		r.w("cc_int(", truth{e}, ")")
 	case tree.OpCond:
-		r.cond(e.A)
-		r.w(" ? ")
-		r.expr(e.B)
-		r.w(" : ")
-		r.expr(e.C)
+		r.w(truth{e.A}, " ? ", e.B, " : ", e.C)
 	case tree.OpElvis:
 		r.elvis(e)
 	case tree.OpStmts:
@@ -79,9 +72,7 @@ func (r *renderer) expr(e *tree.Expr) {
 	case tree.OpAssign:
 		r.assign(e)
 	case tree.OpComma:
-		r.expr(e.A)
-		r.w(", ")
-		r.expr(e.B)
+		r.w(e.A, ", ", e.B)
 	case tree.OpCompound:
 		r.compound(e)
 	case tree.OpCast, tree.OpConv:
@@ -102,14 +93,10 @@ func (r *renderer) access(e *tree.Expr) {
 	switch e.Op {
 	case tree.OpIndex:
 		r.base(e.A)
-		r.w("[")
-		r.expr(e.B)
-		r.w("]")
+		r.w("[", e.B, "]")
 	case tree.OpComponent:
 		r.base(e.A)
-		r.w(".v[")
-		r.expr(e.B)
-		r.w("]")
+		r.w(".v[", e.B, "]")
 	case tree.OpMember:
 		r.base(e.A)
 		for _, f := range e.Path {
@@ -118,7 +105,7 @@ func (r *renderer) access(e *tree.Expr) {
 	case tree.OpSwizzle:
 		if len(e.Lanes) == 1 {
 			r.base(e.A)
-			r.w(".v[", strconv.Itoa(e.Lanes[0]), "]")
+			r.w(".v[", e.Lanes[0], "]")
 			return
 		}
 		f := "cc_swz<" + laneList(e.Lanes) + ">"
@@ -165,9 +152,7 @@ func (r *renderer) symbol(s *tree.Symbol) {
 		return
 	}
 	if r.d.gpu && r.fn == nil && writtenOut(s) {
-		r.w("((", r.plain(s.Type), ")(")
-		r.expr(s.Init.Value)
-		r.w("))")
+		r.w("((", r.plain(s.Type), ")(", s.Init.Value, "))")
 		return
 	}
 	r.w(r.nameOf(s))
@@ -177,18 +162,13 @@ func (r *renderer) symbol(s *tree.Symbol) {
 func (r *renderer) cond(e *tree.Expr) {
 	switch {
 	case e.Op == tree.OpParen:
-		r.w("(")
-		r.cond(e.A)
-		r.w(")")
+		r.w("(", truth{e.A}, ")")
 	case e.Op == tree.OpCompare:
 		r.sides(e)
 	case e.Op == tree.OpLogic:
-		r.cond(e.A)
-		r.w(" ", e.Text, " ")
-		r.cond(e.B)
+		r.w(truth{e.A}, " ", e.Text, " ", truth{e.B})
 	case e.Op == tree.OpUnary && e.Text == "!" && e.Type.IsScalar():
-		r.w("!")
-		r.cond(e.A)
+		r.w("!", truth{e.A})
 	default:
 		r.expr(e)
 	}
@@ -196,9 +176,7 @@ func (r *renderer) cond(e *tree.Expr) {
 
 func (r *renderer) unary(e *tree.Expr) {
 	if e.Text == "!" && e.Type.IsScalar() {
-		r.w("cc_int(!")
-		r.cond(e.A)
-		r.w(")")
+		r.w("cc_int(!", truth{e.A}, ")")
 		return
 	}
 	r.w(e.Text)
@@ -208,9 +186,7 @@ func (r *renderer) unary(e *tree.Expr) {
 	}
 	switch e.A.Op {
 	case tree.OpUnary, tree.OpPreInc, tree.OpLit: // - -x is not --x
-		r.w("(")
-		r.expr(e.A)
-		r.w(")")
+		r.w("(", e.A, ")")
 	default:
 		r.inPlace = r.d.msl && e.Text == "&"
 		r.expr(e.A)
@@ -220,8 +196,7 @@ func (r *renderer) unary(e *tree.Expr) {
 // shift writes a scalar shift; a constant count in range needs no mask.
 func (r *renderer) shift(e *tree.Expr) {
 	if n := tree.Fold(e.B); n.OK && n.Bits < uint64(8*tree.KindSize(e.Type.Base)) {
-		r.expr(e.A)
-		r.w(" ", e.Text, " ", n.String())
+		r.w(e.A, " ", e.Text, " ", n.String())
 		return
 	}
 	f := "cc_shl"
@@ -236,9 +211,7 @@ func (r *renderer) cast(e *tree.Expr) {
 	t, from := e.Type, e.A.Type
 	switch {
 	case t.IsVector() && tree.SameType(t, from), t.Kind == tree.TRecord:
-		r.w("(")
-		r.expr(e.A)
-		r.w(")")
+		r.w("(", e.A, ")")
 	case t.IsVector() && from.IsVector():
 		r.call("cc_convert<"+r.plain(t)+", 0, CC_RT_DEFAULT>", e.A)
 	case t.IsVector():
@@ -246,18 +219,12 @@ func (r *renderer) cast(e *tree.Expr) {
 	case t.Kind == tree.TEvent:
 		r.w("cc_event()")
 	case t.IsInteger() && from.IsPointer() && !t.Is(tree.Bool):
-		r.w("((", r.plain(t), ")(cc_ulong)(")
-		r.expr(e.A)
-		r.w("))")
+		r.w("((", r.plain(t), ")(cc_ulong)(", e.A, "))")
 	case t.IsPointer() && from.IsInteger() && !tree.IsNullConstant(e.A):
-		r.w("((", r.plain(t), ")(cc_ulong)(")
-		r.expr(e.A)
-		r.w("))")
+		r.w("((", r.plain(t), ")(cc_ulong)(", e.A, "))")
 	case e.Op == tree.OpConv && t.IsScalar() && tree.Unparen(e.A).Op == tree.OpLit && r.convertedLiteral(tree.Fold(e)):
 	default:
-		r.w("((", r.plain(t), ")(")
-		r.expr(e.A)
-		r.w("))")
+		r.w("((", r.plain(t), ")(", e.A, "))")
 	}
 }
 

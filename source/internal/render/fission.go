@@ -48,9 +48,7 @@ func (r *renderer) splitKernel(fn *tree.Function) {
 	r.at(fn.Pos)
 	r.w("template <class cc_I> CC_KERNEL_FN void ", splitName(fn), "(")
 	for i, s := range fn.Params {
-		if i > 0 {
-			r.w(", ")
-		}
+		r.comma(i)
 		name := s.CName
 		if len(f.Writes[s]) > 0 {
 			name = arrived(s)
@@ -161,16 +159,13 @@ func (r *renderer) beginRow(s *loops.Straights, run string) map[*tree.Expr]strin
 	text := map[*tree.Expr]string{}
 	r.naming(s.Hoisted(), func() {
 		for i, sym := range s.Order {
-			r.w("const ", r.typeText(dropConst(sym.Type), "cc_h"+strconv.Itoa(i)), " = ")
-			r.initializer(sym.Init)
-			r.w("; ")
+			r.w("const ", r.typeText(dropConst(sym.Type), "cc_h"+strconv.Itoa(i)), " = ", sym.Init, "; ")
 		}
 		for i, x := range s.List {
 			at, step := "cc_x"+strconv.Itoa(s.First(i)), strconv.FormatInt(x.Step, 10)
 			if s.First(i) == i {
-				r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.E.Type), ">(")
-				r.expr(x.E)
-				r.w("); ")
+				r.w("const cc_long ", at, " = ", run, ".template from<", step, ", ", r.plain(x.E.Type), ">(", x.E,
+					"); ")
 			}
 			text[x.E] = "(" + at + " + cc_k * " + step + ")"
 		}
@@ -188,9 +183,7 @@ func (r *renderer) naming(names map[*tree.Symbol]string, write func()) {
 // computed writes the declarations of variables that are computed again.
 func (r *renderer) computed(need []*tree.Symbol) {
 	for _, s := range need {
-		r.w(r.typeText(s.Type, r.nameOf(s)), " = ")
-		r.initializer(s.Init)
-		r.w("; ")
+		r.w(r.typeText(s.Type, r.nameOf(s)), " = ", s.Init, "; ")
 	}
 }
 
@@ -218,9 +211,7 @@ func (r *renderer) box(g *loops.Region) {
 			if l.ID.Global {
 				global = "true"
 			}
-			r.w("cc_b.", way.Method, "(", strconv.Itoa(l.ID.Dim), ", ", global, ", cc_b.limit(")
-			r.expr(l.U)
-			r.w(")", way.Plus, "); ")
+			r.w("cc_b.", way.Method, "(", l.ID.Dim, ", ", global, ", cc_b.limit(", l.U, ")", way.Plus, "); ")
 		}
 	}
 	r.w("} ")

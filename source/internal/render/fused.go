@@ -50,9 +50,7 @@ func (r *renderer) operatorCall(e *tree.Expr) bool {
 		if e.Text != "-" || !r.fused(e.Type) {
 			return false
 		}
-		r.w("cc_neg(")
-		r.expr(e.A)
-		r.w(")")
+		r.w("cc_neg(", e.A, ")")
 		return true
 	}
 	f := r.operatorName(e.Text, e.Type, tree.Fold(e.A), tree.Fold(e.B))

@@ -21,28 +21,24 @@ func (r *renderer) entries(kernels []*tree.Function) {
 		r.at(k.Pos)
 		r.w("extern \"C\" __global__ ")
 		if n := k.Attrs.Reqd; n[0] > 0 {
-			r.w("__launch_bounds__(", strconv.Itoa(n[0]*n[1]*n[2]), ") ")
+			r.w("__launch_bounds__(", n[0]*n[1]*n[2], ") ")
 		}
 		r.w("void ", EntryPrefix, k.Name, "(")
 		for i, s := range k.Params {
-			if i > 0 {
-				r.w(", ")
-			}
+			r.comma(i)
 			if isLocalPointer(s.Type) {
-				r.w("cc_uint cc_p", strconv.Itoa(i))
+				r.w("cc_uint cc_p", i)
 			} else {
 				r.w(r.typeText(s.Type, "cc_p"+strconv.Itoa(i)))
 			}
 		}
 		r.w(") { cc_program::", k.CName, "(")
 		for i, s := range k.Params {
-			if i > 0 {
-				r.w(", ")
-			}
+			r.comma(i)
 			if isLocalPointer(s.Type) {
-				r.w("(", r.plain(s.Type), ")(cc_dynamic + cc_p", strconv.Itoa(i), ")")
+				r.w("(", r.plain(s.Type), ")(cc_dynamic + cc_p", i, ")")
 			} else {
-				r.w("cc_p", strconv.Itoa(i))
+				r.w("cc_p", i)
 			}
 		}
 		r.w("); }")
@@ -97,19 +93,13 @@ func eachValue(n *tree.Init, visit func(*tree.Expr)) {
 // eachPointedTo visits the constants whose addresses e, a part of another constant's initializer,
 // needs. Where e needs a value, the renderer writes the value itself.
 func eachPointedTo(e *tree.Expr, visit func(*tree.Symbol)) {
-	if e == nil {
-		return
-	}
 	if e.Op == tree.OpSym && e.Sym.Inst && !writtenOut(e.Sym) {
 		visit(e.Sym)
 	}
 	if e.Op == tree.OpUnary && e.Text == "&" && e.A.Op == tree.OpSym {
 		visit(e.A.Sym)
 	}
-	for _, k := range [...]*tree.Expr{e.A, e.B, e.C} {
-		eachPointedTo(k, visit)
-	}
-	for _, k := range e.Args {
+	for k := range e.Operands {
 		eachPointedTo(k, visit)
 	}
 }

@@ -43,11 +43,9 @@ func (r *renderer) interchanged(g *loops.Region) {
 // before the value wraps.
 func (r *renderer) first(l *loops.Rounds, name string) {
 	t := r.plain(l.K.Type)
-	r.w("const ", t, " ", name, " = ")
-	r.initializer(l.K.Init)
-	r.w("; ")
+	r.w("const ", t, " ", name, " = ", l.K.Init, "; ")
 	if !loops.IsWide(l.K.Type) {
-		r.w("cc_r.template from<", strconv.FormatInt(l.Step, 10), ", ", t, ">(", name, "); ")
+		r.w("cc_r.template from<", l.Step, ", ", t, ">(", name, "); ")
 	}
 }
 
@@ -59,9 +57,7 @@ func (r *renderer) strip(g *loops.Region, s *loops.Strip) {
 		r.stmt(k)
 	}
 	if s.Only != nil {
-		r.w(" if (!CC_SMALL && !(")
-		r.cond(s.Only.E)
-		r.w(")) return void(cc_left = true);")
+		r.w(" if (!CC_SMALL && !(", truth{s.Only.E}, ")) return void(cc_left = true);")
 	}
 	r.w(" }")
 	r.stores(g, s)
@@ -79,7 +75,7 @@ func (r *renderer) rounds(g *loops.Region, s *loops.Strip, first string) {
 		r.naming(g.Rows.Hoisted(), func() { r.naming(map[*tree.Symbol]string{l.K: name}, write) })
 	}
 	r.at(l.Loop.Pos)
-	r.w("if (!CC_SMALL || cc_r.n < ", strconv.Itoa(loops.ShortRow), ") { ")
+	r.w("if (!CC_SMALL || cc_r.n < ", loops.ShortRow, ") { ")
 	r.alone(g, s, as, first)
 	r.w("} else if constexpr (CC_SMALL) { cc_rounds<cc_I, ", t, ", ", strconv.FormatInt(l.Step, 10), ", ",
 		strconv.FormatBool(l.Signs), "> cc_q(cc_r.n, ", first, "); ")
@@ -150,18 +146,18 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 		in.Value(sym)
 	}
 	in.Read(l.Loop.Body)
-	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); ")
-	r.w("const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
+	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); const auto cc_head = [&](const ",
+		t, " cc_f) CC_ITEM { ")
 	var text map[*tree.Expr]string
 	r.naming(map[*tree.Symbol]string{l.K: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
-	r.w("struct { ", t, " f; cc_long x[", strconv.Itoa(len(in.List)+1), "]; } cc_h = {cc_f, {")
+	r.w("struct { ", t, " f; cc_long x[", len(in.List)+1, "]; } cc_h = {cc_f, {")
 	for i, x := range in.List {
-		r.w("cc_x", strconv.Itoa(in.First(i)), ", ")
+		r.w("cc_x", in.First(i), ", ")
 		text[x.E] = "(cc_h.x[" + strconv.Itoa(i) + "] + cc_k * " + strconv.FormatInt(x.Step, 10) + ")"
 	}
 	r.w("0}}; return cc_h; }; ", t, " cc_n = cc_q.at(cc_o); ")
 	for i := range count {
-		r.w("const auto cc_h", strconv.Itoa(i), " = cc_head(cc_n); cc_n = cc_next(cc_n); ")
+		r.w("const auto cc_h", i, " = cc_head(cc_n); cc_n = cc_next(cc_n); ")
 	}
 	r.each(g, s, "cc_s", "cc_long(cc_o) + cc_k")
 	r.w("const auto cc_body = [&](const auto &cc_h) CC_ITEM { ")
@@ -172,7 +168,7 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 	r.straight = nil
 	r.w(" while (0); }; ")
 	for i := range count {
-		r.w("cc_body(cc_h", strconv.Itoa(i), "); ")
+		r.w("cc_body(cc_h", i, "); ")
 	}
 	r.stores(g, s)
 	r.w(" }(); cc_o += cc_s.n; } ")

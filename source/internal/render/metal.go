@@ -16,8 +16,8 @@ import (
 // threadgroup memory.
 const metalSlots = 31
 
-// metalItemFile is the part of the prelude that is inside the program's struct.
-const metalItemFile = "metal_item.h"
+// The parts of the prelude that are inside the program's struct.
+const metalItemFile, metalSIMDFile = "metal_item", "metal_simd"
 
 var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant",
 	tree.Local: "threadgroup"}
@@ -40,9 +40,9 @@ func (r *renderer) metalProgram() {
 		}
 	}
 	r.raw("struct cc_program {\n")
-	r.raw(preludeFile(preludePart{metalItemFile, preludeMetalItem}))
-	if s := r.p.Subgroup; s != nil {
-		r.raw(preludeFile(preludePart{"metal_simd.h", preludeMetalSIMD}))
+	r.raw(preludeMarker(metalItemFile) + preludeFile(metalItemFile))
+	if r.p.Subgroup != nil {
+		r.raw(preludeMarker(metalSIMDFile) + preludeFile(metalSIMDFile))
 	}
 	r.raw("# 1 \"concord/program\"\n")
 	for _, fn := range r.p.Funcs {
@@ -69,9 +69,7 @@ func (r *renderer) metalConstant(g *tree.Symbol) {
 		r.words(g)
 		return
 	}
-	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ")
-	r.initializer(g.Init)
-	r.w(";")
+	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ", g.Init, ";")
 }
 
 // metalType writes the declaration of name with a type of the program. Targets of pointers have

@@ -42,7 +42,7 @@ func (r *renderer) metalEntry(k *tree.Function) {
 	}
 	r.at(k.Pos)
 	if n := k.Attrs.Reqd; n[0] > 0 {
-		r.w("[[max_total_threads_per_threadgroup(", strconv.Itoa(n[0]*n[1]*n[2]), ")]] ")
+		r.w("[[max_total_threads_per_threadgroup(", n[0]*n[1]*n[2], ")]] ")
 	}
 	r.w("kernel void ", EntryPrefix, k.Name, "(")
 	args := r.metalParams(k, packed, buffers)
@@ -53,10 +53,8 @@ func (r *renderer) metalEntry(k *tree.Function) {
 	}
 	r.w(" cc_program cc_it = {")
 	for i := range r.metalIDNames() {
-		if i > 0 {
-			r.w(", ")
-		}
-		r.w("cc_i", strconv.Itoa(i))
+		r.comma(i)
+		r.w("cc_i", i)
 	}
 	r.w("};")
 	if r.hasLocals(k) {
@@ -88,10 +86,8 @@ func (r *renderer) metalIDParams() {
 		if i >= len(metalIDs) {
 			typ = "uint"
 		}
-		if i > 0 {
-			r.w(", ")
-		}
-		r.w(typ, " cc_i", strconv.Itoa(i), " [[", name, "]]")
+		r.comma(i)
+		r.w(typ, " cc_i", i, " [[", name, "]]")
 	}
 }
 
@@ -105,17 +101,17 @@ func (r *renderer) metalParams(k *tree.Function, packed bool, buffers int) []str
 		arg := name
 		switch {
 		case isLocalPointer(s.Type):
-			r.w(r.metalPointer(s.Type, name), " [[threadgroup(", strconv.Itoa(block), ")]], ")
+			r.w(r.metalPointer(s.Type, name), " [[threadgroup(", block, ")]], ")
 			arg = "(" + r.plain(s.Type) + ")" + name
 			block++
 		case s.Type.IsPointer():
-			r.w(r.metalPointer(s.Type, name), " [[buffer(", strconv.Itoa(slot), ")]], ")
+			r.w(r.metalPointer(s.Type, name), " [[buffer(", slot, ")]], ")
 			arg = "(" + r.plain(s.Type) + ")" + name
 			slot++
 		case packed:
 			arg = "cc_v." + name
 		default:
-			r.w("constant ", r.plain(s.Type), " &", name, " [[buffer(", strconv.Itoa(slot), ")]], ")
+			r.w("constant ", r.plain(s.Type), " &", name, " [[buffer(", slot, ")]], ")
 			slot++
 		}
 		if !s.Type.IsPointer() && isClass(s.Type) {
@@ -124,7 +120,7 @@ func (r *renderer) metalParams(k *tree.Function, packed bool, buffers int) []str
 		args = append(args, arg)
 	}
 	if packed && len(k.Params) > buffers+block {
-		r.w("constant cc_args_", k.Name, " &cc_v [[buffer(", strconv.Itoa(buffers), ")]], ")
+		r.w("constant cc_args_", k.Name, " &cc_v [[buffer(", buffers, ")]], ")
 	}
 	return args
 }
@@ -149,7 +145,7 @@ func (r *renderer) metalValues(k *tree.Function) {
 	r.w("struct cc_args_", k.Name, " { ")
 	for i, s := range k.Params {
 		if !s.Type.IsPointer() {
-			r.w(r.plain(s.Type), " cc_p", strconv.Itoa(i), "; ")
+			r.w(r.plain(s.Type), " cc_p", i, "; ")
 		}
 	}
 	r.w("};")

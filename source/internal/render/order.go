@@ -18,9 +18,7 @@ func (r *renderer) invoke(open string, args []*tree.Expr, end string) {
 	names, done := r.inOrder(args)
 	r.w(open)
 	for i, a := range args {
-		if i > 0 {
-			r.w(", ")
-		}
+		r.comma(i)
 		r.named(a, names[i])
 	}
 	r.w(end)
@@ -57,59 +55,26 @@ func (r *renderer) inOrder(args []*tree.Expr) (names []string, done func()) {
 	if !orderMatters(args) {
 		return names, func() {}
 	}
-	r.w(r.opening())
+	r.w(r.d.opening)
 	for i, a := range args {
 		if settled(a) {
 			continue
 		}
 		names[i] = "cc_a" + strconv.Itoa(i)
-		r.w("auto ", names[i], " = ")
-		r.expr(a)
-		r.w("; ")
+		r.w("auto ", names[i], " = ", a, "; ")
 	}
-	r.w(r.result())
-	return names, func() { r.w("; ", r.closing()) }
-}
-
-// opening, result and closing return the texts around a block with a value: a statement expression,
-// or a lambda for compilers without statement expressions.
-func (r *renderer) opening() string {
-	if r.d.gnu {
-		return "({ "
-	}
-	return "[&] { "
-}
-
-func (r *renderer) result() string {
-	if r.d.gnu {
-		return ""
-	}
-	return "return "
-}
-
-func (r *renderer) closing() string {
-	if r.d.gnu {
-		return "})"
-	}
-	return "}()"
+	r.w(r.d.result)
+	return names, func() { r.w("; ", r.d.closing) }
 }
 
 // elvis writes a ?: c, whose first operand is evaluated once.
 func (r *renderer) elvis(e *tree.Expr) {
 	typ := r.plain(e.Type)
 	if r.d.gnu {
-		r.w("(", typ, ")(")
-		r.expr(e.A)
-		r.w(" ?: ")
-		r.expr(e.C)
-		r.w(")")
+		r.w("(", typ, ")(", e.A, " ?: ", e.C, ")")
 		return
 	}
-	r.w("[&] { auto cc_e = ")
-	r.expr(e.A)
-	r.w("; return cc_e ? (", typ, ")(cc_e) : (", typ, ")(")
-	r.expr(e.C)
-	r.w("); }()")
+	r.w("[&] { auto cc_e = ", e.A, "; return cc_e ? (", typ, ")(cc_e) : (", typ, ")(", e.C, "); }()")
 }
 
 // statements writes ({ ... }).
@@ -120,18 +85,16 @@ func (r *renderer) statements(e *tree.Expr) {
 			return
 		}
 	}
-	r.w(r.opening())
+	r.w(r.d.opening)
 	for i, s := range e.Body.List {
 		if i == len(e.Body.List)-1 && s.Kind == tree.StExpr && !r.d.gnu {
 			r.at(s.Pos)
-			r.w("return ")
-			r.expr(s.E)
-			r.w(";")
+			r.w("return ", s.E, ";")
 			continue
 		}
 		r.stmt(s)
 	}
-	r.w(" ", r.closing())
+	r.w(" ", r.d.closing)
 }
 
 // orderMatters reports whether evaluating one operand may change the value of another.

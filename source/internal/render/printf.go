@@ -131,19 +131,17 @@ func (r *renderer) printf(e *tree.Expr) {
 	if ok {
 		ok = printfFits(pieces, args)
 	}
-	r.w(r.opening())
+	r.w(r.d.opening)
 	for i, a := range args {
 		switch {
 		case a.Op == tree.OpString:
-			r.w("const char *cc_a", strconv.Itoa(i), " = ", a.Text, "; ")
+			r.w("const char *cc_a", i, " = ", a.Text, "; ")
 		default:
-			r.w("auto cc_a", strconv.Itoa(i), " = ")
-			r.expr(a)
-			r.w("; (void)cc_a", strconv.Itoa(i), "; ")
+			r.w("auto cc_a", i, " = ", a, "; (void)cc_a", i, "; ")
 		}
 	}
 	if !ok {
-		r.w(r.result(), "-1; ", r.closing())
+		r.w(r.d.result, "-1; ", r.d.closing)
 		return
 	}
 	r.w("cc_int cc_r = 0; ")
@@ -158,7 +156,7 @@ func (r *renderer) printf(e *tree.Expr) {
 		arg++
 	}
 	call.flush()
-	r.w(r.result(), "cc_r; ", r.closing())
+	r.w(r.d.result, "cc_r; ", r.d.closing)
 }
 
 // printfFits reports whether every conversion has a matching argument.

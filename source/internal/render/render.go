@@ -6,6 +6,7 @@
 package render
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,14 +23,24 @@ type dialect struct {
 	msl      bool   // Metal: pointers have address spaces, there are no lambdas, half is a type of the language
 	function string // stands before a function of the program
 	kernel   string // stands before a kernel of it
+	block
 }
 
+// block has the texts around a block with a value: a statement expression, or a lambda for compilers without
+// statement expressions.
+type block struct{ opening, result, closing string }
+
+var (
+	gnuBlock = block{opening: "({ ", closing: "})"}
+	lambda   = block{opening: "[&] { ", result: "return ", closing: "}()"}
+)
+
 var dialects = map[Target]*dialect{
-	Host: {target: Host, gnu: true},
-	CUDA: {target: CUDA, gpu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
-	HIP:  {target: HIP, gpu: true, gnu: true, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	Host: {target: Host, gnu: true, block: gnuBlock},
+	CUDA: {target: CUDA, gpu: true, block: lambda, function: "static CC_FN ", kernel: "static CC_INLINE "},
+	HIP:  {target: HIP, gpu: true, gnu: true, block: gnuBlock, function: "static CC_FN ", kernel: "static CC_INLINE "},
 	// Metal's compiler is clang, which always has the extensions.
-	Metal: {target: Metal, gpu: true, gnu: true, msl: true},
+	Metal: {target: Metal, gpu: true, gnu: true, block: gnuBlock, msl: true},
 }
 
 // renderer writes one program for one C++ target.
@@ -243,12 +254,40 @@ func LineDirective(pos token.Pos) string {
 	return "#line " + strconv.Itoa(pos.Line) + " \"" + inQuotes.Replace(pos.File) + "\"\n"
 }
 
-func (r *renderer) w(parts ...string) {
-	for _, s := range parts {
-		r.Wrote(len(s), r.pos)
-		r.out.WriteString(s)
+// truth is an expression where C++ needs a truth value.
+type truth struct{ e *tree.Expr }
+
+// w writes texts, numbers and parts of the program, one after the other.
+func (r *renderer) w(parts ...any) {
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *tree.Expr:
+			r.expr(p)
+		case truth:
+			r.cond(p.e)
+		case *tree.Init:
+			r.initializer(p)
+		case tree.Value:
+			r.literal(p)
+		case string:
+			r.text(p)
+		default:
+			r.text(fmt.Sprint(p))
+		}
 	}
+}
+
+func (r *renderer) text(s string) {
+	r.Wrote(len(s), r.pos)
+	r.out.WriteString(s)
 	r.bol = false
+}
+
+// comma separates element i of a list from the one before it.
+func (r *renderer) comma(i int) {
+	if i > 0 {
+		r.w(", ")
+	}
 }
 
 // typeText writes a type of the program, as a declaration of name if that is not empty.

@@ -19,8 +19,7 @@ func (r *renderer) stmt(s *tree.Stmt) {
 	case tree.StEmpty:
 		r.w(";")
 	case tree.StExpr:
-		r.expr(s.E)
-		r.w(";")
+		r.w(s.E, ";")
 	case tree.StDecl:
 		for i, sym := range s.Syms {
 			if i > 0 {
@@ -34,23 +33,17 @@ func (r *renderer) stmt(s *tree.Stmt) {
 		r.ifStmt(s)
 	case tree.StWhile:
 		r.unroll(s)
-		r.w("while (")
-		r.cond(s.E)
-		r.w(") ")
+		r.w("while (", truth{s.E}, ") ")
 		r.body(s.Body)
 	case tree.StDo:
 		r.unroll(s)
 		r.w("do ")
 		r.body(s.Body)
-		r.w(" while (")
-		r.cond(s.E)
-		r.w(");")
+		r.w(" while (", truth{s.E}, ");")
 	case tree.StFor:
 		r.forStmt(s)
 	case tree.StSwitch:
-		r.w("switch (")
-		r.expr(s.E)
-		r.w(") ")
+		r.w("switch (", s.E, ") ")
 		r.body(s.Body)
 	default:
 		r.jumpStmt(s)
@@ -86,8 +79,7 @@ func (r *renderer) jumpStmt(s *tree.Stmt) {
 		}
 		r.w("return")
 		if s.E != nil {
-			r.w(" ")
-			r.expr(s.E)
+			r.w(" ", s.E)
 		}
 		r.w(";")
 	}
@@ -96,20 +88,17 @@ func (r *renderer) jumpStmt(s *tree.Stmt) {
 // cases writes the label of a case, which may stand for a range of values.
 func (r *renderer) cases(s *tree.Stmt) {
 	const most = 4096 // the most labels in a row, if ranges have to be written as single labels
-	r.w("case ")
-	r.literal(s.Val)
+	r.w("case ", s.Val)
 	switch {
 	case !s.Last.OK || s.Last == s.Val:
 	case r.d.gnu:
-		r.w(" ... ")
-		r.literal(s.Last)
+		r.w(" ... ", s.Last)
 	case s.Last.Bits-s.Val.Bits > most:
 		r.refuse(s.Pos, "case", "a range of more than %d values cannot be rendered for this target", most)
 	default:
 		for c := s.Val; c != s.Last; {
 			c.Bits++
-			r.w(": case ")
-			r.literal(c)
+			r.w(": case ", c)
 		}
 	}
 	r.w(": ")
@@ -186,12 +175,10 @@ func (r *renderer) forStmt(s *tree.Stmt) {
 	case s.Init.Kind == tree.StDecl:
 		r.variable(s.Init.Syms[0])
 	default:
-		r.expr(s.Init.E)
-		r.w(";")
+		r.w(s.Init.E, ";")
 	}
 	if s.E != nil {
-		r.w(" ")
-		r.cond(s.E)
+		r.w(" ", truth{s.E})
 	}
 	r.w("; ")
 	if s.Post != nil {
@@ -211,12 +198,8 @@ func (r *renderer) guardCond(s *tree.Stmt) {
 	case r.plan == nil || !r.plan.Needless[s]:
 		r.cond(s.E)
 	case loops.IsReturn(s.Body):
-		r.w("!CC_SMALL && (")
-		r.cond(s.E)
-		r.w(")")
+		r.w("!CC_SMALL && (", truth{s.E}, ")")
 	default:
-		r.w("CC_SMALL || (")
-		r.cond(s.E)
-		r.w(")")
+		r.w("CC_SMALL || (", truth{s.E}, ")")
 	}
 }

@@ -44,3 +44,9 @@ type Token struct {
 	Space bool // white space stood before it
 	BOL   bool // it is the first of its line
 }
+
+// Precedence has the precedence of each binary operator, in programs and in #if. Nobody may change it.
+var Precedence = map[string]int{
+	"||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+	"<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}

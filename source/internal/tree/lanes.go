@@ -32,7 +32,9 @@ func (f *Folder) Lanes(e *Expr) ([]Value, bool) {
 	case OpParen:
 		return f.Lanes(e.A)
 	case OpSym, OpIndex, OpMember:
-		return f.element(e)
+		if n := f.node(e); n != nil {
+			return f.init(n)
+		}
 	case OpVecLit:
 		return f.literal(e)
 	case OpCompound:
@@ -72,14 +74,6 @@ func (f *Folder) init(n *Init) ([]Value, bool) {
 		return nil, false
 	}
 	return spread([]Value{BitsValue(n.Type.Base, 0)}, n.Type.Width())
-}
-
-// element evaluates a constant, or an element or member of one.
-func (f *Folder) element(e *Expr) ([]Value, bool) {
-	if n := f.node(e); n != nil {
-		return f.init(n)
-	}
-	return nil, false
 }
 
 // node finds the initializer of the object that e designates.

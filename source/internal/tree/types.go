@@ -146,6 +146,16 @@ func (t *Type) In(s Space) *Type {
 	return &c
 }
 
+// Aligned returns t with an alignment of n bytes, or t if n is 0.
+func (t *Type) Aligned(n int) *Type {
+	if n == 0 {
+		return t
+	}
+	c := *t
+	c.Align = n
+	return &c
+}
+
 // Bare returns t without qualifiers and space: the type of its value.
 func (t *Type) Bare() *Type {
 	if t.Q == 0 && t.Space == Private && t.Alias == "" && t.Align == 0 || t.Kind == TArray {

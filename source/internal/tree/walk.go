@@ -2,6 +2,20 @@ package tree
 
 // Walks over the tree, for analyses of the symbols and operators in a part of a program.
 
+// Operands yields what e consists of, from left to right: its operands and arguments.
+func (e *Expr) Operands(yield func(*Expr) bool) {
+	for _, k := range [...]*Expr{e.A, e.B, e.C} {
+		if k != nil && !yield(k) {
+			return
+		}
+	}
+	for _, k := range e.Args {
+		if !yield(k) {
+			return
+		}
+	}
+}
+
 // WalkExpr calls visit for e and everything in it, outer expressions first;
 // statement expressions included.
 func WalkExpr(e *Expr, visit func(*Expr)) {

@@ -37,17 +37,19 @@ func New(stdout, stderr io.Writer) *App {
 	return &App{Output: p, Stdout: p, Stderr: stderr}
 }
 
-// Do wraps the work of a command: errors before it are mistakes of usage.
-func (a *App) Do(work func(ctx context.Context, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
+// Runnable gives cmd its work, and returns it. Errors before the work are mistakes of usage.
+func (a *App) Runnable(cmd *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.started = true
 		return work(cmd.Context(), args)
 	}
+	return cmd
 }
 
-// JSONFlag adds --json.
-func (a *App) JSONFlag(cmd *cobra.Command) {
+// RunnableJSON is Runnable with the flag --json.
+func (a *App) RunnableJSON(cmd *cobra.Command, work func(ctx context.Context, args []string) error) *cobra.Command {
 	cmd.Flags().BoolVar(&a.JSON, "json", false, "print one JSON document and nothing else")
+	return a.Runnable(cmd, work)
 }
 
 // Open returns the session of this call. A malformed environment is a mistake of
@@ -74,8 +76,23 @@ func (a *App) Close(ctx context.Context) error {
 	return a.Session.Close()
 }
 
-// Print writes the one JSON document.
-func (a *App) Print(v any) error {
+// Show prints the result of a command: its document with --json, and otherwise what text prints.
+func (a *App) Show(document any, text func()) error {
+	if a.JSON {
+		return a.Document(document)
+	}
+	text()
+	return nil
+}
+
+// Printf and Println print text for people. The printer keeps their errors.
+func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
+
+// Println is fmt.Println for Printf's text.
+func (a *App) Println(args ...any) { fmt.Fprintln(a.Stdout, args...) }
+
+// Document writes the one JSON document.
+func (a *App) Document(v any) error {
 	enc := json.NewEncoder(a.Stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
@@ -126,8 +143,8 @@ func NotHere(err error) bool {
 	return errors.Is(err, runtime.ErrNoDevice) || errors.Is(err, runtime.ErrUnsupported)
 }
 
-// Unknown is the number for unknown values.
-var Unknown = Number(math.NaN())
+// Null is the number of values that are not known: null in a document.
+var Null = Number(math.NaN())
 
 // settle returns the exit status of a command that ended with status, and prints an error if the
 // output changes that status. Nothing is printed for a pipe whose reader has ended: other programs

@@ -133,10 +133,9 @@ func (g *comparison) record(ctx context.Context, path string) error {
 		return fmt.Errorf("--baseline %s: %w", path, files.WithoutPath(err))
 	}
 	if g.a.JSON {
-		return g.a.Print(measured)
+		return g.a.Document(measured)
 	}
-	t := &ui.Table{}
-	t.Add("DEVICE", "SUITE", "NAME", "USUAL", "UNIT", "NOISE", "IMPLEMENTATION")
+	t := ui.NewTable("DEVICE", "SUITE", "NAME", "USUAL", "UNIT", "NOISE", "IMPLEMENTATION")
 	for _, d := range measured.Devices {
 		for _, s := range d.Series {
 			if len(s.Rounds) < fewestRounds {

@@ -296,7 +296,7 @@ func TestGuard(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			b.note(defs, "G/s", m, app.Unknown)
+			b.note(defs, "G/s", m, app.Null)
 			return nil
 		}}
 	}

@@ -138,8 +138,7 @@ three times more before it counts.`,
 	cmd.Flags().IntVar(&rounds, "rounds", usualRounds, fmt.Sprintf("`number` of rounds of --baseline, --compare and "+
 		"--against, at least %d", fewestRounds))
 	cmd.MarkFlagsMutuallyExclusive("baseline", "compare", "against", "report")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		if baseline != "" || compare != "" || against != "" {
 			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
 				return app.Usagef("--rounds must be at least %d, not %d", fewestRounds, rounds)
@@ -183,7 +182,6 @@ three times more before it counts.`,
 		}
 		return err
 	})
-	return cmd
 }
 
 // repeatBench returns the command line that repeats the measurement.
@@ -233,9 +231,7 @@ func finishBench(a *app.App, devices []benched) error {
 		return fmt.Errorf("nothing was measured: %w", runtime.ErrNoDevice)
 	}
 	if a.JSON {
-		if err := a.Print(struct {
-			Results []benchResult `json:"results"`
-		}{results}); err != nil {
+		if err := a.Document(map[string]any{"results": results}); err != nil {
 			return err
 		}
 	} else {
@@ -250,8 +246,7 @@ func finishBench(a *app.App, devices []benched) error {
 }
 
 func writeBench(a *app.App, results []benchResult) {
-	t := &ui.Table{}
-	t.Add("DEVICE", "SUITE", "NAME", "MEDIAN", "SPREAD", "UNIT", "LIMIT", "RATIO", "IMPLEMENTATION")
+	t := ui.NewTable("DEVICE", "SUITE", "NAME", "MEDIAN", "SPREAD", "UNIT", "LIMIT", "RATIO", "IMPLEMENTATION")
 	for _, r := range results {
 		if r.Reason != "" {
 			t.Add(r.Device, r.Suite, r.Name, ui.OneLine(r.Reason))
@@ -304,7 +299,7 @@ func rateOrUnknown(rate float64) app.Number {
 	if rate > 0 {
 		return app.Number(rate)
 	}
-	return app.Unknown
+	return app.Null
 }
 
 // perLaunch is the only unit in which less is better.
@@ -326,7 +321,7 @@ func (b *bencher) missed(err error) {
 		unit = benchAbsent
 	}
 	b.results = append(b.results, benchResult{Suite: b.suite, Name: b.suite, Device: b.target.Label,
-		Median: app.Unknown, Spread: app.Unknown, Limit: app.Unknown, Ratio: app.Unknown, Unit: unit, Reason: err.Error()})
+		Median: app.Null, Spread: app.Null, Limit: app.Null, Ratio: app.Null, Unit: unit, Reason: err.Error()})
 }
 
 // note adds a result.

@@ -128,7 +128,7 @@ func (b *bencher) launch(ctx context.Context) error {
 		return err
 	}
 	queued.implementation = k.Info().Implementation
-	b.note("queue", "µs", queued, app.Unknown)
+	b.note("queue", "µs", queued, app.Null)
 	waited, err := b.measure(ctx, func() (float64, error) {
 		start := time.Now()
 		if err := queue(1); err != nil {
@@ -141,7 +141,7 @@ func (b *bencher) launch(ctx context.Context) error {
 		return err
 	}
 	waited.implementation = queued.implementation
-	b.note("launch and wait", "µs", waited, app.Unknown)
+	b.note("launch and wait", "µs", waited, app.Null)
 	return nil
 }
 
@@ -260,84 +260,64 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	return nil
 }
 
-func (b *bencher) gemm(ctx context.Context) error {
-	k, err := b.kernel(ctx, "gemm", "gemm")
+// product measures a launch of a kernel beside the roof for its operations and bytes. x has buffers of floats of those sizes.
+func (b *bencher) product(ctx context.Context, family, kernel, name string, buffers, sizes []int, flops, bytes float64,
+	args func(x []*runtime.Buffer) []any) error {
+	k, err := b.kernel(ctx, family, kernel)
 	if err != nil {
 		return err
 	}
-	for _, n := range b.sizes.gemmN {
-		if err := b.square(ctx, k, n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *bencher) square(ctx context.Context, k *runtime.Kernel, n int) error {
-	bufs, free, err := b.floats(ctx, n*n, n*n, n*n)
+	x, free, err := b.floats(ctx, buffers...)
 	if err != nil {
 		return err
 	}
 	defer free()
-	flops, bytes := 2*float64(n)*float64(n)*float64(n), 3*4*float64(n)*float64(n)
-	m, err := b.sampleKernel(ctx, k, []int{n, n}, flops, uint32(n), uint32(n), uint32(n), float32(1),
-		bufs[0], uint32(n), bufs[1], uint32(n), float32(0), bufs[2], uint32(n))
+	m, err := b.sampleKernel(ctx, k, sizes, flops, args(x)...)
 	if err != nil {
 		return err
 	}
-	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", n, n, n), flops, bytes, m)
+	return b.noteKernel(ctx, name, flops, bytes, m)
+}
+
+func (b *bencher) gemm(ctx context.Context) error {
+	for _, n := range b.sizes.gemmN {
+		side, square := uint32(n), n*n
+		err := b.product(ctx, "gemm", "gemm", fmt.Sprintf("f32 %d×%d×%d", n, n, n), []int{square, square, square},
+			[]int{n, n}, 2*float64(square)*float64(n), 3*4*float64(square), func(x []*runtime.Buffer) []any {
+				return []any{side, side, side, float32(1), x[0], side, x[1], side, float32(0), x[2], side}
+			})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b *bencher) l2(ctx context.Context) error {
-	k, err := b.kernel(ctx, "l2_distance", "l2_distance_fp32")
-	if err != nil {
-		return err
-	}
 	for _, s := range b.sizes.l2 {
-		if err := b.distances(ctx, k, s[0], s[1]); err != nil {
+		queries, vectors := s[0], s[1]
+		buffers := []int{queries * l2Dim, vectors * l2Dim, queries * vectors}
+		err := b.product(ctx, "l2_distance", "l2_distance_fp32", fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), buffers,
+			[]int{queries, vectors}, float64(3*queries*vectors*l2Dim), 4*float64(buffers[0]+buffers[1]+buffers[2]),
+			func(x []*runtime.Buffer) []any {
+				return []any{x[0], x[1], x[2], uint32(queries), uint32(vectors), uint32(l2Dim)}
+			})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (b *bencher) distances(ctx context.Context, k *runtime.Kernel, queries, vectors int) error {
-	bufs, free, err := b.floats(ctx, queries*l2Dim, vectors*l2Dim, queries*vectors)
-	if err != nil {
-		return err
-	}
-	defer free()
-	flops, bytes := float64(3*queries*vectors*l2Dim), 4*float64(queries*l2Dim+vectors*l2Dim+queries*vectors)
-	m, err := b.sampleKernel(ctx, k, []int{queries, vectors}, flops, bufs[0], bufs[1], bufs[2],
-		uint32(queries), uint32(vectors), uint32(l2Dim))
-	if err != nil {
-		return err
-	}
-	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), flops, bytes, m)
 }
 
 // conv2d is a layer of 64 channels of 56×56 by filters of 3×3.
 func (b *bencher) conv2d(ctx context.Context) error {
 	const channels, side, filter = 64, 56, 3
-	k, err := b.kernel(ctx, "conv2d", "conv2d")
-	if err != nil {
-		return err
-	}
 	n := b.sizes.convImages
 	image, weights := n*channels*side*side, channels*channels*filter*filter
-	x, free, err := b.floats(ctx, image, weights, 1, image)
-	if err != nil {
-		return err
-	}
-	defer free()
 	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
-	flops, bytes := 2*float64(n*side*side)*float64(weights), 4*float64(2*image+weights)
-	m, err := b.sampleKernel(ctx, k, []int{n, 1, channels, side * side}, flops, uint32(n), c, s, s, c, f, f, one, one, one,
-		one, one, one, one, s, s,
-		x[0], x[1], x[2], x[3])
-	if err != nil {
-		return err
-	}
-	return b.noteKernel(ctx, fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter), flops,
-		bytes, m)
+	return b.product(ctx, "conv2d", "conv2d", fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter),
+		[]int{image, weights, 1, image}, []int{n, 1, channels, side * side}, 2*float64(n*side*side)*float64(weights),
+		4*float64(2*image+weights), func(x []*runtime.Buffer) []any {
+			return []any{uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s, x[0], x[1], x[2], x[3]}
+		})
 }

@@ -62,8 +62,7 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 	}
 	cmd.Flags().StringArrayVar(&names, "device", nil, "`device` to run on besides the reference (repeat); all "+
 		"when absent")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		data, err := loadDigits()
 		if err != nil {
 			return err
@@ -77,7 +76,7 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 			return err
 		}
 		if !a.JSON {
-			fmt.Fprintf(a.Stdout, "Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
+			a.Printf("Handwritten digits: the nearest of %d images for each of %d others (%d pixels, k = %d).\n",
 				data.vectors(), data.queries(), data.dim, data.k)
 		}
 		rows, networks, err := demoRows(ctx, a, s, data, targets)
@@ -86,7 +85,6 @@ cpu:0 (compiled) the portable text that GPUs get too. Compiled programs are kept
 		}
 		return finishDemo(a, data, rows, networks)
 	})
-	return cmd
 }
 
 // referenceBatch is how many queries the reference does between two steps of the
@@ -109,8 +107,7 @@ func demoRows(ctx context.Context, a *app.App, s *runtime.Session, data *digits,
 	rows := []demoRow{ref.row(devices.Target{Label: "cpu:reference", Name: "float64"}, data)}
 	rows[0].Verdict = judge
 	if r := &rows[0]; !a.JSON {
-		fmt.Fprintf(a.Stdout, "Reference: %s, %s, accuracy %.3f\n", r.Device,
-			ui.DurationText(ui.Duration(float64(r.KernelMS))),
+		a.Printf("Reference: %s, %s, accuracy %.3f\n", r.Device, ui.DurationText(ui.Duration(float64(r.KernelMS))),
 			float64(r.Accuracy))
 	}
 	for _, t := range targets {
@@ -161,7 +158,7 @@ func finishDemo(a *app.App, data *digits, rows []demoRow, networks []demoNetwork
 	}
 	bad := counts[differs] + counts[failed]
 	if a.JSON {
-		if err := a.Print(struct {
+		if err := a.Document(struct {
 			Queries  int            `json:"queries"`
 			Base     int            `json:"base"`
 			Dim      int            `json:"dim"`
@@ -188,8 +185,7 @@ func finishDemo(a *app.App, data *digits, rows []demoRow, networks []demoNetwork
 // reference was printed before.
 func writeDemo(a *app.App, rows []demoRow, networks []demoNetwork, good, bad int) {
 	rest := &strings.Builder{}
-	t := &ui.Table{}
-	t.Add("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
+	t := ui.NewTable("DEVICE", "COMPILE", "UPLOAD", "KERNELS", "ACCURACY", "LARGEST DIFF", "VERDICT")
 	for _, r := range rows {
 		switch {
 		case r.Verdict == judge:
@@ -213,10 +209,10 @@ func writeDemo(a *app.App, rows []demoRow, networks []demoNetwork, good, bad int
 			ui.DurationText(ui.Duration(float64(r.KernelMS))),
 			fmt.Sprintf("%.3f", float64(r.Accuracy)), fmt.Sprint(float64(r.MaxDifference)), verdict)
 	}
-	fmt.Fprintln(a.Stdout)
+	a.Println()
 	if len(t.Rows) > 1 {
 		t.Write(a.Stdout, "")
-		fmt.Fprintln(a.Stdout)
+		a.Println()
 	}
 	if len(networks) > 1 {
 		writeNetworks(a, networks)
@@ -224,10 +220,10 @@ func writeDemo(a *app.App, rows []demoRow, networks []demoNetwork, good, bad int
 	fmt.Fprint(a.Stdout, rest)
 	for _, r := range rows {
 		if _, log, more := strings.Cut(r.Reason, "\n"); more && r.Verdict == failed {
-			fmt.Fprintf(a.Stdout, "\n%s:\n%s\n", r.Device, log)
+			a.Printf("\n%s:\n%s\n", r.Device, log)
 		}
 	}
-	fmt.Fprintf(a.Stdout, "%d results concord with the reference's, %d do not.\n", good, bad)
+	a.Printf("%d results concord with the reference's, %d do not.\n", good, bad)
 }
 
 // driverNative is the value of Built.From for kernels that need no compiler.
@@ -253,6 +249,6 @@ func (n *neighbours) row(t devices.Target, data *digits) demoRow {
 // notRun returns the row of a device that did not run.
 func notRun(t devices.Target, verdict, reason string) demoRow {
 	return demoRow{Device: t.Label, Name: t.Name, Verdict: verdict, Reason: reason,
-		CompileMS: app.Unknown, UploadMS: app.Unknown, KernelMS: app.Unknown, Accuracy: app.Unknown,
-		MaxDifference: app.Unknown}
+		CompileMS: app.Null, UploadMS: app.Null, KernelMS: app.Null, Accuracy: app.Null,
+		MaxDifference: app.Null}
 }

@@ -116,7 +116,7 @@ func TestDemoNetworks(t *testing.T) {
 	assert.Equal(t, concords, rows[1].Verdict, rows[1].Reason)
 	assert.Less(t, float64(rows[1].MaxDifference), 1e-5)
 	assert.Greater(t, float64(rows[1].Accuracy), 0.8)
-	rows = append(rows, demoNetwork{Device: "opencl:0", TrainMS: app.Unknown, Verdict: failed, Reason: "no memory"})
+	rows = append(rows, demoNetwork{Device: "opencl:0", TrainMS: app.Null, Verdict: failed, Reason: "no memory"})
 	writeNetworks(a, rows)
 	assert.Contains(t, out.String(), "failed: no memory")
 

@@ -141,8 +141,8 @@ func demoNetworks(ctx context.Context, a *app.App, s *runtime.Session, targets [
 			continue // the tensors of cpu:0 choose their kernels themselves
 		}
 		bar.Doing("a network on " + t.Label)
-		row := demoNetwork{Device: t.Label, TrainMS: app.Unknown, Rate: app.Unknown, Loss: app.Unknown, Accuracy: app.Unknown,
-			MaxDifference: app.Unknown, Verdict: failed}
+		row := demoNetwork{Device: t.Label, TrainMS: app.Null, Rate: app.Null, Loss: app.Null, Accuracy: app.Null,
+			MaxDifference: app.Null, Verdict: failed}
 		n, err := trainOnDigits(ctx, s, t.Device)
 		switch {
 		case ctx.Err() != nil:
@@ -167,11 +167,10 @@ func demoNetworks(ctx context.Context, a *app.App, s *runtime.Session, targets [
 
 // writeNetworks prints a row for each device, the reference's first.
 func writeNetworks(a *app.App, rows []demoNetwork) {
-	fmt.Fprintf(a.Stdout, "A network with a layer of 64 learns to read them: %d times %d images, accuracy of %d "+
+	a.Printf("A network with a layer of 64 learns to read them: %d times %d images, accuracy of %d "+
 		"others.\n\n",
 		trainEpochs, trainImages-trainImages/5, trainImages/5)
-	t := &ui.Table{}
-	t.Add("DEVICE", "TRAINING", "IMAGES/S", "ACCURACY", "LARGEST DIFF", "VERDICT")
+	t := ui.NewTable("DEVICE", "TRAINING", "IMAGES/S", "ACCURACY", "LARGEST DIFF", "VERDICT")
 	for _, r := range rows {
 		verdict := paintVerdict(a, r.Verdict)
 		if r.Reason != "" {
@@ -189,5 +188,5 @@ func writeNetworks(a *app.App, rows []demoNetwork) {
 			fmt.Sprintf("%.3f", float64(r.Accuracy)), diff, verdict)
 	}
 	t.Write(a.Stdout, "")
-	fmt.Fprintln(a.Stdout)
+	a.Println()
 }

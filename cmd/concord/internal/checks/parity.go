@@ -66,8 +66,7 @@ in seconds. --kernel and --device narrow it.`,
 	}
 	cmd.Flags().StringArrayVar(&devices, "device", nil, "`device` to check (repeat); all when absent")
 	cmd.Flags().StringArrayVar(&names, "kernel", nil, "`kernel` or family to check (repeat); all when absent")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		if err := program.InCatalog("--kernel ", names); err != nil {
 			return err
 		}
@@ -99,7 +98,6 @@ in seconds. --kernel and --device narrow it.`,
 		}
 		return finishParity(a, results, probes)
 	})
-	return cmd
 }
 
 // finishParity prints the results, and the probed backends that have no device.
@@ -113,7 +111,7 @@ func finishParity(a *app.App, results []parity.Result, probes []runtime.Probe) e
 			r.Reason}
 	}
 	if a.JSON {
-		if err := a.Print(struct {
+		if err := a.Document(struct {
 			Results []parityResult `json:"results"`
 			Summary paritySummary  `json:"summary"`
 		}{list, sum}); err != nil {
@@ -150,8 +148,7 @@ func writeParity(a *app.App, list []parityResult, sum paritySummary, probes []ru
 		}
 	}
 	sort.SliceStable(order, func(i, j int) bool { return order[i].device < order[j].device })
-	t := &ui.Table{}
-	t.Add("DEVICE", "KERNEL", "TYPE", "PASS", "FAIL", "SKIP", "WORST ERROR", "ALLOWED", "AT")
+	t := ui.NewTable("DEVICE", "KERNEL", "TYPE", "PASS", "FAIL", "SKIP", "WORST ERROR", "ALLOWED", "AT")
 	for _, k := range order {
 		c, w := counts[k], worst[k]
 		failing := fmt.Sprint(c.Fail)
@@ -165,10 +162,10 @@ func writeParity(a *app.App, list []parityResult, sum paritySummary, probes []ru
 	writeReasons(a, list)
 	for _, p := range probes {
 		if len(p.Devices) == 0 {
-			fmt.Fprintf(a.Stdout, "%s all of %s: %s\n", a.Paint(ui.Yellow, "skip"), p.Backend, ui.OneLine(p.Reason))
+			a.Printf("%s all of %s: %s\n", a.Paint(ui.Yellow, "skip"), p.Backend, ui.OneLine(p.Reason))
 		}
 	}
-	fmt.Fprintf(a.Stdout, "\n%d pass, %d fail, %d skip\n", sum.Pass, sum.Fail, sum.Skip)
+	a.Printf("\n%d pass, %d fail, %d skip\n", sum.Pass, sum.Fail, sum.Skip)
 }
 
 // share is the part of its bound that a result uses.
@@ -193,11 +190,11 @@ func writeReasons(a *app.App, list []parityResult) {
 			}
 			skips[reason]++
 		default:
-			fmt.Fprintf(a.Stdout, "%s %s: %s %s %s: %s\n", a.Paint(ui.Red, "fail"), r.Device, r.Kernel, r.DType, r.Shape,
+			a.Printf("%s %s: %s %s %s: %s\n", a.Paint(ui.Red, "fail"), r.Device, r.Kernel, r.DType, r.Shape,
 				ui.OneLine(r.Reason))
 		}
 	}
 	for _, reason := range reasons {
-		fmt.Fprintf(a.Stdout, "%s %d of %s\n", a.Paint(ui.Yellow, "skip"), skips[reason], reason)
+		a.Printf("%s %d of %s\n", a.Paint(ui.Yellow, "skip"), skips[reason], reason)
 	}
 }

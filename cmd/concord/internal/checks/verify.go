@@ -81,8 +81,7 @@ crashed, or was not run.`,
 	cmd.Flags().BoolVar(&f.child, "child", false, "be the process of a step")
 	cmd.Flags().StringVar(&f.job, "job", "", "do this `job`, under a profiler")
 	_, _ = cmd.Flags().MarkHidden("child"), cmd.Flags().MarkHidden("job") // the flags exist
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		switch {
 		case f.child || f.job != "":
 			return verifyStep(ctx, a, f.job)
@@ -91,7 +90,6 @@ crashed, or was not run.`,
 		}
 		return verifyDevice(ctx, a, &f, args[0])
 	})
-	return cmd
 }
 
 // verifyStep is what a process of a step does. A job on the command line is one under a profiler.
@@ -128,17 +126,12 @@ type shownStep struct {
 
 func listSteps(a *app.App) error {
 	list := []shownStep{}
-	t := &ui.Table{}
-	t.Add("STEP", "SECONDS OF 8 MINUTES", "SHOWS")
+	t := ui.NewTable("STEP", "SECONDS OF 8 MINUTES", "SHOWS")
 	for _, s := range verify.Steps() {
 		list = append(list, shownStep{s.Name, s.Title, s.Area, s.Budget.Seconds()})
 		t.Add(s.Name, fmt.Sprintf("%.0f", s.Budget.Seconds()), s.Title)
 	}
-	if a.JSON {
-		return a.Print(list)
-	}
-	t.Write(a.Stdout, "")
-	return nil
+	return a.Show(list, func() { t.Write(a.Stdout, "") })
 }
 
 func verifyDevice(ctx context.Context, a *app.App, f *verifyFlags, device string) error {
@@ -182,13 +175,13 @@ func verifyDevice(ctx context.Context, a *app.App, f *verifyFlags, device string
 	case errors.Is(err, verify.ErrUsage):
 		return app.UsageError(err)
 	case errors.Is(err, verify.ErrNothing):
-		fmt.Fprintln(a.Stdout, err)
+		a.Println(err)
 		return nil
 	case report == nil:
 		return err
 	}
 	if a.JSON {
-		err = errors.Join(err, a.Print(report))
+		err = errors.Join(err, a.Document(report))
 	} else {
 		writeVerified(a, report, f)
 	}
@@ -200,18 +193,18 @@ func verifyDevice(ctx context.Context, a *app.App, f *verifyFlags, device string
 
 // writeStep prints the line of a step that has ended.
 func writeStep(a *app.App, r *verify.Result) {
-	fmt.Fprintf(a.Stdout, "%-12s %s  %5.1f s  %s\n", r.Step, paintOutcome(a, r, fmt.Sprintf("%-12s", r.Verdict())),
+	a.Printf("%-12s %s  %5.1f s  %s\n", r.Step, paintOutcome(a, r, fmt.Sprintf("%-12s", r.Verdict())),
 		r.Seconds, r.Summary())
 	for _, e := range r.Endings {
-		fmt.Fprintf(a.Stdout, "    %s during %s\n", e.State, ui.OneLine(e.Check))
+		a.Printf("    %s during %s\n", e.State, ui.OneLine(e.Check))
 	}
 	const most = 5
 	for i, c := range r.Failures {
 		if i == most {
-			fmt.Fprintf(a.Stdout, "    and %d more, which are in the report\n", r.Failed-most)
+			a.Printf("    and %d more, which are in the report\n", r.Failed-most)
 			break
 		}
-		fmt.Fprintf(a.Stdout, "    %s: %s\n", c.Name, ui.OneLine(ui.FirstLine(c.Reason)))
+		a.Printf("    %s: %s\n", c.Name, ui.OneLine(ui.FirstLine(c.Reason)))
 	}
 }
 
@@ -230,16 +223,16 @@ func writeVerified(a *app.App, r *verify.Report, f *verifyFlags) {
 	if r.About != nil {
 		name += " (" + r.About.Info.Name + ")"
 	}
-	fmt.Fprintf(a.Stdout, "\n%s, %s: %s.\n", name, r.Kind(), r.Headline())
+	a.Printf("\n%s, %s: %s.\n", name, r.Kind(), r.Headline())
 	if r.Note != "" {
-		fmt.Fprintf(a.Stdout, "%s\n", r.Note)
+		a.Printf("%s\n", r.Note)
 	}
 	if again := r.Again(f.out); again != "" {
-		fmt.Fprintf(a.Stdout, "To go on with what was not shown: %s\n", again)
+		a.Printf("To go on with what was not shown: %s\n", again)
 	}
 	files := []string{filepath.Join(f.out, "report.md")}
 	if f.html != "" {
 		files = append(files, f.html)
 	}
-	fmt.Fprintf(a.Stdout, "The report: %s\n", strings.Join(files, ", "))
+	a.Printf("The report: %s\n", strings.Join(files, ", "))
 }

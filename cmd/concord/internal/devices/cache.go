@@ -59,19 +59,17 @@ func cachePart(a *app.App, name, short string,
 		Use: name, Short: short, Args: cobra.ExactArgs(0),
 		Example: "  concord cache " + name + "\n  concord cache " + name + " --json",
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		s, err := a.Open(app.Exactly)
 		if err != nil {
 			return err
 		}
 		if c, err := stateOf(s); err == nil && c.Dir == "" && !a.JSON && name != "stats" {
-			fmt.Fprintln(a.Stdout, c)
+			a.Println(c)
 			return nil
 		}
 		return work(ctx, a, s)
 	})
-	return cmd
 }
 
 // cacheFile is a subcommand that takes a file and needs the cache to be on disk.
@@ -81,8 +79,7 @@ func cacheFile(a *app.App, name, short, long string, work func(ctx context.Conte
 		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		Example: "  concord cache " + name + " kernels.bundle",
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		s, err := a.Open(app.Exactly)
 		if err != nil {
 			return err
@@ -96,7 +93,6 @@ func cacheFile(a *app.App, name, short, long string, work func(ctx context.Conte
 		}
 		return work(ctx, a, s, args[0])
 	})
-	return cmd
 }
 
 // cacheState is the place and the contents of the cache.
@@ -149,11 +145,7 @@ func cacheStats(_ context.Context, a *app.App, s *runtime.Session) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.Print(c)
-	}
-	fmt.Fprintln(a.Stdout, c)
-	return nil
+	return a.Show(c, func() { a.Println(c) })
 }
 
 // cacheEntry is one compiled program.
@@ -174,22 +166,17 @@ func cacheList(_ context.Context, a *app.App, s *runtime.Session) error {
 	for i, e := range list {
 		entries[i] = cacheEntry{e.Key.String(), e.Label, e.Bytes, e.Used, e.Imported}
 	}
-	if a.JSON {
-		return a.Print(struct {
-			Entries []cacheEntry `json:"entries"`
-		}{entries})
-	}
-	t := &ui.Table{}
-	t.Add("KEY", "SIZE", "LAST USED", "FROM", "PROGRAM")
-	for _, e := range entries {
-		from := "compiled"
-		if e.Imported {
-			from = "imported"
+	return a.Show(map[string]any{"entries": entries}, func() {
+		t := ui.NewTable("KEY", "SIZE", "LAST USED", "FROM", "PROGRAM")
+		for _, e := range entries {
+			from := "compiled"
+			if e.Imported {
+				from = "imported"
+			}
+			t.Add(e.Key[:16], driver.FormatBytes(e.Bytes), e.Used.Format(time.DateTime), from, e.Label)
 		}
-		t.Add(e.Key[:16], driver.FormatBytes(e.Bytes), e.Used.Format(time.DateTime), from, e.Label)
-	}
-	t.Write(a.Stdout, "")
-	return nil
+		t.Write(a.Stdout, "")
+	})
 }
 
 func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session) error {
@@ -198,7 +185,7 @@ func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session) error {
 		return err
 	}
 	if a.JSON {
-		err = a.Print(struct {
+		err = a.Document(struct {
 			Checked int      `json:"checked"`
 			Bytes   int64    `json:"bytes"`
 			Corrupt []string `json:"corrupt"`
@@ -206,7 +193,7 @@ func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session) error {
 			OK      bool     `json:"ok"`
 		}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, len(r.Corrupt) == 0})
 	} else {
-		fmt.Fprintf(a.Stdout, "%s checked, %s; %d damaged and deleted; %s deleted\n",
+		a.Printf("%s checked, %s; %d damaged and deleted; %s deleted\n",
 			ui.Quantity(r.Checked, "entry"), driver.FormatBytes(r.Bytes), len(r.Corrupt), ui.Quantity(r.Temp, "leftover"))
 	}
 	if err == nil && len(r.Corrupt) > 0 {
@@ -226,12 +213,12 @@ func keys(list []kernelcache.Key) []string {
 func cacheClear(_ context.Context, a *app.App, s *runtime.Session) error {
 	n, bytes, err := s.Cache().Clear()
 	if a.JSON {
-		return errors.Join(err, a.Print(struct {
+		return errors.Join(err, a.Document(struct {
 			Entries int   `json:"entries"`
 			Bytes   int64 `json:"bytes"`
 		}{n, bytes}))
 	}
-	fmt.Fprintf(a.Stdout, "%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes))
+	a.Printf("%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes))
 	return err
 }
 
@@ -271,19 +258,16 @@ func cacheImport(ctx context.Context, a *app.App, s *runtime.Session, file strin
 
 // writeMoved prints the number of exported or imported entries.
 func writeMoved(a *app.App, how, file string, m kernelcache.Moved) error {
-	if a.JSON {
-		return a.Print(struct {
-			File    string `json:"file"`
-			Entries int    `json:"entries"`
-			Bytes   int64  `json:"bytes"`
-			Known   int    `json:"known"`
-		}{file, m.Entries, m.Bytes, m.Known})
-	}
-	known := ""
-	if m.Known > 0 {
-		known = fmt.Sprintf("; %d were there already", m.Known)
-	}
-	fmt.Fprintf(a.Stdout, "%s, %s, %s %s%s\n", ui.Quantity(m.Entries, "entry"), driver.FormatBytes(m.Bytes), how, file,
-		known)
-	return nil
+	return a.Show(struct {
+		File    string `json:"file"`
+		Entries int    `json:"entries"`
+		Bytes   int64  `json:"bytes"`
+		Known   int    `json:"known"`
+	}{file, m.Entries, m.Bytes, m.Known}, func() {
+		known := ""
+		if m.Known > 0 {
+			known = fmt.Sprintf("; %d were there already", m.Known)
+		}
+		a.Printf("%s, %s, %s %s%s\n", ui.Quantity(m.Entries, "entry"), driver.FormatBytes(m.Bytes), how, file, known)
+	})
 }

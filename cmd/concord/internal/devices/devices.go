@@ -6,7 +6,6 @@ package devices
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -29,8 +28,7 @@ readings of their sensors; concord top shows them live.`,
   concord devices --json`,
 		Args: cobra.ExactArgs(0),
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		s, err := a.Open(app.Exactly)
 		if err != nil {
 			return err
@@ -40,20 +38,15 @@ readings of their sensors; concord top shows them live.`,
 			return err
 		}
 		list := sensorsOf(ctx, s, probes)
-		if a.JSON {
-			return a.Print(struct {
-				Devices []listed `json:"devices"`
-			}{withTelemetry(probes, list)})
-		}
-		t := deviceTable(a, probes)
-		t.Write(a.Stdout, "")
-		if len(list) > 0 {
-			fmt.Fprintln(a.Stdout)
-			writeReadings(a, a.Stdout, list)
-		}
-		return nil
+		return a.Show(map[string]any{"devices": withTelemetry(probes, list)}, func() {
+			t := deviceTable(a, probes)
+			t.Write(a.Stdout, "")
+			if len(list) > 0 {
+				a.Println()
+				writeReadings(a, a.Stdout, list)
+			}
+		})
 	})
-	return cmd
 }
 
 // listed is a backend with its devices, in the JSON document.
@@ -100,8 +93,7 @@ func withTelemetry(probes []runtime.Probe, list []reading) []listed {
 
 // deviceTable has a row for every device, and one for every backend without.
 func deviceTable(a *app.App, probes []runtime.Probe) *ui.Table {
-	t := &ui.Table{}
-	t.Add("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
+	t := ui.NewTable("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
 	for _, p := range probes {
 		for _, d := range p.Devices {
 			t.Add(a.Paint(ui.Bold, d.ID), paintState(a, p.State), string(d.Kind), known(d.TotalMemory),

@@ -67,14 +67,13 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
   concord doctor --json`,
 		Args: cobra.ExactArgs(0),
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		d, err := diagnose(ctx, a, "")
 		if err != nil {
 			return err
 		}
 		if a.JSON {
-			err = a.Print(d)
+			err = a.Document(d)
 		} else {
 			writeDiagnosis(a, d)
 		}
@@ -83,7 +82,6 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
 		}
 		return err
 	})
-	return cmd
 }
 
 // diagnose looks at the machine, and runs the kernels on one device, or on all of them if it is "".
@@ -191,8 +189,7 @@ func writeSettings(a *app.App, list []setting) {
 		}
 	}
 	t.Write(a.Stdout, "  ")
-	fmt.Fprintf(a.Stdout, "  %d settings of Concord are unset; concord doctor --json lists them with their defaults\n",
-		unset)
+	a.Printf("  %d settings of Concord are unset; concord doctor --json lists them with their defaults\n", unset)
 }
 
 func writeTried(a *app.App, probes []runtime.Probe) {
@@ -225,12 +222,12 @@ func writeChecks(a *app.App, checks []check) {
 			what += " (" + c.Implementation + ")"
 		}
 		took := ui.DurationText(time.Duration(c.MS * float64(time.Millisecond)))
-		fmt.Fprintf(a.Stdout, "  %s  %-13s  %-24s  %s\n", a.Paint(colour, c.Result), c.Device, what, took)
+		a.Printf("  %s  %-13s  %-24s  %s\n", a.Paint(colour, c.Result), c.Device, what, took)
 		for line := range strings.Lines(c.Error) {
-			fmt.Fprintf(a.Stdout, "        %s\n", strings.TrimRight(line, "\n"))
+			a.Printf("        %s\n", strings.TrimRight(line, "\n"))
 		}
 		if c.Remedy != "" {
-			fmt.Fprintf(a.Stdout, "        what helps: %s\n", c.Remedy)
+			a.Printf("        what helps: %s\n", c.Remedy)
 		}
 	}
 }

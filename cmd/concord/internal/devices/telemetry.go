@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/concord-compute/concord/cmd/concord/internal/files"
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -91,25 +92,13 @@ var errHung = fmt.Errorf("telemetry: no answer in time: %w", driver.ErrTimeout)
 // ask calls one reader, for no longer than the timeout: drivers of lost devices can
 // hang.
 func (m *meter) ask(ctx context.Context, t telemetry.Reader) ([]telemetry.Sample, error) {
-	type answer struct {
-		samples []telemetry.Sample
-		err     error
+	limited, cancel := context.WithTimeout(ctx, m.timeout)
+	defer cancel()
+	samples, err := files.Wait(limited, func() ([]telemetry.Sample, error) { return t.Sample(ctx, &m.cfg) })
+	if err != nil && ctx.Err() == nil && limited.Err() != nil {
+		err = errHung
 	}
-	done := make(chan answer, 1)
-	go func() {
-		samples, err := t.Sample(ctx, &m.cfg)
-		done <- answer{samples, err}
-	}()
-	timer := time.NewTimer(m.timeout)
-	defer timer.Stop()
-	select {
-	case a := <-done:
-		return a.samples, a.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-timer.C:
-		return nil, errHung
-	}
+	return samples, err
 }
 
 // device returns the name of the device of a sample, or "". If a backend has a single device and a

@@ -51,8 +51,7 @@ With --json it takes one sample unless --count asks for more.`,
 	cmd.Flags().DurationVar(&o.interval, "interval", time.Second, "`time` between samples")
 	cmd.Flags().IntVar(&o.count, "count", 0, "`number` of samples; 0: until Ctrl-C, or one with --json")
 	cmd.Flags().StringVar(&o.device, "device", "", "show only this `device`, or those of this backend")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
 		if o.interval <= 0 {
 			return app.Usagef("--interval %v: not positive", o.interval)
 		}
@@ -68,7 +67,6 @@ With --json it takes one sample unless --count asks for more.`,
 		}
 		return orInterrupted(ctx, top(ctx, a, m, o))
 	})
-	return cmd
 }
 
 // orInterrupted returns err, or nil for an interrupt, which is the usual end of top.
@@ -155,7 +153,7 @@ func top(ctx context.Context, a *app.App, m *meter, o topOptions) error {
 	if !a.JSON {
 		return nil
 	}
-	return a.Print(struct {
+	return a.Document(struct {
 		Samples []reading `json:"samples"`
 		Missing []absence `json:"missing"`
 	}{slices.Concat([]reading{}, kept), missing})
@@ -180,8 +178,7 @@ func nothing(device string, missing []absence) error {
 
 // writeReadings prints a row for each device, and below them their processes.
 func writeReadings(a *app.App, w io.Writer, list []reading) {
-	t := &ui.Table{}
-	t.Add("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY",
+	t := ui.NewTable("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY",
 		"NAME")
 	processes := &ui.Table{}
 	for i := range list {

@@ -60,14 +60,12 @@ what is stored and why, the tasks, their order, those that are fused, and the me
 	cmd.Flags().StringVar(&device, "device", "cpu:0", "the device for which to plan")
 	cmd.Flags().BoolVar(&passes, "passes", false, "print what each pass of the planner decides")
 	cmd.Flags().BoolVar(&timed, "time", false, "compute the expression, and report the times with and without fusion")
-	a.JSONFlag(cmd)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return fmt.Errorf("%w; an EXPRESSION that begins with - follows --, as in concord explain -- '-x' 'x=f32[9]'", err)
 	})
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		return explain(ctx, a, device, timed, passes, args[0], args[1:])
 	})
-	return cmd
 }
 
 func explain(ctx context.Context, a *app.App, device string, timed, passes bool, text string, inputs []string) error {
@@ -129,19 +127,17 @@ func explain(ctx context.Context, a *app.App, device string, timed, passes bool,
 		f, u := app.Number(took.Seconds()), app.Number(tookApart.Seconds())
 		d.Fused, d.Unfused = &f, &u
 	}
-	if a.JSON {
-		return a.Print(d)
-	}
-	for _, p := range d.Passes {
-		fmt.Fprintf(a.Stdout, "%s\n%s\n", a.Paint(ui.Bold, p.Name), p.Text)
-	}
-	fmt.Fprintf(a.Stdout, "%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
-	fmt.Fprintf(a.Stdout, "%s; operation by operation %d\n", ui.Quantity(len(d.Tasks), "task"), d.Apart)
-	if timed {
-		fmt.Fprintf(a.Stdout, "%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)),
-			rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))
-	}
-	return nil
+	return a.Show(d, func() {
+		for _, p := range d.Passes {
+			a.Printf("%s\n%s\n", a.Paint(ui.Bold, p.Name), p.Text)
+		}
+		a.Printf("%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
+		a.Printf("%s; operation by operation %d\n", ui.Quantity(len(d.Tasks), "task"), d.Apart)
+		if timed {
+			a.Printf("%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)),
+				rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))
+		}
+	})
 }
 
 func rounded(seconds float64) string {

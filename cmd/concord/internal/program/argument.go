@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -116,55 +117,34 @@ func (a *argument) parseValue(typ, text string) error {
 	return nil
 }
 
+// goTypes has a value of the Go type that a launch takes for an element, but for those of 16 bits.
+var goTypes = map[runtime.Type]any{runtime.F32: float32(0), runtime.F64: float64(0), runtime.I8: int8(0),
+	runtime.I16: int16(0), runtime.I32: int32(0), runtime.I64: int64(0), runtime.U8: uint8(0), runtime.U16: uint16(0),
+	runtime.U32: uint32(0), runtime.U64: uint64(0)}
+
 // parseNumber reads a number as the Go type that a launch takes for an element.
-func parseNumber(t runtime.Type, text string) (any, error) {
-	switch t {
-	case runtime.F32, runtime.F64, runtime.F16, runtime.BF16:
-		bits := 64
-		if t == runtime.F32 {
-			bits = 32
-		}
-		f, err := strconv.ParseFloat(text, bits)
-		if err != nil {
+func parseNumber(t runtime.Type, text string) (v any, err error) {
+	switch bits := 8 * t.Size(); t {
+	case runtime.F32, runtime.F64:
+		v, err = strconv.ParseFloat(text, bits)
+	case runtime.F16, runtime.BF16:
+		f, err := strconv.ParseFloat(text, 64)
+		switch {
+		case err != nil:
 			return nil, notNumber(t, text, err)
-		}
-		switch t {
-		case runtime.F32:
-			return float32(f), nil
-		case runtime.F16:
+		case t == runtime.F16:
 			return runtime.ToFloat16(f), nil
-		case runtime.BF16:
-			return runtime.ToBFloat16(f), nil
 		}
-		return f, nil
+		return runtime.ToBFloat16(f), nil
 	case runtime.U8, runtime.U16, runtime.U32, runtime.U64:
-		u, err := strconv.ParseUint(app.Decimal(text), 0, 8*t.Size())
-		if err != nil {
-			return nil, notNumber(t, text, err)
-		}
-		switch t {
-		case runtime.U8:
-			return uint8(u), nil
-		case runtime.U16:
-			return uint16(u), nil
-		case runtime.U32:
-			return uint32(u), nil
-		}
-		return u, nil
+		v, err = strconv.ParseUint(app.Decimal(text), 0, bits)
+	default:
+		v, err = strconv.ParseInt(app.Decimal(text), 0, bits)
 	}
-	i, err := strconv.ParseInt(app.Decimal(text), 0, 8*t.Size())
 	if err != nil {
 		return nil, notNumber(t, text, err)
 	}
-	switch t {
-	case runtime.I8:
-		return int8(i), nil
-	case runtime.I16:
-		return int16(i), nil
-	case runtime.I32:
-		return int32(i), nil
-	}
-	return i, nil
+	return reflect.ValueOf(v).Convert(reflect.TypeOf(goTypes[t])).Interface(), nil
 }
 
 func notNumber(t runtime.Type, text string, err error) error {

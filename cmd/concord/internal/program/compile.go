@@ -81,19 +81,13 @@ A question mark stands for a value that the compiler does not report.`,
 		"sm_90 or gfx90a")
 	_ = cmd.MarkFlagRequired("target") // the flag exists
 	program.add(cmd)
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		c, err := compile(ctx, a, target, &program, args[0])
 		if err != nil {
 			return err
 		}
-		if a.JSON {
-			return a.Print(c)
-		}
-		writeCompiled(a, c)
-		return nil
+		return a.Show(c, func() { writeCompiled(a, c) })
 	})
-	return cmd
 }
 
 // vendors are the backends whose compilers need no device, by the first letters of
@@ -102,8 +96,9 @@ var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"
 
 func compile(ctx context.Context, a *app.App, target string, program *programFlags, file string) (*compiled, error) {
 	name := strings.ToLower(target)
-	if arch, ok := strings.CutPrefix(name, "hipcc:"); ok {
-		return compileWithHipcc(ctx, a, target, arch, program, file)
+	if arch, ok := strings.CutPrefix(name, "hipcc:"); ok { // instead of hipRTC
+		return compileBy(ctx, target, program, file, rocm.TargetFeatures(arch),
+			func(unit *source.Unit) (driver.Compiled, error) { return rocm.CompileWithHipcc(ctx, unit, arch) })
 	}
 	if err := app.CheckDevice(name); err != nil {
 		return nil, err
@@ -142,42 +137,30 @@ func compileFor(ctx context.Context, a *app.App, backend, target string, program
 	if !ok {
 		return nil, fmt.Errorf("--target %s: %s: %w", target, b.Probe(ctx, &cfg).Reason, runtime.ErrUnsupported)
 	}
-	features := cross.TargetFeatures(target)
+	return compileBy(ctx, target, program, file, cross.TargetFeatures(target),
+		func(unit *source.Unit) (driver.Compiled, error) {
+			return cross.CompileFor(ctx, &cfg, target, unit, nil)
+		})
+}
+
+// compileBy compiles for a target with these features, by a vendor's compiler.
+func compileBy(ctx context.Context, target string, program *programFlags, file string, features source.Features,
+	build func(*source.Unit) (driver.Compiled, error)) (*compiled, error) {
 	unit, err := program.parse(ctx, file, &features)
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	built, err := cross.CompileFor(ctx, &cfg, target, unit, nil)
+	built, err := build(unit)
 	if err != nil {
 		return nil, fmt.Errorf("--target %s: %w", target, err)
 	}
-	return describeBuilt(target, file, unit, &built, start), nil
-}
-
-// compileWithHipcc compiles for an AMD architecture with hipcc instead of hipRTC.
-func compileWithHipcc(ctx context.Context, a *app.App, target, arch string, program *programFlags,
-	file string) (*compiled, error) {
-	features := rocm.TargetFeatures(arch)
-	unit, err := program.parse(ctx, file, &features)
-	if err != nil {
-		return nil, err
-	}
-	start := time.Now()
-	built, err := rocm.CompileWithHipcc(ctx, unit, arch)
-	if err != nil {
-		return nil, fmt.Errorf("--target %s: %w", target, err)
-	}
-	return describeBuilt(target, file, unit, &built, start), nil
-}
-
-func describeBuilt(target, file string, unit *source.Unit, built *driver.Compiled, start time.Time) *compiled {
 	c := &compiled{Target: target, File: file, Kernels: []compiledKernel{}, MS: ui.Milliseconds(time.Since(start)),
 		Log: built.Log}
 	for i, decl := range unit.Kernels() {
 		c.Kernels = append(c.Kernels, describeKernel(built.Kernels[i], decl))
 	}
-	return c
+	return c, nil
 }
 
 // compileOn compiles on a device of this machine.
@@ -234,11 +217,10 @@ func writeCompiled(a *app.App, c *compiled) {
 	if c.Cached {
 		from = "from the cache"
 	}
-	fmt.Fprintf(a.Stdout, "%s for %s: %s in %s\n", c.File, c.Target, from, ui.DurationText(ui.Duration(c.MS)))
+	a.Printf("%s for %s: %s in %s\n", c.File, c.Target, from, ui.DurationText(ui.Duration(c.MS)))
 	for _, k := range c.Kernels {
-		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n",
-			a.Paint(ui.Bold, k.Name), orUnknown(k.Registers), orUnknown(k.SpillBytes), orUnknown(k.LocalBytes),
-			ui.CountText(k.MaxGroup))
+		a.Printf("\n%s  (registers %s, spilled %s, local memory %s, largest group %s)\n", a.Paint(ui.Bold, k.Name),
+			orUnknown(k.Registers), orUnknown(k.SpillBytes), orUnknown(k.LocalBytes), ui.CountText(k.MaxGroup))
 		t := &ui.Table{}
 		for _, p := range k.Params {
 			t.Add(p.Name, p.Type)

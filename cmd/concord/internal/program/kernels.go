@@ -52,9 +52,7 @@ In a program, kernels.Unit gives a family's program for some definitions.`,
   concord kernels softmax nearest
   concord kernels --json gemm`,
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(_ context.Context, args []string) error { return showKernels(a, args) })
-	return cmd
+	return a.RunnableJSON(cmd, func(_ context.Context, args []string) error { return showKernels(a, args) })
 }
 
 func showKernels(a *app.App, names []string) error {
@@ -80,9 +78,7 @@ func showKernels(a *app.App, names []string) error {
 		list = append(list, c)
 	}
 	if a.JSON {
-		return a.Print(struct {
-			Families []catalogFamily `json:"families"`
-		}{list})
+		return a.Document(map[string]any{"families": list})
 	}
 	if len(names) == 0 {
 		listKernels(a, list)
@@ -90,7 +86,7 @@ func showKernels(a *app.App, names []string) error {
 	}
 	for i := range list {
 		if i > 0 {
-			fmt.Fprintln(a.Stdout)
+			a.Println()
 		}
 		describeKernels(a, &list[i])
 	}
@@ -152,39 +148,38 @@ func leadingComment(text string) string {
 
 // listKernels prints a table of families.
 func listKernels(a *app.App, list []catalogFamily) {
-	t := &ui.Table{}
-	t.Add("FAMILY", "KERNELS", "COMPUTES")
+	t := ui.NewTable("FAMILY", "KERNELS", "COMPUTES")
 	for i := range list {
 		t.Add(list[i].ID, fmt.Sprint(len(list[i].Kernels)), list[i].Doc)
 	}
 	t.Write(a.Stdout, "")
-	fmt.Fprintln(a.Stdout, "\nconcord kernels NAME describes a family or a kernel.")
+	a.Println("\nconcord kernels NAME describes a family or a kernel.")
 }
 
 // describeKernels prints all of one family.
 func describeKernels(a *app.App, c *catalogFamily) {
-	fmt.Fprintf(a.Stdout, "%s: %s\n\n", c.ID, c.Doc)
+	a.Printf("%s: %s\n\n", c.ID, c.Doc)
 	if len(c.Types) > 0 {
-		fmt.Fprintf(a.Stdout, "types        %s\n", strings.Join(c.Types, " "))
+		a.Printf("types        %s\n", strings.Join(c.Types, " "))
 	}
 	if len(c.Defines) > 0 {
-		fmt.Fprintf(a.Stdout, "definitions  %s\n", strings.Join(c.Defines, " "))
+		a.Printf("definitions  %s\n", strings.Join(c.Defines, " "))
 	}
 	for _, k := range c.Kernels {
 		params := make([]string, len(k.Params))
 		for i, p := range k.Params {
 			params[i] = p.Type + " " + p.Name
 		}
-		fmt.Fprintf(a.Stdout, "\n%s(%s)", k.Name, strings.ReplaceAll(strings.Join(params, ", "), "* ", "*"))
+		a.Printf("\n%s(%s)", k.Name, strings.ReplaceAll(strings.Join(params, ", "), "* ", "*"))
 		if len(k.Defines) > 0 {
-			fmt.Fprintf(a.Stdout, "\n  with %s", strings.Join(k.Defines, " "))
+			a.Printf("\n  with %s", strings.Join(k.Defines, " "))
 		}
-		fmt.Fprintln(a.Stdout)
+		a.Println()
 	}
 	if c.Text == "" {
 		c.Text = "The text is generated from the definitions.\n"
 	}
-	fmt.Fprintf(a.Stdout, "\n%s", c.Text)
+	a.Printf("\n%s", c.Text)
 }
 
 // isOf reports whether a name is that of a family, of one of its kernels, or of both, as in softmax/softmax.

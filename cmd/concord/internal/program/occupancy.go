@@ -85,9 +85,7 @@ group size is shown with that size.`,
 	cmd.Flags().Int64Var(&f.local, "local", 0, "`bytes` of local memory that a launch passes, besides the kernel's own")
 	cmd.Flags().IntVar(&f.items, "items", 0, "`number` of items of the launch, for the best group; 0: a large number")
 	f.program.add(cmd)
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return occupancy(ctx, a, &f, args[0]) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return occupancy(ctx, a, &f, args[0]) })
 }
 
 func occupancy(ctx context.Context, a *app.App, f *occupancyFlags, file string) error {
@@ -112,11 +110,7 @@ func occupancy(ctx context.Context, a *app.App, f *occupancyFlags, file string) 
 		out.Unit, out.Subgroup, out.SubgroupSize = l.Unit, l.Subgroup, l.SubgroupSize
 		out.Kernels = append(out.Kernels, f.kernel(l, k))
 	}
-	if a.JSON {
-		return a.Print(out)
-	}
-	writeOccupancy(a, out)
-	return nil
+	return a.Show(out, func() { writeOccupancy(a, out) })
 }
 
 // limitsFor returns the limits of what a kernel was compiled for.
@@ -168,12 +162,11 @@ func occupiedOf(r profile.Residency) occupiedGroup {
 }
 
 func writeOccupancy(a *app.App, o *occupied) {
-	fmt.Fprintf(a.Stdout, "%s for %s\n", o.File, o.Target)
+	a.Printf("%s for %s\n", o.File, o.Target)
 	for _, k := range o.Kernels {
-		fmt.Fprintf(a.Stdout, "\n%s  (registers %s, spilled %s, local memory %d)\n", a.Paint(ui.Bold, k.Name),
+		a.Printf("\n%s  (registers %s, spilled %s, local memory %d)\n", a.Paint(ui.Bold, k.Name),
 			orUnknown(k.Registers), orUnknown(k.SpillBytes), k.LocalBytes)
-		t := &ui.Table{}
-		t.Add("GROUP", "GROUPS", strings.ToUpper(o.Subgroup)+"S", "OCCUPANCY", "LIMIT")
+		t := ui.NewTable("GROUP", "GROUPS", strings.ToUpper(o.Subgroup)+"S", "OCCUPANCY", "LIMIT")
 		for _, g := range k.Groups {
 			t.Add(fmt.Sprint(g.Group), fmt.Sprint(g.Groups), fmt.Sprint(g.Subgroups), fmt.Sprintf("%.3g %%", 100*g.Fraction),
 				cmp.Or(g.Limit, "-"))
@@ -181,15 +174,15 @@ func writeOccupancy(a *app.App, o *occupied) {
 		t.Write(a.Stdout, "  ")
 		switch {
 		case k.Best == nil:
-			fmt.Fprintf(a.Stdout, "  %s\n", k.Groups[0].residency)
+			a.Printf("  %s\n", k.Groups[0].residency)
 		default:
-			fmt.Fprintf(a.Stdout, "  best: %s\n", k.Best.residency)
+			a.Printf("  best: %s\n", k.Best.residency)
 			if advice := k.Best.residency.Advice(); advice != "" {
-				fmt.Fprintf(a.Stdout, "  to run more: %s\n", advice)
+				a.Printf("  to run more: %s\n", advice)
 			}
 		}
 		if k.Registers == nil && o.SubgroupSize > 1 {
-			fmt.Fprintf(a.Stdout, "  the compiler here does not report registers: these are upper limits\n")
+			a.Printf("  the compiler here does not report registers: these are upper limits\n")
 		}
 	}
 }

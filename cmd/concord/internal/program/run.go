@@ -100,8 +100,7 @@ goes to standard output, and text to standard error.`,
 		Args: cobra.ExactArgs(1),
 	}
 	f.add(cmd)
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		j, err := f.job(args[0])
 		if err != nil {
 			return err
@@ -122,7 +121,6 @@ goes to standard output, and text to standard error.`,
 		}
 		return run(ctx, a, j)
 	})
-	return cmd
 }
 
 // add declares the flags.
@@ -145,21 +143,19 @@ func run(ctx context.Context, a *app.App, j *job) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		return a.Print(r)
-	}
-	writeRan(a, r)
-	if r.Text != j.file {
-		fmt.Fprintf(a.Stdout, "text: %s (%s is not for this device)\n", r.Text, j.file)
-	}
-	return nil
+	return a.Show(r, func() {
+		writeRan(a, r)
+		if r.Text != j.file {
+			a.Printf("text: %s (%s is not for this device)\n", r.Text, j.file)
+		}
+	})
 }
 
 func writeRan(a *app.App, r *ran) {
-	fmt.Fprintf(a.Stdout, "%s on %s: %s (%s, program: %s in %s)\n", r.Kernel, r.Device,
+	a.Printf("%s on %s: %s (%s, program: %s in %s)\n", r.Kernel, r.Device,
 		ui.DurationText(ui.Duration(r.MS)), r.Implementation, r.Built, ui.DurationText(ui.Duration(r.BuildMS)))
 	for _, o := range r.Outputs {
-		fmt.Fprintf(a.Stdout, "argument %d: %s, %s of shape %v\n", o.Arg, o.File, o.DType, o.Shape)
+		a.Printf("argument %d: %s, %s of shape %v\n", o.Arg, o.File, o.DType, o.Shape)
 	}
 }
 

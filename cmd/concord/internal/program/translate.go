@@ -67,7 +67,7 @@ pointers. To build it on a Mac:
 	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	program.add(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.Runnable(cmd, func(ctx context.Context, args []string) error {
 		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
 		if i < 0 {
 			return app.Usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
@@ -83,7 +83,6 @@ pointers. To build it on a Mac:
 		_, err = io.WriteString(a.Stdout, text)
 		return err
 	})
-	return cmd
 }
 
 // render returns a text that stands for itself. An OpenCL compiler gets the

@@ -49,16 +49,14 @@ func searchBench(ctx context.Context, a *app.App, path string, s searchFlags) er
 		if m.Recall, err = s.recall(ctx, ix, queries, lists); err != nil {
 			return err
 		}
-		if a.JSON {
-			return a.Print(m)
-		}
-		fmt.Fprintf(a.Stdout, "%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len,
-			m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
-		fmt.Fprintf(a.Stdout, "recall@%d        %.4f\n", s.k, float64(m.Recall))
-		fmt.Fprintf(a.Stdout, "one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs),
-			float64(m.P99Ms), float64(m.PerSecond))
-		fmt.Fprintf(a.Stdout, "all in one call %.0f queries/s\n", float64(m.BatchedSecond))
-		return nil
+		return a.Show(m, func() {
+			a.Printf("%d queries for %d of %d vectors of %d components, %s, %s on %s\n", m.Queries, s.k, m.Index.Len,
+				m.Index.Dim, m.Index.Metric, m.Index.Precision, m.Index.Device)
+			a.Printf("recall@%d        %.4f\n", s.k, float64(m.Recall))
+			a.Printf("one query       %.3f ms, 99 %% within %.3f ms, %.0f queries/s\n", float64(m.MedianMs),
+				float64(m.P99Ms), float64(m.PerSecond))
+			a.Printf("all in one call %.0f queries/s\n", float64(m.BatchedSecond))
+		})
 	})
 }
 
@@ -67,8 +65,8 @@ func timed(ctx context.Context, a *app.App, ix ann.Index, queries []float32,
 	k int) (m searchSpeed, lists [][]ann.Result, err error) {
 	dim := ix.Info().Dim
 	n := len(queries) / dim
-	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: app.Unknown, P99Ms: app.Unknown, PerSecond: app.Unknown,
-		BatchedSecond: app.Unknown}
+	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: app.Null, P99Ms: app.Null, PerSecond: app.Null,
+		BatchedSecond: app.Null}
 	if n == 0 {
 		return m, nil, nil
 	}
@@ -101,7 +99,7 @@ func timed(ctx context.Context, a *app.App, ix ann.Index, queries []float32,
 func (s searchFlags) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (app.Number,
 	error) {
 	if len(lists) == 0 {
-		return app.Unknown, nil
+		return app.Null, nil
 	}
 	var ids []int64
 	var columns int

@@ -134,38 +134,36 @@ func searchBuild(ctx context.Context, a *app.App, s searchFlags) error {
 	if 2*lost < len(vectors) { // some are always near zero
 		lost = 0
 	}
-	if a.JSON {
-		return a.Print(struct {
-			ann.Info
-			File    string     `json:"file"`
-			BuildMs app.Number `json:"build_ms"`
-			Cut     int        `json:"cut_components,omitempty"`
-			Lost    int        `json:"lost_components,omitempty"`
-			Odd     int        `json:"components_not_finite,omitempty"`
-		}{info, s.out, app.Number(took.Seconds() * 1e3), cut, lost, odd})
-	}
-	fmt.Fprintf(a.Stdout, "%s: %s of %s, built in %v\n", s.out, ui.Quantity(info.Len, "vector"),
-		ui.Quantity(info.Dim, "component"), took.Round(time.Millisecond))
-	if cut > 0 {
-		fmt.Fprintf(a.Stdout, "%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled "+
-			"keeps them\n", cut, len(vectors))
-	}
-	if lost > 0 {
-		fmt.Fprintf(a.Stdout, "%d of %d components are stored as 0, since the largest, %.3g, is more than 254 times as "+
-			"large; --precision fp32 keeps them\n", lost, len(vectors), most)
-	}
-	if odd > 0 {
-		becomes := "a vector with a NaN comes last in results"
-		if o.Precision == ann.INT8 || o.Precision == ann.INT8Scaled {
-			becomes = "bytes store them as 0"
+	return a.Show(struct {
+		ann.Info
+		File    string     `json:"file"`
+		BuildMs app.Number `json:"build_ms"`
+		Cut     int        `json:"cut_components,omitempty"`
+		Lost    int        `json:"lost_components,omitempty"`
+		Odd     int        `json:"components_not_finite,omitempty"`
+	}{info, s.out, app.Number(took.Seconds() * 1e3), cut, lost, odd}, func() {
+		a.Printf("%s: %s of %s, built in %v\n", s.out, ui.Quantity(info.Len, "vector"),
+			ui.Quantity(info.Dim, "component"), took.Round(time.Millisecond))
+		if cut > 0 {
+			a.Printf("%d of %d components are beyond -1 and 1, where int8 cuts them; --precision int8scaled "+
+				"keeps them\n", cut, len(vectors))
 		}
-		fmt.Fprintf(a.Stdout, "%d of %d components are NaN or infinite: %s\n", odd, len(vectors), becomes)
-	}
-	if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
-		fmt.Fprintf(a.Stdout, "all vectors are in one list, as there are fewer than 16 for each of %d lists; each search "+
-			"compares them all\n", s.ivf.Lists)
-	}
-	return nil
+		if lost > 0 {
+			a.Printf("%d of %d components are stored as 0, since the largest, %.3g, is more than 254 times as "+
+				"large; --precision fp32 keeps them\n", lost, len(vectors), most)
+		}
+		if odd > 0 {
+			becomes := "a vector with a NaN comes last in results"
+			if o.Precision == ann.INT8 || o.Precision == ann.INT8Scaled {
+				becomes = "bytes store them as 0"
+			}
+			a.Printf("%d of %d components are NaN or infinite: %s\n", odd, len(vectors), becomes)
+		}
+		if s.ivf.Lists > 1 && info.IVF.Lists < s.ivf.Lists {
+			a.Printf("all vectors are in one list, as there are fewer than 16 for each of %d lists; each search "+
+				"compares them all\n", s.ivf.Lists)
+		}
+	})
 }
 
 // options returns the options of a new index.

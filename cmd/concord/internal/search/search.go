@@ -46,8 +46,14 @@ first 9,000, as queries the other 1,000.`,
 		Args: cobra.NoArgs,
 		RunE: app.NeedsCommand,
 	}
-	cmd.AddCommand(searchBuildCommand(a), searchQueryCommand(a), searchInfoCommand(a), searchVerifyCommand(a),
-		searchBenchCommand(a), searchServeCommand(a))
+	cmd.AddCommand(searchBuildCommand(a), searchQueryCommand(a), searchBenchCommand(a), searchServeCommand(a),
+		describing(a, "info", "Describe an index",
+			`Info prints what an index is made of. It checks all of the file but vectors, their codes, and the
+links in the first layer of a graph, which verify checks too.`,
+			func(_ context.Context, path string) (ann.Info, error) { return ann.LoadInfo(path) }),
+		describing(a, "verify", "Check the whole file of an index",
+			`Verify compares every part of a file with its checksum, checks that the links of a graph lead to all
+of its vectors, and describes the index. The exit status is 1 if the file is damaged.`, ann.Verify))
 	return cmd
 }
 
@@ -100,9 +106,7 @@ Metrics: euclidean, l2sq, cosine, manhattan, chebyshev, minkowski(p), hamming, j
 		"each component, up to 128 bytes)")
 	f.IntVar(&s.ivf.Refine, "refine", 0, "of pq: vectors that are compared for each result (default 20)")
 	f.BoolVar(&s.hnsw.Codes, "codes", false, "of hnsw: follow the graph by vectors of bytes, which are kept too")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return searchBuild(ctx, a, s) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error { return searchBuild(ctx, a, s) })
 }
 
 func searchQueryCommand(a *app.App) *cobra.Command {
@@ -116,24 +120,22 @@ func searchQueryCommand(a *app.App) *cobra.Command {
   concord search query base.ann --queries query.fvecs --k 100 --ids 0:4999 --json`,
 		Args: cobra.ExactArgs(1),
 	}
-	queryFlags(a, cmd, &s)
+	queryFlags(cmd, &s)
 	cmd.Flags().StringVar(&s.ids, "ids", "", "find only ids of the range FIRST:LAST")
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return searchQuery(ctx, a, args[0], s) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return searchQuery(ctx, a, args[0], s) })
 }
 
-func queryFlags(a *app.App, cmd *cobra.Command, s *searchFlags) {
+func queryFlags(cmd *cobra.Command, s *searchFlags) {
 	cmd.Flags().StringVar(&s.queries, "queries", "", "the file of queries, or mnist")
 	cmd.Flags().IntVar(&s.k, "k", 10, "neighbours of each query")
 	cmd.Flags().IntVar(&s.limit, "limit", 0, "take only so many queries (default all)")
 	cmd.Flags().StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), "+
 		"flat, ivf or pq (default cpu:0); or several, separated by commas, but for ivf and pq")
-	effortFlags(a, cmd, s)
-	a.JSONFlag(cmd)
+	effortFlags(cmd, s)
 }
 
 // effortFlags adds the flags of how much searches compare.
-func effortFlags(a *app.App, cmd *cobra.Command, s *searchFlags) {
+func effortFlags(cmd *cobra.Command, s *searchFlags) {
 	cmd.Flags().IntVar(&s.hnsw.EfSearch, "ef-search", 0, "vectors kept in view, with an index of kind hnsw (default "+
 		"that of the index)")
 	cmd.Flags().IntVar(&s.ivf.Probes, "probes", 0, "lists to read, with an index of kind ivf or pq (default that of "+
@@ -142,46 +144,20 @@ func effortFlags(a *app.App, cmd *cobra.Command, s *searchFlags) {
 		"(default that of the index)")
 }
 
-func searchInfoCommand(a *app.App) *cobra.Command {
+// describing returns a command that describes an index.
+func describing(a *app.App, name, short, long string,
+	read func(ctx context.Context, path string) (ann.Info, error)) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "info INDEX",
-		Short: "Describe an index",
-		Long: `Info prints what an index is made of. It checks all of the file but vectors, their codes, and the
-links in the first layer of a graph, which verify checks too.`,
-		Example: `  concord search info digits.ann
-  concord search info digits.ann --json`,
-		Args: cobra.ExactArgs(1),
+		Use: name + " INDEX", Short: short, Long: long, Args: cobra.ExactArgs(1),
+		Example: "  concord search " + name + " digits.ann\n  concord search " + name + " digits.ann --json",
 	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(_ context.Context, args []string) error {
-		info, err := ann.LoadInfo(args[0])
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		info, err := read(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		return describe(a, info)
 	})
-	return cmd
-}
-
-func searchVerifyCommand(a *app.App) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "verify INDEX",
-		Short: "Check the whole file of an index",
-		Long: `Verify compares every part of a file with its checksum, checks that the links of a graph lead to all
-of its vectors, and describes the index. The exit status is 1 if the file is damaged.`,
-		Example: `  concord search verify digits.ann
-  concord search verify digits.ann --json`,
-		Args: cobra.ExactArgs(1),
-	}
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
-		info, err := ann.Verify(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		return describe(a, info)
-	})
-	return cmd
 }
 
 func searchBenchCommand(a *app.App) *cobra.Command {
@@ -200,10 +176,9 @@ vectors. With --truth, an index of halves or bytes has to find these themselves.
   concord search bench base.ann --queries query.fvecs --truth groundtruth.ivecs --k 10 --json`,
 		Args: cobra.ExactArgs(1),
 	}
-	queryFlags(a, cmd, &s)
+	queryFlags(cmd, &s)
 	cmd.Flags().StringVar(&s.truth, "truth", "", "a file with the true neighbours of each query")
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return searchBench(ctx, a, args[0], s) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return searchBench(ctx, a, args[0], s) })
 }
 
 // withIndex opens an index for f.
@@ -257,35 +232,33 @@ func withIndex(ctx context.Context, a *app.App, path string, s searchFlags, f fu
 }
 
 func describe(a *app.App, i ann.Info) error {
-	if a.JSON {
-		return a.Print(i)
-	}
-	rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)},
-		{"components", strconv.Itoa(i.Dim)},
-		{"precision", i.Precision}, {"device", i.Device}, {"fallback", i.Fallback}}
-	if i.Streams {
-		rows = append(rows, [2]string{"memory", "the host's: the device has no room for the vectors"})
-	}
-	if h := i.HNSW; h != nil {
-		ef := "k, at least 50"
-		if h.EfSearch > 0 {
-			ef = strconv.Itoa(h.EfSearch)
+	return a.Show(i, func() {
+		rows := [][2]string{{"kind", i.Kind}, {"metric", i.Metric}, {"vectors", strconv.Itoa(i.Len)},
+			{"components", strconv.Itoa(i.Dim)},
+			{"precision", i.Precision}, {"device", i.Device}, {"fallback", i.Fallback}}
+		if i.Streams {
+			rows = append(rows, [2]string{"memory", "the host's: the device has no room for the vectors"})
 		}
-		rows = append(rows, [2]string{
-			"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %s, codes %t", h.M, h.EfConstruction, ef, h.Codes)})
-	}
-	if l := i.IVF; l != nil {
-		rows = append(rows, [2]string{"lists", fmt.Sprintf("%d, probes %d", l.Lists, l.Probes)})
-		if l.Codes > 0 {
-			rows = append(rows, [2]string{"codes", fmt.Sprintf("%s, refine %d", ui.Quantity(l.Codes, "byte"), l.Refine)})
+		if h := i.HNSW; h != nil {
+			ef := "k, at least 50"
+			if h.EfSearch > 0 {
+				ef = strconv.Itoa(h.EfSearch)
+			}
+			rows = append(rows, [2]string{
+				"graph", fmt.Sprintf("m %d, ef-construction %d, ef-search %s, codes %t", h.M, h.EfConstruction, ef, h.Codes)})
 		}
-	}
-	for _, r := range rows {
-		if r[1] != "" {
-			fmt.Fprintf(a.Stdout, "%-12s %s\n", r[0], r[1])
+		if l := i.IVF; l != nil {
+			rows = append(rows, [2]string{"lists", fmt.Sprintf("%d, probes %d", l.Lists, l.Probes)})
+			if l.Codes > 0 {
+				rows = append(rows, [2]string{"codes", fmt.Sprintf("%s, refine %d", ui.Quantity(l.Codes, "byte"), l.Refine)})
+			}
 		}
-	}
-	return nil
+		for _, r := range rows {
+			if r[1] != "" {
+				a.Printf("%-12s %s\n", r[0], r[1])
+			}
+		}
+	})
 }
 
 // asked reads the queries for an index.
@@ -363,20 +336,18 @@ func searchQuery(ctx context.Context, a *app.App, path string, s searchFlags) er
 				found[q].IDs, found[q].Distances = append(found[q].IDs, r.ID), append(found[q].Distances, app.Number(r.Distance))
 			}
 		}
-		if a.JSON {
-			return a.Print(struct {
-				Metric  string      `json:"metric"`
-				K       int         `json:"k"`
-				Results []neighbors `json:"results"`
-			}{ix.Info().Metric, s.k, found})
-		}
-		for _, n := range found {
-			fmt.Fprintf(a.Stdout, "%d:", n.Query)
-			for i, id := range n.IDs {
-				fmt.Fprintf(a.Stdout, " %d (%.6g)", id, float64(n.Distances[i]))
+		return a.Show(struct {
+			Metric  string      `json:"metric"`
+			K       int         `json:"k"`
+			Results []neighbors `json:"results"`
+		}{ix.Info().Metric, s.k, found}, func() {
+			for _, n := range found {
+				a.Printf("%d:", n.Query)
+				for i, id := range n.IDs {
+					a.Printf(" %d (%.6g)", id, float64(n.Distances[i]))
+				}
+				a.Println()
 			}
-			fmt.Fprintln(a.Stdout)
-		}
-		return nil
+		})
 	})
 }

@@ -107,8 +107,8 @@ and of paths and methods that there are not; an error is {"error": "..."} with a
 	f.DurationVar(&during, "for", 0, "end after this time (default: when it is interrupted)")
 	f.StringVar(&s.device, "device", "", "the device to search on with an index of kind gpu (default auto), flat, ivf "+
 		"or pq (default cpu:0)")
-	effortFlags(a, cmd, &s)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	effortFlags(cmd, &s)
+	return a.Runnable(cmd, func(ctx context.Context, args []string) error {
 		if server.most < 1 || server.body < 1 || server.limit <= 0 || during < 0 {
 			return app.Usagef("--most, --body and --limit have to be positive, and --for not negative")
 		}
@@ -120,7 +120,6 @@ and of paths and methods that there are not; an error is {"error": "..."} with a
 			return serve(ctx, a, &server, address, during)
 		})
 	})
-	return cmd
 }
 
 // loopback reports whether a host is a name, in any case, or an address that only programs on this machine reach.
@@ -154,10 +153,7 @@ func serve(ctx context.Context, a *app.App, s *searchServer, address string, dur
 	defer stop()
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: s.limit + 5*time.Second,
 		WriteTimeout: 2*s.limit + 5*time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 16}
-	if _, err := fmt.Fprintf(a.Stdout, "http://%s answers searches of %s\n", listener.Addr(),
-		ui.Quantity(s.index.Info().Len, "vector")); err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	a.Printf("http://%s answers searches of %s\n", listener.Addr(), ui.Quantity(s.index.Info().Len, "vector"))
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	var end <-chan time.Time
@@ -179,8 +175,8 @@ func serve(ctx context.Context, a *app.App, s *searchServer, address string, dur
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "searches answered: %d\n", s.answers.Load())
-	return err
+	a.Printf("searches answered: %d\n", s.answers.Load())
+	return nil
 }
 
 func (s *searchServer) handler() http.Handler {

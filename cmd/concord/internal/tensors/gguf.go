@@ -4,6 +4,7 @@ package tensors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +35,13 @@ func GGUF(a *app.App) *cobra.Command {
 		RunE: app.NeedsCommand,
 	}
 	var as named
-	ls := &cobra.Command{
+	ls := a.RunnableJSON(&cobra.Command{
 		Use:     "ls FILE...",
 		Short:   "List the metadata and the tensors of .gguf files",
 		Example: "  concord gguf ls model.gguf\n  concord gguf ls --json model.gguf",
 		Args:    cobra.MinimumNArgs(1),
-	}
-	ls.RunE = a.Do(func(_ context.Context, args []string) error { return listGGUF(a, args) })
-	check := &cobra.Command{
+	}, func(_ context.Context, args []string) error { return listGGUF(a, args) })
+	check := a.Runnable(&cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check every code and scale in .gguf files",
 		Long: `Check reads the header and all data: places and sizes, codes that their format does not have, scales
@@ -49,15 +49,14 @@ and plain floats that are not finite. Tensors of types that Concord does not dec
 not checked.`,
 		Example: "  concord gguf check model.gguf\n  concord gguf check --as I2S_M1 ternary.gguf",
 		Args:    cobra.MinimumNArgs(1),
-	}
-	check.RunE = a.Do(func(ctx context.Context, args []string) error {
+	}, func(ctx context.Context, args []string) error {
 		f, err := as.format()
 		if err != nil {
 			return err
 		}
 		return checkGGUF(ctx, a, args, f)
 	})
-	convert := &cobra.Command{
+	convert := a.Runnable(&cobra.Command{
 		Use:   "convert IN OUT",
 		Short: "Decode a .gguf file into .safetensors, or put .safetensors into a .gguf file",
 		Long: `Convert writes the tensors of IN as 32-bit floats, quantized ones decoded and without padding;
@@ -66,15 +65,13 @@ next wider signed type, of 64 bits at most. The names of the files end in .gguf 
 quantize, use concord quantize.`,
 		Example: "  concord gguf convert model.gguf model.safetensors\n  concord gguf convert model.safetensors model.gguf",
 		Args:    cobra.ExactArgs(2),
-	}
-	convert.RunE = a.Do(func(ctx context.Context, args []string) error {
+	}, func(ctx context.Context, args []string) error {
 		f, err := as.format()
 		if err != nil {
 			return err
 		}
 		return convertGGUF(ctx, a, args[0], args[1], f)
 	})
-	a.JSONFlag(ls)
 	as.flag(check)
 	as.flag(convert)
 	cmd.AddCommand(ls, check, convert)
@@ -134,15 +131,15 @@ func listGGUF(a *app.App, paths []string) error {
 		defer f.Close()
 		doc := &ggufFile{File: path, Version: f.Version, Align: f.Align, Metadata: map[string]any{}, Tensors: []ggufTensor{}}
 		bytes := 0
-		t := &ui.Table{}
-		t.Add("TENSOR", "TYPE", "SHAPE", "BYTES")
+		t := ui.NewTable("TENSOR", "TYPE", "SHAPE", "BYTES")
 		for _, w := range f.Tensors() {
 			bytes += len(w.Data)
 			doc.Tensors = append(doc.Tensors, ggufTensor{w.Name, w.Type.String(), uint32(w.Type), w.Shape, len(w.Data)})
 			t.Add(ui.Readable(w.Name), w.Type.String(), ui.ShapeText(w.Shape), driver.FormatBytes(int64(len(w.Data))))
 		}
 		for _, p := range f.Metadata() {
-			if doc.Metadata[p.Key] = numbersOf(p.Value); !jsonable(p.Value) {
+			doc.Metadata[p.Key] = numbersOf(p.Value)
+			if _, err := json.Marshal(p.Value); err != nil {
 				doc.Metadata[p.Key] = fmt.Sprint(p.Value) // NaN and infinities
 			}
 		}
@@ -150,21 +147,19 @@ func listGGUF(a *app.App, paths []string) error {
 			continue
 		}
 		if len(list) > 1 {
-			fmt.Fprintln(a.Stdout)
+			a.Println()
 		}
-		fmt.Fprintf(a.Stdout, "%s: version %d, %s, %s\n", a.Paint(ui.Bold, ui.Readable(path)), f.Version,
+		a.Printf("%s: version %d, %s, %s\n", a.Paint(ui.Bold, ui.Readable(path)), f.Version,
 			ui.Quantity(len(doc.Tensors), "tensor"), driver.FormatBytes(int64(bytes)))
 		for _, p := range f.Metadata() {
-			fmt.Fprintf(a.Stdout, "  %s: %s\n", ui.Readable(p.Key), ui.Readable(ui.Shortened(valueText(p.Value))))
+			a.Printf("  %s: %s\n", ui.Readable(p.Key), ui.Readable(ui.Shortened(valueText(p.Value))))
 		}
 		if len(doc.Tensors) > 0 {
 			t.Write(a.Stdout, "")
 		}
 	}
 	if a.JSON && len(wrong) == 0 { // otherwise the document is that of the error
-		return a.Print(struct {
-			Files []*ggufFile `json:"files"`
-		}{list})
+		return a.Document(map[string]any{"files": list})
 	}
 	return errors.Join(wrong...)
 }
@@ -186,35 +181,6 @@ func numbersOf(v any) any {
 		return list
 	}
 	return v
-}
-
-// jsonable reports whether a value has no float that JSON lacks.
-func jsonable(v any) bool {
-	switch v := v.(type) {
-	case float32:
-		return v-v == 0
-	case float64:
-		return v-v == 0
-	case []float32:
-		for _, x := range v {
-			if x-x != 0 {
-				return false
-			}
-		}
-	case []float64:
-		for _, x := range v {
-			if x-x != 0 {
-				return false
-			}
-		}
-	case []any:
-		for _, x := range v {
-			if !jsonable(x) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // valueText returns a value, of long lists the beginning and the length.
@@ -254,11 +220,11 @@ func checkGGUF(ctx context.Context, a *app.App, paths []string, named quant.Form
 				}
 				bar.Step()
 			}
-			fmt.Fprintf(a.Stdout, "%s: %d of %d tensors are good", ui.Readable(path), good, len(f.Tensors()))
+			a.Printf("%s: %d of %d tensors are good", ui.Readable(path), good, len(f.Tensors()))
 			if left > 0 {
-				fmt.Fprintf(a.Stdout, ", %d not checked", left)
+				a.Printf(", %d not checked", left)
 			}
-			fmt.Fprintln(a.Stdout)
+			a.Println()
 			return nil
 		})
 		if err != nil {
@@ -308,7 +274,7 @@ func convertGGUF(ctx context.Context, a *app.App, in, out string, named quant.Fo
 	if err != nil {
 		return notWritten(out, err)
 	}
-	fmt.Fprintf(a.Stdout, "%s: %s\n", ui.Readable(out), ui.Quantity(len(entries), "tensor"))
+	a.Printf("%s: %s\n", ui.Readable(out), ui.Quantity(len(entries), "tensor"))
 	return nil
 }
 

@@ -29,11 +29,5 @@ func drawErrors(w io.Writer, c *errorCounts, title, name string) error {
 			Weight: float64(n) / float64(max(total, 1))})
 	}
 	p.Add(h)
-	wide, high, format := picture.Size(name)
-	picture, err := p.WriterTo(wide, high, format)
-	if err != nil {
-		return err
-	}
-	_, err = picture.WriteTo(w)
-	return err
+	return picture.Write(w, p, name)
 }

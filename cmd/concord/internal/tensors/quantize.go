@@ -82,9 +82,7 @@ the errors of all quantized numbers, in units of their tensor's root mean square
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
 	cmd.Flags().BoolVar(&f.report, "report", false, "print the errors of each tensor")
 	cmd.Flags().StringVar(&f.picture, "histogram", "", "draw the errors into this file: .png or .svg")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return quantize(ctx, a, args[0], args[1], f) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return quantize(ctx, a, args[0], args[1], f) })
 }
 
 // formats are some of the formats that files of GGUF have.
@@ -396,44 +394,40 @@ func writeQuantized(a *app.App, in, out string, list []*quantized, leftOut []str
 	for _, q := range list {
 		before, after = before+q.Before, after+q.Bytes
 	}
-	if a.JSON {
-		return a.Print(struct {
-			In       string       `json:"in"`
-			Out      string       `json:"out"`
-			Before   int          `json:"bytes_before"`
-			Bytes    int          `json:"bytes"`
-			SNR      app.Number   `json:"snr_db"`
-			MaxError app.Number   `json:"max_error"`
-			Tensors  []*quantized `json:"tensors"`
-			LeftOut  []string     `json:"left_out,omitempty"` // of a checkpoint's training
+	return a.Show(struct {
+		In       string       `json:"in"`
+		Out      string       `json:"out"`
+		Before   int          `json:"bytes_before"`
+		Bytes    int          `json:"bytes"`
+		SNR      app.Number   `json:"snr_db"`
+		MaxError app.Number   `json:"max_error"`
+		Tensors  []*quantized `json:"tensors"`
+		LeftOut  []string     `json:"left_out,omitempty"` // of a checkpoint's training
 
-			Summary string           `json:"summary"`
-			Receipt accounts.Receipt `json:"receipt"`
-		}{in, out, before, after, app.Number(all.SNR), app.Number(all.MaxError), list, leftOut, q.Stats().Summary(),
-			q.Receipt()})
-	}
-	if report {
-		t := &ui.Table{}
-		t.Add("TENSOR", "SHAPE", "FROM", "TO", "BYTES", "SNR", "MAX ERROR")
-		for _, q := range list {
-			cells := []string{ui.Readable(q.Name), ui.ShapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)),
-				"-", "-"}
-			if q.SNR != nil {
-				cells[5], cells[6] = decibels(float64(*q.SNR)), strconv.FormatFloat(float64(*q.MaxError), 'g', 4, 64)
+		Summary string           `json:"summary"`
+		Receipt accounts.Receipt `json:"receipt"`
+	}{in, out, before, after, app.Number(all.SNR), app.Number(all.MaxError), list, leftOut, q.Stats().Summary(),
+		q.Receipt()}, func() {
+		if report {
+			t := ui.NewTable("TENSOR", "SHAPE", "FROM", "TO", "BYTES", "SNR", "MAX ERROR")
+			for _, q := range list {
+				cells := []string{ui.Readable(q.Name), ui.ShapeText(q.Shape), q.From, q.Format, driver.FormatBytes(int64(q.Bytes)),
+					"-", "-"}
+				if q.SNR != nil {
+					cells[5], cells[6] = decibels(float64(*q.SNR)), strconv.FormatFloat(float64(*q.MaxError), 'g', 4, 64)
+				}
+				t.Add(cells...)
 			}
-			t.Add(cells...)
+			t.Write(a.Stdout, "")
+			a.Printf("%s\nRan: %s\n", q.Stats().Summary(), strings.Join(q.Receipt().Kernels, ", "))
 		}
-		t.Write(a.Stdout, "")
-		fmt.Fprintf(a.Stdout, "%s\nRan: %s\n", q.Stats().Summary(), strings.Join(q.Receipt().Kernels, ", "))
-	}
-	if len(leftOut) > 0 {
-		fmt.Fprintf(a.Stdout, "%s is a checkpoint: %s of its training, such as the optimizer's states, left out\n",
-			ui.Readable(in), ui.Quantity(len(leftOut), "tensor"))
-	}
-	fmt.Fprintf(a.Stdout, "%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n",
-		ui.Readable(out), driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR),
-		all.MaxError)
-	return nil
+		if len(leftOut) > 0 {
+			a.Printf("%s is a checkpoint: %s of its training, such as the optimizer's states, left out\n",
+				ui.Readable(in), ui.Quantity(len(leftOut), "tensor"))
+		}
+		a.Printf("%s: %s of tensors became %s, signal to noise %s, largest error %.4g\n", ui.Readable(out),
+			driver.FormatBytes(int64(before)), driver.FormatBytes(int64(after)), decibels(all.SNR), all.MaxError)
+	})
 }
 
 func decibels(snr float64) string {

@@ -33,7 +33,7 @@ const statBlock = 2048
 
 // statistics reads the elements once. It calls read after each part of them with its bytes.
 func statistics(ctx context.Context, elem driver.Type, data []byte, read func(bytes int)) (*tensorStats, error) {
-	s := &tensorStats{Min: app.Unknown, Max: app.Unknown, Mean: app.Unknown, Std: app.Unknown}
+	s := &tensorStats{Min: app.Null, Max: app.Null, Mean: app.Null, Std: app.Null}
 	block := make([]float64, statBlock)
 	for len(data) > 0 {
 		if err := ctx.Err(); err != nil {

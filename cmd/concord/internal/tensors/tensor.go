@@ -93,16 +93,14 @@ are loaded, and quantized tensors are decoded one at a time. --no-stats reads on
 		Args: cobra.MinimumNArgs(1),
 	}
 	cmd.Flags().BoolVar(&noStats, "no-stats", false, "do not read the elements, only the headers")
-	a.JSONFlag(cmd)
 	as.flag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		f, err := as.format()
 		if err != nil {
 			return err
 		}
 		return tensor(ctx, a, args, f, !noStats)
 	})
-	return cmd
 }
 
 func tensor(ctx context.Context, a *app.App, paths []string, named quant.Format, stats bool) error {
@@ -135,11 +133,11 @@ func tensor(ctx context.Context, a *app.App, paths []string, named quant.Format,
 		if wrong != nil {
 			d.Error = wrong.Error()
 		}
-		return errors.Join(wrong, a.Print(d))
+		return errors.Join(wrong, a.Document(d))
 	}
 	for i, f := range list {
 		if i > 0 {
-			fmt.Fprintln(a.Stdout)
+			a.Println()
 		}
 		writeTensors(a, f, stats)
 	}
@@ -338,10 +336,10 @@ func unlessGone(work func() error) (err error) {
 
 // writeTensors prints a file as a table.
 func writeTensors(a *app.App, f *tensorFile, stats bool) {
-	fmt.Fprintf(a.Stdout, "%s: %s, %d elements, %s\n", a.Paint(ui.Bold, ui.Readable(f.File)),
+	a.Printf("%s: %s, %d elements, %s\n", a.Paint(ui.Bold, ui.Readable(f.File)),
 		ui.Quantity(len(f.Tensors), "tensor"), f.Elements, driver.FormatBytes(f.Bytes))
 	for _, name := range slices.Sorted(maps.Keys(f.Metadata)) {
-		fmt.Fprintf(a.Stdout, "  %s: %s\n", ui.Readable(name), ui.Readable(ui.Shortened(f.Metadata[name])))
+		a.Printf("  %s: %s\n", ui.Readable(name), ui.Readable(ui.Shortened(f.Metadata[name])))
 	}
 	if len(f.Tensors) == 0 {
 		return

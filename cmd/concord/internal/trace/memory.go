@@ -80,19 +80,17 @@ func traceMemory(ctx context.Context, a *app.App, file string, f *traceFlags, se
 			return fmt.Errorf("--picture %s: %w", f.picture, files.WithoutPath(err))
 		}
 	}
-	if a.JSON {
-		return a.Print(report)
-	}
-	for i, d := range report.Devices {
-		if i > 0 {
-			fmt.Fprintln(a.Stdout)
+	return a.Show(report, func() {
+		for i, d := range report.Devices {
+			if i > 0 {
+				a.Println()
+			}
+			writeTrace(a, d)
 		}
-		writeTrace(a, d)
-	}
-	if f.picture != "" {
-		fmt.Fprintf(a.Stdout, "\npicture: %s\n", f.picture)
-	}
-	return nil
+		if f.picture != "" {
+			a.Printf("\npicture: %s\n", f.picture)
+		}
+	})
 }
 
 func analyze(t *mempool.Trace, name string, settings []mempool.Options) (*deviceTrace, error) {
@@ -134,16 +132,15 @@ func (d *deviceTrace) like(o mempool.Options) mempool.Options {
 
 func writeTrace(a *app.App, d *deviceTrace) {
 	n := d.Analysis
-	fmt.Fprintf(a.Stdout, "%s: %d events", d.Device, n.Events)
+	a.Printf("%s: %d events", d.Device, n.Events)
 	if n.Dropped > 0 {
-		fmt.Fprintf(a.Stdout, ", %d before them lost", n.Dropped)
+		a.Printf(", %d before them lost", n.Dropped)
 	}
-	fmt.Fprintf(a.Stdout, "; when most was reserved: internal fragmentation %.3f, type diversity %.3f, largest free "+
+	a.Printf("; when most was reserved: internal fragmentation %.3f, type diversity %.3f, largest free "+
 		"range %s of %s\n\n",
 		n.Worst.Internal, n.Worst.TypeDiversity, driver.FormatBytes(n.Worst.LargestFree),
 		driver.FormatBytes(n.Worst.Reserved-n.Worst.Live))
-	t := &ui.Table{}
-	t.Add("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS", "REFUSED")
+	t := ui.NewTable("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS", "REFUSED")
 	row := func(name string, live, reserved int64, hits float64, allocs, refused int64) {
 		t.Add(name, driver.FormatBytes(live), driver.FormatBytes(reserved),
 			fmt.Sprintf("%.2f", float64(reserved)/float64(max(1, live))),
@@ -158,7 +155,7 @@ func writeTrace(a *app.App, d *deviceTrace) {
 		row(r.Mode.String(), r.PeakLive, r.PeakReserved, r.Efficiency, r.DriverAllocs, r.Refused)
 	}
 	t.Write(a.Stdout, "")
-	fmt.Fprintln(a.Stdout)
+	a.Println()
 	t = &ui.Table{}
 	t.Add("BLOCK", "GETS", "BY THE DRIVER", "LIVE AT ONCE", "NOT ASKED FOR")
 	for _, k := range n.Keys {
@@ -166,8 +163,8 @@ func writeTrace(a *app.App, d *deviceTrace) {
 			driver.FormatBytes(k.Wasted))
 	}
 	t.Write(a.Stdout, "")
-	fmt.Fprintln(a.Stdout)
+	a.Println()
 	for _, advice := range n.Advice {
-		fmt.Fprintln(a.Stdout, advice)
+		a.Println(advice)
 	}
 }

@@ -76,13 +76,7 @@ func (d *deviceTrace) draw(w io.Writer, f *traceFlags, settings []mempool.Option
 	}
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Y.Max *= 1.15 // room for the legend
-	wide, high, format := picture.Size(f.picture)
-	picture, err := p.WriterTo(wide, high, format)
-	if err != nil {
-		return err
-	}
-	_, err = picture.WriteTo(w)
-	return err
+	return picture.Write(w, p, f.picture)
 }
 
 func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

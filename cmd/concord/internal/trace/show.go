@@ -35,35 +35,31 @@ the last moments may be missing. Times of kernels are the device's own where its
 	}
 	cmd.Flags().StringVar(&out, "out", "", "keep the trace in this file, for ui.perfetto.dev and concord trace show")
 	cmd.Flags().StringVar(&page, "html", "", "write a page with a timeline to this file")
-	a.JSONFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		if len(args) == 0 {
-			return errors.New("trace run: what is to be run comes after --")
+			return app.Usagef("trace run: what is to be run comes after --")
 		}
 		if !files.CanReadAgain(out) {
-			return fmt.Errorf("trace run --out %s: the trace is read again, from a file", out)
+			return app.Usagef("trace run --out %s: the trace is read again, from a file", out)
 		}
-		return a.Do(func(ctx context.Context, args []string) error {
-			if err := files.Page.MayReplace(page); err != nil {
+		if err := files.Page.MayReplace(page); err != nil {
+			return err
+		}
+		file := out
+		if file == "" {
+			dir, err := os.MkdirTemp("", "concord-trace-")
+			if err != nil {
 				return err
 			}
-			file := out
-			if file == "" {
-				dir, err := os.MkdirTemp("", "concord-trace-")
-				if err != nil {
-					return err
-				}
-				defer os.RemoveAll(dir)
-				file = filepath.Join(dir, "trace.json")
-			}
-			kept, ran := record(ctx, a, cmd.Root(), "CONCORD_TRACE", file, args)
-			if !kept { // what lies there is older
-				return ran
-			}
-			return errors.Join(ran, traceShow(ctx, a, file, page))
-		})(cmd, args)
-	}
-	return cmd
+			defer os.RemoveAll(dir)
+			file = filepath.Join(dir, "trace.json")
+		}
+		kept, ran := record(ctx, a, cmd.Root(), "CONCORD_TRACE", file, args)
+		if !kept { // what lies there is older
+			return ran
+		}
+		return errors.Join(ran, traceShow(ctx, a, file, page))
+	})
 }
 
 func traceShowCommand(a *app.App) *cobra.Command {
@@ -80,9 +76,7 @@ Advice follows: what takes much of the time and can be changed.`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&page, "html", "", "write a page with a timeline to this file")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return traceShow(ctx, a, args[0], page) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return traceShow(ctx, a, args[0], page) })
 }
 
 // traceShow prints the summary of a trace, and writes its page if it has a name.
@@ -101,12 +95,10 @@ func traceShow(ctx context.Context, a *app.App, file, page string) error {
 			return fmt.Errorf("--html %s: %w", page, files.WithoutPath(err))
 		}
 	}
-	if a.JSON {
-		return a.Print(s)
-	}
-	fmt.Fprint(a.Stdout, s)
-	if page != "" {
-		fmt.Fprintf(a.Stdout, "\npage: %s\n", page)
-	}
-	return nil
+	return a.Show(s, func() {
+		fmt.Fprint(a.Stdout, s)
+		if page != "" {
+			a.Printf("\npage: %s\n", page)
+		}
+	})
 }

@@ -77,32 +77,27 @@ size, the sums as lines. --arena chooses the arena: recorded, or one of the mode
 		"of that; default the pool's own")
 	cmd.Flags().StringVar(&f.picture, "picture", "", "draw the arena over time into this file: .png or .svg")
 	cmd.Flags().StringVar(&f.arena, "arena", "recorded", "arena to draw: recorded, or a mode")
-	a.JSONFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		switch {
 		case f.record == "" && len(args) != 1:
-			return fmt.Errorf("trace memory takes one file, not %d", len(args))
+			return app.Usagef("trace memory takes one file, not %d", len(args))
 		case f.record != "" && len(args) == 0:
-			return errors.New("trace memory --record: what is to be run comes after --")
-		}
-		if !files.CanReadAgain(f.record) {
-			return fmt.Errorf("trace memory --record %s: the trace is read again, from a file", f.record)
+			return app.Usagef("trace memory --record: what is to be run comes after --")
+		case !files.CanReadAgain(f.record):
+			return app.Usagef("trace memory --record %s: the trace is read again, from a file", f.record)
 		}
 		settings, err := f.settings()
 		if err != nil {
+			return app.UsageError(err)
+		}
+		file := f.record
+		if file == "" {
+			file = args[0]
+		} else if _, err := record(ctx, a, cmd.Root(), "CONCORD_MEMORY_TRACE", file, args); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, args []string) error {
-			file := f.record
-			if file == "" {
-				file = args[0]
-			} else if _, err := record(ctx, a, cmd.Root(), "CONCORD_MEMORY_TRACE", file, args); err != nil {
-				return err
-			}
-			return traceMemory(ctx, a, file, f, settings)
-		})(cmd, args)
-	}
-	return cmd
+		return traceMemory(ctx, a, file, f, settings)
+	})
 }
 
 // settings returns the replays' options according to the flags.

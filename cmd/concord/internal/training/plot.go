@@ -36,8 +36,7 @@ examples that the network learns from, and of those that are kept for validation
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "draw into this file: .svg or .png")
-	a.JSONFlag(cmd)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		if err := picture.Check("--out", out); err != nil {
 			return err
 		}
@@ -55,13 +54,12 @@ examples that the network learns from, and of those that are kept for validation
 		}
 		switch {
 		case a.JSON:
-			return a.Print(h)
+			return a.Document(h)
 		case out == "":
 			writeHistory(a, h)
 		}
 		return nil
 	})
-	return cmd
 }
 
 // plotHistory draws a history into a file.
@@ -93,6 +91,6 @@ func writeHistory(a *app.App, h *nn.History) {
 	}
 	t.Write(a.Stdout, "")
 	if h.Stopped != "" {
-		fmt.Fprintf(a.Stdout, "stopped: %s\n", ui.Readable(h.Stopped))
+		a.Printf("stopped: %s\n", ui.Readable(h.Stopped))
 	}
 }

@@ -66,13 +66,13 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
   concord predict text.safetensors --model transformer --prompt "Licensed under " --length 300`,
 		Args: cobra.ExactArgs(1),
 	}
-	networkFlags(a, cmd, &l)
+	networkFlags(cmd, &l)
 	cmd.Flags().StringVar(&p.out, "out", "", "write the probabilities of all classes to this file, .npy")
 	cmd.Flags().StringVar(&p.prompt, "prompt", "", "the text to continue")
 	cmd.Flags().IntVar(&p.length, "length", 200, "how many bytes to continue a text by")
 	cmd.Flags().Float64Var(&p.temperature, "temperature", 0.7, "how much the next byte is left to chance, from 0 on")
 	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the bytes that are drawn")
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		text := p.prompt != "" || isText(l.data)
 		switch {
 		case p.length < 1:
@@ -101,7 +101,6 @@ drawn from the probabilities of the network, sharpened by a --temperature below 
 		}
 		return predict(ctx, a, &l, &p, args[0])
 	})
-	return cmd
 }
 
 // predict prints classes.
@@ -154,13 +153,11 @@ func predict(ctx context.Context, a *app.App, l *flags, p *predictFlags, file st
 			return err
 		}
 	}
-	if a.JSON {
-		return a.Print(predictReport{Device: st.dev.String(), Model: l.model, Predictions: list})
-	}
-	for i, s := range list {
-		fmt.Fprintf(a.Stdout, "%d\t%d\t%.6f\n", i, s.Class, s.Probability)
-	}
-	return nil
+	return a.Show(predictReport{Device: st.dev.String(), Model: l.model, Predictions: list}, func() {
+		for i, s := range list {
+			a.Printf("%d\t%d\t%.6f\n", i, s.Class, s.Probability)
+		}
+	})
 }
 
 // hintPrompt adds to an error what is easily forgotten: without --prompt and --data, a network is asked for
@@ -227,11 +224,9 @@ func continueText(ctx context.Context, a *app.App, l *flags, p *predictFlags, fi
 		bar.Step()
 	}
 	said := printable(text[len(prompt):])
-	if a.JSON {
-		return a.Print(predictReport{Device: st.dev.String(), Model: l.model, Prompt: printable(prompt), Text: said})
-	}
-	fmt.Fprintf(a.Stdout, "%s%s\n", a.Paint(ui.Bold, printable(prompt)), said)
-	return nil
+	return a.Show(predictReport{Device: st.dev.String(), Model: l.model, Prompt: printable(prompt), Text: said}, func() {
+		a.Printf("%s%s\n", a.Paint(ui.Bold, printable(prompt)), said)
+	})
 }
 
 // nextByte returns what the network says of the byte behind a text of up to textSteps bytes, for each byte.

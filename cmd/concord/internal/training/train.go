@@ -53,7 +53,7 @@ type report struct {
 }
 
 // networkFlags are those of all commands that compute a network.
-func networkFlags(a *app.App, cmd *cobra.Command, l *flags) {
+func networkFlags(cmd *cobra.Command, l *flags) {
 	cmd.Flags().StringVar(&l.data, "data", "mnist", "mnist, the 10,000 images in this program, a directory with files "+
 		"of MNIST's format, FILE.npy, or a text")
 	cmd.Flags().StringVar(&l.model, "model", "mlp", "the network: "+modelNames())
@@ -63,10 +63,9 @@ func networkFlags(a *app.App, cmd *cobra.Command, l *flags) {
 	cmd.Flags().StringVar(&l.batch, "batch", "", "examples in a batch, or for training auto: by the device's free "+
 		"memory and the number of examples; default 128, of a text 16")
 	l.given = cmd.Flags().Changed
-	a.JSONFlag(cmd)
 }
 
-func labelsFlag(a *app.App, cmd *cobra.Command, l *flags) {
+func labelsFlag(cmd *cobra.Command, l *flags) {
 	cmd.Flags().StringVar(&l.labels, "labels", "", "the labels, FILE.npy of integers, if --data is FILE.npy")
 }
 
@@ -104,8 +103,8 @@ that belong to them. Any other file is a text.`,
   concord train --model network.json --data x.npy --labels y.npy`,
 		Args: cobra.ExactArgs(0),
 	}
-	networkFlags(a, cmd, &l)
-	labelsFlag(a, cmd, &l)
+	networkFlags(cmd, &l)
+	labelsFlag(cmd, &l)
 	cmd.Flags().IntVar(&l.epochs, "epochs", 5, "how often to go through the examples")
 	cmd.Flags().Float64Var(&l.rate, "rate", 0.001, "the learning rate")
 	cmd.Flags().Uint64Var(&l.seed, "seed", 1, "the seed of the first parameters and of the order of the examples")
@@ -114,8 +113,7 @@ that belong to them. Any other file is a text.`,
 	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the "+
 		"fastest that the device has")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return train(ctx, a, &l) })
-	return cmd
+	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error { return train(ctx, a, &l) })
 }
 
 // Eval returns the command eval.
@@ -132,10 +130,9 @@ With the data of train that includes those it has learned from, so that the accu
   concord eval text.safetensors --model transformer --data LICENSE`,
 		Args: cobra.ExactArgs(1),
 	}
-	networkFlags(a, cmd, &l)
-	labelsFlag(a, cmd, &l)
-	cmd.RunE = a.Do(func(ctx context.Context, args []string) error { return eval(ctx, a, &l, args[0]) })
-	return cmd
+	networkFlags(cmd, &l)
+	labelsFlag(cmd, &l)
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return eval(ctx, a, &l, args[0]) })
 }
 
 // batchSize returns --batch, or 0 for auto.
@@ -326,7 +323,7 @@ func train(ctx context.Context, a *app.App, l *flags) error {
 		}
 	}
 	if !a.JSON {
-		fmt.Fprintf(a.Stdout, "%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch,
+		a.Printf("%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch,
 			t.model.Summary())
 	}
 	h, err := t.Fit(ctx, t.trainingSet())
@@ -359,15 +356,15 @@ func train(ctx context.Context, a *app.App, l *flags) error {
 	}
 	switch took := h.TotalTime.Round(10 * time.Millisecond); {
 	case a.JSON:
-		return a.Print(d)
+		return a.Document(d)
 	case !validated:
-		fmt.Fprintf(a.Stdout, "too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun,
+		a.Printf("too few %s to keep some for a test: %d; all of them were learned from, for %s\n", t.noun,
 			d.Examples, ui.Quantity(last+1, "epoch"))
 	case t.text:
-		fmt.Fprintf(a.Stdout, "perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, "+
+		a.Printf("perplexity %.2f, and %.2f %% of the next bytes are right, of text that it has not seen, "+
 			"after %s in %v\n", d.Perplexity, 100*d.Accuracy, ui.Quantity(last+1, "epoch"), took)
 	default:
-		fmt.Fprintf(a.Stdout, "%.2f %% of the %s that it has not seen are read rightly, after %s in %v\n", 100*d.Accuracy,
+		a.Printf("%.2f %% of the %s that it has not seen are read rightly, after %s in %v\n", 100*d.Accuracy,
 			t.noun, ui.Quantity(last+1, "epoch"), took)
 	}
 	return nil
@@ -400,12 +397,12 @@ func eval(ctx context.Context, a *app.App, l *flags, file string) error {
 	}
 	switch {
 	case a.JSON:
-		return a.Print(d)
+		return a.Document(d)
 	case t.text:
-		fmt.Fprintf(a.Stdout, "%s on %s: perplexity %.2f, and %.2f %% of the next bytes are right\n", d.Model, d.Device,
+		a.Printf("%s on %s: perplexity %.2f, and %.2f %% of the next bytes are right\n", d.Model, d.Device,
 			d.Perplexity, 100*d.Accuracy)
 	default:
-		fmt.Fprintf(a.Stdout, "%s on %s: loss %.4f, %.2f %% of %d %s are read rightly\n", d.Model, d.Device, d.Loss,
+		a.Printf("%s on %s: loss %.4f, %.2f %% of %d %s are read rightly\n", d.Model, d.Device, d.Loss,
 			100*d.Accuracy, d.Examples, t.noun)
 	}
 	return nil

@@ -34,6 +34,9 @@ var Escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 // Table aligns columns. text/tabwriter would count the colours.
 type Table struct{ Rows [][]string }
 
+// NewTable returns a table with a row of titles.
+func NewTable(titles ...string) *Table { return &Table{[][]string{titles}} }
+
 // Add appends a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 

@@ -1,6 +1,6 @@
-// abi.h: the ABI part of csrc/host/host.h, word for word; TestPreludeABI compares the two.
+// abi.h: the layout of a compiled program, for the program and for the host executor (csrc/host/host.h). It is valid
+// C11 and C++17 and includes only stdint.h.
 
-// ---- ABI begin ----
 #include <stdint.h>
 
 // CONCORD_HOST_ABI changes whenever a struct below does. The executor refuses other numbers.
@@ -93,4 +93,3 @@ typedef struct concord_module {
   uint32_t kernel_count;
   const concord_kernel *kernels;
 } concord_module;
-// ---- ABI end ----

@@ -1,4 +1,4 @@
-// convert.h: explicit conversions: convert_T with saturation and rounding modes, and as_T.
+// convert.h: explicit conversions: convert_T with saturation and rounding modes, and as_T. All targets share it.
 
 namespace {
 
@@ -12,18 +12,18 @@ enum {
 };
 
 //@ cc_step_to
-// cc_step moves a floating value to its neighbour, up or down; zeros and infinities included.
+// cc_step_to moves a floating value to its neighbour, up or down; zeros and infinities included.
 template <class F> CC_FN F cc_step_to(F x, bool up) {
   typedef cc_sint<F> I;
   I b = cc_as_bits<I>(x);
   if (x == F(0.0f))
-    b = up ? I(1) : I(cc_int_min<I> | 1);
+    b = up ? I(1) : I(cc_int_min<I>() | 1);
   else
     b = (b >= 0) == up ? I(b + 1) : I(b - 1);
   return cc_as_bits<F>(b);
 }
 
-//@ cc_convert cc_convert_lane cc_to_half
+//@ cc_convert cc_convert_lane
 // cc_directed corrects r, which is x rounded to nearest. cmp is the sign of r - x, exactly.
 template <int R, class F> CC_FN F cc_directed(F r, int cmp, bool negative) {
   if (R == CC_RTZ && cmp != 0 && (cmp > 0) == !negative)
@@ -42,11 +42,11 @@ template <class T, class S, bool TF, bool SF> struct cc_conv;
 template <class T, class S> struct cc_conv<T, S, false, false> {
   template <int SAT, int R> static CC_FN T to(S x) {
     if (SAT) {
-      bool neg = cc_is_signed<S> && x < S(0);
-      if (neg && (!cc_is_signed<T> || cc_long(x) < cc_long(cc_int_min<T>)))
-        return cc_int_min<T>;
-      if (!neg && cc_ulong(x) > cc_ulong(cc_int_max<T>))
-        return cc_int_max<T>;
+      bool neg = cc_is<S>::sign && x < S(0);
+      if (neg && (!cc_is<T>::sign || cc_long(x) < cc_long(cc_int_min<T>())))
+        return cc_int_min<T>();
+      if (!neg && cc_ulong(x) > cc_ulong(cc_int_max<T>()))
+        return cc_int_max<T>();
     }
     return T(x);
   }
@@ -55,7 +55,7 @@ template <class T, class S> struct cc_conv<T, S, false, false> {
 // floating to integer
 template <class T, class S> struct cc_conv<T, S, false, true> {
   template <int SAT, int R> static CC_FN T to(S s) {
-    typedef cc_if<cc_same<S, double>, double, float> F;
+    typedef cc_real<S> F;
     F x = F(s);
     if (R == CC_RTE)
       x = cc_m_rint(x);
@@ -65,13 +65,13 @@ template <class T, class S> struct cc_conv<T, S, false, true> {
       x = cc_m_floor(x);
     if (SAT) {
       // 2^bits is exact in every floating type, the largest integer is not.
-      const F top = F(cc_ulong(1) << (sizeof(T) * 8 - 2)) * (cc_is_signed<T> ? F(2) : F(4));
+      const F top = F(cc_ulong(1) << (sizeof(T) * 8 - 2)) * (cc_is<T>::sign ? F(2) : F(4));
       if (!(x == x))
         return T(0);
       if (x >= top)
-        return cc_int_max<T>;
-      if (x <= (cc_is_signed<T> ? -top : F(0)))
-        return cc_int_min<T>;
+        return cc_int_max<T>();
+      if (x <= (cc_is<T>::sign ? -top : F(0)))
+        return cc_int_min<T>();
     } else if (sizeof(T) < 4) {
       return T(cc_int(x)); // wraps instead of being undefined
     }
@@ -85,7 +85,7 @@ template <class T, class S> struct cc_conv<T, S, true, false> {
     T r = T(x);
     if (R == CC_RT_DEFAULT || R == CC_RTE)
       return r;
-    const T top = T(cc_ulong(1) << (sizeof(S) * 8 - 2)) * (cc_is_signed<S> ? T(2) : T(4));
+    const T top = T(cc_ulong(1) << (sizeof(S) * 8 - 2)) * (cc_is<S>::sign ? T(2) : T(4));
     int cmp = 1; // r can be 2^bits, which S cannot hold
     if (r < top) {
       S back = S(r);
@@ -101,35 +101,24 @@ template <class T, class S> struct cc_conv<T, S, true, true> {
     T r = T(x);
     if (sizeof(T) >= sizeof(S) || R == CC_RT_DEFAULT || R == CC_RTE)
       return r;
-    int cmp = double(r) > double(x) ? 1 : double(r) < double(x) ? -1 : 0;
+    const cc_real<S> rounded = cc_real<S>(r), exact = cc_real<S>(x);
+    int cmp = rounded > exact ? 1 : rounded < exact ? -1 : 0;
     return cc_directed<R>(r, cmp, x < S(0));
   }
 };
 
-// to half: rounded once, from a double, which holds every source exactly or one that becomes
-// infinite anyway
-template <class S>
-using cc_wide = cc_if<sizeof(S) == 8, S, cc_if<cc_is_signed<S>, cc_int, cc_uint>>;
-template <int R, class S> CC_FN cc_half cc_to_half(S x) {
-  cc_half r = cc_half(x);
-  if (R == CC_RT_DEFAULT || R == CC_RTE)
-    return r;
-  double rd = double(float(r)), xd = double(x);
-  int cmp = rd > xd ? 1 : rd < xd ? -1 : 0;
-  return cc_directed<R>(r, cmp, xd < 0);
-}
-template <class S> struct cc_conv<cc_half, S, true, true> {
-  template <int SAT, int R> static CC_FN cc_half to(S x) { return cc_to_half<R>(x); }
-};
+// integer to half, by way of float, which holds all integers that do not become infinite anyway
 template <class S> struct cc_conv<cc_half, S, true, false> {
-  template <int SAT, int R> static CC_FN cc_half to(S x) { return cc_to_half<R>(cc_wide<S>(x)); }
-};
-template <> struct cc_conv<cc_half, cc_half, true, true> {
-  template <int SAT, int R> static CC_FN cc_half to(cc_half x) { return x; }
+  template <int SAT, int R> static CC_FN cc_half to(S x) {
+    const cc_int most = 1 << 20;
+    cc_int k = cc_is<S>::sign && x < S(0) ? (cc_long(x) < -cc_long(most) ? -most : cc_int(x))
+                                          : (cc_ulong(x) > cc_ulong(most) ? most : cc_int(x));
+    return cc_conv<cc_half, float, true, true>::template to<SAT, R>(float(k));
+  }
 };
 
 template <class T, int SAT, int R, class S> CC_FN T cc_convert_lane(S x) {
-  return cc_conv<T, S, cc_is_fp<T>, cc_is_fp<S>>::template to<SAT, R>(x);
+  return cc_conv<T, S, bool(cc_is<T>::fp), bool(cc_is<S>::fp)>::template to<SAT, R>(x);
 }
 // A bool is an integer of 0 and 1.
 template <class T, int SAT, int R> CC_FN T cc_convert_lane(bool x) {

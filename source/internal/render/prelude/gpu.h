@@ -111,20 +111,13 @@ struct cc_item {
     template <class T> static CC_INLINE T of(T a, T b) { return a + b; }
   };
   struct cc_min_ {
-    template <class T> static CC_INLINE T none() { return cc_most_<T>(false); }
+    template <class T> static CC_INLINE T none() { return cc_most<T>(); }
     template <class T> static CC_INLINE T of(T a, T b) { return b < a ? b : a; }
   };
   struct cc_max_ {
-    template <class T> static CC_INLINE T none() { return cc_most_<T>(true); }
+    template <class T> static CC_INLINE T none() { return cc_least<T>(); }
     template <class T> static CC_INLINE T of(T a, T b) { return a < b ? b : a; }
   };
-  // The largest value of T, or its smallest.
-  template <class T> static CC_INLINE T cc_most_(bool least) {
-    if constexpr (cc_is_fp<T>)
-      return least ? T(-CC_INFINITY) : T(CC_INFINITY);
-    else
-      return least ? cc_int_min<T> : cc_int_max<T>;
-  }
   // A scan in steps of 1, 2, 4 ... items; the last item then has all of them.
   template <class Op, class T> static CC_FN T cc_scan_(T x) {
     cc_uint at = cc_get_sub_group_local_id();

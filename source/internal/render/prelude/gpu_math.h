@@ -50,16 +50,6 @@ CC_INLINE int cc_m_ilogb(double x) { return ilogb(x); }
 CC_INLINE float cc_m_frexp(float x, int *e) { return frexpf(x, e); }
 CC_INLINE double cc_m_frexp(double x, int *e) { return frexp(x, e); }
 
-// The sign of gamma: at -0 it is that of the pole, and below 0 it changes at every integer.
-template <class F> CC_FN int cc_m_gamma_sign(F x) {
-  if (x == F(0))
-    return cc_m_copysign(F(1), x) < F(0) ? -1 : 1;
-  F n = cc_m_floor(x);
-  return x < F(0) && n != x && n - F(2) * cc_m_floor(n / F(2)) != F(0) ? -1 : 1;
-}
-CC_FN float cc_m_lgamma_r(float x, int *s) { *s = cc_m_gamma_sign(x); return lgammaf(x); }
-CC_FN double cc_m_lgamma_r(double x, int *s) { *s = cc_m_gamma_sign(x); return lgamma(x); }
-
 // native_ functions use the GPU's fast, less accurate instructions.
 #define CC_NATIVE
 CC_INLINE float cc_n_cos(float x) { return __cosf(x); }
@@ -103,17 +93,6 @@ template <class T> CC_INLINE T cc_a_xchg(volatile T *p, T v) {
 template <class T> CC_INLINE T cc_a_cas(volatile T *p, T want, T v) {
   return T(atomicCAS((cc_cell<T> *)p, cc_cell<T>(want), cc_cell<T>(v)));
 }
-template <class T> CC_FN T cc_a_least(volatile T *p, T v, bool most) {
-  T old = *p;
-  for (;;) {
-    T seen = cc_a_cas(p, old, (v < old) != most ? v : old);
-    if (seen == old)
-      return old;
-    old = seen;
-  }
-}
-template <class T> CC_INLINE T cc_a_min(volatile T *p, T v) { return cc_a_least(p, v, false); }
-template <class T> CC_INLINE T cc_a_max(volatile T *p, T v) { return cc_a_least(p, v, true); }
 CC_INLINE int cc_a_min(volatile int *p, int v) { return atomicMin((int *)p, v); }
 CC_INLINE int cc_a_max(volatile int *p, int v) { return atomicMax((int *)p, v); }
 CC_INLINE unsigned cc_a_min(volatile unsigned *p, unsigned v) { return atomicMin((unsigned *)p, v); }

@@ -66,7 +66,7 @@ struct cc_item {
     // 2^62 make no difference.
     template <class T> static CC_ALWAYS cc_long limit(T u) {
       const cc_long most = cc_long(1) << 62;
-      if (cc_is_signed<T>)
+      if (cc_is<T>::sign)
         return cc_long(u) > most ? most : cc_long(u) < -most ? -most : cc_long(u);
       return cc_ulong(u) > cc_ulong(most) ? most : cc_long(u);
     }
@@ -87,8 +87,8 @@ struct cc_item {
     cc_size row;
     // The first value of a straight index. The run ends before the one that would wrap.
     template <cc_long Step, class T> CC_ALWAYS cc_long from(T first) {
-      const cc_long at = cc_long(first), most = cc_is_signed<T> ? 0x7fffffff : 0xffffffff,
-                    least = cc_is_signed<T> ? -most - 1 : 0,
+      const cc_long at = cc_long(first), most = cc_is<T>::sign ? 0x7fffffff : 0xffffffff,
+                    least = cc_is<T>::sign ? -most - 1 : 0,
                     more = Step > 0 ? (most - at) / Step : (at - least) / -Step;
       n = cc_long(n) - 1 > more ? I(more + 1) : n;
       return at;
@@ -228,8 +228,8 @@ struct cc_item {
   // printf collects its arguments; the executor knows the formats.
   template <class T> static CC_FN concord_value cc_value(const T &x) {
     typedef cc_lane_of<T> L;
-    int kind = cc_is_fp<L> ? CONCORD_VALUE_FLOAT : cc_is_signed<L> ? CONCORD_VALUE_SIGNED : CONCORD_VALUE_UNSIGNED;
-    return {cc_uchar(kind), cc_uchar(cc_width_of<T>), sizeof(L), 0, &x};
+    int kind = cc_is<L>::fp ? CONCORD_VALUE_FLOAT : cc_is<L>::sign ? CONCORD_VALUE_SIGNED : CONCORD_VALUE_UNSIGNED;
+    return {cc_uchar(kind), cc_uchar(cc_lane_<T>::n), sizeof(L), 0, &x};
   }
   static CC_FN concord_value cc_value(const char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }
   static CC_FN concord_value cc_value(char *const &s) { return {CONCORD_VALUE_STRING, 1, 8, 0, s}; }

@@ -90,6 +90,7 @@ CC_FN int cc_m_ilogb(float x) { return __builtin_ilogbf(x); }
 CC_FN int cc_m_ilogb(double x) { return __builtin_ilogb(x); }
 CC_FN float cc_m_frexp(float x, int *e) { return __builtin_frexpf(x, e); }
 CC_FN double cc_m_frexp(double x, int *e) { return __builtin_frexp(x, e); }
+#define CC_LGAMMA_R
 CC_FN float cc_m_lgamma_r(float x, int *s) { return lgammaf_r(x, s); }
 CC_FN double cc_m_lgamma_r(double x, int *s) { return lgamma_r(x, s); }
 
@@ -101,7 +102,7 @@ CC_FN unsigned long cc_m_umulhi64(unsigned long x, unsigned long y) {
   return (unsigned long)((unsigned __int128)x * y >> 64);
 }
 
-//@ cc_a_add cc_a_and cc_a_or cc_a_xor cc_a_xchg cc_a_cas cc_a_min cc_a_max
+//@ cc_a_add cc_a_and cc_a_or cc_a_xor cc_a_xchg cc_a_cas
 template <class T> CC_FN T cc_a_add(volatile T *p, T v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_and(volatile T *p, T v) { return __atomic_fetch_and(p, v, __ATOMIC_RELAXED); }
 template <class T> CC_FN T cc_a_or(volatile T *p, T v) { return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
@@ -115,17 +116,6 @@ template <class T> CC_FN T cc_a_cas(volatile T *p, T want, T v) {
   __atomic_compare_exchange(p, &want, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return want;
 }
-template <class T> CC_FN T cc_a_least(volatile T *p, T v, bool most) {
-  T old = *p;
-  for (;;) {
-    T seen = cc_a_cas(p, old, (v < old) != most ? v : old);
-    if (seen == old)
-      return old;
-    old = seen;
-  }
-}
-template <class T> CC_FN T cc_a_min(volatile T *p, T v) { return cc_a_least(p, v, false); }
-template <class T> CC_FN T cc_a_max(volatile T *p, T v) { return cc_a_least(p, v, true); }
 
 //@
 } // namespace

@@ -1,4 +1,4 @@
-// integer.h: the integer and relational functions, select, shuffle, and vectors in memory.
+// integer.h: the integer and relational functions, select, shuffle, vectors in memory and atomics. All targets share it.
 
 namespace {
 
@@ -23,18 +23,18 @@ CC_T CC_FN cc_vec<cc_unsig<T>, N> cc_abs_diff(CC_V x, CC_V y) {
 // Sums wrap in the unsigned type; if the signs show an overflow, the result saturates.
 CC_I T cc_add_sat(T x, T y) {
   T s = T(cc_unsig<T>(x) + cc_unsig<T>(y));
-  if (!cc_is_signed<T>)
-    return s < x ? cc_int_max<T> : s;
+  if (!cc_is<T>::sign)
+    return s < x ? cc_int_max<T>() : s;
   if (T((x ^ s) & (y ^ s)) < T(0))
-    return x < T(0) ? cc_int_min<T> : cc_int_max<T>;
+    return x < T(0) ? cc_int_min<T>() : cc_int_max<T>();
   return s;
 }
 CC_I T cc_sub_sat(T x, T y) {
   T d = T(cc_unsig<T>(x) - cc_unsig<T>(y));
-  if (!cc_is_signed<T>)
+  if (!cc_is<T>::sign)
     return x < y ? T(0) : d;
   if (T((x ^ y) & (x ^ d)) < T(0))
-    return x < T(0) ? cc_int_min<T> : cc_int_max<T>;
+    return x < T(0) ? cc_int_min<T>() : cc_int_max<T>();
   return d;
 }
 CC_I T cc_hadd(T x, T y) { return T((x & y) + ((x ^ y) >> 1)); }
@@ -61,24 +61,24 @@ CC_I T cc_mad_hi(T x, T y, T z) { return T(cc_unsig<T>(cc_mul_hi(x, y)) + cc_uns
 // For up to 32 bits the sum is exact in 64 bits; for 64 bits the high half of the product is
 // computed.
 CC_FN cc_ulong cc_mad_sat(cc_ulong x, cc_ulong y, cc_ulong z) {
-  if (cc_m_umulhi64(x, y) != 0)
+  if (cc_mul_hi(x, y) != 0)
     return ~cc_ulong(0);
   return cc_add_sat(cc_ulong(x * y), z);
 }
 CC_FN cc_long cc_mad_sat(cc_long x, cc_long y, cc_long z) {
-  cc_long hi = cc_m_mulhi64(x, y);
+  cc_long hi = cc_mul_hi(x, y);
   cc_ulong lo = cc_ulong(x) * cc_ulong(y), sum = lo + cc_ulong(z);
   hi += (z < 0 ? -1 : 0) + (sum < lo ? 1 : 0); // the 128-bit sum is hi:sum
   if (hi == (cc_long(sum) < 0 ? -1 : 0))
     return cc_long(sum);
-  return hi < 0 ? cc_int_min<cc_long> : cc_int_max<cc_long>;
+  return hi < 0 ? cc_int_min<cc_long>() : cc_int_max<cc_long>();
 }
 CC_FN cc_uint cc_mad_sat(cc_uint x, cc_uint y, cc_uint z) {
   cc_ulong w = cc_ulong(x) * y + z;
   return w > 0xffffffffu ? 0xffffffffu : cc_uint(w);
 }
 CC_I T cc_mad_sat(T x, T y, T z) {
-  return cc_convert_lane<T, CC_SAT, CC_RT_DEFAULT>(cc_long(x) * cc_long(y) + cc_long(z));
+  return cc_convert_lane<T, CC_SAT, CC_RT_DEFAULT>(cc_long(cc_long(x) * cc_long(y) + cc_long(z)));
 }
 CC_I T cc_mul24(T x, T y) { return T(cc_uint(x) * cc_uint(y)); }
 CC_I T cc_mad24(T x, T y, T z) { return T(cc_uint(x) * cc_uint(y) + cc_uint(z)); }
@@ -119,13 +119,11 @@ CC_REL2(isunordered, !(x == x && y == y))
 // mask.
 template <class F> struct cc_bits;
 //@ cc_half
-template <> struct cc_bits<cc_half> { static constexpr cc_ushort exp = 0x7c00, abs = 0x7fff; };
+template <> struct cc_bits<cc_half> { enum : cc_ushort { exp = 0x7c00, abs = 0x7fff }; };
 //@ cc_isfinite cc_isinf cc_isnan cc_isnormal cc_signbit
 // By the bits, so that no fast-math option of a target takes them away. E is the exponent mask.
-template <> struct cc_bits<float> { static constexpr cc_uint exp = 0x7f800000, abs = 0x7fffffff; };
-template <> struct cc_bits<double> {
-  static constexpr cc_ulong exp = 0x7ff0000000000000, abs = 0x7fffffffffffffff;
-};
+template <> struct cc_bits<float> { enum : cc_uint { exp = 0x7f800000, abs = 0x7fffffff }; };
+CC_FOR_DOUBLE(template <> struct cc_bits<cc_double> { enum : cc_ulong { exp = 0x7ff0000000000000, abs = 0x7fffffffffffffff }; };)
 #define CC_REL1(f, expr) \
   template <class F> CC_FN cc_int cc_##f(F x) { \
     const cc_unsig<F> all = cc_as_bits<cc_unsig<F>>(x), b = all & cc_bits<F>::abs, e = cc_bits<F>::exp; \
@@ -168,8 +166,7 @@ template <class T, int N, class C> CC_FN CC_V cc_select(CC_V a, CC_V b, cc_vec<C
 }
 
 //@ cc_shuffle cc_shuffle2
-template <class T, int M, class U, int N>
-CC_FN cc_vec<T, N> cc_shuffle(cc_vec<T, M> a, cc_vec<U, N> m) {
+template <class T, int M, class U, int N> CC_FN CC_V cc_shuffle(cc_vec<T, M> a, cc_vec<U, N> m) {
   cc_vec<T, N> r;
   CC_LANES(a.v[m.v[i] & ((M == 3 ? 4 : M) - 1)]);
 }
@@ -184,19 +181,23 @@ CC_FN cc_vec<T, N> cc_shuffle2(cc_vec<T, M> a, cc_vec<T, M> b, cc_vec<U, N> m) {
 // ---- vectors in memory, aligned as their lanes are ----
 
 //@ cc_vload2 cc_vstore2 cc_vload3 cc_vstore3 cc_vload4 cc_vstore4 cc_vload8 cc_vstore8 cc_vload16 cc_vstore16
-template <int N, class T> CC_FN cc_vec<T, N> cc_vload_(cc_size k, const T *p) {
-  cc_vec<T, N> r;
-  CC_LANES(p[k * N + i]);
-}
-CC_T CC_FN void cc_vstore_(CC_V x, cc_size k, T *p) {
-  for (int i = 0; i < N; i++)
-    p[k * N + i] = x.v[i];
-}
-#define CC_MEM(n) \
-  CC_I cc_vec<T, n> cc_vload##n(cc_size k, const T *p) { return cc_vload_<n>(k, p); } \
-  CC_I void cc_vstore##n(cc_vec<T, n> x, cc_size k, T *p) { cc_vstore_(x, k, p); }
-CC_MEM(2) CC_MEM(3) CC_MEM(4) CC_MEM(8) CC_MEM(16)
+#define CC_MEM(n, space) CC_I cc_vec<T, n> cc_vload##n(cc_size k, const space T *p) { return cc_vload_<n>(k, p); }
+#define CC_SPACE(space) \
+  template <int N, class T> CC_FN CC_V cc_vload_(cc_size k, const space T *p) { CC_V r; CC_LANES(p[k * N + i]); } \
+  CC_MEM(2, space) CC_MEM(3, space) CC_MEM(4, space) CC_MEM(8, space) CC_MEM(16, space)
+CC_READ_SPACES(CC_SPACE)
 #undef CC_MEM
+#undef CC_SPACE
+#define CC_MEM(n, space) CC_I void cc_vstore##n(cc_vec<T, n> x, cc_size k, space T *p) { cc_vstore_(x, k, p); }
+#define CC_SPACE(space) \
+  CC_T CC_FN void cc_vstore_(CC_V x, cc_size k, space T *p) { \
+    for (int i = 0; i < N; i++) \
+      p[k * N + i] = x.v[i]; \
+  } \
+  CC_MEM(2, space) CC_MEM(3, space) CC_MEM(4, space) CC_MEM(8, space) CC_MEM(16, space)
+CC_SPACES(CC_SPACE)
+#undef CC_MEM
+#undef CC_SPACE
 //@ cc_vload_half cc_vloada_half cc_vstore_half cc_vstore_half_rte cc_vstore_half_rtz cc_vstore_half_rtp
 //@ cc_vstore_half_rtn cc_vstorea_half cc_vstorea_half_rte cc_vstorea_half_rtz cc_vstorea_half_rtp
 //@ cc_vstorea_half_rtn cc_vload_half2 cc_vloada_half2 cc_vstore_half2 cc_vstore_half2_rte cc_vstore_half2_rtz
@@ -212,33 +213,38 @@ CC_MEM(2) CC_MEM(3) CC_MEM(4) CC_MEM(8) CC_MEM(16)
 //@ cc_vstore_half16_rtz cc_vstore_half16_rtp cc_vstore_half16_rtn cc_vstorea_half16 cc_vstorea_half16_rte
 //@ cc_vstorea_half16_rtz cc_vstorea_half16_rtp cc_vstorea_half16_rtn
 // S is the distance in lanes: in the forms vloada and vstorea, three lanes take the space of four.
-template <int N, int S> CC_FN cc_vec<float, N> cc_hload_(cc_size k, const cc_half *p) {
-  cc_vec<float, N> r;
-  CC_LANES(float(p[k * S + i]));
-}
-template <int R, int S, class T, int N> CC_FN void cc_hstore_(CC_V x, cc_size k, cc_half *p) {
-  for (int i = 0; i < N; i++)
-    p[k * S + i] = cc_convert_lane<cc_half, 0, R>(x.v[i]);
-}
-#define CC_STORE_HALF(mode, R) \
-  template <class F> CC_FN void cc_vstore_half##mode(F x, cc_size k, cc_half *p) { p[k] = cc_convert_lane<cc_half, 0, R>(x); } \
-  template <class F> CC_FN void cc_vstorea_half##mode(F x, cc_size k, cc_half *p) { p[k] = cc_convert_lane<cc_half, 0, R>(x); }
-#define CC_STORE_HALFN(n, s, mode, R) \
-  template <class T> CC_FN void cc_vstore_half##n##mode(cc_vec<T, n> x, cc_size k, cc_half *p) { cc_hstore_<R, n>(x, k, p); } \
-  template <class T> CC_FN void cc_vstorea_half##n##mode(cc_vec<T, n> x, cc_size k, cc_half *p) { cc_hstore_<R, s>(x, k, p); }
-#define CC_MEM(n, s) \
-  CC_FN cc_vec<float, n> cc_vload_half##n(cc_size k, const cc_half *p) { return cc_hload_<n, n>(k, p); } \
-  CC_FN cc_vec<float, n> cc_vloada_half##n(cc_size k, const cc_half *p) { return cc_hload_<n, s>(k, p); } \
-  CC_STORE_HALFN(n, s, , CC_RT_DEFAULT) CC_STORE_HALFN(n, s, _rte, CC_RTE) \
-  CC_STORE_HALFN(n, s, _rtz, CC_RTZ) CC_STORE_HALFN(n, s, _rtp, CC_RTP) CC_STORE_HALFN(n, s, _rtn, CC_RTN)
-CC_MEM(2, 2) CC_MEM(3, 4) CC_MEM(4, 4) CC_MEM(8, 8) CC_MEM(16, 16)
-CC_FN float cc_vload_half(cc_size k, const cc_half *p) { return float(p[k]); }
-CC_FN float cc_vloada_half(cc_size k, const cc_half *p) { return float(p[k]); }
-CC_STORE_HALF(, CC_RT_DEFAULT) CC_STORE_HALF(_rte, CC_RTE) CC_STORE_HALF(_rtz, CC_RTZ)
-CC_STORE_HALF(_rtp, CC_RTP) CC_STORE_HALF(_rtn, CC_RTN)
+#define CC_MEM(n, s, space) \
+  CC_FN cc_vec<float, n> cc_vload_half##n(cc_size k, const space cc_half *p) { return cc_hload_<n, n>(k, p); } \
+  CC_FN cc_vec<float, n> cc_vloada_half##n(cc_size k, const space cc_half *p) { return cc_hload_<n, s>(k, p); }
+#define CC_SPACE(space) \
+  template <int N, int S> CC_FN cc_vec<float, N> cc_hload_(cc_size k, const space cc_half *p) { cc_vec<float, N> r; CC_LANES(float(p[k * S + i])); } \
+  CC_FN float cc_vload_half(cc_size k, const space cc_half *p) { return float(p[k]); } \
+  CC_FN float cc_vloada_half(cc_size k, const space cc_half *p) { return float(p[k]); } \
+  CC_MEM(2, 2, space) CC_MEM(3, 4, space) CC_MEM(4, 4, space) CC_MEM(8, 8, space) CC_MEM(16, 16, space)
+CC_READ_SPACES(CC_SPACE)
+#undef CC_MEM
+#undef CC_SPACE
+#define CC_STORE_HALF(mode, R, space) \
+  template <class F> CC_FN void cc_vstore_half##mode(F x, cc_size k, space cc_half *p) { p[k] = cc_convert_lane<cc_half, 0, R>(x); } \
+  template <class F> CC_FN void cc_vstorea_half##mode(F x, cc_size k, space cc_half *p) { p[k] = cc_convert_lane<cc_half, 0, R>(x); }
+#define CC_STORE_HALFN(n, s, mode, R, space) \
+  CC_I void cc_vstore_half##n##mode(cc_vec<T, n> x, cc_size k, space cc_half *p) { cc_hstore_<R, n>(x, k, p); } \
+  CC_I void cc_vstorea_half##n##mode(cc_vec<T, n> x, cc_size k, space cc_half *p) { cc_hstore_<R, s>(x, k, p); }
+#define CC_MODES(mode, R, space) \
+  CC_STORE_HALF(mode, R, space) CC_STORE_HALFN(2, 2, mode, R, space) CC_STORE_HALFN(3, 4, mode, R, space) \
+  CC_STORE_HALFN(4, 4, mode, R, space) CC_STORE_HALFN(8, 8, mode, R, space) CC_STORE_HALFN(16, 16, mode, R, space)
+#define CC_SPACE(space) \
+  template <int R, int S, class T, int N> CC_FN void cc_hstore_(CC_V x, cc_size k, space cc_half *p) { \
+    for (int i = 0; i < N; i++) \
+      p[k * S + i] = cc_convert_lane<cc_half, 0, R>(x.v[i]); \
+  } \
+  CC_MODES(, CC_RT_DEFAULT, space) CC_MODES(_rte, CC_RTE, space) CC_MODES(_rtz, CC_RTZ, space) \
+  CC_MODES(_rtp, CC_RTP, space) CC_MODES(_rtn, CC_RTN, space)
+CC_SPACES(CC_SPACE)
 #undef CC_STORE_HALF
 #undef CC_STORE_HALFN
-#undef CC_MEM
+#undef CC_MODES
+#undef CC_SPACE
 //@
 
 // ---- atomics over the hooks cc_a_add, cc_a_min, cc_a_cas and so on, which return the old value ----
@@ -249,17 +255,20 @@ CC_STORE_HALF(_rtp, CC_RTP) CC_STORE_HALF(_rtn, CC_RTN)
 #define CC_ATOMIC(name, params, expr) \
   CC_I T cc_atomic_##name params { return (expr); } \
   CC_I T cc_atom_##name params { return (expr); }
-CC_ATOMIC(min, (volatile T *p, cc_id<T> v), cc_a_min(p, v))
-CC_ATOMIC(max, (volatile T *p, cc_id<T> v), cc_a_max(p, v))
-CC_ATOMIC(and, (volatile T *p, cc_id<T> v), cc_a_and(p, v))
-CC_ATOMIC(or, (volatile T *p, cc_id<T> v), cc_a_or(p, v))
-CC_ATOMIC(xor, (volatile T *p, cc_id<T> v), cc_a_xor(p, v))
-CC_ATOMIC(add, (volatile T *p, cc_id<T> v), cc_a_add(p, v))
-CC_ATOMIC(sub, (volatile T *p, cc_id<T> v), cc_a_add(p, T(-v)))
-CC_ATOMIC(inc, (volatile T *p), cc_a_add(p, T(1)))
-CC_ATOMIC(dec, (volatile T *p), cc_a_add(p, T(-1)))
-CC_ATOMIC(cmpxchg, (volatile T *p, cc_id<T> c, cc_id<T> v), cc_a_cas(p, c, v))
-CC_ATOMIC(xchg, (volatile T *p, cc_id<T> v), cc_a_xchg(p, v))
+#define CC_SPACE(space) \
+  CC_ATOMIC(min, (volatile space T *p, cc_id<T> v), cc_a_min(p, v)) \
+  CC_ATOMIC(max, (volatile space T *p, cc_id<T> v), cc_a_max(p, v)) \
+  CC_ATOMIC(and, (volatile space T *p, cc_id<T> v), cc_a_and(p, v)) \
+  CC_ATOMIC(or, (volatile space T *p, cc_id<T> v), cc_a_or(p, v)) \
+  CC_ATOMIC(xor, (volatile space T *p, cc_id<T> v), cc_a_xor(p, v)) \
+  CC_ATOMIC(add, (volatile space T *p, cc_id<T> v), cc_a_add(p, v)) \
+  CC_ATOMIC(sub, (volatile space T *p, cc_id<T> v), cc_a_add(p, T(-cc_unsig<T>(v)))) \
+  CC_ATOMIC(inc, (volatile space T *p), cc_a_add(p, T(1))) \
+  CC_ATOMIC(dec, (volatile space T *p), cc_a_add(p, T(-1))) \
+  CC_ATOMIC(cmpxchg, (volatile space T *p, cc_id<T> c, cc_id<T> v), cc_a_cas(p, c, v)) \
+  CC_ATOMIC(xchg, (volatile space T *p, cc_id<T> v), cc_a_xchg(p, v))
+CC_ATOMIC_SPACES(CC_SPACE)
+#undef CC_SPACE
 #undef CC_ATOMIC
 
 //@

@@ -1,7 +1,6 @@
-// math.h: the mathematical, common and geometric functions. They use the hooks cc_m_name(float) and
-// cc_m_name(double), which the target's part maps to its library. Every function takes exactly its
-// generic type: float, double, half (computed in float) or a vector; the renderer converts the
-// arguments.
+// math.h: the mathematical functions, for all targets. They use the hooks cc_m_name(float) and, but on Metal,
+// cc_m_name(double): the target's library, or functions of the prelude. Every function takes exactly its
+// generic type: float, double, half (computed in float) or a vector; the renderer converts the arguments.
 
 namespace {
 
@@ -16,15 +15,19 @@ namespace {
   CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x, cc_half y, cc_half z) { return cc_half(cc_##f(float(x), float(y), float(z))); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_##f(x.v[i], y.v[i], z.v[i])); }
 
-// Functions that the target's library has.
+// All forms of a function, from its hooks.
 #define CC_LIB1(f) \
   CC_FN float cc_##f(float x) { return cc_m_##f(x); } \
-  CC_FN double cc_##f(double x) { return cc_m_##f(x); } \
+  CC_FOR_DOUBLE(CC_FN cc_double cc_##f(cc_double x) { return cc_m_##f(x); }) \
   CC_WRAP1(f)
 #define CC_LIB2(f) \
   CC_FN float cc_##f(float x, float y) { return cc_m_##f(x, y); } \
-  CC_FN double cc_##f(double x, double y) { return cc_m_##f(x, y); } \
+  CC_FOR_DOUBLE(CC_FN cc_double cc_##f(cc_double x, cc_double y) { return cc_m_##f(x, y); }) \
   CC_WRAP2(f)
+#define CC_LIB3(f) \
+  CC_FN float cc_##f(float x, float y, float z) { return cc_m_##f(x, y, z); } \
+  CC_FOR_DOUBLE(CC_FN cc_double cc_##f(cc_double x, cc_double y, cc_double z) { return cc_m_##f(x, y, z); }) \
+  CC_WRAP3(f)
 //@ cc_ceil cc_fabs cc_floor cc_rint cc_round cc_trunc cc_sqrt cc_rsqrt
 CC_LIB1(ceil) CC_LIB1(fabs) CC_LIB1(floor) CC_LIB1(rint) CC_LIB1(round) CC_LIB1(trunc) CC_LIB1(sqrt) CC_LIB1(rsqrt)
 //@ cc_exp cc_exp2 cc_exp10 cc_expm1 cc_log cc_log2 cc_log10 cc_log1p
@@ -53,119 +56,45 @@ CC_LIB2(fmod) CC_LIB2(remainder)
 CC_LIB2(hypot)
 //@ cc_pow
 CC_LIB2(pow)
-//@
-
-// Functions written here, for F = float and double alike. CC_BOTH1 instantiates them.
-#define CC_BOTH1(f) \
-  CC_FN float cc_##f(float x) { return cc_t_##f(x); } \
-  CC_FN double cc_##f(double x) { return cc_t_##f(x); } \
-  CC_WRAP1(f)
-#define CC_BOTH2(f) \
-  CC_FN float cc_##f(float x, float y) { return cc_t_##f(x, y); } \
-  CC_FN double cc_##f(double x, double y) { return cc_t_##f(x, y); } \
-  CC_WRAP2(f)
-#define CC_F template <class F> CC_FN
-
-template <class F> CC_FN bool cc_t_isnan(F x) { return !(x == x); }
-template <class F> CC_FN bool cc_t_isinf(F x) { return cc_m_fabs(x) == F(CC_INFINITY); }
+//@ cc_acospi cc_asinpi cc_atanpi cc_atan2pi
+CC_LIB1(acospi) CC_LIB1(asinpi) CC_LIB1(atanpi) CC_LIB2(atan2pi)
+//@ cc_sinpi cc_cospi cc_tanpi
+CC_LIB1(sinpi) CC_LIB1(cospi) CC_LIB1(tanpi)
 
 //@ cc_nextafter cc_t_nextafter
 // nextafter of half steps by half's own precision, so it cannot be computed in float.
 template <class F> CC_FN F cc_t_nextafter(F x, F y) {
   if (!(x == x) || !(y == y))
-    return x + y;
+    return F(x + y);
   return x == y ? y : cc_step_to(x, x < y);
 }
 CC_FN float cc_nextafter(float x, float y) { return cc_t_nextafter(x, y); }
-CC_FN double cc_nextafter(double x, double y) { return cc_t_nextafter(x, y); }
-CC_FN cc_half cc_nextafter(cc_half x, cc_half y) {
-  float a = x, b = y;
-  if (!(a == a) || !(b == b))
-    return cc_half(a + b);
-  return a == b ? y : cc_step_to(x, a < b);
-}
+CC_FOR_DOUBLE(CC_FN cc_double cc_nextafter(cc_double x, cc_double y) { return cc_t_nextafter(x, y); })
+CC_FN cc_half cc_nextafter(cc_half x, cc_half y) { return cc_t_nextafter(x, y); }
 CC_T CC_FN CC_V cc_nextafter(CC_V x, CC_V y) { CC_V r; CC_LANES(cc_nextafter(x.v[i], y.v[i])); }
 
-//@ cc_acospi cc_asinpi cc_atanpi cc_atan2pi
-// A float's result is computed in double, by the hooks cc_w_name, and rounded once.
-CC_FN float cc_acospi(float x) { return float(cc_w_acos(x) / cc_pi); }
-CC_FN double cc_acospi(double x) { return cc_m_acos(x) / cc_pi; }
-CC_FN float cc_asinpi(float x) { return float(cc_w_asin(x) / cc_pi); }
-CC_FN double cc_asinpi(double x) { return cc_m_asin(x) / cc_pi; }
-CC_FN float cc_atanpi(float x) { return float(cc_w_atan(x) / cc_pi); }
-CC_FN double cc_atanpi(double x) { return cc_m_atan(x) / cc_pi; }
-CC_FN float cc_atan2pi(float y, float x) { return float(cc_w_atan2(y, x) / cc_pi); }
-CC_FN double cc_atan2pi(double y, double x) { return cc_m_atan2(y, x) / cc_pi; }
-CC_WRAP1(acospi) CC_WRAP1(asinpi) CC_WRAP1(atanpi) CC_WRAP2(atan2pi)
-
-//@ cc_sinpi cc_cospi cc_tanpi
-// sin and cos of pi x: the argument is reduced exactly before it is multiplied by pi. q is the
-// quadrant.
-template <class F> CC_FN F cc_quarter(F x, int *q) {
-  F a = cc_m_fabs(x);
-  a = a - F(2) * cc_m_floor(a * F(0.5)); // in [0, 2), exact
-  F n = cc_m_rint(a * F(2));
-  *q = int(n);
-  return a - n * F(0.5); // in [-1/4, 1/4], exact
-}
-template <class F> CC_FN F cc_t_sinpi(F x) {
-  int q;
-  double r = double(cc_quarter(x, &q)) * cc_pi;
-  if (cc_t_isnan(x) || cc_t_isinf(x))
-    return F(CC_NAN);
-  double s = q & 1 ? cc_m_cos(r) : cc_m_sin(r);
-  s = q == 2 || q == 3 ? -s : s;
-  return q % 2 == 0 && r == 0 ? cc_m_copysign(F(0), x) : F(x < F(0) ? -s : s);
-}
-template <class F> CC_FN F cc_t_cospi(F x) {
-  int q;
-  double r = double(cc_quarter(x, &q)) * cc_pi;
-  if (cc_t_isnan(x) || cc_t_isinf(x))
-    return F(CC_NAN);
-  if (q % 2 == 1 && r == 0)
-    return F(0);
-  double c = q & 1 ? -cc_m_sin(r) : cc_m_cos(r);
-  return F(q == 2 || q == 3 ? -c : c);
-}
-template <class F> CC_FN F cc_t_tanpi(F x) {
-  int q;
-  double r = double(cc_quarter(x, &q)) * cc_pi;
-  if (cc_t_isnan(x) || cc_t_isinf(x))
-    return F(CC_NAN);
-  if (r == 0) { // multiples of a half turn and the poles between them
-    bool odd = q == 2 || q == 3;
-    F z = q & 1 ? F(CC_INFINITY) : F(0);
-    if (q & 1)
-      return x < F(0) ? (odd ? z : -z) : (odd ? -z : z);
-    return odd ? -cc_m_copysign(z, x) : cc_m_copysign(z, x);
-  }
-  double t = q & 1 ? -cc_m_cos(r) / cc_m_sin(r) : cc_m_tan(r);
-  return F(x < F(0) ? -t : t);
-}
-CC_BOTH1(sinpi) CC_BOTH1(cospi) CC_BOTH1(tanpi)
-
-//@ cc_fmin cc_fmax cc_t_fmin cc_t_fmax
+//@ cc_fmin cc_fmax cc_m_fmin cc_m_fmax
 // If one argument is a NaN, the result is the other one.
-template <class F> CC_FN F cc_t_fmin(F x, F y) { return y < x || !(x == x) ? y : x; }
-template <class F> CC_FN F cc_t_fmax(F x, F y) { return x < y || !(x == x) ? y : x; }
-CC_BOTH2(fmin) CC_BOTH2(fmax)
+template <class F> CC_FN F cc_m_fmin(F x, F y) { return y < x || !(x == x) ? y : x; }
+template <class F> CC_FN F cc_m_fmax(F x, F y) { return x < y || !(x == x) ? y : x; }
+CC_LIB2(fmin) CC_LIB2(fmax)
 CC_T CC_FN CC_V cc_fmin(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmin(x.v[i], y)); }
 CC_T CC_FN CC_V cc_fmax(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_fmax(x.v[i], y)); }
 
 //@ cc_maxmag cc_minmag
-template <class F> CC_FN F cc_t_maxmag(F x, F y) {
+template <class F> CC_FN F cc_m_maxmag(F x, F y) {
   F a = cc_m_fabs(x), b = cc_m_fabs(y);
-  return a > b ? x : b > a ? y : cc_t_fmax(x, y);
+  return a > b ? x : b > a ? y : cc_m_fmax(x, y);
 }
-template <class F> CC_FN F cc_t_minmag(F x, F y) {
+template <class F> CC_FN F cc_m_minmag(F x, F y) {
   F a = cc_m_fabs(x), b = cc_m_fabs(y);
-  return a < b ? x : b < a ? y : cc_t_fmin(x, y);
+  return a < b ? x : b < a ? y : cc_m_fmin(x, y);
 }
-CC_BOTH2(maxmag) CC_BOTH2(minmag)
+CC_LIB2(maxmag) CC_LIB2(minmag)
 
 //@ cc_powr
 // pow for x >= 0 only, with its own rules at the edges.
-template <class F> CC_FN F cc_t_powr(F x, F y) {
+template <class F> CC_FN F cc_m_powr(F x, F y) {
   if (x < F(0) || !(x == x) || !(y == y))
     return F(CC_NAN);
   if (x == F(1))
@@ -174,7 +103,7 @@ template <class F> CC_FN F cc_t_powr(F x, F y) {
     return F(CC_NAN);
   return cc_m_pow(cc_m_fabs(x), y);
 }
-CC_BOTH2(powr)
+CC_LIB2(powr)
 
 //@ cc_half
 // A float holds the product of two halves exactly, but not always the sum. The rounding error e of
@@ -189,38 +118,16 @@ CC_FN cc_half cc_fma(cc_half x, cc_half y, cc_half z) {
 }
 //@ cc_fma
 CC_FN float cc_fma(float x, float y, float z) { return cc_m_fma(x, y, z); }
-CC_FN double cc_fma(double x, double y, double z) { return cc_m_fma(x, y, z); }
+CC_FOR_DOUBLE(CC_FN cc_double cc_fma(cc_double x, cc_double y, cc_double z) { return cc_m_fma(x, y, z); })
 CC_T CC_FN CC_V cc_fma(CC_V x, CC_V y, CC_V z) { CC_V r; CC_LANES(cc_fma(x.v[i], y.v[i], z.v[i])); }
 //@ cc_mad
 // mad is the faster of x * y + z and fma.
-CC_FN float cc_mad(float x, float y, float z) { return cc_m_mad(x, y, z); }
-CC_FN double cc_mad(double x, double y, double z) { return cc_m_mad(x, y, z); }
-CC_WRAP3(mad)
+CC_LIB3(mad)
 
 //@ cc_pown cc_rootn cc_ldexp
-// x to an integer power; double holds every int.
-CC_FN float cc_pown(float x, cc_int n) { return float(cc_w_pow(double(x), double(n))); }
-CC_FN double cc_pown(double x, cc_int n) { return cc_m_pow(x, double(n)); }
-CC_FN double cc_rootn(double x, cc_int n) {
-  if (n == 0 || (x < 0 && n % 2 == 0) || !(x == x))
-    return double(CC_NAN);
-  double a = cc_m_fabs(x), r = a;
-  if (a == 0 || cc_t_isinf(a)) {
-    r = (a == 0) == (n > 0) ? 0.0 : CC_HUGE_VAL;
-    return n % 2 ? cc_m_copysign(r, x) : r;
-  }
-  if (n != 1) { // 1/n was rounded, with the error e; r * e * log a is the resulting error of r
-    double y = 1.0 / n, e = cc_m_fma(-double(n), y, 1.0) / n;
-    r = cc_m_pow(a, y);
-    if (e != 0 && !cc_t_isinf(r))
-      r += r * (e * cc_m_log(a));
-  }
-  return x < 0 ? -r : r;
-}
-CC_FN float cc_rootn(float x, cc_int n) { return float(cc_rootn(double(x), n)); }
-CC_FN float cc_ldexp(float x, cc_int n) { return cc_m_ldexp(x, n); }
-CC_FN double cc_ldexp(double x, cc_int n) { return cc_m_ldexp(x, n); }
 #define CC_INT2(f) \
+  CC_FN float cc_##f(float x, cc_int n) { return cc_m_##f(x, n); } \
+  CC_FOR_DOUBLE(CC_FN cc_double cc_##f(cc_double x, cc_int n) { return cc_m_##f(x, n); }) \
   CC_FOR_HALF(CC_FN cc_half cc_##f(cc_half x, cc_int n) { return cc_half(cc_##f(float(x), n)); }) \
   CC_T CC_FN CC_V cc_##f(CC_V x, cc_vec<cc_int, N> n) { CC_V r; CC_LANES(cc_##f(x.v[i], n.v[i])); }
 CC_INT2(pown) CC_INT2(rootn) CC_INT2(ldexp)
@@ -230,21 +137,20 @@ CC_T CC_FN CC_V cc_ldexp(CC_V x, cc_int n) { CC_V r; CC_LANES(cc_ldexp(x.v[i], n
 // FP_ILOGB0 and FP_ILOGBNAN are those of constMacros in builtins_const.go.
 template <class F> CC_FN cc_int cc_t_ilogb(F x) {
   if (x == F(0))
-    return cc_int_min<cc_int>;
-  return cc_t_isnan(x) || cc_t_isinf(x) ? cc_int_max<cc_int> : cc_m_ilogb(x);
+    return cc_int_min<cc_int>();
+  return !(x == x) || cc_t_isinf(x) ? cc_int_max<cc_int>() : cc_m_ilogb(x);
 }
 CC_FN cc_int cc_ilogb(float x) { return cc_t_ilogb(x); }
-CC_FN cc_int cc_ilogb(double x) { return cc_t_ilogb(x); }
+CC_FOR_DOUBLE(CC_FN cc_int cc_ilogb(cc_double x) { return cc_t_ilogb(x); })
 CC_FN cc_int cc_ilogb(cc_half x) { return cc_t_ilogb(float(x)); }
 CC_T CC_FN cc_vec<cc_int, N> cc_ilogb(CC_V x) { cc_vec<cc_int, N> r; CC_LANES(cc_ilogb(x.v[i])); }
 
 CC_FN cc_half cc_nan(cc_ushort c) { return cc_as_bits<cc_half>(cc_ushort(0x7e00 | (c & 0x1ff))); }
 CC_FN float cc_nan(cc_uint c) { return cc_as_bits<float>(0x7fc00000u | (c & 0x3fffffu)); }
-CC_FN double cc_nan(cc_ulong c) {
-  return cc_as_bits<double>(0x7ff8000000000000ul | (c & 0x7fffffffffffful));
-}
 template <int N> CC_FN cc_vec<float, N> cc_nan(cc_vec<cc_uint, N> x) { cc_vec<float, N> r; CC_LANES(cc_nan(x.v[i])); }
-template <int N> CC_FN cc_vec<double, N> cc_nan(cc_vec<cc_ulong, N> x) { cc_vec<double, N> r; CC_LANES(cc_nan(x.v[i])); }
+CC_FOR_DOUBLE(
+CC_FN cc_double cc_nan(cc_ulong c) { return cc_as_bits<cc_double>(0x7ff8000000000000ul | (c & 0x7fffffffffffful)); }
+template <int N> CC_FN cc_vec<cc_double, N> cc_nan(cc_vec<cc_ulong, N> x) { cc_vec<cc_double, N> r; CC_LANES(cc_nan(x.v[i])); })
 template <int N> CC_FN cc_vec<cc_half, N> cc_nan(cc_vec<cc_ushort, N> x) { cc_vec<cc_half, N> r; CC_LANES(cc_nan(x.v[i])); }
 
 //@

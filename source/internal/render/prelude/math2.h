@@ -1,11 +1,10 @@
 // math2.h: mathematical functions that return a second result through a pointer, the half_ and
-// native_ forms, the common and the geometric functions.
+// native_ forms, the common and the geometric functions. All targets share it.
 
 namespace {
 
 //@ cc_fract cc_modf cc_sincos
-// P is a pointer to the second result; volatile or not.
-template <class F> CC_FN F cc_t_fract(F x, F *p) {
+template <class F> CC_FN F cc_t_fract(F x, CC_PRIVATE F *p) {
   F f = cc_m_floor(x);
   *p = f;
   if (cc_t_isinf(x))
@@ -13,44 +12,56 @@ template <class F> CC_FN F cc_t_fract(F x, F *p) {
   F d = x - f, top = cc_step_to(F(1), false);
   return d < top || !(x == x) ? d : top;
 }
-template <class F> CC_FN F cc_t_modf(F x, F *p) {
+template <class F> CC_FN F cc_t_modf(F x, CC_PRIVATE F *p) {
   F t = cc_m_trunc(x);
   *p = t;
   return cc_m_copysign(cc_t_isinf(x) ? F(0) : x - t, x);
 }
-template <class F> CC_FN F cc_t_sincos(F x, F *p) {
+template <class F> CC_FN F cc_t_sincos(F x, CC_PRIVATE F *p) {
   *p = cc_m_cos(x);
   return cc_m_sin(x);
 }
-#define CC_PTR1(f) \
-  CC_FN float cc_##f(float x, float *p) { return cc_t_##f(x, p); } \
-  CC_FN double cc_##f(double x, double *p) { return cc_t_##f(x, p); } \
-  CC_FN cc_half cc_##f(cc_half x, cc_half *p) { float q, r = cc_t_##f(float(x), &q); *p = cc_half(q); return cc_half(r); } \
-  CC_T CC_FN CC_V cc_##f(CC_V x, CC_V *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
-CC_PTR1(fract) CC_PTR1(modf) CC_PTR1(sincos)
+#define CC_PTR1(f, space, F) CC_FN F cc_##f(F x, space F *p) { F q, r = cc_t_##f(x, &q); *p = q; return r; }
+#define CC_PTR(f, space) \
+  CC_PTR1(f, space, float) CC_FOR_DOUBLE(CC_PTR1(f, space, cc_double)) \
+  CC_FN cc_half cc_##f(cc_half x, space cc_half *p) { float q, r = cc_t_##f(float(x), &q); *p = cc_half(q); return cc_half(r); } \
+  CC_T CC_FN CC_V cc_##f(CC_V x, space CC_V *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
+#define CC_SPACE(space) CC_PTR(fract, space) CC_PTR(modf, space) CC_PTR(sincos, space)
+CC_SPACES(CC_SPACE)
+#undef CC_SPACE
+#undef CC_PTR
 #undef CC_PTR1
 
 //@ cc_frexp cc_lgamma_r
-template <class F> CC_FN F cc_t_frexp(F x, cc_int *e) {
-  if (cc_t_isnan(x) || cc_t_isinf(x)) {
-    *e = 0;
-    return x;
-  }
-  return cc_m_frexp(x, e);
+template <class F> CC_FN F cc_t_frexp(F x, CC_PRIVATE cc_int *e) {
+  *e = 0;
+  return !(x == x) || cc_t_isinf(x) ? x : cc_m_frexp(x, e);
 }
-template <class F> CC_FN F cc_t_lgamma_r(F x, cc_int *s) { return cc_m_lgamma_r(x, s); }
-#define CC_PTRI(f) \
-  CC_FN float cc_##f(float x, cc_int *p) { return cc_t_##f(x, p); } \
-  CC_FN double cc_##f(double x, cc_int *p) { return cc_t_##f(x, p); } \
-  CC_FN cc_half cc_##f(cc_half x, cc_int *p) { return cc_half(cc_t_##f(float(x), p)); } \
-  CC_T CC_FN CC_V cc_##f(CC_V x, cc_vec<cc_int, N> *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
-CC_PTRI(frexp) CC_PTRI(lgamma_r)
-#undef CC_PTRI
+#ifdef CC_LGAMMA_R
+template <class F> CC_FN F cc_t_lgamma_r(F x, CC_PRIVATE cc_int *s) { return cc_m_lgamma_r(x, s); }
+#else
+// The sign of gamma: at -0 it is that of the pole, and below 0 it changes at every integer.
+template <class F> CC_FN F cc_t_lgamma_r(F x, CC_PRIVATE cc_int *s) {
+  const F n = cc_m_floor(x);
+  const bool changed = x == F(0) ? cc_m_copysign(F(1), x) < F(0) : x < F(0) && n != x && n - F(2) * cc_m_floor(n / F(2)) != F(0);
+  *s = changed ? -1 : 1;
+  return cc_m_lgamma(x);
+}
+#endif
+#define CC_PTR1(f, space, F) CC_FN F cc_##f(F x, space cc_int *p) { cc_int q; F r = F(cc_t_##f(cc_real<F>(x), &q)); *p = q; return r; }
+#define CC_PTR(f, space) \
+  CC_PTR1(f, space, float) CC_FOR_DOUBLE(CC_PTR1(f, space, cc_double)) CC_PTR1(f, space, cc_half) \
+  CC_T CC_FN CC_V cc_##f(CC_V x, space cc_vec<cc_int, N> *p) { CC_V r; CC_LANES(cc_##f(x.v[i], &p->v[i])); }
+#define CC_SPACE(space) CC_PTR(frexp, space) CC_PTR(lgamma_r, space)
+CC_SPACES(CC_SPACE)
+#undef CC_SPACE
+#undef CC_PTR
+#undef CC_PTR1
 
-//@ cc_remquo
+//@ cc_remquo cc_t_remquo
 // The remainder and the low seven bits of the quotient (the C library gives three). Every
 // subtraction is exact.
-template <class F> CC_FN F cc_t_remquo(F x, F y, cc_int *quo) {
+template <class F> CC_FN F cc_t_remquo(F x, F y, CC_PRIVATE cc_int *quo) {
   F a = cc_m_fabs(x), b = cc_m_fabs(y);
   *quo = 0;
   if (!(x == x) || !(y == y) || cc_t_isinf(x) || b == F(0))
@@ -76,13 +87,14 @@ template <class F> CC_FN F cc_t_remquo(F x, F y, cc_int *quo) {
     return cc_m_copysign(a, x);
   return cc_m_copysign(F(1), x) < F(0) ? -a : a;
 }
-CC_FN float cc_remquo(float x, float y, cc_int *q) { return cc_t_remquo(x, y, q); }
-CC_FN double cc_remquo(double x, double y, cc_int *q) { return cc_t_remquo(x, y, q); }
-CC_FN cc_half cc_remquo(cc_half x, cc_half y, cc_int *q) { return cc_half(cc_t_remquo(float(x), float(y), q)); }
-CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, cc_vec<cc_int, N> *q) {
-  CC_V r;
-  CC_LANES(cc_remquo(x.v[i], y.v[i], &q->v[i]));
-}
+#define CC_PTR(F, space) \
+  CC_FN F cc_remquo(F x, F y, space cc_int *p) { cc_int q; F r = F(cc_t_remquo(cc_real<F>(x), cc_real<F>(y), &q)); *p = q; return r; }
+#define CC_SPACE(space) \
+  CC_PTR(float, space) CC_FOR_DOUBLE(CC_PTR(cc_double, space)) CC_PTR(cc_half, space) \
+  CC_T CC_FN CC_V cc_remquo(CC_V x, CC_V y, space cc_vec<cc_int, N> *p) { CC_V r; CC_LANES(cc_remquo(x.v[i], y.v[i], &p->v[i])); }
+CC_SPACES(CC_SPACE)
+#undef CC_SPACE
+#undef CC_PTR
 
 //@
 // half_ functions may be less accurate than the plain ones; here they are the same. So are native_
@@ -154,21 +166,16 @@ CC_T CC_FN CC_V cc_min(CC_V x, cc_id<T> y) { CC_V r; CC_LANES(cc_min(x.v[i], y))
 CC_T CC_FN CC_V cc_clamp(CC_V x, cc_id<T> l, cc_id<T> h) { CC_V r; CC_LANES(cc_clamp(x.v[i], l, h)); }
 
 //@ cc_degrees cc_radians cc_sign cc_step cc_mix cc_smoothstep
-CC_F F cc_t_degrees(F x) { return x * F(57.295779513082320877); }
-CC_F F cc_t_radians(F x) { return x * F(0.017453292519943295769); }
-CC_F F cc_t_sign(F x) { return x > F(0) ? F(1) : x < F(0) ? F(-1) : x == F(0) ? x : F(0); }
-CC_F F cc_t_step(F e, F x) { return x < e ? F(0) : F(1); }
-CC_F F cc_t_mix(F x, F y, F a) { return x + cc_mul(y - x, a); }
-CC_F F cc_t_smoothstep(F l, F h, F x) {
+template <class F> CC_FN F cc_m_degrees(F x) { return x * F(57.295779513082320877); }
+template <class F> CC_FN F cc_m_radians(F x) { return x * F(0.017453292519943295769); }
+template <class F> CC_FN F cc_m_sign(F x) { return x > F(0) ? F(1) : x < F(0) ? F(-1) : x == F(0) ? x : F(0); }
+template <class F> CC_FN F cc_m_step(F e, F x) { return x < e ? F(0) : F(1); }
+template <class F> CC_FN F cc_m_mix(F x, F y, F a) { return x + cc_mul(y - x, a); }
+template <class F> CC_FN F cc_m_smoothstep(F l, F h, F x) {
   F t = cc_min(cc_max((x - l) / (h - l), F(0)), F(1));
   return t * t * (F(3) - F(2) * t);
 }
-CC_BOTH1(degrees) CC_BOTH1(radians) CC_BOTH1(sign) CC_BOTH2(step)
-#define CC_BOTH3(f) \
-  CC_FN float cc_##f(float x, float y, float z) { return cc_t_##f(x, y, z); } \
-  CC_FN double cc_##f(double x, double y, double z) { return cc_t_##f(x, y, z); } \
-  CC_WRAP3(f)
-CC_BOTH3(mix) CC_BOTH3(smoothstep)
+CC_LIB1(degrees) CC_LIB1(radians) CC_LIB1(sign) CC_LIB2(step) CC_LIB3(mix) CC_LIB3(smoothstep)
 CC_T CC_FN CC_V cc_step(cc_id<T> e, CC_V x) { CC_V r; CC_LANES(cc_step(e, x.v[i])); }
 CC_T CC_FN CC_V cc_mix(CC_V x, CC_V y, cc_id<T> a) { CC_V r; CC_LANES(cc_mix(x.v[i], y.v[i], a)); }
 CC_T CC_FN CC_V cc_smoothstep(cc_id<T> l, cc_id<T> h, CC_V x) { CC_V r; CC_LANES(cc_smoothstep(l, h, x.v[i])); }
@@ -184,8 +191,8 @@ CC_T CC_FN T cc_dot(CC_V x, CC_V y) {
     s += cc_mul(x.v[i], y.v[i]);
   return s;
 }
-template <class T, int N> CC_FN cc_vec<T, N> cc_cross(cc_vec<T, N> a, cc_vec<T, N> b) {
-  cc_vec<T, N> r;
+CC_T CC_FN CC_V cc_cross(CC_V a, CC_V b) {
+  CC_V r;
   r.v[0] = cc_sub(cc_mul(a.v[1], b.v[2]), cc_mul(a.v[2], b.v[1]));
   r.v[1] = cc_sub(cc_mul(a.v[2], b.v[0]), cc_mul(a.v[0], b.v[2]));
   r.v[2] = cc_sub(cc_mul(a.v[0], b.v[1]), cc_mul(a.v[1], b.v[0]));
@@ -193,43 +200,28 @@ template <class T, int N> CC_FN cc_vec<T, N> cc_cross(cc_vec<T, N> a, cc_vec<T, 
     r.v[3] = T(0);
   return r;
 }
-// Squares of floats and halves do not overflow in double. A double is scaled by a power of two if
-// its square might.
-template <class T, int N> CC_FN double cc_norm(CC_V x, double *scale) {
-  double m = 0, s = 0, k = 1;
-  if (cc_same<T, double>) {
-    for (int i = 0; i < N; i++)
-      m = cc_t_fmax(m, cc_m_fabs(double(x.v[i])));
-    k = m > 0x1p500 ? 0x1p-520 : m < 0x1p-450 ? 0x1p520 : 1;
-  }
-  for (int i = 0; i < N; i++)
-    s += double(x.v[i]) * k * (double(x.v[i]) * k);
-  *scale = k;
-  return cc_m_sqrt(s);
-}
+// cc_norm, of the target's part, is the length of a vector times a power of two that keeps squares in range.
 CC_T CC_FN T cc_length(CC_V x) {
-  double k, n = cc_norm(x, &k);
+  cc_measure k, n = cc_norm(x, &k);
   return T(n / k);
 }
 CC_T CC_FN CC_V cc_normalize(CC_V x) {
-  double k, n = cc_norm(x, &k);
+  cc_measure k, n = cc_norm(x, &k);
   if (cc_t_isinf(n)) { // only infinite lanes count
     for (int i = 0; i < N; i++)
-      x.v[i] = T(cc_m_copysign(cc_t_isinf(double(x.v[i])) ? 1.0 : 0.0, double(x.v[i])));
+      x.v[i] = T(cc_m_copysign(cc_measure(cc_t_isinf(cc_measure(x.v[i])) ? 1 : 0), cc_measure(x.v[i])));
     n = cc_norm(x, &k);
   }
   CC_V r;
-  CC_LANES(n == 0 ? x.v[i] : T(double(x.v[i]) * k / n));
+  // Small lanes keep their precision if the scale is applied last.
+  CC_LANES(n == 0 ? x.v[i] : k > 1 ? T(cc_measure(x.v[i]) * k / n) : T(cc_measure(x.v[i]) / n * k));
 }
 CC_T CC_FN T cc_distance(CC_V x, CC_V y) { return cc_length(x - y); }
 #define CC_SCALAR(F) \
-  CC_FN F cc_length(F x) { return F(cc_m_fabs(x)); } \
-  CC_FN F cc_distance(F x, F y) { return cc_length(F(x - y)); } \
+  CC_FN F cc_length(F x) { return cc_fabs(x); } \
+  CC_FN F cc_distance(F x, F y) { return cc_fabs(F(x - y)); } \
   CC_FN F cc_normalize(F x) { return cc_sign(x); }
-CC_SCALAR(float) CC_SCALAR(double)
-CC_FN cc_half cc_length(cc_half x) { return cc_fabs(x); }
-CC_FN cc_half cc_distance(cc_half x, cc_half y) { return cc_fabs(x - y); }
-CC_FN cc_half cc_normalize(cc_half x) { return cc_sign(x); }
+CC_SCALAR(float) CC_FOR_DOUBLE(CC_SCALAR(cc_double)) CC_SCALAR(cc_half)
 #undef CC_SCALAR
 template <class V> CC_FN cc_lane_of<V> cc_fast_length(V x) { return cc_length(x); }
 template <class V> CC_FN cc_lane_of<V> cc_fast_distance(V x, V y) { return cc_distance(x, y); }

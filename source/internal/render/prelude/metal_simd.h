@@ -46,5 +46,5 @@
   template <class T> T cc_sub_group_reduce_##op(T x) const { \
     return cc_sub_group_shuffle(cc_sub_group_scan_inclusive_##op(x), cc_get_sub_group_size() - 1); \
   }
-  CC_OP(add, y + x, T(0)) CC_OP(min, y < x ? y : x, cc_limit<T>::most()) CC_OP(max, y < x ? x : y, cc_limit<T>::least())
+  CC_OP(add, y + x, T(0)) CC_OP(min, y < x ? y : x, cc_most<T>()) CC_OP(max, y < x ? x : y, cc_least<T>())
 #undef CC_OP

@@ -99,16 +99,16 @@ static void conversions() {
   EQ(CONV(cc_int, CC_SAT, 0, -3e9f), -2147483647 - 1);
   EQ(CONV(cc_ulong, CC_SAT, 0, -5), cc_ulong(0));
   EQ(CONV(cc_ulong, CC_SAT, 0, 1e30), ~cc_ulong(0));
-  EQ(CONV(cc_long, CC_SAT, 0, 9.3e18), cc_int_max<cc_long>);
-  EQ(CONV(cc_long, CC_SAT, 0, ~cc_ulong(0)), cc_int_max<cc_long>);
+  EQ(CONV(cc_long, CC_SAT, 0, 9.3e18), cc_int_max<cc_long>());
+  EQ(CONV(cc_long, CC_SAT, 0, ~cc_ulong(0)), cc_int_max<cc_long>());
   EQ(CONV(cc_uint, CC_SAT, 0, cc_long(-1)), 0u);
   EQ(CONV(cc_float, 0, 0, 16777217), 16777216.0f);
   EQ(CONV(cc_float, 0, CC_RTP, 16777217), 16777218.0f);
   EQ(CONV(cc_float, 0, CC_RTN, -16777217), -16777218.0f);
   EQ(CONV(cc_float, 0, CC_RTZ, -16777217), -16777216.0f);
-  EQ(CONV(cc_float, 0, CC_RTZ, cc_int_max<cc_long>), 9223371487098961920.0f);
+  EQ(CONV(cc_float, 0, CC_RTZ, cc_int_max<cc_long>()), 9223371487098961920.0f);
   EQ(CONV(cc_float, 0, CC_RTZ, ~cc_ulong(0)), 18446742974197923840.0f);
-  EQ(CONV(cc_double, 0, CC_RTN, cc_int_max<cc_long>), 9223372036854774784.0);
+  EQ(CONV(cc_double, 0, CC_RTN, cc_int_max<cc_long>()), 9223372036854774784.0);
   EQ(CONV(cc_float, 0, CC_RTZ, 1e40), CC_MAXFLOAT);
   EQ(CONV(cc_float, 0, CC_RTP, 1e-50), 0x1p-149f);
   EQ(CONV(cc_float, 0, CC_RTN, 1e-50), 0.0f);
@@ -159,12 +159,12 @@ static void conversions() {
 
 static void integers() {
   EQ(cc_abs(cc_char(-128)), cc_uchar(128));
-  EQ(cc_abs_diff(cc_int_min<cc_int>, cc_int_max<cc_int>), 0xffffffffu);
+  EQ(cc_abs_diff(cc_int_min<cc_int>(), cc_int_max<cc_int>()), 0xffffffffu);
   EQ(cc_add_sat(cc_char(100), cc_char(100)), cc_char(127));
   EQ(cc_add_sat(cc_ulong(-1), cc_ulong(1)), ~cc_ulong(0));
-  EQ(cc_sub_sat(cc_int_min<cc_long>, cc_long(1)), cc_int_min<cc_long>);
+  EQ(cc_sub_sat(cc_int_min<cc_long>(), cc_long(1)), cc_int_min<cc_long>());
   EQ(cc_sub_sat(3u, 4u), 0u);
-  EQ(cc_hadd(cc_int_max<cc_int>, cc_int_max<cc_int>), cc_int_max<cc_int>);
+  EQ(cc_hadd(cc_int_max<cc_int>(), cc_int_max<cc_int>()), cc_int_max<cc_int>());
   EQ(cc_hadd(-1, 0), -1);
   EQ(cc_rhadd(-1, 0), 0);
   EQ(cc_rhadd(cc_uchar(255), cc_uchar(254)), cc_uchar(255));
@@ -183,9 +183,9 @@ static void integers() {
   EQ(cc_mul_hi(~cc_ulong(0), ~cc_ulong(0)), ~cc_ulong(1));
   EQ(cc_mad_hi(1 << 30, 8, 5), 7);
   EQ(cc_mad_sat(1 << 30, 4, -5), 2147483647);
-  EQ(cc_mad_sat(cc_long(1) << 62, cc_long(4), cc_long(-5)), cc_int_max<cc_long>);
-  EQ(cc_mad_sat(cc_int_max<cc_long>, cc_long(1), cc_long(-1)), cc_int_max<cc_long> - 1);
-  EQ(cc_mad_sat(cc_int_min<cc_long>, cc_long(1), cc_long(-1)), cc_int_min<cc_long>);
+  EQ(cc_mad_sat(cc_long(1) << 62, cc_long(4), cc_long(-5)), cc_int_max<cc_long>());
+  EQ(cc_mad_sat(cc_int_max<cc_long>(), cc_long(1), cc_long(-1)), cc_int_max<cc_long>() - 1);
+  EQ(cc_mad_sat(cc_int_min<cc_long>(), cc_long(1), cc_long(-1)), cc_int_min<cc_long>());
   EQ(cc_mad_sat(~cc_ulong(0), 1ul, 1ul), ~cc_ulong(0));
   EQ(cc_mad_sat(cc_short(300), cc_short(300), cc_short(0)), cc_short(32767));
   EQ(cc_mul24(-3, 5), -15);
@@ -258,8 +258,8 @@ static void maths() {
   EQ(n, 4);
   EQ(cc_ldexp(1.5f, 3), 12.0f);
   EQ(cc_ldexp(F4(1, 2, 3, 4), 1), F4(2, 4, 6, 8));
-  EQ(cc_ilogb(0.0f), cc_int_min<cc_int>);
-  EQ(cc_ilogb(nan), cc_int_max<cc_int>);
+  EQ(cc_ilogb(0.0f), cc_int_min<cc_int>());
+  EQ(cc_ilogb(nan), cc_int_max<cc_int>());
   EQ(cc_ilogb(1e-40f), -133);
   EQ(cc_logb(8.0f), 3.0f);
   EQ(cc_remquo(1000.0f, 7.0f, &n), -1.0f);

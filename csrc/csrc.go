@@ -9,6 +9,6 @@ import "embed"
 
 // Files contains the C sources, by directory.
 //
-//go:embed shim.h cpu/*.h cpu/*.c host/*.h host/*.c gpu/*.h gpu/*.c cuda/*.h cuda/*.c rocm/*.h rocm/*.c
-//go:embed metal/*.h metal/*.m opencl/*.h opencl/*.c rocm_smi/*.h rocm_smi/*.c
+//go:embed shim.h tell.h cpu/*.h cpu/*.c host/*.h host/*.c gpu/*.h gpu/*.c cuda/*.h cuda/*.c rocm/*.h rocm/*.c
+//go:embed metal/*.h metal/*.m opencl/*.h opencl/*.c
 var Files embed.FS

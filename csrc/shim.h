@@ -85,12 +85,8 @@ typedef struct cs_info {
   int32_t max_threads_multiprocessor;
   int32_t max_blocks_multiprocessor;
   int32_t registers_multiprocessor;
-  int32_t simulated;          // a library of tests/sim, which reports it
-  int32_t unified;            // host and device share one physical memory
-  int32_t managed;            // CS_UNIFIED memory can be allocated
-  int32_t concurrent_managed; // host and device may use it at the same time
-  int32_t async_alloc;        // alloc_on and free_on work
-  int32_t cooperative;        // groups of one launch can wait for each other
+  int32_t simulated; // a library of tests/sim, which reports it
+  int32_t unified;   // host and device share one physical memory
 } cs_info;
 
 // cs_blob has bytes that an entry allocated. The caller passes it zeroed, and frees it by
@@ -117,8 +113,6 @@ typedef struct cs_kernel_info {
   int32_t multiple;  // number of items that run in lockstep, if the kernel has its own; else 0
   uint64_t local_bytes;  // static local (shared) memory
   uint64_t spill_bytes;  // private memory per item that is not in registers
-  uint64_t constant_bytes;
-  uint64_t max_dynamic_bytes; // dynamic local memory that a launch may ask for
 } cs_kernel_info;
 
 // cs_arg is one argument of a launch, in the order of the kernel's parameters. It has the layout of
@@ -156,8 +150,6 @@ typedef struct cs_gemm {
 typedef struct concord_shim concord_shim;
 
 struct concord_shim {
-  const char *name; // "cuda"
-
   // -- libraries --
 
   // open opens the driver and the compiler. shim is the table itself. The names are candidates in order of preference, each a
@@ -201,7 +193,7 @@ struct concord_shim {
   int32_t (*device_close)(cs_device *dev, cs_error *err);
   // device_handles returns the vendor's handles of the device and its context.
   void (*device_handles)(cs_device *dev, uint64_t *device, uint64_t *context);
-  int32_t (*memory_info)(cs_device *dev, uint64_t *free_bytes, uint64_t *total_bytes, cs_error *err);
+  int32_t (*memory_info)(cs_device *dev, uint64_t *free_bytes, cs_error *err);
 
   int32_t (*alloc)(cs_device *dev, uint8_t kind, uint64_t bytes, cs_memory *out, cs_error *err);
   // free may block until the device is idle.

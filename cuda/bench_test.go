@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
@@ -20,7 +21,7 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 	ctx, cfg := context.Background(), &driver.Config{SimDir: os.Getenv("CONCORD_SIM_DIR")}
 	if cfg.SimDir == "" {
-		cfg.SimDir = filepath.Join("..", simDir)
+		cfg.SimDir = filepath.Join("..", cgo.SimDir)
 	}
 	var d driver.Device
 	var err error

@@ -2,8 +2,12 @@
 
 package cuda
 
-import "unsafe"
+import (
+	"unsafe"
 
-const missing = "not in this build: " + remedy
+	"github.com/concord-compute/concord/internal/cgo"
+)
+
+var missing = cgo.NotBuilt("-tags cuda", "linux")
 
 func table() unsafe.Pointer { return nil }

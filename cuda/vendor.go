@@ -52,14 +52,7 @@ func advice(*driver.Config) string {
 }
 
 // simulated describes the backend over the libraries of tests/sim.
-func simulated() cgo.Vendor {
-	v := vendor()
-	v.Description = driver.Description{}
-	v.Name, v.Simulated, v.Libraries, v.BLAS, v.Marks = "sim-cuda", true, simLibraries, simBLAS, nil
-	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
-	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
-	return v
-}
+func simulated() cgo.Vendor { return vendor().Simulation(simLibraries, simBLAS) }
 
 // version writes 12020 as "12.2".
 func version(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }
@@ -86,16 +79,8 @@ var drivers = []string{"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.s
 var compilers = []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so.11.1", "libnvrtc.so.11.0",
 	"libnvrtc.so"}
 
-// toolkits returns the directories of installed toolkits, first the one that an environment
-// variable names.
-func toolkits() (dirs []string) {
-	for _, name := range []string{"CUDA_HOME", "CUDA_PATH"} {
-		if dir := os.Getenv(name); filepath.IsAbs(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return append(dirs, "/usr/local/cuda")
-}
+// toolkits returns the directories of installed toolkits.
+func toolkits() []string { return cgo.Homes("/usr/local/cuda", "CUDA_HOME", "CUDA_PATH") }
 
 // wheels returns the files of a library that Python's packages have installed: for the active environment and for the
 // python3 of PATH. The patterns are paths below the directory nvidia.
@@ -144,70 +129,37 @@ func pythons() (prefixes []string) {
 
 // marks returns the candidates for the library of NVTX, which CUDA has up to version 12.
 func marks() []string {
-	names := []string{"libnvToolsExt.so.1"}
-	for _, dir := range toolkits() {
-		names = append(names, filepath.Join(dir, "lib64", "libnvToolsExt.so.1"))
-	}
-	return append(names, wheels("nvtx/lib/libnvToolsExt.so.1")...)
+	return slices.Concat([]string{"libnvToolsExt.so.1"}, cgo.Below(toolkits(), "lib64/libnvToolsExt.so.1"),
+		wheels("nvtx/lib/libnvToolsExt.so.1"))
 }
 
 // blas returns the candidates for cuBLAS: for the loader's search, of toolkits, of Python's packages.
 func blas(*driver.Config) []string {
-	names := []string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"}
-	for _, dir := range toolkits() {
-		names = append(names, filepath.Join(dir, "lib64", "libcublas.so"))
-	}
-	return append(names, wheels("cu1[0-9]/lib/libcublas.so.*", "cublas/lib/libcublas.so.*")...)
+	return slices.Concat([]string{"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"},
+		cgo.Below(toolkits(), "lib64/libcublas.so"), wheels("cu1[0-9]/lib/libcublas.so.*", "cublas/lib/libcublas.so.*"))
 }
 
 // libraries returns the candidates for the driver and for NVRTC. Of these the shim prefers one that suits the driver.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
-	drv, rtc = drivers, slices.Clone(compilers)
-	for _, dir := range toolkits() {
-		for _, sub := range []string{"lib64", "lib", "targets/x86_64-linux/lib"} {
-			if path := filepath.Join(dir, sub, "libnvrtc.so"); !slices.Contains(rtc, path) {
-				rtc = append(rtc, path)
-			}
-		}
-	}
-	rtc = append(rtc, wheels("cu1[0-9]/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*")...)
+	drv, rtc = drivers, []string{cfg.NVRTCLibrary}
 	if cfg.CUDALibrary != "" {
 		drv = []string{cfg.CUDALibrary}
 	}
-	if cfg.NVRTCLibrary != "" {
-		rtc = []string{cfg.NVRTCLibrary}
+	if cfg.NVRTCLibrary == "" {
+		rtc = slices.Concat(compilers,
+			cgo.Below(toolkits(), "lib64/libnvrtc.so", "lib/libnvrtc.so", "targets/x86_64-linux/lib/libnvrtc.so"),
+			wheels("cu1[0-9]/lib/libnvrtc.so.*", "cuda_nvrtc/lib/libnvrtc.so.*"))
 	}
 	return drv, rtc
 }
 
-// simDir is the directory in which make sim builds the simulated libraries.
-const simDir = "build/sim"
-
-// simLibraries returns paths of files only, never bare names, which the loader would search for. The directory new of
-// make sim has the libraries of CUDA 13.
+// simLibraries returns the simulated libraries. The directory new of make sim has those of CUDA 13.
 func simLibraries(cfg *driver.Config) (drv, rtc []string) {
-	return simFile(cfg, "libcuda.so.1"), simFile(cfg, "libnvrtc.so.13", "libnvrtc.so.11.2")
+	return cgo.SimFile(cfg, "libcuda.so.1"), cgo.SimFile(cfg, "libnvrtc.so.13", "libnvrtc.so.11.2")
 }
 
-func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "libcublas.so.13", "libcublas.so.12") }
-
-// simFile returns the path of the first of names that exists, else of the last.
-func simFile(cfg *driver.Config, names ...string) (paths []string) {
-	dir := cfg.SimDir
-	if dir == "" {
-		dir = simDir
-	}
-	for _, name := range names {
-		path, err := filepath.Abs(filepath.Join(dir, name))
-		if err != nil {
-			return nil
-		}
-		paths = []string{path}
-		if _, err := os.Stat(path); err == nil {
-			break
-		}
-	}
-	return paths
+func simBLAS(cfg *driver.Config) []string {
+	return cgo.SimFile(cfg, "libcublas.so.13", "libcublas.so.12")
 }
 
 // capability returns the number in the name of an architecture: 90 for "sm_90", "sm_90a" and

@@ -2,8 +2,12 @@
 
 package metal
 
-import "unsafe"
+import (
+	"unsafe"
 
-const missing = "not in this build: " + remedy
+	"github.com/concord-compute/concord/internal/cgo"
+)
+
+var missing = cgo.NotBuilt("-tags metal", "darwin")
 
 func table() unsafe.Pointer { return nil }

@@ -108,31 +108,47 @@ func (d *device) own(op string, f func(q cl.CommandQueue) error) error {
 	return f(d.queue)
 }
 
+// stamp is what is known of a marker in a queue without other work.
+type stamp struct {
+	times         [4]uint64    // the device's, as clEvent.times returns them
+	code          cl.ErrorCode // of reading these
+	before, after int64        // the host's, around queueing it
+}
+
+// stamp queues a marker to the device's own queue, which the caller has, and waits for it.
+func (d *device) stamp(op string, own cl.CommandQueue) (s stamp, err error) {
+	cl.RetainCommandQueue(own)
+	q, ok := newQueue(own)
+	if !ok {
+		return s, opError(d.info.ID, op, codeHostMemory, nil)
+	}
+	defer q.free()
+	s.before = driver.Now()
+	e, code := q.mark()
+	s.after = driver.Now()
+	if code != cl.SUCCESS {
+		return s, opError(d.info.ID, op, code, driver.ErrUnsupported)
+	}
+	defer e.release()
+	if code = e.wait(); code != cl.SUCCESS {
+		return s, opError(d.info.ID, op, code, driver.ErrUnsupported)
+	}
+	s.times, s.code = e.times()
+	return s, nil
+}
+
 // noTimes reports whether the driver's device times are useless. rusticl of Mesa 22 returns 0, 1,
 // 2, 3 for every event.
 func (d *device) noTimes() (useless bool, err error) {
 	const op = "record"
-	err = d.own(op, func(raw cl.CommandQueue) error {
-		if d.clockKnown {
-			useless = d.hostStamped
-			return nil
+	err = d.own(op, func(q cl.CommandQueue) error {
+		if !d.clockKnown {
+			s, err := d.stamp(op, q)
+			if err != nil {
+				return err
+			}
+			d.clockKnown, d.hostStamped = true, s.code != cl.SUCCESS || s.times[3] <= 3
 		}
-		cl.RetainCommandQueue(raw)
-		q, ok := newQueue(raw)
-		if !ok {
-			return opError(d.info.ID, op, codeHostMemory, nil)
-		}
-		defer q.free()
-		e, code := q.mark()
-		if code != cl.SUCCESS {
-			return opError(d.info.ID, op, code, driver.ErrUnsupported)
-		}
-		defer e.release()
-		if code = e.wait(); code != cl.SUCCESS {
-			return opError(d.info.ID, op, code, driver.ErrUnsupported)
-		}
-		t, code := e.times()
-		d.clockKnown, d.hostStamped = true, code != cl.SUCCESS || t[3] <= 3
 		useless = d.hostStamped
 		return nil
 	})

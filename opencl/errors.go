@@ -9,17 +9,9 @@ import (
 
 	"github.com/go-gl/cl/v1.2/cl"
 
+	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
 )
-
-// refused is the error for a launch that the driver did not accept. It matches both ErrLaunch and
-// ErrInvalidArgument.
-type refused struct{}
-
-func (refused) Error() string   { return "launch refused" }
-func (refused) Unwrap() []error { return []error{driver.ErrLaunch, driver.ErrInvalidArgument} }
-
-var errRefused error = refused{}
 
 // Codes that the binding does not have, or that csrc/opencl defines.
 const (
@@ -76,17 +68,17 @@ var codes = map[cl.ErrorCode]struct {
 	-50: {"CL_INVALID_ARG_VALUE", driver.ErrInvalidArgument},
 	-51: {"CL_INVALID_ARG_SIZE", driver.ErrInvalidArgument},
 	-52: {"CL_INVALID_KERNEL_ARGS", driver.ErrInvalidArgument},
-	-53: {"CL_INVALID_WORK_DIMENSION", errRefused},
-	-54: {"CL_INVALID_WORK_GROUP_SIZE", errRefused},
-	-55: {"CL_INVALID_WORK_ITEM_SIZE", errRefused},
-	-56: {"CL_INVALID_GLOBAL_OFFSET", errRefused},
+	-53: {"CL_INVALID_WORK_DIMENSION", cgo.ErrRefused},
+	-54: {"CL_INVALID_WORK_GROUP_SIZE", cgo.ErrRefused},
+	-55: {"CL_INVALID_WORK_ITEM_SIZE", cgo.ErrRefused},
+	-56: {"CL_INVALID_GLOBAL_OFFSET", cgo.ErrRefused},
 	-57: {"CL_INVALID_EVENT_WAIT_LIST", driver.ErrInvalidArgument},
 	-58: {"CL_INVALID_EVENT", driver.ErrInvalidArgument},
 	-59: {"CL_INVALID_OPERATION", driver.ErrUnsupported},
 	-60: {"CL_INVALID_GL_OBJECT", driver.ErrInvalidArgument},
 	-61: {"CL_INVALID_BUFFER_SIZE", driver.ErrTooLarge},
 	-62: {"CL_INVALID_MIP_LEVEL", driver.ErrInvalidArgument},
-	-63: {"CL_INVALID_GLOBAL_WORK_SIZE", errRefused},
+	-63: {"CL_INVALID_GLOBAL_WORK_SIZE", cgo.ErrRefused},
 	-64: {"CL_INVALID_PROPERTY", driver.ErrInvalidArgument},
 	-65: {"CL_INVALID_IMAGE_DESCRIPTOR", driver.ErrInvalidArgument},
 	-66: {"CL_INVALID_COMPILER_OPTIONS", driver.ErrInvalidArgument},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-gl/cl/v1.2/cl"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -45,7 +46,7 @@ func (s *stream) Record(timing bool) (driver.Event, error) {
 	ev := &event{s: s, timed: timing, at: s.q.next()}
 	var code cl.ErrorCode
 	ev.e, code = s.q.mark()
-	if err := s.end(op, s.q.next(), code); err != nil {
+	if err := s.end(op, code); err != nil {
 		if code == cl.SUCCESS {
 			ev.e.release()
 		}
@@ -88,17 +89,10 @@ func wait(ctx context.Context, e clEvent) (cl.ErrorCode, error) {
 		defer e.release()
 		return e.wait(), nil
 	}
-	done := make(chan cl.ErrorCode, 1)
-	go func() {
-		done <- e.wait()
-		e.release()
-	}()
-	select {
-	case code := <-done:
-		return code, nil
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
+	return blocking.Wait(ctx, func() cl.ErrorCode {
+		defer e.release()
+		return e.wait()
+	})
 }
 
 func (e *event) Done() (bool, error) {

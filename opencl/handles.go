@@ -101,22 +101,13 @@ func (d *device) WrapStream(handle uintptr) (driver.Stream, error) {
 		return nil, d.errorf(op, driver.ErrInvalidArgument, "the handle is 0")
 	}
 	q := *(*cl.CommandQueue)(unsafe.Pointer(&handle))
-	ask := func(what cl.CommandQueueInfo) (v uint64, err error) {
-		code := cl.GetCommandQueueInfo(q, what, 8, unsafe.Pointer(&v), nil)
-		return v, d.failed(op, code, driver.ErrInvalidArgument)
+	var got [3]uint64
+	for i, what := range []cl.CommandQueueInfo{cl.QUEUE_CONTEXT, cl.QUEUE_DEVICE, cl.QUEUE_PROPERTIES} {
+		if code := cl.GetCommandQueueInfo(q, what, 8, unsafe.Pointer(&got[i]), nil); code != cl.SUCCESS {
+			return nil, d.failed(op, code, driver.ErrInvalidArgument)
+		}
 	}
-	owner, err := ask(cl.QUEUE_CONTEXT)
-	if err != nil {
-		return nil, err
-	}
-	dev, err := ask(cl.QUEUE_DEVICE)
-	if err != nil {
-		return nil, err
-	}
-	properties, err := ask(cl.QUEUE_PROPERTIES)
-	if err != nil {
-		return nil, err
-	}
+	owner, dev, properties := got[0], got[1], got[2]
 	switch {
 	case uintptr(owner) != contextHandle(d.context) || uintptr(dev) != uintptr(unsafe.Pointer(d.id)):
 		return nil, d.errorf(op, driver.ErrInvalidArgument, "the cl_command_queue belongs to another cl_context or device")

@@ -33,7 +33,6 @@ func (s *stream) enqueue(e *entry, op string, l *driver.Launch, args []driver.Ar
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	n := s.q.next()
 	e.mu.Lock()
 	if e.k == nil {
 		e.mu.Unlock()
@@ -43,16 +42,16 @@ func (s *stream) enqueue(e *entry, op string, l *driver.Launch, args []driver.Ar
 	code := s.q.launch(e.k, l, args, offsets)
 	e.mu.Unlock()
 	if code != cl.SUCCESS {
-		return s.refused(op, n, code)
+		return s.refused(op, code)
 	}
-	return s.end(op, n, code)
+	return s.end(op, code)
 }
 
 // refused ends a launch that the driver did not accept. The error names the argument if one was the
 // reason.
-func (s *stream) refused(op string, n uint64, code cl.ErrorCode) error {
+func (s *stream) refused(op string, code cl.ErrorCode) error {
 	at := s.q.badArg()
-	err := s.end(op, n, code)
+	err := s.end(op, code)
 	if told, ok := err.(*driver.OpError); ok && at >= 0 && s.err.Load() == nil {
 		told.Detail = fmt.Sprintf("argument %d: %s", at, told.Detail)
 	}

@@ -12,7 +12,6 @@ import (
 
 // TestNotInThisBuild checks that a build without OpenCL lists the backend and says how to build with it.
 func TestNotInThisBuild(t *testing.T) {
-	missing := disabled{}.Probe(t.Context(), nil).Reason
 	assert.Contains(t, missing, "not in this build: ")
 	assert.Contains(t, missing, "-tags opencl")
 	sim.NotInThisBuild(t, "opencl", missing)

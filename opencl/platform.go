@@ -77,25 +77,19 @@ func listDevices(id cl.PlatformID) platform {
 }
 
 func platformText(id cl.PlatformID, what cl.PlatformInfo) string {
-	return text(func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode {
-		return cl.GetPlatformInfo(id, what, n, p, got)
-	})
+	return text(cl.GetPlatformInfo, id, what)
 }
 
-func deviceText(id cl.DeviceId, what cl.DeviceInfo) string {
-	return text(func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode {
-		return cl.GetDeviceInfo(id, what, n, p, got)
-	})
-}
+func deviceText(id cl.DeviceId, what cl.DeviceInfo) string { return text(cl.GetDeviceInfo, id, what) }
 
-// text fetches a string of any length; it is empty if the query fails.
-func text(get func(n uint64, p unsafe.Pointer, got *uint64) cl.ErrorCode) string {
+// text fetches a string of any length from a query of the binding; it is empty if the query fails.
+func text[O, Q any](get func(O, Q, uint64, unsafe.Pointer, *uint64) cl.ErrorCode, of O, what Q) string {
 	var n uint64
-	if get(0, nil, &n) != cl.SUCCESS || n == 0 || n > 1<<28 {
+	if get(of, what, 0, nil, &n) != cl.SUCCESS || n == 0 || n > 1<<28 {
 		return ""
 	}
 	buf := make([]byte, n)
-	if get(n, unsafe.Pointer(&buf[0]), &n) != cl.SUCCESS {
+	if get(of, what, n, unsafe.Pointer(&buf[0]), &n) != cl.SUCCESS {
 		return ""
 	}
 	s, _, _ := strings.Cut(string(buf), "\x00")

@@ -139,9 +139,9 @@ func (d *device) finishBuild(p cl.Program, name, options string, mapped func(str
 	}
 	code := cl.BuildProgram(p, 1, &id, &flags[0], nil, nil)
 	leave(code == cl.SUCCESS)
-	log := mapped(text(func(n uint64, to unsafe.Pointer, got *uint64) cl.ErrorCode {
-		return cl.GetProgramBuildInfo(p, d.id, cl.PROGRAM_BUILD_LOG, n, to, got)
-	}))
+	log := mapped(text(func(p cl.Program, q cl.ProgramBuildInfo, n uint64, to unsafe.Pointer, got *uint64) cl.ErrorCode {
+		return cl.GetProgramBuildInfo(p, d.id, q, n, to, got)
+	}, p, cl.PROGRAM_BUILD_LOG))
 	if code == cl.SUCCESS {
 		return log, nil
 	}

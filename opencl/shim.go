@@ -35,12 +35,12 @@ package opencl
 #cgo nocallback concord_cl_after
 #cgo noescape concord_cl_at
 #cgo nocallback concord_cl_at
-#cgo noescape concord_cl_event_retain
-#cgo nocallback concord_cl_event_retain
-#cgo noescape concord_cl_event_release
-#cgo nocallback concord_cl_event_release
-#cgo noescape concord_cl_event_status
-#cgo nocallback concord_cl_event_status
+#cgo noescape clRetainEvent
+#cgo nocallback clRetainEvent
+#cgo noescape clReleaseEvent
+#cgo nocallback clReleaseEvent
+#cgo noescape clGetEventInfo
+#cgo nocallback clGetEventInfo
 #cgo noescape concord_cl_event_wait
 #cgo nocallback concord_cl_event_wait
 #cgo noescape concord_cl_event_times
@@ -60,21 +60,6 @@ import (
 
 	_ "github.com/concord-compute/concord/csrc" // so that an edit of its C rebuilds this package
 	"github.com/concord-compute/concord/runtime/driver"
-)
-
-// driver.Arg is passed to C without conversion: these declarations fail to compile if its layout
-// differs from that of the C struct.
-var (
-	_ = [1]struct{}{}[unsafe.Sizeof(driver.Arg{})-unsafe.Sizeof(C.concord_cl_arg{})]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Offset)-unsafe.Offsetof(C.concord_cl_arg{}.offset)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Size)-unsafe.Offsetof(C.concord_cl_arg{}.size)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Arg{}.Memory)-unsafe.Offsetof(C.concord_cl_arg{}.mem)]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Offset)-8]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Size)-16]
-	_ = [1]struct{}{}[unsafe.Offsetof(driver.Memory{}.Kind)-24]
-	_ = [1]struct{}{}[driver.ArgValue-C.CONCORD_CL_VALUE]
-	_ = [1]struct{}{}[driver.ArgMemory-C.CONCORD_CL_MEMORY]
-	_ = [1]struct{}{}[driver.ArgLocal-C.CONCORD_CL_LOCAL]
 )
 
 const (
@@ -140,7 +125,7 @@ func (q queue) launch(k cl.Kernel, l *driver.Launch, args []driver.Arg, offsets 
 		with = 1
 	}
 	return cl.ErrorCode(C.concord_cl_launch(q.c, C.cl_kernel(unsafe.Pointer(k)),
-		(*C.concord_cl_arg)(unsafe.Pointer(unsafe.SliceData(args))), C.uint32_t(len(args)),
+		(*C.cs_arg)(unsafe.Pointer(unsafe.SliceData(args))), C.uint32_t(len(args)),
 		(*C.uchar)(unsafe.SliceData(l.Data)), with, C.uint32_t(l.Dim),
 		(*C.size_t)(unsafe.Pointer(&l.Global)), (*C.size_t)(unsafe.Pointer(&l.Local))))
 }
@@ -191,15 +176,16 @@ func (q queue) at(n uint64) (clEvent, bool) {
 // used in lists of events.
 type clEvent struct{ c C.cl_event }
 
-func (e clEvent) retain() cl.ErrorCode { return cl.ErrorCode(C.concord_cl_event_retain(e.c)) }
+func (e clEvent) retain() cl.ErrorCode { return cl.ErrorCode(C.clRetainEvent(e.c)) }
 
-func (e clEvent) release() { C.concord_cl_event_release(e.c) }
+func (e clEvent) release() { C.clReleaseEvent(e.c) }
 
 // status returns 0 for an event that is done, a negative number for one that failed, and a positive
 // one otherwise.
 func (e clEvent) status() (int, cl.ErrorCode) {
 	var s C.cl_int
-	code := cl.ErrorCode(C.concord_cl_event_status(e.c, &s))
+	code := cl.ErrorCode(C.clGetEventInfo(e.c, C.CL_EVENT_COMMAND_EXECUTION_STATUS, C.size_t(unsafe.Sizeof(s)),
+		unsafe.Pointer(&s), nil))
 	return int(s), code
 }
 

@@ -28,6 +28,7 @@ type stream struct {
 	mu       sync.Mutex // held while a command is queued or the ring is checked
 	q        queue
 	closed   bool
+	first    uint64           // number of the first command of the call that holds mu
 	failedAt uint64           // number of the command that failed, with err
 	ops      [ringSize]string // names of the commands in the ring, for messages
 	args     []driver.Arg     // scratch for launches with views
@@ -86,12 +87,13 @@ func (s *stream) Err() error {
 func (s *stream) begin(op string) error {
 	s.mu.Lock()
 	err := s.usable(op)
-	if err == nil {
-		s.q.room()
-	} else {
+	if err != nil {
 		s.mu.Unlock()
+		return err
 	}
-	return err
+	s.q.room()
+	s.first = s.q.next()
+	return nil
 }
 
 // usable returns why the stream refuses work. The caller holds s.mu.
@@ -138,10 +140,10 @@ func gone(code cl.ErrorCode) bool {
 	return code == codeNVIDIAFault || code == cl.INVALID_COMMAND_QUEUE
 }
 
-// end unlocks the stream. n is the number of the first command that op queued, and code is the
-// driver's result.
-func (s *stream) end(op string, n uint64, code cl.ErrorCode) error {
+// end unlocks the stream after op. code is the driver's result.
+func (s *stream) end(op string, code cl.ErrorCode) error {
 	defer s.mu.Unlock()
+	n := s.first
 	if s.timing != nil && n < s.q.next() {
 		s.timing.queued(s.q, n)
 	}
@@ -231,8 +233,7 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 		return err
 	}
 	if s.q.stageable(len(src)) {
-		n := s.q.next()
-		return s.end(op, n, s.q.write(dst, src, true, nil))
+		return s.end(op, s.q.write(dst, src, true, nil))
 	}
 	t := s.timing
 	s.mu.Unlock()
@@ -268,7 +269,8 @@ func (s *stream) copied(op string, t *timed, code cl.ErrorCode) error {
 	if t != nil && code == cl.SUCCESS {
 		t.copied()
 	}
-	return s.end(op, s.q.next(), code)
+	s.first = s.q.next()
+	return s.end(op, code)
 }
 
 func (s *stream) Copy(dst, src driver.Memory) error {
@@ -276,8 +278,7 @@ func (s *stream) Copy(dst, src driver.Memory) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	n := s.q.next()
-	return s.end(op, n, s.q.copy(dst, src))
+	return s.end(op, s.q.copy(dst, src))
 }
 
 func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
@@ -288,8 +289,7 @@ func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	n := s.q.next()
-	return s.end(op, n, s.q.fill(dst, pattern))
+	return s.end(op, s.q.fill(dst, pattern))
 }
 
 func (s *stream) Wait(e driver.Event) error {
@@ -306,8 +306,7 @@ func (s *stream) Wait(e driver.Event) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	n := s.q.next()
-	return s.end(op, n, s.q.after(ev.e))
+	return s.end(op, s.q.after(ev.e))
 }
 
 func (s *stream) Close() error {

@@ -33,27 +33,16 @@ func readingOf(queued uint64, before, after int64) reading {
 	return reading{int64(queued), before + within, within}
 }
 
-// readClocks queues a marker to the device's own queue, which has no other work.
+// readClocks reads the clocks by a marker.
 func (d *device) readClocks() (r reading, err error) {
 	const op = "read the clocks"
-	err = d.own(op, func(raw cl.CommandQueue) error {
-		cl.RetainCommandQueue(raw)
-		q, ok := newQueue(raw)
-		if !ok {
-			return opError(d.info.ID, op, codeHostMemory, nil)
+	err = d.own(op, func(q cl.CommandQueue) error {
+		s, err := d.stamp(op, q)
+		if err != nil {
+			return err
 		}
-		defer q.free()
-		before := driver.Now()
-		e, code := q.mark()
-		after := driver.Now()
-		if code != cl.SUCCESS {
-			return opError(d.info.ID, op, code, driver.ErrUnsupported)
-		}
-		defer e.release()
-		e.wait()
-		t, code := e.times()
-		r = readingOf(t[0], before, after)
-		return d.failed(op, code, driver.ErrUnsupported)
+		r = readingOf(s.times[0], s.before, s.after)
+		return d.failed(op, s.code, driver.ErrUnsupported)
 	})
 	return r, err
 }

@@ -3,6 +3,7 @@ package rocm
 // A reader for the part of MessagePack that the metadata of code objects uses.
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,142 +22,125 @@ var (
 // float64, string, []byte, []any or map[string]any. It allocates memory in proportion to the input,
 // whatever lengths the input claims.
 func unpack(b []byte) (any, error) {
-	r := reader{b}
-	v, err := r.value(0)
-	if err == nil && len(r.rest) > 0 {
-		err = fmt.Errorf("%d bytes after the MessagePack value", len(r.rest))
+	r := reader{rest: b}
+	v := r.value(0)
+	if len(r.rest) > 0 {
+		r.fail(fmt.Errorf("%d bytes after the MessagePack value", len(r.rest)))
 	}
-	return v, err
+	return v, r.err
 }
 
-type reader struct{ rest []byte }
+// reader reads until the first error, after which nothing is left to read.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) fail(err error) {
+	r.err = cmp.Or(r.err, err)
+	r.rest = nil
+}
 
 // take returns the next n bytes.
-func (r *reader) take(n uint64) ([]byte, error) {
+func (r *reader) take(n uint64) []byte {
 	if n > uint64(len(r.rest)) {
-		return nil, errShort
+		r.fail(errShort)
+		return nil
 	}
 	b := r.rest[:n]
 	r.rest = r.rest[n:]
-	return b, nil
+	return b
 }
 
 // number reads a big-endian number of that many bytes.
-func (r *reader) number(bytes uint64) (uint64, error) {
-	b, err := r.take(bytes)
+func (r *reader) number(bytes uint64) uint64 {
 	var wide [8]byte
+	b := r.take(bytes)
 	copy(wide[8-len(b):], b)
-	return binary.BigEndian.Uint64(wide[:]), err
+	return binary.BigEndian.Uint64(wide[:])
 }
 
-func (r *reader) value(depth int) (any, error) {
+// value reads a value. The first byte has its type, and the length or the number if that is small.
+func (r *reader) value(depth int) any {
 	if depth > maxDepth {
-		return nil, errDeep
+		r.fail(errDeep)
 	}
-	first, err := r.take(1)
-	if err != nil {
-		return nil, err
+	first := r.take(1)
+	if r.err != nil {
+		return nil
 	}
-	c := first[0]
-	switch {
+	switch c := first[0]; {
 	case c <= 0x7f:
-		return uint64(c), nil
+		return uint64(c)
 	case c <= 0x8f:
 		return r.table(uint64(c&0xf), depth)
 	case c <= 0x9f:
 		return r.list(uint64(c&0xf), depth)
 	case c <= 0xbf:
-		b, err := r.take(uint64(c & 0x1f))
-		return string(b), err
-	case c >= 0xe0:
-		return int64(int8(c)), nil
-	}
-	return r.marked(c, depth)
-}
-
-// marked reads a value whose first byte, c, has been read; c gives the type.
-func (r *reader) marked(c byte, depth int) (any, error) {
-	switch c {
-	case 0xc0:
-		return nil, nil
-	case 0xc2, 0xc3:
-		return c == 0xc3, nil
-	case 0xca:
-		n, err := r.number(4)
-		return float64(math.Float32frombits(uint32(n))), err
-	case 0xcb:
-		n, err := r.number(8)
-		return math.Float64frombits(n), err
-	case 0xcc, 0xcd, 0xce, 0xcf:
+		return string(r.take(uint64(c & 0x1f)))
+	case c == 0xc0:
+		return nil
+	case c == 0xc2, c == 0xc3:
+		return c == 0xc3
+	case c >= 0xc4 && c <= 0xc6:
+		return r.take(r.number(1 << (c - 0xc4)))
+	case c == 0xca:
+		return float64(math.Float32frombits(uint32(r.number(4))))
+	case c == 0xcb:
+		return math.Float64frombits(r.number(8))
+	case c >= 0xcc && c <= 0xcf:
 		return r.number(1 << (c - 0xcc))
-	case 0xd0, 0xd1, 0xd2, 0xd3:
+	case c >= 0xd0 && c <= 0xd3:
 		return r.signed(1 << (c - 0xd0))
+	case c >= 0xd9 && c <= 0xdb:
+		return string(r.take(r.number(1 << (c - 0xd9))))
+	case c == 0xdc, c == 0xdd:
+		return r.list(r.number(2<<(c-0xdc)), depth)
+	case c == 0xde, c == 0xdf:
+		return r.table(r.number(2<<(c-0xde)), depth)
+	case c >= 0xe0:
+		return int64(int8(c))
+	default:
+		r.fail(fmt.Errorf("byte 0x%02x begins no value of MessagePack", c))
+		return nil
 	}
-	if c < 0xc4 || c == 0xc7 || c == 0xc8 || c == 0xc9 || c > 0xd3 && c < 0xd9 {
-		return nil, fmt.Errorf("byte 0x%02x begins no value of MessagePack", c)
-	}
-	width := map[byte]uint64{0xc4: 1, 0xc5: 2, 0xc6: 4, 0xd9: 1, 0xda: 2, 0xdb: 4, 0xdc: 2, 0xdd: 4, 0xde: 2, 0xdf: 4}[c]
-	n, err := r.number(width)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case c >= 0xde:
-		return r.table(n, depth)
-	case c >= 0xdc:
-		return r.list(n, depth)
-	}
-	b, err := r.take(n)
-	if c <= 0xc6 {
-		return b, err
-	}
-	return string(b), err
 }
 
 // signed reads a number that may be negative.
-func (r *reader) signed(bytes uint64) (any, error) {
-	n, err := r.number(bytes)
+func (r *reader) signed(bytes uint64) any {
+	n := r.number(bytes)
 	shift := 64 - 8*bytes
 	if i := int64(n<<shift) >> shift; i < 0 {
-		return i, err
+		return i
 	}
-	return n, err
+	return n
 }
 
 // list reads n values. Each takes at least one byte of the input, which bounds n.
-func (r *reader) list(n uint64, depth int) (any, error) {
+func (r *reader) list(n uint64, depth int) any {
 	if n > uint64(len(r.rest)) {
-		return nil, errShort
+		r.fail(errShort)
 	}
 	out := []any{}
-	for range n {
-		v, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
+	for ; n > 0 && r.err == nil; n-- {
+		out = append(out, r.value(depth+1))
 	}
-	return out, nil
+	return out
 }
 
 // table reads n pairs of a string and a value.
-func (r *reader) table(n uint64, depth int) (any, error) {
+func (r *reader) table(n uint64, depth int) any {
 	if 2*n > uint64(len(r.rest)) {
-		return nil, errShort
+		r.fail(errShort)
 	}
 	out := map[string]any{}
-	for range n {
-		k, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
+	for ; n > 0 && r.err == nil; n-- {
+		k := r.value(depth + 1)
 		key, ok := k.(string)
 		if _, twice := out[key]; !ok || twice {
-			return nil, fmt.Errorf("MessagePack has the key %v, which is not a string or is there twice", k)
+			r.fail(fmt.Errorf("MessagePack has the key %v, which is not a string or is there twice", k))
 		}
-		if out[key], err = r.value(depth + 1); err != nil {
-			return nil, err
-		}
+		out[key] = r.value(depth + 1)
 	}
-	return out, nil
+	return out
 }

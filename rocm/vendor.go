@@ -58,12 +58,8 @@ func advice(cfg *driver.Config) string {
 
 // simulated describes the backend over the library of tests/sim.
 func simulated() cgo.Vendor {
-	v := vendor()
-	v.Description = driver.Description{}
-	v.Name, v.Simulated, v.Absent, v.Libraries, v.Report, v.BLAS, v.Marks = "sim-rocm", true, nil, simLibraries, nil,
-		simBLAS, nil
-	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
-	v.Remedies = cgo.Remedies{Driver: remedy, Compiler: remedy}
+	v := vendor().Simulation(simLibraries, simBLAS)
+	v.Report = nil // the simulated code objects are not those of AMD
 	return v
 }
 
@@ -90,15 +86,8 @@ func version(n int) string {
 // versions are the names of HIP's libraries by version, newest first.
 var versions = []string{".so.7", ".so.6", ".so.5", ".so"}
 
-// toolkits returns the directories of ROCm, first those that environment variables name.
-func toolkits() (dirs []string) {
-	for _, name := range []string{"ROCM_PATH", "HIP_PATH"} {
-		if dir := os.Getenv(name); filepath.IsAbs(dir) {
-			dirs = append(dirs, filepath.Clean(dir))
-		}
-	}
-	return append(dirs, "/opt/rocm")
-}
+// toolkits returns the directories of ROCm.
+func toolkits() []string { return cgo.Homes("/opt/rocm", "ROCM_PATH", "HIP_PATH") }
 
 // libraries returns the candidates for HIP, and for hipRTC if HIP does not contain it.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
@@ -111,55 +100,28 @@ func libraries(cfg *driver.Config) (drv, rtc []string) {
 	for _, v := range versions {
 		drv, rtc = append(drv, "libamdhip64"+v), append(rtc, "libhiprtc"+v)
 	}
-	for _, dir := range toolkits() {
-		if path := filepath.Join(dir, "lib", "libamdhip64.so"); !slices.Contains(drv, path) {
-			drv, rtc = append(drv, path), append(rtc, filepath.Join(dir, "lib", "libhiprtc.so"))
-		}
-	}
-	return drv, rtc
+	return append(drv, cgo.Below(toolkits(), "lib/libamdhip64.so")...),
+		append(rtc, cgo.Below(toolkits(), "lib/libhiprtc.so")...)
 }
 
-// simDir is the directory in which make sim builds the simulated libraries.
-const simDir = "build/sim"
-
-// simLibraries returns the path of a file, never a bare name, which the loader would search for.
-// The file contains the simulated hipRTC, too.
+// simLibraries returns the simulated HIP, which contains the simulated hipRTC, too.
 func simLibraries(cfg *driver.Config) (drv, rtc []string) {
-	return simFile(cfg, "libamdhip64.so.5"), nil
+	return cgo.SimFile(cfg, "libamdhip64.so.5"), nil
 }
 
-func simBLAS(cfg *driver.Config) []string { return simFile(cfg, "librocblas.so.4") }
-
-func simFile(cfg *driver.Config, name string) []string {
-	dir := cfg.SimDir
-	if dir == "" {
-		dir = simDir
-	}
-	path, err := filepath.Abs(filepath.Join(dir, name))
-	if err != nil {
-		return nil
-	}
-	return []string{path}
-}
+func simBLAS(cfg *driver.Config) []string { return cgo.SimFile(cfg, "librocblas.so.4") }
 
 // marks returns the candidates for the library of rocTX: that of rocprofiler-sdk in ROCm 7 and 6, and that of
 // roctracer.
 func marks() []string {
-	names := []string{"librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "libroctx64.so.4"}
-	for _, dir := range toolkits() {
-		names = append(names, filepath.Join(dir, "lib", "librocprofiler-sdk-roctx.so"),
-			filepath.Join(dir, "lib", "libroctx64.so"))
-	}
-	return names
+	return append([]string{"librocprofiler-sdk-roctx.so.1", "librocprofiler-sdk-roctx.so.0", "libroctx64.so.4"},
+		cgo.Below(toolkits(), "lib/librocprofiler-sdk-roctx.so", "lib/libroctx64.so")...)
 }
 
 // blas returns the candidates for rocBLAS, of ROCm 7 to 5.
 func blas(*driver.Config) []string {
-	names := []string{"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"}
-	for _, dir := range toolkits() {
-		names = append(names, filepath.Join(dir, "lib", "librocblas.so"))
-	}
-	return names
+	return append([]string{"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"},
+		cgo.Below(toolkits(), "lib/librocblas.so")...)
 }
 
 // compileArch returns the full name of the device's architecture, such as "gfx90a:sramecc+:xnack-",

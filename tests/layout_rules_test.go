@@ -157,6 +157,9 @@ var drivers = []string{"C", "github.com/go-gl/cl", "github.com/NVIDIA/go-nvml", 
 // registering are the functions of package driver that init may call.
 var registering = []string{"Register", "Missing", "RegisterTelemetry", "NoTelemetry"}
 
+// describing lists calls that describe a backend, or say why it is missing, and use nothing of it.
+var describing = []string{"cgo.NewBackend", "cgo.NotBuilt", "cgo.Disabled"}
+
 // checkInit: while a program starts, a backend only registers itself. Its init functions and
 // variables do not call a driver, directly or indirectly.
 func checkInit(h *house) (bad []string) {
@@ -189,7 +192,7 @@ func checkInit(h *house) (bad []string) {
 			for _, name := range c.names() {
 				pkg, fn, selector := strings.Cut(name, ".")
 				switch {
-				case name == "cgo.NewBackend": // describes a backend, and calls nothing of it
+				case slices.Contains(describing, name):
 				case selector && c.file.driver(pkg):
 					bad = append(bad, fmt.Sprintf("%s: %s is called before anyone asks for the backend", c.file.path, name))
 				case selector && pkg == "driver" && !slices.Contains(registering, fn):

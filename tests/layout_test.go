@@ -69,7 +69,7 @@ var floors = []floor{
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
 	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"cuda/nvml", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
-	{"rocm/smi", []string{"runtime/driver", "runtime/telemetry", "csrc"}},
+	{"rocm/smi", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
 	{"runtime/profile", []string{"runtime/driver"}},
 	{"runtime", []string{"runtime/driver", "runtime/config", "runtime/half", "source", "runtime/kernelcache",
 		"runtime/mempool", "runtime/profile", "internal/file"}},

@@ -32,9 +32,7 @@ static int32_t cuda_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *e
       return rtc_failed(lib, code, RTC(version), err);
     count = known_archs(major, minor, archs);
   }
-  struct gpu_note n = {text, bytes, 0};
-  if (bytes > 0)
-    text[0] = '\0';
+  struct gpu_note n = note_in(text, bytes);
   for (int i = 0; i < count; i++)
     add(&n, "%ssm_%d", i > 0 ? " " : "", archs[i]);
   return CS_OK;
@@ -64,30 +62,15 @@ static int has_assembler(struct cuda_lib *lib) {
   return lib->base.others[1].library != NULL;
 }
 
-// text_of returns a log of the PTX compiler, or NULL if there is none.
-static char *text_of(void *c, int (*size)(void *, size_t *), int (*get)(void *, char *)) {
-  size_t n = 0;
-  if (size(c, &n) != 0 || n == 0)
-    return NULL;
-  char *text = calloc(1, n + 1);
-  if (text != NULL && get(c, text) != 0) {
-    free(text);
-    return NULL;
-  }
-  return text;
-}
-
 static int32_t assemble(struct cuda_lib *lib, void *c, const char **options, int count,
                         cs_blob *out, cs_error *err) {
   int code = lib->ptx.compile(c, count, options);
   if (code != 0) {
-    out->log = text_of(c, lib->ptx.error_log_size, lib->ptx.error_log);
-    out->log_bytes = out->log != NULL ? strlen(out->log) : 0;
+    take_log(c, lib->ptx.error_log_size, lib->ptx.error_log, out);
     return tell(err, CS_COMPILE, code, "nvPTXCompilerCompile: the PTX did not assemble (code %d)",
                 code);
   }
-  out->log = text_of(c, lib->ptx.info_log_size, lib->ptx.info_log);
-  out->log_bytes = out->log != NULL ? strlen(out->log) : 0;
+  take_log(c, lib->ptx.info_log_size, lib->ptx.info_log, out);
   size_t n = 0;
   code = lib->ptx.code_size(c, &n);
   unsigned char *data = NULL;

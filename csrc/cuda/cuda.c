@@ -27,7 +27,6 @@ static const int cuda_attributes[ATTRIBUTES] = {
     [ATTR_REGISTERS_PER_MULTIPROCESSOR] = 82,
     [ATTR_MANAGED_MEMORY] = 83,
     [ATTR_CONCURRENT_MANAGED] = 89,
-    [ATTR_COOPERATIVE_LAUNCH] = 95,
     [ATTR_SHARED_PER_BLOCK_OPTIN] = 97,
     [ATTR_MAX_BLOCKS_PER_MULTIPROCESSOR] = 106,
     [ATTR_MEMORY_POOLS] = 115,
@@ -42,7 +41,6 @@ static const int cuda_attributes[ATTRIBUTES] = {
 // clang-format on
 
 static struct gpu_vendor cuda_vendor = {
-    .name = "cuda",
     .driver_title = "the CUDA driver",
     .compiler_title = "NVRTC",
     .blas_title = "cuBLAS",

@@ -11,26 +11,6 @@ static int32_t gpu_targets(cs_lib *lib, char *text, uint64_t bytes, cs_error *er
                                : no_compiler(lib, err);
 }
 
-static void gpu_blob_free(cs_blob *blob) {
-  free(blob->data);
-  free(blob->log);
-  memset(blob, 0, sizeof *blob);
-}
-
-// take_log copies the compiler's log. It is no failure if there is none.
-static void take_log(cs_lib *lib, void *p, cs_blob *out) {
-  size_t n = 0;
-  if (lib->rtc.log_size(p, &n) != 0 || n <= 1)
-    return;
-  char *log = calloc(1, n + 1);
-  if (log == NULL || lib->rtc.log(p, log) != 0) {
-    free(log);
-    return;
-  }
-  out->log = log;
-  out->log_bytes = strlen(log);
-}
-
 // take_code copies the program. NVRTC has machine code for sm_XX, and PTX for compute_XX.
 static int32_t take_code(cs_lib *lib, void *p, cs_blob *out, cs_error *err) {
   size_t n = 0;
@@ -56,7 +36,7 @@ static int32_t build(cs_lib *lib, const char *name, const char *source, const ch
   if (code != 0)
     return rtc_failed(lib, code, RTC(create), err);
   code = lib->rtc.compile(p, count, options);
-  take_log(lib, p, out);
+  take_log(p, lib->rtc.log_size, lib->rtc.log, out);
   int32_t status =
       code == 0 ? take_code(lib, p, out, err) : rtc_failed(lib, code, RTC(compile), err);
   lib->rtc.destroy(&p);

@@ -284,16 +284,12 @@ static int32_t weave(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned 
 
 static int32_t gpu_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                         uint64_t pattern_bytes, cs_error *err) {
-  uint64_t n = pattern_bytes;
-  if (n != 1 && n != 2 && n != 4 && n != 8)
-    return tell(err, CS_INVALID, 0, "a pattern of %llu bytes", (unsigned long long)n);
-  if (bytes % n != 0)
-    return tell(err, CS_INVALID, 0, "%llu bytes are no multiple of a pattern of %llu",
-                (unsigned long long)bytes, (unsigned long long)n);
-  int32_t status = enter(s->dev, err);
+  int32_t status = check_fill(bytes, pattern_bytes, err);
+  if (status == CS_OK)
+    status = enter(s->dev, err);
   if (status != CS_OK || bytes == 0)
     return status;
-  n = shorten(pattern, n);
+  uint64_t n = shorten(pattern, pattern_bytes);
   if (n <= 4 && dst % n == 0)
     return set(s, dst, pattern, n, n, bytes / n, err);
   return weave(s, dst, bytes, pattern, n, err);

@@ -111,9 +111,6 @@ static int32_t gpu_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_er
   info.memory_clock_khz = attribute(lib, d, ATTR_MEMORY_CLOCK_RATE);
   info.memory_bus_bits = attribute(lib, d, ATTR_MEMORY_BUS_WIDTH);
   info.simulated = lib->simulated;
-  info.managed = info.concurrent_managed = has_managed(lib, d);
-  info.async_alloc = has_async_alloc(lib, d);
-  info.cooperative = attribute(lib, d, ATTR_COOPERATIVE_LAUNCH) != 0;
   *out = info;
   return CS_OK;
 }
@@ -189,16 +186,11 @@ static void gpu_device_handles(cs_device *d, uint64_t *device, uint64_t *context
   *context = (uint64_t)(uintptr_t)d->context;
 }
 
-static int32_t gpu_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
-                               cs_error *err) {
+static int32_t gpu_memory_info(cs_device *d, uint64_t *free_bytes, cs_error *err) {
   size_t left = 0, total = 0;
-  int32_t status = enter(d, err);
+  int32_t status = ENTERED(d, err, memory_info, &left, &total);
   if (status == CS_OK)
-    status = CALL(d, err, memory_info, &left, &total);
-  if (status == CS_OK) {
     *free_bytes = left;
-    *total_bytes = total;
-  }
   return status;
 }
 
@@ -262,9 +254,7 @@ static int32_t gpu_alloc_on(cs_stream *s, uint64_t bytes, uint64_t *address, cs_
   if (!d->async_alloc)
     return tell(err, CS_UNSUPPORTED, 0, "this device has no memory pools");
   uint64_t p = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, err, alloc_async, &p, bytes, s->handle);
+  int32_t status = ENTERED(d, err, alloc_async, &p, bytes, s->handle);
   if (status == CS_OK)
     *address = p;
   return status;

@@ -30,7 +30,7 @@ static const concord_shim gpu_shim = {
     .peer_access = gpu_peer_access,
     .targets = gpu_targets,
     .compile = gpu_compile,
-    .blob_free = gpu_blob_free,
+    .blob_free = free_blob,
     .device_open = gpu_device_open,
     .device_close = gpu_device_close,
     .device_handles = gpu_device_handles,
@@ -78,7 +78,6 @@ static const concord_shim gpu_shim = {
 
 const concord_shim *concord_gpu_shim(struct gpu_vendor *v) {
   v->shim = gpu_shim;
-  v->shim.name = v->name;
   v->shim.assemble = v->assemble;
   return &v->shim;
 }

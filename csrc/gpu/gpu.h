@@ -32,7 +32,6 @@ enum {                 // flags of single functions
 enum { // function_attribute
   FUNC_MAX_THREADS = 0,
   FUNC_SHARED_BYTES = 1,
-  FUNC_CONST_BYTES = 2,
   FUNC_LOCAL_BYTES = 3,
   FUNC_REGISTERS = 4,
   FUNC_MAX_DYNAMIC_SHARED = 8, // CUDA only
@@ -60,7 +59,6 @@ enum {
   ATTR_CAPABILITY_MINOR,
   ATTR_MANAGED_MEMORY,
   ATTR_CONCURRENT_MANAGED,
-  ATTR_COOPERATIVE_LAUNCH,
   ATTR_MEMORY_POOLS,
   ATTRIBUTES
 };
@@ -273,7 +271,6 @@ struct cs_stream {
 struct cs_kernel {
   cs_module *module;
   void *handle;
-  uint64_t max_dynamic;
   cs_kernel *next;
 };
 
@@ -302,7 +299,6 @@ struct gpu_note {
 // so.
 struct gpu_vendor {
   concord_shim shim; // filled by concord_gpu_shim; the first, as open finds the vendor by it
-  const char *name;
   const char *driver_title, *compiler_title, *blas_title; // in errors
   const char *driver_name, *compiler_name, *blas_name;    // in the list of libraries
   size_t lib_bytes, device_bytes;                         // of its structs

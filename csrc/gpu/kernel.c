@@ -42,24 +42,18 @@ static int32_t gpu_module_unload(cs_module *m, cs_error *err) {
 // -- kernels --
 
 static int32_t describe(cs_device *d, void *f, cs_kernel_info *info, cs_error *err) {
-  struct {
-    int which;
-    int value;
-  } rows[] = {{FUNC_MAX_THREADS, 0},
-              {FUNC_REGISTERS, 0},
-              {FUNC_SHARED_BYTES, 0},
-              {FUNC_LOCAL_BYTES, 0},
-              {FUNC_CONST_BYTES, 0}};
-  for (int i = 0; i < 5; i++) {
-    int32_t status = CALL(d, err, function_attribute, &rows[i].value, rows[i].which, f);
+  static const int which[] = {FUNC_MAX_THREADS, FUNC_REGISTERS, FUNC_SHARED_BYTES,
+                              FUNC_LOCAL_BYTES};
+  int value[4] = {0};
+  for (int i = 0; i < 4; i++) {
+    int32_t status = CALL(d, err, function_attribute, &value[i], which[i], f);
     if (status != CS_OK)
       return status;
   }
-  *info = (cs_kernel_info){.max_group = rows[0].value,
-                           .registers = rows[1].value,
-                           .local_bytes = (uint64_t)rows[2].value,
-                           .spill_bytes = (uint64_t)rows[3].value,
-                           .constant_bytes = (uint64_t)rows[4].value};
+  *info = (cs_kernel_info){.max_group = value[0],
+                           .registers = value[1],
+                           .local_bytes = (uint64_t)value[2],
+                           .spill_bytes = (uint64_t)value[3]};
   return CS_OK;
 }
 
@@ -75,13 +69,13 @@ static uint64_t allow(cs_device *d, void *f, uint64_t fixed) {
 }
 
 // keep returns the module's kernel for a function; the first call allocates it.
-static cs_kernel *keep(cs_module *m, void *f, uint64_t dynamic) {
+static cs_kernel *keep(cs_module *m, void *f) {
   pthread_mutex_lock(&m->lock);
   cs_kernel *k = m->kernels;
   while (k != NULL && k->handle != f)
     k = k->next;
   if (k == NULL && (k = calloc(1, sizeof *k)) != NULL) {
-    *k = (cs_kernel){.module = m, .handle = f, .max_dynamic = dynamic, .next = m->kernels};
+    *k = (cs_kernel){.module = m, .handle = f, .next = m->kernels};
     m->kernels = k;
   }
   pthread_mutex_unlock(&m->lock);
@@ -93,15 +87,13 @@ static int32_t gpu_module_kernel(cs_module *m, const char *name, cs_kernel **ker
   cs_device *d = m->dev;
   void *f = NULL;
   cs_kernel_info found;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, err, module_function, &f, m->handle, name);
+  int32_t status = ENTERED(d, err, module_function, &f, m->handle, name);
   if (status == CS_OK)
     status = describe(d, f, &found, err);
   if (status != CS_OK)
     return status;
-  found.max_dynamic_bytes = allow(d, f, found.local_bytes);
-  cs_kernel *k = keep(m, f, found.max_dynamic_bytes);
+  allow(d, f, found.local_bytes);
+  cs_kernel *k = keep(m, f);
   if (k == NULL)
     return no_host_memory(err);
   *kernel = k;
@@ -117,9 +109,7 @@ static int32_t gpu_occupancy(cs_kernel *k, int32_t group, uint64_t dynamic_bytes
   if (group < 1)
     return tell(err, CS_INVALID, 0, "a group of %d items", group);
   int n = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, err, occupancy, &n, k->handle, group, dynamic_bytes);
+  int32_t status = ENTERED(d, err, occupancy, &n, k->handle, group, dynamic_bytes);
   if (status == CS_OK)
     *groups = n;
   return status;
@@ -131,11 +121,10 @@ static int32_t gpu_suggest(cs_kernel *k, uint64_t dynamic_bytes, int32_t *group,
     return tell(err, CS_UNSUPPORTED, 0, "this version of %s suggests no sizes of groups",
                 d->lib->vendor->driver_title);
   int grid = 0, best = 0;
-  int32_t status = enter(d, err);
-  if (status == CS_OK && d->lib->api.suggest_sized != NULL)
-    status = CALL(d, err, suggest_sized, &grid, &best, k->handle, NULL, dynamic_bytes, 0);
-  else if (status == CS_OK)
-    status = CALL(d, err, suggest, &grid, &best, k->handle, dynamic_bytes, 0);
+  int32_t status =
+      d->lib->api.suggest_sized != NULL
+          ? ENTERED(d, err, suggest_sized, &grid, &best, k->handle, NULL, dynamic_bytes, 0)
+          : ENTERED(d, err, suggest, &grid, &best, k->handle, dynamic_bytes, 0);
   if (status == CS_OK)
     *group = best;
   return status;

@@ -9,9 +9,7 @@ static int32_t gpu_open(const concord_shim *shim, const char *driver_names,
                         const char *compiler_names, cs_lib **lib, char *tried, uint64_t tried_bytes,
                         cs_error *err) {
   const struct gpu_vendor *v = (const struct gpu_vendor *)shim;
-  struct gpu_note note = {tried, tried_bytes, 0};
-  if (tried_bytes > 0)
-    tried[0] = '\0';
+  struct gpu_note note = note_in(tried, tried_bytes);
   cs_lib *made = calloc(1, v->lib_bytes);
   if (made == NULL)
     return no_host_memory(err);
@@ -56,9 +54,7 @@ static void list_missing(struct gpu_note *n, const struct gpu_symbol *symbols, c
 }
 
 static void gpu_missing(cs_lib *lib, char *text, uint64_t bytes) {
-  struct gpu_note n = {text, bytes, 0};
-  if (bytes > 0)
-    text[0] = '\0';
+  struct gpu_note n = note_in(text, bytes);
   if (lib->driver != NULL)
     list_missing(&n, lib->vendor->driver_symbols, lib);
   if (lib->compiler != NULL)
@@ -94,9 +90,7 @@ static void list(struct gpu_note *n, const char *name, const char *version, void
 
 static void gpu_libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes) {
   const struct gpu_vendor *own = lib->vendor;
-  struct gpu_note n = {text, bytes, 0};
-  if (bytes > 0)
-    text[0] = '\0';
+  struct gpu_note n = note_in(text, bytes);
   cs_versions v;
   cs_error ignored;
   if (gpu_versions(lib, &v, &ignored) != CS_OK)

@@ -7,30 +7,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "../tell.h"
 #include "gpu.h"
 
 // -- errors --
-
-// tell writes an error and returns its status.
-__attribute__((format(printf, 4, 5))) static inline int32_t
-tell(cs_error *err, int32_t status, int32_t code, const char *format, ...) {
-  err->status = status;
-  err->code = code;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(err->text, sizeof err->text, format, args);
-  va_end(args);
-  return status;
-}
-
-static inline int32_t no_host_memory(cs_error *err) {
-  return tell(err, CS_FAILED, 0, "no host memory left");
-}
 
 // The results that mean the same in CUDA and in HIP.
 static const struct gpu_code shared_codes[] = {
@@ -123,6 +104,13 @@ static inline int32_t on_device(cs_device *d, int code, size_t at, cs_error *err
   return status;
 }
 
+// note_in returns an empty note that uses a buffer.
+static inline struct gpu_note note_in(char *text, uint64_t bytes) {
+  if (bytes > 0)
+    text[0] = '\0';
+  return (struct gpu_note){text, bytes, 0};
+}
+
 // The offsets of functions in a cs_lib and a cs_device.
 #define API(member) offsetof(struct cs_lib, api.member)
 #define RTC(member) offsetof(struct cs_lib, rtc.member)
@@ -150,6 +138,10 @@ static inline int32_t rtc_failed(cs_lib *lib, int code, size_t at, cs_error *err
 static inline int32_t enter(cs_device *d, cs_error *err) {
   return on_device(d, d->lib->vendor->set_current(d), API(set_current), err);
 }
+
+// ENTERED makes the device's context current, and is CALL if that succeeds.
+#define ENTERED(d, err, member, ...)                                                               \
+  (enter((d), (err)) == CS_OK ? CALL((d), (err), member, __VA_ARGS__) : (err)->status)
 
 // -- libraries --
 
@@ -275,6 +267,21 @@ static inline int whole(const unsigned char *code, uint64_t bytes) {
                64, 0x18, 0x20) &&
          table(code, bytes, little(code + 0x20, 8), little(code + 0x36, 2), little(code + 0x38, 2),
                56, 8, 0x20);
+}
+
+// take_log copies the log of a compiler. It is no failure if there is none.
+static inline void take_log(void *compiler, int (*size)(void *, size_t *),
+                            int (*get)(void *, char *), cs_blob *out) {
+  size_t n = 0;
+  if (size(compiler, &n) != 0 || n <= 1)
+    return;
+  char *log = calloc(1, n + 1);
+  if (log == NULL || get(compiler, log) != 0) {
+    free(log);
+    return;
+  }
+  out->log = log;
+  out->log_bytes = strlen(log);
 }
 
 // split returns the options as an array for a compiler; the caller frees it.

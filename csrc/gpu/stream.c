@@ -56,30 +56,31 @@ static int32_t gpu_record(cs_stream *s, int32_t timing, cs_event **out, cs_error
   return CS_OK;
 }
 
-static int32_t gpu_event_query(cs_event *e, int32_t *done, cs_error *err) {
-  int32_t status = enter(e->dev, err);
-  if (status != CS_OK)
-    return status;
-  int code = e->dev->lib->api.event_query(e->handle);
-  if (code != NOT_READY)
-    status = on_device(e->dev, code, API(event_query), err);
+// queried ends a query, which returned code.
+static int32_t queried(cs_device *d, int code, size_t at, int32_t *done, cs_error *err) {
+  int32_t status = code == NOT_READY ? CS_OK : on_device(d, code, at, err);
   if (status == CS_OK)
     *done = code == 0;
   return status;
 }
 
+static int32_t gpu_event_query(cs_event *e, int32_t *done, cs_error *err) {
+  cs_device *d = e->dev;
+  int32_t status = enter(d, err);
+  return status != CS_OK
+             ? status
+             : queried(d, d->lib->api.event_query(e->handle), API(event_query), done, err);
+}
+
 static int32_t gpu_event_wait(cs_event *e, cs_error *err) {
-  int32_t status = enter(e->dev, err);
-  return status != CS_OK ? status : CALL(e->dev, err, event_sync, e->handle);
+  return ENTERED(e->dev, err, event_sync, e->handle);
 }
 
 static int32_t gpu_event_elapsed(cs_event *from, cs_event *to, double *nanoseconds, cs_error *err) {
   if (!from->timing || !to->timing)
     return tell(err, CS_INVALID, 0, "event was recorded without timing");
   float ms = 0;
-  int32_t status = enter(to->dev, err);
-  if (status == CS_OK)
-    status = CALL(to->dev, err, event_elapsed, &ms, from->handle, to->handle);
+  int32_t status = ENTERED(to->dev, err, event_elapsed, &ms, from->handle, to->handle);
   if (status != CS_OK && err->code == NOT_READY)
     err->status = status = CS_INVALID; // not reached yet
   if (status == CS_OK)
@@ -154,29 +155,23 @@ static int32_t gpu_stream_close(cs_stream *s, cs_error *err) {
 static int32_t gpu_stream_wait(cs_stream *s, cs_event *e, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("waiting for an event", err);
-  int32_t status = enter(s->dev, err);
-  return status != CS_OK ? status : CALL(s->dev, err, stream_wait, s->handle, e->handle, 0);
+  return ENTERED(s->dev, err, stream_wait, s->handle, e->handle, 0);
 }
 
 static int32_t gpu_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("querying its state", err);
-  int32_t status = enter(s->dev, err);
-  if (status != CS_OK)
-    return status;
-  int code = s->dev->lib->api.stream_query(s->handle);
-  if (code != NOT_READY)
-    status = on_device(s->dev, code, API(stream_query), err);
-  if (status == CS_OK)
-    *done = code == 0;
-  return status;
+  cs_device *d = s->dev;
+  int32_t status = enter(d, err);
+  return status != CS_OK
+             ? status
+             : queried(d, d->lib->api.stream_query(s->handle), API(stream_query), done, err);
 }
 
 static int32_t gpu_stream_sync(cs_stream *s, cs_error *err) {
   if (atomic_load(&s->capturing))
     return capturing("waiting", err);
-  int32_t status = enter(s->dev, err);
-  return status != CS_OK ? status : CALL(s->dev, err, stream_sync, s->handle);
+  return ENTERED(s->dev, err, stream_sync, s->handle);
 }
 
 // -- graphs --
@@ -190,10 +185,8 @@ static int32_t gpu_capture_begin(cs_stream *s, cs_error *err) {
                 d->lib->vendor->driver_title);
   if (atomic_load(&s->capturing))
     return capturing("another recording", err);
-  int32_t status = enter(d, err);
   // The relaxed mode, because the caller may end the capture on another thread.
-  if (status == CS_OK)
-    status = CALL(d, err, capture_begin, s->handle, CAPTURE_RELAXED);
+  int32_t status = ENTERED(d, err, capture_begin, s->handle, CAPTURE_RELAXED);
   if (status == CS_OK)
     atomic_store(&s->capturing, 1);
   return status;
@@ -270,9 +263,7 @@ static int32_t gpu_capture_end(cs_stream *s, cs_graph **g, cs_error *err) {
   if (!atomic_load(&s->capturing))
     return tell(err, CS_INVALID, 0, "the stream records no graph");
   void *graph = NULL;
-  int32_t status = enter(d, err);
-  if (status == CS_OK)
-    status = CALL(d, err, capture_end, s->handle, &graph);
+  int32_t status = ENTERED(d, err, capture_end, s->handle, &graph);
   atomic_store(&s->capturing, 0);
   if (status == CS_OK)
     status = adopt(d, graph, g, err);

@@ -118,28 +118,16 @@ static void print_lane(struct print_out *o, const struct print_spec *s, const co
   char f[40], text[512];
   double real = 0;
   int64_t n = print_number(v, i, &real);
-  size_t at = strlen(s->flags);
   int len;
-  memcpy(f, s->flags, at);
-  if (strchr("fFeEgGaA", s->conv) != NULL) {
-    f[at++] = s->conv;
-    f[at] = 0;
+  snprintf(f, sizeof f, "%s%s%c", s->flags, strchr("diouxX", s->conv) != NULL ? "ll" : "", s->conv);
+  if (strchr("fFeEgGaA", s->conv) != NULL)
     len = snprintf(text, sizeof text, f, real);
-  } else if (s->conv == 'c') {
-    f[at++] = 'c';
-    f[at] = 0;
+  else if (s->conv == 'c')
     len = snprintf(text, sizeof text, f, (int)n);
-  } else if (s->conv == 'p') {
-    f[at++] = 'p';
-    f[at] = 0;
+  else if (s->conv == 'p')
     len = snprintf(text, sizeof text, f, (void *)(uintptr_t)n);
-  } else {
-    f[at++] = 'l';
-    f[at++] = 'l';
-    f[at++] = s->conv;
-    f[at] = 0;
+  else
     len = snprintf(text, sizeof text, f, (long long)print_narrow(n, s, v->bytes));
-  }
   if (len > 0)
     print_put(o, text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1);
 }

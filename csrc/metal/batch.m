@@ -37,6 +37,14 @@ static void release_batch(struct batch *b) {
   free(b);
 }
 
+// let_go is release_batch for callers without an autorelease pool.
+static void let_go(struct batch *b) {
+  cs_error ignored;
+  int32_t status;
+  RUN(status, &ignored, (release_batch(b), CS_OK));
+  (void)status;
+}
+
 // -- how batches end --
 
 // code_name returns Apple's name for an error of a command buffer, and its class in *class.

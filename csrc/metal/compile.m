@@ -52,12 +52,6 @@ static int32_t unpack(const unsigned char *code, uint64_t bytes, struct program 
   return CS_OK;
 }
 
-static void metal_blob_free(cs_blob *b) {
-  free(b->data);
-  free(b->log);
-  memset(b, 0, sizeof *b);
-}
-
 // -- the compiler --
 
 static MTLCompileOptions *compile_options(const struct program *p) {
@@ -307,6 +301,6 @@ static int32_t metal_compile(cs_lib *lib, const char *name, const char *source, 
   if (status == CS_OK || status == CS_COMPILE)
     *out = made;
   else
-    metal_blob_free(&made);
+    free_blob(&made);
   return status;
 }

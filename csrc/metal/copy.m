@@ -148,17 +148,6 @@ static int32_t metal_copy(cs_stream *s, uint64_t dst, uint64_t src, uint64_t byt
   return status;
 }
 
-// Pinned memory has the same address for the host and for the device.
-static int32_t metal_upload_pinned(cs_stream *s, uint64_t dst, uint64_t host, uint64_t bytes,
-                                   cs_error *err) {
-  return metal_copy(s, dst, host, bytes, err);
-}
-
-static int32_t metal_download_pinned(cs_stream *s, uint64_t host, uint64_t src, uint64_t bytes,
-                                     cs_error *err) {
-  return metal_copy(s, host, src, bytes, err);
-}
-
 // one_byte reports whether all bytes of a pattern are equal, so that a blit can fill with it.
 static int one_byte(const unsigned char *pattern) { return memcmp(pattern, pattern + 1, 7) == 0; }
 
@@ -186,17 +175,14 @@ static int32_t fill_now(cs_stream *s, struct place to, uint64_t bytes, const uns
 
 static int32_t metal_fill(cs_stream *s, uint64_t dst, uint64_t bytes, const unsigned char *pattern,
                           uint64_t pattern_bytes, cs_error *err) {
-  uint64_t n = pattern_bytes;
-  if (n != 1 && n != 2 && n != 4 && n != 8)
-    return tell(err, CS_INVALID, 0, "a pattern of %llu bytes", (unsigned long long)n);
-  if (bytes % n != 0)
-    return tell(err, CS_INVALID, 0, "%llu bytes are no multiple of a pattern of %llu",
-                (unsigned long long)bytes, (unsigned long long)n);
+  int32_t status = check_fill(bytes, pattern_bytes, err);
+  if (status != CS_OK)
+    return status;
   unsigned char eight[8];
   for (uint64_t i = 0; i < 8; i++)
-    eight[i] = pattern[i % n];
+    eight[i] = pattern[i % pattern_bytes];
   struct place to;
-  int32_t status = find(s->dev, dst, bytes, &to, err);
+  status = find(s->dev, dst, bytes, &to, err);
   if (status == CS_OK)
     status = prepare(s->dev, one_byte(eight) ? to.offset | bytes : 1, err);
   if (status == CS_OK && bytes > 0)
@@ -300,7 +286,7 @@ static int32_t pass(cs_stream *s, struct piece *p, cs_error *err) {
     if (status != CS_OK || p->used == NULL)
       return status;
     await(p->used);
-    RUN(status, err, (release_batch(p->used), CS_OK));
+    let_go(p->used);
   }
 }
 

@@ -65,12 +65,7 @@ static int32_t metal_open(const concord_shim *shim, const char *driver_names,
   return CS_OK;
 }
 
-static int32_t metal_has_driver(cs_lib *lib) {
-  (void)lib;
-  return 1;
-}
-
-static int32_t metal_has_compiler(cs_lib *lib) {
+static int32_t metal_linked(cs_lib *lib) {
   (void)lib;
   return 1;
 }
@@ -140,8 +135,6 @@ static int32_t describe(id<MTLDevice> device, cs_info *out) {
     info.max_groups[i] = INT32_MAX;
   info.unified = [device hasUnifiedMemory];
   info.kind = info.unified ? CS_KIND_INTEGRATED : CS_KIND_DISCRETE;
-  info.managed = 1;
-  info.concurrent_managed = info.unified;
 #ifdef CONCORD_SIM_METAL
   info.simulated = 1;
 #endif
@@ -216,20 +209,18 @@ static void metal_device_handles(cs_device *d, uint64_t *device, uint64_t *conte
   *context = 0;
 }
 
-static int32_t tell_memory(cs_device *d, uint64_t *free_bytes, uint64_t *total_bytes) {
+static int32_t left_of(cs_device *d, uint64_t *free_bytes) {
   uint64_t total = [d->handle recommendedMaxWorkingSetSize],
            used = [d->handle currentAllocatedSize];
   if (total == 0)
     total = d->max_buffer;
-  *total_bytes = total;
   *free_bytes = used < total ? total - used : 0;
   return CS_OK;
 }
 
-static int32_t metal_memory_info(cs_device *d, uint64_t *free_bytes, uint64_t *total_bytes,
-                                 cs_error *err) {
+static int32_t metal_memory_info(cs_device *d, uint64_t *free_bytes, cs_error *err) {
   int32_t status = present(d, err);
   if (status == CS_OK)
-    RUN(status, err, tell_memory(d, free_bytes, total_bytes));
+    RUN(status, err, left_of(d, free_bytes));
   return status;
 }

@@ -83,10 +83,7 @@ static int32_t metal_event_elapsed(cs_event *from, cs_event *to, double *nanosec
 }
 
 static void metal_event_close(cs_event *e) {
-  cs_error ignored;
-  int32_t status;
-  RUN(status, &ignored, (release_batch(e->batch), CS_OK));
-  (void)status;
+  let_go(e->batch);
   free(e);
 }
 

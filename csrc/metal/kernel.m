@@ -196,8 +196,7 @@ static int32_t metal_module_kernel(cs_module *m, const char *name, cs_kernel **k
   *kernel = k;
   *info = (cs_kernel_info){.max_group = (int32_t)k->max_threads,
                            .multiple = (int32_t)k->width,
-                           .local_bytes = m->dev->max_local - k->max_dynamic,
-                           .max_dynamic_bytes = k->max_dynamic};
+                           .local_bytes = m->dev->max_local - k->max_dynamic};
   return CS_OK;
 }
 

@@ -17,15 +17,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "../shim.h"
+#include "../tell.h"
 
 // The framework is linked, so there is only one library.
 struct cs_lib {
@@ -166,22 +162,6 @@ struct cs_module {
 };
 
 // -- failures --
-
-// tell writes an error and returns its status.
-__attribute__((format(printf, 4, 5))) static int32_t tell(cs_error *err, int32_t status,
-                                                          int32_t code, const char *format, ...) {
-  err->status = status;
-  err->code = code;
-  va_list args;
-  va_start(args, format);
-  vsnprintf(err->text, sizeof err->text, format, args);
-  va_end(args);
-  return status;
-}
-
-static int32_t no_host_memory(cs_error *err) {
-  return tell(err, CS_FAILED, 0, "no host memory left");
-}
 
 // words returns the text of an object of the framework, which is valid as long as the pool.
 static const char *words(NSString *text) {

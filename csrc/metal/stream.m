@@ -45,21 +45,15 @@ static int32_t finish(cs_stream *s, cs_error *err) {
     await(last);
     status = outcome(last, err);
   }
-  cs_error ignored;
-  int32_t dropped;
-  RUN(dropped, &ignored, (release_batch(last), CS_OK));
-  (void)dropped;
+  let_go(last);
   return status == CS_OK ? healthy(s, err) : status;
 }
-
-static int32_t metal_stream_sync(cs_stream *s, cs_error *err) { return finish(s, err); }
 
 // metal_stream_query takes the stream's lock, which no thread holds while it waits for the device
 // or a compiler.
 static int32_t metal_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   struct batch *last = NULL;
-  int32_t status = healthy(s, err), dropped;
-  cs_error ignored;
+  int32_t status = healthy(s, err);
   if (status != CS_OK)
     return status;
   pthread_mutex_lock(&s->lock);
@@ -72,8 +66,7 @@ static int32_t metal_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
   pthread_mutex_unlock(&s->dev->lock);
   if (is && last != NULL)
     status = outcome(last, err);
-  RUN(dropped, &ignored, (release_batch(last), CS_OK));
-  (void)dropped;
+  let_go(last);
   if (status == CS_OK)
     status = healthy(s, err);
   if (status == CS_OK)

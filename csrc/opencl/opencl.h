@@ -36,6 +36,8 @@
 #pragma GCC visibility pop
 #endif
 
+#include "../shim.h" // cs_arg, whose mem is a cl_mem here
+
 #ifndef CL_PLATFORM_NOT_FOUND_KHR
 #define CL_PLATFORM_NOT_FOUND_KHR -1001
 #endif
@@ -47,20 +49,6 @@
 // is not empty, it replaces the usual names. It has an effect only before a library was opened, as
 // that library stays open.
 int concord_cl_library(const char *name, const char **tried);
-
-// concord_cl_arg is one kernel argument. It has the layout of driver.Arg, so that Go can pass the
-// runtime's table without a copy.
-typedef struct concord_cl_arg {
-  uint8_t kind;   // CONCORD_CL_*
-  int64_t offset; // CONCORD_CL_VALUE: bytes into data
-  int64_t size;   // CONCORD_CL_VALUE, CONCORD_CL_LOCAL: bytes
-  uint64_t mem;   // CONCORD_CL_MEMORY: a cl_mem
-  int64_t mem_offset;
-  int64_t mem_size;
-  uint8_t mem_kind;
-} concord_cl_arg;
-
-enum { CONCORD_CL_VALUE = 0, CONCORD_CL_MEMORY = 1, CONCORD_CL_LOCAL = 2 };
 
 // CONCORD_CL_RING is the largest number of commands of a queue whose result is not known yet.
 // Before more are queued, the caller waits for the oldest, so that no failure is lost and each can
@@ -107,7 +95,7 @@ int concord_cl_settle(concord_cl_queue *q, int room);
 // as OpenCL kernels are not safe for concurrent argument setting, and has called concord_cl_settle
 // with room. With offsets, the kernel has a trailing ulong parameter per memory argument for its
 // byte offset. Otherwise the offsets of memory are ignored.
-cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const concord_cl_arg *args,
+cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const cs_arg *args,
                          uint32_t count, const unsigned char *data, int offsets, uint32_t dim,
                          const size_t *global, const size_t *local);
 
@@ -134,9 +122,6 @@ cl_event concord_cl_at(concord_cl_queue *q, uint64_t n);
 
 // Functions of events, which may be called at any time and from any thread. wait returns the
 // event's failure, if it failed.
-cl_int concord_cl_event_retain(cl_event event);
-void concord_cl_event_release(cl_event event);
-cl_int concord_cl_event_status(cl_event event, cl_int *status);
 cl_int concord_cl_event_wait(cl_event event);
 // concord_cl_event_times returns the times when the command was queued, submitted, started and
 // ended, in nanoseconds of the device's clock.

@@ -107,16 +107,16 @@ void concord_cl_queue_free(concord_cl_queue *q) {
   free(q);
 }
 
-cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const concord_cl_arg *args,
+cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const cs_arg *args,
                          uint32_t count, const unsigned char *data, int offsets, uint32_t dim,
                          const size_t *global, const size_t *local) {
   cl_uint extra = count;
   for (uint32_t i = 0; i < count; i++) {
-    const concord_cl_arg *a = &args[i];
+    const cs_arg *a = &args[i];
     cl_mem mem;
     cl_int code;
     switch (a->kind) {
-    case CONCORD_CL_MEMORY:
+    case CS_ARG_MEMORY:
       mem = mem_of(a->mem);
       code = clSetKernelArg(kernel, i, sizeof mem, &mem);
       if (code == CL_SUCCESS && offsets) {
@@ -124,7 +124,7 @@ cl_int concord_cl_launch(concord_cl_queue *q, cl_kernel kernel, const concord_cl
         code = clSetKernelArg(kernel, extra++, sizeof bytes, &bytes);
       }
       break;
-    case CONCORD_CL_LOCAL:
+    case CS_ARG_LOCAL:
       code = clSetKernelArg(kernel, i, (size_t)a->size, NULL);
       break;
     default:
@@ -227,14 +227,6 @@ cl_event concord_cl_at(concord_cl_queue *q, uint64_t n) {
     return NULL;
   cl_event event = q->ring[n % CONCORD_CL_RING].event;
   return clRetainEvent(event) == CL_SUCCESS ? event : NULL;
-}
-
-cl_int concord_cl_event_retain(cl_event event) { return clRetainEvent(event); }
-
-void concord_cl_event_release(cl_event event) { clReleaseEvent(event); }
-
-cl_int concord_cl_event_status(cl_event event, cl_int *s) {
-  return clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *s, s, NULL);
 }
 
 cl_int concord_cl_event_wait(cl_event event) {

@@ -18,9 +18,7 @@ static int32_t rocm_targets(cs_lib *base, char *text, uint64_t bytes, cs_error *
     return no_comgr(err);
   size_t count = 0;
   int code = lib->isa.count(&count);
-  struct gpu_note n = {text, bytes, 0};
-  if (bytes > 0)
-    text[0] = '\0';
+  struct gpu_note n = note_in(text, bytes);
   for (size_t i = 0; i < count && code == 0; i++) {
     const char *name = NULL;
     code = lib->isa.name(i, &name);

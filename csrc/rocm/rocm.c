@@ -12,7 +12,6 @@ static const int rocm_attributes[ATTRIBUTES] = {
     // hipDeviceAttribute_t, the same since HIP 5.0
     [ATTR_CLOCK_RATE] = 5,
     [ATTR_CONCURRENT_MANAGED] = 9,
-    [ATTR_COOPERATIVE_LAUNCH] = 10,
     [ATTR_INTEGRATED] = 16,
     [ATTR_CAPABILITY_MAJOR] = 23,
     [ATTR_MANAGED_MEMORY] = 24,
@@ -42,7 +41,6 @@ static const int rocm_attributes[ATTRIBUTES] = {
 // clang-format on
 
 static struct gpu_vendor rocm_vendor = {
-    .name = "rocm",
     .driver_title = "HIP",
     .compiler_title = "hipRTC",
     .blas_title = "rocBLAS",

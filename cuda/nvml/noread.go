@@ -2,6 +2,11 @@
 
 package nvml
 
-import "github.com/concord-compute/concord/runtime/telemetry"
+import (
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/telemetry"
+)
 
-func newReader() telemetry.Reader { return telemetry.Missing("cuda", reason) }
+func newReader() telemetry.Reader {
+	return telemetry.Missing("cuda", cgo.NotBuilt("-tags cuda", "linux"))
+}

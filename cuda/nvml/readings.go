@@ -22,96 +22,45 @@ var readings = []struct {
 	read   func(d nvml.Device, s *telemetry.Sample) nvml.Return
 }{
 	// The first rows identify the device.
-	{"nvmlDeviceGetUUID", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.UUID, ret = text(d.GetUUID())
-		return ret
-	}},
-	{"nvmlDeviceGetPciInfo", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		p, ret := d.GetPciInfo()
-		if ret == nvml.SUCCESS && p.BusId[0] != 0 {
+	{"nvmlDeviceGetUUID", value(nvml.Device.GetUUID, func(s *telemetry.Sample, v string) { s.UUID = strings.TrimSpace(v) })},
+	{"nvmlDeviceGetPciInfo", value(nvml.Device.GetPciInfo, func(s *telemetry.Sample, p nvml.PciInfo) {
+		if p.BusId[0] != 0 {
 			s.PCI = fmt.Sprintf("%04x:%02x:%02x.0", p.Domain, p.Bus, p.Device)
 		}
-		return ret
-	}},
-	{"nvmlDeviceGetName", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.Name, ret = text(d.GetName())
-		return ret
-	}},
+	})},
+	{"nvmlDeviceGetName", value(nvml.Device.GetName, func(s *telemetry.Sample, v string) { s.Name = strings.TrimSpace(v) })},
 
-	{"nvmlDeviceGetUtilizationRates", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		u, ret := d.GetUtilizationRates()
-		if ret == nvml.SUCCESS {
+	{"nvmlDeviceGetUtilizationRates", value(nvml.Device.GetUtilizationRates,
+		func(s *telemetry.Sample, u nvml.Utilization) {
 			s.Busy, s.MemoryBusy = new(float64(u.Gpu)), new(float64(u.Memory))
-		}
-		return ret
-	}},
-	{"nvmlDeviceGetMemoryInfo", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		m, ret := d.GetMemoryInfo()
-		if ret == nvml.SUCCESS {
-			s.MemoryUsed, s.MemoryFree, s.MemoryTotal = bytes(m.Used), bytes(m.Free), bytes(m.Total)
-		}
-		return ret
-	}},
-	{"nvmlDeviceGetTemperature", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.Temperature, ret = in(1)(d.GetTemperature(nvml.TEMPERATURE_GPU))
-		return ret
-	}},
-	{"nvmlDeviceGetPowerUsage", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.Power, ret = in(1000)(d.GetPowerUsage())
-		return ret
-	}},
-	{"nvmlDeviceGetEnforcedPowerLimit", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.PowerLimit, ret = in(1000)(d.GetEnforcedPowerLimit())
-		return ret
-	}},
-	{"nvmlDeviceGetFanSpeed", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.Fan, ret = in(1)(d.GetFanSpeed())
-		return ret
-	}},
-	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.Clock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_SM))
-		return ret
-	}},
-	{"nvmlDeviceGetClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.MemoryClock, ret = in(1)(d.GetClockInfo(nvml.CLOCK_MEM))
-		return ret
-	}},
-	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.MaxClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_SM))
-		return ret
-	}},
-	{"nvmlDeviceGetMaxClockInfo", func(d nvml.Device, s *telemetry.Sample) (ret nvml.Return) {
-		s.MaxMemoryClock, ret = in(1)(d.GetMaxClockInfo(nvml.CLOCK_MEM))
-		return ret
-	}},
-	{"nvmlDeviceGetEccMode", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		now, _, ret := d.GetEccMode()
-		if ret == nvml.SUCCESS {
-			s.ECC = new(now == nvml.FEATURE_ENABLED)
-		}
-		return ret
-	}},
-	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC)
-		if ret == nvml.SUCCESS {
-			s.ECCCorrected = bytes(n)
-		}
-		return ret
-	}},
-	{"nvmlDeviceGetTotalEccErrors", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		n, ret := d.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
-		if ret == nvml.SUCCESS {
-			s.ECCUncorrected = bytes(n)
-		}
-		return ret
-	}},
-	{"nvmlDeviceGetCurrentClocksThrottleReasons", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		mask, ret := d.GetCurrentClocksThrottleReasons()
-		if ret == nvml.SUCCESS {
-			s.Throttle = throttle(mask)
-		}
-		return ret
-	}},
+		})},
+	{"nvmlDeviceGetMemoryInfo", value(nvml.Device.GetMemoryInfo, func(s *telemetry.Sample, m nvml.Memory) {
+		s.MemoryUsed, s.MemoryFree, s.MemoryTotal = bytes(m.Used), bytes(m.Free), bytes(m.Total)
+	})},
+	{"nvmlDeviceGetTemperature", value(with(nvml.Device.GetTemperature, nvml.TEMPERATURE_GPU),
+		func(s *telemetry.Sample, n uint32) { s.Temperature = in(1, n) })},
+	{"nvmlDeviceGetPowerUsage", value(nvml.Device.GetPowerUsage,
+		func(s *telemetry.Sample, n uint32) { s.Power = in(1000, n) })},
+	{"nvmlDeviceGetEnforcedPowerLimit", value(nvml.Device.GetEnforcedPowerLimit,
+		func(s *telemetry.Sample, n uint32) { s.PowerLimit = in(1000, n) })},
+	{"nvmlDeviceGetFanSpeed", value(nvml.Device.GetFanSpeed,
+		func(s *telemetry.Sample, n uint32) { s.Fan = in(1, n) })},
+	{"nvmlDeviceGetClockInfo", value(with(nvml.Device.GetClockInfo, nvml.CLOCK_SM),
+		func(s *telemetry.Sample, n uint32) { s.Clock = in(1, n) })},
+	{"nvmlDeviceGetClockInfo", value(with(nvml.Device.GetClockInfo, nvml.CLOCK_MEM),
+		func(s *telemetry.Sample, n uint32) { s.MemoryClock = in(1, n) })},
+	{"nvmlDeviceGetMaxClockInfo", value(with(nvml.Device.GetMaxClockInfo, nvml.CLOCK_SM),
+		func(s *telemetry.Sample, n uint32) { s.MaxClock = in(1, n) })},
+	{"nvmlDeviceGetMaxClockInfo", value(with(nvml.Device.GetMaxClockInfo, nvml.CLOCK_MEM),
+		func(s *telemetry.Sample, n uint32) { s.MaxMemoryClock = in(1, n) })},
+	{"nvmlDeviceGetEccMode", value(eccMode,
+		func(s *telemetry.Sample, mode nvml.EnableState) { s.ECC = new(mode == nvml.FEATURE_ENABLED) })},
+	{"nvmlDeviceGetTotalEccErrors", value(eccErrors(nvml.MEMORY_ERROR_TYPE_CORRECTED),
+		func(s *telemetry.Sample, n uint64) { s.ECCCorrected = bytes(n) })},
+	{"nvmlDeviceGetTotalEccErrors", value(eccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+		func(s *telemetry.Sample, n uint64) { s.ECCUncorrected = bytes(n) })},
+	{"nvmlDeviceGetCurrentClocksThrottleReasons", value(nvml.Device.GetCurrentClocksThrottleReasons,
+		func(s *telemetry.Sample, mask uint64) { s.Throttle = throttle(mask) })},
 	{"nvmlDeviceGetCurrentClocksEventReasons", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
 		if s.Throttle != nil {
 			return nvml.SUCCESS // the older name of the function has returned it
@@ -122,36 +71,41 @@ var readings = []struct {
 		}
 		return ret
 	}},
-	{"nvmlDeviceGetComputeRunningProcesses", func(d nvml.Device, s *telemetry.Sample) nvml.Return {
-		list, ret := d.GetComputeRunningProcesses()
-		if ret == nvml.SUCCESS {
-			s.Processes = processes(list)
-		}
-		return ret
-	}},
+	{"nvmlDeviceGetComputeRunningProcesses", value(nvml.Device.GetComputeRunningProcesses,
+		func(s *telemetry.Sample, list []nvml.ProcessInfo) { s.Processes = processes(list) })},
 }
 
 // identity is the number of rows that identify the device.
 const identity = 3
 
-// text returns the string that was read, or "" if the call failed.
-func text(s string, ret nvml.Return) (string, nvml.Return) {
-	if ret != nvml.SUCCESS {
-		return "", ret
+// value returns the function of a row: if get succeeds, set stores what it returned.
+func value[T any](get func(nvml.Device) (T, nvml.Return),
+	set func(*telemetry.Sample, T)) func(nvml.Device, *telemetry.Sample) nvml.Return {
+	return func(d nvml.Device, s *telemetry.Sample) nvml.Return {
+		v, ret := get(d)
+		if ret == nvml.SUCCESS {
+			set(s, v)
+		}
+		return ret
 	}
-	return strings.TrimSpace(s), ret
 }
 
-// in returns a function that converts a value of NVML by dividing it by unit. If the call failed,
-// the result is nil.
-func in(unit float64) func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
-	return func(n uint32, ret nvml.Return) (*float64, nvml.Return) {
-		if ret != nvml.SUCCESS {
-			return nil, ret
-		}
-		return new(float64(n) / unit), ret
-	}
+// with binds the argument of a function of NVML.
+func with[A, T any](get func(nvml.Device, A) (T, nvml.Return), a A) func(nvml.Device) (T, nvml.Return) {
+	return func(d nvml.Device) (T, nvml.Return) { return get(d, a) }
 }
+
+func eccMode(d nvml.Device) (nvml.EnableState, nvml.Return) {
+	now, _, ret := d.GetEccMode()
+	return now, ret
+}
+
+func eccErrors(kind nvml.MemoryErrorType) func(nvml.Device) (uint64, nvml.Return) {
+	return func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) }
+}
+
+// in converts a value of NVML by dividing it by unit.
+func in(unit float64, n uint32) *float64 { return new(float64(n) / unit) }
 
 // bytes returns a number, or nil if NVML does not know it, for which it returns all bits set.
 func bytes(n uint64) *int64 {

@@ -36,3 +36,16 @@ func Call[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, err
 		return none, ctx.Err()
 	}
 }
+
+// Wait runs f to its end, in another goroutine. If ctx is done first, Wait returns its error, and f goes on.
+func Wait[T any](ctx context.Context, f func() T) (T, error) {
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	select {
+	case v := <-done:
+		return v, nil
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}

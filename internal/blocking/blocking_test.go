@@ -41,3 +41,20 @@ func TestCallDropsWhatComesLate(t *testing.T) {
 	close(slow)
 	require.Equal(t, 7, <-dropped)
 }
+
+// Wait runs f even if the context is done already, since f has something to release.
+func TestWait(t *testing.T) {
+	v, err := Wait(context.Background(), func() int { return 7 })
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+	ctx, cancel := context.WithCancel(t.Context())
+	v, err = Wait(ctx, func() int { return 7 })
+	require.NoError(t, err)
+	require.Equal(t, 7, v)
+	cancel()
+	slow, ended := make(chan struct{}), make(chan struct{})
+	_, err = Wait(ctx, func() int { <-slow; close(ended); return 7 })
+	require.ErrorIs(t, err, context.Canceled)
+	close(slow)
+	<-ended
+}

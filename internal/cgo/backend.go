@@ -5,6 +5,7 @@ package cgo
 // The backend: finding the devices of the machine and opening one of them.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
+
+const enabled = true
 
 // NewBackend returns a vendor's backend. It touches no library. The backend is a
 // driver.CrossCompiler as well.
@@ -34,15 +37,8 @@ type first struct {
 }
 
 func (b *backend) firstOf(kind string, ordinal int, cfg *driver.Config) first {
-	if cfg == nil {
-		cfg = &driver.Config{}
-	}
-	f := first{kind: kind, ordinal: ordinal}
-	if b.v.Libraries != nil {
-		drivers, _ := b.v.Libraries(cfg)
-		f.files = strings.Join(drivers, "\n")
-	}
-	return f
+	drivers, _ := b.v.Libraries(cfg)
+	return first{kind, ordinal, strings.Join(drivers, "\n")}
 }
 
 var (
@@ -85,26 +81,14 @@ func (b *backend) libraries(cfg *driver.Config) (library, error) {
 	if !ok {
 		return library{}, b.error("open", driver.ErrNoDevice, b.v.Missing)
 	}
-	if cfg == nil {
-		cfg = &driver.Config{}
-	}
 	drivers, compilers := b.v.Libraries(cfg)
 	c, tried, f := t.open(drivers, compilers)
-	l := library{t: t, c: c, tried: lines(tried), cfg: cfg}
+	l := library{t: t, c: c, tried: strings.FieldsFunc(tried, func(r rune) bool { return r == '\n' }), cfg: cfg}
 	if f != nil {
 		return l, f.as(b.v.Name, "", "open", driver.ErrNoDevice)
 	}
 	l.driver, l.compiler = t.hasDriver(c), t.hasCompiler(c)
 	return l, nil
-}
-
-func lines(text string) (list []string) {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" {
-			list = append(list, line)
-		}
-	}
-	return list
 }
 
 // error returns an error of the backend that has no code.
@@ -125,15 +109,13 @@ func (b *backend) sign(cfg *driver.Config) string {
 	if b.v.Absent == nil {
 		return ""
 	}
-	if cfg == nil {
-		cfg = &driver.Config{}
-	}
 	return b.v.Absent(cfg)
 }
 
 // Probe lists the devices. Drivers can take long to start: when ctx is done Probe returns, the work
 // goes on in its goroutine, and its result is dropped.
 func (b *backend) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
+	cfg = cmp.Or(cfg, &driver.Config{})
 	start := time.Now()
 	p, err := blocking.Call(ctx, func() (driver.Probe, error) { return b.probe(ctx, cfg) }, func(driver.Probe) {})
 	if err != nil {
@@ -155,9 +137,6 @@ func (b *backend) advice(p *driver.Probe, cfg *driver.Config) string {
 		return p.Reason
 	case b.v.Remedies.Probe == nil:
 		return Advice(p.Reason, "")
-	}
-	if cfg == nil {
-		cfg = &driver.Config{}
 	}
 	return Advice(p.Reason, b.v.Remedies.Probe(cfg))
 }
@@ -278,6 +257,7 @@ func (b *backend) info(l library, ordinal, count int) (driver.Info, error) {
 
 // Open opens the device with that index in the driver's own order.
 func (b *backend) Open(ctx context.Context, nativeIndex int, cfg *driver.Config) (driver.Device, error) {
+	cfg = cmp.Or(cfg, &driver.Config{})
 	d, err := blocking.Call(ctx, func() (*device, error) { return b.openDevice(ctx, nativeIndex, cfg) }, func(d *device) {
 		_ = d.Close()
 	})

@@ -5,6 +5,7 @@ package cgo
 // Compiling: for a device, and for architectures of which this machine has no device.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,7 +49,7 @@ func (b *backend) crossLibraries(cfg *driver.Config) (library, error) {
 	if _, ok := b.table(); !ok {
 		return library{}, b.error("compile", driver.ErrUnsupported, b.v.Missing)
 	}
-	l, err := b.libraries(cfg)
+	l, err := b.libraries(cmp.Or(cfg, &driver.Config{}))
 	if err != nil {
 		l.compiler = false
 	}
@@ -141,7 +142,7 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 	if merge == nil {
 		merge = func(flags, options []string) []string { return slices.Concat(flags, options) }
 	}
-	c := &Compilation{Target: target, Unit: unit, Text: text, Options: merge(b.v.Flags(target), options), Compile: build,
+	c := &Compilation{Target: target, Unit: unit, Options: merge(b.v.Flags(target), options), Compile: build,
 		Assemble: func(text []byte, options []string) ([]byte, string, error) {
 			code, log, f := l.t.assemble(l.c, text, options)
 			return code, log, b.built(l, unit, target, "assemble "+unit.Name(), log, f)

@@ -67,7 +67,7 @@ func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
 func (d *device) Info() driver.Info {
 	info := d.info
 	if d.enter("info") == nil {
-		free, _, f := d.t.memoryInfo(d.c)
+		free, f := d.t.freeMemory(d.c)
 		info.FreeMemory, info.FreeMemoryKnown = free, f == nil
 		d.leave()
 	}

@@ -44,7 +44,6 @@ static int32_t concord_dl_close(void *library, char *text, uint64_t size) {
 import "C"
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"unsafe"
@@ -106,10 +105,7 @@ func (l Library) Close() error {
 // textSize is the size of the buffer for a message of the loader, in bytes.
 const textSize = 1024
 
-func why(text []byte) error {
-	line, _, _ := bytes.Cut(text, []byte{0})
-	return errors.New(string(line))
-}
+func why(text []byte) error { return errors.New(upToNUL(text)) }
 
 func cString(s string) ([]byte, error) {
 	if strings.IndexByte(s, 0) >= 0 {

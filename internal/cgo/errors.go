@@ -67,11 +67,13 @@ var sentinels = [...]error{
 	statusLaunch:      driver.ErrLaunch,
 	statusTimeout:     driver.ErrTimeout,
 	statusLost:        driver.ErrDeviceLost,
-	statusRefused:     refused{},
+	statusRefused:     ErrRefused,
 }
 
-// refused is the error for a launch that the driver did not accept. It matches both ErrLaunch and
+// ErrRefused is the error for a launch that the driver did not accept. It matches both ErrLaunch and
 // ErrInvalidArgument.
+var ErrRefused error = refused{}
+
 type refused struct{}
 
 func (refused) Error() string   { return "launch refused" }

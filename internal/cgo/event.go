@@ -5,11 +5,13 @@ package cgo
 // Events: points in a stream.
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -113,14 +115,8 @@ func (e *event) Wait(ctx context.Context) error {
 		defer e.release()
 		return e.outcome(f)
 	}
-	result := make(chan error, 1)
-	go func() { result <- e.waited() }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	err, late := blocking.Wait(ctx, e.waited)
+	return cmp.Or(err, late)
 }
 
 // waited waits for the event and releases it.

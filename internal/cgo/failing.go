@@ -5,8 +5,10 @@ package cgo
 // Streams: waiting for them, their failure, and closing them.
 
 import (
+	"cmp"
 	"context"
 
+	"github.com/concord-compute/concord/internal/blocking"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -152,14 +154,8 @@ func (s *stream) finish(ctx context.Context, op string) error {
 		s.leave()
 		return err
 	}
-	result := make(chan error, 1)
-	go func() { result <- s.finished(op) }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	err, late := blocking.Wait(ctx, func() error { return s.finished(op) })
+	return cmp.Or(err, late)
 }
 
 // finished waits for the stream and leaves it.

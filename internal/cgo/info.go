@@ -43,9 +43,7 @@ func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 		info.MaxGroupSizes[i] = int(c.max_group[i])
 		info.MaxGroups[i] = int(c.max_groups[i])
 	}
-	if v.Features != nil {
-		info.Features = v.Features(info.Arch)
-	}
+	info.Features = v.Features(info.Arch)
 	if v.Describe != nil {
 		v.Describe(&info)
 	}

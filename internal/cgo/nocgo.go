@@ -6,15 +6,7 @@ package cgo
 
 import "github.com/concord-compute/concord/runtime/driver"
 
+const enabled = false
+
 // NewBackend returns a backend that is listed as disabled.
-func NewBackend(v Vendor) driver.Backend {
-	return missing{driver.Missing(v.Name, driver.Disabled, v.Missing), v.Description}
-}
-
-type missing struct {
-	driver.Backend
-	description driver.Description
-}
-
-// Describe implements driver.Describer.
-func (m missing) Describe() driver.Description { return m.description }
+func NewBackend(v Vendor) driver.Backend { return Disabled(v.Name, v.Description, v.Missing) }

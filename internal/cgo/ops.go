@@ -7,6 +7,7 @@ package cgo
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -80,11 +81,9 @@ type opList struct {
 }
 
 func (l *opList) add(name string) {
-	for i := range l.names {
-		if l.names[i] == name {
-			l.times[i]++
-			return
-		}
+	if i := slices.Index(l.names, name); i >= 0 {
+		l.times[i]++
+		return
 	}
 	l.names, l.times = append(l.names, name), append(l.times, 1)
 }
@@ -98,24 +97,19 @@ func (l *opList) String() string {
 	case l.count == 1 && len(l.names) == 1:
 		return l.names[0]
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "one of %d operations (", l.count)
+	var shown []string
 	if l.forgotten {
-		b.WriteString("..., ")
+		shown = append(shown, "...")
 	}
 	for i, name := range l.names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
 		if i == opsShown {
-			b.WriteString("...")
+			shown = append(shown, "...")
 			break
 		}
-		b.WriteString(name)
 		if l.times[i] > 1 {
-			fmt.Fprintf(&b, " x %d", l.times[i])
+			name = fmt.Sprintf("%s x %d", name, l.times[i])
 		}
+		shown = append(shown, name)
 	}
-	b.WriteString(")")
-	return b.String()
+	return fmt.Sprintf("one of %d operations (%s)", l.count, strings.Join(shown, ", "))
 }

@@ -121,11 +121,7 @@ func failed(s C.int32_t, e *C.cs_error) *failure {
 
 // cText returns the text in an array of C, which ends at the first NUL.
 func cText(a []C.char) string {
-	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), len(a))
-	if n := bytes.IndexByte(b, 0); n >= 0 {
-		b = b[:n]
-	}
-	return string(b)
+	return upToNUL(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(a))), len(a)))
 }
 
 // cList encodes strings as the entries take them: each ends with NUL, and the list with an empty
@@ -272,11 +268,12 @@ func (t table) deviceHandles(d cDevice) (device, context uintptr) {
 	return uintptr(dev), uintptr(con)
 }
 
-func (t table) memoryInfo(d cDevice) (free, total int64, f *failure) {
+// freeMemory returns bytes.
+func (t table) freeMemory(d cDevice) (int64, *failure) {
 	var e C.cs_error
-	var m, n C.uint64_t
-	f = failed(C.table_memory_info(C.uintptr_t(t), d, &m, &n, &e), &e)
-	return int64(m), int64(n), f
+	var n C.uint64_t
+	f := failed(C.table_memory_info(C.uintptr_t(t), d, &n, &e), &e)
+	return int64(n), f
 }
 
 func (t table) alloc(d cDevice, kind driver.MemoryKind, n int64) (address, host uint64, f *failure) {

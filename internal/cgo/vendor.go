@@ -3,8 +3,12 @@ package cgo
 // Vendor: the description of one vendor for the code that all vendors share.
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -83,6 +87,73 @@ type Vendor struct {
 	Report func(c *Compilation) ([]driver.KernelInfo, error)
 }
 
+// Simulation returns the description of a vendor's backend over the libraries of tests/sim: those of driver and compiler,
+// and those of BLAS.
+func (v Vendor) Simulation(libraries func(cfg *driver.Config) (drivers, compilers []string),
+	blas func(cfg *driver.Config) []string) Vendor {
+	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
+	v.Name, v.Simulated, v.Description = "sim-"+v.Name, true, driver.Description{}
+	v.Libraries, v.BLAS, v.Absent, v.Marks = libraries, blas, nil, nil
+	v.Remedies = Remedies{Driver: remedy, Compiler: remedy}
+	return v
+}
+
+// SimDir is the directory in which make sim builds the simulated libraries, unless Config.SimDir names another.
+const SimDir = "build/sim"
+
+// SimFile returns the path of the first of names that exists in the directory of the simulated libraries, else of the
+// last. It is never a bare name, which the loader would search for.
+func SimFile(cfg *driver.Config, names ...string) (paths []string) {
+	for _, name := range names {
+		path, err := filepath.Abs(filepath.Join(cmp.Or(cfg.SimDir, SimDir), name))
+		if err != nil {
+			return nil
+		}
+		paths = []string{path}
+		if _, err := os.Stat(path); err == nil {
+			break
+		}
+	}
+	return paths
+}
+
+// Homes returns the directories of a vendor's toolkit: those that environment variables name, if absolute, and the
+// usual one.
+func Homes(usual string, variables ...string) (dirs []string) {
+	add := func(dir string) {
+		if dir = filepath.Clean(dir); filepath.IsAbs(dir) && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, name := range variables {
+		add(os.Getenv(name))
+	}
+	add(usual)
+	return dirs
+}
+
+// Below returns the paths of files in each of some directories.
+func Below(dirs []string, files ...string) (paths []string) {
+	for _, dir := range dirs {
+		for _, file := range files {
+			paths = append(paths, filepath.Join(dir, file))
+		}
+	}
+	return paths
+}
+
+// NotBuilt returns the reason why the C of a backend is not in this build. how says how to build with it, and systems
+// are those for which that is possible, as Go names them.
+func NotBuilt(how string, systems ...string) string {
+	if !enabled {
+		how = "CGO_ENABLED=1, a C compiler and " + how
+	}
+	if !slices.Contains(systems, goruntime.GOOS) {
+		how += " on " + strings.NewReplacer("darwin", "macOS", "linux", "Linux").Replace(strings.Join(systems, " or "))
+	}
+	return "not in this build: rebuild with " + how
+}
+
 // Remedies are short instructions that follow a reason: "install the NVIDIA
 // driver".
 type Remedies struct {
@@ -123,12 +194,11 @@ func WrongHome(variable string) string {
 type Compilation struct {
 	Target  string
 	Unit    *source.Unit
-	Text    string   // the rendering of the unit
 	Options []string // the options that it was compiled with
 	Code    []byte
 	Log     string
 
-	// Compile builds Text with other options, to the vendor's assembly for example.
+	// Compile builds the same text with other options, to the vendor's assembly for example.
 	Compile func(options []string) (code []byte, log string, err error)
 	// Assemble turns the vendor's assembly into code. If the vendor's assembler is not installed
 	// the error matches driver.ErrUnsupported.

@@ -2,6 +2,11 @@
 
 package smi
 
-import "github.com/concord-compute/concord/runtime/telemetry"
+import (
+	"github.com/concord-compute/concord/internal/cgo"
+	"github.com/concord-compute/concord/runtime/telemetry"
+)
 
-func newReader() telemetry.Reader { return telemetry.Missing("rocm", reason) }
+func newReader() telemetry.Reader {
+	return telemetry.Missing("rocm", cgo.NotBuilt("-tags rocm", "linux"))
+}

@@ -5,7 +5,9 @@ package smi
 // The reader: finds the library, and converts its values to the units of package telemetry.
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -39,10 +41,11 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sa
 		}
 		r.lib = lib
 	}
-	n, status := r.lib.count()
-	if status != 0 {
+	clear(r.lib.out[:8])
+	if status := r.lib.call("num_monitor_devices", r.lib.at(0)); status != done {
 		return nil, failure("telemetry", "ROCm SMI cannot count devices", status)
 	}
+	n := binary.LittleEndian.Uint32(r.lib.out)
 	if n == 0 {
 		return nil, failure("telemetry", "ROCm SMI lists no device", 0)
 	}
@@ -51,7 +54,7 @@ func (r *reader) Sample(ctx context.Context, cfg *driver.Config) ([]telemetry.Sa
 		if err := ctx.Err(); err != nil {
 			return list, err
 		}
-		list = append(list, r.lib.sample(i))
+		list = append(list, r.lib.sample(int(i)))
 	}
 	return list, nil
 }
@@ -77,97 +80,101 @@ func open(cfg *driver.Config) (*library, error) {
 	}
 	var tried []string
 	for _, name := range candidates {
-		lib, status, text := openLibrary(name)
+		lib, status, err := openLibrary(name)
 		switch {
 		case lib != nil:
 			return lib, nil
 		case status != 0: // another version would say the same
 			return nil, failure("telemetry", "init of ROCm SMI: no AMD device, or no access to it", status)
 		}
-		tried = append(tried, text)
+		tried = append(tried, err.Error())
 	}
 	return nil, failure("telemetry: open ROCm SMI", strings.Join(tried, "; "), 0)
 }
 
+// The library's numbers of clocks, and of sensors of temperature: newer devices lack the first.
+const (
+	clockSystem = 0
+	clockMemory = 4
+	edge        = 0
+	junction    = 1
+)
+
 // sample reads all values of one device.
 func (l *library) sample(device int) telemetry.Sample {
 	s := telemetry.Sample{Backend: "rocm", Index: device, Time: time.Now()}
-	v := l.read(device)
-	s.Name = strings.TrimSpace(v.name())
-	if id, ok := v.get(unique); ok && id != 0 {
+	d := uint64(device)
+	if name := l.out[:128]; l.call("dev_name_get", d, l.at(0), uint64(len(name))) == done {
+		text, _, _ := bytes.Cut(name, []byte{0})
+		s.Name = strings.TrimSpace(string(text))
+	}
+	if id, ok := l.number("dev_unique_id_get", d); ok && id != 0 {
 		s.UUID = fmt.Sprintf("GPU-%016x", id)
 	}
-	if at, ok := v.get(pci); ok {
+	if at, ok := l.number("dev_pci_id_get", d); ok {
 		s.PCI = fmt.Sprintf("%04x:%02x:%02x.%d", at>>32, at>>8&0xff, at>>3&0x1f, at&7)
 	}
-	s.Busy, s.MemoryBusy = v.percent(busy), v.percent(memoryBusy)
-	s.MemoryUsed, s.MemoryTotal = v.whole(memoryUsed), v.whole(memoryTotal)
+	s.Busy = percent(l.number("dev_busy_percent_get", d))
+	s.MemoryBusy = percent(l.number("dev_memory_busy_percent_get", d))
+	s.MemoryUsed = whole(l.number("dev_memory_usage_get", d, 0))
+	s.MemoryTotal = whole(l.number("dev_memory_total_get", d, 0))
 	if s.MemoryUsed != nil && s.MemoryTotal != nil && *s.MemoryUsed <= *s.MemoryTotal {
 		s.MemoryFree = new(*s.MemoryTotal - *s.MemoryUsed)
 	}
-	if t, ok := v.get(temperature); ok {
+	t, ok := l.number("dev_temp_metric_get", d, edge, 0)
+	if !ok {
+		t, ok = l.number("dev_temp_metric_get", d, junction, 0)
+	}
+	if ok {
 		s.Temperature = new(float64(int64(t)) / 1e3)
 	}
-	s.Power, s.PowerLimit = v.in(1e6, power), v.in(1e6, powerLimit)
-	s.Clock, s.MaxClock = v.in(1e6, clock), v.in(1e6, maxClock)
-	s.MemoryClock, s.MaxMemoryClock = v.in(1e6, memoryClock), v.in(1e6, maxMemoryClock)
-	if speed, most := v.in(1, fan), v.in(1, fanMax); speed != nil && most != nil && *speed <= *most && *most > 0 {
+	if s.Power = in(1e6)(l.number("dev_power_ave_get", d, 0)); s.Power == nil {
+		s.Power = in(1e6)(l.number("dev_current_socket_power_get", d))
+	}
+	s.PowerLimit = in(1e6)(l.number("dev_power_cap_get", d, 0))
+	s.Clock, s.MaxClock = rates(l.clocks(d, clockSystem))
+	s.MemoryClock, s.MaxMemoryClock = rates(l.clocks(d, clockMemory))
+	speed, most := in(1)(l.number("dev_fan_speed_get", d, 0)), in(1)(l.number("dev_fan_speed_max_get", d, 0))
+	if speed != nil && most != nil && *speed <= *most && *most > 0 {
 		s.Fan = new(*speed / *most * 100)
 	}
-	if blocks, ok := v.get(ecc); ok {
-		s.ECC = new(blocks != 0)
+	if parts, ok := l.number("dev_ecc_enabled_get", d); ok {
+		s.ECC = new(parts != 0)
+		corrected, uncorrected, ok := l.errors(d, parts)
+		s.ECCCorrected, s.ECCUncorrected = whole(corrected, ok), whole(uncorrected, ok)
 	}
-	s.ECCCorrected, s.ECCUncorrected = v.whole(eccCorrected), v.whole(eccUncorrected)
-	s.Throttle = v.reasons()
-	if list, status := l.processes(device); status == 0 {
+	s.Throttle = l.throttling(d)
+	if list, status := l.processes(device); status == done {
 		s.Processes = []telemetry.Process{}
 		for _, p := range list {
-			q := telemetry.Process{PID: p.pid, Name: telemetry.ProcessName(p.pid)}
-			if p.known && p.memory <= math.MaxInt64 {
-				q.MemoryUsed = new(int64(p.memory))
-			}
-			s.Processes = append(s.Processes, q)
+			s.Processes = append(s.Processes, telemetry.Process{PID: int(p.pid), Name: telemetry.ProcessName(int(p.pid)),
+				MemoryUsed: whole(p.memory, p.known)})
 		}
 	}
 	return s
 }
 
-// in returns a value of the library divided by unit, or nil if it is unknown.
-func (v *values) in(unit float64, what int) *float64 {
-	n, ok := v.get(what)
-	if !ok || n > math.MaxInt64 { // all bits set also means unknown
-		return nil
+// in returns a function that converts a value of the library by dividing it by unit. The result is nil if the value is
+// not known, which all bits set mean as well.
+func in(unit float64) func(n uint64, ok bool) *float64 {
+	return func(n uint64, ok bool) *float64 {
+		if !ok || n > math.MaxInt64 {
+			return nil
+		}
+		return new(float64(n) / unit)
 	}
-	return new(float64(n) / unit)
 }
 
-func (v *values) percent(what int) *float64 {
-	n := v.in(1, what)
-	if n == nil || *n > 100 {
-		return nil
-	}
-	return n
+func percent(n uint64, ok bool) *float64 { return in(1)(n, ok && n <= 100) }
+
+// rates converts rates of clocks from Hz, of which 0 is unknown.
+func rates(now, highest uint64) (*float64, *float64) {
+	return in(1e6)(now, now > 0), in(1e6)(highest, highest > 0)
 }
 
-func (v *values) whole(what int) *int64 {
-	n, ok := v.get(what)
+func whole(n uint64, ok bool) *int64 {
 	if !ok || n > math.MaxInt64 {
 		return nil
 	}
 	return new(int64(n))
-}
-
-// reasons returns the reasons for throttling; nil means unknown.
-func (v *values) reasons() []string {
-	if mask, ok := v.get(throttle); ok {
-		return words(mask)
-	}
-	mask, ok := v.get(throttleAny)
-	switch {
-	case !ok:
-		return nil
-	case mask == 0:
-		return []string{}
-	}
-	return []string{"throttled"} // the reason is only in bits that differ from model to model
 }

@@ -251,7 +251,10 @@ int context_end(Lock &lock, Context *c, int code); // sticky error or code, afte
 // memory.cpp
 int memory_alloc(Context *c, size_t bytes, MemoryKind kind, unsigned flags, void **out);
 int memory_free(Context *c, void *p, bool host);
+int memory_alloc_queued(Context *c, size_t bytes, Stream *s, void **out);
 int memory_free_queued(Context *c, void *p, Stream *s);
+int memory_prefetch(Context *c, const void *p, size_t bytes, int device, Stream *s); // -1: the host
+bool memory_mapped(const void *p); // memory of the host that devices can access
 int memory_register(Context *c, void *p, size_t bytes, unsigned flags);
 int memory_unregister(void *p);
 void memory_drop(Lock &lock, Context *c); // all of a dying context
@@ -271,6 +274,7 @@ int stream_put(Lock &lock, Stream *s, Node node, Mark *mark = nullptr);
 int stream_sync(Context *c, Stream *s);
 int stream_query(Context *c, Stream *s);
 int stream_wait(Context *c, Stream *s, Event *e);
+int stream_host(Context *c, Stream *s, std::function<void()> run); // a function on the host
 void stream_close(Lock &lock, Stream *s);
 int event_create(Context *c, unsigned flags, Event **out);
 int event_destroy(Context *c, Event *e);
@@ -286,6 +290,7 @@ void sleep_ms(long ms);
 int capture_begin(Context *c, Stream *s, int mode);
 int capture_end(Context *c, Stream *s, Graph **out);
 void capture_drop(Lock &lock, Stream *s);
+int capture_status(Context *c, Stream *s, int *status); // 0: none, 1: records, 2: it is invalid
 int capture_forbids(Lock &lock); // the error during a capture; 0: there is none
 uint64_t capture_thread();
 GraphNode *graph_add(Graph *g, Node n, const std::vector<GraphNode *> &after);
@@ -293,6 +298,8 @@ int graph_instantiate(Context *c, Graph *g, GraphExec **out);
 int graph_update(GraphExec *e, Graph *g, int *result);
 int graph_launch(Context *c, GraphExec *e, Stream *s);
 bool graph_known(Lock &lock, Graph *g);
+int graph_destroy(Graph *g);
+int exec_destroy(GraphExec *e);
 
 // copy.cpp
 enum Side { HOST_SIDE, DEVICE_SIDE, ANY_SIDE };
@@ -318,6 +325,9 @@ int launch(Context *c, Function *f, const unsigned grid[3], const unsigned block
            void **params, void **extra, Stream *s, bool cooperative);
 int kernel_run(Context *c, const Node &n);
 int occupancy(const Function *f, int block, size_t dynamic);
+// occupancy_best finds the size of blocks, a multiple of step if it can be, with which most threads fit.
+int occupancy_best(const Function *f, const std::function<size_t(int)> &dynamic, int limit, int step,
+                   int *grid, int *block);
 
 // limits.cpp: the properties of the devices
 namespace limits {

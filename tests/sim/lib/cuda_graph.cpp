@@ -16,11 +16,7 @@ SIM_EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned flags) {
 // Like the vendor's, a destroying call that fails has destroyed the object: the error comes from
 // earlier work.
 SIM_EXPORT CUresult cuGraphDestroy(CUgraph g) {
-  {
-    Lock lock(world().mu);
-    NEED(world().graphs.erase(g) > 0);
-    delete g;
-  }
+  NEED(graph_destroy(g) == OK);
   CU(K_OTHER, INIT);
   return OK;
 }
@@ -192,10 +188,7 @@ SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec e, CUstream s) {
 }
 
 SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec e) {
-  {
-    Lock lock(world().mu);
-    NEED(world().execs.erase(e) > 0);
-  }
+  NEED(exec_destroy(e) == OK);
   CU(K_OTHER, INIT);
   return OK;
 }

@@ -42,15 +42,11 @@ SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream s) {
   CU(K_ALLOC, CONTEXT);
   NEED(out);
-  {
-    Lock lock(world().mu);
-    Stream *real = stream_find(lock, ctx, s);
-    if (real == nullptr)
-      return INVALID_HANDLE;
-    if (real->capture != nullptr)
-      return CAPTURE_UNSUPPORTED;
-  }
-  return alloc(out, bytes, ctx, ON_DEVICE);
+  void *p;
+  int code = memory_alloc_queued(ctx, bytes, s, &p);
+  if (code == OK)
+    *out = address(p);
+  return code;
 }
 
 SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr p, CUstream s) {
@@ -142,10 +138,7 @@ SIM_EXPORT CUresult cuMemHostUnregister(void *p) {
 
 SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned flags) {
   CU(K_OTHER, CONTEXT);
-  NEED(out && flags == 0);
-  Lock lock(world().mu);
-  Memory *m = memory_find(lock, p);
-  NEED(m && (m->kind == PINNED || m->kind == REGISTERED));
+  NEED(out && flags == 0 && memory_mapped(p));
   *out = address(p);
   return OK;
 }
@@ -222,12 +215,7 @@ SIM_EXPORT CUresult cuPointerGetAttribute(void *data, int n, CUdeviceptr p) {
 
 SIM_EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr p, size_t bytes, CUdevice d, CUstream s) {
   CU(K_COPY, CONTEXT);
-  NEED(d >= -1 && (d == -1 || device_ok(d)));
-  Lock lock(world().mu);
-  Memory *m = memory_find(lock, at(p));
-  NEED(m && m->kind == MANAGED && memory_holds(lock, at(p), bytes, true));
-  Stream *real = stream_find(lock, ctx, s);
-  return real == nullptr ? static_cast<int>(INVALID_HANDLE) : stream_put(lock, real, Node());
+  return memory_prefetch(ctx, at(p), bytes, d, s);
 }
 
 struct CUmemLocation {

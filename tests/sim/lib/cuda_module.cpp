@@ -171,20 +171,8 @@ SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *bl
   Lock lock(world().mu);
   if (int code = with_function(f, lock))
     return code;
-  int most = static_cast<int>(f->kernel->facts.threads != 0 ? f->kernel->facts.threads
-                                                            : limits::threads),
-      best = 0;
-  if (limit > 0 && limit < most)
-    most = limit;
-  for (int n = most; n > 0; n = n % 32 != 0 ? n - n % 32 : n - 32) {
-    int fit = occupancy(f, n, needs != nullptr ? needs(n) : dynamic);
-    if (fit * n > best) {
-      best = fit * n;
-      *block = n;
-      *grid = fit * limits::multiprocessors;
-    }
-  }
-  return best > 0 ? OK : INVALID_VALUE;
+  return occupancy_best(
+      f, [=](int n) { return needs != nullptr ? needs(n) : dynamic; }, limit, 32, grid, block);
 }
 
 SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f,

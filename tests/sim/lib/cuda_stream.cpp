@@ -55,30 +55,19 @@ SIM_EXPORT CUresult cuStreamGetCtx(CUstream s, CUcontext *context) { READ(contex
 SIM_EXPORT CUresult cuLaunchHostFunc(CUstream s, void (*fn)(void *), void *user) {
   CU(K_LAUNCH, CONTEXT);
   NEED(fn);
-  Lock lock(world().mu);
-  Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return INVALID_HANDLE;
-  Node n;
-  n.type = NODE_HOST;
-  n.host = [fn, user] { fn(user); };
-  return stream_put(lock, real, n);
+  return stream_host(ctx, s, [fn, user] { fn(user); });
 }
 
 SIM_EXPORT CUresult cuStreamAddCallback(CUstream s, void (*fn)(CUstream, CUresult, void *),
                                         void *user, unsigned flags) {
   CU(K_LAUNCH, CONTEXT);
   NEED(fn && flags == 0);
-  Lock lock(world().mu);
-  Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return INVALID_HANDLE;
-  if (real->capture != nullptr)
+  int status;
+  if (int code = capture_status(ctx, s, &status))
+    return code;
+  if (status != 0)
     return CAPTURE_UNSUPPORTED;
-  Node n;
-  n.type = NODE_HOST;
-  n.host = [fn, s, ctx, user] { fn(s, ctx->sticky, user); };
-  return stream_put(lock, real, n);
+  return stream_host(ctx, s, [fn, s, ctx, user] { fn(s, ctx->sticky, user); });
 }
 
 SIM_EXPORT CUresult cuEventCreate(CUevent *out, unsigned flags) {
@@ -134,31 +123,21 @@ SIM_EXPORT CUresult cuStreamEndCapture(CUstream s, CUgraph *out) {
   return capture_end(ctx, s, out);
 }
 
-static int capture_status(const Stream *s) {
-  return s->capture == nullptr ? 0 : s->capture->invalid ? 2 : 1;
-}
-
 SIM_EXPORT CUresult cuStreamIsCapturing(CUstream s, int *status) {
   CU(K_OTHER, CONTEXT);
   NEED(status);
-  Lock lock(world().mu);
-  Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return INVALID_HANDLE;
-  *status = capture_status(real);
-  return OK;
+  return capture_status(ctx, s, status);
 }
 
 SIM_EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream s, int *status, uint64_t *id, CUgraph *graph,
                                               const CUgraphNode **after, size_t *count) {
   CU(K_OTHER, CONTEXT);
   NEED(status);
+  if (int code = capture_status(ctx, s, status))
+    return code;
   Lock lock(world().mu);
   Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return INVALID_HANDLE;
-  *status = capture_status(real);
-  if (*status != 1)
+  if (*status != 1 || real == nullptr || real->capture == nullptr)
     return OK;
   if (id != nullptr)
     *id = real->capture->id;

@@ -161,4 +161,26 @@ int graph_update(GraphExec *e, Graph *g, int *result) {
   return OK;
 }
 
+int capture_status(Context *c, Stream *s, int *status) {
+  Lock lock(world().mu);
+  Stream *real = stream_find(lock, c, s);
+  if (real == nullptr)
+    return INVALID_HANDLE;
+  *status = real->capture == nullptr ? 0 : real->capture->invalid ? 2 : 1;
+  return OK;
+}
+
+int graph_destroy(Graph *g) {
+  Lock lock(world().mu);
+  if (world().graphs.erase(g) == 0)
+    return INVALID_VALUE;
+  delete g;
+  return OK;
+}
+
+int exec_destroy(GraphExec *e) {
+  Lock lock(world().mu);
+  return world().execs.erase(e) > 0 ? OK : INVALID_VALUE;
+}
+
 } // namespace sim

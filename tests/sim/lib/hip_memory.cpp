@@ -48,10 +48,7 @@ SIM_EXPORT hipError_t hipHostUnregister(void *p) {
 
 SIM_EXPORT hipError_t hipHostGetDevicePointer(void **out, void *p, unsigned flags) {
   HIP(K_OTHER);
-  NEED(out && flags == 0);
-  Lock lock(world().mu);
-  Memory *m = memory_find(lock, p);
-  NEED(m && (m->kind == PINNED || m->kind == REGISTERED));
+  NEED(out && flags == 0 && memory_mapped(p));
   *out = p;
   return OK;
 }
@@ -59,15 +56,7 @@ SIM_EXPORT hipError_t hipHostGetDevicePointer(void **out, void *p, unsigned flag
 SIM_EXPORT hipError_t hipMallocAsync(void **out, size_t bytes, hipStream_t s) {
   HIP(K_ALLOC);
   NEED(out);
-  {
-    Lock lock(world().mu);
-    Stream *real = stream_find(lock, ctx, s);
-    if (real == nullptr)
-      return hip_keep(INVALID_HANDLE);
-    if (real->capture != nullptr)
-      return hip_keep(CAPTURE_UNSUPPORTED);
-  }
-  return hip_keep(memory_alloc(ctx, bytes, ON_DEVICE, 0, out));
+  return hip_keep(memory_alloc_queued(ctx, bytes, s, out));
 }
 
 SIM_EXPORT hipError_t hipFreeAsync(void *p, hipStream_t s) {
@@ -84,13 +73,7 @@ SIM_EXPORT hipError_t hipMemGetInfo(size_t *free, size_t *total) {
 
 SIM_EXPORT hipError_t hipMemPrefetchAsync(const void *p, size_t bytes, int d, hipStream_t s) {
   HIP(K_COPY);
-  NEED(d == -1 || device_ok(d));
-  Lock lock(world().mu);
-  Memory *m = memory_find(lock, p);
-  NEED(m && m->kind == MANAGED && memory_holds(lock, p, bytes, true));
-  Stream *real = stream_find(lock, ctx, s);
-  return hip_keep(real == nullptr ? static_cast<int>(INVALID_HANDLE)
-                                  : stream_put(lock, real, Node()));
+  return hip_keep(memory_prefetch(ctx, p, bytes, d, s));
 }
 
 #define COPY(to_side, from_side, s, async)                                                         \

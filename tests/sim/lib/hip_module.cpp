@@ -90,18 +90,5 @@ SIM_EXPORT hipError_t hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *bl
   Lock lock(world().mu);
   if (function_find(lock, f) == nullptr)
     return hip_keep(INVALID_HANDLE);
-  int most = static_cast<int>(f->kernel->facts.threads != 0 ? f->kernel->facts.threads
-                                                            : limits::threads),
-      best = 0;
-  if (limit > 0 && limit < most)
-    most = limit;
-  for (int n = most; n > 0; n = n % 64 != 0 ? n - n % 64 : n - 64) {
-    int fit = occupancy(f, n, dynamic);
-    if (fit * n > best) {
-      best = fit * n;
-      *block = n;
-      *grid = fit * limits::multiprocessors;
-    }
-  }
-  return hip_keep(best > 0 ? OK : INVALID_VALUE);
+  return hip_keep(occupancy_best(f, [=](int) { return dynamic; }, limit, 64, grid, block));
 }

@@ -51,14 +51,7 @@ SIM_EXPORT hipError_t hipStreamGetPriority(hipStream_t s, int *priority) {
 SIM_EXPORT hipError_t hipLaunchHostFunc(hipStream_t s, void (*fn)(void *), void *user) {
   HIP(K_LAUNCH);
   NEED(fn);
-  Lock lock(world().mu);
-  Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return hip_keep(INVALID_HANDLE);
-  Node n;
-  n.type = NODE_HOST;
-  n.host = [fn, user] { fn(user); };
-  return hip_keep(stream_put(lock, real, n));
+  return hip_keep(stream_host(ctx, s, [fn, user] { fn(user); }));
 }
 
 SIM_EXPORT hipError_t hipEventCreateWithFlags(hipEvent_t *out, unsigned flags) {
@@ -109,12 +102,7 @@ SIM_EXPORT hipError_t hipStreamEndCapture(hipStream_t s, hipGraph_t *out) {
 SIM_EXPORT hipError_t hipStreamIsCapturing(hipStream_t s, int *status) {
   HIP(K_OTHER);
   NEED(status);
-  Lock lock(world().mu);
-  Stream *real = stream_find(lock, ctx, s);
-  if (real == nullptr)
-    return hip_keep(INVALID_HANDLE);
-  *status = real->capture == nullptr ? 0 : real->capture->invalid ? 2 : 1;
-  return OK;
+  return hip_keep(capture_status(ctx, s, status));
 }
 
 SIM_EXPORT hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *out, hipGraph_t g,
@@ -146,20 +134,13 @@ SIM_EXPORT hipError_t hipGraphLaunch(hipGraphExec_t e, hipStream_t s) {
 }
 
 SIM_EXPORT hipError_t hipGraphExecDestroy(hipGraphExec_t e) {
-  {
-    Lock lock(world().mu);
-    NEED(world().execs.erase(e) > 0);
-  }
+  NEED(exec_destroy(e) == OK);
   HIP_ANY(K_OTHER);
   return OK;
 }
 
 SIM_EXPORT hipError_t hipGraphDestroy(hipGraph_t g) {
-  {
-    Lock lock(world().mu);
-    NEED(world().graphs.erase(g) > 0);
-    delete g;
-  }
+  NEED(graph_destroy(g) == OK);
   HIP_ANY(K_OTHER);
   return OK;
 }

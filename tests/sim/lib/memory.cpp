@@ -239,4 +239,32 @@ void memory_forget(Lock &, const void *p) {
     world().memory.erase(it);
 }
 
+int memory_alloc_queued(Context *c, size_t bytes, Stream *s, void **out) {
+  {
+    Lock lock(world().mu);
+    Stream *real = stream_find(lock, c, s);
+    if (real == nullptr)
+      return INVALID_HANDLE;
+    if (real->capture != nullptr)
+      return CAPTURE_UNSUPPORTED;
+  }
+  return memory_alloc(c, bytes, ON_DEVICE, 0, out);
+}
+
+int memory_prefetch(Context *c, const void *p, size_t bytes, int device, Stream *s) {
+  Lock lock(world().mu);
+  Memory *m = memory_find(lock, p);
+  if ((device != -1 && !device_ok(device)) || m == nullptr || m->kind != MANAGED ||
+      !memory_holds(lock, p, bytes, true))
+    return INVALID_VALUE;
+  Stream *real = stream_find(lock, c, s);
+  return real == nullptr ? static_cast<int>(INVALID_HANDLE) : stream_put(lock, real, Node());
+}
+
+bool memory_mapped(const void *p) {
+  Lock lock(world().mu);
+  Memory *m = memory_find(lock, p);
+  return m != nullptr && (m->kind == PINNED || m->kind == REGISTERED);
+}
+
 } // namespace sim

@@ -271,4 +271,21 @@ int occupancy(const Function *f, int block, size_t dynamic) {
   return n < limits::blocks_sm ? n : limits::blocks_sm;
 }
 
+int occupancy_best(const Function *f, const std::function<size_t(int)> &dynamic, int limit, int step,
+                   int *grid, int *block) {
+  const unsigned own = f->kernel->facts.threads;
+  int most = static_cast<int>(own != 0 ? own : limits::threads), best = 0;
+  if (limit > 0 && limit < most)
+    most = limit;
+  for (int n = most; n > 0; n = n % step != 0 ? n - n % step : n - step) {
+    int fit = occupancy(f, n, dynamic(n));
+    if (fit * n > best) {
+      best = fit * n;
+      *block = n;
+      *grid = fit * limits::multiprocessors;
+    }
+  }
+  return best > 0 ? OK : INVALID_VALUE;
+}
+
 } // namespace sim

@@ -394,4 +394,15 @@ int stream_wait(Context *c, Stream *s, Event *e) {
   return stream_push(lock, s, std::move(op), nullptr);
 }
 
+int stream_host(Context *c, Stream *s, std::function<void()> run) {
+  Lock lock(world().mu);
+  Stream *real = stream_find(lock, c, s);
+  if (real == nullptr)
+    return INVALID_HANDLE;
+  Node n;
+  n.type = NODE_HOST;
+  n.host = std::move(run);
+  return stream_put(lock, real, std::move(n));
+}
+
 } // namespace sim

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package cuda
-
-const remedy = "needs cgo and -tags cuda"

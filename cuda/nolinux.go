@@ -1,5 +1,0 @@
-//go:build cgo && cuda && !linux
-
-package cuda
-
-const remedy = "CUDA runs on Linux"

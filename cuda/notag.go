@@ -1,5 +1,0 @@
-//go:build cgo && !cuda
-
-package cuda
-
-const remedy = "rebuild with -tags cuda"

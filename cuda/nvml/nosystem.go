@@ -1,5 +1,0 @@
-//go:build cgo && cuda && !linux
-
-package nvml
-
-const reason = "NVML is read on Linux only"

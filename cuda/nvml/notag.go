@@ -1,5 +1,0 @@
-//go:build cgo && !cuda
-
-package nvml
-
-const reason = "not in this build: rebuild with -tags cuda"

@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package metal
-
-const remedy = "needs cgo and -tags metal"

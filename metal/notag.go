@@ -1,5 +1,0 @@
-//go:build cgo && !metal
-
-package metal
-
-const remedy = "rebuild with -tags metal on macOS"

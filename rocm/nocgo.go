@@ -1,5 +1,0 @@
-//go:build !cgo
-
-package rocm
-
-const remedy = "needs cgo and -tags rocm"

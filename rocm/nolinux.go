@@ -1,5 +1,0 @@
-//go:build cgo && rocm && !linux
-
-package rocm
-
-const remedy = "ROCm runs on Linux"

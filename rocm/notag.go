@@ -1,5 +1,0 @@
-//go:build cgo && !rocm
-
-package rocm
-
-const remedy = "rebuild with -tags rocm"

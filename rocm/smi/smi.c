@@ -1,3 +1,0 @@
-//go:build rocm && linux
-
-#include "../../csrc/rocm_smi/smi.c"

@@ -40,7 +40,12 @@ const (
 	Sinh
 	Cosh
 	Tanh
+	Asin
+	Acos
 	Atan
+	Asinh
+	Acosh
+	Atanh
 	Erf
 	Erfc
 	Sigmoid // 1 / (1 + e^-x)
@@ -157,7 +162,14 @@ var ops = [opLast]opInfo{
 	Sinh:  {name: "sinh", arity: 1, takes: floats, call: "sinh", ulp: 4, effort: 40, f: precise.Sinh},
 	Cosh:  {name: "cosh", arity: 1, takes: floats, call: "cosh", ulp: 4, effort: 30, f: precise.Cosh},
 	Tanh:  {name: "tanh", arity: 1, takes: floats, call: "tanh", ulp: 5, effort: 10, f: math.Tanh},
+	Asin:  {name: "asin", arity: 1, takes: floats, call: "asin", ulp: 4, effort: 40, f: math.Asin},
+	// Near 1 the difference of math.Asin and π/2 would lose digits.
+	Acos: {name: "acos", arity: 1, takes: floats, call: "acos", ulp: 4, effort: 40,
+		f: func(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }},
 	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5, effort: 40, f: math.Atan},
+	Asinh: {name: "asinh", arity: 1, takes: floats, call: "asinh", ulp: 4, effort: 40, f: math.Asinh},
+	Acosh: {name: "acosh", arity: 1, takes: floats, call: "acosh", ulp: 4, effort: 40, f: math.Acosh},
+	Atanh: {name: "atanh", arity: 1, takes: floats, call: "atanh", ulp: 5, effort: 40, f: math.Atanh},
 	Erf:   {name: "erf", arity: 1, takes: floats, call: "erf", ulp: 16, effort: 20, f: math.Erf},
 	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16, effort: 20, f: math.Erfc},
 	// The exponential function, the sum and the quotient may each err.

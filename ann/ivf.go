@@ -186,15 +186,12 @@ func (x *IVF) SetRefine(n int) error {
 }
 
 func (x *IVF) set(option *int, n int) error {
-	x.writeLock.Lock()
-	defer x.writeLock.Unlock()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.check(context.Background()); err != nil {
-		return err
-	}
-	*option = n
-	return nil
+	return x.write(context.Background(), func() error {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		*option = n
+		return nil
+	})
 }
 
 // Get returns a vector as it is stored, in numbers. An id that the index does not have is [runtime.ErrInvalidArgument].

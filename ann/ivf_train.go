@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -166,33 +164,25 @@ func (c centres) bring(ctx context.Context, e *engine) error {
 func move(middle, sample []float32, of []uint32, dim int) {
 	n := len(middle) / dim
 	starts, order := byList(of, n)
-	var next atomic.Int64
-	var wait sync.WaitGroup
-	for range goruntime.GOMAXPROCS(0) {
-		wait.Go(func() {
-			sum := make([]float64, dim)
-			for {
-				l := int(next.Add(1)) - 1
-				if l >= n {
-					return
-				}
-				list := order[starts[l]:starts[l+1]]
-				if len(list) == 0 {
-					continue
-				}
-				clear(sum)
-				for _, i := range list {
-					for j, v := range sample[i*dim:][:dim] {
-						sum[j] += float64(v)
-					}
-				}
-				for j, s := range sum {
-					middle[l*dim+j] = float32(s / float64(len(list)))
+	_ = divided(context.Background(), goruntime.GOMAXPROCS(0), n, func(next iter.Seq[int]) error {
+		sum := make([]float64, dim)
+		for l := range next {
+			list := order[starts[l]:starts[l+1]]
+			if len(list) == 0 {
+				continue
+			}
+			clear(sum)
+			for _, i := range list {
+				for j, v := range sample[i*dim:][:dim] {
+					sum[j] += float64(v)
 				}
 			}
-		})
-	}
-	wait.Wait()
+			for j, s := range sum {
+				middle[l*dim+j] = float32(s / float64(len(list)))
+			}
+		}
+		return nil
+	})
 	sizes := make([]int, n)
 	for l := range sizes {
 		sizes[l] = starts[l+1] - starts[l]

@@ -54,13 +54,13 @@ func TestFunctionsOfExpressions(t *testing.T) {
 	if brief() {
 		n = 1<<12 + 77
 	}
-	one := []expr.Op{expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin,
-		expr.Cos, expr.Tan, expr.Sinh, expr.Cosh,
-		expr.Tanh, expr.Atan, expr.Erf, expr.Erfc, expr.Sigmoid, expr.Floor, expr.Ceil, expr.Trunc, expr.Round}
-	// Of doubles, the C library computes these, more exactly than package math, with which it would be compared here.
-	library := []expr.Op{expr.Exp2, expr.Expm1, expr.Log, expr.Log2, expr.Log1p, expr.Sin, expr.Cos, expr.Tan, expr.Sinh,
-		expr.Cosh, expr.Atan, expr.Erf,
-		expr.Erfc, expr.Pow, expr.Atan2}
+	var one []expr.Op
+	for op := expr.Sqrt; op <= expr.Round; op++ {
+		one = append(one, op)
+	}
+	// Of doubles, the C library computes others, more exactly than package math, with which it would be compared here.
+	doubles := []expr.Op{expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Tanh, expr.Sigmoid, expr.Floor, expr.Ceil, expr.Trunc,
+		expr.Round, expr.Rem, expr.Min, expr.Max, expr.CopySign}
 	two := []expr.Op{expr.Pow, expr.Atan2, expr.Rem, expr.Min, expr.Max, expr.CopySign}
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {
@@ -80,7 +80,7 @@ func TestFunctionsOfExpressions(t *testing.T) {
 			}
 			out := f.bytes(len(in[0]))
 			for _, op := range slices.Concat(one, two) {
-				if typ == expr.F64 && slices.Contains(library, op) {
+				if typ == expr.F64 && !slices.Contains(doubles, op) {
 					continue
 				}
 				e, args := expr.Apply(op, expr.Input(0, typ)), []any{in[0]}

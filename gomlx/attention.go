@@ -23,7 +23,7 @@ type view struct {
 	dims, order []int
 }
 
-func (v view) of(x *tensor.Tensor) *tensor.Tensor { return x.Reshape(v.dims...).Permute(v.order...) }
+func (v view) of(x array) array { return x.Reshape(v.dims...).Permute(v.order...) }
 
 // fits reports whether the view stretches to the products.
 func (v view) fits(p attended) bool {
@@ -68,9 +68,9 @@ func (p attended) mask(shape shapes.Shape, axesLayout compute.AttentionAxesLayou
 }
 
 // FusedScaledDotProductAttention returns softmax(query·keyᵀ·scale + mask)·value for each head. A mask of four
-// dimensions has the order of axesLayout, [batch, heads, queries, keys] or [batch, queries, heads, keys]; a
-// bias is always [batch, heads, queries, keys], of which the first ones may be left out. A query that sees no
-// key has zeros. It has no states for a gradient of its own.
+// dimensions has the order of axesLayout, [batch, heads, queries, keys] or [batch, queries, heads, keys]. A bias is
+// always [batch, heads, queries, keys], of which the first ones may be left out. A query that sees no key has zeros. It
+// has no states for a gradient of its own.
 func (f *function) FusedScaledDotProductAttention(query, key, value compute.Value,
 	axesLayout compute.AttentionAxesLayout, options *compute.ScaledDotProductAttentionConfig) (
 	output compute.Value, statesForVJP []compute.Value, err error) {
@@ -133,20 +133,20 @@ func (f *function) FusedScaledDotProductAttention(query, key, value compute.Valu
 	}
 	shape := q.Clone()
 	shape.Dimensions[3] = v.Dimensions[3]
-	output, err = f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	output, err = f.single(op, shape, in, func(_ *trace, in []array) array {
 		front := []int{0, heads, seq, 3}
-		part := func(i int) *tensor.Tensor { return computed(in[i].Permute(front...)) }
+		part := func(i int) array { return computed(in[i].Permute(front...)) }
 		q, k, v := part(0), part(1), part(2)
 		rest := in[3:]
 		// sees says which keys a query sees, and added is added to the products.
-		var sees, added *tensor.Tensor
-		and := func(t *tensor.Tensor) {
+		var sees, added array
+		and := func(t array) {
 			if sees != nil {
 				t = sees.And(t)
 			}
 			sees = t
 		}
-		length := func(t *tensor.Tensor) *tensor.Tensor { return convert(t, tensor.I64).Reshape(-1, 1, 1, 1) }
+		length := func(t array) array { return convert(t, tensor.I64).Reshape(-1, 1, 1, 1) }
 		for i, x := range extra {
 			if x == nil {
 				continue

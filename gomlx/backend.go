@@ -135,7 +135,7 @@ type Buffer struct {
 	backend *Backend
 	shape   shapes.Shape
 	memory  *runtime.Buffer
-	tensor  *tensor.Tensor // of the memory
+	tensor  array // of the memory
 	mu      sync.Mutex
 	closed  bool
 }
@@ -251,7 +251,7 @@ func (b *Buffer) give() {
 }
 
 // use returns the tensor of the memory, or an error after Finalize.
-func (b *Buffer) use() (*tensor.Tensor, error) {
+func (b *Buffer) use() (array, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {

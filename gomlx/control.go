@@ -88,7 +88,7 @@ func (f *function) Call(g compute.Function, inputs ...compute.Value) ([]compute.
 	}
 	n := &node{op: compute.OpTypeCall, in: in}
 	if c.hosted() {
-		n.host = func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		n.host = func(r *run, in []array) ([]array, error) {
 			out, err := c.run(r, in)
 			return r.keep(out), err
 		}
@@ -101,9 +101,9 @@ func (f *function) Call(g compute.Function, inputs ...compute.Value) ([]compute.
 // enclosed returns the values that closures capture as operands, behind others, and for each closure a function
 // that returns its arguments from the operands of the node.
 func (f *function) enclosed(in []*value,
-	closures ...*function) ([]*value, []func(params, in []*tensor.Tensor) []*tensor.Tensor, error) {
+	closures ...*function) ([]*value, []func(params, in []array) []array, error) {
 	in = slices.Clone(in)
-	var arguments []func(params, in []*tensor.Tensor) []*tensor.Tensor
+	var arguments []func(params, in []array) []array
 	for _, c := range closures {
 		var at []int
 		for _, v := range c.captured {
@@ -112,7 +112,7 @@ func (f *function) enclosed(in []*value,
 			}
 			at, in = append(at, len(in)), append(in, v)
 		}
-		arguments = append(arguments, func(params, in []*tensor.Tensor) []*tensor.Tensor {
+		arguments = append(arguments, func(params, in []array) []array {
 			args := slices.Clone(params)
 			for _, i := range at {
 				args = append(args, in[i])
@@ -124,7 +124,7 @@ func (f *function) enclosed(in []*value,
 }
 
 // decide runs a function whose result is one Bool, and reads it.
-func (f *function) decide(r *run, args []*tensor.Tensor) (bool, error) {
+func (f *function) decide(r *run, args []array) (bool, error) {
 	out, err := f.run(r, args)
 	if err != nil {
 		return false, err
@@ -169,7 +169,7 @@ func (f *function) While(cond, body compute.Function, initialState ...compute.Va
 	}
 	n := len(state)
 	return f.several(&node{op: compute.OpTypeWhile, in: in,
-		host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		host: func(r *run, in []array) ([]array, error) {
 			now := in[:n]
 			var mine []owned // the memory of now
 			for {
@@ -227,7 +227,7 @@ func (f *function) If(pred compute.Value, trueBranch, falseBranch compute.Functi
 		return nil, err
 	}
 	return f.several(&node{
-		op: compute.OpTypeIf, in: in, host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		op: compute.OpTypeIf, in: in, host: func(r *run, in []array) ([]array, error) {
 			which, err := tensor.Read[bool](r.ctx, in[0])
 			if err != nil {
 				return nil, errors.WithStack(err)
@@ -281,13 +281,13 @@ func (f *function) Sort(comparator compute.Function, axis int, isStable bool,
 	}
 	n := len(list)
 	by, descending, plain := c.ordering(isStable)
-	return f.several(&node{op: compute.OpTypeSort, in: in, emit: func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor {
+	return f.several(&node{op: compute.OpTypeSort, in: in, emit: func(tr *trace, in []array) []array {
 		if !plain {
-			before := func(pairs []*tensor.Tensor) *tensor.Tensor { return c.inline(tr, arguments[0](pairs, in))[0] }
+			before := func(pairs []array) array { return c.inline(tr, arguments[0](pairs, in))[0] }
 			return network(in[:n], axis, before)
 		}
-		out := make([]*tensor.Tensor, n)
-		var order *tensor.Tensor
+		out := make([]array, n)
+		var order array
 		out[by], order = in[by].Sort(axis, descending)
 		for i, x := range in[:n] {
 			if i != by {
@@ -326,7 +326,7 @@ func (f *function) ordering(stable bool) (by int, descending, plain bool) {
 // network sorts by a bitonic network, of which each layer exchanges all pairs of elements at one distance.
 // Equal elements keep their order, as their first places are compared too, by which those beyond the end, which
 // make the length a power of two, come last.
-func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor) *tensor.Tensor) []*tensor.Tensor {
+func network(list []array, axis int, before func(pairs []array) array) []array {
 	n := list[0].Dim(axis)
 	if n < 2 || list[0].Len() == 0 {
 		return list
@@ -338,7 +338,7 @@ func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor
 	s, shape := list[0].Scope(), list[0].Shape()
 	order := append(others(len(shape), axis), axis)
 	rows := list[0].Len() / n
-	var columns []*tensor.Tensor
+	var columns []array
 	for _, x := range list {
 		x = x.Permute(order...).Reshape(rows, n)
 		if length > n {
@@ -347,9 +347,9 @@ func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor
 		columns = append(columns, x)
 	}
 	columns = append(columns, counted(s, tensor.I64, 1, []int{rows, length}))
-	less := func(a, b []*tensor.Tensor) *tensor.Tensor {
+	less := func(a, b []array) array {
 		last := len(a) - 1
-		var ab, ba []*tensor.Tensor
+		var ab, ba []array
 		for i := range last {
 			ab, ba = append(ab, a[i], b[i]), append(ba, b[i], a[i])
 		}
@@ -360,7 +360,7 @@ func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor
 	for block := 2; block <= length; block *= 2 {
 		for distance := block / 2; distance >= 1; distance /= 2 {
 			pairs := length / (2 * distance)
-			var a, b []*tensor.Tensor
+			var a, b []array
 			for _, x := range columns {
 				x = x.Reshape(rows, pairs, 2, distance)
 				a, b = append(a, x.Index(2, 0)), append(b, x.Index(2, 1))
@@ -378,7 +378,7 @@ func network(list []*tensor.Tensor, axis int, before func(pairs []*tensor.Tensor
 	for i, j := range order {
 		back[j], dims = i, append(dims, shape[j])
 	}
-	out := make([]*tensor.Tensor, len(list))
+	out := make([]array, len(list))
 	for i := range out {
 		out[i] = columns[i].Narrow(1, 0, n).Reshape(dims...).Permute(back...)
 	}

@@ -19,40 +19,30 @@ import (
 
 // DynamicDimensionSize returns the length of a dimension, an Int32.
 func (f *function) DynamicDimensionSize(operand compute.Value, axis int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeDynamicDimensionSize, operand)
-	if err != nil {
-		return nil, err
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if axis < 0 || axis >= in[0].Rank() {
+			return shapes.Invalid(), errors.Errorf("DynamicDimensionSize of axis %d of %s", axis, in[0])
+		}
+		return shapes.Make(dtypes.Int32), nil
 	}
-	if axis < 0 || axis >= in[0].shape.Rank() {
-		return nil, errors.Errorf("DynamicDimensionSize of axis %d of %s", axis, in[0].shape)
-	}
-	return f.single(compute.OpTypeDynamicDimensionSize, shapes.Make(dtypes.Int32), in,
-		func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-			return tensor.Full(in[0].Scope(), tensor.I32, in[0].Dim(axis))
-		})
+	return f.inferred(compute.OpTypeDynamicDimensionSize, []compute.Value{operand}, infer,
+		func(_ *trace, in []array) array { return tensor.Full(in[0].Scope(), tensor.I32, in[0].Dim(axis)) })
 }
 
 // DynamicShape returns the lengths of the dimensions, a vector of Int32.
 func (f *function) DynamicShape(operand compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeDynamicShape, operand)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeDynamicShape, shapes.Make(dtypes.Int32, in[0].shape.Rank()), in,
-		func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-			var dims []*tensor.Tensor
-			for _, d := range in[0].Shape() {
-				dims = append(dims, tensor.Full(in[0].Scope(), tensor.I32, d, 1))
-			}
-			if len(dims) == 0 {
-				return tensor.Zeros(in[0].Scope(), tensor.I32, 0)
-			}
-			return tensor.Concat(0, dims...)
-		})
+	infer := func(in []shapes.Shape) (shapes.Shape, error) { return shapes.Make(dtypes.Int32, in[0].Rank()), nil }
+	return f.inferred(compute.OpTypeDynamicShape, []compute.Value{operand}, infer, func(_ *trace, in []array) array {
+		var dims []int32
+		for _, d := range in[0].Shape() {
+			dims = append(dims, int32(d))
+		}
+		return tensor.From(in[0].Scope(), dims, len(dims))
+	})
 }
 
 // read returns the number in a tensor of one integer.
-func (r *run) read(t *tensor.Tensor) (int, error) {
+func (r *run) read(t array) (int, error) {
 	x, err := tensor.Number(r.ctx, t)
 	return int(x), errors.WithStack(err)
 }
@@ -61,17 +51,17 @@ func (r *run) read(t *tensor.Tensor) (int, error) {
 // operands. bind names some of the numbers as lengths of axes; emit gets them all.
 func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, values []*value,
 	bind func(numbers []int, axes shapes.AxisBindings),
-	emit func(tr *trace, in []*tensor.Tensor, numbers []int) *tensor.Tensor) (compute.Value, error) {
+	emit func(tr *trace, in []array, numbers []int) array) (compute.Value, error) {
 	if _, err := typeOf(shape.DType); err != nil {
 		return nil, err
 	}
 	if len(values) == 0 {
-		return f.single(op, shape, operands, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor { return emit(tr, in, nil) })
+		return f.single(op, shape, operands, func(tr *trace, in []array) array { return emit(tr, in, nil) })
 	}
 	n := len(operands)
 	compiledFor := map[string]*compiled{}
 	out, err := f.several(&node{op: op, in: append(slices.Clone(operands), values...),
-		host: func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error) {
+		host: func(r *run, in []array) ([]array, error) {
 			numbers := make([]int, len(values))
 			for i := range numbers {
 				var err error
@@ -88,8 +78,8 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 			key := fmt.Sprint(axes.Key(), numbers)
 			c := compiledFor[key]
 			if c == nil {
-				c = r.compile(axes, func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
-					return []*tensor.Tensor{emit(tr, args, numbers)}
+				c = r.compile(axes, func(tr *trace, args []array) []array {
+					return []array{emit(tr, args, numbers)}
 				})
 				compiledFor[key] = c
 			}
@@ -166,7 +156,7 @@ func (f *function) DynamicReshape(operand compute.Value, dimensions ...compute.D
 	if err != nil {
 		return nil, err
 	}
-	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []*tensor.Tensor, numbers []int) *tensor.Tensor {
+	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []array, numbers []int) array {
 		return in[0].Reshape(dims(tr, numbers)...)
 	})
 }
@@ -189,7 +179,7 @@ func (f *function) DynamicBroadcastInDim(operand compute.Value, broadcastAxes []
 	}
 	f.introduce(dimensions)
 	axes := slices.Clone(broadcastAxes)
-	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []*tensor.Tensor, numbers []int) *tensor.Tensor {
+	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []array, numbers []int) array {
 		return stretched(in[0], axes, dims(tr, numbers))
 	})
 }
@@ -210,7 +200,7 @@ func (f *function) DynamicIota(dtype dtypes.DType, iotaAxis int, dimensions ...c
 		return nil, err
 	}
 	f.introduce(dimensions)
-	return f.lengths(op, shape, nil, values, bind, func(tr *trace, _ []*tensor.Tensor, numbers []int) *tensor.Tensor {
+	return f.lengths(op, shape, nil, values, bind, func(tr *trace, _ []array, numbers []int) array {
 		return counted(tr.scope, types[dtype], iotaAxis, dims(tr, numbers))
 	})
 }
@@ -280,7 +270,7 @@ func (f *function) DynamicPad(x, fillValue compute.Value, axesConfig ...compute.
 			}
 		}
 	}
-	return f.lengths(op, shape, in, values, bind, func(_ *trace, in []*tensor.Tensor, numbers []int) *tensor.Tensor {
+	return f.lengths(op, shape, in, values, bind, func(_ *trace, in []array, numbers []int) array {
 		return padded(in[0], in[1], margins(numbers))
 	})
 }

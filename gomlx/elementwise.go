@@ -8,6 +8,7 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
+	"github.com/gomlx/compute/shapes"
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/kernels/expr"
@@ -15,22 +16,16 @@ import (
 )
 
 // unary adds an operation on one operand.
-func (f *function) unary(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (
+func (f *function) unary(op compute.OpType, x compute.Value, emit func(x array) array) (
 	compute.Value, error) {
-	in, err := f.operands(op, x)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.UnaryOp(op, in[0].shape)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return emit(in[0]) })
+	return f.inferred(op, []compute.Value{x},
+		func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.UnaryOp(op, in[0]) },
+		func(_ *trace, in []array) array { return emit(in[0]) })
 }
 
 // Abs returns |x|.
 func (f *function) Abs(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeAbs, x, func(x *tensor.Tensor) *tensor.Tensor {
+	return f.unary(compute.OpTypeAbs, x, func(x array) array {
 		if isUnsigned(x.Type()) {
 			return x
 		}
@@ -40,12 +35,12 @@ func (f *function) Abs(x compute.Value) (compute.Value, error) {
 
 // BitCount returns the number of bits that are set.
 func (f *function) BitCount(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeBitCount, x, func(x *tensor.Tensor) *tensor.Tensor { return onWords(x, popcount) })
+	return f.unary(compute.OpTypeBitCount, x, func(x array) array { return onWords(x, popcount) })
 }
 
 // Clz returns the number of bits above the highest one that is set.
 func (f *function) Clz(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeClz, x, func(x *tensor.Tensor) *tensor.Tensor {
+	return f.unary(compute.OpTypeClz, x, func(x array) array {
 		n := bitsOf(x.Type())
 		return onWords(x, func(w *expr.Expr) *expr.Expr {
 			for s := 1; s < n; s *= 2 {
@@ -57,7 +52,7 @@ func (f *function) Clz(x compute.Value) (compute.Value, error) {
 }
 
 // onWords applies a function to the bits of integers, in 32 or 64 of them.
-func onWords(x *tensor.Tensor, f func(w *expr.Expr) *expr.Expr) *tensor.Tensor {
+func onWords(x array, f func(w *expr.Expr) *expr.Expr) array {
 	t, word := x.Type(), tensor.U32
 	if t.Size() == 8 {
 		word = tensor.U64
@@ -79,92 +74,92 @@ func popcount(w *expr.Expr) *expr.Expr {
 
 // BitwiseNot returns the bits that are not set.
 func (f *function) BitwiseNot(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeBitwiseNot, x, (*tensor.Tensor).Not)
+	return f.unary(compute.OpTypeBitwiseNot, x, array.Not)
 }
 
 // LogicalNot returns the opposite.
 func (f *function) LogicalNot(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLogicalNot, x, (*tensor.Tensor).Not)
+	return f.unary(compute.OpTypeLogicalNot, x, array.Not)
 }
 
 // Ceil returns the smallest whole number that is not below x.
 func (f *function) Ceil(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeCeil, x, (*tensor.Tensor).Ceil)
+	return f.unary(compute.OpTypeCeil, x, array.Ceil)
 }
 
 // Floor returns the largest whole number that is not above x.
 func (f *function) Floor(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeFloor, x, (*tensor.Tensor).Floor)
+	return f.unary(compute.OpTypeFloor, x, array.Floor)
 }
 
 // Round returns the nearest whole number, of two the even one.
 func (f *function) Round(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeRound, x, (*tensor.Tensor).Round)
+	return f.unary(compute.OpTypeRound, x, array.Round)
 }
 
 // Cos returns the cosine.
 func (f *function) Cos(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeCos, x, (*tensor.Tensor).Cos)
+	return f.unary(compute.OpTypeCos, x, array.Cos)
 }
 
 // Sin returns the sine.
 func (f *function) Sin(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeSin, x, (*tensor.Tensor).Sin)
+	return f.unary(compute.OpTypeSin, x, array.Sin)
 }
 
 // Tanh returns the hyperbolic tangent.
 func (f *function) Tanh(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeTanh, x, (*tensor.Tensor).Tanh)
+	return f.unary(compute.OpTypeTanh, x, array.Tanh)
 }
 
 // Erf returns the error function.
 func (f *function) Erf(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeErf, x, (*tensor.Tensor).Erf)
+	return f.unary(compute.OpTypeErf, x, array.Erf)
 }
 
 // Exp returns e^x.
 func (f *function) Exp(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeExp, x, (*tensor.Tensor).Exp)
+	return f.unary(compute.OpTypeExp, x, array.Exp)
 }
 
 // Expm1 returns e^x - 1.
 func (f *function) Expm1(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeExpm1, x, (*tensor.Tensor).Expm1)
+	return f.unary(compute.OpTypeExpm1, x, array.Expm1)
 }
 
 // Log returns the natural logarithm.
 func (f *function) Log(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLog, x, (*tensor.Tensor).Log)
+	return f.unary(compute.OpTypeLog, x, array.Log)
 }
 
 // Log1p returns the natural logarithm of 1 + x.
 func (f *function) Log1p(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLog1p, x, (*tensor.Tensor).Log1p)
+	return f.unary(compute.OpTypeLog1p, x, array.Log1p)
 }
 
 // Logistic returns 1 / (1 + e^-x).
 func (f *function) Logistic(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeLogistic, x, (*tensor.Tensor).Sigmoid)
+	return f.unary(compute.OpTypeLogistic, x, array.Sigmoid)
 }
 
 // Neg returns -x.
 func (f *function) Neg(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeNeg, x, (*tensor.Tensor).Neg)
+	return f.unary(compute.OpTypeNeg, x, array.Neg)
 }
 
 // Rsqrt returns 1 / √x.
 func (f *function) Rsqrt(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeRsqrt, x, (*tensor.Tensor).Rsqrt)
+	return f.unary(compute.OpTypeRsqrt, x, array.Rsqrt)
 }
 
 // Sqrt returns the square root.
 func (f *function) Sqrt(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeSqrt, x, (*tensor.Tensor).Sqrt)
+	return f.unary(compute.OpTypeSqrt, x, array.Sqrt)
 }
 
 // Sign returns 1, 0 or -1 with the sign of x.
 func (f *function) Sign(x compute.Value) (compute.Value, error) {
-	return f.unary(compute.OpTypeSign, x, (*tensor.Tensor).Sign)
+	return f.unary(compute.OpTypeSign, x, array.Sign)
 }
 
 // Real returns x, which is no complex number.
@@ -175,80 +170,58 @@ func (f *function) Conj(x compute.Value) (compute.Value, error) { return f.Ident
 
 // Imag returns 0, since x is no complex number.
 func (f *function) Imag(x compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeImag, x)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeImag, in[0].shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.inferred(compute.OpTypeImag, []compute.Value{x}, same, func(_ *trace, in []array) array {
 		return tensor.Zeros(in[0].Scope(), in[0].Type(), in[0].Shape()...)
 	})
 }
 
 // truth adds an operation on one operand that returns a Bool.
-func (f *function) truth(op compute.OpType, x compute.Value, emit func(x *tensor.Tensor) *tensor.Tensor) (
+func (f *function) truth(op compute.OpType, x compute.Value, emit func(x array) array) (
 	compute.Value, error) {
-	in, err := f.operands(op, x)
-	if err != nil {
-		return nil, err
-	}
-	shape := in[0].shape.Clone()
-	if shape.DType = dtypes.Bool; !in[0].shape.DType.IsFloat() {
-		return nil, errors.Errorf("%s of %s, which has no floating-point numbers", op, in[0].shape)
-	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return emit(in[0]) })
+	infer := func(in []shapes.Shape) (shapes.Shape, error) { return of(in[0], dtypes.Bool), floating(op, in[0]) }
+	return f.inferred(op, []compute.Value{x}, infer, func(_ *trace, in []array) array { return emit(in[0]) })
 }
 
 // IsFinite returns whether x is neither infinite nor a NaN.
 func (f *function) IsFinite(x compute.Value) (compute.Value, error) {
-	return f.truth(compute.OpTypeIsFinite, x, func(x *tensor.Tensor) *tensor.Tensor { return x.Abs().Lt(math.Inf(1)) })
+	return f.truth(compute.OpTypeIsFinite, x, func(x array) array { return x.Abs().Lt(math.Inf(1)) })
 }
 
 // IsNaN returns whether x is a NaN.
 func (f *function) IsNaN(x compute.Value) (compute.Value, error) {
-	return f.truth(compute.OpTypeIsNaN, x, (*tensor.Tensor).IsNaN)
+	return f.truth(compute.OpTypeIsNaN, x, array.IsNaN)
 }
 
 // binary adds an operation on two operands of one type, which stretch to one shape.
-func (f *function) binary(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (
+func (f *function) binary(op compute.OpType, lhs, rhs compute.Value, emit func(x array, y any) array) (
 	compute.Value, error) {
-	in, err := f.operands(op, lhs, rhs)
-	if err != nil {
-		return nil, err
-	}
 	infer := shapeinference.BinaryOp
 	if shapeinference.ComparisonOperations.Has(op) {
 		infer = shapeinference.ComparisonOp
 	}
-	shape, err := infer(op, in[0].shape, in[1].shape)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor { return emit(in[0], in[1]) })
-}
-
-// with returns a method of tensors as a function of two.
-func with(method func(x *tensor.Tensor, y any) *tensor.Tensor) func(x, y *tensor.Tensor) *tensor.Tensor {
-	return func(x, y *tensor.Tensor) *tensor.Tensor { return method(x, y) }
+	return f.inferred(op, []compute.Value{lhs, rhs},
+		func(in []shapes.Shape) (shapes.Shape, error) { return infer(op, in[0], in[1]) },
+		func(_ *trace, in []array) array { return emit(in[0], in[1]) })
 }
 
 // Add returns lhs + rhs.
 func (f *function) Add(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeAdd, lhs, rhs, with((*tensor.Tensor).Add))
+	return f.binary(compute.OpTypeAdd, lhs, rhs, array.Add)
 }
 
 // Sub returns lhs - rhs.
 func (f *function) Sub(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeSub, lhs, rhs, with((*tensor.Tensor).Sub))
+	return f.binary(compute.OpTypeSub, lhs, rhs, array.Sub)
 }
 
 // Mul returns lhs · rhs.
 func (f *function) Mul(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMul, lhs, rhs, with((*tensor.Tensor).Mul))
+	return f.binary(compute.OpTypeMul, lhs, rhs, array.Mul)
 }
 
 // Div returns lhs / rhs, of integers without the fraction.
 func (f *function) Div(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeDiv, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
+	return f.binary(compute.OpTypeDiv, lhs, rhs, func(x array, y any) array {
 		if tensor.IsFloat(x.Type()) {
 			return x.Div(y)
 		}
@@ -258,21 +231,21 @@ func (f *function) Div(lhs, rhs compute.Value) (compute.Value, error) {
 
 // Rem returns the remainder of Div, with the sign of lhs.
 func (f *function) Rem(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeRem, lhs, rhs, with((*tensor.Tensor).Rem))
+	return f.binary(compute.OpTypeRem, lhs, rhs, array.Rem)
 }
 
 // Pow returns lhs to the power of rhs.
 func (f *function) Pow(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypePow, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
+	return f.binary(compute.OpTypePow, lhs, rhs, func(x array, y any) array {
 		if tensor.IsFloat(x.Type()) {
 			return x.Pow(y)
 		}
-		return power(x, y)
+		return power(x, y.(array))
 	})
 }
 
 // power returns integers to the power of others, modulo 2^bits; to a negative power it is 1 or -1 of these, and else 0.
-func power(x, y *tensor.Tensor) *tensor.Tensor {
+func power(x, y array) array {
 	t := x.Type()
 	b, n := expr.Input(0, t), expr.Input(1, t)
 	zero, one := b.Number(0), b.Number(1)
@@ -296,12 +269,12 @@ func power(x, y *tensor.Tensor) *tensor.Tensor {
 
 // Atan2 returns the angle of the point (rhs, lhs).
 func (f *function) Atan2(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeAtan2, lhs, rhs, with((*tensor.Tensor).Atan2))
+	return f.binary(compute.OpTypeAtan2, lhs, rhs, array.Atan2)
 }
 
 // Max returns the larger one, NaN if one is.
 func (f *function) Max(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMax, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
+	return f.binary(compute.OpTypeMax, lhs, rhs, func(x array, y any) array {
 		if x.Type() == tensor.Bool {
 			return x.Or(y)
 		}
@@ -311,7 +284,7 @@ func (f *function) Max(lhs, rhs compute.Value) (compute.Value, error) {
 
 // Min returns the smaller one, NaN if one is.
 func (f *function) Min(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeMin, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
+	return f.binary(compute.OpTypeMin, lhs, rhs, func(x array, y any) array {
 		if x.Type() == tensor.Bool {
 			return x.And(y)
 		}
@@ -321,39 +294,39 @@ func (f *function) Min(lhs, rhs compute.Value) (compute.Value, error) {
 
 // BitwiseAnd returns the bits that are set in both.
 func (f *function) BitwiseAnd(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeBitwiseAnd, lhs, rhs, with((*tensor.Tensor).And))
+	return f.binary(compute.OpTypeBitwiseAnd, lhs, rhs, array.And)
 }
 
 // BitwiseOr returns the bits that are set in one.
 func (f *function) BitwiseOr(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeBitwiseOr, lhs, rhs, with((*tensor.Tensor).Or))
+	return f.binary(compute.OpTypeBitwiseOr, lhs, rhs, array.Or)
 }
 
 // BitwiseXor returns the bits that differ.
 func (f *function) BitwiseXor(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeBitwiseXor, lhs, rhs, with((*tensor.Tensor).Xor))
+	return f.binary(compute.OpTypeBitwiseXor, lhs, rhs, array.Xor)
 }
 
 // LogicalAnd returns whether both are true.
 func (f *function) LogicalAnd(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeLogicalAnd, lhs, rhs, with((*tensor.Tensor).And))
+	return f.binary(compute.OpTypeLogicalAnd, lhs, rhs, array.And)
 }
 
 // LogicalOr returns whether one is true.
 func (f *function) LogicalOr(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeLogicalOr, lhs, rhs, with((*tensor.Tensor).Or))
+	return f.binary(compute.OpTypeLogicalOr, lhs, rhs, array.Or)
 }
 
 // LogicalXor returns whether they differ.
 func (f *function) LogicalXor(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.binary(compute.OpTypeLogicalXor, lhs, rhs, with((*tensor.Tensor).Xor))
+	return f.binary(compute.OpTypeLogicalXor, lhs, rhs, array.Xor)
 }
 
 // shift adds a shift: of the bits of x as type t, where all bits leave a number that is shifted by as many or
 // more, but for copies of the sign.
 func (f *function) shift(op compute.OpType, lhs, rhs compute.Value, by expr.Op,
 	as func(t tensor.Type) tensor.Type) (compute.Value, error) {
-	return f.binary(op, lhs, rhs, func(x, y *tensor.Tensor) *tensor.Tensor {
+	return f.binary(op, lhs, rhs, func(x array, y any) array {
 		t := x.Type()
 		a, n := bits(expr.Input(0, t), as(t)), bits(expr.Input(1, t), unsigned(t))
 		last := n.Number(float64(bitsOf(t) - 1))
@@ -361,7 +334,7 @@ func (f *function) shift(op compute.OpType, lhs, rhs compute.Value, by expr.Op,
 		if by == expr.Shl || isUnsigned(a.Type()) {
 			result = last.Lt(n).Select(a.Number(0), result)
 		}
-		return tensor.Apply("shift", bits(result, t), x, y)
+		return tensor.Apply("shift", bits(result, t), x, y.(array))
 	})
 }
 
@@ -382,43 +355,38 @@ func (f *function) ShiftRightLogical(lhs, rhs compute.Value) (compute.Value, err
 
 // Equal returns whether lhs = rhs.
 func (f *function) Equal(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeEqual, lhs, rhs, with((*tensor.Tensor).Eq))
+	return f.binary(compute.OpTypeEqual, lhs, rhs, array.Eq)
 }
 
 // NotEqual returns whether lhs ≠ rhs.
 func (f *function) NotEqual(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeNotEqual, lhs, rhs, with((*tensor.Tensor).Ne))
+	return f.binary(compute.OpTypeNotEqual, lhs, rhs, array.Ne)
 }
 
 // GreaterOrEqual returns whether lhs ≥ rhs.
 func (f *function) GreaterOrEqual(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeGreaterOrEqual, lhs, rhs, with((*tensor.Tensor).Ge))
+	return f.binary(compute.OpTypeGreaterOrEqual, lhs, rhs, array.Ge)
 }
 
 // GreaterThan returns whether lhs > rhs.
 func (f *function) GreaterThan(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeGreaterThan, lhs, rhs, with((*tensor.Tensor).Gt))
+	return f.binary(compute.OpTypeGreaterThan, lhs, rhs, array.Gt)
 }
 
 // LessOrEqual returns whether lhs ≤ rhs.
 func (f *function) LessOrEqual(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeLessOrEqual, lhs, rhs, with((*tensor.Tensor).Le))
+	return f.binary(compute.OpTypeLessOrEqual, lhs, rhs, array.Le)
 }
 
 // LessThan returns whether lhs < rhs.
 func (f *function) LessThan(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeLessThan, lhs, rhs, with((*tensor.Tensor).Lt))
-}
-
-func (f *function) compare(op compute.OpType, lhs, rhs compute.Value, emit func(x, y *tensor.Tensor) *tensor.Tensor) (
-	compute.Value, error) {
-	return f.binary(op, lhs, rhs, emit)
+	return f.binary(compute.OpTypeLessThan, lhs, rhs, array.Lt)
 }
 
 // total compares in the order -NaN < -∞ < numbers < ∞ < NaN, where -0 < 0: that of the bits, as integers in
 // which those of negative numbers are inverted.
-func total(emit func(x, y *tensor.Tensor) *tensor.Tensor) func(x, y *tensor.Tensor) *tensor.Tensor {
-	order := func(x *tensor.Tensor) *tensor.Tensor {
+func total(emit func(x array, y any) array) func(x array, y any) array {
+	order := func(x array) array {
 		t := x.Type()
 		if !tensor.IsFloat(t) {
 			return x
@@ -429,84 +397,64 @@ func total(emit func(x, y *tensor.Tensor) *tensor.Tensor) func(x, y *tensor.Tens
 		inverted := expr.Apply(expr.Xor, b, expr.Int(s, math.MaxInt64>>(64-bitsOf(s))))
 		return tensor.Apply("order", b.Lt(b.Number(0)).Select(inverted, b), x)
 	}
-	return func(x, y *tensor.Tensor) *tensor.Tensor { return emit(order(x), order(y)) }
+	return func(x array, y any) array { return emit(order(x), order(y.(array))) }
 }
 
 // EqualTotalOrder returns whether lhs = rhs in the total order.
 func (f *function) EqualTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeEqualTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Eq)))
+	return f.binary(compute.OpTypeEqualTotalOrder, lhs, rhs, total(array.Eq))
 }
 
 // NotEqualTotalOrder returns whether lhs ≠ rhs in the total order.
 func (f *function) NotEqualTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeNotEqualTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Ne)))
+	return f.binary(compute.OpTypeNotEqualTotalOrder, lhs, rhs, total(array.Ne))
 }
 
 // GreaterOrEqualTotalOrder returns whether lhs ≥ rhs in the total order.
 func (f *function) GreaterOrEqualTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeGreaterOrEqualTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Ge)))
+	return f.binary(compute.OpTypeGreaterOrEqualTotalOrder, lhs, rhs, total(array.Ge))
 }
 
 // GreaterThanTotalOrder returns whether lhs > rhs in the total order.
 func (f *function) GreaterThanTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeGreaterThanTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Gt)))
+	return f.binary(compute.OpTypeGreaterThanTotalOrder, lhs, rhs, total(array.Gt))
 }
 
 // LessOrEqualTotalOrder returns whether lhs ≤ rhs in the total order.
 func (f *function) LessOrEqualTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeLessOrEqualTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Le)))
+	return f.binary(compute.OpTypeLessOrEqualTotalOrder, lhs, rhs, total(array.Le))
 }
 
 // LessThanTotalOrder returns whether lhs < rhs in the total order.
 func (f *function) LessThanTotalOrder(lhs, rhs compute.Value) (compute.Value, error) {
-	return f.compare(compute.OpTypeLessThanTotalOrder, lhs, rhs, total(with((*tensor.Tensor).Lt)))
+	return f.binary(compute.OpTypeLessThanTotalOrder, lhs, rhs, total(array.Lt))
 }
 
 // Where returns onTrue where condition is true, and onFalse elsewhere.
 func (f *function) Where(condition, onTrue, onFalse compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeWhere, condition, onTrue, onFalse)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Where(in[0].shape, in[1].shape, in[2].shape)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeWhere, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return tensor.Where(in[0], in[1], in[2])
-	})
+	return f.inferred(compute.OpTypeWhere, []compute.Value{condition, onTrue, onFalse},
+		func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.Where(in[0], in[1], in[2]) },
+		func(_ *trace, in []array) array { return tensor.Where(in[0], in[1], in[2]) })
 }
 
 // Clamp returns x, or lo or hi where it lies beyond them.
 func (f *function) Clamp(lo, x, hi compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeClamp, lo, x, hi)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range []*value{in[0], in[2]} {
-		if v.shape.DType != in[1].shape.DType || !v.shape.IsScalar() && !v.shape.EqualDimensions(in[1].shape) {
-			return nil, errors.Errorf("Clamp of %s to %s and %s", in[1].shape, in[0].shape, in[2].shape)
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		for _, end := range []shapes.Shape{in[0], in[2]} {
+			if end.DType != in[1].DType || !end.IsScalar() && !end.EqualDimensions(in[1]) {
+				return shapes.Invalid(), errors.Errorf("Clamp of %s to %s and %s", in[1], in[0], in[2])
+			}
 		}
+		return in[1], nil
 	}
-	return f.single(compute.OpTypeClamp, in[1].shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return in[1].Clamp(in[0], in[2])
-	})
+	return f.inferred(compute.OpTypeClamp, []compute.Value{lo, x, hi}, infer,
+		func(_ *trace, in []array) array { return in[1].Clamp(in[0], in[2]) })
 }
 
 // ConvertDType returns x as elements of another type. Integers become other integers modulo 2^bits,
 // floating-point numbers become the nearest integer toward zero that the type has.
 func (f *function) ConvertDType(x compute.Value, dtype dtypes.DType) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeConvertDType, x)
-	if err != nil {
-		return nil, err
-	}
-	to, err := typeOf(dtype)
-	if err != nil {
-		return nil, err
-	}
-	shape := in[0].shape.Clone()
-	shape.DType = dtype
-	return f.single(compute.OpTypeConvertDType, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return convert(in[0], to)
-	})
+	return f.inferred(compute.OpTypeConvertDType, []compute.Value{x},
+		func(in []shapes.Shape) (shapes.Shape, error) { return of(in[0], dtype), nil },
+		func(_ *trace, in []array) array { return convert(in[0], types[dtype]) })
 }

@@ -109,8 +109,8 @@ type node struct {
 	op       compute.OpType
 	in       []*value
 	out      []*value
-	emit     func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor
-	host     func(r *run, in []*tensor.Tensor) ([]*tensor.Tensor, error)
+	emit     func(tr *trace, in []array) []array
+	host     func(r *run, in []array) ([]array, error)
 
 	order []int // of a transposition
 	// of a product: one of exchanged operands, whose result has its dimensions in that order
@@ -119,7 +119,7 @@ type node struct {
 
 // trace is what operations need besides their operands while they are traced.
 type trace struct {
-	maxima map[string]*tensor.Tensor // of windows, by what and which
+	maxima map[string]array // of windows, by what and which
 	scope  *tensor.Scope
 	axes   shapes.AxisBindings // lengths of dynamic axes
 }
@@ -240,7 +240,7 @@ func (f *function) capture(v *value) error {
 
 // single adds a node of one result, which emit computes.
 func (f *function) single(op compute.OpType, shape shapes.Shape, in []*value,
-	emit func(tr *trace, in []*tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
+	emit func(tr *trace, in []array) array) (compute.Value, error) {
 	if _, err := typeOf(shape.DType); err != nil {
 		return nil, errors.WithMessage(err, op.String())
 	}
@@ -248,10 +248,45 @@ func (f *function) single(op compute.OpType, shape shapes.Shape, in []*value,
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s: shape %s of more than %d dimensions", op, shape,
 			tensor.MaxRank)
 	}
-	n := &node{op: op, in: in, emit: func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor {
-		return []*tensor.Tensor{emit(tr, in)}
+	n := &node{op: op, in: in, emit: func(tr *trace, in []array) []array {
+		return []array{emit(tr, in)}
 	}}
 	return f.add(n, shape)[0], nil
+}
+
+// inference returns the shape of the result of an operation on operands of some shapes.
+type inference func(operands []shapes.Shape) (shapes.Shape, error)
+
+// same is the inference of operations that keep the shape.
+func same(operands []shapes.Shape) (shapes.Shape, error) { return operands[0], nil }
+
+// of returns a shape with another data type.
+func of(s shapes.Shape, dtype dtypes.DType) shapes.Shape {
+	s = s.Clone()
+	s.DType = dtype
+	return s
+}
+
+// floating returns an error unless the elements of an operand are floating-point numbers.
+func floating(op compute.OpType, s shapes.Shape) error {
+	if !s.DType.IsFloat() {
+		return errors.Errorf("%s of %s, which has no floating-point numbers", op, s)
+	}
+	return nil
+}
+
+// inferred adds a node of one result, whose shape infer finds, and which emit computes.
+func (f *function) inferred(op compute.OpType, operands []compute.Value, infer inference,
+	emit func(tr *trace, in []array) array) (compute.Value, error) {
+	in, err := f.operands(op, operands...)
+	if err != nil {
+		return nil, err
+	}
+	shape, err := infer(shapesOf(in))
+	if err != nil {
+		return nil, err
+	}
+	return f.single(op, shape, in, emit)
 }
 
 // several adds a node of several results.
@@ -266,6 +301,14 @@ func (f *function) several(n *node, results ...shapes.Shape) ([]compute.Value, e
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// three returns the results of a node that has three.
+func three(list []compute.Value, err error) (a, b, c compute.Value, _ error) {
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return list[0], list[1], list[2], nil
 }
 
 // dtypeAndLen returns the data type and the length of a slice.
@@ -292,7 +335,7 @@ func (f *function) Constant(flat any, dims ...int) (compute.Value, error) {
 		return nil, errors.WithMessage(err, "Constant")
 	}
 	raw = slices.Clone(raw)
-	return f.single(compute.OpTypeConstant, shape, nil, func(tr *trace, _ []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeConstant, shape, nil, func(tr *trace, _ []array) array {
 		return constant(tr.scope, raw, shape)
 	})
 }

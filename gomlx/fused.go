@@ -10,8 +10,6 @@ import (
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
 	"github.com/pkg/errors"
-
-	"github.com/concord-compute/concord/tensor"
 )
 
 // axisOf returns an axis counted from the front.
@@ -56,28 +54,20 @@ func behind(dims []int, rank int) []int {
 
 // FusedSoftmax returns e^x divided by its sum along an axis.
 func (f *function) FusedSoftmax(x compute.Value, axis int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeFusedSoftmax, x)
-	if err != nil {
-		return nil, err
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if axis < 0 || axis >= in[0].Rank() || !in[0].DType.IsFloat() {
+			return shapes.Invalid(), errors.Errorf("FusedSoftmax along axis %d of %s", axis, in[0])
+		}
+		return in[0], nil
 	}
-	if axis < 0 || axis >= in[0].shape.Rank() || !in[0].shape.DType.IsFloat() {
-		return nil, errors.Errorf("FusedSoftmax along axis %d of %s", axis, in[0].shape)
-	}
-	return f.single(compute.OpTypeFusedSoftmax, in[0].shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return in[0].Softmax(axis)
-	})
+	return f.inferred(compute.OpTypeFusedSoftmax, []compute.Value{x}, infer,
+		func(_ *trace, in []array) array { return in[0].Softmax(axis) })
 }
 
 // FusedGelu returns x·Φ(x), or the approximation of it with a hyperbolic tangent.
 func (f *function) FusedGelu(x compute.Value, exact bool) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeFusedGelu, x)
-	if err != nil {
-		return nil, err
-	}
-	if !in[0].shape.DType.IsFloat() {
-		return nil, errors.Errorf("FusedGelu of %s, which has no floating-point numbers", in[0].shape)
-	}
-	return f.single(compute.OpTypeFusedGelu, in[0].shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) { return in[0], floating(compute.OpTypeFusedGelu, in[0]) }
+	return f.inferred(compute.OpTypeFusedGelu, []compute.Value{x}, infer, func(_ *trace, in []array) array {
 		if exact {
 			return in[0].GELU()
 		}
@@ -95,8 +85,8 @@ func (f *function) FusedLayerNorm(x compute.Value, axes []int, epsilon float64, 
 		return nil, err
 	}
 	shape := in[0].shape
-	if !shape.DType.IsFloat() {
-		return nil, errors.Errorf("%s of %s, which has no floating-point numbers", op, shape)
+	if err := floating(op, shape); err != nil {
+		return nil, err
 	}
 	axes = slices.Clone(axes)
 	for i := range axes {
@@ -114,9 +104,9 @@ func (f *function) FusedLayerNorm(x compute.Value, axes []int, epsilon float64, 
 			return nil, errors.WithMessagef(err, "%s of %s over the axes %v", op, shape, axes)
 		}
 	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(op, shape, in, func(_ *trace, in []array) array {
 		x := computed(in[0])
-		keep := func(r *tensor.Tensor) *tensor.Tensor { return x.KeepDims(r, axes...) }
+		keep := func(r array) array { return x.KeepDims(r, axes...) }
 		y := x.Sub(keep(x.Mean(axes...))).Mul(keep(x.Var(0, axes...)).Add(epsilon).Rsqrt())
 		rest := in[1:]
 		if gamma != nil {
@@ -157,15 +147,15 @@ func factor(x shapes.Shape, axes []int, shape shapes.Shape) ([]int, error) {
 }
 
 // activations has the functions that FusedDense applies.
-var activations = map[compute.ActivationType]func(x *tensor.Tensor) *tensor.Tensor{
-	compute.ActivationNone: func(x *tensor.Tensor) *tensor.Tensor { return x },
-	compute.ActivationGelu: (*tensor.Tensor).GELU,
-	compute.ActivationRelu: (*tensor.Tensor).Relu,
-	compute.ActivationSilu: (*tensor.Tensor).SiLU,
-	compute.ActivationHardSwish: func(x *tensor.Tensor) *tensor.Tensor {
+var activations = map[compute.ActivationType]func(x array) array{
+	compute.ActivationNone: func(x array) array { return x },
+	compute.ActivationGelu: array.GELU,
+	compute.ActivationRelu: array.Relu,
+	compute.ActivationSilu: array.SiLU,
+	compute.ActivationHardSwish: func(x array) array {
 		return x.Mul(x.Add(3).Clamp(0, 6)).Mul(1.0 / 6)
 	},
-	compute.ActivationTanh: (*tensor.Tensor).Tanh,
+	compute.ActivationTanh: array.Tanh,
 }
 
 // FusedDense returns an activation function of the product of x and the weights, plus bias, which may be nil and
@@ -213,7 +203,7 @@ func (f *function) FusedDense(x, weight, bias compute.Value, options compute.Den
 	if err := stretches(op, in[2:], shape); err != nil {
 		return nil, err
 	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(op, shape, in, func(_ *trace, in []array) array {
 		y := dot(in[0], []int{last}, nil, in[1], []int{axis}, nil)
 		if bias != nil {
 			y = y.Add(in[2])
@@ -266,7 +256,7 @@ func (f *function) FusedAttentionQKVProjection(x, wQKV, biasQ, biasK, biasV comp
 			rest = rest[1:]
 		}
 	}
-	out, err := f.several(&node{op: op, in: in, emit: func(_ *trace, in []*tensor.Tensor) []*tensor.Tensor {
+	return three(f.several(&node{op: op, in: in, emit: func(_ *trace, in []array) []array {
 		parts := dot(in[0], []int{last}, nil, in[1], []int{0}, nil).Split(last, queryDim, keyValueDim, keyValueDim)
 		rest := in[2:]
 		for i, b := range biases {
@@ -275,9 +265,5 @@ func (f *function) FusedAttentionQKVProjection(x, wQKV, biasQ, biasK, biasV comp
 			}
 		}
 		return parts
-	}}, results...)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return out[0], out[1], out[2], nil
+	}}, results...))
 }

@@ -17,15 +17,15 @@ import (
 // axes behind the last one that is not read as a whole are the columns.
 type windows struct {
 	rows, columns int
-	count, each   int            // the number of windows, and of rows in one
-	starts        *tensor.Tensor // count × axes, the first row's place in each axis that axes names
+	count, each   int   // the number of windows, and of rows in one
+	starts        array // count × axes, the first row's place in each axis that axes names
 	axes          []int
 	dims, sizes   []int // of the array and of a window
 	lead          int   // the axes that are rows
 }
 
 // newWindows puts the indices in order. Axes of which whole marks the end are columns.
-func newWindows(x, indices *tensor.Tensor, vectorAxis int, axes, sizes []int, whole func(axis int) bool) *windows {
+func newWindows(x, indices array, vectorAxis int, axes, sizes []int, whole func(axis int) bool) *windows {
 	w := &windows{axes: axes, dims: x.Shape(), sizes: sizes, lead: x.Rank(), columns: 1, each: 1}
 	for ; w.lead > 0 && whole(w.lead-1); w.lead-- {
 		w.columns *= w.dims[w.lead-1]
@@ -52,7 +52,7 @@ func newWindows(x, indices *tensor.Tensor, vectorAxis int, axes, sizes []int, wh
 // places returns the number of each row of each window, a matrix, where only every one of a run of neighbouring
 // rows counts. Windows that reach beyond the array are moved into it, or, if drop is set, have the number
 // behind the last row.
-func (w *windows) places(drop bool, run int) *tensor.Tensor {
+func (w *windows) places(drop bool, run int) array {
 	s := w.starts.Scope()
 	first := tensor.Zeros(s, tensor.I64, w.count)
 	there := tensor.Full(s, tensor.Bool, true, w.count)
@@ -101,19 +101,14 @@ func vectorShape(indices shapes.Shape, vectorAxis int) shapes.Shape {
 func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis int, offsetOutputAxes,
 	collapsedSliceAxes, startIndexMap, sliceSizes []int,
 	indicesAreSorted bool) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeGather, operand, startIndices)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Gather(in[0].shape, vectorShape(in[1].shape, indexVectorAxis), indexVectorAxis,
-		offsetOutputAxes, collapsedSliceAxes, startIndexMap,
-		sliceSizes, indicesAreSorted)
-	if err != nil {
-		return nil, err
-	}
 	offsets, collapsed, axes, parts := slices.Clone(offsetOutputAxes), slices.Clone(collapsedSliceAxes),
 		slices.Clone(startIndexMap), slices.Clone(sliceSizes)
-	return f.single(compute.OpTypeGather, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Gather(in[0], vectorShape(in[1], indexVectorAxis), indexVectorAxis, offsets, collapsed, axes,
+			parts, indicesAreSorted)
+	}
+	operands := []compute.Value{operand, startIndices}
+	return f.inferred(compute.OpTypeGather, operands, infer, func(_ *trace, in []array) array {
 		x, sizes := in[0], slices.Clone(parts)
 		for i, n := range sizes {
 			if n == shapes.DynamicDim {
@@ -157,18 +152,12 @@ func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis i
 // scatter adds an operation that combines windows of the operand with updates.
 func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates compute.Value, vectorAxis int,
 	windowAxes, insertedAxes, operandAxes []int,
-	combine func(x, places, updates *tensor.Tensor) *tensor.Tensor) (compute.Value, error) {
-	in, err := f.operands(op, operand, scatterIndices, updates)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Scatter(in[0].shape, in[1].shape, in[2].shape, vectorAxis, windowAxes, insertedAxes,
-		operandAxes)
-	if err != nil {
-		return nil, err
-	}
+	combine func(x, places, updates array) array) (compute.Value, error) {
 	windowAxes, insertedAxes, operandAxes = slices.Clone(windowAxes), slices.Clone(insertedAxes), slices.Clone(operandAxes)
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.Scatter(in[0], in[1], in[2], vectorAxis, windowAxes, insertedAxes, operandAxes)
+	}
+	return f.inferred(op, []compute.Value{operand, scatterIndices, updates}, infer, func(_ *trace, in []array) array {
 		x, u := in[0], in[2]
 		sizes := slices.Repeat([]int{1}, x.Rank())
 		k := 0
@@ -198,7 +187,7 @@ func (f *function) ScatterSum(operand, scatterIndices, updates compute.Value, in
 	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
 	return f.scatter(compute.OpTypeScatterSum, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes,
 		insertedWindowAxes, scatterAxesToOperandAxes,
-		func(x, places, u *tensor.Tensor) *tensor.Tensor { return x.IndexAdd(0, places, u) })
+		func(x, places, u array) array { return x.IndexAdd(0, places, u) })
 }
 
 // ScatterMax is ScatterSum with the maximum in place of the sum.
@@ -213,18 +202,18 @@ func (f *function) ScatterMin(operand, scatterIndices, updates compute.Value, in
 	updateWindowAxes, insertedWindowAxes, scatterAxesToOperandAxes []int, _, _ bool) (compute.Value, error) {
 	return f.scatter(compute.OpTypeScatterMin, operand, scatterIndices, updates, indexVectorAxis, updateWindowAxes,
 		insertedWindowAxes, scatterAxesToOperandAxes,
-		func(x, places, u *tensor.Tensor) *tensor.Tensor {
+		func(x, places, u array) array {
 			// Of the numbers in reverse order, which of integers is that of the inverted bits.
-			reverse := (*tensor.Tensor).Neg
+			reverse := array.Neg
 			if !tensor.IsFloat(x.Type()) {
-				reverse = (*tensor.Tensor).Not
+				reverse = array.Not
 			}
 			return reverse(scatterMax(reverse(x), places, reverse(u)))
 		})
 }
 
 // scatterMax stores the updates in increasing order, so that of several with one place the largest stays.
-func scatterMax(x, places, u *tensor.Tensor) *tensor.Tensor {
+func scatterMax(x, places, u array) array {
 	n, columns := u.Dim(0), u.Dim(1)
 	column := tensor.Iota(x.Scope(), tensor.I64, 1, columns)
 	at := places.Unsqueeze(1).Mul(columns).Add(column).Reshape(n * columns)
@@ -239,19 +228,15 @@ func scatterMax(x, places, u *tensor.Tensor) *tensor.Tensor {
 // operand where it reaches beyond it.
 func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Value,
 	sliceDims []int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeDynamicSlice, append([]compute.Value{operand}, startIndices...)...)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkStarts(in[0], in[1:]); err != nil {
-		return nil, errors.WithMessage(err, "DynamicSlice")
-	}
-	shape, err := shapeinference.DynamicSlice(in[0].shape, sliceDims)
-	if err != nil {
-		return nil, err
-	}
 	dims := slices.Clone(sliceDims)
-	return f.single(compute.OpTypeDynamicSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if err := checkStarts(in[0], in[1:]); err != nil {
+			return shapes.Invalid(), errors.WithMessage(err, "DynamicSlice")
+		}
+		return shapeinference.DynamicSlice(in[0], dims)
+	}
+	operands := append([]compute.Value{operand}, startIndices...)
+	return f.inferred(compute.OpTypeDynamicSlice, operands, infer, func(_ *trace, in []array) array {
 		x := in[0]
 		for axis, n := range dims {
 			if last := x.Dim(axis) - n; last > 0 {
@@ -264,21 +249,21 @@ func (f *function) DynamicSlice(operand compute.Value, startIndices []compute.Va
 }
 
 // checkStarts returns an error if indices are not one integer for each axis, each by itself or all in one vector.
-func checkStarts(x *value, starts []*value) error {
-	rank, vector := x.shape.Rank(), len(starts) == 1 && starts[0].shape.Rank() == 1
-	if n := len(starts); !vector && n != rank || vector && starts[0].shape.Dimensions[0] != rank {
-		return errors.Errorf("%d indices for %s", n, x.shape)
+func checkStarts(x shapes.Shape, starts []shapes.Shape) error {
+	rank, vector := x.Rank(), len(starts) == 1 && starts[0].Rank() == 1
+	if n := len(starts); !vector && n != rank || vector && starts[0].Dimensions[0] != rank {
+		return errors.Errorf("%d indices for %s", n, x)
 	}
 	for i, s := range starts {
-		if !vector && s.shape.Rank() != 0 || !s.shape.DType.IsInt() {
-			return errors.Errorf("index %d is of shape %s", i, s.shape)
+		if !vector && s.Rank() != 0 || !s.DType.IsInt() {
+			return errors.Errorf("index %d is of shape %s", i, s)
 		}
 	}
 	return nil
 }
 
 // startAt returns the index of an axis.
-func startAt(starts []*tensor.Tensor, axis int) *tensor.Tensor {
+func startAt(starts []array, axis int) array {
 	if starts[0].Rank() == 1 {
 		return convert(starts[0].Index(0, axis), tensor.I64)
 	}
@@ -289,23 +274,19 @@ func startAt(starts []*tensor.Tensor, axis int) *tensor.Tensor {
 // DynamicSlice does.
 func (f *function) DynamicUpdateSlice(operand, update compute.Value,
 	startIndices []compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeDynamicUpdateSlice, append([]compute.Value{operand, update}, startIndices...)...)
-	if err != nil {
-		return nil, err
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if err := checkStarts(in[0], in[2:]); err != nil {
+			return shapes.Invalid(), errors.WithMessage(err, "DynamicUpdateSlice")
+		}
+		return shapeinference.DynamicUpdateSlice(in[0], in[1])
 	}
-	if err := checkStarts(in[0], in[2:]); err != nil {
-		return nil, errors.WithMessage(err, "DynamicUpdateSlice")
-	}
-	shape, err := shapeinference.DynamicUpdateSlice(in[0].shape, in[1].shape)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeDynamicUpdateSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	operands := append([]compute.Value{operand, update}, startIndices...)
+	return f.inferred(compute.OpTypeDynamicUpdateSlice, operands, infer, func(_ *trace, in []array) array {
 		x, u := in[0], in[1]
 		if u.Len() == 0 {
 			return x
 		}
-		var inside *tensor.Tensor
+		var inside array
 		for axis := range x.Rank() {
 			dim, n := x.Dim(axis), u.Dim(axis)
 			if n == dim {

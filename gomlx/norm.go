@@ -7,8 +7,6 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/pkg/errors"
-
-	"github.com/concord-compute/concord/tensor"
 )
 
 // features checks the operands of a batch normalization: the first and the last wide ones have one shape, the
@@ -32,7 +30,7 @@ func (f *function) features(op compute.OpType, axis int, wide int, values ...com
 }
 
 // along returns a vector as a tensor that stretches to x's shape along an axis.
-func along(v, x *tensor.Tensor, axis int) *tensor.Tensor {
+func along(v, x array, axis int) array {
 	shape := slices.Repeat([]int{1}, x.Rank())
 	shape[axis] = v.Len()
 	return v.Reshape(shape...)
@@ -50,7 +48,7 @@ func others(rank, axis int) []int {
 }
 
 // computed returns halves as floats, so that what is computed of them is rounded once.
-func computed(x *tensor.Tensor) *tensor.Tensor { return x.Cast(x.Type().Computed()) }
+func computed(x array) array { return x.Cast(x.Type().Computed()) }
 
 // BatchNormForInference returns the operand, normalized with given means and variances, scaled and moved.
 func (f *function) BatchNormForInference(operand, scale, offset, mean, variance compute.Value, epsilon float32,
@@ -60,9 +58,9 @@ func (f *function) BatchNormForInference(operand, scale, offset, mean, variance 
 		return nil, err
 	}
 	return f.single(compute.OpTypeBatchNormForInference, in[0].shape, in,
-		func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+		func(_ *trace, in []array) array {
 			x := computed(in[0])
-			v := func(i int) *tensor.Tensor { return along(computed(in[i]), x, featureAxis) }
+			v := func(i int) array { return along(computed(in[i]), x, featureAxis) }
 			factor := v(4).Add(float64(epsilon)).Rsqrt().Mul(v(1))
 			return x.Sub(v(3)).Mul(factor).Add(v(2)).Cast(in[0].Type())
 		})
@@ -76,19 +74,15 @@ func (f *function) BatchNormForTraining(operand, scale, offset compute.Value, ep
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	out, err := f.several(&node{op: compute.OpTypeBatchNormForTraining, in: in,
-		emit: func(_ *trace, in []*tensor.Tensor) []*tensor.Tensor {
+	return three(f.several(&node{op: compute.OpTypeBatchNormForTraining, in: in,
+		emit: func(_ *trace, in []array) []array {
 			x, t := computed(in[0]), in[0].Type()
 			axes := others(x.Rank(), featureAxis)
 			mean, variance := x.Mean(axes...), x.Var(0, axes...)
-			v := func(x2 *tensor.Tensor) *tensor.Tensor { return along(x2, x, featureAxis) }
+			v := func(x2 array) array { return along(x2, x, featureAxis) }
 			y := x.Sub(v(mean)).Mul(v(variance).Add(float64(epsilon)).Rsqrt().Mul(v(computed(in[1])))).Add(v(computed(in[2])))
-			return []*tensor.Tensor{y.Cast(t), mean.Cast(t), variance.Cast(t)}
-		}}, in[0].shape, in[1].shape, in[1].shape)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return out[0], out[1], out[2], nil
+			return []array{y.Cast(t), mean.Cast(t), variance.Cast(t)}
+		}}, in[0].shape, in[1].shape, in[1].shape))
 }
 
 // BatchNormGradient returns the gradients of BatchNormForTraining with respect to its operands.
@@ -99,20 +93,16 @@ func (f *function) BatchNormGradient(operand, scale, mean, variance, gradOutput 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	out, err := f.several(&node{op: compute.OpTypeBatchNormGradient, in: in,
-		emit: func(_ *trace, in []*tensor.Tensor) []*tensor.Tensor {
+	return three(f.several(&node{op: compute.OpTypeBatchNormGradient, in: in,
+		emit: func(_ *trace, in []array) []array {
 			x, g, t := computed(in[0]), computed(in[4]), in[0].Type()
 			axes := others(x.Rank(), featureAxis)
-			v := func(x2 *tensor.Tensor) *tensor.Tensor { return along(computed(x2), x, featureAxis) }
+			v := func(x2 array) array { return along(computed(x2), x, featureAxis) }
 			factor := v(in[3]).Add(float64(epsilon)).Rsqrt()
 			y := x.Sub(v(in[2])).Mul(factor)
 			toOffset, toScale := g.Sum(axes...), g.Mul(y).Sum(axes...)
 			n := float64(max(x.Len()/max(x.Dim(featureAxis), 1), 1))
 			toOperand := g.Sub(v(toOffset).Div(n)).Sub(y.Mul(v(toScale).Div(n))).Mul(factor.Mul(v(in[1])))
-			return []*tensor.Tensor{toOperand.Cast(t), toScale.Cast(t), toOffset.Cast(t)}
-		}}, in[0].shape, in[1].shape, in[1].shape)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return out[0], out[1], out[2], nil
+			return []array{toOperand.Cast(t), toScale.Cast(t), toOffset.Cast(t)}
+		}}, in[0].shape, in[1].shape, in[1].shape))
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"unsafe"
@@ -20,54 +21,20 @@ import (
 )
 
 // constant returns a tensor of data. Where all elements are the same, it is a number in the kernels that use it.
-func constant(s *tensor.Scope, raw []byte, shape shapes.Shape) *tensor.Tensor {
-	n := shape.Size()
+func constant(s *tensor.Scope, raw []byte, shape shapes.Shape) array {
+	t, n := types[shape.DType], shape.Size()
 	if n == 0 {
-		return tensor.Zeros(s, types[shape.DType], shape.Dimensions...)
+		return tensor.Zeros(s, t, shape.Dimensions...)
 	}
-	p := unsafe.Pointer(unsafe.SliceData(raw))
-	switch flat := dtypes.UnsafeAnySliceFromBytes(p, shape.DType, n).(type) {
-	case []bool:
-		return data(s, flat, raw, shape)
-	case []int8:
-		return data(s, flat, raw, shape)
-	case []int16:
-		return data(s, flat, raw, shape)
-	case []int32:
-		return data(s, flat, raw, shape)
-	case []int64:
-		return data(s, flat, raw, shape)
-	case []uint8:
-		return data(s, flat, raw, shape)
-	case []uint16:
-		return data(s, flat, raw, shape)
-	case []uint32:
-		return data(s, flat, raw, shape)
-	case []uint64:
-		return data(s, flat, raw, shape)
-	case []float32:
-		return data(s, flat, raw, shape)
-	case []float64:
-		return data(s, flat, raw, shape)
+	if size := len(raw) / n; !bytes.Equal(raw[size:], raw[:len(raw)-size]) {
+		return tensor.FromBytes(s, t, raw, shape.Dimensions...)
 	}
-	if shape.DType == dtypes.BFloat16 {
-		return data(s, unsafe.Slice((*runtime.BFloat16)(p), n), raw, shape)
+	one := dtypes.UnsafeAnySliceFromBytes(unsafe.Pointer(unsafe.SliceData(raw)), shape.DType, 1)
+	number := reflect.ValueOf(one).Index(0).Interface()
+	if half, ok := number.(interface{ Float32() float32 }); ok {
+		number = half.Float32()
 	}
-	return data(s, unsafe.Slice((*runtime.Float16)(p), n), raw, shape)
-}
-
-func data[T tensor.Element](s *tensor.Scope, flat []T, raw []byte, shape shapes.Shape) *tensor.Tensor {
-	if size := len(raw) / len(flat); bytes.Equal(raw[size:], raw[:len(raw)-size]) {
-		var first any = flat[0]
-		switch x := first.(type) {
-		case runtime.Float16:
-			first = x.Float64()
-		case runtime.BFloat16:
-			first = x.Float64()
-		}
-		return tensor.Full(s, tensor.TypeOf[T](), first, shape.Dimensions...)
-	}
-	return tensor.From(s, flat).Reshape(shape.Dimensions...)
+	return tensor.Full(s, t, number, shape.Dimensions...)
 }
 
 // executable is a compiled main function. Its executions come one at a time.
@@ -124,7 +91,7 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, _ compute.D
 	if x.finished {
 		return nil, errors.Errorf("the executable was finalized")
 	}
-	args := make([]*tensor.Tensor, len(inputs))
+	args := make([]array, len(inputs))
 	// What is another input too is freed, but never overwritten.
 	times := map[compute.Buffer]int{}
 	for _, in := range inputs {
@@ -198,14 +165,14 @@ type owned struct {
 	typ    tensor.Type
 }
 
-func (r *run) wrap(o owned) *tensor.Tensor {
+func (r *run) wrap(o owned) array {
 	return tensor.Wrap(r.executable.scope, o.memory, o.typ, o.shape...)
 }
 
 // keep returns results as tensors, whose memory ends with the function that runs.
-func (r *run) keep(list []owned) []*tensor.Tensor {
+func (r *run) keep(list []owned) []array {
 	r.temps = append(r.temps, list...)
-	ts := make([]*tensor.Tensor, len(list))
+	ts := make([]array, len(list))
 	for i, o := range list {
 		ts[i] = r.wrap(o)
 	}
@@ -423,7 +390,7 @@ func (f *function) exchange() {
 }
 
 // run computes the function of its parameters and captured values. The caller owns the results.
-func (f *function) run(r *run, args []*tensor.Tensor) (results []owned, err error) {
+func (f *function) run(r *run, args []array) (results []owned, err error) {
 	p := f.prepared()
 	outer, donated := r.temps, r.donated
 	r.temps, r.donated = nil, nil
@@ -433,9 +400,9 @@ func (f *function) run(r *run, args []*tensor.Tensor) (results []owned, err erro
 		}
 		r.temps = outer
 	}()
-	values := make([]*tensor.Tensor, p.values)
+	values := make([]array, p.values)
 	copy(values, args)
-	var in []*tensor.Tensor
+	var in []array
 	for _, s := range p.steps {
 		in = in[:0]
 		switch s := s.(type) {
@@ -481,8 +448,8 @@ func (q *part) prepare(r *run) (*compiled, error) {
 		return c, nil
 	}
 	axes := maps.Clone(r.axes)
-	c := r.compile(axes, func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
-		have := map[*value]*tensor.Tensor{}
+	c := r.compile(axes, func(tr *trace, args []array) []array {
+		have := map[*value]array{}
 		for i, v := range q.from {
 			have[v] = args[i]
 		}
@@ -494,7 +461,7 @@ func (q *part) prepare(r *run) (*compiled, error) {
 }
 
 // emitAll computes nodes from the values that there are. It panics with the first mistake.
-func emitAll(tr *trace, nodes []*node, have map[*value]*tensor.Tensor) {
+func emitAll(tr *trace, nodes []*node, have map[*value]array) {
 	for _, n := range nodes {
 		out := n.emit(tr, pick(have, n.in))
 		for i, v := range n.out {
@@ -506,8 +473,8 @@ func emitAll(tr *trace, nodes []*node, have map[*value]*tensor.Tensor) {
 	}
 }
 
-func pick(have map[*value]*tensor.Tensor, list []*value) []*tensor.Tensor {
-	ts := make([]*tensor.Tensor, len(list))
+func pick(have map[*value]array, list []*value) []array {
+	ts := make([]array, len(list))
 	for i, v := range list {
 		ts[i] = have[v]
 	}
@@ -515,8 +482,8 @@ func pick(have map[*value]*tensor.Tensor, list []*value) []*tensor.Tensor {
 }
 
 // inline computes a function without operations of the host from its parameters and captured values.
-func (f *function) inline(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
-	have := map[*value]*tensor.Tensor{}
+func (f *function) inline(tr *trace, args []array) []array {
+	have := map[*value]array{}
 	for i, v := range append(slices.Clone(f.params), f.captured...) {
 		have[v] = args[i]
 	}
@@ -528,9 +495,9 @@ func (f *function) inline(tr *trace, args []*tensor.Tensor) []*tensor.Tensor {
 func (f *function) hosted() bool { return len(f.prepared().steps) > 1 }
 
 // compile returns a function of tensors that is traced when it is called.
-func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor.Tensor) []*tensor.Tensor) *compiled {
+func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []array) []array) *compiled {
 	scope, c := r.executable.scope, &compiled{}
-	c.f = tensor.Compile(scope, func(args ...*tensor.Tensor) (outs []*tensor.Tensor) {
+	c.f = tensor.Compile(scope, func(args ...array) (outs []array) {
 		c.err = nil
 		defer func() {
 			p := recover()
@@ -552,7 +519,7 @@ func (r *run) compile(axes shapes.AxisBindings, f func(tr *trace, args []*tensor
 }
 
 // owned calls the function.
-func (c *compiled) owned(r *run, donated []bool, args []*tensor.Tensor) ([]owned, error) {
+func (c *compiled) owned(r *run, donated []bool, args []array) ([]owned, error) {
 	c.err = nil // a call that fails before a trace begins has no mistake
 	memory, specs, err := c.f.CallOwned(r.ctx, donated, args...)
 	list := make([]owned, len(memory))

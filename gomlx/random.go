@@ -31,8 +31,8 @@ func (f *function) RNGBitGenerator(state compute.Value,
 	if !isInteger(t) {
 		return nil, nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s", op, shape)
 	}
-	out, err := f.several(&node{op: op, in: in, emit: func(tr *trace, in []*tensor.Tensor) []*tensor.Tensor {
-		var word [3]*tensor.Tensor
+	out, err := f.several(&node{op: op, in: in, emit: func(tr *trace, in []array) []array {
+		var word [3]array
 		for i := range word {
 			word[i] = in[0].Index(0, i)
 		}
@@ -54,7 +54,7 @@ func (f *function) RNGBitGenerator(state compute.Value,
 		values := tensor.Apply("random bits", bits(e, t), keys.Expand(tr.shape(shape).Dimensions...))
 		next := word[1].Add(uint64(1))
 		carry := next.Eq(uint64(0)).Cast(tensor.U64)
-		return []*tensor.Tensor{tensor.Stack(0, word[0], next, word[2].Add(carry)), values}
+		return []array{tensor.Stack(0, word[0], next, word[2].Add(carry)), values}
 	}}, in[0].shape, shape)
 	if err != nil {
 		return nil, nil, err

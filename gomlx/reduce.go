@@ -16,24 +16,20 @@ import (
 
 // reduce adds a reduction over axes, or all.
 func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits func(d dtypes.DType) bool,
-	emit func(x *tensor.Tensor, axes ...int) *tensor.Tensor) (compute.Value, error) {
-	in, err := f.operands(op, x)
-	if err != nil {
-		return nil, err
-	}
-	if !fits(in[0].shape.DType) {
-		return nil, errors.Errorf("%s of %s", op, in[0].shape)
-	}
-	if axes = slices.Clone(axes); len(axes) == 0 {
-		for i := range in[0].shape.Rank() {
-			axes = append(axes, i)
+	emit func(x array, axes ...int) array) (compute.Value, error) {
+	axes = slices.Clone(axes)
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if !fits(in[0].DType) {
+			return shapes.Invalid(), errors.Errorf("%s of %s", op, in[0])
 		}
+		if len(axes) == 0 {
+			for i := range in[0].Rank() {
+				axes = append(axes, i)
+			}
+		}
+		return shapeinference.Reduce(in[0], axes)
 	}
-	shape, err := shapeinference.Reduce(in[0].shape, axes)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(op, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.inferred(op, []compute.Value{x}, infer, func(_ *trace, in []array) array {
 		x := in[0]
 		if len(axes) == 0 {
 			return x
@@ -49,37 +45,37 @@ func isAny(dtypes.DType) bool      { return true }
 
 // ReduceSum returns the sum over axes.
 func (f *function) ReduceSum(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceSum, x, axes, isNumber, (*tensor.Tensor).Sum)
+	return f.reduce(compute.OpTypeReduceSum, x, axes, isNumber, array.Sum)
 }
 
 // ReduceProduct returns the product over axes.
 func (f *function) ReduceProduct(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceProduct, x, axes, isNumber, (*tensor.Tensor).Prod)
+	return f.reduce(compute.OpTypeReduceProduct, x, axes, isNumber, array.Prod)
 }
 
 // ReduceMax returns the largest element over axes, the smallest number of the type if there is none.
 func (f *function) ReduceMax(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceMax, x, axes, isAny, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+	return f.reduce(compute.OpTypeReduceMax, x, axes, isAny, func(x array, axes ...int) array {
 		if x.Type() == tensor.Bool {
 			return x.Any(axes...)
 		}
-		return orLimit(x, false, (*tensor.Tensor).Max, axes)
+		return orLimit(x, false, array.Max, axes)
 	})
 }
 
 // ReduceMin returns the smallest element over axes, the largest number of the type if there is none.
 func (f *function) ReduceMin(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceMin, x, axes, isAny, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+	return f.reduce(compute.OpTypeReduceMin, x, axes, isAny, func(x array, axes ...int) array {
 		if x.Type() == tensor.Bool {
 			return x.All(axes...)
 		}
-		return orLimit(x, true, (*tensor.Tensor).Min, axes)
+		return orLimit(x, true, array.Min, axes)
 	})
 }
 
 // orLimit reduces x, or returns a limit of its type if it has no elements.
-func orLimit(x *tensor.Tensor, largest bool, reduce func(x *tensor.Tensor, axes ...int) *tensor.Tensor,
-	axes []int) *tensor.Tensor {
+func orLimit(x array, largest bool, reduce func(x array, axes ...int) array,
+	axes []int) array {
 	if x.Len() > 0 {
 		return reduce(x, axes...)
 	}
@@ -94,47 +90,47 @@ func orLimit(x *tensor.Tensor, largest bool, reduce func(x *tensor.Tensor, axes 
 
 // ReduceLogicalAnd returns whether all are true.
 func (f *function) ReduceLogicalAnd(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceLogicalAnd, x, axes, isTruth, (*tensor.Tensor).All)
+	return f.reduce(compute.OpTypeReduceLogicalAnd, x, axes, isTruth, array.All)
 }
 
 // ReduceLogicalOr returns whether one is true.
 func (f *function) ReduceLogicalOr(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceLogicalOr, x, axes, isTruth, (*tensor.Tensor).Any)
+	return f.reduce(compute.OpTypeReduceLogicalOr, x, axes, isTruth, array.Any)
 }
 
 // ReduceLogicalXor returns whether an odd number of them is true.
 func (f *function) ReduceLogicalXor(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceLogicalXor, x, axes, isTruth, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+	return f.reduce(compute.OpTypeReduceLogicalXor, x, axes, isTruth, func(x array, axes ...int) array {
 		return x.Sum(axes...).And(1).Cast(tensor.Bool)
 	})
 }
 
 // ReduceBitwiseAnd returns the bits that are set in all.
 func (f *function) ReduceBitwiseAnd(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.bitwise(compute.OpTypeReduceBitwiseAnd, x, axes, with((*tensor.Tensor).And), -1)
+	return f.bitwise(compute.OpTypeReduceBitwiseAnd, x, axes, array.And, -1)
 }
 
 // ReduceBitwiseOr returns the bits that are set in one.
 func (f *function) ReduceBitwiseOr(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.bitwise(compute.OpTypeReduceBitwiseOr, x, axes, with((*tensor.Tensor).Or), 0)
+	return f.bitwise(compute.OpTypeReduceBitwiseOr, x, axes, array.Or, 0)
 }
 
 // ReduceBitwiseXor returns the bits that are set in an odd number of them.
 func (f *function) ReduceBitwiseXor(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.bitwise(compute.OpTypeReduceBitwiseXor, x, axes, with((*tensor.Tensor).Xor), 0)
+	return f.bitwise(compute.OpTypeReduceBitwiseXor, x, axes, array.Xor, 0)
 }
 
 // bitwise adds a reduction by halves: the first half is combined with the second, until one element is left.
 func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int,
-	combine func(x, y *tensor.Tensor) *tensor.Tensor, none int) (compute.Value, error) {
-	return f.reduce(op, x, axes, isInt, func(x *tensor.Tensor, axes ...int) *tensor.Tensor {
+	combine func(x array, y any) array, none int) (compute.Value, error) {
+	return f.reduce(op, x, axes, isInt, func(x array, axes ...int) array {
 		return folded(x, axes, combine, convert(tensor.Full(x.Scope(), tensor.I64, none), x.Type()))
 	})
 }
 
 // folded reduces axes by halves with an operation on two tensors; none is the result of no elements.
-func folded(x *tensor.Tensor, axes []int, combine func(x, y *tensor.Tensor) *tensor.Tensor,
-	none *tensor.Tensor) *tensor.Tensor {
+func folded(x array, axes []int, combine func(x array, y any) array,
+	none array) array {
 	var order, kept []int
 	for i := range x.Rank() {
 		if !slices.Contains(axes, i) {
@@ -163,19 +159,11 @@ func folded(x *tensor.Tensor, axes []int, combine func(x, y *tensor.Tensor) *ten
 
 // ArgMinMax returns the index of the smallest or the largest element along an axis, that of a NaN if there is one.
 func (f *function) ArgMinMax(x compute.Value, axis int, outputDType dtypes.DType, isMin bool) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeArgMinMax, x)
-	if err != nil {
-		return nil, err
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		return shapeinference.ArgMinMax(in[0], axis, outputDType)
 	}
-	shape, err := shapeinference.ArgMinMax(in[0].shape, axis, outputDType)
-	if err != nil {
-		return nil, err
-	}
-	to, err := typeOf(outputDType)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeArgMinMax, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.inferred(compute.OpTypeArgMinMax, []compute.Value{x}, infer, func(_ *trace, in []array) array {
+		to := types[outputDType]
 		if isMin {
 			return convert(in[0].ArgMin(axis), to)
 		}
@@ -185,15 +173,8 @@ func (f *function) ArgMinMax(x compute.Value, axis int, outputDType dtypes.DType
 
 // CumSum returns the running sums along an axis.
 func (f *function) CumSum(x compute.Value, axis int, options compute.CumSumOptions) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeCumSum, x)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.CumSum(in[0].shape, axis)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeCumSum, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.CumSum(in[0], axis) }
+	return f.inferred(compute.OpTypeCumSum, []compute.Value{x}, infer, func(_ *trace, in []array) array {
 		x := in[0]
 		if options.Reverse {
 			x = x.Flip(axis)
@@ -243,7 +224,7 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 	}
 	lc, lb, rc, rb := slices.Clone(lhsContractingAxes), slices.Clone(lhsBatchAxes), slices.Clone(rhsContractingAxes),
 		slices.Clone(rhsBatchAxes)
-	v, err := f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	v, err := f.single(compute.OpTypeDotGeneral, shape, in, func(_ *trace, in []array) array {
 		return convert(dot(convert(in[0], by), lc, lb, convert(in[1], by), rc, rb), to)
 	})
 	if err != nil {
@@ -261,16 +242,16 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 		for i := range rows {
 			want = append(want, batch+i)
 		}
-		return &node{in: []*value{in[1], in[0]}, emit: func(_ *trace, in []*tensor.Tensor) []*tensor.Tensor {
-			return []*tensor.Tensor{convert(dot(convert(in[0], by), rc, rb, convert(in[1], by), lc, lb), to)}
+		return &node{in: []*value{in[1], in[0]}, emit: func(_ *trace, in []array) []array {
+			return []array{convert(dot(convert(in[0], by), rc, rb, convert(in[1], by), lc, lb), to)}
 		}}, slices.Equal(order, want)
 	}
 	return v, nil
 }
 
 // dot returns products of matrices, into which the dimensions of x and y are put.
-func dot(x *tensor.Tensor, xContract, xBatch []int, y *tensor.Tensor, yContract, yBatch []int) *tensor.Tensor {
-	others := func(t *tensor.Tensor, a, b []int) (axes, dims []int) {
+func dot(x array, xContract, xBatch []int, y array, yContract, yBatch []int) array {
+	others := func(t array, a, b []int) (axes, dims []int) {
 		for i := range t.Rank() {
 			if !slices.Contains(a, i) && !slices.Contains(b, i) {
 				axes, dims = append(axes, i), append(dims, t.Dim(i))

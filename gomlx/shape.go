@@ -25,25 +25,17 @@ func (f *function) Reshape(x compute.Value, dimensions ...int) (compute.Value, e
 	if err != nil {
 		return nil, err
 	}
-	return f.single(compute.OpTypeReshape, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeReshape, shape, in, func(tr *trace, in []array) array {
 		return in[0].Reshape(tr.shape(shape).Dimensions...)
 	})
 }
 
 // Transpose returns x with its dimensions in another order.
 func (f *function) Transpose(x compute.Value, permutation ...int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeTranspose, x)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Transpose(in[0].shape, permutation)
-	if err != nil {
-		return nil, err
-	}
 	order := slices.Clone(permutation)
-	v, err := f.single(compute.OpTypeTranspose, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return in[0].Permute(order...)
-	})
+	v, err := f.inferred(compute.OpTypeTranspose, []compute.Value{x},
+		func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.Transpose(in[0], order) },
+		func(_ *trace, in []array) array { return in[0].Permute(order...) })
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +55,13 @@ func (f *function) BroadcastInDim(x compute.Value, outputShape shapes.Shape,
 		return nil, err
 	}
 	axes := slices.Clone(broadcastAxes)
-	return f.single(compute.OpTypeBroadcastInDim, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeBroadcastInDim, shape, in, func(tr *trace, in []array) array {
 		return stretched(in[0], axes, tr.shape(shape).Dimensions)
 	})
 }
 
 // stretched returns x with its dimension i in place axes[i], stretched to dims.
-func stretched(x *tensor.Tensor, axes, dims []int) *tensor.Tensor {
+func stretched(x array, axes, dims []int) array {
 	with := slices.Repeat([]int{1}, len(dims))
 	for i, a := range axes {
 		with[a] = x.Dim(i)
@@ -94,49 +86,43 @@ func (f *function) Concatenate(axis int, operands ...compute.Value) (compute.Val
 	if err != nil {
 		return nil, err
 	}
-	return f.single(compute.OpTypeConcatenate, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeConcatenate, shape, in, func(_ *trace, in []array) array {
 		return tensor.Concat(axis, in...)
 	})
 }
 
 // Slice returns every stride-th element of each dimension from its start to its limit.
 func (f *function) Slice(x compute.Value, starts, limits, strides []int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeSlice, x)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Slice(in[0].shape, starts, limits, strides)
-	if err != nil {
-		return nil, err
-	}
 	ranges := make([]tensor.Range, len(starts))
-	for i := range ranges {
-		ranges[i] = tensor.Range{Start: starts[i], Stop: limits[i], Step: 1}
-		if limits[i] == shapes.DynamicDim {
-			ranges[i].Stop = tensor.End
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		shape, err := shapeinference.Slice(in[0], starts, limits, strides)
+		if err != nil {
+			return shape, err
 		}
-		if len(strides) > 0 {
-			ranges[i].Step = strides[i]
+		for i := range ranges {
+			ranges[i] = tensor.Range{Start: starts[i], Stop: limits[i], Step: or(strides, i, 1)}
+			if limits[i] == shapes.DynamicDim {
+				ranges[i].Stop = tensor.End
+			}
 		}
+		return shape, nil
 	}
-	return f.single(compute.OpTypeSlice, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return in[0].Slice(ranges...)
-	})
+	return f.inferred(compute.OpTypeSlice, []compute.Value{x}, infer,
+		func(_ *trace, in []array) array { return in[0].Slice(ranges...) })
 }
 
 // Reverse returns x with the elements of dimensions in reverse order.
 func (f *function) Reverse(x compute.Value, axes ...int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeReverse, x)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range axes {
-		if a < 0 || a >= in[0].shape.Rank() {
-			return nil, errors.Errorf("Reverse of axis %d of %s", a, in[0].shape)
-		}
-	}
 	axes = slices.Clone(axes)
-	return f.single(compute.OpTypeReverse, in[0].shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		for _, a := range axes {
+			if a < 0 || a >= in[0].Rank() {
+				return shapes.Invalid(), errors.Errorf("Reverse of axis %d of %s", a, in[0])
+			}
+		}
+		return in[0], nil
+	}
+	return f.inferred(compute.OpTypeReverse, []compute.Value{x}, infer, func(_ *trace, in []array) array {
 		if len(axes) == 0 {
 			return in[0]
 		}
@@ -147,27 +133,21 @@ func (f *function) Reverse(x compute.Value, axes ...int) (compute.Value, error) 
 // Pad returns x with fillValue around and between the elements of dimensions. A negative number of elements
 // leaves out as many of x.
 func (f *function) Pad(x, fillValue compute.Value, axesConfig ...compute.PadAxis) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypePad, x, fillValue)
-	if err != nil {
-		return nil, err
-	}
-	if in[1].shape.Size() != 1 || in[1].shape.DType != in[0].shape.DType {
-		return nil, errors.Errorf("Pad of %s with %s", in[0].shape, in[1].shape)
-	}
-	shape, err := shapeinference.Pad(in[0].shape, axesConfig...)
-	if err != nil {
-		return nil, err
-	}
 	config := slices.Clone(axesConfig)
-	return f.single(compute.OpTypePad, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
-		return padded(in[0], in[1], config)
-	})
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		if in[1].Size() != 1 || in[1].DType != in[0].DType {
+			return shapes.Invalid(), errors.Errorf("Pad of %s with %s", in[0], in[1])
+		}
+		return shapeinference.Pad(in[0], config...)
+	}
+	return f.inferred(compute.OpTypePad, []compute.Value{x, fillValue}, infer,
+		func(_ *trace, in []array) array { return padded(in[0], in[1], config) })
 }
 
 // padded returns x with a value, a number of Go or a tensor of one element, around and between its elements.
-func padded(x *tensor.Tensor, value any, config []compute.PadAxis) *tensor.Tensor {
-	fill := func(shape []int) *tensor.Tensor {
-		if v, ok := value.(*tensor.Tensor); ok {
+func padded(x array, value any, config []compute.PadAxis) array {
+	fill := func(shape []int) array {
+		if v, ok := value.(array); ok {
 			return v.Reshape().Expand(shape...)
 		}
 		return tensor.Full(x.Scope(), x.Type(), value, shape...)
@@ -183,7 +163,7 @@ func padded(x *tensor.Tensor, value any, config []compute.PadAxis) *tensor.Tenso
 		if start, stop := min(max(-c.Start, 0), n), max(n-max(-c.End, 0), 0); start > 0 || stop < n {
 			x = x.Narrow(axis, start, max(stop-start, 0))
 		}
-		parts := []*tensor.Tensor{x}
+		parts := []array{x}
 		if c.Start > 0 {
 			shape := x.Shape()
 			shape[axis] = c.Start
@@ -213,43 +193,33 @@ func (f *function) Iota(shape shapes.Shape, iotaAxis int) (compute.Value, error)
 	if err != nil {
 		return nil, err
 	}
-	return f.single(compute.OpTypeIota, shape, nil, func(tr *trace, _ []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeIota, shape, nil, func(tr *trace, _ []array) array {
 		return counted(tr.scope, t, iotaAxis, tr.shape(shape).Dimensions)
 	})
 }
 
 // counted returns the numbers from 0 on along an axis.
-func counted(s *tensor.Scope, t tensor.Type, axis int, dims []int) *tensor.Tensor {
+func counted(s *tensor.Scope, t tensor.Type, axis int, dims []int) array {
 	return stretched(convert(tensor.Iota(s, tensor.I64, dims[axis]), t), []int{axis}, dims)
 }
 
 // Bitcast returns the bits of x as another type. Elements of a larger type become several of a smaller one
 // along a new last dimension, and back.
 func (f *function) Bitcast(x compute.Value, target dtypes.DType) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeBitcast, x)
-	if err != nil {
-		return nil, err
-	}
-	to, err := typeOf(target)
-	if err != nil {
-		return nil, err
-	}
-	shape, err := shapeinference.Bitcast(in[0].shape, target)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeBitcast, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	infer := func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.Bitcast(in[0], target) }
+	return f.inferred(compute.OpTypeBitcast, []compute.Value{x}, infer, func(_ *trace, in []array) array {
+		to := types[target]
 		x := words(in[0])
 		from, u := x.Type(), unsigned(to)
 		switch {
 		case from.Size() > u.Size():
-			var parts []*tensor.Tensor
+			var parts []array
 			for i := range from.Size() / u.Size() {
 				parts = append(parts, convert(x.Shr(i*bitsOf(u)), u))
 			}
 			x = tensor.Stack(-1, parts...)
 		case from.Size() < u.Size():
-			var sum *tensor.Tensor
+			var sum array
 			for i := range u.Size() / from.Size() {
 				if part := convert(x.Index(-1, i), u).Shl(i * bitsOf(from)); sum == nil {
 					sum = part
@@ -264,7 +234,7 @@ func (f *function) Bitcast(x compute.Value, target dtypes.DType) (compute.Value,
 }
 
 // words returns the bits of x as unsigned integers.
-func words(x *tensor.Tensor) *tensor.Tensor {
+func words(x array) array {
 	t := x.Type()
 	u := unsigned(t)
 	e := expr.Input(0, t)
@@ -280,7 +250,7 @@ func words(x *tensor.Tensor) *tensor.Tensor {
 }
 
 // ofWords returns unsigned integers as bits of type t.
-func ofWords(x *tensor.Tensor, t tensor.Type) *tensor.Tensor {
+func ofWords(x array, t tensor.Type) array {
 	e := expr.Input(0, x.Type())
 	switch t {
 	case tensor.Bool:

@@ -14,6 +14,9 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
+// array is what a value of a computation is while that is traced.
+type array = *tensor.Tensor
+
 // types has the element type of each data type that the backend computes with.
 var types = map[dtypes.DType]tensor.Type{
 	dtypes.Bool:     tensor.Bool,
@@ -42,64 +45,23 @@ func typeOf(d dtypes.DType) (tensor.Type, error) {
 
 // stored returns the type of the elements of a buffer that holds an array of t.
 func stored(t tensor.Type) runtime.Type {
-	switch t {
-	case tensor.I8:
-		return runtime.I8
-	case tensor.I16:
-		return runtime.I16
-	case tensor.I32:
-		return runtime.I32
-	case tensor.I64:
-		return runtime.I64
-	case tensor.U16:
-		return runtime.U16
-	case tensor.U32:
-		return runtime.U32
-	case tensor.U64:
-		return runtime.U64
-	case tensor.F16:
-		return runtime.F16
-	case tensor.BF16:
-		return runtime.BF16
-	case tensor.F32:
-		return runtime.F32
-	case tensor.F64:
-		return runtime.F64
-	}
-	return runtime.U8
+	r, _ := runtime.ParseType(t.Stored().String()) // every stored type has the name of one of buffers
+	return r
 }
 
 // unsigned returns the unsigned integer type of as many bits as t.
 func unsigned(t tensor.Type) tensor.Type {
-	switch t.Size() {
-	case 1:
-		return tensor.U8
-	case 2:
-		return tensor.U16
-	case 4:
-		return tensor.U32
-	}
-	return tensor.U64
+	return map[int]tensor.Type{1: tensor.U8, 2: tensor.U16, 4: tensor.U32, 8: tensor.U64}[t.Size()]
 }
 
 // signed returns the signed integer type of as many bits as t.
 func signed(t tensor.Type) tensor.Type {
-	switch t.Size() {
-	case 1:
-		return tensor.I8
-	case 2:
-		return tensor.I16
-	case 4:
-		return tensor.I32
-	}
-	return tensor.I64
+	return map[int]tensor.Type{1: tensor.I8, 2: tensor.I16, 4: tensor.I32, 8: tensor.I64}[t.Size()]
 }
 
 func isInteger(t tensor.Type) bool { return !tensor.IsFloat(t) && t != tensor.Bool }
 
-func isUnsigned(t tensor.Type) bool {
-	return t == tensor.U8 || t == tensor.U16 || t == tensor.U32 || t == tensor.U64
-}
+func isUnsigned(t tensor.Type) bool { return isInteger(t) && t == unsigned(t) }
 
 func bitsOf(t tensor.Type) int { return 8 * t.Size() }
 
@@ -126,7 +88,7 @@ func limit(t tensor.Type, largest bool) any {
 
 // convert returns x as elements of another type. Integers keep their low bits, where tensor.Cast would keep to
 // the limits of the type.
-func convert(x *tensor.Tensor, to tensor.Type) *tensor.Tensor {
+func convert(x array, to tensor.Type) array {
 	from := x.Type()
 	if x.Err() != nil || from == to || !isInteger(from) || !isInteger(to) {
 		return x.Cast(to)

@@ -55,7 +55,7 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 		n := places(shape, axes.OutputSpatial)
 		few = n > 0 && n < places(in[1].shape, axes.KernelSpatial)
 	}
-	return f.single(compute.OpTypeConvGeneral, shape, in, func(_ *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeConvGeneral, shape, in, func(_ *trace, in []array) array {
 		n := len(axes.InputSpatial)
 		config := make([]compute.PadAxis, 2+n)
 		steps, gaps := make([]int, n), make([]int, n)
@@ -71,7 +71,7 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 		}
 		x := in[0].Permute(append([]int{axes.InputBatch, axes.InputChannels}, axes.InputSpatial...)...)
 		k := in[1].Permute(append([]int{axes.KernelOutputChannels, axes.KernelInputChannels}, axes.KernelSpatial...)...)
-		var y *tensor.Tensor
+		var y array
 		if tensor.IsFloat(x.Type()) && n >= 1 && n <= 3 {
 			o := tensor.ConvOptions{Stride: steps, Dilation: gaps, Groups: channelGroups * batchGroups}
 			for _, c := range config[2:] {
@@ -107,8 +107,8 @@ func outputOrder(axes compute.ConvolveAxesConfig, batch, channels, spatial int) 
 // met returns a convolution whose kernel has more places than the result, such as the gradient of a kernel. For
 // each place of the result, what the kernel meets there is a matrix, in the order of the operands' axes, and
 // the kernel is the other one.
-func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.PadAxis, steps,
-	gaps []int) *tensor.Tensor {
+func met(x, k array, axes compute.ConvolveAxesConfig, config []compute.PadAxis, steps,
+	gaps []int) array {
 	margins, out := make([]compute.PadAxis, x.Rank()), make([]int, len(config))
 	for i, a := range axes.InputSpatial {
 		margins[a] = config[i]
@@ -117,7 +117,7 @@ func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.
 	for i, a := range axes.InputSpatial {
 		out[i] = (x.Dim(a)-(k.Dim(axes.KernelSpatial[i])-1)*gaps[i]-1)/steps[i] + 1
 	}
-	var parts []*tensor.Tensor
+	var parts []array
 	eachOffset(out, func(at []int) {
 		ranges := slices.Repeat([]tensor.Range{tensor.All}, x.Rank())
 		for i, a := range axes.InputSpatial {
@@ -138,7 +138,7 @@ func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.
 	batch, results := x.Dim(axes.InputBatch), k.Dim(axes.KernelOutputChannels)
 	a := tensor.Stack(0, parts...).Permute(first...)
 	b := k.Permute(append(second, axes.KernelOutputChannels)...).Reshape(terms, results)
-	var y *tensor.Tensor
+	var y array
 	if batch == 1 {
 		y = a.Reshape(len(parts), terms).MatMul(b)
 	} else {
@@ -150,14 +150,14 @@ func met(x, k *tensor.Tensor, axes compute.ConvolveAxesConfig, config []compute.
 
 // convolved returns the convolution of x, batch × channels × places, with k, results × channels × places, as a
 // product of matrices: one has the elements that a place of the kernel meets in each row.
-func convolved(x, k *tensor.Tensor, steps, gaps []int, channelGroups, batchGroups int) *tensor.Tensor {
+func convolved(x, k array, steps, gaps []int, channelGroups, batchGroups int) array {
 	batch, channels, results := x.Dim(0), x.Dim(1), k.Dim(0)
 	window := k.Shape()[2:]
 	out := make([]int, len(window))
 	for i, n := range window {
 		out[i] = (x.Dim(2+i)-(n-1)*gaps[i]-1)/steps[i] + 1
 	}
-	var parts []*tensor.Tensor
+	var parts []array
 	eachOffset(window, func(at []int) {
 		ranges := []tensor.Range{tensor.All, tensor.All}
 		for i, o := range at {
@@ -206,34 +206,34 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	if err != nil {
 		return nil, err
 	}
-	var combine func(x, y *tensor.Tensor) *tensor.Tensor
-	var reduce func(x *tensor.Tensor, axes ...int) *tensor.Tensor
+	var combine func(x array, y any) array
+	var reduce func(x array, axes ...int) array
 	var none any
 	switch reductionType {
 	case compute.ReduceOpSum:
-		combine, reduce, none = with((*tensor.Tensor).Add), (*tensor.Tensor).Sum, 0
+		combine, reduce, none = array.Add, array.Sum, 0
 	case compute.ReduceOpProduct:
-		combine, reduce, none = with((*tensor.Tensor).Mul), (*tensor.Tensor).Prod, 1
+		combine, reduce, none = array.Mul, array.Prod, 1
 	case compute.ReduceOpMax:
-		combine, reduce, none = with((*tensor.Tensor).Maximum), (*tensor.Tensor).Max, limit(t, false)
+		combine, reduce, none = array.Maximum, array.Max, limit(t, false)
 	case compute.ReduceOpMin:
-		combine, reduce, none = with((*tensor.Tensor).Minimum), (*tensor.Tensor).Min, limit(t, true)
+		combine, reduce, none = array.Minimum, array.Min, limit(t, true)
 	default:
 		return nil, errors.Errorf("ReduceWindow with %s", reductionType)
 	}
 	if t == tensor.Bool { // a sum of truths is whether there is one, and a product whether all are
 		switch reductionType {
 		case compute.ReduceOpSum, compute.ReduceOpMax:
-			combine, reduce, none = with((*tensor.Tensor).Or), (*tensor.Tensor).Any, false
+			combine, reduce, none = array.Or, array.Any, false
 		default:
-			combine, reduce, none = with((*tensor.Tensor).And), (*tensor.Tensor).All, true
+			combine, reduce, none = array.And, array.All, true
 		}
 	}
 	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides),
 		slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
 	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
-	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []array) array {
 		if reductionType == compute.ReduceOpMax && pool.fits && t != tensor.Bool {
 			return pool.max(tr, in[0])
 		}
@@ -289,11 +289,11 @@ func poolOf(rank int, window, strides, dilations []int, config []compute.PadAxis
 }
 
 // max returns the maxima of x, those that the trace has if it has them: gradients need them again.
-func (p *pool) max(tr *trace, x *tensor.Tensor) *tensor.Tensor {
+func (p *pool) max(tr *trace, x array) array {
 	key := fmt.Sprintf("%p %v %v %v", x, p.order, p.size, p.options)
 	if tr.maxima[key] == nil {
 		if tr.maxima == nil {
-			tr.maxima = map[string]*tensor.Tensor{}
+			tr.maxima = map[string]array{}
 		}
 		tr.maxima[key] = x.Permute(p.order...).MaxPool(p.size, p.options).Permute(p.back...)
 	}
@@ -314,9 +314,9 @@ func margins(rank int, dilations []int, paddings [][2]int) []compute.PadAxis {
 
 // slid combines the elements of windows along an axis. Windows of a length that is a power of two are combined
 // from halves.
-func slid(x *tensor.Tensor, axis, w, step, gap int, combine func(x, y *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
+func slid(x array, axis, w, step, gap int, combine func(x array, y any) array) array {
 	places := x.Dim(axis) - (w-1)*gap // with step 1
-	var sum *tensor.Tensor
+	var sum array
 	for have, length := 0, 1; have < w; length *= 2 {
 		if w&length != 0 {
 			part := x.Narrow(axis, have*gap, places)
@@ -371,7 +371,7 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape,
 			windowDimensions, paddings)
 	}
-	return f.single(op, shape, in, func(tr *trace, in []*tensor.Tensor) *tensor.Tensor {
+	return f.single(op, shape, in, func(tr *trace, in []array) array {
 		x, source := in[0], in[1]
 		if !tensor.IsFloat(t) {
 			x, source = x.Cast(tensor.F64), source.Cast(tensor.F64)
@@ -380,6 +380,6 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 		if smallest {
 			y, source = x.Neg(), source.Neg()
 		}
-		return convert(tensor.GradOf([]*tensor.Tensor{p.max(tr, y)}, []*tensor.Tensor{source}, x)[0], t)
+		return convert(tensor.GradOf([]array{p.max(tr, y)}, []array{source}, x)[0], t)
 	})
 }

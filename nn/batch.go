@@ -14,12 +14,11 @@ const (
 	stepsPerEpoch = 32
 )
 
-// RecommendedBatch returns how many examples a batch of a training should have: the largest power of two for
-// which a step takes no more than half of the device's free memory, up to 1024 and to a 32nd of the examples,
-// so that an epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches,
-// without computing one, and for others follows from those. c.BatchSize does not count. On a device that does
-// not know its free memory, it is the total without what this program has there; where that is unknown too, it
-// is no limit.
+// RecommendedBatch returns how many examples a batch of a training should have: the largest power of two for which a
+// step takes no more than half of the device's free memory. It is at most 1024, and a 32nd of the examples, so that an
+// epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches, without computing
+// one, and for others follows from those. c.BatchSize does not count. On a device that does not know its free memory,
+// it is the total without what this program has there; where that is unknown too, it is no limit.
 func RecommendedBatch(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 	c.BatchSize = 1
 	t, err := NewTrainer(m, c)

@@ -15,16 +15,16 @@ import (
 // Data are examples, along the first dimension of all tensors, on the device of the model.
 type Data struct {
 	X *tensor.Tensor // of the type and shape of the model's Spec, after the first dimension
-	// Y are the targets. Of the losses for classes these are labels, whole numbers from 0 on of an integer type,
-	// whose shape is that of the results without the last dimension, or a probability for each class, in the shape
-	// of the results; of all other losses numbers in the shape of the results.
+	// Y are the targets. Of the losses for classes these are labels, or a probability for each class in the shape of the
+	// results. Labels are whole numbers from 0 on of an integer type, whose shape is that of the results without the last
+	// dimension. Of all other losses they are numbers in the shape of the results.
 	Y       *tensor.Tensor
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
 
 // Config says how to train. The zero value is the usual configuration: at most 100 epochs of batches of 32 in random
-// order, a fifth of the data for validation, the loss MSE, Adam with a rate of 0.001, and an end 10 epochs after the
-// last improvement. A number that makes no sense is refused.
+// order, the loss MSE, and Adam with a rate of 0.001. A fifth of the data is for validation, and training ends 10
+// epochs after the last improvement. A number that makes no sense is refused.
 type Config struct {
 	Epochs    int // 0 is 100
 	BatchSize int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch

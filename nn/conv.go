@@ -98,29 +98,26 @@ type MaxPool struct {
 }
 
 // AvgPool returns the averages of windows, as [tensor.Tensor.AvgPool] does. Elements of the margins are not counted.
-type AvgPool struct {
-	Size   []int // as MaxPool's; required
-	Stride []int // as MaxPool's; nil is Size
-	Pad    []int // as MaxPool's; nil is none
-}
+// Its settings are those of [MaxPool].
+type AvgPool MaxPool
 
 // Apply returns the maxima.
 func (l MaxPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	return pooled(p, x, l.Size, l.Stride, l.Pad, x.MaxPool)
+	return l.pooled(p, x, x.MaxPool)
 }
 
 // Apply returns the averages.
 func (l AvgPool) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	return pooled(p, x, l.Size, l.Stride, l.Pad, x.AvgPool)
+	return MaxPool(l).pooled(p, x, x.AvgPool)
 }
 
-func pooled(p *Pass, x *tensor.Tensor, size, stride, pad []int,
+func (l MaxPool) pooled(p *Pass, x *tensor.Tensor,
 	f func([]int, tensor.PoolOptions) *tensor.Tensor) *tensor.Tensor {
-	pads, ok := margins(pad, len(size))
-	if !ok || len(size) == 0 || x.Rank() != len(size)+2 {
-		return p.Fail(x, "windows of %v with padding %v for images %v", size, pad, x.Shape())
+	pads, ok := margins(l.Pad, len(l.Size))
+	if !ok || len(l.Size) == 0 || x.Rank() != len(l.Size)+2 {
+		return p.Fail(x, "windows of %v with padding %v for images %v", l.Size, l.Pad, x.Shape())
 	}
-	return f(size, tensor.PoolOptions{Stride: stride, Pad: pads})
+	return f(l.Size, tensor.PoolOptions{Stride: l.Stride, Pad: pads})
 }
 
 // String says how large the windows are.

@@ -8,10 +8,10 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// Init returns the first value of a parameter. in and out are how many numbers an output of the layer is made
-// of, and how many an input is part of: of matrices [in, out] their dimensions, and of filters [filters,
-// channels, sizes...] channels and filters, each times the volume of a filter. Others have the number of their
-// elements as both.
+// Init returns the first value of a parameter. in and out, the fan-in and the fan-out, are how many numbers an output
+// of the layer is made of, and how many an input is part of. Of matrices [in, out] these are their dimensions, of
+// filters [filters, channels, sizes...] channels and filters, each times the volume of a filter. Others have the number
+// of their elements as both.
 type Init func(s *tensor.Scope, seed any, t tensor.Type, in, out int, shape ...int) *tensor.Tensor
 
 // Constant is a number everywhere.

@@ -37,11 +37,9 @@ type (
 		Smoothing float64   // the part of t that is spread over all classes, less than 1; 0 is none
 		Weights   []float64 // a factor for each class of t; nil is none. The loss is divided by R nevertheless
 	}
-	// CrossEntropy is CategoricalCrossEntropy of the softmax of p, computed so that nothing overflows.
-	CrossEntropy struct {
-		Smoothing float64   // as CategoricalCrossEntropy's; 0 is none
-		Weights   []float64 // as CategoricalCrossEntropy's; nil is none
-	}
+	// CrossEntropy is CategoricalCrossEntropy of the softmax of p, computed so that nothing overflows. Its settings are
+	// those of CategoricalCrossEntropy.
+	CrossEntropy CategoricalCrossEntropy
 	// Huber is Σ h(p-t)/n with h(d) = d²/2 up to |d| = Delta and Delta·(|d| - Delta/2) beyond.
 	Huber struct {
 		Delta float64 // positive; 0 is 1

@@ -19,9 +19,8 @@ type Metric interface {
 }
 
 type (
-	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is
-	// not where one is NaN; with one result for each target it is that of results on the same side of 0.5 as the
-	// target.
+	// Accuracy is the fraction of rows whose largest element, the first of equals, is at the label, which it is not where
+	// one is NaN. With one result for each target it is the fraction of results on the same side of 0.5 as the target.
 	Accuracy struct{}
 	// PrecisionScore is the fraction of positive results that are right: of results above 0.5, or the mean over
 	// classes of results that are the largest of their row.

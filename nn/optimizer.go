@@ -31,10 +31,8 @@ type (
 	Momentum struct {
 		Mu *float64 // at least 0 and less than 1; nil is 0.9
 	}
-	// Nesterov is v = Mu·v + g; w -= rate·(g + Mu·v).
-	Nesterov struct {
-		Mu *float64 // at least 0 and less than 1; nil is 0.9
-	}
+	// Nesterov is v = Mu·v + g; w -= rate·(g + Mu·v). Its setting is that of [Momentum].
+	Nesterov Momentum
 	// Adagrad is s += g²; w -= rate·g/(√s + Eps).
 	Adagrad struct {
 		Eps *float64 // not negative; nil is 1e-8

@@ -78,9 +78,9 @@ func (p *Pass) Type() tensor.Type { return p.typ }
 // are of the network's type.
 type Mode string
 
-// The precisions. With F16 the loss is scaled, so that small gradients are not lost: by 65536 at first, by
-// twice as much after 2000 steps without an infinite gradient, and by half after a step with one, which changes
-// nothing and is not counted.
+// The precisions. With F16 the loss is scaled, so that small gradients are not lost. The factor is 65536 at first,
+// doubles after 2000 steps without an infinite gradient, and is halved after a step with one, which changes nothing and
+// is not counted.
 const (
 	Full Mode = "" // the network's type
 	F16  Mode = "f16"

@@ -23,24 +23,16 @@ type (
 		Truncate  int  // steps of gradients; 0 is all
 	}
 	// GRU has the gates r and z, sigmoids, and n = tanh(x·weight + bias + r·(h·recurrent + recurrent_bias)), and
-	// is h = (1-z)·n + z·h. recurrent_bias [Units] is of n alone.
-	GRU struct {
-		Units     int  // numbers of a state; required
-		Sequences bool // returns the states after all steps; false is the last one
-		Truncate  int  // steps of gradients; 0 is all
-	}
+	// is h = (1-z)·n + z·h. recurrent_bias [Units] is of n alone. Its settings are those of [RNN].
+	GRU RNN
 	// LSTM has the gates i and f, sigmoids, g, a tanh, and o, a sigmoid, and is c = f·c + i·g; h = o·tanh(c). The
-	// bias of f is 1 at first.
-	LSTM struct {
-		Units     int  // numbers of a state; required
-		Sequences bool // returns the states after all steps; false is the last one
-		Truncate  int  // steps of gradients; 0 is all
-	}
+	// bias of f is 1 at first. Its settings are those of [RNN].
+	LSTM RNN
 )
 
 // Apply returns states. Its parameters are "weight" [width, Units], "recurrent" [Units, Units] and "bias" [Units].
 func (l RNN) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
-	return recurrent{l.Units, 1, l.Sequences, l.Truncate}.apply(p, x, Zeros,
+	return l.apply(p, x, 1, Zeros,
 		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
 			return []*tensor.Tensor{x.Add(h).Tanh()}
 		})
@@ -54,7 +46,7 @@ func (l GRU) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 		return p.Fail(x, "%d units", n)
 	}
 	b := p.Param("recurrent_bias", Zeros, n)
-	return recurrent{n, 3, l.Sequences, l.Truncate}.apply(p, x, Zeros,
+	return RNN(l).apply(p, x, 3, Zeros,
 		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
 			xs, hs := x.Split(-1, n, n, n), h.Split(-1, n, n, n)
 			r, z := xs[0].Add(hs[0]).Sigmoid(), xs[1].Add(hs[1]).Sigmoid()
@@ -70,7 +62,7 @@ func (l LSTM) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	forget := func(s *tensor.Scope, _ any, t tensor.Type, _, _ int, shape ...int) *tensor.Tensor {
 		return tensor.Ones(s, t, n).Pad(0, [2]int{n, 2 * n})
 	}
-	return recurrent{n, 4, l.Sequences, l.Truncate}.apply(p, x, forget,
+	return RNN(l).apply(p, x, 4, forget,
 		func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor {
 			gates := x.Add(h).Split(-1, n, n, n, n)
 			c := gates[1].Sigmoid().Mul(s[1]).Add(gates[0].Sigmoid().Mul(gates[2].Tanh()))
@@ -78,31 +70,24 @@ func (l LSTM) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 		})
 }
 
-// recurrent is what the layers have in common.
-type recurrent struct {
-	units, gates int
-	sequences    bool
-	truncate     int
-}
-
-// apply goes through the steps. cell returns the next states, of which the first is h, from x·weight + bias,
-// h·recurrent and the states.
-func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init,
+// apply goes through the steps of a layer with so many gates and results. cell returns the next states, of which the
+// first is h, from x·weight + bias, h·recurrent and the states.
+func (l RNN) apply(p *Pass, x *tensor.Tensor, gates int, bias Init,
 	cell func(x, h *tensor.Tensor, s []*tensor.Tensor) []*tensor.Tensor) *tensor.Tensor {
-	if l.units < 1 || l.truncate < 0 || x.Rank() != 3 || x.Dim(1) < 1 {
-		return p.Fail(x, "%d units for sequences %v, truncated after %d steps", l.units, x.Shape(), l.truncate)
+	if l.Units < 1 || l.Truncate < 0 || x.Rank() != 3 || x.Dim(1) < 1 {
+		return p.Fail(x, "%d units for sequences %v, truncated after %d steps", l.Units, x.Shape(), l.Truncate)
 	}
-	n, steps, wide := x.Dim(0), x.Dim(1), l.gates*l.units
-	u := p.Param("recurrent", XavierUniform, l.units, wide)
+	n, steps, wide := x.Dim(0), x.Dim(1), gates*l.Units
+	u := p.Param("recurrent", XavierUniform, l.Units, wide)
 	// The inputs of all steps are multiplied together.
 	x = p.MatMul(x, p.Param("weight", XavierUniform, x.Dim(2), wide)).Add(p.Param("bias", bias, wide))
-	states := []*tensor.Tensor{tensor.Zeros(x.Scope(), x.Type(), n, l.units)}
-	if l.gates == 4 {
+	states := []*tensor.Tensor{tensor.Zeros(x.Scope(), x.Type(), n, l.Units)}
+	if gates == 4 {
 		states = append(states, states[0])
 	}
 	var all []*tensor.Tensor
 	for i := range steps {
-		if l.truncate > 0 && i > 0 && i%l.truncate == 0 {
+		if l.Truncate > 0 && i > 0 && i%l.Truncate == 0 {
 			for j, s := range states {
 				states[j] = s.StopGradient()
 			}
@@ -118,43 +103,37 @@ func (l recurrent) apply(p *Pass, x *tensor.Tensor, bias Init,
 			for j := range next {
 				next[j] = tensor.Where(goes, next[j], states[j])
 			}
-			if l.sequences {
+			if l.Sequences {
 				out = tensor.Where(goes, out, 0)
 			}
 		}
 		states = slices.Clone(next)
-		if l.sequences {
+		if l.Sequences {
 			all = append(all, out)
 		}
 	}
-	if l.sequences {
+	if l.Sequences {
 		return tensor.Stack(1, all...)
 	}
 	return states[0]
 }
 
-func (l recurrent) describe(name string) string {
-	s := fmt.Sprintf("%s %d", name, l.units)
-	if l.sequences {
+func (l RNN) describe(name string) string {
+	s := fmt.Sprintf("%s %d", name, l.Units)
+	if l.Sequences {
 		s += " sequences"
 	}
-	if l.truncate > 0 {
-		s += fmt.Sprintf(" truncated %d", l.truncate)
+	if l.Truncate > 0 {
+		s += fmt.Sprintf(" truncated %d", l.Truncate)
 	}
 	return s
 }
 
 // String says how many units there are.
-func (l RNN) String() string {
-	return recurrent{l.Units, 1, l.Sequences, l.Truncate}.describe("rnn")
-}
+func (l RNN) String() string { return l.describe("rnn") }
 
 // String says how many units there are.
-func (l GRU) String() string {
-	return recurrent{l.Units, 3, l.Sequences, l.Truncate}.describe("gru")
-}
+func (l GRU) String() string { return RNN(l).describe("gru") }
 
 // String says how many units there are.
-func (l LSTM) String() string {
-	return recurrent{l.Units, 4, l.Sequences, l.Truncate}.describe("lstm")
-}
+func (l LSTM) String() string { return RNN(l).describe("lstm") }

@@ -190,9 +190,9 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate,
 	return tensor.Where(ok, next, w), tensor.Where(ok, count, vars[atCount]), states
 }
 
-// mostScale is the largest factor of the loss: with it the least gradient that a half can be is 1 already, and
-// without a limit a long training without an infinite gradient would arrive at an infinite factor, from which
-// no half leads back.
+// mostScale is the largest factor of the loss. With it the least gradient that a half can be is 1 already. Without a
+// limit a long training without an infinite gradient would arrive at an infinite factor, from which no halving leads
+// back.
 const mostScale = 1 << 24
 
 // rescaled returns the next factor of the loss, and the steps since it changed.

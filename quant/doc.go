@@ -27,13 +27,13 @@
 // of three floats at most.
 //
 // Blocks: a block of 32 activations x, which is padded with zeros, has m = max(max|x|, 1e-5), the bytes q =
-// round(x·(127/m)), halves to even, and the scale m·(1/127), each operation being one of float32. A block of 32
-// weights has a scale d and whole numbers w, which in Q6_K are codes times the factors of their halves. A
-// result is the sum of float32(Σ w·q)·(d·scale) over the blocks of a row or, in Q4_K, with the factors f and g
-// of a block, of (float32(Σ w·q)·(d·f) - float32(Σ q)·(min·g))·scale, from zero, in float32 and in their order:
-// so it is on cpu:0, with the same bits in all instruction sets, and on cpu:reference. Other devices add in
-// another order, and their results differ by at most (2·blocks + 9)·2^-24 times the sum of the magnitudes of
-// what is added. A block with a NaN or an infinity has the scale NaN.
+// round(x·(127/m)), halves to even, and the scale m·(1/127), each operation being one of float32. A block of 32 weights
+// has a scale d and whole numbers w, which in Q6_K are codes times the factors of their halves. A result is the sum of
+// float32(Σ w·q)·(d·scale) over the blocks of a row, from zero, in float32 and in their order. In Q4_K, with the
+// factors f and g of a block, it is that of (float32(Σ w·q)·(d·f) - float32(Σ q)·(min·g))·scale. So it is on cpu:0,
+// with the same bits in all instruction sets, and on cpu:reference. Other devices add in another order, and their
+// results differ by at most (2·blocks + 9)·2^-24 times the sum of the magnitudes of what is added. A block with a NaN
+// or an infinity has the scale NaN.
 //
 // # Bytes
 //

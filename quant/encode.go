@@ -51,8 +51,7 @@ func (m *Matrix) planEncode(numbers int) (plan, error) {
 // coding is how a matrix is encoded or decoded, in one piece or several, which makes no difference for the result.
 type coding struct {
 	*provider
-	// asked before each piece, and before each range of it; nil: not asked
-	ctx     context.Context
+	ctx     context.Context                          // asked before each range of a piece; nil: not asked
 	step    int                                      // numbers of a piece, at least; 0: all
 	scratch int64                                    // bytes of memory for padding; 0: any
 	done    func(numbers, all int)                   // called after each piece; nil: not
@@ -84,22 +83,30 @@ func (c *coding) groups(p *plan, m *Matrix) (int, error) {
 	return n, nil
 }
 
-// pieces calls f for each piece in order, with its groups and memory for its numbers where rows are padded.
-func (c *coding) pieces(p *plan, m *Matrix, f func(lo, hi int, padded []float32) error) error {
+// ranges calls f for ranges of groups, of one piece after the other, those of a piece on several goroutines. part are
+// the numbers of a range: those of x or, where rows are padded, memory for them.
+func (c *coding) ranges(p *plan, m *Matrix, x []float32, f func(lo, hi int, part []float32, padded bool) error) error {
 	size, err := c.groups(p, m)
 	if err != nil {
 		return err
 	}
-	var padded []float32
-	if m.meant() != m.Cols {
-		padded = make([]float32, min(size*p.numbers, p.total))
+	var memory []float32
+	padded := m.meant() != m.Cols
+	if padded {
+		memory = make([]float32, min(size*p.numbers, p.total))
 	}
 	for lo := 0; lo < p.groups; lo += size {
-		hi := min(lo+size, p.groups)
-		if err := c.live(); err != nil {
-			return err
+		hi, numbers := min(lo+size, p.groups), memory
+		if !padded {
+			numbers = x[lo*p.numbers:]
 		}
-		if err := f(lo, hi, padded); err != nil {
+		if err := spread(hi-lo, p.numbers, func(a, b int) error {
+			if err := c.live(); err != nil {
+				return err
+			}
+			c.wrote.Store(true)
+			return f(lo+a, lo+b, numbers[a*p.numbers:min(b*p.numbers, p.total-lo*p.numbers)], padded)
+		}); err != nil {
 			return err
 		}
 		if c.done != nil {
@@ -132,35 +139,24 @@ func (c *coding) encode(p *plan, m Matrix, x []float32) error {
 		c.note("largest", p.Format, c.name)
 	}
 	if err == nil {
-		err = c.pieces(p, &m, func(lo, hi int, padded []float32) error {
-			err := spread(hi-lo, p.numbers, func(a, b int) error {
-				if err := c.live(); err != nil {
-					return err
-				}
-				first, last := (lo+a)*p.numbers, min((lo+b)*p.numbers, p.total)
-				var part []float32
-				if padded == nil {
-					part = x[first:last]
-				} else {
-					part = padded[a*p.numbers:][:last-first]
-					clear(part)
-					m.own(first, last, func(own, in, n int) { copy(part[in:in+n], x[own:]) })
-				}
-				to := p.part(&m, lo+a, lo+b)
-				to.scale = scale
-				c.wrote.Store(true)
-				if c.provider.encode(p, to, part) {
-					c.note("encode", p.Format, c.name)
-					return nil
-				}
-				c.note("encode", p.Format, plain.name)
-				return at(p.codec.encode(p.Layout, to, part), first)
-			})
-			if f, ok := err.(*fault); ok { // padding is never at fault
-				f.at = f.at/m.Cols*m.meant() + f.at%m.Cols
+		err = c.ranges(p, &m, x, func(lo, hi int, part []float32, padded bool) error {
+			first := lo * p.numbers
+			if padded {
+				clear(part)
+				m.own(first, first+len(part), func(own, in, n int) { copy(part[in:in+n], x[own:]) })
 			}
-			return err
+			to := p.part(&m, lo, hi)
+			to.scale = scale
+			if c.provider.encode(p, to, part) {
+				c.note("encode", p.Format, c.name)
+				return nil
+			}
+			c.note("encode", p.Format, plain.name)
+			return at(p.codec.encode(p.Layout, to, part), first)
 		})
+		if f, ok := err.(*fault); ok { // padding is never at fault
+			f.at = f.at/m.Cols*m.meant() + f.at%m.Cols
+		}
 	}
 	if f, ok := err.(*fault); ok {
 		return fmt.Errorf("quant: %s: %w", p.name, f)
@@ -216,30 +212,17 @@ func decodeBy(v *provider, x []float32, m Matrix) error {
 }
 
 func (c *coding) decode(p *plan, x []float32, m Matrix) error {
-	return c.pieces(p, &m, func(lo, hi int, padded []float32) error {
-		return spread(hi-lo, p.numbers, func(a, b int) error {
-			if err := c.live(); err != nil {
-				return err
-			}
-			first, last := (lo+a)*p.numbers, min((lo+b)*p.numbers, p.total)
-			var part []float32
-			if padded == nil {
-				part = x[first:last]
-			} else {
-				part = padded[a*p.numbers:][:last-first]
-			}
-			from, on := p.part(&m, lo+a, lo+b), c.name
-			c.wrote.Store(true)
-			if !c.provider.decode(p, part, from) {
-				on = plain.name
-				p.codec.decode(p.Layout, part, from)
-			}
-			c.note("decode", p.Format, on)
-			if padded != nil {
-				m.own(first, last, func(own, in, n int) { copy(x[own:own+n], part[in:]) })
-			}
-			return nil
-		})
+	return c.ranges(p, &m, x, func(lo, hi int, part []float32, padded bool) error {
+		from, on := p.part(&m, lo, hi), c.name
+		if !c.provider.decode(p, part, from) {
+			on = plain.name
+			p.codec.decode(p.Layout, part, from)
+		}
+		c.note("decode", p.Format, on)
+		if first := lo * p.numbers; padded {
+			m.own(first, first+len(part), func(own, in, n int) { copy(x[own:own+n], part[in:]) })
+		}
+		return nil
 	})
 }
 

@@ -15,9 +15,8 @@ import (
 // Format is one way to store numbers in few bits.
 type Format uint8
 
-// The formats. Formats that end in M1 to M4, and MTL1 and MTL2, are those of Microsoft's inference engine for
-// ternary weights, those with an underscore and a digit and the K formats are ggml's, and those with R are
-// BitNet.rs's.
+// The formats. Formats that end in M1 to M4, and MTL1 and MTL2, are those of Microsoft's inference engine for ternary
+// weights. Those with an underscore and a digit and the K formats are ggml's, and those with R are BitNet.rs's.
 const (
 	I2SM1  Format = iota + 1 // groups of 128 in 32 bytes, the first 32 numbers in the top bits; x86
 	I2SM2                    // groups of 64 in 16 bytes, likewise; ARM

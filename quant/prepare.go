@@ -15,11 +15,10 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Prepare copies weights to a device: those with a [Format.ProductBlock] with their codes and scales, and those
-// of other formats as Words has them. Its errors are those of Words, but blocks need not be ternary. m is not
-// kept. Rows are converted some at a time, in about 20 MiB of the host's memory, or more if the fewest rows
-// with bytes of their own need more: up to the whole matrix in W2A8_M4 with blocks that are no multiple of a
-// row.
+// Prepare copies weights to a device: those with a [Format.ProductBlock] with their codes and scales, and those of
+// other formats as Words has them. Its errors are those of Words, but blocks need not be ternary. m is not kept. Rows
+// are converted some at a time, in about 20 MiB of the host's memory, or more if the fewest rows with bytes of their
+// own need more. That is up to the whole matrix in W2A8_M4 with blocks that are no multiple of a row.
 func Prepare(ctx context.Context, dev *runtime.Device, m Matrix) (*Prepared, error) {
 	return prepare(ctx, dev, dev.Stream(), m, math.MaxInt64)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest: ternary
-// ones with 2 bits for a weight and a factor for each row (the kernel w2a8 of the catalog), formats with a
-// [Format.ProductBlock] with the codes and scales of their blocks (gemm_q). It is safe for concurrent use.
+// Prepared is a matrix of weights in the memory of a device, in the layout that products read fastest. Ternary ones
+// have 2 bits for a weight and a factor for each row (the kernel w2a8 of the catalog). Formats with a
+// [Format.ProductBlock] have the codes and scales of their blocks (gemm_q). It is safe for concurrent use.
 type Prepared struct {
 	Rows, Cols int // Rows results of Cols activations each
 	dev        *runtime.Device
@@ -40,12 +40,12 @@ func (p *Prepared) String() string {
 		float64(p.Bytes())/(1<<20))
 }
 
-// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does
-// not wait. x is rounded to bytes in the same work: with ternary weights each row, as Activations does it, and
-// with blocks of weights each block of 32 in the same way. The sums of products of a row, or of a block, are
-// exact; cpu:0 adds those of blocks as floats in their order, and rounds each operation, with the same bits in
-// all of its instruction sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not share
-// memory. After Close it is driver.ErrClosed.
+// Mul queues y = x·wᵀ on the device's stream, for x of rows × Cols and y of rows × Rows numbers (F32), and does not
+// wait. x is rounded to bytes in the same work: with ternary weights each row, as Activations does it, and with blocks
+// of weights each block of 32 in the same way. The sums of products of a row, or of a block, are exact. cpu:0 adds
+// those of blocks as floats in their order, and rounds each operation, with the same bits in all of its instruction
+// sets. A row of x with a NaN or an infinity makes a row of NaN. y and x must not share memory. After Close it is
+// driver.ErrClosed.
 func (p *Prepared) Mul(y, x *runtime.Buffer, rows int) error {
 	switch {
 	case p.closed.Load():

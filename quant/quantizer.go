@@ -78,14 +78,13 @@ type QuantizerOptions struct {
 // the CPU. Products run on the device. One that fails there for a reason of the device runs on cpu:0 instead if
 // Config.Fallback allows it, which is counted, logged and told to observers each time.
 //
-// It observes its session (runtime.Session.Observe) from NewQuantizer to Close, and tells the session's
-// observers of its own work on the host: a region for each function of a codec that ran, such as "encode TQ1_0
-// avx512". Receipt has the names of these and of the kernels that the session told of.
+// It observes its session (runtime.Session.Observe) from NewQuantizer to Close. It tells the session's observers of its
+// own work on the host: a region for each function of a codec that ran, such as "encode TQ1_0 avx512". Receipt has the
+// names of these and of the kernels that the session told of.
 //
-// It is safe for concurrent use, except Close. Its methods wait until the work is done. An error of arguments,
-// of the budget or of what the device and the policy do not allow changes nothing; if the work had begun to
-// write when it failed or the context ended, what it was to write is zeros, so that no part of a result is
-// taken for one.
+// It is safe for concurrent use, except Close. Its methods wait until the work is done. An error of arguments, of the
+// budget or of what the device and the policy do not allow changes nothing. If the work had begun to write when it
+// failed or the context ended, what it was to write is zeros, so that no part of a result is taken for one.
 type Quantizer struct {
 	codec    *provider
 	budget   int64

@@ -199,8 +199,8 @@ func (a attention) back(t, sums, g *Tensor) []*Tensor {
 	return list
 }
 
-// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries
-// and keys, unless one query has more: whole blocks for 4096 keys, whose rows have a pitch.
+// blockRows is how many queries of a head a block has at most, and blockProducts how many products of queries and keys,
+// unless one query has more. They are whole blocks for 4096 keys, whose rows have a pitch.
 const blockRows, blockProducts = 512, 1<<21 + 1<<17
 
 // pitch is the distance of the rows of a block for a number of keys. Rows at distances of whole pages would

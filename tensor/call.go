@@ -47,14 +47,13 @@ func (o *partOp) grad(t, g *Tensor) []*Tensor { panic("tensor: the gradient of a
 // are data, or none is.
 func withResults(ts []*Tensor) []*Tensor {
 	for _, t := range ts {
-		if _, ok := t.op.(*partOp); ok {
+		if t.kind() == kindResult {
 			t = t.args[0]
 		}
-		o, ok := t.op.(*callOp)
-		if !ok {
+		if t.kind() != kindCall {
 			continue
 		}
-		for _, r := range append([]*Tensor{t}, o.parts...) {
+		for _, r := range append([]*Tensor{t}, t.op.(*callOp).parts...) {
 			if r.data == nil && !slices.Contains(ts, r) {
 				ts = append(ts, r)
 			}
@@ -102,6 +101,17 @@ type run struct {
 	alloc     func(t Type, n int) (*runtime.Buffer, error)
 	temps     []*runtime.Buffer
 	keepTemps bool // what a task needed is not freed after it, since the task is recorded
+}
+
+// onMemory returns a callOp.run that gives f the memory of the arguments, and behind that of the results.
+func onMemory(f func(r *run, b []*runtime.Buffer, out, in []operand) error) func(r *run, out, in []operand) error {
+	return func(r *run, out, in []operand) error {
+		b, err := r.buffers(slices.Concat(in, out)...)
+		if err != nil {
+			return err
+		}
+		return f(r, b, out, in)
+	}
 }
 
 // launch queues a kernel of a program of the catalog. sizes are those of kernels.Geometry.

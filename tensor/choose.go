@@ -108,20 +108,20 @@ func (c *chooser) decide(n *node) decision {
 	case n.is(kindReduction) && len(users) > 1:
 		why = decision{reason: "a reduction that several kernels need"}
 	}
-	switch o := n.op.(type) {
-	case *callOp:
+	switch {
+	case n.is(kindCall):
 		c.materialize(n, why)
 		for i, a := range n.args {
-			c.readable(o, i, a)
+			c.readable(n.op.(*callOp), i, a)
 		}
-	case *joinOp:
+	case n.is(kindJoin):
 		c.materialize(n, why)
-		if c.fuse && o.fill == nil {
+		if o := n.op.(*joinOp); c.fuse && o.fill == nil {
 			for i, part := range o.parts {
 				c.computeInto(n, part, n.args[i])
 			}
 		}
-	case *mapOp:
+	case kinds[n.what].maps:
 		if why.reason == "" && len(users) > 1 {
 			why = c.shared(n, len(users))
 		}
@@ -209,11 +209,6 @@ func moveEffort(bytes int) int {
 	return 12
 }
 
-// efforts are those of functions of f32; all other operations have 1.
-var efforts = map[expr.Op]int{expr.Div: 4, expr.Sqrt: 4, expr.Rsqrt: 6, expr.Exp: 6, expr.Sigmoid: 8, expr.Tanh: 10,
-	expr.Exp2: 10, expr.GELU: 16, expr.Log: 16, expr.Log2: 16, expr.Erf: 20, expr.Erfc: 20, expr.Expm1: 30, expr.Cosh: 30,
-	expr.Log1p: 40, expr.Sinh: 40, expr.Atan: 40, expr.Sin: 50, expr.Cos: 50, expr.Atan2: 50, expr.Tan: 60, expr.Pow: 100}
-
 // effort returns that of computing an element of n from what is stored, and how many stored elements are read for it.
 // What several operations read is decided for itself: it counts as stored if two visits would be enough to store it.
 func (c *chooser) effort(n *node) (compute, reads int) {
@@ -221,17 +216,15 @@ func (c *chooser) effort(n *node) (compute, reads int) {
 	seen := map[*node]bool{}
 	var visit func(n *node)
 	visit = func(n *node) {
-		switch o := n.op.(type) {
-		case *mapOp:
-			for op, times := range o.e.Operations() {
-				compute += times * max(1, efforts[op])
+		switch {
+		case kinds[n.what].maps:
+			for op, times := range n.expression().Operations() {
+				compute += times * op.Effort()
 			}
-		case *viewOp:
-			if o.expand { // an element of the caches
-				return
-			}
-		default:
+		case !n.is(kindView):
 			reads++
+			return
+		case n.op.(*viewOp).expand: // an element of the caches
 			return
 		}
 		for _, a := range n.args {
@@ -265,7 +258,7 @@ func (c *chooser) worthStoring(n *node) bool {
 }
 
 // function reports whether an operation on floating numbers is computed by a series of others.
-func function(op expr.Op) bool { return op != expr.Div && efforts[op] > 0 }
+func function(op expr.Op) bool { return op != expr.Div && op.Effort() > 1 }
 
 // computeInto gives the result of a call, of which a part of a tensor is the only reader, its place in that tensor, so
 // that it is not copied there.
@@ -332,21 +325,19 @@ func (c *chooser) shared(n *node, kernels int) decision {
 			bytes += n.bytes()
 			return
 		}
-		switch o := n.op.(type) {
-		case *viewOp:
-			if o.expand { // each element is read from the caches after the first time
-				visit(n.args[0], depth)
-				return
-			}
-		case *mapOp:
-			for op := range o.e.Operations() {
+		switch {
+		case kinds[n.what].maps:
+			for op := range n.expression().Operations() {
 				costly = costly || function(op)
 			}
-			costly = costly || o.e.Indexed() && depth > 0
-		case *reduceOp:
+			costly = costly || n.expression().Indexed() && depth > 0
+		case n.is(kindReduction):
 			costly = true
-		default: // will be stored
+		case !n.is(kindView): // will be stored
 			bytes += n.bytes()
+			return
+		case n.op.(*viewOp).expand: // each element is read from the caches after the first time
+			visit(n.args[0], depth)
 			return
 		}
 		if depth > 16 {

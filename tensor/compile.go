@@ -60,10 +60,10 @@ type Memory struct {
 
 var errTraced = errors.New("tensor: an argument of a compiled function has no value while the function is traced")
 
-// Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors.
-// f is called once for each list of types and shapes of arguments; tensors that it takes from around it are
-// constants: those that are not computed yet are computed then, once, and their memory is that of their scopes.
-// The Func ends with the scope.
+// Compile returns a compiled form of f, which computes its results from its arguments by operations of tensors. f is
+// called once for each list of types and shapes of arguments; tensors that it takes from around it are constants.
+// Constants that are not computed yet are computed then, once, and their memory is that of their scopes. The Func ends
+// with the scope.
 func Compile(s *Scope, f func(args ...*Tensor) []*Tensor) *Func {
 	c := &Func{scope: s, f: f}
 	s.engine.mu.Lock()
@@ -83,13 +83,13 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 	return c.CallDonating(ctx, nil, args...)
 }
 
-// CallDonating is Call where results may be stored in the memory of the arguments for which donated is true;
-// there may be fewer flags than arguments. A step of training so updates parameters where they are, rather than
-// to write others. A donated argument has an undefined value after the call, unless it is among the results. A
-// result takes the memory of an argument of its type and shape that it is computed from, if the kernel that
-// stores it is the last that reads the argument, and reads no other element of it than the one it stores. The
-// memory of such an argument must not be that of another argument, nor of a constant of the function, not even
-// in part: a call for which it is changes nothing, and its error matches [ErrShape].
+// CallDonating is Call where results may be stored in the memory of the arguments for which donated is true; there may
+// be fewer flags than arguments. A step of training so updates parameters where they are, rather than to write others.
+// A donated argument has an undefined value after the call, unless it is among the results. A result takes the memory
+// of an argument of its type and shape that it is computed from. The kernel that stores it has to be the last that
+// reads the argument, and may read no other element of it than the one it stores. The memory of such an argument must
+// not be that of another argument, nor of a constant of the function, not even in part. A call for which it is changes
+// nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
@@ -284,7 +284,7 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 	stand := make([]*Tensor, len(args))
 	for i, a := range args {
 		t.args = append(t.args, operand{typ: a.typ, shape: a.shape})
-		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{strides: rowMajor(a.shape)}}
+		stand[i] = &Tensor{scope: c.scope, typ: a.typ, shape: a.shape, data: &array{strides: rowMajor(a.shape), arg: i + 1}}
 	}
 	e.mu.Unlock()
 	before := births.Load()
@@ -305,7 +305,7 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 	}
 	// Results that are arguments or views of something get memory of their own.
 	for _, o := range outs {
-		if _, view := o.op.(*viewOp); view || o.data != nil {
+		if o.kind() == kindView || o.data != nil {
 			o = o.copied()
 		}
 		t.outs = append(t.outs, o)
@@ -315,14 +315,12 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 		return nil, err
 	}
 	t.used = make([]bool, len(args))
-	for i, s := range stand {
-		for _, v := range t.plan.extern {
-			if v.data == s.data {
-				v.arg, t.used[i] = i+1, count(s.shape) > 0
-			}
+	for _, v := range t.plan.extern {
+		if v.arg > 0 {
+			t.used[v.arg-1] = count(t.args[v.arg-1].shape) > 0
 		}
 	}
-	t.once = t.plan.constants()
+	t.once, t.plan = t.plan.constants()
 	t.donate()
 	return t, nil
 }
@@ -459,7 +457,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			return err
 		}
 		for _, v := range t.plan.values {
-			if v.kept || v.n == 0 {
+			if t.plan.keeps(v) || v.n == 0 {
 				continue
 			}
 			raw, err := own(arena.Slice(int(a.offsets[v.number]), v.n*size(v.typ)))

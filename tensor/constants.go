@@ -40,18 +40,17 @@ func madeFrom(outs []*Tensor) map[*Tensor]int {
 		for _, a := range t.sources() {
 			sum += made[a]
 		}
-		switch o := t.op.(type) {
-		case *viewOp:
-		case *mapOp:
-			if o.e.Indexed() && len(t.args) > 0 { // random numbers of a seed
+		switch e := t.expression(); {
+		case e != nil:
+			if e.Indexed() && len(t.args) > 0 { // random numbers of a seed
 				sum = own
 			}
-			for op := range o.e.Operations() {
-				if op >= expr.Sqrt && op <= expr.GELU || op == expr.Pow || op == expr.Atan2 {
+			for op := range e.Operations() {
+				if function(op) {
 					sum = own
 				}
 			}
-		default:
+		case t.kind() != kindView:
 			sum = own
 		}
 		if t.data != nil {
@@ -69,24 +68,25 @@ func madeFrom(outs []*Tensor) map[*Tensor]int {
 
 // plain reports whether t has one number in all places, or is a view of its arg, or the same in another type.
 func (t *Tensor) plain() bool {
-	switch o := t.op.(type) {
-	case *viewOp:
-		return t.data == nil
-	case *mapOp:
-		operations := o.e.Operations()
-		delete(operations, expr.Cast)
-		return t.data == nil && len(operations) == 0 && !o.e.Indexed()
+	if t.data != nil {
+		return false
 	}
-	return false
+	if e := t.expression(); e != nil {
+		operations := e.Operations()
+		delete(operations, expr.Cast)
+		return len(operations) == 0 && !e.Indexed()
+	}
+	return t.kind() == kindView
 }
 
 // largestConstant is how many bytes a value has at most that is computed once for all calls, in memory that nothing
 // else uses meanwhile.
 const largestConstant = 1 << 16
 
-// constants takes the tasks out of a plan that read nothing but what others of them write, and returns them: what they
-// compute is the same in each call.
-func (p *plan) constants() (once []task) {
+// constants divides a plan into the tasks that read nothing but what others of them write, so that what they compute is
+// the same in each call, and a plan of the others, which keeps that.
+func (p *plan) constants() (once []task, rest *plan) {
+	rest = &plan{values: p.values, results: p.results, extern: p.extern, kept: slices.Clone(p.kept)}
 	fixed := map[*value]bool{}
 	writers := map[*value]int{}
 	for _, t := range p.tasks {
@@ -95,19 +95,19 @@ func (p *plan) constants() (once []task) {
 			writers[v]++
 		}
 	}
-	p.tasks = slices.DeleteFunc(p.tasks, func(t task) bool {
+	for _, t := range p.tasks {
 		in, out := t.values()
 		if slices.ContainsFunc(in, func(v *value) bool { return !fixed[v] }) ||
 			slices.ContainsFunc(out, func(v *value) bool {
-				return v.kept || writers[v] > 1 || v.n*size(v.typ) > largestConstant
+				return p.keeps(v) || writers[v] > 1 || v.n*size(v.typ) > largestConstant
 			}) {
-			return false
+			rest.tasks = append(rest.tasks, t)
+			continue
 		}
 		for _, v := range out {
-			fixed[v], v.kept = true, true
+			fixed[v], rest.kept[v.number] = true, true
 		}
 		once = append(once, t)
-		return true
-	})
-	return once
+	}
+	return once, rest
 }

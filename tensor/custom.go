@@ -49,18 +49,15 @@ func Rematerialize(f func(args ...*Tensor) *Tensor, args ...*Tensor) *Tensor {
 		return y
 	}
 	return WithGradient(y, args, func(g *Tensor) []*Tensor {
-		again := make([]*Tensor, len(args))
-		for i, a := range args {
-			again[i] = a.view(&viewOp{name: "again", same: true}, a.shape)
-		}
+		ends := again(args)
 		var wrt []*Tensor
-		for _, a := range again {
+		for _, a := range ends {
 			if IsFloat(a.typ) {
 				wrt = append(wrt, a)
 			}
 		}
-		list, ds := make([]*Tensor, len(args)), GradOf([]*Tensor{f(again...)}, []*Tensor{g}, wrt...)
-		for i, a := range again {
+		list, ds := make([]*Tensor, len(args)), GradOf([]*Tensor{f(ends...)}, []*Tensor{g}, wrt...)
+		for i, a := range ends {
 			if IsFloat(a.typ) {
 				list[i], ds = ds[0], ds[1:]
 			}
@@ -93,9 +90,9 @@ type Kernel struct {
 	Gradient func(args, results, gs []*Tensor) []*Tensor
 }
 
-// Launch returns the results of a kernel. Its arguments are, in the order of its parameters: a *Tensor or an
-// Out for a pointer to global memory, whose elements are in order and of the parameter's type, and for other
-// parameters what [runtime.Stream.Launch] takes.
+// Launch returns the results of a kernel. Its arguments are in the order of its parameters. A pointer to global memory
+// takes a *Tensor or an Out, whose elements are in order and of the parameter's type; other parameters take what
+// [runtime.Stream.Launch] does.
 func Launch(k Kernel, args ...any) []*Tensor {
 	var ts []*Tensor
 	for _, a := range args {

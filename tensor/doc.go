@@ -16,19 +16,19 @@
 //	err = tensor.Eval(ctx, loss, g[0], g[1])
 //	numbers, err := tensor.Read[float32](ctx, g[0])
 //
-// Shapes stretch and types are promoted as NumPy does (see [Promote]). A mistake, such as shapes that do not
-// fit, is kept in the result, with the place in the program, and passes to all that is made of it: only Eval
-// and Read need an error to be looked at.
+// Shapes stretch and types are promoted as NumPy does (see [Promote]). A mistake, such as shapes that do not fit, is
+// kept in the result, with the place in the program, and passes to all that is made of it. So only the errors of Eval
+// and Read have to be looked at.
 //
 // # Operations
 //
-// There are element-wise functions, comparisons and choices; sums, products, extremes, means, variances and
-// norms over any axes, and the places of extremes; products of matrices and [Einsum]; convolutions, pooling,
-// normalization and [Attention]; views; [Concat], [Stack], Pad, Tile, Roll and triangles; elements by index,
-// and sums and stores by index in a fixed order; running sums, sorting and the largest elements; random numbers
-// that are the same on every device. [Tensor.MatMulTernary] multiplies by weights of 2 bits. [Apply] makes an
-// operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy and
-// of safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed
+// There are element-wise functions, comparisons and choices. Sums, products, extremes and their places, means,
+// variances and norms are over any axes. There are products of matrices and [Einsum], convolutions, pooling,
+// normalization and [Attention]. Besides views there are [Concat], [Stack], Pad, Tile, Roll and triangles. Elements are
+// taken, added and stored by index, in a fixed order. There are running sums, sorting and the largest elements, and
+// random numbers that are the same on every device. [Tensor.MatMulTernary] multiplies by weights of 2 bits. [Apply]
+// makes an operation of an expression, and [Launch] of a kernel. Tensors are read from and written to files of NumPy
+// and of safetensors, and read from files of GGUF, whose quantized numbers are decoded when they are needed
 // ([LoadGGUF]).
 //
 // # What is computed

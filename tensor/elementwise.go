@@ -369,8 +369,23 @@ func (t *Tensor) Cosh() *Tensor { return t.float("cosh", operation1(expr.Cosh)) 
 // Tanh returns the hyperbolic tangent.
 func (t *Tensor) Tanh() *Tensor { return t.float("tanh", operation1(expr.Tanh)) }
 
+// Asin returns the arc sine, NaN beyond -1 and 1, where its derivative is infinite.
+func (t *Tensor) Asin() *Tensor { return t.float("asin", operation1(expr.Asin)) }
+
+// Acos returns the arc cosine, NaN beyond -1 and 1, where its derivative is infinite.
+func (t *Tensor) Acos() *Tensor { return t.float("acos", operation1(expr.Acos)) }
+
 // Atan returns the arc tangent.
 func (t *Tensor) Atan() *Tensor { return t.float("atan", operation1(expr.Atan)) }
+
+// Asinh returns the inverse hyperbolic sine.
+func (t *Tensor) Asinh() *Tensor { return t.float("asinh", operation1(expr.Asinh)) }
+
+// Acosh returns the inverse hyperbolic cosine, NaN below 1.
+func (t *Tensor) Acosh() *Tensor { return t.float("acosh", operation1(expr.Acosh)) }
+
+// Atanh returns the inverse hyperbolic tangent, NaN beyond -1 and 1.
+func (t *Tensor) Atanh() *Tensor { return t.float("atanh", operation1(expr.Atanh)) }
 
 // Erf returns the error function.
 func (t *Tensor) Erf() *Tensor { return t.float("erf", operation1(expr.Erf)) }

@@ -277,9 +277,9 @@ func (e *emitter) make(n *node, a access) *expr.Expr {
 	if at, ok := e.place(n); ok && !slices.Contains(e.computed, n) {
 		return e.read(n, at, a)
 	}
-	switch o := n.op.(type) {
-	case *viewOp:
-		from := n.args[0]
+	switch {
+	case n.is(kindView):
+		o, from := n.op.(*viewOp), n.args[0]
 		if in, ok := o.through(a, from.shape, n.shape, &e.vars); ok {
 			if stretched := e.stretched; o.expand {
 				e.stretched = a
@@ -294,10 +294,10 @@ func (e *emitter) make(n *node, a access) *expr.Expr {
 			from = e.copied(from)
 		}
 		return e.store(from, n, "a kernel reads it by a reshape that no strides describe")
-	case *mapOp:
-		return e.apply(o, n, a)
-	case *reduceOp:
-		return e.reduce(o, n, a)
+	case kinds[n.what].maps:
+		return e.apply(n.op.(*mapOp), n, a)
+	case n.is(kindReduction):
+		return e.reduce(n.op.(*reduceOp), n, a)
 	}
 	return e.store(n, n, "no kernel computes it with others")
 }

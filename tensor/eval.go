@@ -18,6 +18,7 @@ type array struct {
 	buf     *runtime.Buffer // nil of an argument of a function that is traced, and before load
 	first   int
 	strides []int
+	arg     int // 1 more than the number of the argument of a function that is traced, or 0
 	// makes the buffer when the elements are needed for the first time; nil otherwise
 	load func(ctx context.Context) (*runtime.Buffer, error)
 }
@@ -44,7 +45,7 @@ func (t *Tensor) dense() *Tensor {
 	if t.data != nil && isDense(t.shape, t.data.strides) {
 		return t
 	}
-	if _, view := t.op.(*viewOp); view || t.data != nil {
+	if t.kind() == kindView || t.data != nil {
 		return t.copied()
 	}
 	return t
@@ -191,7 +192,7 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 			return fmt.Errorf("%v: %w", t, err)
 		}
 		for _, v := range append(in, out...) {
-			if a.last[v.number] == i && !v.kept && v.data != nil {
+			if a.last[v.number] == i && !p.keeps(v) && v.data != nil {
 				if given[v.number] {
 					v.data = nil
 					continue

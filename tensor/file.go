@@ -26,7 +26,7 @@ func LoadNPY(s *Scope, path string) (*Tensor, error) {
 		if err != nil {
 			return nil, err
 		}
-		t := fromBytes(s, typeOf(a.Type.String()), a.Data, a.Shape)
+		t := FromBytes(s, typeOf(a.Type.String()), a.Data, a.Shape...)
 		return t, t.err
 	}
 	if err != nil {
@@ -82,12 +82,12 @@ func Load(s *Scope, path string) (ts map[string]*Tensor, metadata map[string]str
 	return ts, f.Metadata(), nil
 }
 
-// LoadGGUF returns the tensors of a GGUF file by name, and its metadata, whose values have the types of
-// gguf.Pair. Plain numbers are mapped as LoadNPY does, and keep their types. Quantized ones are F32 without
-// padding, and are decoded when something is first computed from them, on the host and as a whole: until then
-// they take no memory of the device, and the file has to stay as it is until the scope is closed. named says
-// what the types with several meanings are, and 0 leaves that to the metadata. A tensor that cannot be decoded
-// has the error of gguf.File.Matrix for its own; the others can be used.
+// LoadGGUF returns the tensors of a GGUF file by name, and its metadata, whose values have the types of gguf.Pair.
+// Plain numbers are mapped as LoadNPY does, and keep their types. Quantized ones are F32 without padding, and are
+// decoded when something is first computed from them, on the host and as a whole. Until then they take no memory of the
+// device. The file has to stay as it is until the scope is closed. named says what the types with several meanings are,
+// and 0 leaves that to the metadata. A tensor that cannot be decoded has the error of gguf.File.Matrix for its own; the
+// others can be used.
 func LoadGGUF(s *Scope, path string, named quant.Format) (ts map[string]*Tensor, metadata map[string]any, err error) {
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tenso
 		}
 	}
 	defer release()
-	out := fromBytes(s, t, data, shape)
+	out := FromBytes(s, t, data, shape...)
 	return out, out.err
 }
 

@@ -68,8 +68,8 @@ func newGraph(ts []*Tensor) (graph, error) {
 		}
 	}
 	for _, n := range g.order {
-		if o, ok := n.op.(*callOp); ok {
-			for _, r := range o.parts {
+		if n.is(kindCall) {
+			for _, r := range n.op.(*callOp).parts {
 				if of[r] == nil {
 					of[r] = g.add(r, n)
 				}
@@ -91,10 +91,7 @@ func (g graph) clone() graph {
 
 // add returns a new node.
 func (g *graph) add(t *Tensor, args ...*node) *node {
-	n := &node{Tensor: t, number: len(g.nodes), given: t.data != nil || count(t.shape) == 0, args: args}
-	if t.op != nil {
-		n.what = t.op.kind()
-	}
+	n := &node{Tensor: t, number: len(g.nodes), what: t.kind(), given: t.data != nil || count(t.shape) == 0, args: args}
 	g.nodes = append(g.nodes, n)
 	return n
 }
@@ -152,7 +149,7 @@ func (t *Tensor) sources() []*Tensor {
 		return nil
 	case t.divided():
 		return []*Tensor{t.op.(*reduceOp).parts}
-	case len(t.args) > 1 && t.op.kind() == kindView: // the others have its gradient
+	case len(t.args) > 1 && t.kind() == kindView: // the others have its gradient
 		return t.args[:1]
 	}
 	return t.args

@@ -86,7 +86,7 @@ func gatherParts(table, places *Tensor) *Tensor {
 	takes := func(i int, shape, strides []int) bool {
 		return isDense(shape, strides) || i == 0 && (n == 1 || strides[2] == 1) && slices.Min(strides) >= 0
 	}
-	o := &callOp{name: "gather", takes: takes, run: runGather}
+	o := &callOp{name: "gather", takes: takes, run: onMemory(runGather)}
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
 		if !IsFloat(t.typ) {
 			return []*Tensor{nil, nil}
@@ -101,11 +101,7 @@ func gatherParts(table, places *Tensor) *Tensor {
 	return call(o, []spec{{table.typ, []int{parts, results, n}}}, table, places)[0]
 }
 
-func runGather(r *run, out, in []operand) error {
-	b, err := r.buffers(in[0], in[1], out[0])
-	if err != nil {
-		return err
-	}
+func runGather(r *run, b []*runtime.Buffer, out, in []operand) error {
 	parts, rows, n, results := in[0].shape[0], uint32(in[0].shape[1]), in[0].shape[2], out[0].shape[1]
 	defines := []string{"T=" + stored(out[0].typ).String()}
 	switch {
@@ -160,23 +156,20 @@ func segments(kernel string, onto, src, places *Tensor, rows int) *Tensor {
 	}
 	ids, order = sortPairs(ids.Reshape(parts, each), order.Reshape(parts, each), false)
 	o := &callOp{name: kernel, takes: onlyDense}
-	o.run = func(r *run, out, in []operand) error {
-		b, err := r.buffers(in[0], in[1], in[2], out[0])
-		if err != nil {
-			return err
-		}
+	o.run = onMemory(func(r *run, b []*runtime.Buffer, out, in []operand) (err error) {
+		to := b[len(in)]
 		if onto != nil {
 			err = r.copy(out[0], in[3])
 		} else {
-			err = r.stream.Fill(b[3], make([]byte, size(out[0].typ)))
+			err = r.stream.Fill(to, make([]byte, size(out[0].typ)))
 		}
 		if err != nil {
 			return err
 		}
 		n := out[0].shape[1]
 		return r.catalog("segment", kernel, []string{"T=" + out[0].typ.String()}, []int{rows, n},
-			b[0], b[1], b[2], b[3], uint32(in[0].shape[0]), uint32(count(in[1].shape)), uint32(rows), uint32(n))
-	}
+			b[0], b[1], b[2], to, uint32(in[0].shape[0]), uint32(count(in[1].shape)), uint32(rows), uint32(n))
+	})
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
 		if !IsFloat(t.typ) {
 			return make([]*Tensor, len(t.args))
@@ -233,12 +226,9 @@ func setRows(table, src, places *Tensor) *Tensor {
 			return back
 		}
 	}
-	o.run = func(r *run, out, in []operand) error {
-		b, err := r.buffers(append(slices.Clone(in), out[0])...)
+	o.run = onMemory(func(r *run, b []*runtime.Buffer, out, in []operand) error {
+		err := r.copy(out[0], in[0])
 		if err != nil {
-			return err
-		}
-		if err := r.copy(out[0], in[0]); err != nil {
 			return err
 		}
 		kernel, at := "scatter_runs", b[3]
@@ -253,7 +243,7 @@ func setRows(table, src, places *Tensor) *Tensor {
 		}
 		return r.catalog("scatter", kernel, []string{"T=" + stored(out[0].typ).String()}, []int{m, n},
 			b[1], b[2], at, b[len(in)], uint32(rows), uint32(m), uint32(n))
-	}
+	})
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
 		list := make([]*Tensor, len(args))
 		if IsFloat(t.typ) {
@@ -268,13 +258,10 @@ func setRows(table, src, places *Tensor) *Tensor {
 // lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or
 // 0: a U32 matrix of one row.
 func lastOf(places *Tensor, rows int) *Tensor {
-	o := &callOp{name: "scatter_last", takes: onlyDense, run: func(r *run, out, in []operand) error {
-		b, err := r.buffers(in[0], out[0])
-		if err != nil {
-			return err
-		}
+	run := func(r *run, b []*runtime.Buffer, _, in []operand) error {
 		return r.last(b[1], b[0], rows, count(in[0].shape))
-	}}
+	}
+	o := &callOp{name: "scatter_last", takes: onlyDense, run: onMemory(run)}
 	return call(o, []spec{{U32, []int{1, rows}}}, places)[0]
 }
 
@@ -331,9 +318,9 @@ func Embedding(table, ids *Tensor) *Tensor {
 	return table.Take(0, ids)
 }
 
-// TakeAlong returns elements of t by an index of integers for each: element i of the axis of the result is
-// element index[i] of that of t, where both have the same places in all other dimensions, along which they
-// stretch as NumPy does. Indices count as those of Take. The gradient is added up at the places that were read.
+// TakeAlong returns elements of t by an index of integers for each. Element i of the axis of the result is element
+// index[i] of that of t, at the same place in all other dimensions, along which both stretch as NumPy does. Indices
+// count as those of Take. The gradient is added up at the places that were read.
 func (t *Tensor) TakeAlong(axis int, index *Tensor) *Tensor {
 	const name = "take along"
 	if bad := check(name, t, index); bad != nil {
@@ -362,12 +349,12 @@ func (t *Tensor) TakeAlong(axis int, index *Tensor) *Tensor {
 	return gatherRows(t.Expand(from...).Reshape(-1, 1), places).Reshape(shape...)
 }
 
-// ScatterAdd returns t with elements of src added: each to the element of t that index names along the axis,
-// with the same place in all other dimensions. index, of integers, and src stretch to one shape that differs
-// from t's in the axis alone, and src takes t's type. Indices count as those of Take; those that name no
-// element are left out. What is added to one element is added in order, so that the bits are the same at every
-// run; half and bfloat16 are added in F32; and of Bools the result is whether one is true. The gradient passes
-// to t, and to each element of src from where it was added.
+// ScatterAdd returns t with elements of src added: each to the element of t that index names along the axis, with the
+// same place in all other dimensions. index, of integers, and src stretch to one shape that differs from t's in the
+// axis alone, and src takes t's type. Indices count as those of Take; those that name no element are left out. What is
+// added to one element is added in order, so that the bits are the same at every run. Half and bfloat16 are added in
+// F32, and of Bools the result is whether one is true. The gradient passes to t, and to each element of src from where
+// it was added.
 func (t *Tensor) ScatterAdd(axis int, index, src *Tensor) *Tensor {
 	return t.scatter("scatter add", axis, index, src, (*Tensor).plus)
 }

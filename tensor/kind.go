@@ -3,6 +3,8 @@ package tensor
 // What the operations of tensors are. Gradients, compiled functions and the passes of the planner decide by these
 // attributes, not by names.
 
+import "github.com/concord-compute/concord/kernels/expr"
+
 // kind is what an operation is.
 type kind uint8
 
@@ -16,11 +18,13 @@ const (
 	kindJoin                    // parts, each in a place of its own
 	kindCall                    // kernels of the catalog or of the program
 	kindResult                  // a result of a call after its first one
+	kindData                    // none
 )
 
 // attributes are what the planner needs to know of a kind of operation.
 type attributes struct {
 	name   string // for people
+	maps   bool   // an expression computes each element, see expression
 	stored bool   // its result is in memory, since it is computed there, or by several kernels
 	inline bool   // it is worth no kernel: also without fusion those that read it compute it
 	hidden bool   // a plan does not name it
@@ -29,15 +33,16 @@ type attributes struct {
 
 // kinds has one row for each kind of operation.
 var kinds = [...]attributes{
-	kindElementwise: {name: "elementwise"},
-	kindLiteral:     {name: "number", inline: true, hidden: true},
-	kindFill:        {name: "constant", inline: true},
-	kindBarrier:     {name: "barrier", inline: true, hidden: true, blocks: true},
+	kindElementwise: {name: "elementwise", maps: true},
+	kindLiteral:     {name: "number", maps: true, inline: true, hidden: true},
+	kindFill:        {name: "constant", maps: true, inline: true},
+	kindBarrier:     {name: "barrier", maps: true, inline: true, hidden: true, blocks: true},
 	kindView:        {name: "view"},
 	kindReduction:   {name: "reduction"},
 	kindJoin:        {name: "concatenation", stored: true},
 	kindCall:        {name: "call", stored: true},
 	kindResult:      {name: "result of a call", stored: true},
+	kindData:        {name: "data"},
 }
 
 func (k kind) String() string { return kinds[k].name }
@@ -49,5 +54,22 @@ func (o *joinOp) kind() kind   { return kindJoin }
 func (o *callOp) kind() kind   { return kindCall }
 func (o *partOp) kind() kind   { return kindResult }
 
+// kind returns what t is made by.
+func (t *Tensor) kind() kind {
+	if t.op == nil {
+		return kindData
+	}
+	return t.op.kind()
+}
+
 // blocks reports whether no gradient passes t.
-func (t *Tensor) blocks() bool { return t.op != nil && kinds[t.op.kind()].blocks }
+func (t *Tensor) blocks() bool { return kinds[t.kind()].blocks }
+
+// expression returns what computes each element of t from those of its args at the same place, or nil if t is not
+// computed so.
+func (t *Tensor) expression() *expr.Expr {
+	if !kinds[t.kind()].maps {
+		return nil
+	}
+	return t.op.(*mapOp).e
+}

@@ -44,49 +44,49 @@ func (l layouts) of(n *node) []int {
 
 // natural returns the strides that follow from those of the args, or nil for row-major ones.
 func (l layouts) natural(n *node) []int {
-	switch o := n.op.(type) {
-	case *mapOp:
-		if o.e.Indexed() {
-			return nil
-		}
+	switch {
+	case n.is(kindView):
+		return l.ofView(n)
+	case n.is(kindReduction), kinds[n.what].maps && !n.expression().Indexed():
 		return l.denseAs(n)
-	case *reduceOp:
-		return l.denseAs(n)
-	case *viewOp:
-		a := n.args[0]
-		s := l.of(a)
-		if s == nil {
-			if o.same || o.shape {
-				return nil
-			}
-			s = rowMajor(a.shape)
-		}
-		switch {
-		case o.same:
-			return s
-		case o.shape:
-			if s, ok := reshaped(s, a.shape, n.shape); ok {
-				return s
-			}
-			return nil
-		case o.slide != nil:
-			i := o.slide.axis
-			return slices.Concat(s[:i], []int{s[i] * o.slide.stride, s[i] * o.slide.dilation}, s[i+1:])
-		}
-		out := slices.Clone(s)
-		for j := range out {
-			switch {
-			case o.perm != nil:
-				out[j] = s[o.perm[j]]
-			case o.cut != nil:
-				out[j] = s[j] * o.cut[j].step
-			case a.shape[j] == 1: // repeated
-				out[j] = 0
-			}
-		}
-		return out
 	}
 	return nil
+}
+
+// ofView is natural for a view.
+func (l layouts) ofView(n *node) []int {
+	o, a := n.op.(*viewOp), n.args[0]
+	s := l.of(a)
+	if s == nil {
+		if o.same || o.shape {
+			return nil
+		}
+		s = rowMajor(a.shape)
+	}
+	switch {
+	case o.same:
+		return s
+	case o.shape:
+		if s, ok := reshaped(s, a.shape, n.shape); ok {
+			return s
+		}
+		return nil
+	case o.slide != nil:
+		i := o.slide.axis
+		return slices.Concat(s[:i], []int{s[i] * o.slide.stride, s[i] * o.slide.dilation}, s[i+1:])
+	}
+	out := slices.Clone(s)
+	for j := range out {
+		switch {
+		case o.perm != nil:
+			out[j] = s[o.perm[j]]
+		case o.cut != nil:
+			out[j] = s[j] * o.cut[j].step
+		case a.shape[j] == 1: // repeated
+			out[j] = 0
+		}
+	}
+	return out
 }
 
 // denseAs returns the strides of dense elements of n in the order of most of what it is computed from, or nil for

@@ -76,13 +76,13 @@ func (l *lowering) task(n *node) error {
 		return nil
 	}
 	l.done[n.number] = true
-	switch o := n.op.(type) {
-	case *partOp:
+	switch n.what {
+	case kindResult:
 		return l.task(n.args[0])
-	case *callOp:
-		return l.call(o, n)
-	case *joinOp:
-		return l.join(o, n)
+	case kindCall:
+		return l.call(n.op.(*callOp), n)
+	case kindJoin:
+		return l.join(n.op.(*joinOp), n)
 	}
 	_, err := l.compute(n, l.places[n.number])
 	return err
@@ -154,8 +154,7 @@ func (l *lowering) sideBySide(o *joinOp, n *node, whole place) bool {
 	first := n.args[0]
 	for i, x := range n.args {
 		both := func(a *node) bool { return count(a.shape) > 1 && slices.Contains(first.args, a) }
-		_, elements := x.op.(*mapOp)
-		if _, ok := l.place(x); ok || !elements || slices.Contains(n.args[:i], x) ||
+		if _, ok := l.place(x); ok || !kinds[x.what].maps || slices.Contains(n.args[:i], x) ||
 			!slices.ContainsFunc(x.args, both) || !slices.Equal(x.shape, first.shape) {
 			return false
 		}

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// MatMul returns the product of the matrices in the last two dimensions, with NumPy's rules: the dimensions in
-// front of them stretch to one shape; a vector on the left is a row, one on the right a column, and the result
-// lacks that dimension. Types are those of Promote; half and bfloat16 are summed in F32, integers wrap, and of
-// Bools the result says whether a pair is true in both.
+// MatMul returns the product of the matrices in the last two dimensions, with NumPy's rules. The dimensions in front of
+// them stretch to one shape. A vector on the left is a row, one on the right a column, and the result lacks that
+// dimension. Types are those of Promote; half and bfloat16 are summed in F32, integers wrap, and of Bools the result
+// says whether a pair is true in both.
 func (t *Tensor) MatMul(u *Tensor) *Tensor {
 	const name = "matmul"
 	if bad := check(name, t, u); bad != nil {

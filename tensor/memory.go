@@ -16,7 +16,7 @@ import (
 
 // allocation says of each value of a plan when it lives and where, by the values' numbers.
 type allocation struct {
-	values      []*value // that the tasks use, those of the plan first
+	*plan
 	first, last []int    // the tasks that use it
 	takes       []*value // the value whose memory it takes over, or nil
 	offsets     []int64  // where it begins in a block for all that lies between tasks, or -1 for what does not
@@ -25,24 +25,12 @@ type allocation struct {
 }
 
 // allocate finds when the values of a plan live, and places those that lie between tasks into one block, where values
-// whose lifetimes do not overlap share bytes. It numbers the values.
+// whose lifetimes do not overlap share bytes.
 func allocate(p *plan) *allocation {
 	const align = 256
-	a := &allocation{values: slices.Concat(p.values, p.extern)}
-	for _, t := range p.tasks { // values without elements
-		in, _ := t.values()
-		for _, v := range in {
-			if v.n == 0 && !v.have && !slices.Contains(a.values, v) {
-				a.values = append(a.values, v)
-			}
-		}
-	}
-	n := len(a.values)
-	a.first, a.last = slices.Repeat([]int{-1}, n), slices.Repeat([]int{-1}, n)
-	a.takes, a.offsets = make([]*value, n), slices.Repeat([]int64{-1}, n)
-	for i, v := range a.values {
-		v.number = i
-	}
+	n := len(p.kept)
+	a := &allocation{plan: p, first: slices.Repeat([]int{-1}, n), last: slices.Repeat([]int{-1}, n),
+		takes: make([]*value, n), offsets: slices.Repeat([]int64{-1}, n)}
 	for i, t := range p.tasks {
 		in, out := t.values()
 		for _, v := range append(in, out...) {
@@ -72,7 +60,7 @@ func allocate(p *plan) *allocation {
 	var blocks []*block
 	of := make([]*block, n)
 	for _, v := range p.values {
-		if a.first[v.number] < 0 || v.kept || v.n == 0 {
+		if a.first[v.number] < 0 || p.keeps(v) || v.n == 0 {
 			continue
 		}
 		bytes := (int64(v.n)*int64(size(v.typ)) + align - 1) / align * align
@@ -119,13 +107,14 @@ func allocate(p *plan) *allocation {
 // String lists the values with their lifetimes and places.
 func (a *allocation) String() string {
 	var b strings.Builder
-	for i, v := range a.values {
-		if a.first[i] < 0 || v.have {
+	for _, v := range a.values {
+		i := v.number
+		if a.first[i] < 0 {
 			continue
 		}
 		fmt.Fprintf(&b, "%v %v[%d] tasks %d to %d", v, v.typ, v.n, a.first[i], a.last[i])
 		switch w := a.takes[i]; {
-		case v.kept:
+		case a.keeps(v):
 			b.WriteString(", a result")
 		case w != nil:
 			fmt.Fprintf(&b, ", at %d in place of %v", a.offsets[i], w)
@@ -142,11 +131,11 @@ func (a *allocation) String() string {
 // last, each element where it stores one. It is nil if there is none.
 func (a *allocation) inPlace(t task, i int, v *value) *value {
 	k, ok := t.(*kernel)
-	if !ok || v.kept {
+	if !ok || a.keeps(v) {
 		return nil
 	}
 	at := slices.IndexFunc(k.outs, func(o output) bool { return o.to.v == v })
-	return k.aliased(at, func(w *value) bool { return !w.have && !w.kept && a.last[w.number] == i && w.n == v.n })
+	return k.aliased(at, func(w *value) bool { return !a.keeps(w) && a.last[w.number] == i && w.n == v.n })
 }
 
 // aliased returns an input in whose memory the kernel may store output number out, or nil. May reports whether an
@@ -216,7 +205,7 @@ func ExplainPasses(ts ...*Tensor) ([]Pass, error) {
 // before.
 func explained(ts []*Tensor, show func(pass string, value fmt.Stringer)) (*plan, *allocation, error) {
 	if len(ts) == 0 {
-		return &plan{}, &allocation{}, nil
+		return &plan{}, &allocation{plan: &plan{}}, nil
 	}
 	if bad := check("explain", ts...); bad != nil {
 		return nil, nil, bad.err

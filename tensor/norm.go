@@ -171,9 +171,9 @@ func (t *Tensor) channels(name string, w *Tensor) *Tensor {
 	return w.Reshape(append([]int{-1}, slices.Repeat([]int{1}, len(t.shape)-2)...)...)
 }
 
-// GroupNorm returns t, of shape [items, channels, ...], normalized as LayerNorm does over groups of channels of
-// each item, with all that lies behind these, and scaled and moved by gamma and beta, which have an element for
-// each channel; either may be nil.
+// GroupNorm returns t, of shape [items, channels, ...], normalized as LayerNorm does over groups of channels of each
+// item, with all that lies behind these. It is scaled and moved by gamma and beta, which have an element for each
+// channel; either may be nil.
 func (t *Tensor) GroupNorm(groups int, gamma, beta *Tensor, eps float64) *Tensor {
 	const name = "group norm"
 	x, typ, bad := t.operands(name, &gamma, &beta)
@@ -191,9 +191,9 @@ func (t *Tensor) GroupNorm(groups int, gamma, beta *Tensor, eps float64) *Tensor
 	return rows.standard(rows.moments([]int{2}, eps, true)).Reshape(x.shape...).scaled(gamma, beta).Cast(typ)
 }
 
-// BatchNorm returns t, of shape [items, channels, ...], normalized by the mean and the biased variance of each
-// channel, dimension 1, and scaled and moved by gamma and beta, which have an element for each channel; either
-// may be nil. mean and variance are those of this batch, for running averages. Types are as LayerNorm's.
+// BatchNorm returns t, of shape [items, channels, ...], normalized by the mean and the biased variance of each channel,
+// dimension 1. It is scaled and moved by gamma and beta, which have an element for each channel; either may be nil.
+// mean and variance are those of this batch, for running averages. Types are as LayerNorm's.
 func (t *Tensor) BatchNorm(gamma, beta *Tensor, eps float64) (y, mean, variance *Tensor) {
 	const name = "batch norm"
 	x, typ, bad := t.operands(name, &gamma, &beta)

@@ -125,3 +125,13 @@ func TestIotaThatDoesNotFit(t *testing.T) {
 	}
 	assert.Equal(t, uint8(255), values[uint8](t, Iota(s, U8, 256))[255])
 }
+
+// FromBytes takes the bytes of elements of any type, and refuses what is no type or has another length.
+func TestFromBytes(t *testing.T) {
+	s := scope(t)
+	assert.Equal(t, []int16{-2, 258}, values[int16](t, FromBytes(s, I16, []byte{0xfe, 0xff, 2, 1}, 2)))
+	assert.Equal(t, []bool{true, false}, values[bool](t, FromBytes(s, Bool, []byte{1, 0}, 1, 2)))
+	assert.ErrorIs(t, FromBytes(s, I16, []byte{1, 2, 3}, 1).Err(), ErrShape)
+	assert.ErrorIs(t, FromBytes(s, 0, nil, 0).Err(), ErrType)
+	assert.ErrorIs(t, FromBytes(s, Bool+1, nil, 0).Err(), ErrType)
+}

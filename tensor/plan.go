@@ -23,7 +23,11 @@ type plan struct {
 	values  []*value // that the tasks write
 	results []place  // of the tensors that were asked for
 	extern  []*value // computed before, which tasks read or which are results
+	kept    []bool   // by the numbers of values: it is needed after the plan
 }
+
+// keeps reports whether a value has to stay after its last task.
+func (p *plan) keeps(v *value) bool { return v.have || p.kept[v.number] }
 
 // newPlan plans the computation of tensors that have no mistakes. Its caller allocates. The value of each pass is told
 // to show, unless that is nil.
@@ -62,7 +66,7 @@ func newPlan(ts []*Tensor, fused bool, show func(pass string, value fmt.Stringer
 
 // finished returns the plan of tasks.
 func (p taskList) finished() (*plan, error) {
-	out := &plan{tasks: slices.Clone(p.tasks), values: p.values}
+	out := &plan{tasks: slices.Clone(p.tasks), values: p.values, kept: make([]bool, p.made)}
 	for i, t := range p.tasks {
 		if k, ok := t.(*kernel); ok {
 			k := *k
@@ -81,7 +85,7 @@ func (p taskList) finished() (*plan, error) {
 		if !ok {
 			return nil, fmt.Errorf("tensor: %s of shape %v was not stored", name(n.Tensor), n.shape)
 		}
-		at.v.kept = true
+		out.kept[at.v.number] = true
 		out.results = append(out.results, at)
 		out.reads(at.v)
 	}

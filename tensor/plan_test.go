@@ -69,6 +69,14 @@ func TestPassesArePure(t *testing.T) {
 	assert.Equal(t, p.String(), again.String())
 	assert.Equal(t, c.String(), choose(g, l, true).String())
 	assert.Equal(t, before, []string{g.String(), l.String(), c.String(), p.String(), ordered.String()})
+	planned, err := newPlan(ts, true, nil)
+	require.NoError(t, err)
+	whole := fmt.Sprint(planned.describe(), allocate(planned))
+	once, rest := planned.constants()
+	assert.NotEmpty(t, once)
+	assert.Len(t, planned.tasks, len(once)+len(rest.tasks))
+	assert.NotEqual(t, whole, fmt.Sprint(rest.describe(), allocate(rest)))
+	assert.Equal(t, whole, fmt.Sprint(planned.describe(), allocate(planned)))
 }
 
 // cnnStep returns the results of a step of training of a small convolutional network: the new parameters, the states of

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -81,4 +82,36 @@ func TestConvChannelsLast(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The inverse functions agree with package math on each device, as do their derivatives with formulas; beyond where
+// they have a value they are NaN.
+func TestInverseFunctions(t *testing.T) {
+	points := []float64{-0.999, -0.5, -1e-4, 0, 1e-4, 0.3, 0.999, 1.001, 1.5, 3, 1000}
+	everywhere(t, func(t *testing.T, s *Scope) {
+		for name, c := range map[string]struct {
+			f        func(x *Tensor) *Tensor
+			want, by func(x float64) float64
+		}{
+			"asin":  {(*Tensor).Asin, math.Asin, func(x float64) float64 { return 1 / math.Sqrt(1-x*x) }},
+			"acos":  {(*Tensor).Acos, math.Acos, func(x float64) float64 { return -1 / math.Sqrt(1-x*x) }},
+			"asinh": {(*Tensor).Asinh, math.Asinh, func(x float64) float64 { return 1 / math.Sqrt(1+x*x) }},
+			"acosh": {(*Tensor).Acosh, math.Acosh, func(x float64) float64 { return 1 / math.Sqrt(x*x-1) }},
+			"atanh": {(*Tensor).Atanh, math.Atanh, func(x float64) float64 { return 1 / (1 - x*x) }},
+		} {
+			x := From(s, points)
+			y := c.f(x)
+			got, slope := values[float64](t, y), values[float64](t, Grad(y.Sum(), x)[0])
+			single := values[float32](t, c.f(x.Cast(F32)))
+			for i, p := range points {
+				want := c.want(p)
+				assert.InDelta(t, want, got[i], 1e-12*(1+math.Abs(want)), "%s of %v", name, p)
+				assert.InDelta(t, c.want(float64(float32(p))), single[i], 1e-6*(1+math.Abs(want)), "%s of %v", name, p)
+				if want == want {
+					assert.InEpsilon(t, c.by(p), slope[i], 1e-9, "the derivative of %s at %v", name, p)
+				}
+			}
+		}
+		assert.InDelta(t, math.Pi/2, values[float64](t, From(s, []int8{1}).Asin())[0], 1e-12, "integers become F64")
+	})
 }

@@ -89,9 +89,9 @@ func Uniform(s *Scope, t Type, seed any, lo, hi float64, shape ...int) *Tensor {
 	})
 }
 
-// Normal returns random numbers of a floating type with the normal distribution: mean + std·√(-2 ln u)·cos 2πv,
-// where u and v are made from words 0 and 1, of F64 from words 0 and 1 and words 2 and 3. They differ between
-// devices by what logarithm and cosine do. They lie within 6.8 standard deviations, of F64 within 8.7.
+// Normal returns random numbers of a floating type with the normal distribution, mean + std·√(-2 ln u)·cos 2πv. u and v
+// are made from words 0 and 1, of F64 from words 0 and 1 and words 2 and 3. They differ between devices by what
+// logarithm and cosine do. They lie within 6.8 standard deviations, of F64 within 8.7.
 func Normal(s *Scope, t Type, seed any, mean, std float64, shape ...int) *Tensor {
 	if bad := floating(s, "normal", t); bad != nil {
 		return bad

@@ -255,7 +255,7 @@ func (t *Tensor) counted(axes []int) int {
 }
 
 // Var returns the variance: the sum of the squares of the distances from the mean, divided by the number of elements
-// less correction (0 for that of a population, 1 for an estimate by a sample).
+// less correction. That is 0 for the variance of a population, and 1 for an estimate by a sample.
 func (t *Tensor) Var(correction int, axes ...int) *Tensor {
 	x, typ := t.accumulated()
 	d := x.Sub(x.Mean(axes...).keep(x, axes))

@@ -70,11 +70,7 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 		if largest {
 			keys = keys.Neg()
 		}
-		o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
-			b, err := r.buffers(in[0], out[0])
-			if err != nil {
-				return err
-			}
+		o := &callOp{name: name, takes: onlyDense, run: onMemory(func(r *run, b []*runtime.Buffer, _, in []operand) error {
 			m := in[0].shape[0]
 			values, err := r.temp(in[0].typ, m*k)
 			if err != nil {
@@ -82,7 +78,7 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 			}
 			return r.catalog("topk", "topk", []string{"T=" + in[0].typ.String()}, []int{m}, b[0], values, b[1], uint32(m),
 				uint32(n), uint32(k))
-		}}
+		})}
 		order = call(o, []spec{{U32, []int{rows.shape[0], k}}}, keys)[0]
 	} else {
 		_, order = sortPairs(keys, numbered(rows.scope, rows.shape), largest)
@@ -122,19 +118,14 @@ func numbered(s *Scope, shape []int) *Tensor { return Iota(s, U32, shape[1]).Exp
 // sortPairs returns the keys of each row of a matrix in order, and values that were moved with them. Equal keys
 // keep their order. The results have no gradients.
 func sortPairs(keys, values *Tensor, descending bool) (*Tensor, *Tensor) {
-	o := &callOp{name: "sort", takes: onlyDense, run: func(r *run, out, in []operand) error {
-		return r.sort(out, in, descending)
-	}}
+	run := func(r *run, b []*runtime.Buffer, out, in []operand) error { return r.sort(b, out, in, descending) }
+	o := &callOp{name: "sort", takes: onlyDense, run: onMemory(run)}
 	list := call(o, []spec{{keys.typ, keys.shape}, {values.typ, values.shape}}, keys, values)
 	return list[0], list[1]
 }
 
 // sort sorts blocks of rows, and then merges them, from one pair of buffers to another one and back.
-func (r *run) sort(out, in []operand, descending bool) error {
-	b, err := r.buffers(in[0], in[1], out[0], out[1])
-	if err != nil {
-		return err
-	}
+func (r *run) sort(b []*runtime.Buffer, out, in []operand, descending bool) (err error) {
 	rows, n := in[0].shape[0], in[0].shape[1]
 	defines := []string{"T=" + in[0].typ.String(), "VALUE=" + in[1].typ.String(), define("DESCENDING", descending)}
 	from, to, other := [2]*runtime.Buffer(b[:2]), [2]*runtime.Buffer(b[2:]), [2]*runtime.Buffer{}

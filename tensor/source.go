@@ -79,13 +79,16 @@ func From[T Element](s *Scope, data []T, shape ...int) *Tensor {
 	if shape == nil {
 		shape = []int{len(data)}
 	}
-	return fromBytes(s, TypeOf[T](), bytesOf(data), shape)
+	return FromBytes(s, TypeOf[T](), bytesOf(data), shape...)
 }
 
-// fromBytes is From with the elements' bytes.
-func fromBytes(s *Scope, t Type, raw []byte, shape []int) *Tensor {
+// FromBytes is From with the bytes of the elements, in the order of the host's memory.
+func FromBytes(s *Scope, t Type, raw []byte, shape ...int) *Tensor {
 	if err := checkShape(shape); err != nil {
 		return fail(s, "from", err)
+	}
+	if t < F32 || t > Bool {
+		return failf(s, "from", ErrType, "%v", t)
 	}
 	if count(shape)*size(t) != len(raw) {
 		return failf(s, "from", ErrShape, "%d elements for shape %v", len(raw)/size(t), shape)

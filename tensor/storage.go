@@ -10,15 +10,14 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// value is the memory of a tensor in a plan.
+// value is the memory of a tensor in a plan. Only what executes the plan changes one: its data.
 type value struct {
 	typ    Type
 	n      int
 	data   *array // if it has been computed before; else the plan computes it
-	kept   bool   // needed after the plan
 	have   bool   // computed before the plan
 	arg    int    // 1 more than the number of the argument of a compiled function that it is
-	number int    // among the values of the plan, when that is allocated
+	number int    // among the values of the plan
 	id     int    // among those that were computed before, or among others, for people
 }
 
@@ -75,7 +74,8 @@ type storage struct {
 	revisit []bool     // it is stored so that no kernel computes it at each of several visits
 	copies  []*node    // the dense copy that is read in place of a node by what cannot read it as it lies
 	values  []*value   // that the plan makes, in the order of the decisions
-	made    int        // how many there have been
+	made    int        // how many values there have been
+	before  int        // and how many of them are not made by the plan
 }
 
 // newStorage returns the storage in which only what has been computed before is stored.
@@ -88,15 +88,23 @@ func newStorage(g graph) *storage {
 		case n.data != nil:
 			v := memory[n.data]
 			if v == nil {
-				v = &value{typ: n.typ, data: n.data, kept: true, have: true, id: len(memory)}
+				v = s.value(value{typ: n.typ, data: n.data, have: true, arg: n.data.arg, id: len(memory)})
 				memory[n.data] = v
 			}
 			s.places[n.number] = place{v, n.data.first, n.data.strides}
 		case n.given:
-			s.places[n.number] = place{v: &value{typ: n.typ}, strides: rowMajor(n.shape)}
+			s.places[n.number] = place{v: s.value(value{typ: n.typ}), strides: rowMajor(n.shape)}
 		}
 	}
+	s.before = s.made
 	return s
+}
+
+// value returns v as a new value with a number of its own.
+func (s *storage) value(v value) *value {
+	v.number = s.made
+	s.made++
+	return &v
 }
 
 // clone returns a copy whose changes do not reach s.
@@ -137,8 +145,7 @@ func (s *storage) materialize(n *node, why decision) {
 		if s.places[x.number].v != nil {
 			continue
 		}
-		v := &value{typ: x.typ, n: count(x.shape), id: s.made}
-		s.made++
+		v := s.value(value{typ: x.typ, n: count(x.shape), id: s.made - s.before})
 		s.values = append(s.values, v)
 		s.places[x.number], s.why[x.number] = place{v: v, strides: rowMajor(x.shape)}, why
 	}

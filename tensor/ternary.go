@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Ternary is a matrix of ternary weights on a device, with 2 bits for each and a factor for each row. It
@@ -65,11 +66,7 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		return Zeros(inner(t, w.codes), F32, shape...)
 	}
 	k := w.codes.shape[1] * 16
-	o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
-		b, err := r.buffers(in[0], in[1], in[2], out[0])
-		if err != nil {
-			return err
-		}
+	o := &callOp{name: name, takes: onlyDense, run: onMemory(func(r *run, b []*runtime.Buffer, _, _ []operand) error {
 		words, err := r.temp(U32, rows*k/4)
 		if err != nil {
 			return err
@@ -93,7 +90,7 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		}
 		return r.catalog("w2a8", "w2a8", nil, []int{rows, w.rows}, words, scales, sums, b[1], b[2], b[3], uint32(rows),
 			uint32(w.rows), uint32(k))
-	}}
+	})}
 	return call(o, []spec{{F32, []int{rows, w.rows}}}, t.Cast(F32).Reshape(rows, w.cols), w.codes,
 		w.factors)[0].Reshape(shape...)
 }

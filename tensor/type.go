@@ -39,37 +39,15 @@ func ParseType(name string) (Type, bool) { return expr.TypeOf(name) }
 // Element is a Go type of elements.
 type Element interface{ runtime.Element | bool }
 
+// goTypes has the Go type of each element type.
+var goTypes = map[reflect.Type]Type{reflect.TypeFor[float32](): F32, reflect.TypeFor[float64](): F64,
+	reflect.TypeFor[runtime.Float16](): F16, reflect.TypeFor[runtime.BFloat16](): BF16, reflect.TypeFor[int8](): I8,
+	reflect.TypeFor[int16](): I16, reflect.TypeFor[int32](): I32, reflect.TypeFor[int64](): I64,
+	reflect.TypeFor[uint8](): U8, reflect.TypeFor[uint16](): U16, reflect.TypeFor[uint32](): U32,
+	reflect.TypeFor[uint64](): U64, reflect.TypeFor[bool](): Bool}
+
 // TypeOf returns the element type of a Go type.
-func TypeOf[T Element]() Type {
-	var zero T
-	switch any(zero).(type) {
-	case float32:
-		return F32
-	case float64:
-		return F64
-	case runtime.Float16:
-		return F16
-	case runtime.BFloat16:
-		return BF16
-	case int8:
-		return I8
-	case int16:
-		return I16
-	case int32:
-		return I32
-	case int64:
-		return I64
-	case uint8:
-		return U8
-	case uint16:
-		return U16
-	case uint32:
-		return U32
-	case uint64:
-		return U64
-	}
-	return Bool
-}
+func TypeOf[T Element]() Type { return goTypes[reflect.TypeFor[T]()] }
 
 // IsFloat reports whether a type is one of floating-point numbers.
 func IsFloat(t Type) bool { return t == F32 || t == F64 || t == F16 || t == BF16 }
@@ -82,21 +60,18 @@ func size(t Type) int { return t.Size() }
 
 // stored returns the type of the elements of a buffer that holds a tensor of t.
 func stored(t Type) driver.Type {
-	if t == Bool {
-		return driver.U8
-	}
-	d, err := driver.ParseType(t.String())
+	d, err := driver.ParseType(t.Stored().String())
 	if err != nil {
 		panic("tensor: " + err.Error())
 	}
 	return d
 }
 
-// Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest
-// type that holds both. A Bool gives way to any other type; a signed and an unsigned integer become a signed
-// one of more bits, and U64 with a signed integer F64; an integer with a floating type becomes the smallest
-// float that holds it exactly, at least of the float's size, but F64 for 64 bits. NumPy has no BF16: with F16
-// it becomes F32, with an integer of 8 bits it stays, and with longer ones it becomes what F16 becomes.
+// Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest type that
+// holds both. A Bool gives way to any other type. A signed and an unsigned integer become a signed one of more bits,
+// and U64 with a signed integer F64. An integer with a floating type becomes the smallest float that holds it exactly,
+// at least of the float's size, but F64 for 64 bits. NumPy has no BF16: with F16 it becomes F32, with an integer of 8
+// bits it stays, and with longer ones it becomes what F16 becomes.
 func Promote(a, b Type) Type {
 	switch {
 	case a == b || b == Bool:

@@ -48,6 +48,7 @@ var settings = []string{"Apply", "Of", "Update", "Rate", "Minimize"}
 // options returns the exported structs of public packages that are options, by package and name.
 func options(files []file) map[string]option {
 	structs, marked := map[string]*ast.StructType{}, map[string]bool{}
+	like := map[string]string{} // types with the settings of another one of their package
 	for _, f := range files {
 		if f.test() || !public(f.dir()) {
 			continue
@@ -58,6 +59,9 @@ func options(files []file) map[string]option {
 			case *ast.GenDecl:
 				for _, s := range d.Specs {
 					if s, ok := s.(*ast.TypeSpec); ok && s.Name.IsExported() {
+						if of, ok := s.Type.(*ast.Ident); ok {
+							like[in+s.Name.Name] = in + of.Name
+						}
 						if st, ok := s.Type.(*ast.StructType); ok {
 							structs[in+s.Name.Name] = st
 							marked[in+s.Name.Name] = marked[in+s.Name.Name] || strings.HasSuffix(s.Name.Name, "Options") ||
@@ -86,6 +90,11 @@ func options(files []file) map[string]option {
 					}
 				}
 			}
+		}
+	}
+	for name, of := range like {
+		if st := structs[of]; st != nil {
+			structs[name] = st
 		}
 	}
 	found := map[string]option{}
@@ -171,7 +180,8 @@ var units = []any{nn.Dense{}, nn.Embedding{}, nn.Position{}, nn.Dropout{}, nn.Fl
 	nn.CategoricalCrossEntropy{}, nn.CrossEntropy{}, nn.Huber{},
 	nn.Hinge{}, nn.SquaredHinge{}, nn.KLDivergence{}, nn.Poisson{}, nn.CosineSimilarity{}, nn.LogCosh{},
 	nn.Quantile{}, nn.SGD{}, nn.Momentum{}, nn.Nesterov{}, nn.Adagrad{},
-	nn.Adadelta{}, nn.RMSprop{}, nn.Adam{}, nn.AdaBound{}, nn.StepDecay{}, nn.Exponential{}, nn.Cosine{},
+	nn.Adadelta{}, nn.RMSprop{}, nn.Adam{}, nn.AdaMax{}, nn.Nadam{}, nn.AMSGrad{}, nn.AdaBound{},
+	nn.StepDecay{}, nn.Exponential{}, nn.Cosine{},
 	nn.Plateau{}, nn.Polynomial{}, nn.Cyclic{}, nn.OneCycle{},
 	nn.LBFGS{}, nn.Newton{}}
 

@@ -8,7 +8,8 @@ enum { EXPR_TILE = 512, EXPR_STEP = EXPR_TILE * 8 + 5 * 64, EXPR_REGISTERS = 256
 // The codes of instructions, as in kernels/expr/op.go and block.go.
 #define EXPR_CODES(F)                                                                              \
   F(LOAD) F(PARAM) F(FILL) F(INDEX) F(BITS) F(LENGTH) F(NEG) F(ABS) F(NOT) F(SQRT) F(RSQRT) F(EXP) F(EXP2) F(EXPM1) F(LOG) F(LOG2) \
-  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ATAN) F(ERF) F(ERFC) F(SIGMOID) F(GELU) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
+  F(LOG1P) F(SIN) F(COS) F(TAN) F(SINH) F(COSH) F(TANH) F(ASIN) F(ACOS) F(ATAN) F(ASINH) F(ACOSH) F(ATANH) \
+  F(ERF) F(ERFC) F(SIGMOID) F(GELU) F(FLOOR) F(CEIL) F(TRUNC) F(ROUND) \
   F(ISNAN) F(ADD) F(SUB) F(MUL) F(DIV) F(REM) F(MIN) F(MAX) F(POW) F(ATAN2) F(COPYSIGN) F(AND) F(OR) F(XOR) F(SHL) F(SHR) \
   F(EQ) F(NE) F(LT) F(LE) F(SELECT) F(FMA) F(CAST) F(REINTERPRET) F(ODD) F(SUM) F(PRODUCT) F(SMALLEST) F(LARGEST) F(ALL) F(ANY) F(STORE) F(WRAP)
 #define EXPR_CODE(NAME) EXPR_##NAME,
@@ -122,6 +123,16 @@ IN void expr_fetch_tile(const expr_ahead *ahead, int64_t size) {
       FUNCTION(d[i] = Y(sinh)(a[i]))                                                               \
     case EXPR_COSH:                                                                                \
       FUNCTION(d[i] = Y(cosh)(a[i]))                                                               \
+    case EXPR_ASIN:                                                                                \
+      FUNCTION(d[i] = Y(asin)(a[i]))                                                               \
+    case EXPR_ACOS:                                                                                \
+      FUNCTION(d[i] = Y(acos)(a[i]))                                                               \
+    case EXPR_ASINH:                                                                               \
+      FUNCTION(d[i] = Y(asinh)(a[i]))                                                              \
+    case EXPR_ACOSH:                                                                               \
+      FUNCTION(d[i] = Y(acosh)(a[i]))                                                              \
+    case EXPR_ATANH:                                                                               \
+      FUNCTION(d[i] = Y(atanh)(a[i]))                                                              \
     case EXPR_ATAN:                                                                                \
       FUNCTION(d[i] = Y(atan)(a[i]))                                                               \
     case EXPR_ERF:                                                                                 \

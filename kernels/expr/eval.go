@@ -188,7 +188,7 @@ func monotonic(t Type, f func(float64) float64, x Value, ulp float64) Value {
 // multiplied by 2z² at most.
 func gelu(t Type, x Value, ulp float64) Value {
 	const least, at = -0.16997120747990369, -0.75179 // of the function, and where that is
-	f := unary[GELU]
+	f := precise.GELU
 	y, z, e := f(x.Float), max(-x.Float*(math.Sqrt2/2), 0), 0.0
 	if x.Bound > 0 {
 		lo, hi := x.Float-x.Bound, x.Float+x.Bound
@@ -279,20 +279,10 @@ func (t Type) asFloat(x uint64) float64 {
 	return float64(x)
 }
 
-// unary are the functions of one floating number in float64.
-var unary = [opEnd]func(float64) float64{
-	Sqrt: math.Sqrt, Rsqrt: func(x float64) float64 { return 1 / math.Sqrt(x) },
-	Exp: precise.Exp, Exp2: math.Exp2, Expm1: precise.Expm1, Log: precise.Log, Log2: precise.Log2, Log1p: math.Log1p,
-	Sin: precise.Sin, Cos: precise.Cos, Tan: precise.Tan, Sinh: precise.Sinh, Cosh: precise.Cosh, Tanh: math.Tanh,
-	Atan: math.Atan,
-	Erf:  math.Erf, Erfc: math.Erfc, Sigmoid: precise.Sigmoid, GELU: precise.GELU,
-	Floor: math.Floor, Ceil: math.Ceil, Trunc: math.Trunc, Round: math.RoundToEven,
-}
-
 func computeFloat(n *node, t Type, a, b, c Value) Value {
 	x, y := a.Float, b.Float
 	e := a.Bound + b.Bound
-	ulp := ops[n.op].ulp
+	ulp, f := ops[n.op].ulp, ops[n.op].f
 	switch n.op {
 	case Neg:
 		return Value{Float: -x, Bound: a.Bound}
@@ -307,20 +297,19 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	case IsNaN:
 		return truthValue(x != x, math.IsInf(a.Bound, 1))
 	case Floor, Ceil, Trunc, Round:
-		f := unary[n.op]
 		if a.Bound == 0 {
 			return Value{Float: f(x)}
 		}
 		return Value{Float: f(x), Bound: farther(f(x), f(x-a.Bound), f(x+a.Bound))}
 	case Sin, Cos:
-		return rounded(t, unary[n.op](x), min(a.Bound, 2), ulp)
+		return rounded(t, f(x), min(a.Bound, 2), ulp)
 	case Tan:
 		if a.Bound > 0 && math.Floor((x-a.Bound)/math.Pi+0.5) != math.Floor((x+a.Bound)/math.Pi+0.5) {
-			return Value{Float: precise.Tan(x), Bound: math.Inf(1)}
+			return Value{Float: f(x), Bound: math.Inf(1)}
 		}
-		return monotonic(t, precise.Tan, a, ulp)
+		return monotonic(t, f, a, ulp)
 	case Cosh:
-		v := monotonic(t, precise.Cosh, a, ulp)
+		v := monotonic(t, f, a, ulp)
 		if a.Bound > math.Abs(x) {
 			v.Bound += v.Float - 1
 		}
@@ -388,7 +377,7 @@ func computeFloat(n *node, t Type, a, b, c Value) Value {
 	case Eq, Ne, Lt, Le:
 		return compare(n.op, x == y, x < y, x != x || y != y, math.Abs(x-y) <= e && e > 0 || math.IsInf(e, 1))
 	}
-	return monotonic(t, unary[n.op], a, ulp)
+	return monotonic(t, f, a, ulp)
 }
 
 // uncertain returns e, the bound of a result of those operands, or 0 if an operand is surely a NaN, as the result then

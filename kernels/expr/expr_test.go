@@ -146,6 +146,9 @@ func TestGradient(t *testing.T) {
 				lo[i] -= h
 				hi[i] += h
 				want := (value(f, hi[:]...) - value(f, lo[:]...)) / (2 * h)
+				if math.IsNaN(want) { // beyond where the function has a value
+					continue
+				}
 				got := value(d[i], at[:]...)
 				assert.InDelta(t, want, got, 1e-6*max(1, math.Abs(want)), "%s at %v by operand %d", name, at, i)
 			}

@@ -172,6 +172,16 @@ func derivatives(e, g *Expr) (d [3]*Expr) {
 		d[0] = g.Mul(Apply(Sinh, x))
 	case Tanh:
 		d[0] = g.Mul(n(1).Sub(square(e)))
+	case Asin:
+		d[0] = g.Div(Apply(Sqrt, n(1).Sub(x).Mul(n(1).Add(x))))
+	case Acos:
+		d[0] = g.Div(Apply(Sqrt, n(1).Sub(x).Mul(n(1).Add(x)))).Neg()
+	case Asinh:
+		d[0] = g.Div(Apply(Sqrt, square(x).Add(n(1))))
+	case Acosh:
+		d[0] = g.Div(Apply(Sqrt, x.Sub(n(1)).Mul(x.Add(n(1)))))
+	case Atanh:
+		d[0] = g.Div(n(1).Sub(x).Mul(n(1).Add(x)))
 	case Atan:
 		d[0] = g.Div(square(x).Add(n(1)))
 	case Erf:

@@ -2,7 +2,12 @@ package expr
 
 // The operations: their names, and the types of their operands and results.
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+
+	"github.com/concord-compute/concord/internal/precise"
+)
 
 // Op is an operation of an expression.
 type Op uint8
@@ -35,7 +40,12 @@ const (
 	Sinh
 	Cosh
 	Tanh
+	Asin
+	Acos
 	Atan
+	Asinh
+	Acosh
+	Atanh
 	Erf
 	Erfc
 	Sigmoid // 1 / (1 + e^-x)
@@ -120,6 +130,9 @@ type opInfo struct {
 	// 0: it is exact or rounded correctly.
 	call string
 	ulp  float64
+
+	effort int                   // see Effort; 0 stands for 1
+	f      func(float64) float64 // of one floating number: the function in float64
 }
 
 var ops = [opLast]opInfo{
@@ -134,42 +147,50 @@ var ops = [opLast]opInfo{
 	Abs: {name: "abs", arity: 1, takes: numbers},
 	Not: {name: "not", arity: 1, takes: bitwise},
 
-	Sqrt:  {name: "sqrt", arity: 1, takes: floats, call: "sqrt", ulp: 3},
-	Rsqrt: {name: "rsqrt", arity: 1, takes: floats, call: "rsqrt", ulp: 2},
-	Exp:   {name: "exp", arity: 1, takes: floats, call: "exp", ulp: 3},
-	Exp2:  {name: "exp2", arity: 1, takes: floats, call: "exp2", ulp: 3},
-	Expm1: {name: "expm1", arity: 1, takes: floats, call: "expm1", ulp: 3},
-	Log:   {name: "log", arity: 1, takes: floats, call: "log", ulp: 3},
-	Log2:  {name: "log2", arity: 1, takes: floats, call: "log2", ulp: 3},
-	Log1p: {name: "log1p", arity: 1, takes: floats, call: "log1p", ulp: 2},
-	Sin:   {name: "sin", arity: 1, takes: floats, call: "sin", ulp: 4},
-	Cos:   {name: "cos", arity: 1, takes: floats, call: "cos", ulp: 4},
-	Tan:   {name: "tan", arity: 1, takes: floats, call: "tan", ulp: 5},
-	Sinh:  {name: "sinh", arity: 1, takes: floats, call: "sinh", ulp: 4},
-	Cosh:  {name: "cosh", arity: 1, takes: floats, call: "cosh", ulp: 4},
-	Tanh:  {name: "tanh", arity: 1, takes: floats, call: "tanh", ulp: 5},
-	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5},
-	Erf:   {name: "erf", arity: 1, takes: floats, call: "erf", ulp: 16},
-	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16},
+	Sqrt: {name: "sqrt", arity: 1, takes: floats, call: "sqrt", ulp: 3, effort: 4, f: math.Sqrt},
+	Rsqrt: {name: "rsqrt", arity: 1, takes: floats, call: "rsqrt", ulp: 2, effort: 6,
+		f: func(x float64) float64 { return 1 / math.Sqrt(x) }},
+	Exp:   {name: "exp", arity: 1, takes: floats, call: "exp", ulp: 3, effort: 6, f: precise.Exp},
+	Exp2:  {name: "exp2", arity: 1, takes: floats, call: "exp2", ulp: 3, effort: 10, f: math.Exp2},
+	Expm1: {name: "expm1", arity: 1, takes: floats, call: "expm1", ulp: 3, effort: 30, f: precise.Expm1},
+	Log:   {name: "log", arity: 1, takes: floats, call: "log", ulp: 3, effort: 16, f: precise.Log},
+	Log2:  {name: "log2", arity: 1, takes: floats, call: "log2", ulp: 3, effort: 16, f: precise.Log2},
+	Log1p: {name: "log1p", arity: 1, takes: floats, call: "log1p", ulp: 2, effort: 40, f: math.Log1p},
+	Sin:   {name: "sin", arity: 1, takes: floats, call: "sin", ulp: 4, effort: 50, f: precise.Sin},
+	Cos:   {name: "cos", arity: 1, takes: floats, call: "cos", ulp: 4, effort: 50, f: precise.Cos},
+	Tan:   {name: "tan", arity: 1, takes: floats, call: "tan", ulp: 5, effort: 60, f: precise.Tan},
+	Sinh:  {name: "sinh", arity: 1, takes: floats, call: "sinh", ulp: 4, effort: 40, f: precise.Sinh},
+	Cosh:  {name: "cosh", arity: 1, takes: floats, call: "cosh", ulp: 4, effort: 30, f: precise.Cosh},
+	Tanh:  {name: "tanh", arity: 1, takes: floats, call: "tanh", ulp: 5, effort: 10, f: math.Tanh},
+	Asin:  {name: "asin", arity: 1, takes: floats, call: "asin", ulp: 4, effort: 40, f: math.Asin},
+	// Near 1 the difference of math.Asin and π/2 would lose digits.
+	Acos: {name: "acos", arity: 1, takes: floats, call: "acos", ulp: 4, effort: 40,
+		f: func(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }},
+	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5, effort: 40, f: math.Atan},
+	Asinh: {name: "asinh", arity: 1, takes: floats, call: "asinh", ulp: 4, effort: 40, f: math.Asinh},
+	Acosh: {name: "acosh", arity: 1, takes: floats, call: "acosh", ulp: 4, effort: 40, f: math.Acosh},
+	Atanh: {name: "atanh", arity: 1, takes: floats, call: "atanh", ulp: 5, effort: 40, f: math.Atanh},
+	Erf:   {name: "erf", arity: 1, takes: floats, call: "erf", ulp: 16, effort: 20, f: math.Erf},
+	Erfc:  {name: "erfc", arity: 1, takes: floats, call: "erfc", ulp: 16, effort: 20, f: math.Erfc},
 	// The exponential function, the sum and the quotient may each err.
-	Sigmoid: {name: "sigmoid", arity: 1, takes: floats, ulp: 7},
+	Sigmoid: {name: "sigmoid", arity: 1, takes: floats, ulp: 7, effort: 8, f: precise.Sigmoid},
 	// For positive numbers; gelu in eval.go has more for others.
-	GELU:  {name: "gelu", arity: 1, takes: floats, ulp: 19.5},
-	Floor: {name: "floor", arity: 1, takes: floats, call: "floor"},
-	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil"},
-	Trunc: {name: "trunc", arity: 1, takes: floats, call: "trunc"},
-	Round: {name: "round", arity: 1, takes: floats, call: "rint"},
+	GELU:  {name: "gelu", arity: 1, takes: floats, ulp: 19.5, effort: 16, f: precise.GELU},
+	Floor: {name: "floor", arity: 1, takes: floats, call: "floor", f: math.Floor},
+	Ceil:  {name: "ceil", arity: 1, takes: floats, call: "ceil", f: math.Ceil},
+	Trunc: {name: "trunc", arity: 1, takes: floats, call: "trunc", f: math.Trunc},
+	Round: {name: "round", arity: 1, takes: floats, call: "rint", f: math.RoundToEven},
 	IsNaN: {name: "isnan", arity: 1, takes: floats, truth: true},
 
 	Add:      {name: "add", arity: 2, takes: numbers},
 	Sub:      {name: "sub", arity: 2, takes: numbers},
 	Mul:      {name: "mul", arity: 2, takes: numbers},
-	Div:      {name: "div", arity: 2, takes: numbers, ulp: 2.5},
+	Div:      {name: "div", arity: 2, takes: numbers, ulp: 2.5, effort: 4},
 	Rem:      {name: "rem", arity: 2, takes: numbers, call: "fmod"},
 	Min:      {name: "min", arity: 2, takes: numbers},
 	Max:      {name: "max", arity: 2, takes: numbers},
-	Pow:      {name: "pow", arity: 2, takes: floats, call: "pow", ulp: 16},
-	Atan2:    {name: "atan2", arity: 2, takes: floats, call: "atan2", ulp: 6},
+	Pow:      {name: "pow", arity: 2, takes: floats, call: "pow", ulp: 16, effort: 100},
+	Atan2:    {name: "atan2", arity: 2, takes: floats, call: "atan2", ulp: 6, effort: 50},
 	CopySign: {name: "copysign", arity: 2, takes: floats, call: "copysign"},
 
 	And: {name: "and", arity: 2, takes: bitwise},
@@ -222,6 +243,9 @@ func (op Op) String() string {
 	}
 	return ops[op].name
 }
+
+// Effort returns how long the CPU computes the operation for floats in registers, in the time of an addition.
+func (op Op) Effort() int { return max(ops[op].effort, 1) }
 
 // commutes reports whether the operands can change places.
 func (op Op) commutes() bool {

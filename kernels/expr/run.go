@@ -438,7 +438,7 @@ func floatStep[F floatNumber](m *machine, in *Instruction, n int) {
 	case Eq, Ne, Lt, Le:
 		compareStep(op, registerOf[uint32](m, in.Dst), a, b)
 	default:
-		f := unary[op]
+		f := ops[op].f
 		for i, x := range a {
 			d[i] = F(f(float64(x)))
 		}

@@ -44,9 +44,6 @@ func (f *File) Floats(x []float32, t Tensor, named quant.Format) error {
 	if err != nil || len(x) == 0 {
 		return err
 	}
-	if len(x) == 0 {
-		return nil
-	}
 	if format != 0 {
 		m, err := f.Matrix(t, named)
 		if err == nil {

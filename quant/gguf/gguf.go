@@ -8,10 +8,10 @@
 //
 // # Type numbers with several meanings
 //
-// A tensor's type is a number, and the numbers 36 to 39 mean one thing in ggml and another in Microsoft's fork for
-// ternary weights, which moreover stores its I2_S in an order that depends on the processor. Such a tensor is
-// listed, and read only if a format is named: by the caller, or by the file's metadata, where Write keeps it
-// under "concord.type.36". Otherwise the error is driver.ErrFormat and names all meanings.
+// A tensor's type is a number. The numbers 36 to 39 mean one thing in ggml and another in Microsoft's fork for ternary
+// weights, which moreover stores its I2_S in an order that depends on the processor. Such a tensor is listed, and read
+// only if a format is named: by the caller, or by the file's metadata, where Write keeps it under "concord.type.36".
+// Otherwise the error is driver.ErrFormat and names all meanings.
 //
 // # Caveats
 //

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -45,6 +46,13 @@ const (
 	kindI64
 	kindF64
 )
+
+// kindTypes has the Go type of a value of each kind. An array is a slice of its elements' type.
+var kindTypes = [...]reflect.Type{kindU8: reflect.TypeFor[uint8](), kindI8: reflect.TypeFor[int8](),
+	kindU16: reflect.TypeFor[uint16](), kindI16: reflect.TypeFor[int16](), kindU32: reflect.TypeFor[uint32](),
+	kindI32: reflect.TypeFor[int32](), kindF32: reflect.TypeFor[float32](), kindBool: reflect.TypeFor[bool](),
+	kindString: reflect.TypeFor[string](), kindArray: reflect.TypeFor[any](), kindU64: reflect.TypeFor[uint64](),
+	kindI64: reflect.TypeFor[int64](), kindF64: reflect.TypeFor[float64]()}
 
 // reader reads values until the first error; after that each method returns a zero value.
 type reader struct {
@@ -101,54 +109,25 @@ func (r *reader) count(what string, size int) int {
 	return int(n)
 }
 
-// number is every kind of value that has one size.
-type number interface {
-	uint8 | int8 | uint16 | int16 | uint32 | int32 | uint64 | int64 | float32 | float64 | bool
-}
-
-// scalars reads one value, or a list of n.
-func scalars[T number](r *reader, list bool) any {
-	var one T
-	size := binary.Size(one)
-	if !list {
-		if b := r.bytes(uint64(size)); b != nil {
-			_, _ = binary.Decode(b, binary.LittleEndian, &one) // the size is right
-		}
-		return one
+// scalars reads a value of a type that has one size, or a list of them with its length.
+func (r *reader) scalars(t reflect.Type, list bool) any {
+	n, to := 1, reflect.New(t)
+	if list {
+		n = r.count("values", int(t.Size()))
+		to = reflect.MakeSlice(reflect.SliceOf(t), n, n)
 	}
-	many := make([]T, r.count("values", size))
-	if b := r.bytes(uint64(len(many) * size)); b != nil {
-		_, _ = binary.Decode(b, binary.LittleEndian, many)
+	if b := r.bytes(uint64(n) * uint64(t.Size())); b != nil {
+		_, _ = binary.Decode(b, binary.LittleEndian, to.Interface()) // the size is right
 	}
-	return many
+	return reflect.Indirect(to).Interface()
 }
 
 // value reads a value of a kind, or a list with its length.
 func (r *reader) value(kind uint32, list bool, depth int) any {
 	switch kind {
-	case kindU8:
-		return scalars[uint8](r, list)
-	case kindI8:
-		return scalars[int8](r, list)
-	case kindU16:
-		return scalars[uint16](r, list)
-	case kindI16:
-		return scalars[int16](r, list)
-	case kindU32:
-		return scalars[uint32](r, list)
-	case kindI32:
-		return scalars[int32](r, list)
-	case kindF32:
-		return scalars[float32](r, list)
-	case kindU64:
-		return scalars[uint64](r, list)
-	case kindI64:
-		return scalars[int64](r, list)
-	case kindF64:
-		return scalars[float64](r, list)
 	case kindBool:
 		start := r.pos
-		v := scalars[bool](r, list)
+		v := r.scalars(kindTypes[kind], list)
 		if list {
 			start += 8
 		}
@@ -183,8 +162,11 @@ func (r *reader) value(kind uint32, list bool, depth int) any {
 		}
 		return arrays
 	}
-	r.fail("value of kind %d", kind)
-	return nil
+	if kind >= uint32(len(kindTypes)) {
+		r.fail("value of kind %d", kind)
+		return nil
+	}
+	return r.scalars(kindTypes[kind], list)
 }
 
 // place is where the data of a tensor begins.

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,9 +64,9 @@ func NewEntry(name string, m quant.Matrix) (Entry, []Pair, error) {
 // repeat an earlier one with the same value, which is written once. What is written ggml reads, but for a
 // []any, and types that ggml does not have.
 //
-// Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte,
-// empty keys, and values of other types than those of Pair, are driver.ErrInvalidArgument; data whose length is
-// not that of type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
+// Two tensors or different values of one name, tensors with names of more than 63 bytes or with a zero byte, empty
+// keys, and values of other types than those of Pair, are driver.ErrInvalidArgument. Data whose length is not that of
+// type and shape is driver.ErrDimension. An error of Entry.Data is returned as it is.
 func Save(path string, metadata []Pair, entries []Entry) error {
 	return file.Replace(path, func(w io.Writer) error { return Write(w, metadata, entries) })
 }
@@ -172,57 +173,14 @@ func appendText(b []byte, s string) []byte {
 
 // kindOf returns the kind of a value, or of the elements of a list and how many there are; -1 for no list.
 func kindOf(v any) (kind uint32, n int, ok bool) {
-	switch v := v.(type) {
-	case uint8:
-		return kindU8, -1, true
-	case int8:
-		return kindI8, -1, true
-	case uint16:
-		return kindU16, -1, true
-	case int16:
-		return kindI16, -1, true
-	case uint32:
-		return kindU32, -1, true
-	case int32:
-		return kindI32, -1, true
-	case float32:
-		return kindF32, -1, true
-	case bool:
-		return kindBool, -1, true
-	case string:
-		return kindString, -1, true
-	case uint64:
-		return kindU64, -1, true
-	case int64:
-		return kindI64, -1, true
-	case float64:
-		return kindF64, -1, true
-	case []uint8:
-		return kindU8, len(v), true
-	case []int8:
-		return kindI8, len(v), true
-	case []uint16:
-		return kindU16, len(v), true
-	case []int16:
-		return kindI16, len(v), true
-	case []uint32:
-		return kindU32, len(v), true
-	case []int32:
-		return kindI32, len(v), true
-	case []float32:
-		return kindF32, len(v), true
-	case []bool:
-		return kindBool, len(v), true
-	case []string:
-		return kindString, len(v), true
-	case []any:
-		return kindArray, len(v), true
-	case []uint64:
-		return kindU64, len(v), true
-	case []int64:
-		return kindI64, len(v), true
-	case []float64:
-		return kindF64, len(v), true
+	t := reflect.TypeOf(v)
+	for kind, one := range kindTypes {
+		switch t {
+		case one:
+			return uint32(kind), -1, true
+		case reflect.SliceOf(one):
+			return uint32(kind), reflect.ValueOf(v).Len(), true
+		}
 	}
 	return 0, 0, false
 }

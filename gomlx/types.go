@@ -10,7 +10,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/kernels/expr"
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -38,35 +37,6 @@ func typeOf(d dtypes.DType) (tensor.Type, error) {
 		return 0, errors.Wrapf(compute.ErrNotImplemented, "data type %s", d)
 	}
 	return t, nil
-}
-
-// stored returns the type of the elements of a buffer that holds an array of t.
-func stored(t tensor.Type) runtime.Type {
-	switch t {
-	case tensor.I8:
-		return runtime.I8
-	case tensor.I16:
-		return runtime.I16
-	case tensor.I32:
-		return runtime.I32
-	case tensor.I64:
-		return runtime.I64
-	case tensor.U16:
-		return runtime.U16
-	case tensor.U32:
-		return runtime.U32
-	case tensor.U64:
-		return runtime.U64
-	case tensor.F16:
-		return runtime.F16
-	case tensor.BF16:
-		return runtime.BF16
-	case tensor.F32:
-		return runtime.F32
-	case tensor.F64:
-		return runtime.F64
-	}
-	return runtime.U8
 }
 
 // unsigned returns the unsigned integer type of as many bits as t.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/concord-compute/concord/quant"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Ternary is a matrix of ternary weights on a device, with 2 bits for each and a factor for each row. It
@@ -74,7 +75,7 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		if err != nil {
 			return err
 		}
-		bytes, err := words.As(stored(I8))
+		bytes, err := words.As(runtime.I8)
 		if err != nil {
 			return err
 		}

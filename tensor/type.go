@@ -13,84 +13,43 @@ import (
 )
 
 // Type is the type of the elements of a tensor.
-type Type = expr.Type
+type Type = driver.Type
 
 // The element types. Bool is stored in a byte, 0 or 1. F16 and BF16 are computed in F32 and rounded when they
 // are stored.
 const (
-	F32  = expr.F32
-	F64  = expr.F64
-	F16  = expr.F16
-	BF16 = expr.BF16
-	I8   = expr.I8
-	I16  = expr.I16
-	I32  = expr.I32
-	I64  = expr.I64
-	U8   = expr.U8
-	U16  = expr.U16
-	U32  = expr.U32
-	U64  = expr.U64
-	Bool = expr.Bool
+	F32  = driver.F32
+	F64  = driver.F64
+	F16  = driver.F16
+	BF16 = driver.BF16
+	I8   = driver.I8
+	I16  = driver.I16
+	I32  = driver.I32
+	I64  = driver.I64
+	U8   = driver.U8
+	U16  = driver.U16
+	U32  = driver.U32
+	U64  = driver.U64
+	Bool = driver.Bool
 )
 
-// ParseType returns the type of that name: "f32", "bool".
-func ParseType(name string) (Type, bool) { return expr.TypeOf(name) }
+// ParseType returns the type with a short name: "f32", "bool".
+func ParseType(name string) (Type, error) { return driver.ParseType(name) }
 
 // Element is a Go type of elements.
 type Element interface{ runtime.Element | bool }
 
 // TypeOf returns the element type of a Go type.
-func TypeOf[T Element]() Type {
-	var zero T
-	switch any(zero).(type) {
-	case float32:
-		return F32
-	case float64:
-		return F64
-	case runtime.Float16:
-		return F16
-	case runtime.BFloat16:
-		return BF16
-	case int8:
-		return I8
-	case int16:
-		return I16
-	case int32:
-		return I32
-	case int64:
-		return I64
-	case uint8:
-		return U8
-	case uint16:
-		return U16
-	case uint32:
-		return U32
-	case uint64:
-		return U64
-	}
-	return Bool
-}
+func TypeOf[T Element]() Type { return runtime.TypeOf[T]() }
 
 // IsFloat reports whether a type is one of floating-point numbers.
-func IsFloat(t Type) bool { return t == F32 || t == F64 || t == F16 || t == BF16 }
+func IsFloat(t Type) bool { return t.IsFloat() }
 
 // isSigned reports whether an integer type has negative numbers.
-func isSigned(t Type) bool { return t == I8 || t == I16 || t == I32 || t == I64 }
+func isSigned(t Type) bool { return t.IsSigned() }
 
 // size returns the bytes of an element.
 func size(t Type) int { return t.Size() }
-
-// stored returns the type of the elements of a buffer that holds a tensor of t.
-func stored(t Type) driver.Type {
-	if t == Bool {
-		return driver.U8
-	}
-	d, err := driver.ParseType(t.String())
-	if err != nil {
-		panic("tensor: " + err.Error())
-	}
-	return d
-}
 
 // Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest
 // type that holds both. A Bool gives way to any other type; a signed and an unsigned integer become a signed

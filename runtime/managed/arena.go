@@ -62,10 +62,10 @@ func NewArena(d *runtime.Device, s *runtime.Stream) (*Arena, error) {
 // The caller closes Slices and conversions (As) of it.
 func (a *Arena) Alloc(t runtime.Type, n int) (*runtime.Buffer, error) {
 	const op = "alloc in arena"
-	if err := check(t, n); err != nil {
+	size, err := t.Bytes(n)
+	if err != nil {
 		return nil, opError(a.device, op, err)
 	}
-	size := int64(n) * int64(t.Size())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {

@@ -5,7 +5,6 @@ package managed
 import (
 	"errors"
 	"fmt"
-	"math"
 	goruntime "runtime"
 	"strings"
 	"sync/atomic"
@@ -82,7 +81,7 @@ func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error)
 		return nil, err
 	}
 	defer d.Leave()
-	err := check(t, n)
+	_, err := t.Bytes(n)
 	if err == nil {
 		err = opt.check()
 	}
@@ -94,19 +93,6 @@ func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error)
 		return nil, named(d, op, err)
 	}
 	return newBuffer(st, 0, n), nil
-}
-
-// check checks the type and the number of elements.
-func check(t runtime.Type, n int) error {
-	switch {
-	case t.Size() == 0:
-		return fmt.Errorf("%v is not an element type: %w", t, runtime.ErrInvalidArgument)
-	case n < 0:
-		return fmt.Errorf("%d elements: %w", n, runtime.ErrInvalidArgument)
-	case n > math.MaxInt64/t.Size():
-		return fmt.Errorf("%d elements of %v overflow: %w", n, t, runtime.ErrTooLarge)
-	}
-	return nil
 }
 
 // opError names the device and the operation of an error.

@@ -80,7 +80,9 @@ type allocation struct {
 	id   mempool.ID   // in the device's pool
 	refs atomic.Int64 // open buffers and views, graphs, and calls that use it
 	dead atomic.Bool  // freed by the device's Close
-	last atomic.Pointer[Stream]
+	// belongs: to an object that another buffer stands for when forgotten ones are counted
+	belongs atomic.Bool
+	last    atomic.Pointer[Stream]
 
 	home    *Stream      // the stream in whose order the memory is allocated, or nil
 	ready   driver.Event // an event of home after which the memory can be used
@@ -337,7 +339,11 @@ func (m *memory) drain() {
 	m.mu.Lock()
 	forgotten := m.forgotten
 	m.forgotten = nil
-	m.stats.Forgotten += int64(len(forgotten))
+	for _, a := range forgotten {
+		if !a.belongs.Load() {
+			m.stats.Forgotten++
+		}
+	}
 	m.mu.Unlock()
 	for _, held := range forgotten {
 		held.unref()

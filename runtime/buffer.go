@@ -77,10 +77,10 @@ func Write[T Element](ctx context.Context, to *Buffer, data []T) error {
 	return to.device().streams.own.Write(ctx, to, 0, bytesOf(data))
 }
 
-// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any stream. Where
-// such work failed, Read returns no error for it, since later work may have stored all anew: what the failed work
-// was to store is undefined, and Sync or Err of its stream has the error. [Stream.WaitFor] returns it.
-// [Stream.Read] waits for one stream alone.
+// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any stream. Where such
+// work failed, Read returns no error for it, since later work may have stored all anew. What the failed work was to
+// store is undefined, and Sync or Err of its stream has the error. [Stream.WaitFor] returns it. [Stream.Read] waits
+// for one stream alone.
 func Read[T Element](ctx context.Context, from *Buffer, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -238,6 +238,14 @@ func (b *Buffer) Memory() driver.Memory { return b.mem }
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.isClosed() {
 		b.a.core.memory.pool.SetTag(b.a.id, tag)
+	}
+}
+
+// BelongsTo says that b is a part of the same object as another buffer, for packages whose objects have several:
+// if it is forgotten, Stats.Forgotten counts the other one alone. It does nothing if other is nil.
+func (b *Buffer) BelongsTo(other *Buffer) {
+	if !b.none() && !other.none() {
+		b.a.belongs.Store(true)
 	}
 }
 

@@ -148,16 +148,16 @@ func (d *Device) Enter(op string) error {
 // Leave ends Enter. It is safe for concurrent use.
 func (d *Device) Leave() { d.core.leave() }
 
-// Run launches a kernel on the device's own stream, waits for it, and returns the record of where
-// it ran. Stream().Run does the same, but all users of the device share that stream, so that its
-// record cannot say that this Device stands in for another.
-func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+// Run launches a kernel on the device's own stream, waits for it, and returns where it ran. Stream().Run does the
+// same. But all users of the device share that stream, so that its result cannot say that this Device stands in for
+// another.
+func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Execution, error) {
 	if err := checkContext(ctx, "run"); err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	c, err := d.get("run")
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	r, err := c.streams.own.Run(ctx, k, g, args...)
 	return r.after(d.fallback), err

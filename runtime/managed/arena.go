@@ -38,9 +38,9 @@ type Arena struct {
 // arenaBuffers is how many Buffers of an arena are allocated at a time.
 const arenaBuffers = 64
 
-// NewArena returns an arena of the device's memory. With a stream of the device its memory is allocated and freed
-// in the order of that stream, as with [runtime.Stream.Alloc]: the stream's next step can take the memory of the
-// step before while that step still runs. s may be nil.
+// NewArena returns an arena of the device's memory. With a stream of the device its memory is allocated and freed in
+// the order of that stream, as with [runtime.Stream.Alloc]. The stream's next step can take the memory of the step
+// before while that step still runs. s may be nil.
 func NewArena(d *runtime.Device, s *runtime.Stream) (*Arena, error) {
 	const op = "new arena"
 	if err := d.Enter(op); err != nil {

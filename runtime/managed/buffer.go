@@ -128,8 +128,8 @@ func (o *Options) check() error {
 // notice that the Buffer is garbage.
 type handle struct {
 	st     *sides
-	window atomic.Bool                    // Map is open
-	view   atomic.Pointer[runtime.Buffer] // this part of the device's side, once a launch needed it
+	window atomic.Bool     // Map is open
+	view   *runtime.Buffer // a window on the device's side, once a launch needed it; guarded by st.mu
 }
 
 // newBuffer makes a handle that owns one ref of st. A handle that becomes garbage gives up its Map; the sides are
@@ -219,7 +219,6 @@ func (m *Buffer) Close() error {
 	}
 	m.cleanup.Stop()
 	m.handle.shut()
-	m.handle.view.Swap(nil).Close()
 	m.handle.st.unref()
 	return nil
 }

@@ -400,7 +400,7 @@ func (b *bencher) measure(ctx context.Context, sample func() (float64, error)) (
 var errNoTime = errors.New("the device measured no time")
 
 // rate turns work and the device's time into a rate per nanosecond: giga per second.
-func rate(work float64, rec runtime.Record) (float64, error) {
+func rate(work float64, rec runtime.Execution) (float64, error) {
 	if rec.DeviceTimeNs <= 0 {
 		return 0, errNoTime
 	}

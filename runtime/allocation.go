@@ -32,7 +32,7 @@ type memory struct {
 	stats     Stats
 	failed    []error // errors of the driver from frees since close began
 	upkeep    *time.Timer
-	recorder  *mempool.Recorder // or nil
+	endTrace  func() // of Config.MemoryTrace, or nil
 }
 
 // accounts returns the part of Stats that concerns memory.
@@ -67,7 +67,9 @@ func (m *memory) close() (errs []error) {
 	m.mu.Lock()
 	errs = append(errs, m.failed...)
 	m.mu.Unlock()
-	m.writeTrace()
+	if m.endTrace != nil {
+		m.endTrace()
+	}
 	_ = m.pool.Close() // only calls under way still hold live memory, and give it back
 	return errs
 }

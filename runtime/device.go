@@ -92,7 +92,9 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 		return nil, err
 	}
 	c.streams.own = own
-	c.memory.recordToFile()
+	if name := s.cfg.MemoryTrace; name != "" {
+		c.memory.endTrace = c.memory.pool.RecordTo(name, c.info.ID)
+	}
 	c.memory.startUpkeep()
 	return c, nil
 }
@@ -322,7 +324,7 @@ func (c *core) close() error {
 	}
 	done(c.drv.Close())
 	if t := c.session.trace; t != nil {
-		t.write()
+		t.Write()
 	}
 	return errors.Join(errs...)
 }

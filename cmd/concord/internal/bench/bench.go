@@ -22,6 +22,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/runtime/roof"
 )
 
 // benchResult is one rate or time. Unknown values are null.
@@ -289,9 +290,9 @@ func (b *bencher) limits(ctx context.Context) (r profile.Roof, err error) {
 		return *b.roof, nil
 	}
 	if b.newRoof {
-		r, err = b.dev.MeasureRoof(ctx)
+		r, err = roof.Measure(ctx, b.dev)
 	} else {
-		r, err = b.dev.Roof(ctx)
+		r, err = roof.Of(ctx, b.dev)
 	}
 	if err == nil {
 		b.roof = &r

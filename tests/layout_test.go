@@ -92,7 +92,8 @@ var floors = []floor{
 		"internal/npy"}},
 	{"internal/verify/stress", []string{"runtime", "runtime/driver", "source"}},
 	{"internal/verify/golden", []string{"runtime", "tensor", "nn"}},
-	{"internal/verify/rates", []string{"runtime", "runtime/profile", "runtime/roof", "kernels", "source", "quant", "tensor", "nn", "ann"}},
+	{"internal/verify/rates", []string{"runtime", "runtime/profile", "runtime/roof", "kernels", "source", "quant",
+		"tensor", "nn", "ann"}},
 	{"internal/verify", []string{"runtime", "runtime/driver", "runtime/conformance", "runtime/parity", "runtime/profile",
 		"source", "kernels", "quant", "tensor", "nn", "ann",
 		"internal/file", "internal/mnist", "internal/verify/golden", "internal/verify/stress", "internal/verify/rates"}},
@@ -174,7 +175,6 @@ var reach = []struct {
 	modules []string
 }{
 	{"runtime", []string{"golang.org/x/sys", "golang.org/x/sync"}},
-	{"runtime/roof", []string{"runtime", "runtime/managed", "runtime/driver", "runtime/profile", "source"}},
 	{"runtime/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}},
 	// imported by the tests of backends in other modules
 	{"tests/conformance", []string{"golang.org/x/sys", "golang.org/x/sync"}},

@@ -198,8 +198,8 @@ func (l *lowering) lower(i int) {
 		l.release(i, n)
 		return
 	}
-	in := Instruction{Code: Code(n.op), Type: classOf(n.typ), To: classOf(n.typ), Dst: l.take(), Slot: n.slot, Bits: n.bits,
-		Elem: n.typ}
+	in := Instruction{Code: Code(n.op), Type: classOf(n.typ), To: classOf(n.typ), Dst: l.take(), Slot: n.slot,
+		Bits: n.bits, Elem: n.typ}
 	l.register[i] = in.Dst
 	for j, a := range n.args[:ops[n.op].arity] {
 		in.Args[j] = l.register[a]

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -58,7 +58,7 @@ func TestKeptRoof(t *testing.T) {
 		"directory": func() { _ = os.Remove(file); _ = os.Mkdir(file, 0o700) },
 		"of others": func() { _ = os.Rename(file, filepath.Join(dir, "key2.json")) },
 	} {
-		if runtime.GOOS == "windows" && name == "foreign" {
+		if goruntime.GOOS == "windows" && name == "foreign" {
 			continue // there, permissions are not these
 		}
 		damage()

@@ -3,7 +3,7 @@ package profile
 import (
 	"os"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"testing"
 	"time"
 
@@ -15,11 +15,11 @@ import (
 func TestTraceFileUsers(t *testing.T) {
 	file, err := OpenTraceFile(filepath.Join(t.TempDir(), "trace.json"))
 	require.NoError(t, err)
-	before := runtime.NumGoroutine()
+	before := goruntime.NumGoroutine()
 	for range 200 {
 		file.Use(func() {})()
 	}
-	assert.Less(t, runtime.NumGoroutine(), before+50)
+	assert.Less(t, goruntime.NumGoroutine(), before+50)
 	assert.NoFileExists(t, file.name, "nothing happened")
 	assert.Eventually(t, func() bool {
 		traceFiles.Lock()

@@ -190,7 +190,7 @@ func (e *engine) distances(ctx context.Context, queries,
 
 // expression returns the metric as a reduction of a row: of the components of a query and a vector.
 func (e *engine) expression() *expr.Expr {
-	t, _ := expr.TypeOf(e.code.typ().String())
+	t := e.code.typ()
 	x, y := expr.Input(0, t), expr.Input(1, t)
 	if t == expr.I8 {
 		x, y = x.Cast(expr.F32), y.Cast(expr.F32)

@@ -124,7 +124,7 @@ func TestChainsOfExpressions(t *testing.T) {
 		r, ops := f.r, []expr.Op{expr.Add, expr.Sub, expr.Mul, expr.Div, expr.Min, expr.Max, expr.Neg, expr.Abs, expr.And,
 			expr.Or, expr.Xor}
 		for range count {
-			typ := expr.Types()[r.IntN(len(expr.Types()))]
+			typ := driver.Types()[r.IntN(len(driver.Types()))]
 			if typ == expr.Bool {
 				continue
 			}

@@ -168,7 +168,7 @@ func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape, idle bool)
 	if idle {
 		allocate = b.device.Alloc
 	}
-	memory, err := allocate(stored(t), shape.Size())
+	memory, err := allocate(t.Stored(), shape.Size())
 	if err != nil {
 		return nil, errors.WithStack(err)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/kernels/expr"
-	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -41,12 +40,6 @@ func typeOf(d dtypes.DType) (tensor.Type, error) {
 		return 0, errors.Wrapf(compute.ErrNotImplemented, "data type %s", d)
 	}
 	return t, nil
-}
-
-// stored returns the type of the elements of a buffer that holds an array of t.
-func stored(t tensor.Type) runtime.Type {
-	r, _ := runtime.ParseType(t.Stored().String()) // every stored type has the name of one of buffers
-	return r
 }
 
 // unsigned returns the unsigned integer type of as many bits as t.

@@ -18,7 +18,7 @@
 // for its parameters where it needs them ([Pass.Param]), and gives what it consists of a name ([Pass.Layer]). [Build]
 // calls it once to learn which parameters there are; shapes follow from the operations, and a mistake in them is an
 // error of Build. One layer value may be part of many networks, or several times of one: its parameters belong to its
-// name in the network, such as "0.weight". Your own layers are layers like all others. [ParseLayers] reads a network
+// name in the network, such as "0.weight". Your own layers are layers like all others. [LayersFromJSON] reads a network
 // that JSON describes.
 //
 // # Settings

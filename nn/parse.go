@@ -30,7 +30,7 @@ var initsByName = map[string]Init{
 	"lecun_uniform": LeCunUniform, "lecun_normal": LeCunNormal,
 }
 
-// ParseLayers returns the layers that a text describes in JSON: a list of objects, each with the name of a
+// LayersFromJSON returns the layers that a text describes in JSON: a list of objects, each with the name of a
 // layer and its fields,
 //
 //	[{"layer": "flatten"}, {"layer": "dense", "out": 256, "act": "relu"}, {"layer": "dense", "out": 10}]
@@ -39,8 +39,8 @@ var initsByName = map[string]Init{
 // an activation, by its name, and a field that is a layer may be a list, which is a [Sequence]. First values
 // are named, such as "he_uniform", or a number, the standard deviation of [Gaussian]. A name or a field that
 // does not exist is an error that matches [ErrConfig] and lists those that do.
-func ParseLayers(text []byte) ([]Layer, error) {
-	layers, err := parseLayers(text, "network")
+func LayersFromJSON(text []byte) ([]Layer, error) {
+	layers, err := layersFromJSON(text, "network")
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -50,7 +50,7 @@ func ParseLayers(text []byte) ([]Layer, error) {
 	return layers, nil
 }
 
-func parseLayers(text []byte, place string) (Sequence, error) {
+func layersFromJSON(text []byte, place string) (Sequence, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(text, &list); err != nil {
 		if mistake, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -73,7 +73,7 @@ func parseLayers(text []byte, place string) (Sequence, error) {
 // parseLayer returns the layer of an object, or of a list.
 func parseLayer(text []byte, place string) (Layer, error) {
 	if text = bytes.TrimSpace(text); bytes.HasPrefix(text, []byte("[")) {
-		return parseLayers(text, place)
+		return layersFromJSON(text, place)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {

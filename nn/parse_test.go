@@ -10,8 +10,8 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-func TestParseLayers(t *testing.T) {
-	layers, err := ParseLayers([]byte(` [{"layer":"dense","out":6,"act":"relu","no_bias":true,"init":0.5},
+func TestLayersFromJSON(t *testing.T) {
+	layers, err := LayersFromJSON([]byte(` [{"layer":"dense","out":6,"act":"relu","no_bias":true,"init":0.5},
 		{"layer":"residual","body":[{"layer":"dense","out":6,"init":"he_normal"},{"layer":"tanh"}],"shortcut":{"layer":"layer_norm","eps":0.001}},
 		{"layer":"reshape","shape":[1,2,3]},{"layer":"conv","filters":2,"size":[2,2],"same":true},{"layer":"flatten"},{"layer":"dense","out":2}]`))
 	require.NoError(t, err)
@@ -35,13 +35,13 @@ func TestParseLayers(t *testing.T) {
 	}
 	assert.Equal(t, results[0], results[1])
 	for name, zero := range layersByName {
-		one, err := ParseLayers([]byte(`[{"layer":"` + name + `"}]`))
+		one, err := LayersFromJSON([]byte(`[{"layer":"` + name + `"}]`))
 		require.NoError(t, err)
 		assert.Equal(t, []Layer{zero}, one)
 	}
 }
 
-func TestParseLayersRefuses(t *testing.T) {
+func TestLayersFromJSONRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		``: "a list of layers in JSON", `{}`: "a list of layers in JSON", `[]`: "without layers",
 		`[{"layer":"flatten"}] x`: "a list of layers in JSON", `[7]`: "network[0]: an object",
@@ -64,7 +64,7 @@ func TestParseLayersRefuses(t *testing.T) {
 		`"` + strings.Repeat("a", 99) + `"`:               "a list of layers in JSON is needed, not \"aaa",
 		`[{"layer":"dense","out":null}]`:                  "network[0].out: null is no value",
 	} {
-		_, err := ParseLayers([]byte(text))
+		_, err := LayersFromJSON([]byte(text))
 		assert.ErrorIs(t, err, ErrConfig, text)
 		assert.ErrorContains(t, err, says, text)
 		assert.NotContains(t, err.Error(), " Go ", "it is written in JSON")

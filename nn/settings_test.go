@@ -94,10 +94,10 @@ func TestUnsetIsTheDefault(t *testing.T) {
 	assert.Equal(t, Plateau{Factor: 0.1, Patience: 10}.String(), Plateau{}.String())
 	assert.Equal(t, "dense 3", Dense{Out: 3}.String())
 	assert.Equal(t, Dense{Out: 3}.String(), Dense{Out: 3, Act: Linear}.String())
-	layers, err := ParseLayers([]byte(`[{"layer":"layer_norm","eps":0},{"layer":"linear"}]`))
+	layers, err := LayersFromJSON([]byte(`[{"layer":"layer_norm","eps":0},{"layer":"linear"}]`))
 	require.NoError(t, err)
 	assert.Equal(t, []Layer{LayerNorm{Eps: new(0.0)}, Linear}, layers)
-	_, err = ParseLayers([]byte(`[{"layer":"layer_norm","eps":"small"}]`))
+	_, err = LayersFromJSON([]byte(`[{"layer":"layer_norm","eps":"small"}]`))
 	assert.ErrorContains(t, err, `"small" is no number`)
 }
 

@@ -254,7 +254,7 @@ func (q *Quantizer) Stats() accounts.Counts { return q.stats.Read() }
 func (q *Quantizer) Receipt() accounts.Receipt {
 	q.noted.Lock()
 	defer q.noted.Unlock()
-	records := make([]runtime.Record, len(q.kernels))
+	records := make([]runtime.Execution, len(q.kernels))
 	for i, k := range q.kernels {
 		records[i].KernelID = k
 	}
@@ -357,7 +357,7 @@ func (q *Quantizer) code(ctx context.Context, p *plan, m *Matrix, f func(*coding
 	for _, name := range ran {
 		q.note(name)
 	}
-	q.stats.Count(accounts.QuantizationOp, runtime.Record{}, time.Duration(end-start))
+	q.stats.Count(accounts.QuantizationOp, runtime.Execution{}, time.Duration(end-start))
 	return nil
 }
 
@@ -489,7 +489,7 @@ func (w *Weights) Mul(ctx context.Context, y, x []float32, rows int) error {
 
 // multiplied counts a product.
 func (q *Quantizer) multiplied(on *side, start int64, fellBack error) {
-	r := runtime.Record{Backend: on.info.Backend, DeviceName: on.info.Name, GPUExecuted: on.info.IsGPU(),
+	r := runtime.Execution{Backend: on.info.Backend, DeviceName: on.info.Name, GPUExecuted: on.info.IsGPU(),
 		Fallback: fellBack != nil}
 	if fellBack != nil {
 		r.FallbackReason = fellBack.Error()

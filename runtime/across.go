@@ -44,10 +44,10 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 // work queued so far that uses either buffer, on any stream. It does not wait for other work of these streams.
 // The memory of both buffers is kept until the copy is done; nothing may write to src before, on its device either.
 //
-// On one device CopyFrom returns at once. Between two devices the host waits for the event and, where the
-// receiving driver cannot copy from the other device, reads the data; then it queues the rest and
-// returns, unless the receiving driver has no memory from which it copies on its own (Pinned). When ctx is
-// done first, its error is returned and dst may hold part of the data.
+// On one device CopyFrom returns at once. Between two devices the host waits for the event. Where the receiving driver
+// cannot copy from the other device, the host also reads the data. Then it queues the rest and returns, unless the
+// receiving driver has no memory from which it copies on its own (Pinned). When ctx is done first, its error is
+// returned and dst may hold part of the data.
 func (s *Stream) CopyFrom(ctx context.Context, dst, src *Buffer, after *Event) error {
 	const op = "copy across"
 	if err := checkContext(ctx, op); err != nil {
@@ -122,9 +122,9 @@ func (s *Stream) waitBefore(ctx context.Context, op string, dst, src *Buffer, af
 	return s.behind(ctx, op, append(src.a.busyBeside(s), dst.a.busyBeside(s)...))
 }
 
-// WaitFor makes later work of this stream wait for all work queued so far on other streams that uses a buffer of its
-// device, such as a Write, or a launch that stores results in it. It waits itself only where a driver cannot make one
-// stream wait for another, and returns the error of a stream that failed and has such work.
+// WaitFor makes later work of this stream wait for all work with a buffer of its device that is queued on other
+// streams: a Write, or a launch that stores results in it. It waits itself only where a driver cannot make one stream
+// wait for another, and returns the error of a stream that failed and has such work.
 func (s *Stream) WaitFor(ctx context.Context, b *Buffer) error {
 	const op = "wait for a buffer"
 	if err := checkContext(ctx, op); err != nil {

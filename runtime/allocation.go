@@ -32,7 +32,7 @@ type memory struct {
 	stats     Stats
 	failed    []error // errors of the driver from frees since close began
 	upkeep    *time.Timer
-	recorder  *mempool.Recorder // or nil
+	endTrace  func() // of Config.MemoryTrace, or nil
 }
 
 // accounts returns the part of Stats that concerns memory.
@@ -67,7 +67,9 @@ func (m *memory) close() (errs []error) {
 	m.mu.Lock()
 	errs = append(errs, m.failed...)
 	m.mu.Unlock()
-	m.writeTrace()
+	if m.endTrace != nil {
+		m.endTrace()
+	}
 	_ = m.pool.Close() // only calls under way still hold live memory, and give it back
 	return errs
 }
@@ -80,7 +82,9 @@ type allocation struct {
 	id   mempool.ID   // in the device's pool
 	refs atomic.Int64 // open buffers and views, graphs, and calls that use it
 	dead atomic.Bool  // freed by the device's Close
-	last atomic.Pointer[Stream]
+	// belongs: to an object that another buffer stands for when forgotten ones are counted
+	belongs atomic.Bool
+	last    atomic.Pointer[Stream]
 
 	home    *Stream      // the stream in whose order the memory is allocated, or nil
 	ready   driver.Event // an event of home after which the memory can be used
@@ -337,7 +341,11 @@ func (m *memory) drain() {
 	m.mu.Lock()
 	forgotten := m.forgotten
 	m.forgotten = nil
-	m.stats.Forgotten += int64(len(forgotten))
+	for _, a := range forgotten {
+		if !a.belongs.Load() {
+			m.stats.Forgotten++
+		}
+	}
 	m.mu.Unlock()
 	for _, held := range forgotten {
 		held.unref()

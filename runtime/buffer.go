@@ -30,11 +30,13 @@ type Element interface {
 	float32 | float64 | Float16 | BFloat16 | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// TypeOf returns the element type of a Go type.
-func TypeOf[T Element]() Type {
+// TypeOf returns the element type of a Go type. That of bool is one of tensors alone: no buffer holds it.
+func TypeOf[T Element | bool]() Type {
 	var zero T
-	t, _ := elementOf(zero)
-	return t
+	if t, _ := elementOf(zero); t != driver.NoType {
+		return t
+	}
+	return driver.Bool
 }
 
 // Alloc returns a buffer of n elements of type T, contents undefined.
@@ -75,10 +77,10 @@ func Write[T Element](ctx context.Context, to *Buffer, data []T) error {
 	return to.device().streams.own.Write(ctx, to, 0, bytesOf(data))
 }
 
-// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any stream. Where
-// such work failed, Read returns no error for it, since later work may have stored all anew: what the failed work
-// was to store is undefined, and Sync or Err of its stream has the error. [Stream.WaitFor] returns it.
-// [Stream.Read] waits for one stream alone.
+// Read copies the beginning of a buffer to data, after the work queued so far that uses it, on any stream. Where such
+// work failed, Read returns no error for it, since later work may have stored all anew. What the failed work was to
+// store is undefined, and Sync or Err of its stream has the error. [Stream.WaitFor] returns it. [Stream.Read] waits
+// for one stream alone.
 func Read[T Element](ctx context.Context, from *Buffer, data []T) error {
 	if err := checkContext(ctx, "read"); err != nil {
 		return err
@@ -153,10 +155,13 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 	if b.none() {
 		return nil, fmt.Errorf("as: buffer is nil: %w", ErrInvalidArgument)
 	}
-	size := int64(t.Size())
-	if size == 0 || b.mem.Size%size != 0 || b.mem.Offset%size != 0 {
-		return nil, b.a.core.error("as", fmt.Errorf("%d bytes at offset %d are not whole elements of %v: %w",
-			b.mem.Size, b.mem.Offset, t, ErrInvalidArgument))
+	size, err := t.Bytes(1)
+	if err == nil && (b.mem.Size%size != 0 || b.mem.Offset%size != 0) {
+		err = fmt.Errorf("%d bytes at offset %d are not whole elements of %v: %w", b.mem.Size, b.mem.Offset, t,
+			ErrInvalidArgument)
+	}
+	if err != nil {
+		return nil, b.a.core.error("as", err)
 	}
 	return b.view(t, b.mem, int(b.mem.Size/size))
 }
@@ -168,16 +173,16 @@ func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
 	return newBuffer(b.a, t, mem, n), nil
 }
 
-// Window makes into a view of n elements of type t, from byte off of b on, as an allocator does that cuts
-// many buffers from one: it allocates nothing, and into need not be closed. The view lives as long as b, whatever
-// uses it: Close of it only ends its own use, and once b is closed it answers ErrClosed. off is a multiple of the
-// element's size. into is a zero Buffer that nothing uses yet.
+// Window makes into a view of n elements of type t, from byte off of b on. It is for allocators that cut many buffers
+// from one: it allocates nothing, and into need not be closed. The view lives as long as b, whatever uses it: Close of
+// it only ends its own use, and once b is closed it answers ErrClosed. off is a multiple of the element's size. into
+// is a zero Buffer that nothing uses yet.
 func (b *Buffer) Window(into *Buffer, t Type, off int64, n int) error {
 	const op = "window"
 	if b.none() || into == nil || into.a != nil {
 		return fmt.Errorf("%s: there is no buffer, or no new one: %w", op, ErrInvalidArgument)
 	}
-	size, err := sizeOf(t, n)
+	size, err := t.Bytes(n)
 	if err == nil {
 		err = checkRange(b, off, size)
 	}
@@ -233,6 +238,14 @@ func (b *Buffer) Memory() driver.Memory { return b.mem }
 func (b *Buffer) SetTag(tag string) {
 	if !b.none() && !b.isClosed() {
 		b.a.core.memory.pool.SetTag(b.a.id, tag)
+	}
+}
+
+// BelongsTo says that b is a part of the same object as another buffer, for packages whose objects have several:
+// if it is forgotten, Stats.Forgotten counts the other one alone. It does nothing if other is nil.
+func (b *Buffer) BelongsTo(other *Buffer) {
+	if !b.none() && !other.none() {
+		b.a.belongs.Store(true)
 	}
 }
 

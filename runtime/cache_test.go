@@ -274,7 +274,7 @@ func TestCacheSizeIsTheDisksLimit(t *testing.T) {
 	assert.Equal(t, dir, o.Dir)
 }
 
-func TestPrefetch(t *testing.T) {
+func TestPrecompile(t *testing.T) {
 	b := &nullBackend{}
 	s, d := open(t, b, Config{})
 	var requests []ProgramRequest
@@ -284,7 +284,7 @@ func TestPrefetch(t *testing.T) {
 		requests = append(requests, ProgramRequest{Unit: u})
 	}
 	var steps []int
-	require.NoError(t, d.Prefetch(t.Context(), requests, func(done, total int) {
+	require.NoError(t, d.Precompile(t.Context(), requests, func(done, total int) {
 		assert.Equal(t, 9, total)
 		steps = append(steps, done)
 	}))
@@ -297,12 +297,12 @@ func TestPrefetch(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "memory", p.Built().From)
 	}
-	require.NoError(t, d.Prefetch(t.Context(), requests, nil))
-	require.NoError(t, d.Prefetch(t.Context(), nil, nil))
+	require.NoError(t, d.Precompile(t.Context(), requests, nil))
+	require.NoError(t, d.Precompile(t.Context(), nil, nil))
 	assert.EqualValues(t, 9, s.Cache().Stats().Compiles)
 	assert.Len(t, d.core.programs.keys, 9)
 	steps = nil
-	err := d.Prefetch(t.Context(), requests, func(done, _ int) {
+	err := d.Precompile(t.Context(), requests, func(done, _ int) {
 		if steps = append(steps, done); done < 3 {
 			panic("boom")
 		}
@@ -312,7 +312,7 @@ func TestPrefetch(t *testing.T) {
 	assert.Len(t, steps, 9, "it goes on")
 }
 
-func TestPrefetchFails(t *testing.T) {
+func TestPrecompileFails(t *testing.T) {
 	b := &nullBackend{}
 	_, d := open(t, b, Config{})
 	good, err := source.Parse(nullText, source.Options{Name: "good.cl"})
@@ -321,7 +321,7 @@ func TestPrefetchFails(t *testing.T) {
 	require.NoError(t, err)
 	b.compile = func(ctx context.Context) error { return ctx.Err() }
 	done := 0
-	err = d.Prefetch(t.Context(), []ProgramRequest{{}, {Unit: good}, {Unit: bad}}, func(n, _ int) { done = n })
+	err = d.Precompile(t.Context(), []ProgramRequest{{}, {Unit: good}, {Unit: bad}}, func(n, _ int) { done = n })
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	assert.Equal(t, 3, done, "it goes on after an error")
 	assert.EqualValues(t, 2, b.compiles.Load())
@@ -332,7 +332,7 @@ func TestPrefetchFails(t *testing.T) {
 		units[i].Unit = bad
 		units[i].Options.Flags = []string{fmt.Sprint(i)}
 	}
-	err = d.Prefetch(t.Context(), units, nil)
+	err = d.Precompile(t.Context(), units, nil)
 	assert.ErrorIs(t, err, ErrCompile)
 	joined, ok := err.(interface{ Unwrap() []error })
 	require.True(t, ok)
@@ -341,9 +341,9 @@ func TestPrefetchFails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b.compile = func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() }
 	units[0].Options.Flags = []string{"new"}
-	err = d.Prefetch(ctx, units[:1], nil)
+	err = d.Precompile(ctx, units[:1], nil)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.ErrorContains(t, err, "0 of 1 programs done")
 	require.NoError(t, d.Close())
-	assert.True(t, errors.Is(d.Prefetch(t.Context(), units, nil), ErrClosed))
+	assert.True(t, errors.Is(d.Precompile(t.Context(), units, nil), ErrClosed))
 }

@@ -27,7 +27,7 @@ func TestNilContext(t *testing.T) {
 		"default device":    func() error { _, err := s.DefaultDevice(none); return err },
 		"set active device": func() error { return s.SetActiveDevice(none, 0) },
 		"program":           func() error { _, err := d.Program(none, k.program.key.unit); return err },
-		"prefetch":          func() error { return d.Prefetch(none, nil, nil) },
+		"precompile":        func() error { return d.Precompile(none, nil, nil) },
 		"run":               func() error { _, err := d.Run(none, k, Items(4), float32(1), x, y, 4); return err },
 		"sync":              func() error { return d.Sync(none) },
 		"upload":            func() error { _, err := Upload(none, d, []float32{1}); return err },

@@ -92,7 +92,9 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 		return nil, err
 	}
 	c.streams.own = own
-	c.memory.recordToFile()
+	if name := s.cfg.MemoryTrace; name != "" {
+		c.memory.endTrace = c.memory.pool.RecordTo(name, c.info.ID)
+	}
 	c.memory.startUpkeep()
 	return c, nil
 }
@@ -148,16 +150,16 @@ func (d *Device) Enter(op string) error {
 // Leave ends Enter. It is safe for concurrent use.
 func (d *Device) Leave() { d.core.leave() }
 
-// Run launches a kernel on the device's own stream, waits for it, and returns the record of where
-// it ran. Stream().Run does the same, but all users of the device share that stream, so that its
-// record cannot say that this Device stands in for another.
-func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+// Run launches a kernel on the device's own stream, waits for it, and returns where it ran. Stream().Run does the
+// same. But all users of the device share that stream, so that its result cannot say that this Device stands in for
+// another.
+func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Execution, error) {
 	if err := checkContext(ctx, "run"); err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	c, err := d.get("run")
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	r, err := c.streams.own.Run(ctx, k, g, args...)
 	return r.after(d.fallback), err
@@ -322,7 +324,7 @@ func (c *core) close() error {
 	}
 	done(c.drv.Close())
 	if t := c.session.trace; t != nil {
-		t.write()
+		t.Write()
 	}
 	return errors.Join(errs...)
 }

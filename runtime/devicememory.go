@@ -47,24 +47,3 @@ func (o poolOwner) ResetPeak() {
 
 func (o poolOwner) Pressed(p mempool.Pressure) { o.memory().logPressure(p) }
 func (o poolOwner) Watched(on bool)            { o.memory().watched.Store(on) }
-
-func (o poolOwner) Record(on bool) {
-	m := o.memory()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case on && m.recorder == nil:
-		m.recorder = mempool.NewRecorder(0)
-		m.pool.Record(m.recorder, m.core.info.ID)
-	case !on && m.core.session.cfg.MemoryTrace == "":
-		m.recorder = nil
-		m.pool.Record(nil, "")
-	}
-}
-
-func (o poolOwner) Recorder() *mempool.Recorder {
-	m := o.memory()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.recorder
-}

@@ -51,11 +51,10 @@
 //
 // # Optional features of devices
 //
-// Memory that the host can access ([Device.AllocKind], [Host]), priorities
-// ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs
-// ([Stream.Capture]) and copies between devices ([Stream.CopyFrom], [CopyAcross]) can be requested on every device:
-// where the driver lacks one, Concord does the same by other means, or the call returns
-// ErrUnsupported. Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
+// These can be requested on every device: memory that the host can access ([Device.AllocKind], [Host]), priorities
+// ([Device.NewPriorityStream]), allocation in the order of a stream ([Stream.Alloc]), graphs ([Stream.Capture]), and
+// copies between devices ([Stream.CopyFrom], [CopyAcross]). Where the driver lacks one, Concord does the same by other
+// means, or the call returns ErrUnsupported. Only some drivers can tell the occupancy of kernels ([Kernel.Occupancy]).
 //
 // # Caveats
 //

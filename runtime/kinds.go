@@ -5,7 +5,6 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"math"
 	"unsafe"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -27,7 +26,7 @@ func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := sizeOf(t, n)
+	size, err := t.Bytes(n)
 	if err == nil && kind > driver.Unified {
 		err = fmt.Errorf("%d is no kind of memory: %w", kind, ErrInvalidArgument)
 	}
@@ -43,19 +42,6 @@ func (d *Device) AllocKind(kind MemoryKind, t Type, n int) (*Buffer, error) {
 
 // leastBytes is what a buffer without elements holds, so that drivers get an address for it.
 const leastBytes = 8
-
-// sizeOf returns the bytes of n elements.
-func sizeOf(t Type, n int) (int64, error) {
-	switch {
-	case t.Size() == 0:
-		return 0, fmt.Errorf("%v is not an element type: %w", t, ErrInvalidArgument)
-	case n < 0:
-		return 0, fmt.Errorf("%d elements: %w", n, ErrInvalidArgument)
-	case n > math.MaxInt64/t.Size():
-		return 0, fmt.Errorf("%d elements of %v overflow: %w", n, t, ErrTooLarge)
-	}
-	return int64(n) * int64(t.Size()), nil
-}
 
 // Kind returns where the buffer's memory lives.
 func (b *Buffer) Kind() MemoryKind { return b.mem.Kind }

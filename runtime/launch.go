@@ -21,9 +21,8 @@ type Local int
 //   - *Buffer for a pointer to global or constant memory, of the same element
 //     type (or any, for pointers to void and structs)
 //   - Local for a pointer to local memory
-//   - for a value, the Go type of the same kind and width (float32 for float,
-//     uint32 for uint, Float16 for half); for an integer type also any other of Go's
-//     integer types whose value it can hold
+//   - for a value, the Go type of the same kind and width: float32 for float, uint32 for uint, Float16 for half. An
+//     integer may also have any other integer type of Go, if its value fits
 //   - *Param for a value that a graph's launches can replace
 //   - []byte for a vector or struct passed by value: exactly its bytes
 //
@@ -197,15 +196,17 @@ func (s *Stream) packValue(out *driver.Arg, p *source.Param, arg any) error {
 		return fmt.Errorf("takes its %d bytes as []byte, not %v: %w", size, typeName(arg), ErrInvalidArgument)
 	}
 	t, bits := elementOf(arg)
-	if v, negative, ok := integerOf(arg); ok && t.Kind() != p.Kind && largest(p.Kind) > 0 {
-		if bits = v; !fits(p.Kind, v, negative) {
-			if negative {
-				return fmt.Errorf("the %v %d does not fit: %w", typeName(arg), int64(v), ErrInvalidArgument)
-			}
+	if t.Kind() != p.Kind {
+		v, negative, ok := integerOf(arg)
+		switch {
+		case !ok || values[p.Kind].most == 0:
+			return fmt.Errorf("takes a %s, not %v: %w", values[p.Kind].goType, typeName(arg), ErrInvalidArgument)
+		case negative && !fits(p.Kind, v, negative):
+			return fmt.Errorf("the %v %d does not fit: %w", typeName(arg), int64(v), ErrInvalidArgument)
+		case !fits(p.Kind, v, negative):
 			return fmt.Errorf("the %v %d does not fit: %w", typeName(arg), v, ErrInvalidArgument)
 		}
-	} else if t.Kind() != p.Kind {
-		return fmt.Errorf("takes a %s, not %v: %w", goTypes[p.Kind], typeName(arg), ErrInvalidArgument)
+		bits = v
 	}
 	off := s.reserve(8)
 	binary.LittleEndian.PutUint64(s.spec.Data[off:], bits)
@@ -223,7 +224,7 @@ func (s *Stream) packParam(out *driver.Arg, p *source.Param, v *Param) error {
 	case p.Width != 1 || p.Kind == source.Struct:
 		return fmt.Errorf("takes its %d bytes as []byte, not a Param: %w", p.Size, ErrInvalidArgument)
 	case p.Kind != v.typ.Kind():
-		return fmt.Errorf("takes a %s, not a Param of %v: %w", goTypes[p.Kind], v.typ, ErrInvalidArgument)
+		return fmt.Errorf("takes a %s, not a Param of %v: %w", values[p.Kind].goType, v.typ, ErrInvalidArgument)
 	}
 	off := s.reserve(8)
 	binary.LittleEndian.PutUint64(s.spec.Data[off:], v.bits)
@@ -284,12 +285,18 @@ func elementOf(value any) (Type, uint64) {
 	return driver.NoType, 0
 }
 
-// goTypes names the Go type for each kind of parameter.
-var goTypes = map[source.Kind]string{
-	source.Char: "int8", source.UChar: "uint8", source.Short: "int16", source.UShort: "uint16",
-	source.Int: "int32", source.UInt: "uint32", source.Long: "int64", source.ULong: "uint64",
-	source.Half: "runtime.Float16", source.Float: "float32", source.Double: "float64",
-	source.Bool: "nothing: bool is no type of a kernel's parameter",
+// values has the Go type of each kind of value, and the largest number of those that are integers.
+var values = [...]struct {
+	goType string
+	most   uint64
+	signed bool
+}{
+	source.Char: {"int8", math.MaxInt8, true}, source.UChar: {"uint8", math.MaxUint8, false},
+	source.Short: {"int16", math.MaxInt16, true}, source.UShort: {"uint16", math.MaxUint16, false},
+	source.Int: {"int32", math.MaxInt32, true}, source.UInt: {"uint32", math.MaxUint32, false},
+	source.Long: {"int64", math.MaxInt64, true}, source.ULong: {"uint64", math.MaxUint64, false},
+	source.Half: {goType: "runtime.Float16"}, source.Float: {goType: "float32"}, source.Double: {goType: "float64"},
+	source.Bool: {goType: "nothing: bool is no type of a kernel's parameter"}, source.Struct: {},
 }
 
 // integerOf returns the value of an integer in two's complement, and whether it is negative.
@@ -297,61 +304,19 @@ func integerOf(arg any) (v uint64, negative, ok bool) {
 	switch i := arg.(type) {
 	case int:
 		return uint64(i), i < 0, true
-	case int8:
-		return uint64(i), i < 0, true
-	case int16:
-		return uint64(i), i < 0, true
-	case int32:
-		return uint64(i), i < 0, true
-	case int64:
-		return uint64(i), i < 0, true
 	case uint:
 		return uint64(i), false, true
-	case uint8:
-		return uint64(i), false, true
-	case uint16:
-		return uint64(i), false, true
-	case uint32:
-		return uint64(i), false, true
-	case uint64:
-		return i, false, true
 	case uintptr:
 		return uint64(i), false, true
 	}
-	return 0, false, false
-}
-
-// largest returns the largest value of an integer parameter, or 0 for other kinds.
-func largest(kind source.Kind) uint64 {
-	switch kind {
-	case source.Char:
-		return math.MaxInt8
-	case source.UChar:
-		return math.MaxUint8
-	case source.Short:
-		return math.MaxInt16
-	case source.UShort:
-		return math.MaxUint16
-	case source.Int:
-		return math.MaxInt32
-	case source.UInt:
-		return math.MaxUint32
-	case source.Long:
-		return math.MaxInt64
-	case source.ULong:
-		return math.MaxUint64
-	}
-	return 0
+	t, v := elementOf(arg)
+	return v, t.IsSigned() && int64(v) < 0, t.IsInteger()
 }
 
 // fits reports whether an integer parameter can hold a value of integerOf.
 func fits(kind source.Kind, v uint64, negative bool) bool {
-	if !negative {
-		return v <= largest(kind)
+	if negative {
+		return values[kind].signed && ^v <= values[kind].most
 	}
-	switch kind {
-	case source.Char, source.Short, source.Int, source.Long:
-		return ^v <= largest(kind)
-	}
-	return false
+	return v <= values[kind].most
 }

@@ -18,19 +18,18 @@ import (
 // listener is one call of Observe. Lists of them are replaced as a whole.
 type listener struct{ profile.Observer }
 
-// Observe tells an observer what happens on all devices of the session, until stop is called: launches, copies,
-// fills and graphs of streams, allocations of the drivers, programs that are built, waits of the host,
-// fallbacks, and regions. A profile.Recording keeps the events. It is not told of memory that the pool has
-// already, nor when memory is freed; Device.Stats has the accounts of both.
+// Observe tells an observer what happens on all devices of the session, until stop is called. That is launches,
+// copies, fills and graphs of streams, allocations of the drivers, programs that are built, waits of the host,
+// fallbacks, and regions. A profile.Recording keeps the events. It is not told of memory that the pool has already,
+// nor when memory is freed; Device.Stats has the accounts of both.
 //
-// An event comes when it is over and somebody has noticed: work of a device when the host waits for
-// it, closes its stream, or has queued some dozens of operations more. It then has the device's own times,
-// brought to the host's clock, if the driver has any; else it lasts from the call that queued it to the moment
-// at which the host knew that it was done, and DeviceTime is false. Work that failed, and work behind it that
-// did not run, has the error. A launch of a graph is one event, and on cpu:0 also one of kind profile.Node for
-// each operation, of equal Stream and within its time; other drivers do not tell when a graph's operations ran.
-// Amounts of work are known of copies and fills, of kernels of the catalog, and of launches whose Grid states
-// them (see Grid.Does).
+// An event comes when it is over and somebody has noticed: work of a device when the host waits for it, closes its
+// stream, or has queued some dozens of operations more. It then has the device's own times, brought to the host's
+// clock, if the driver has any. Else DeviceTime is false, and it lasts from the call that queued it to the moment at
+// which the host knew that it was done. Work that failed, and work behind it that did not run, has the error. A launch
+// of a graph is one event. On cpu:0 there is also one of kind profile.Node for each of its operations, of equal Stream
+// and within its time; other drivers do not tell when these ran. Amounts of work are known of copies and fills, of
+// kernels of the catalog, and of launches whose Grid states them (see Grid.Does).
 //
 // The observer is called on the goroutines that use the runtime, and must not use the runtime itself. He is
 // told of the work that is queued while he listens: stop fetches what is over without waiting, and work that is
@@ -111,10 +110,10 @@ func (s *Session) told(e profile.Event, start int64) {
 	s.tell(e)
 }
 
-// Region names a part of the program, from now until end is called on the same goroutine: it is an event
-// for the session's observers, a region of runtime/trace, the label concord_region of the CPU profile's
-// samples until then, and a range of NVTX and of rocTX where their libraries are installed, so that the
-// vendors' profilers show it. Regions may nest; the context is for those within.
+// Region names a part of the program, from now until end is called on the same goroutine. It is an event for the
+// session's observers, a region of runtime/trace, and the label concord_region of the CPU profile's samples. Where
+// their libraries are installed, it is also a range of NVTX and of rocTX, which the vendors' profilers show. Regions
+// may nest; the context is for those within.
 func (s *Session) Region(ctx context.Context, name string) (in context.Context, end func()) {
 	in = pprof.WithLabels(ctx, pprof.Labels("concord_region", name))
 	pprof.SetGoroutineLabels(in)
@@ -138,15 +137,6 @@ func (s *Session) Region(ctx context.Context, name string) (in context.Context, 
 			s.told(profile.Event{Kind: profile.Region, Name: name}, start)
 		}
 	}
-}
-
-// Region names a part of the program in the default session. See Session.Region.
-func Region(ctx context.Context, name string) (in context.Context, end func()) {
-	s, err := Default()
-	if err != nil {
-		return ctx, func() {}
-	}
-	return s.Region(ctx, name)
 }
 
 // observedSource is the driver's memory, for the pool.

@@ -9,11 +9,10 @@ import (
 	"github.com/concord-compute/concord/runtime/mempool"
 )
 
-// Alloc returns a buffer like Device.Alloc whose memory is allocated and freed in the order of the
-// stream, for one step of its work: allocating and closing do not make the device wait, and the
-// next Alloc can get the same memory while the work that used it is still queued. Other streams may
-// use the buffer like any other: their work runs after the allocation, and the memory is kept until
-// that work is done. The host may read the buffer after a Sync.
+// Alloc returns a buffer like Device.Alloc whose memory is allocated and freed in the order of the stream, for one
+// step of its work. Allocating and closing do not make the device wait, and the next Alloc can get the same memory
+// while the work that used it is still queued. Other streams may use the buffer like any other: their work runs after
+// the allocation, and the memory is kept until that work is done. The host may read the buffer after a Sync.
 //
 // The memory comes from the device's pool. Without a pool it comes from the driver's own allocator
 // in stream order if it has one, and else from Device.Alloc.
@@ -27,7 +26,7 @@ func (s *Stream) Alloc(t Type, n int) (*Buffer, error) {
 	}
 	s.mu.Unlock()
 	c := s.core
-	size, err := sizeOf(t, n)
+	size, err := t.Bytes(n)
 	if err != nil {
 		return nil, c.error(op, err)
 	}

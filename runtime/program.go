@@ -425,11 +425,11 @@ type Kernel struct {
 	own     driver.Selective // runs the launches that it accepts, or nil
 	info    KernelInfo
 	decl    *source.Kernel
-	id      string // in records and events: family and entry point
+	id      string // in Executions and events: family and entry point
 }
 
 // Info describes the compiled kernel. If the device's own implementation runs some of the launches,
-// Implementation names both; records name the one that ran.
+// Implementation names both; an Execution names the one that ran.
 func (k *Kernel) Info() KernelInfo { return k.info }
 
 // Name returns the name of the entry point.

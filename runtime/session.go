@@ -29,7 +29,7 @@ type Session struct {
 	active atomic.Int64 // merged index of the active device, or -1
 	cache  func() *kernelcache.Cache
 
-	trace     *traceFile                  // for Config.Trace, or nil
+	trace     *profile.TraceFile          // for Config.Trace, or nil
 	endTrace  func()                      // ends its recording
 	listeners atomic.Pointer[[]*listener] // nil if nobody listens
 
@@ -316,7 +316,7 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 		return nil, errors.Join(err, drv.Close())
 	}
 	if s.trace != nil {
-		c.learnRoof(ctx)
+		s.trace.AddRoof(info.ID, c.keptRoof(ctx))
 	}
 	s.debug(1, "opened", "device", info.ID, "name", info.Name)
 	return c, nil

@@ -435,8 +435,8 @@ func (s *Stream) Reset() error {
 	return nil
 }
 
-// Device returns the name of the stream's device.
-func (s *Stream) Device() string { return s.core.info.ID }
+// RunsOn reports whether s is a stream of the device, whichever Device of it made s.
+func (s *Stream) RunsOn(d *Device) bool { return s.core == d.core }
 
 // Number is the stream's number among those of its device, by which profile.Event.Stream names it.
 func (s *Stream) Number() int64 { return s.number }
@@ -481,40 +481,39 @@ func (s *Stream) close() error {
 	return err
 }
 
-// Run launches a kernel between two events, waits for it, and returns the record of where and how
-// long it ran.
-func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Record, error) {
+// Run launches a kernel between two events, waits for it, and returns where and how long it ran.
+func (s *Stream) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Execution, error) {
 	if err := checkContext(ctx, "run"); err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	start, err := s.Record()
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	defer start.Close()
 	ran, err := s.launch(k, g, args)
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	end, err := s.Record()
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	defer end.Close()
 	if err := end.Wait(ctx); err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
 	took, err := end.Elapsed(start)
 	if err != nil {
-		return Record{}, err
+		return Execution{}, err
 	}
-	return s.record(k, ran, took).after(s.fallback), nil
+	return s.execution(k, ran, took).after(s.fallback), nil
 }
 
-// record returns the record of a launch of k that ran as the driver's kernel ran.
-func (s *Stream) record(k *Kernel, ran driver.Kernel, took time.Duration) Record {
+// execution describes a launch of k that ran as the driver's kernel ran.
+func (s *Stream) execution(k *Kernel, ran driver.Kernel, took time.Duration) Execution {
 	info := &s.core.info
-	return Record{
+	return Execution{
 		Backend: info.Backend, DeviceIndex: s.core.index(), DeviceName: info.Name,
 		GPUExecuted: info.IsGPU(), KernelID: k.id, DeviceTimeNs: took.Nanoseconds(),
 		Implementation: ran.Info().Implementation,

@@ -32,13 +32,13 @@ type foreign struct {
 // because the garbage collector could free it or use it again while the device still works with it; Wrap cannot
 // check that.
 //
-// access says what the device may do. With ForReading the pages may be read-only: a launch that passes the
-// buffer to a parameter that is not a pointer to const is ErrInvalidArgument, and so is a copy, write or fill
-// to the buffer. ForWriting and ForOverwriting mean the same here. Wrap reads, and for writing also writes
-// back, the first and the last byte, and returns ErrInvalidArgument if one of them does not allow that. It does
-// not look at the pages between them. If the device meets a page that it may not use, for instance because a
-// mapped file became shorter, a compiled kernel of cpu:0 fails with an error of its stream, but a copy or one
-// of the CPU's own kernels ends the process with a message.
+// access says what the device may do. With ForReading the pages may be read-only. A launch that passes the buffer to a
+// parameter that is not a pointer to const is then ErrInvalidArgument, and so is a copy, write or fill to it.
+// ForWriting and ForOverwriting mean the same here. Wrap reads, and for writing also writes back, the first and the
+// last byte, and returns ErrInvalidArgument if one of them does not allow that. It does not look at the pages between
+// them. The device may meet a page that it may not use, for instance because a mapped file became shorter. Then a
+// compiled kernel of cpu:0 fails with an error of its stream, but a copy or one of the CPU's own kernels ends the
+// process with a message.
 //
 // The memory must stay mapped until release is called. That happens once: when the buffer, its views and the
 // graphs that use it are closed and their work is done, or when the device is closed. release may be nil. It
@@ -50,18 +50,23 @@ func (d *Device) Wrap(memory []byte, t Type, access Access, release func()) (*Bu
 	if err != nil {
 		return nil, err
 	}
+	size, err := t.Bytes(1)
 	switch {
-	case t.Size() == 0 || len(memory) == 0 || len(memory)%t.Size() != 0:
-		return nil, c.error(op, fmt.Errorf("%d bytes are no elements of %v: %w", len(memory), t, ErrInvalidArgument))
+	case err != nil:
+	case len(memory) == 0 || len(memory)%int(size) != 0:
+		err = fmt.Errorf("%d bytes are no elements of %v: %w", len(memory), t, ErrInvalidArgument)
 	case access > ForOverwriting:
-		return nil, c.error(op, fmt.Errorf("%d is no access: %w", access, ErrInvalidArgument))
+		err = fmt.Errorf("%d is no access: %w", access, ErrInvalidArgument)
+	}
+	if err != nil {
+		return nil, c.error(op, err)
 	}
 	host, ok := c.drv.(driver.HostWrapper)
 	if !ok {
 		return nil, c.error(op, fmt.Errorf("the device does not use the host's memory: %w", ErrUnsupported))
 	}
 	own := &foreign{readOnly: access == ForReading, release: release}
-	return c.wrap(op, t, len(memory)/t.Size(), own, func() (driver.Memory, error) {
+	return c.wrap(op, t, len(memory)/int(size), own, func() (driver.Memory, error) {
 		return host.WrapHost(memory, access != ForReading)
 	})
 }
@@ -76,7 +81,7 @@ func (d *Device) WrapHandle(handle uintptr, t Type, n int, release func()) (*Buf
 	if err != nil {
 		return nil, err
 	}
-	size, err := sizeOf(t, n)
+	size, err := t.Bytes(n)
 	if err != nil {
 		return nil, c.error(op, err)
 	}

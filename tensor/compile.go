@@ -397,7 +397,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 		}
 		return b, err
 	}
-	alloc := func(typ Type, n int) (*runtime.Buffer, error) { return own(e.device.Alloc(stored(typ), n)) }
+	alloc := func(typ Type, n int) (*runtime.Buffer, error) { return own(e.device.Alloc(typ.Stored(), n)) }
 	// The graph knows its arguments by their buffers, so that each needs one that is used for nothing else.
 	taken := map[*runtime.Buffer]bool{}
 	for _, v := range t.plan.extern {
@@ -464,7 +464,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			if err != nil {
 				return err
 			}
-			b, err := own(raw.As(stored(v.typ)))
+			b, err := own(raw.As(v.typ.Stored()))
 			if err != nil {
 				return err
 			}
@@ -473,7 +473,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 	}
 	if len(t.once) > 0 {
 		r := &run{ctx: ctx, engine: e, stream: e.stream}
-		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(typ), n) }
+		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(typ.Stored(), n) }
 		for _, k := range t.once {
 			_, out := k.values()
 			for _, v := range out {
@@ -496,7 +496,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 		r := &run{ctx: ctx, engine: e, keepTemps: true}
 		r.alloc = func(typ Type, n int) (*runtime.Buffer, error) {
 			t.bytes.Scratch += int64(n * size(typ))
-			return e.device.Alloc(stored(typ), n)
+			return e.device.Alloc(typ.Stored(), n)
 		}
 		t.graphs[set], err = e.stream.Capture(func(s *runtime.Stream) error {
 			r.stream = s

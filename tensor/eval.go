@@ -136,7 +136,7 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 // reads it, for those that follow.
 func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 	r := &run{ctx: ctx, engine: e, stream: e.stream}
-	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(stored(t), n) }
+	r.alloc = func(t Type, n int) (*runtime.Buffer, error) { return e.stream.Alloc(t.Stored(), n) }
 	for _, v := range p.extern {
 		if err := v.data.loaded(ctx); err != nil {
 			return err

@@ -175,7 +175,7 @@ func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tenso
 		err := s.ready()
 		var b *runtime.Buffer
 		if err == nil {
-			b, err = s.engine.device.Wrap(data, stored(t), runtime.ForReading, release)
+			b, err = s.engine.device.Wrap(data, t.Stored(), runtime.ForReading, release)
 		}
 		if err == nil {
 			s.buffers[b] = struct{}{}
@@ -201,7 +201,7 @@ func SaveNPY(ctx context.Context, path string, t *Tensor) error {
 	if err != nil {
 		return err
 	}
-	return npy.WriteFile(path, npy.Array{Type: stored(t.typ), Shape: t.shape, Data: raw})
+	return npy.WriteFile(path, npy.Array{Type: t.typ.Stored(), Shape: t.shape, Data: raw})
 }
 
 // Save computes tensors and writes them to a safetensors file, as a whole or not at all. Equal tensors give

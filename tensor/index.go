@@ -103,7 +103,7 @@ func gatherParts(table, places *Tensor) *Tensor {
 
 func runGather(r *run, b []*runtime.Buffer, out, in []operand) error {
 	parts, rows, n, results := in[0].shape[0], uint32(in[0].shape[1]), in[0].shape[2], out[0].shape[1]
-	defines := []string{"T=" + stored(out[0].typ).String()}
+	defines := []string{"T=" + out[0].typ.Stored().String()}
 	switch {
 	case parts > 1 || !isDense(in[0].shape, in[0].strides):
 		return r.catalog("gather", "gather_parts", defines, []int{parts, results, n}, b[0], b[1], b[2],
@@ -241,7 +241,7 @@ func setRows(table, src, places *Tensor) *Tensor {
 				return err
 			}
 		}
-		return r.catalog("scatter", kernel, []string{"T=" + stored(out[0].typ).String()}, []int{m, n},
+		return r.catalog("scatter", kernel, []string{"T=" + out[0].typ.Stored().String()}, []int{m, n},
 			b[1], b[2], at, b[len(in)], uint32(rows), uint32(m), uint32(n))
 	})
 	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {

@@ -149,7 +149,7 @@ func (k *kernel) aliased(out int, may func(w *value) bool) *value {
 	to, v := k.layout.Operands[len(k.inputs)+out], k.outs[out].to.v
 	for j, in := range k.inputs {
 		w, from := in.v, k.layout.Operands[j]
-		if !may(w) || stored(w.typ) != stored(v.typ) || from.First != to.First || !slices.Equal(from.Steps, to.Steps) {
+		if !may(w) || w.typ.Stored() != v.typ.Stored() || from.First != to.First || !slices.Equal(from.Steps, to.Steps) {
 			continue
 		}
 		if !slices.ContainsFunc(k.inputs, func(o input) bool { return o.v == w && o.text != in.text }) {

@@ -107,7 +107,7 @@ func (s *Scope) upload(ctx context.Context, t Type, raw []byte) (*runtime.Buffer
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	b, err := s.engine.device.Alloc(stored(t), len(raw)/size(t))
+	b, err := s.engine.device.Alloc(t.Stored(), len(raw)/size(t))
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 		return fail(s, "wrap", err)
 	}
 	switch {
-	case b == nil || t < F32 || t > Bool || b.Type() != stored(t):
+	case b == nil || t < F32 || t > Bool || b.Type() != t.Stored():
 		return failf(s, "wrap", ErrType, "%v of %v", t, b)
 	case b.Len() < count(shape):
 		return failf(s, "wrap", ErrShape, "%v for shape %v", b, shape)
@@ -273,7 +273,7 @@ func (t *Tensor) To(ctx context.Context, s *Scope) (*Tensor, error) {
 	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	b, err := to.device.Alloc(stored(t.typ), t.Len())
+	b, err := to.device.Alloc(t.typ.Stored(), t.Len())
 	if err != nil {
 		return nil, err
 	}

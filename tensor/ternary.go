@@ -71,7 +71,7 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		if err != nil {
 			return err
 		}
-		bytes, err := words.As(stored(I8))
+		bytes, err := words.As(runtime.I8)
 		if err != nil {
 			return err
 		}

@@ -13,59 +13,43 @@ import (
 )
 
 // Type is the type of the elements of a tensor.
-type Type = expr.Type
+type Type = driver.Type
 
 // The element types. Bool is stored in a byte, 0 or 1. F16 and BF16 are computed in F32 and rounded when they
 // are stored.
 const (
-	F32  = expr.F32
-	F64  = expr.F64
-	F16  = expr.F16
-	BF16 = expr.BF16
-	I8   = expr.I8
-	I16  = expr.I16
-	I32  = expr.I32
-	I64  = expr.I64
-	U8   = expr.U8
-	U16  = expr.U16
-	U32  = expr.U32
-	U64  = expr.U64
-	Bool = expr.Bool
+	F32  = driver.F32
+	F64  = driver.F64
+	F16  = driver.F16
+	BF16 = driver.BF16
+	I8   = driver.I8
+	I16  = driver.I16
+	I32  = driver.I32
+	I64  = driver.I64
+	U8   = driver.U8
+	U16  = driver.U16
+	U32  = driver.U32
+	U64  = driver.U64
+	Bool = driver.Bool
 )
 
-// ParseType returns the type of that name: "f32", "bool".
-func ParseType(name string) (Type, bool) { return expr.TypeOf(name) }
+// ParseType returns the type with a short name: "f32", "bool".
+func ParseType(name string) (Type, error) { return driver.ParseType(name) }
 
 // Element is a Go type of elements.
 type Element interface{ runtime.Element | bool }
 
-// goTypes has the Go type of each element type.
-var goTypes = map[reflect.Type]Type{reflect.TypeFor[float32](): F32, reflect.TypeFor[float64](): F64,
-	reflect.TypeFor[runtime.Float16](): F16, reflect.TypeFor[runtime.BFloat16](): BF16, reflect.TypeFor[int8](): I8,
-	reflect.TypeFor[int16](): I16, reflect.TypeFor[int32](): I32, reflect.TypeFor[int64](): I64,
-	reflect.TypeFor[uint8](): U8, reflect.TypeFor[uint16](): U16, reflect.TypeFor[uint32](): U32,
-	reflect.TypeFor[uint64](): U64, reflect.TypeFor[bool](): Bool}
-
 // TypeOf returns the element type of a Go type.
-func TypeOf[T Element]() Type { return goTypes[reflect.TypeFor[T]()] }
+func TypeOf[T Element]() Type { return runtime.TypeOf[T]() }
 
 // IsFloat reports whether a type is one of floating-point numbers.
-func IsFloat(t Type) bool { return t == F32 || t == F64 || t == F16 || t == BF16 }
+func IsFloat(t Type) bool { return t.IsFloat() }
 
 // isSigned reports whether an integer type has negative numbers.
-func isSigned(t Type) bool { return t == I8 || t == I16 || t == I32 || t == I64 }
+func isSigned(t Type) bool { return t.IsSigned() }
 
 // size returns the bytes of an element.
 func size(t Type) int { return t.Size() }
-
-// stored returns the type of the elements of a buffer that holds a tensor of t.
-func stored(t Type) driver.Type {
-	d, err := driver.ParseType(t.Stored().String())
-	if err != nil {
-		panic("tensor: " + err.Error())
-	}
-	return d
-}
 
 // Promote returns the type of the result of arithmetic on elements of a and b, by NumPy's rules: the smallest type that
 // holds both. A Bool gives way to any other type. A signed and an unsigned integer become a signed one of more bits,

@@ -67,7 +67,7 @@ func (c *Func) CallOwned(ctx context.Context, donated []bool,
 			results, specs = append(results, a.data.buf), append(specs, Spec{r.typ, r.Shape()})
 			continue
 		}
-		b, err := e.stream.Alloc(stored(r.typ), r.data.buf.Len())
+		b, err := e.stream.Alloc(r.typ.Stored(), r.data.buf.Len())
 		if err != nil {
 			return results, nil, fmt.Errorf("call: %w", err)
 		}

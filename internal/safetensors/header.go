@@ -7,12 +7,12 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -46,7 +46,7 @@ func parse(contents []byte) (*File, error) {
 	if n > uint64(len(rest)) {
 		return nil, fmt.Errorf("safetensors: header of %d bytes, of which %d are there: %w", n, len(rest), driver.ErrFormat)
 	}
-	s := &scanner{text: rest[:n]}
+	s := newScanner(rest[:n])
 	list, metadata := s.header()
 	if s.err != nil {
 		return nil, s.err
@@ -111,45 +111,51 @@ func checkPlaces(list []tensor, have uint64) error {
 // scanner reads tokens until its first error; after that every method returns a zero value at once.
 type scanner struct {
 	text []byte
-	pos  int
+	dec  *json.Decoder // of text
 	err  error
+}
+
+func newScanner(text []byte) *scanner {
+	s := &scanner{text: text, dec: json.NewDecoder(bytes.NewReader(text))}
+	s.dec.UseNumber()
+	return s
 }
 
 func (s *scanner) fail(format string, args ...any) {
 	if s.err == nil {
-		s.err = fmt.Errorf("safetensors: header: %s at byte %d: %w", fmt.Sprintf(format, args...), s.pos, driver.ErrFormat)
+		s.err = fmt.Errorf("safetensors: header: %s at byte %d: %w", fmt.Sprintf(format, args...), s.dec.InputOffset(),
+			driver.ErrFormat)
 	}
 }
 
-// skip skips white space.
-func (s *scanner) skip() {
-	for s.pos < len(s.text) && strings.IndexByte(" \t\r\n", s.text[s.pos]) >= 0 {
-		s.pos++
-	}
-}
-
-func (s *scanner) accept(token byte) bool {
+// next returns the next token.
+func (s *scanner) next() json.Token {
 	if s.err != nil {
-		return false
+		return nil
 	}
-	s.skip()
-	if s.pos == len(s.text) || s.text[s.pos] != token {
-		return false
+	token, err := s.dec.Token()
+	if err != nil {
+		s.fail("%v", err)
 	}
-	s.pos++
-	return true
+	return token
 }
 
-func (s *scanner) expect(token byte) {
-	if s.err == nil && !s.accept(token) {
-		s.fail("no %q", token)
+func (s *scanner) expect(delim json.Delim) {
+	if token := s.next(); token != delim {
+		s.fail("no %v", delim)
 	}
 }
+
+// more reports whether the present object or list has another member.
+func (s *scanner) more() bool { return s.err == nil && s.dec.More() }
 
 // header reads the whole header. Only white space may follow its object, and none comes before it.
 func (s *scanner) header() (list []tensor, metadata map[string]string) {
-	if len(s.text) == 0 || s.text[0] != '{' {
-		s.fail("no '{'")
+	switch {
+	case len(s.text) == 0 || s.text[0] != '{':
+		s.fail("no {")
+	case !utf8.Valid(s.text): // the decoder would replace what is wrong
+		s.fail("text that is not UTF-8")
 	}
 	seen := map[string]bool{}
 	s.object(seen, func(name string) {
@@ -159,7 +165,7 @@ func (s *scanner) header() (list []tensor, metadata map[string]string) {
 			list = append(list, s.tensor(name))
 		}
 	})
-	if s.skip(); s.err == nil && s.pos < len(s.text) {
+	if len(bytes.TrimLeft(s.text[s.dec.InputOffset():], " \t\r\n")) > 0 {
 		s.fail("text after the object")
 	}
 	return list, metadata
@@ -169,23 +175,15 @@ func (s *scanner) header() (list []tensor, metadata map[string]string) {
 // second one is an error.
 func (s *scanner) object(seen map[string]bool, member func(name string)) {
 	s.expect('{')
-	if s.accept('}') {
-		return
-	}
-	for s.err == nil {
+	for s.more() {
 		name := s.str()
 		if seen[name] {
 			s.fail("%.40q twice", name)
 		}
 		seen[name] = true
-		if s.expect(':'); s.err != nil {
-			return
-		}
-		if member(name); !s.accept(',') {
-			s.expect('}')
-			return
-		}
+		member(name)
 	}
+	s.expect('}')
 }
 
 // texts reads an object of strings.
@@ -208,9 +206,7 @@ func (s *scanner) tensor(name string) tensor {
 			t.Shape = s.shape()
 		case "data_offsets":
 			s.expect('[')
-			t.begin = s.number()
-			s.expect(',')
-			t.end = s.number()
+			t.begin, t.end = s.number(), s.number()
 			s.expect(']')
 		default:
 			s.fail("entry %.40q of tensor %.40q", entry, name)
@@ -242,10 +238,7 @@ func (s *scanner) typeName() Type {
 func (s *scanner) shape() []int {
 	shape := []int{}
 	s.expect('[')
-	if s.accept(']') {
-		return shape
-	}
-	for s.err == nil {
+	for s.more() {
 		d := s.number()
 		if d > math.MaxInt {
 			s.fail("dimension %d", d)
@@ -253,138 +246,32 @@ func (s *scanner) shape() []int {
 		if shape = append(shape, int(d)); len(shape) > maxDims {
 			s.fail("more than %d dimensions", maxDims)
 		}
-		if !s.accept(',') {
-			s.expect(']')
-			break
-		}
 	}
+	s.expect(']')
 	return shape
 }
 
 // number reads a natural number without fraction and exponent.
 func (s *scanner) number() uint64 {
-	if s.err != nil {
-		return 0
-	}
-	s.skip()
-	end := s.pos
-	for end < len(s.text) && s.text[end] >= '0' && s.text[end] <= '9' {
-		end++
-	}
-	digits := s.text[s.pos:end]
-	if len(digits) == 0 || len(digits) > 1 && digits[0] == '0' || end < len(s.text) &&
-		strings.IndexByte(".eE", s.text[end]) >= 0 {
-		s.fail("no natural number")
-		return 0
-	}
-	n, err := strconv.ParseUint(string(digits[:min(len(digits), 21)]), 10, 64) // 21 digits are too many already
+	digits, _ := s.next().(json.Number)
+	n, err := strconv.ParseUint(digits.String(), 10, 64)
 	if err != nil {
-		s.fail("number %.40s", digits)
-		return 0
+		s.fail("no natural number of 64 bits: %.40q", digits)
 	}
-	s.pos = end
 	return n
 }
 
-// str reads a string.
+// str reads a string. Half of a surrogate pair, which the decoder replaces, is refused, and with it the escape of
+// the character that takes its place.
 func (s *scanner) str() string {
-	s.expect('"')
-	if s.err != nil {
-		return ""
+	const replacement = string(utf8.RuneError)
+	start := s.dec.InputOffset()
+	text, ok := s.next().(string)
+	if !ok {
+		s.fail("no string")
+	} else if raw := string(s.text[start:s.dec.InputOffset()]); strings.Count(text, replacement) >
+		strings.Count(raw, replacement) {
+		s.fail("string with a wrong escape")
 	}
-	start := s.pos
-	for s.pos < len(s.text) {
-		switch c := s.text[s.pos]; {
-		case c == '"':
-			part := s.text[start:s.pos]
-			s.pos++
-			return s.valid(part)
-		case c == '\\':
-			return s.escaped(start)
-		case c < ' ':
-			s.fail("string with the control character %q", c)
-			return ""
-		}
-		s.pos++
-	}
-	s.fail("string does not end")
-	return ""
-}
-
-// valid returns a text that has to be UTF-8.
-func (s *scanner) valid(text []byte) string {
-	if !utf8.Valid(text) {
-		s.fail("string that is not UTF-8")
-		return ""
-	}
-	return string(text)
-}
-
-// escapes are the characters that stand behind a backslash for others.
-var escapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escaped reads a string that began at start, from its first backslash on.
-func (s *scanner) escaped(start int) string {
-	text := slices.Clone(s.text[start:s.pos])
-	for s.pos < len(s.text) {
-		c := s.text[s.pos]
-		s.pos++
-		switch {
-		case c == '"':
-			return s.valid(text)
-		case c < ' ':
-			s.fail("string with the control character %q", c)
-			return ""
-		case c != '\\':
-			text = append(text, c)
-			continue
-		}
-		if s.pos == len(s.text) {
-			break
-		}
-		c = s.text[s.pos]
-		s.pos++
-		if plain, ok := escapes[c]; ok {
-			text = append(text, plain)
-			continue
-		}
-		r := rune(-1)
-		if c == 'u' {
-			if r = s.unit(); utf16.IsSurrogate(r) {
-				r = s.second(r)
-			}
-		}
-		if r < 0 {
-			s.fail("string with a wrong escape")
-			return ""
-		}
-		text = utf8.AppendRune(text, r)
-	}
-	s.fail("string does not end")
-	return ""
-}
-
-// unit reads the four hexadecimal digits of an escape. It returns -1 if they are others.
-func (s *scanner) unit() rune {
-	if len(s.text)-s.pos < 4 {
-		return -1
-	}
-	n, err := strconv.ParseUint(string(s.text[s.pos:s.pos+4]), 16, 16)
-	if err != nil {
-		return -1
-	}
-	s.pos += 4
-	return rune(n)
-}
-
-// second reads the second half of a surrogate pair. It returns -1 if that is missing or no half of the first.
-func (s *scanner) second(first rune) rune {
-	if !bytes.HasPrefix(s.text[s.pos:], []byte(`\u`)) {
-		return -1
-	}
-	s.pos += 2
-	if r := utf16.DecodeRune(first, s.unit()); r != utf8.RuneError {
-		return r
-	}
-	return -1
+	return text
 }

@@ -16,11 +16,7 @@ import (
 )
 
 // stepDevice opens the device, copies there and back, and tells what is known.
-func stepDevice(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepDevice(ctx context.Context, e *Env, dev *runtime.Device) error {
 	info := dev.Info()
 	about := About{Info: info, System: goruntime.GOOS + " " + goruntime.GOARCH, Processor: processor(),
 		Cores: goruntime.NumCPU()}
@@ -50,12 +46,8 @@ func stepDevice(ctx context.Context, e *Env) error {
 		e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
 	}
 	e.fact("threads of Go", "%d", goruntime.GOMAXPROCS(0))
-	if err := e.check(ctx, "open, write and read", func(ctx context.Context) error {
-		return there(ctx, dev)
-	}); err != nil {
-		return err
-	}
-	if err := e.check(ctx, "a compiler", func(ctx context.Context) error {
+	e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) })
+	e.check(ctx, "a compiler", func(ctx context.Context) error {
 		err := compiles(ctx, dev)
 		if info.Kind == driver.CPU { // it computes much without one
 			return err
@@ -64,17 +56,11 @@ func stepDevice(ctx context.Context, e *Env) error {
 			err = errors.New(string(s))
 		}
 		return err
-	}); err != nil {
-		return err
-	}
+	})
 	if e.tools.Doctor != nil {
-		if err := e.check(ctx, "doctor", func(ctx context.Context) error {
-			return e.tools.Doctor(ctx, info.ID, os.Stderr)
-		}); err != nil {
-			return err
-		}
+		e.check(ctx, "doctor", func(ctx context.Context) error { return e.tools.Doctor(ctx, info.ID, os.Stderr) })
 	}
-	return dev.Close()
+	return nil
 }
 
 // compiles returns why the device compiles no programs, as the error of a check that does not apply, or nil.

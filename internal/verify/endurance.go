@@ -19,11 +19,7 @@ const countText = `kernel void count(global uint *x, uint n) {
 }`
 
 // stepEndurance repeats what programs repeat. The numbers are those of a run of a card; others do a part.
-func stepEndurance(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepEndurance(ctx context.Context, e *Env, dev *runtime.Device) error {
 	launches := 100_000
 	if dev.Info().Simulated {
 		launches = 2_000
@@ -48,17 +44,13 @@ func stepEndurance(ctx context.Context, e *Env) error {
 		{"pinned and pageable copies of 1 byte to 32 MiB", t.copies},
 		{"200 programs loaded and closed", t.programs},
 	} {
-		if err := e.check(ctx, c.name, c.f); err != nil {
-			return err
-		}
+		e.check(ctx, c.name, c.f)
 	}
-	t.end()
-	if err := e.check(ctx, "nothing is left on the device", func(context.Context) error {
-		return left(dev, before)
-	}); err != nil {
-		return err
+	if !e.over(ctx) {
+		t.end()
 	}
-	return dev.Close()
+	e.check(ctx, "nothing is left on the device", func(context.Context) error { return left(dev, before) })
+	return nil
 }
 
 // left returns what a device has not given back.
@@ -117,13 +109,18 @@ func (t *toil) end() {
 	_ = t.program.Close() // the check after it finds what stays
 }
 
-// launch queues n launches, and waits now and then, so that queues stay short.
-func (t *toil) launch(ctx context.Context, s *runtime.Stream, n int) error {
+// launch queues a launch that adds 1 to each counter.
+func (t *toil) launch(s *runtime.Stream) error {
+	return s.Launch(t.kernel, countGrid, t.x, uint32(counters))
+}
+
+// repeat queues n pieces of work on a stream, and waits for each number of them, so that queues stay short.
+func repeat(ctx context.Context, s *runtime.Stream, n, number int, queue func(i int) error) error {
 	for i := range n {
-		if err := s.Launch(t.kernel, countGrid, t.x, uint32(counters)); err != nil {
+		if err := queue(i); err != nil {
 			return err
 		}
-		if i%1000 == 999 {
+		if i%number == number-1 {
 			if err := s.Sync(ctx); err != nil {
 				return err
 			}
@@ -148,7 +145,8 @@ func (t *toil) counted(ctx context.Context, more int) error {
 }
 
 func (t *toil) many(ctx context.Context) error {
-	if err := t.launch(ctx, t.dev.Stream(), t.launches); err != nil {
+	s := t.dev.Stream()
+	if err := repeat(ctx, s, t.launches, 1000, func(int) error { return t.launch(s) }); err != nil {
 		return err
 	}
 	return t.counted(ctx, t.launches)
@@ -158,7 +156,7 @@ func (t *toil) graph(ctx context.Context) error {
 	s := t.dev.Stream()
 	g, err := s.Capture(func(s *runtime.Stream) error {
 		for range 100 {
-			if err := s.Launch(t.kernel, countGrid, t.x, uint32(counters)); err != nil {
+			if err := t.launch(s); err != nil {
 				return err
 			}
 		}
@@ -168,17 +166,7 @@ func (t *toil) graph(ctx context.Context) error {
 		return err
 	}
 	defer g.Close()
-	for i := range t.launches / 100 {
-		if err := g.Launch(s); err != nil {
-			return err
-		}
-		if i%20 == 19 {
-			if err := s.Sync(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	if err := s.Sync(ctx); err != nil {
+	if err := repeat(ctx, s, t.launches/100, 20, func(int) error { return g.Launch(s) }); err != nil {
 		return err
 	}
 	return t.counted(ctx, t.launches/100*100)
@@ -207,14 +195,11 @@ func (t *toil) streams(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.Wait(e); err != nil {
-				return err
-			}
-			if err := e.Close(); err != nil {
+			if err := errors.Join(s.Wait(e), e.Close()); err != nil {
 				return err
 			}
 		}
-		if err := s.Launch(t.kernel, countGrid, t.x, uint32(counters)); err != nil {
+		if err := t.launch(s); err != nil {
 			return err
 		}
 		if i%400 == 399 {
@@ -234,26 +219,17 @@ func (t *toil) streams(ctx context.Context) error {
 // buffers allocates, writes, and closes while the write is under way.
 func (t *toil) buffers(ctx context.Context) error {
 	s := t.dev.Stream()
-	for i := range t.lives {
+	return repeat(ctx, s, t.lives, 500, func(i int) error {
 		b, err := t.dev.Alloc(runtime.U8, 1+i*7919%(256<<10))
 		if err != nil {
 			return err
 		}
-		err = s.Fill(b, uint8(i))
-		if err == nil && i%500 == 499 {
-			err = filled(ctx, b, uint8(i))
-		}
-		b.Close()
-		if err != nil {
+		defer b.Close()
+		if err := s.Fill(b, uint8(i)); err != nil || i%500 != 499 {
 			return err
 		}
-		if i%500 == 499 {
-			if err := s.Sync(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	return s.Sync(ctx)
+		return filled(ctx, b, uint8(i))
+	})
 }
 
 // filled checks the contents of a buffer.
@@ -278,14 +254,8 @@ func (t *toil) streamsAndEvents(ctx context.Context) error {
 		if err == nil {
 			err = e.Close()
 		}
-		if closed := s.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
+		if err := errors.Join(err, s.Close(), ctx.Err()); err != nil {
 			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
 		}
 	}
 	return nil

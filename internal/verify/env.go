@@ -27,6 +27,7 @@ type Env struct {
 	tools   Tools
 	job     job
 	done    map[string]bool
+	lost    bool // the device cannot be used any more
 	out     *writer
 }
 
@@ -56,13 +57,22 @@ func either(why string, err error) error {
 	return err
 }
 
-// errLost ends a process whose device cannot be used any more.
-var errLost = errors.New("the device was lost")
-
-// open opens the device. The session closes it at the end.
-func (e *Env) open(ctx context.Context) (*runtime.Device, error) {
-	return e.session.Open(ctx, e.Device)
+// onDevice makes a step of what is done with the open device.
+func onDevice(run func(ctx context.Context, e *Env, dev *runtime.Device) error) func(context.Context, *Env) error {
+	return func(ctx context.Context, e *Env) error {
+		dev, err := e.session.Open(ctx, e.Device)
+		if err != nil {
+			return err
+		}
+		if err := run(ctx, e, dev); err != nil || e.over(ctx) { // nothing of a lost device can be closed
+			return err
+		}
+		return dev.Close()
+	}
 }
+
+// over reports whether the step has to end: the time is over, or the device is lost.
+func (e *Env) over(ctx context.Context) bool { return e.lost || ctx.Err() != nil }
 
 // wanted reports whether a check is still to be made: no earlier process of the step has begun it.
 func (e *Env) wanted(name string) bool { return !e.done[name] }
@@ -77,40 +87,28 @@ func (e *Env) fact(name, format string, args ...any) {
 	}
 }
 
-// check makes one check, unless an earlier process has begun it. f returns nil if the device passes, a skip if it
-// cannot be asked, and any other error if it fails. A panic is a failure. The error of check says that the step has to
-// end: the time is over, or the device is lost.
-func (e *Env) check(ctx context.Context, name string, f func(context.Context) error) error {
-	if !e.wanted(name) {
-		return ctx.Err()
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
+// check makes one check, unless an earlier process has begun it or the step has to end. f returns nil if the device
+// passes, a skip if it cannot be asked, and any other error if it fails. A panic is a failure.
+func (e *Env) check(ctx context.Context, name string, f func(context.Context) error) {
+	if e.over(ctx) || !e.wanted(name) {
+		return
 	}
 	e.doing(name)
 	start := time.Now()
 	err := caught(ctx, f)
-	return e.verdict(ctx, name, time.Since(start), err)
-}
-
-// verdict tells the outcome of a check that has been made.
-func (e *Env) verdict(ctx context.Context, name string, took time.Duration, err error) error {
-	c := Check{Name: name, Verdict: Pass, Seconds: took.Seconds()}
+	c := Check{Name: name, Verdict: Pass, Seconds: time.Since(start).Seconds()}
 	var s skip
 	switch {
 	case err == nil:
 	case ctx.Err() != nil: // it was interrupted, which is no fault of the device
-		return ctx.Err()
+		return
 	case errors.As(err, &s):
 		c.Verdict, c.Reason = Skip, string(s)
 	default:
 		c.Verdict, c.Reason = Fail, reason(err)
 	}
 	e.out.put(record{Check: &c})
-	if errors.Is(err, runtime.ErrDeviceLost) {
-		return errLost
-	}
-	return ctx.Err()
+	e.lost = errors.Is(err, runtime.ErrDeviceLost)
 }
 
 // caught calls f and turns a panic into an error.
@@ -174,7 +172,7 @@ func Once(ctx context.Context, text string, out io.Writer, tools Tools) int {
 
 // child does a job.
 func child(ctx context.Context, j job, w *writer, tools Tools) int {
-	list := append(Steps(), Step{Name: onceStep, run: func(ctx context.Context, e *Env) error { return e.once(ctx) }})
+	list := append(Steps(), Step{Name: onceStep, run: onDevice(once)})
 	at := slices.IndexFunc(list, func(s Step) bool { return s.Name == j.Step })
 	if at < 0 {
 		w.put(record{End: &end{Broken, "there is no step " + j.Step}})
@@ -200,8 +198,8 @@ func (e *Env) run(ctx context.Context, s Step) *end {
 	err = caught(ctx, func(ctx context.Context) error { return s.run(ctx, e) })
 	var absent skip
 	switch {
-	case errors.Is(err, errLost):
-		return &end{Lost, err.Error()} // nothing of the device can be closed
+	case e.lost:
+		return &end{Lost, "the device was lost"}
 	case ctx.Err() != nil:
 		return &end{Cut, "it stopped at the end of its share of the time"}
 	case errors.As(err, &absent):

@@ -20,9 +20,8 @@ var firsts = []string{"saxpy", "reduce", "transpose", "softmax", "gemm"}
 
 // stepFirst runs one case of each. Afterwards the libraries are open that a device opens when they are needed, such as
 // the vendor's BLAS.
-func stepFirst(ctx context.Context, e *Env) error {
-	dev, err := e.judgeable(ctx)
-	if err != nil {
+func stepFirst(ctx context.Context, e *Env, dev *runtime.Device) error {
+	if err := judgeable(dev); err != nil {
 		return err
 	}
 	for _, id := range firsts {
@@ -43,39 +42,38 @@ func stepFirst(ctx context.Context, e *Env) error {
 	if l, ok := dev.Driver().(driver.LibraryLister); ok {
 		e.out.put(record{Libraries: l.Libraries()})
 	}
-	return dev.Close()
+	return nil
 }
 
 // stepCatalog runs one case of each kernel and type.
-func stepCatalog(ctx context.Context, e *Env) error {
-	return e.catalog(ctx, func(f *kernels.Family) func(*kernels.Case) bool {
+func stepCatalog(ctx context.Context, e *Env, dev *runtime.Device) error {
+	return e.catalog(ctx, dev, func(f *kernels.Family) func(*kernels.Case) bool {
 		best := representative(f)
 		return func(c *kernels.Case) bool { return best[kind(c)] == caseName(c) }
 	})
 }
 
 // stepParity runs the others.
-func stepParity(ctx context.Context, e *Env) error {
-	return e.catalog(ctx, func(f *kernels.Family) func(*kernels.Case) bool {
+func stepParity(ctx context.Context, e *Env, dev *runtime.Device) error {
+	return e.catalog(ctx, dev, func(f *kernels.Family) func(*kernels.Case) bool {
 		best := representative(f)
 		return func(c *kernels.Case) bool { return best[kind(c)] != caseName(c) }
 	})
 }
 
-// judgeable opens the device, unless it is the judge itself.
-func (e *Env) judgeable(ctx context.Context) (*runtime.Device, error) {
-	dev, err := e.open(ctx)
-	if err == nil && dev.Info().ID == parity.Reference {
-		return nil, skipf("%s is what others are compared with", dev)
+// judgeable refuses the judge itself.
+func judgeable(dev *runtime.Device) error {
+	if dev.Info().ID == parity.Reference {
+		return skipf("%s is what others are compared with", dev)
 	}
-	return dev, err
+	return nil
 }
 
-// catalog runs chosen cases of all families. It keeps the device open, since opening a card takes a tenth of a second
+// catalog runs chosen cases of all families. The device stays open, since opening a card takes a tenth of a second
 // and more.
-func (e *Env) catalog(ctx context.Context, choose func(*kernels.Family) func(*kernels.Case) bool) error {
-	dev, err := e.judgeable(ctx)
-	if err != nil {
+func (e *Env) catalog(ctx context.Context, dev *runtime.Device,
+	choose func(*kernels.Family) func(*kernels.Case) bool) error {
+	if err := judgeable(dev); err != nil {
 		return err
 	}
 	for _, f := range kernels.Families() {
@@ -83,7 +81,7 @@ func (e *Env) catalog(ctx context.Context, choose func(*kernels.Family) func(*ke
 			return err
 		}
 	}
-	return dev.Close()
+	return nil
 }
 
 // kind is what the catalog has one representative case of.
@@ -129,7 +127,10 @@ func (e *Env) builders() int {
 
 // cases runs those cases of a family that keep chooses.
 func (e *Env) cases(ctx context.Context, f *kernels.Family, keep func(*kernels.Case) bool) error {
-	start, lost := time.Now(), false
+	if e.over(ctx) {
+		return nil
+	}
+	start := time.Now()
 	opt := parity.Options{Session: e.session, Devices: []string{e.Device}, Kernels: []string{f.ID}, Builders: e.builders(),
 		Keep: func(c *kernels.Case) bool {
 			return keep(c) && e.wanted(caseName(c)) && e.wanted(buildName(c.Family, c.DType))
@@ -149,13 +150,8 @@ func (e *Env) cases(ctx context.Context, f *kernels.Family, keep func(*kernels.C
 			}
 			c := Check{Name: name, Verdict: last.Verdict, Reason: last.Reason, Seconds: time.Since(start).Seconds()}
 			e.out.put(record{Check: &c})
-			lost = lost || strings.Contains(last.Reason, runtime.ErrDeviceLost.Error())
+			e.lost = e.lost || strings.Contains(last.Reason, runtime.ErrDeviceLost.Error())
 		}}
-	if _, err := parity.Run(ctx, opt); err != nil {
-		return err
-	}
-	if lost {
-		return errLost
-	}
-	return nil
+	_, err := parity.Run(ctx, opt)
+	return err
 }

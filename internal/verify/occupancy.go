@@ -17,11 +17,7 @@ import (
 var occupied = []string{"saxpy", "gemm", "softmax", "conv2d", "nearest", "sort_pairs", "w2a8"}
 
 // stepOccupancy asks for several group sizes of each kernel.
-func stepOccupancy(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepOccupancy(ctx context.Context, e *Env, dev *runtime.Device) error {
 	if _, ok := dev.Driver().(driver.Occupier); !ok {
 		return skipf("the driver of %s does not tell", dev)
 	}
@@ -42,21 +38,22 @@ func stepOccupancy(ctx context.Context, e *Env) error {
 			return err
 		}
 		for _, decl := range unit.Kernels() {
-			if err := e.check(ctx, id+"/"+decl.Name, func(context.Context) error {
+			e.check(ctx, id+"/"+decl.Name, func(context.Context) error {
 				k, err := prog.Kernel(decl.Name)
 				if err != nil {
 					return err
 				}
 				return residency(limits, k)
-			}); err != nil {
-				return err
-			}
+			})
+		}
+		if e.over(ctx) {
+			break
 		}
 		if err := prog.Close(); err != nil {
 			return err
 		}
 	}
-	return dev.Close()
+	return nil
 }
 
 // residency compares the groups of each size that run at a time.

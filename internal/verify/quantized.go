@@ -14,11 +14,7 @@ import (
 )
 
 // stepQuantized multiplies with weights of each format that products read.
-func stepQuantized(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepQuantized(ctx context.Context, e *Env, dev *runtime.Device) error {
 	const outputs, inputs = 192, 512
 	r := rand.New(rand.NewPCG(33, 1))
 	some, ternary := make([]float32, outputs*inputs), make([]float32, outputs*inputs)
@@ -39,7 +35,7 @@ func stepQuantized(ctx context.Context, e *Env) error {
 			for i := range x {
 				x[i] = float32(r.NormFloat64())
 			}
-			if err := e.check(ctx, fmt.Sprintf("%v, %d × %d by %d", f, outputs, inputs, rows), func(ctx context.Context) error {
+			e.check(ctx, fmt.Sprintf("%v, %d × %d by %d", f, outputs, inputs, rows), func(ctx context.Context) error {
 				w, err := quant.Pack(quant.Layout{Format: f, Rows: outputs, Cols: inputs}, weights)
 				if err != nil {
 					return err
@@ -49,12 +45,10 @@ func stepQuantized(ctx context.Context, e *Env) error {
 					return err
 				}
 				return product(got, w, x, rows)
-			}); err != nil {
-				return err
-			}
+			})
 		}
 	}
-	return dev.Close()
+	return nil
 }
 
 // multiply computes x·wᵀ on a device.

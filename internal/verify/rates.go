@@ -8,14 +8,11 @@ import (
 	"fmt"
 
 	"github.com/concord-compute/concord/internal/verify/rates"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // stepRates measures each rate and then, with what is left of the time, asks a profiler why the slowest are slow.
-func stepRates(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepRates(ctx context.Context, e *Env, dev *runtime.Device) error {
 	opt := rates.Options{Quick: e.Quick, Doing: e.doing}
 	for _, name := range rates.Names(dev, opt) {
 		if e.wanted(name) {
@@ -23,7 +20,7 @@ func stepRates(ctx context.Context, e *Env) error {
 		}
 	}
 	if len(opt.Only) == 0 {
-		return dev.Close()
+		return nil
 	}
 	var slow []rates.Rate
 	opt.Each = func(r rates.Rate) {
@@ -38,7 +35,7 @@ func stepRates(ctx context.Context, e *Env) error {
 	if dev.Info().Backend == "cuda" && !dev.Info().Simulated {
 		e.bounds(ctx, slow)
 	}
-	return dev.Close()
+	return nil
 }
 
 // bounds tells what limits the kernels of slow rates, by NVIDIA's profiler, where it works.
@@ -66,13 +63,9 @@ func (e *Env) bounds(ctx context.Context, slow []rates.Rate) {
 const onceStep = "once"
 
 // once does the work of one rate.
-func (e *Env) once(ctx context.Context) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func once(ctx context.Context, e *Env, dev *runtime.Device) error {
 	if err := rates.Once(ctx, dev, e.job.What, e.job.Times); err != nil {
 		return fmt.Errorf("%s: %w", e.job.What, err)
 	}
-	return dev.Close()
+	return nil
 }

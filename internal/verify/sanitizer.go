@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/concord-compute/concord/runtime"
 )
 
 // sanitizers are the tools of compute-sanitizer that run, the one that finds more first.
@@ -21,11 +23,7 @@ var sanitizers = []string{"memcheck", "racecheck"}
 
 // stepSanitizer runs the step catalog under each tool. It takes many times as long as without, so that
 // what fits in the time is a part; cases come in the order of the catalog.
-func stepSanitizer(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepSanitizer(ctx context.Context, e *Env, dev *runtime.Device) error {
 	backend := strings.TrimPrefix(dev.Info().Backend, "sim-")
 	if err := dev.Close(); err != nil {
 		return err
@@ -43,11 +41,7 @@ func stepSanitizer(ctx context.Context, e *Env) error {
 		if deadline, ok := ctx.Deadline(); ok {
 			share = time.Until(deadline) / time.Duration(len(sanitizers)-i)
 		}
-		if err := e.check(ctx, name, func(ctx context.Context) error {
-			return e.sanitize(ctx, program, name, share)
-		}); err != nil {
-			return err
-		}
+		e.check(ctx, name, func(ctx context.Context) error { return e.sanitize(ctx, program, name, share) })
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/ann"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Of the search: sizes that are small for a device, and no multiple of a group.
@@ -36,11 +37,7 @@ func cloud(n int, seed uint64) []float32 {
 }
 
 // stepSearch makes an index of each kind, and exact ones for several metrics and precisions.
-func stepSearch(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepSearch(ctx context.Context, e *Env, dev *runtime.Device) error {
 	ids := make([]int64, searchVectors)
 	for i := range ids {
 		ids[i] = int64(i)
@@ -92,7 +89,7 @@ func stepSearch(ctx context.Context, e *Env) error {
 			return ann.NewIVF(dev, searchDim, ann.Euclidean, ann.IVFOptions{Lists: 16, Probes: 16, Seed: 1, Codes: 10})
 		}, ann.Euclidean, false, 0.8, 1e-4})
 	for _, t := range trials {
-		if err := e.check(ctx, t.name, func(ctx context.Context) error {
+		e.check(ctx, t.name, func(ctx context.Context) error {
 			ix, err := t.make()
 			if err != nil {
 				return err
@@ -102,11 +99,9 @@ func stepSearch(ctx context.Context, e *Env) error {
 				err = fmt.Errorf("%.3f of the nearest were found, and not %.3f", recall, t.recall)
 			}
 			return err
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	return dev.Close()
+	return nil
 }
 
 // judged returns the part of the nearest vectors that were found, by distances in float64. A result that is further

@@ -6,14 +6,11 @@ import (
 	"context"
 
 	"github.com/concord-compute/concord/internal/verify/stress"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // stepStress runs each program, or says that the device compiles none.
-func stepStress(ctx context.Context, e *Env) error {
-	dev, err := e.open(ctx)
-	if err != nil {
-		return err
-	}
+func stepStress(ctx context.Context, e *Env, dev *runtime.Device) error {
 	if err := compiles(ctx, dev); err != nil {
 		return err
 	}
@@ -22,9 +19,7 @@ func stepStress(ctx context.Context, e *Env) error {
 		return err
 	}
 	for _, p := range programs {
-		if err := e.check(ctx, p.Name, func(ctx context.Context) error { return either(p.Check(ctx, dev)) }); err != nil {
-			return err
-		}
+		e.check(ctx, p.Name, func(ctx context.Context) error { return either(p.Check(ctx, dev)) })
 	}
-	return dev.Close()
+	return nil
 }

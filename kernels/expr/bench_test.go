@@ -163,10 +163,9 @@ func BenchmarkFunctions(b *testing.B) {
 	const n = 1 << 20
 	for _, typ := range []Type{F32, F64} {
 		t := newBench(b, n)
-		rt, err := runtime.ParseType(typ.String())
-		require.NoError(b, err)
 		for i := range t.bufs {
-			t.bufs[i], err = t.dev.Alloc(rt, n)
+			var err error
+			t.bufs[i], err = t.dev.Alloc(typ, n)
 			require.NoError(b, err)
 			require.NoError(b, t.s.Write(context.Background(), t.bufs[i], 0,
 				kernels.Encode(typ.String(), kernels.Uniform(typ.String(), n, uint64(i), -4, 4)())))

@@ -79,8 +79,8 @@ func (c Class) Size() int {
 	return 4
 }
 
-// class returns the class of the registers that hold values of a type.
-func (t Type) class() Class {
+// classOf returns the class of the registers that hold values of a type.
+func classOf(t Type) Class {
 	switch t {
 	case F64:
 		return ClassF64
@@ -113,7 +113,7 @@ func (m *Map) lower() (*Block, error) {
 	for i := range m.nodes {
 		if n := &m.nodes[i]; n.op == opConst || n.op == opParam {
 			l.register[i] = l.take()
-			b.Instructions = append(b.Instructions, Instruction{Code: Code(n.op), To: n.typ.class(), Dst: l.register[i],
+			b.Instructions = append(b.Instructions, Instruction{Code: Code(n.op), To: classOf(n.typ), Dst: l.register[i],
 				Bits: n.bits, Slot: n.slot, Elem: n.typ})
 		}
 	}
@@ -129,7 +129,7 @@ func (m *Map) lower() (*Block, error) {
 		}
 	}
 	for k, o := range m.outputs {
-		b.Instructions = append(b.Instructions, Instruction{Code: CodeStore, Type: m.nodes[o.node].typ.class(),
+		b.Instructions = append(b.Instructions, Instruction{Code: CodeStore, Type: classOf(m.nodes[o.node].typ),
 			Args: [3]int{l.register[o.node]}, Elem: o.elem, Slot: len(m.inputs) + k})
 	}
 	if b.Registers > MaxRegisters {
@@ -149,7 +149,7 @@ type lowering struct {
 
 // alias reports whether a node has the same bits in a register as its operand.
 func (l *lowering) alias(n *node) bool {
-	return n.op == Bits && types[n.typ].bits >= 32
+	return n.op == Bits && n.typ.Size() >= 4
 }
 
 // root returns the node whose register node i shares; it is i itself unless i is an alias.
@@ -198,12 +198,12 @@ func (l *lowering) lower(i int) {
 		l.release(i, n)
 		return
 	}
-	in := Instruction{Code: Code(n.op), Type: n.typ.class(), To: n.typ.class(), Dst: l.take(), Slot: n.slot, Bits: n.bits,
-		Elem: n.typ}
+	in := Instruction{Code: Code(n.op), Type: classOf(n.typ), To: classOf(n.typ), Dst: l.take(), Slot: n.slot,
+		Bits: n.bits, Elem: n.typ}
 	l.register[i] = in.Dst
 	for j, a := range n.args[:ops[n.op].arity] {
 		in.Args[j] = l.register[a]
-		in.Type = l.m.nodes[a].typ.class()
+		in.Type = classOf(l.m.nodes[a].typ)
 	}
 	from := n.typ
 	if ops[n.op].arity > 0 {
@@ -214,7 +214,7 @@ func (l *lowering) lower(i int) {
 	case opInput:
 		in.Elem = n.elem
 	case Shl, Shr:
-		in.Bits = uint64(types[n.typ].bits - 1)
+		in.Bits = uint64(8*n.typ.Size() - 1)
 		cut = n.op == Shl
 	case Neg, Abs, Not, Add, Sub, Mul, Div:
 		cut = true
@@ -227,7 +227,7 @@ func (l *lowering) lower(i int) {
 		in.Code = CodeWrap
 	}
 	l.b.Instructions = append(l.b.Instructions, in)
-	if cut && n.typ.integer() && types[n.typ].bits < 32 {
+	if cut && n.typ.IsInteger() && n.typ.Size() < 4 {
 		w := Instruction{Code: CodeWrap, Type: in.To, To: in.To, Dst: l.take(), Args: [3]int{in.Dst}, Elem: n.typ}
 		l.free = append(l.free, in.Dst)
 		l.register[i] = w.Dst
@@ -250,16 +250,16 @@ func (l *lowering) release(i int, n *node) {
 // castEnds returns the least and the largest result of a cast to an integer type, as numbers of from if that is an
 // integer type too, and otherwise of to. They lie within the numbers of from if that is an integer type.
 func castEnds(to, from Type) (low, top uint64) {
-	if !to.integer() {
+	if !to.IsInteger() {
 		return 0, math.MaxUint64
 	}
-	lo, hi := to.ends()
-	if from.float() {
+	lo, hi := ends(to)
+	if from.IsFloat() {
 		return uint64(lo), hi
 	}
 	fromLo, fromHi := int64(0), uint64(1)
 	if from != Bool {
-		fromLo, fromHi = from.ends()
+		fromLo, fromHi = ends(from)
 	}
 	return uint64(max(lo, fromLo)), min(hi, fromHi)
 }

@@ -38,7 +38,7 @@ func newBuilder(outputs []*Expr, expand bool) *builder {
 		b.defined = map[*Expr]*Expr{}
 	}
 	for _, e := range outputs {
-		elem := e.typ.stored()
+		elem := e.typ.Stored()
 		if e.elem != 0 {
 			elem = e.elem
 		}
@@ -148,7 +148,7 @@ func (b *builder) same(n node) (int, bool) {
 	x := n.args[0]
 	number := func(i int, v float64) bool {
 		c := &b.nodes[n.args[i]]
-		return c.op == opConst && c.bits == n.typ.number(v)
+		return c.op == opConst && c.bits == numberBits(n.typ, v)
 	}
 	switch n.op {
 	case Neg, Not:
@@ -171,7 +171,7 @@ func (b *builder) same(n node) (int, bool) {
 			return x, true
 		}
 	case Add, Or, Xor:
-		if n.typ.float() {
+		if n.typ.IsFloat() {
 			if c := math.Copysign(0, -1); number(1, c) {
 				return x, true
 			} else if number(0, c) {
@@ -200,8 +200,8 @@ func (b *builder) same(n node) (int, bool) {
 	return 0, false
 }
 
-// number returns the bits of v in type t.
-func (t Type) number(v float64) uint64 {
+// numberBits returns the bits of v in type t.
+func numberBits(t Type, v float64) uint64 {
 	switch t {
 	case F32:
 		return uint64(math.Float32bits(float32(v)))
@@ -215,7 +215,7 @@ func (t Type) number(v float64) uint64 {
 // rounded and the result is neither a NaN nor denormal.
 func (b *builder) fold(n node) (bits uint64, ok bool) {
 	info := &ops[n.op]
-	if n.op < Neg || n.op.reduces() || n.op.named() || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.float() ||
+	if n.op < Neg || n.op.reduces() || n.op.named() || info.ulp > 0 && n.op != Div || n.op == Div && n.typ.IsFloat() ||
 		n.op == FMA {
 		return 0, false
 	}
@@ -232,11 +232,11 @@ func (b *builder) fold(n node) (bits uint64, ok bool) {
 		from = b.nodes[n.args[info.arity-1]].typ
 	}
 	v := compute(&n, from, &args)
-	if n.typ.float() {
+	if n.typ.IsFloat() {
 		if v.Float != v.Float || v.Bound != 0 {
 			return 0, false
 		}
-		return n.typ.number(v.Float), true
+		return numberBits(n.typ, v.Float), true
 	}
 	return v.Int, v.Bound == 0
 }

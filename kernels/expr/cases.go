@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Case returns one launch of the map as a case of the catalog, with the bound of [Map.Eval]. The layout is one that
@@ -21,7 +22,7 @@ func (m *Map) Case(shape string, l Layout, inputs []func() []float64, params []f
 	whole := true // whether no element is a floating number, so that every bit is known
 	for _, node := range m.nodes {
 		c.Needs.FP64 = c.Needs.FP64 || node.typ == F64
-		whole = whole && !node.typ.float()
+		whole = whole && !node.typ.IsFloat()
 	}
 	for k, t := range m.inputs {
 		c.Args = append(c.Args, kernels.Arg{Dir: kernels.In, Type: t.String(), Len: max(l.Operands[k].Reach(l.Dims), 1),
@@ -67,7 +68,7 @@ func (o *Operand) Reach(dims []int) int {
 // bounds returns the bounds of the elements of output j for the given arguments of a launch.
 func (m *Map) bounds(l *Layout, j int, in [][]float64, ref []float64) []float64 {
 	number := func(t Type, x float64) Value {
-		if t.float() {
+		if t.IsFloat() {
 			return Value{Float: x}
 		}
 		if x >= 1<<63 {
@@ -208,8 +209,8 @@ func cases(*kernels.Family) []kernels.Case {
 		x := Input(0, t)
 		add(t.String(), nil, x.Tanh().Add(x.Exp()).Output(t))
 	}
-	for _, t := range Types() {
-		if x := Input(0, t); t.integer() {
+	for _, t := range driver.Types() {
+		if x := Input(0, t); t.IsInteger() {
 			y := Input(1, t)
 			if t.Size() < 4 { // the rusticl of Mesa 22.3 crashes where it divides short integers: tests/exprs does it
 				add(t.String(), nil, Apply(Shr, x, y).Mul(x), x.Lt(y).Select(x.Cast(F32), y.Cast(F32)), x.Cast(I32), x.Cast(U8))

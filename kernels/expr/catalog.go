@@ -210,11 +210,11 @@ func (t *writer) head(words string) {
 		p := &n.params[i]
 		switch p.role {
 		case reads:
-			list = append(list, fmt.Sprintf("global const %s *%s", types[n.elem(p)].cl, p.name))
+			list = append(list, fmt.Sprintf("global const %s *%s", n.elem(p).Kind(), p.name))
 		case writes, updates:
-			list = append(list, fmt.Sprintf("global %s *%s", types[n.elem(p)].cl, p.name))
+			list = append(list, fmt.Sprintf("global %s *%s", n.elem(p).Kind(), p.name))
 		case scalar:
-			list = append(list, fmt.Sprintf("%s %s", types[n.elem(p).scalar()].cl, p.name))
+			list = append(list, fmt.Sprintf("%s %s", scalarOf(n.elem(p)).Kind(), p.name))
 		case size:
 			typ := "uint "
 			if p.wide {
@@ -225,7 +225,7 @@ func (t *writer) head(words string) {
 	}
 	fmt.Fprintf(t, "%s%s(%s) {\n", words, n.kernel, strings.Join(list, ", "))
 	pointer := func(constant string, elem Type, name string, arg int) {
-		cl := fmt.Sprintf("global %s%s *", constant, types[elem].cl)
+		cl := fmt.Sprintf("global %s%s *", constant, elem.Kind())
 		fmt.Fprintf(t, "  %s%s = (%s)%s;\n", cl, name, cl, n.params[arg].name)
 	}
 	for k, elem := range m.inputs {
@@ -233,16 +233,16 @@ func (t *writer) head(words string) {
 	}
 	pointer("", m.outputs[0].elem, "out0", n.operands[len(m.inputs)])
 	for k, typ := range m.params {
-		fmt.Fprintf(t, "  %s p%d = (%[1]s)%[3]s;\n", types[typ].cl, k, n.params[n.numbers[k]].name)
+		fmt.Fprintf(t, "  %s p%d = (%[1]s)%[3]s;\n", typ.Kind(), k, n.params[n.numbers[k]].name)
 	}
 }
 
-// scalar returns the type in which a kernel for elements of a type takes its scalar arguments.
-func (t Type) scalar() Type {
-	if t.float() {
-		return t.computed()
+// scalarOf returns the type in which a kernel for elements of a type takes its scalar arguments.
+func scalarOf(t Type) Type {
+	if t.IsFloat() {
+		return t.Computed()
 	}
-	return t.register()
+	return widened(t)
 }
 
 // text returns the program with the family's kernels for some types.

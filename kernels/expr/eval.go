@@ -114,21 +114,21 @@ func constant(n *node) Value {
 
 // smallest and largest are the ends of the normal numbers of a floating type, and unit is half a unit in the last
 // place of 1; of double twice that, since there Eval errs as much as a device.
-func (t Type) smallest() float64 {
+func smallest(t Type) float64 {
 	if t == F64 {
 		return 0x1p-1022
 	}
 	return 0x1p-126
 }
 
-func (t Type) largest() float64 {
+func largest(t Type) float64 {
 	if t == F64 {
 		return math.MaxFloat64
 	}
 	return math.MaxFloat32
 }
 
-func (t Type) unit() float64 {
+func unit(t Type) float64 {
 	if t == F64 {
 		return 0x1p-52
 	}
@@ -137,7 +137,7 @@ func (t Type) unit() float64 {
 
 // flushable returns v with a bound that includes 0 if v is denormal, since a device may flush it to zero.
 func flushable(t Type, v Value) Value {
-	if t.float() && v.Float != 0 && math.Abs(v.Float) < t.smallest() {
+	if t.IsFloat() && v.Float != 0 && math.Abs(v.Float) < smallest(t) {
 		v.Bound = max(v.Bound, math.Abs(v.Float))
 	}
 	return v
@@ -160,15 +160,15 @@ func rounded(t Type, x, e, ulp float64) Value {
 		return Value{Float: y}
 	}
 	if ulp > 0 {
-		e += 2 * ulp * t.unit() * math.Abs(x)
+		e += 2 * ulp * unit(t) * math.Abs(x)
 	}
 	if e > 0 { // this result is rounded, and so is the device's, which may differ from it already
-		e += 2 * t.unit() * (math.Abs(x) + e)
-		if e != e || math.IsInf(y, 0) && !math.IsInf(x, 0) || math.Abs(y)+e > t.largest() {
+		e += 2 * unit(t) * (math.Abs(x) + e)
+		if e != e || math.IsInf(y, 0) && !math.IsInf(x, 0) || math.Abs(y)+e > largest(t) {
 			e = math.Inf(1)
 		}
 	}
-	if tiny := t.smallest(); math.Abs(x)-e < tiny && (x != 0 || e > 0) {
+	if tiny := smallest(t); math.Abs(x)-e < tiny && (x != 0 || e > 0) {
 		e += tiny // the result may be flushed to zero
 	}
 	return Value{Float: y, Bound: e}
@@ -197,8 +197,8 @@ func gelu(t Type, x Value, ulp float64) Value {
 			e = max(e, y-least)
 		}
 	}
-	if half := math.Abs(x.Float) / 2; half > 1 && math.Abs(y) <= 2*half*t.smallest() { // erfc may be flushed to zero
-		e += half * t.smallest()
+	if half := math.Abs(x.Float) / 2; half > 1 && math.Abs(y) <= 2*half*smallest(t) { // erfc may be flushed to zero
+		e += half * smallest(t)
 	}
 	return rounded(t, y, e, ulp+2*z*z)
 }
@@ -217,7 +217,7 @@ func farther(y, lo, hi float64) float64 {
 // compute returns the result of one operation on numbers. from is the type of its last operand.
 func compute(n *node, from Type, args *[3]Value) Value {
 	v := bounded(n, from, args)
-	if n.typ.float() && n.op != Select {
+	if n.typ.IsFloat() && n.op != Select {
 		for _, a := range args { // a value without a bound may be a NaN
 			if math.IsInf(a.Bound, 1) {
 				v.Bound = a.Bound
@@ -247,7 +247,7 @@ func bounded(n *node, from Type, args *[3]Value) Value {
 	case opOdd:
 		return odd(from, a)
 	}
-	if from.float() {
+	if from.IsFloat() {
 		return computeFloat(n, from, a, b, c)
 	}
 	return computeInt(n, from, a, b)
@@ -256,13 +256,13 @@ func bounded(n *node, from Type, args *[3]Value) Value {
 // distance returns how far apart two values may be; it is infinite if only one of them is a NaN.
 func distance(t Type, a, b Value) float64 {
 	d := 0.0
-	if t.float() {
+	if t.IsFloat() {
 		if a.Float == b.Float || a.Float != a.Float && b.Float != b.Float {
 			return 0
 		}
 		d = math.Abs(a.Float - b.Float)
 	} else if a.Int != b.Int {
-		d = math.Abs(t.asFloat(a.Int) - t.asFloat(b.Int))
+		d = math.Abs(asFloat(t, a.Int) - asFloat(t, b.Int))
 		d = max(d, 1)
 	}
 	if d != d {
@@ -272,8 +272,8 @@ func distance(t Type, a, b Value) float64 {
 }
 
 // asFloat returns an integer as a float64, rounded to nearest even.
-func (t Type) asFloat(x uint64) float64 {
-	if t.kind() == signed {
+func asFloat(t Type, x uint64) float64 {
+	if t.IsSigned() {
 		return float64(int64(x))
 	}
 	return float64(x)
@@ -450,7 +450,7 @@ func computeInt(n *node, t Type, a, b Value) Value {
 		return Value{Int: x ^ 1, Bound: a.Bound}
 	}
 	less := x < y
-	if t.kind() == signed {
+	if t.IsSigned() {
 		less = int64(x) < int64(y)
 	}
 	e := a.Bound + b.Bound
@@ -459,7 +459,7 @@ func computeInt(n *node, t Type, a, b Value) Value {
 	case Neg:
 		z = -x
 	case Abs:
-		if z = x; t.kind() == signed && int64(x) < 0 {
+		if z = x; t.IsSigned() && int64(x) < 0 {
 			z = -x
 		}
 	case Not:
@@ -484,9 +484,9 @@ func computeInt(n *node, t Type, a, b Value) Value {
 	case Xor:
 		z = x ^ y
 	case Shl:
-		z = x << (y & uint64(types[t].bits-1))
+		z = x << (y & uint64(8*t.Size()-1))
 	case Shr:
-		if count := y & uint64(types[t].bits-1); t.kind() == signed {
+		if count := y & uint64(8*t.Size()-1); t.IsSigned() {
 			z = uint64(int64(x) >> count)
 		} else {
 			z = x >> count
@@ -510,9 +510,9 @@ func divide(op Op, t Type, x, y uint64) uint64 {
 	switch {
 	case y == 0:
 		return 0
-	case t.kind() != signed && op == Div:
+	case !t.IsSigned() && op == Div:
 		return x / y
-	case t.kind() != signed:
+	case !t.IsSigned():
 		return x % y
 	case int64(y) == -1 && op == Div: // the negative of the smallest number is out of range
 		return -x
@@ -527,27 +527,27 @@ func divide(op Op, t Type, x, y uint64) uint64 {
 // cast converts a value to another type.
 func cast(to, from Type, a Value) Value {
 	switch {
-	case from.float() && to.float():
+	case from.IsFloat() && to.IsFloat():
 		return rounded(to, a.Float, a.Bound, 0)
-	case from.float():
+	case from.IsFloat():
 		x := truncate(to, a.Float)
 		v := Value{Int: x}
 		if a.Bound > 0 {
-			v.Bound = farther(to.asFloat(x), to.asFloat(truncate(to, a.Float-a.Bound)),
-				to.asFloat(truncate(to, a.Float+a.Bound)))
+			v.Bound = farther(asFloat(to, x), asFloat(to, truncate(to, a.Float-a.Bound)),
+				asFloat(to, truncate(to, a.Float+a.Bound)))
 		}
 		return v
-	case to.float():
-		x := from.asFloat(a.Int)
+	case to.IsFloat():
+		x := asFloat(from, a.Int)
 		if to == F32 { // rounded once
 			x = float64(float32(a.Int))
-			if from.kind() == signed {
+			if from.IsSigned() {
 				x = float64(float32(int64(a.Int)))
 			}
 		}
 		v := Value{Float: x, Bound: a.Bound}
 		if a.Bound > 0 {
-			v.Bound += 2 * to.unit() * (math.Abs(x) + a.Bound)
+			v.Bound += 2 * unit(to) * (math.Abs(x) + a.Bound)
 		}
 		return v
 	}
@@ -558,20 +558,20 @@ func cast(to, from Type, a Value) Value {
 // odd rounds a value to a float to odd.
 func odd(from Type, a Value) Value {
 	x := a.Float
-	if !from.float() {
-		x = from.oddFloat(a.Int)
+	if !from.IsFloat() {
+		x = oddFloat(from, a.Int)
 	}
 	v := rounded(F32, x, a.Bound, 0)
 	if v.Float = float64(oddFloat32(x)); a.Bound > 0 { // each of both numbers is rounded in either direction
-		v.Bound += 4 * F32.unit() * math.Abs(x)
+		v.Bound += 4 * unit(F32) * math.Abs(x)
 	}
 	return v
 }
 
 // oddFloat returns an integer as a float64, rounded to odd.
-func (t Type) oddFloat(x uint64) float64 {
-	if t.kind() == signed && int64(x) < 0 {
-		return -U64.oddFloat(-x)
+func oddFloat(t Type, x uint64) float64 {
+	if t.IsSigned() && int64(x) < 0 {
+		return -oddFloat(U64, -x)
 	}
 	drop := max(bits.Len64(x)-53, 0)
 	if lost := x & (1<<drop - 1); lost != 0 {
@@ -594,9 +594,9 @@ func oddFloat32(x float64) float32 {
 }
 
 // ends returns the smallest and the largest number of an integer type.
-func (t Type) ends() (lo int64, hi uint64) {
-	n := uint(types[t].bits)
-	if t.kind() == signed {
+func ends(t Type) (lo int64, hi uint64) {
+	n := uint(8 * t.Size())
+	if t.IsSigned() {
 		return -1 << (n - 1), 1<<(n-1) - 1
 	}
 	return 0, math.MaxUint64 >> (64 - n)
@@ -604,7 +604,7 @@ func (t Type) ends() (lo int64, hi uint64) {
 
 // truncate returns the integer of a type that is nearest to the whole part of x.
 func truncate(t Type, x float64) uint64 {
-	lo, hi := t.ends()
+	lo, hi := ends(t)
 	switch {
 	case x != x:
 		return 0
@@ -620,8 +620,8 @@ func truncate(t Type, x float64) uint64 {
 
 // saturate returns the integer of type to that is nearest to x, an integer of type from.
 func saturate(to, from Type, x uint64) uint64 {
-	lo, hi := to.ends()
-	if from.kind() == signed && int64(x) < 0 {
+	lo, hi := ends(to)
+	if from.IsSigned() && int64(x) < 0 {
 		if int64(x) < lo {
 			return uint64(lo)
 		}

@@ -38,16 +38,16 @@ const maxSlots = 16
 // Every slot up to the highest has to be used, always with the same type. The elements of an input of type Bool
 // are U8; those that are not 0 are true.
 func Input(slot int, t Type) *Expr {
-	if slot < 0 || slot >= maxSlots || !t.valid() {
+	if slot < 0 || slot >= maxSlots || t.Size() == 0 {
 		return wrong("input %d of type %v: the slots are 0 to %d and the types those of elements", slot, t, maxSlots-1)
 	}
-	return &Expr{op: opInput, typ: t.computed(), elem: t.stored(), slot: slot}
+	return &Expr{op: opInput, typ: t.Computed(), elem: t.Stored(), slot: slot}
 }
 
 // Param returns parameter number slot, counted from 0: a number that each launch is given. It cannot be of type F16 or
 // BF16.
 func Param(slot int, t Type) *Expr {
-	if slot < 0 || slot >= maxSlots || !t.valid() || t == Bool || t.computed() != t {
+	if slot < 0 || slot >= maxSlots || t.Size() == 0 || t == Bool || t.Computed() != t {
 		return wrong("parameter %d of type %v: the slots are 0 to %d and the types those that are computed in", slot, t,
 			maxSlots-1)
 	}
@@ -70,7 +70,7 @@ func Int(t Type, x int64) *Expr {
 	switch {
 	case t == Bool:
 		return &Expr{op: opConst, typ: t, bits: truthBits(x != 0)}
-	case t.valid() && t.integer():
+	case t.Size() > 0 && t.IsInteger():
 		return &Expr{op: opConst, typ: t, bits: wrap(t, uint64(x))}
 	}
 	return wrong("an integer of type %v", t)
@@ -81,11 +81,11 @@ func (e *Expr) Number(x float64) *Expr {
 	switch {
 	case e.err != nil:
 		return e
-	case e.typ.float():
+	case e.typ.IsFloat():
 		return Float(e.typ, x)
 	case e.typ == Bool:
 		return Int(Bool, int64(truthBits(x != 0)))
-	case e.typ.valid() && e.typ.asFloat(truncate(e.typ, x)) == x:
+	case e.typ.Size() > 0 && asFloat(e.typ, truncate(e.typ, x)) == x:
 		return &Expr{op: opConst, typ: e.typ, bits: truncate(e.typ, x)}
 	}
 	return wrong("%v is not a number of type %v", x, e.typ)
@@ -164,14 +164,14 @@ func (e *Expr) Cast(t Type) *Expr {
 	switch {
 	case e.err != nil || e.typ == t:
 		return e
-	case !t.valid():
+	case t.Size() == 0:
 		return wrong("cast to %v", t)
-	case e.typ == t.computed():
+	case e.typ == t.Computed():
 		return e
 	case t == Bool:
 		return e.Ne(e.Number(0))
-	case t.computed() != t:
-		return &Expr{op: Cast, typ: t.computed(), rule: roundOnce, args: [3]*Expr{e}}
+	case t.Computed() != t:
+		return &Expr{op: Cast, typ: t.Computed(), rule: roundOnce, args: [3]*Expr{e}}
 	}
 	return &Expr{op: Cast, typ: t, args: [3]*Expr{e}}
 }
@@ -182,7 +182,7 @@ func (e *Expr) odd() *Expr {
 	switch {
 	case e.err != nil:
 		return e
-	case e.typ != F64 && (!e.typ.integer() || types[e.typ].bits < 32):
+	case e.typ != F64 && (!e.typ.IsInteger() || e.typ.Size() < 4):
 		return wrong("a %v rounded to odd", e.typ)
 	}
 	return &Expr{op: opOdd, typ: F32, args: [3]*Expr{e}}
@@ -193,7 +193,7 @@ func (e *Expr) Bits(t Type) *Expr {
 	switch {
 	case e.err != nil || e.typ == t:
 		return e
-	case !t.valid() || t.computed() != t || t == Bool || e.typ == Bool || types[t].bits != types[e.typ].bits:
+	case t.Size() == 0 || t.Computed() != t || t == Bool || e.typ == Bool || t.Size() != e.typ.Size():
 		return wrong("the bits of %v as %v", e.typ, t)
 	}
 	return &Expr{op: Bits, typ: t, args: [3]*Expr{e}}
@@ -431,8 +431,8 @@ func (e *Expr) GELU() *Expr { return Apply(GELU, e) }
 // wrap reduces bits to the size of an integer type and extends them to 64, with the sign if the type is signed. All
 // evaluators in Go keep integers in this form.
 func wrap(t Type, x uint64) uint64 {
-	shift := 64 - uint(types[t].bits)
-	if t.kind() == signed {
+	shift := 64 - uint(8*t.Size())
+	if t.IsSigned() {
 		return uint64(int64(x<<shift) >> shift)
 	}
 	return x << shift >> shift

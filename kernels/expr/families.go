@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -72,7 +73,8 @@ func (f *family) of(define func(name string) (string, bool)) ([]*catalogKernel, 
 	for i, name := range f.defines {
 		list[i] = F32
 		if v, ok := define(name); ok {
-			if list[i], ok = TypeOf(v); !ok {
+			var err error
+			if list[i], err = driver.ParseType(v); err != nil {
 				return nil, fmt.Errorf("%s=%s is not a type: %w", name, v, ErrInvalid)
 			}
 		}
@@ -116,7 +118,7 @@ func arithFamily() *family {
 		// apply returns a definition of which operand number scalar, if there is one, is a number.
 		apply := func(scalar int) func(t []Type) *Expr {
 			return func(t []Type) *Expr {
-				if op == Div && !t[0].float() {
+				if op == Div && !t[0].IsFloat() {
 					return nil
 				}
 				var operands [2]*Expr
@@ -161,14 +163,14 @@ func fillFamily() *family {
 }
 
 func copyFamily() *family {
-	f := form{kernel: "copy", define: func(t []Type) *Expr { return Input(0, t[0].unsigned()) }}
+	f := form{kernel: "copy", define: func(t []Type) *Expr { return Input(0, unsignedOf(t[0])) }}
 	f.params, f.dims = elements(in(0, "in"), out("out"))
 	doc := "// out[i] = in[i] for n elements, bit for bit, including NaN payloads and denormals.\n"
 	return &family{id: "copy", doc: doc, list: []form{f}}
 }
 
-// unsigned returns the unsigned type of the size of t's elements.
-func (t Type) unsigned() Type {
+// unsignedOf returns the unsigned type of the size of t's elements.
+func unsignedOf(t Type) Type {
 	return map[int]Type{1: U8, 2: U16, 4: U32, 8: U64}[t.Size()]
 }
 

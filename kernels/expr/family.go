@@ -136,7 +136,7 @@ func (m *Map) Read(c *kernels.Call, l *Launch) {
 	operands := len(m.inputs) + len(m.outputs)
 	l.Params = l.Params[:0]
 	for i, t := range m.params {
-		l.Params = append(l.Params, t.Argument(c, operands+i))
+		l.Params = append(l.Params, argument(t, c, operands+i))
 	}
 	last := operands + len(m.params)
 	if c.Params[last].Kind != source.Struct {
@@ -167,10 +167,10 @@ func (m *Map) elem(k int) Type {
 	return m.outputs[k-len(m.inputs)].elem
 }
 
-// Argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of
+// argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of
 // elements alone, of the type that they are computed in. Integers wrap.
-func (t Type) Argument(c *kernels.Call, i int) uint64 {
-	switch t.computed() {
+func argument(t Type, c *kernels.Call, i int) uint64 {
+	switch t.Computed() {
 	case F32:
 		return uint64(math.Float32bits(float32(c.Float(i))))
 	case F64:

@@ -38,7 +38,7 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			return fail(e)
 		}
 	}
-	if !y.typ.float() || dy.typ != y.typ {
+	if !y.typ.IsFloat() || dy.typ != y.typ {
 		return fail(wrong("the gradient of a %v by a %v: both are of one floating type", y.typ, dy.typ))
 	}
 	order := ordered(y)
@@ -55,12 +55,12 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 	for i := len(order) - 1; i >= 0; i-- {
 		e := order[i]
 		g := adjoint[e]
-		if g == nil || !e.typ.float() {
+		if g == nil || !e.typ.IsFloat() {
 			continue
 		}
 		for j, d := range derivatives(e, g) {
 			a := e.args[j]
-			if d == nil || !a.typ.float() {
+			if d == nil || !a.typ.IsFloat() {
 				continue
 			}
 			if reduced && uniform[a] && (!uniform[e] || e.op.reduces()) && a.op != opConst {

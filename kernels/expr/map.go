@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // Map computes the elements of outputs from the elements of inputs that belong to them. It is immutable and safe for
@@ -53,10 +55,10 @@ func (e *Expr) Output(t Type) *Expr {
 	switch {
 	case e.err != nil:
 		return e
-	case !t.valid() || t == Bool || !t.holds(e.typ):
+	case t.Size() == 0 || t == Bool || !holds(t, e.typ):
 		return wrong("an output of type %v for a value of %v", t, e.typ)
 	}
-	if t != t.computed() && e.op == Cast && e.rule == roundOnce {
+	if t != t.Computed() && e.op == Cast && e.rule == roundOnce {
 		if once := e.args[0].odd(); once.err == nil {
 			e = once
 		}
@@ -220,8 +222,8 @@ func Parse(text string) (*Map, error) {
 		if len(fields) != 3 {
 			return nil, bad(part, "not an operation, a type and operands")
 		}
-		t, ok := TypeOf(fields[1])
-		if !ok {
+		t, err := driver.ParseType(fields[1])
+		if err != nil {
 			return nil, bad(part, "no such type")
 		}
 		if len(list) > maxNodes {
@@ -280,9 +282,9 @@ func Parse(text string) (*Map, error) {
 		case fields[0] == "out":
 			outputs = append(outputs, args[0].Output(t))
 			continue
-		case op == opConst && t.float():
+		case op == opConst && t.IsFloat():
 			e = &Expr{op: opConst, typ: t, bits: bits}
-			if t.computed() != t || t == F32 && bits>>32 != 0 {
+			if t.Computed() != t || t == F32 && bits>>32 != 0 {
 				return nil, bad(part, "not a number of that type")
 			}
 		case op == opConst:

@@ -262,11 +262,11 @@ func (t takes) accepts(typ Type) bool {
 	case numbers:
 		return typ != Bool
 	case floats:
-		return typ.float()
+		return typ.IsFloat()
 	case integers:
-		return typ.integer()
+		return typ.IsInteger()
 	case bitwise:
-		return typ.integer() || typ == Bool
+		return typ.IsInteger() || typ == Bool
 	}
 	return true
 }

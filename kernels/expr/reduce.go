@@ -182,7 +182,7 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 		s := Step{Rows: true}
 		for i, v := range m.values {
 			if m.level[v] == level {
-				s.Outputs, s.Types, roots = append(s.Outputs, m.valueAt(i)), append(s.Types, m.nodes[v].typ.register()),
+				s.Outputs, s.Types, roots = append(s.Outputs, m.valueAt(i)), append(s.Types, widened(m.nodes[v].typ)),
 					append(roots, v)
 			}
 		}
@@ -204,10 +204,10 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 		operands, reductions := m.operandsOf(level + 1)
 		for j, r := range reductions {
 			n, x, direct := &m.nodes[r], &m.nodes[operands[j]], -1
-			if x.op == opInput && x.elem == n.typ.register() {
+			if x.op == opInput && x.elem == widened(n.typ) {
 				direct = x.slot
 			}
-			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, n.typ.register())
+			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, widened(n.typ))
 			s.Combine, s.Direct = append(s.Combine, n.op), append(s.Direct, direct)
 		}
 		if m.early() {
@@ -238,8 +238,8 @@ func (m *Map) stored(s Step, roots []int) (Step, []int) {
 	return s, roots
 }
 
-// register returns the type of 32 or 64 bits that holds values of t in a register.
-func (t Type) register() Type {
+// widened returns the type of 32 or 64 bits that holds values of t in a register.
+func widened(t Type) Type {
 	switch t {
 	case I8, I16:
 		return I32
@@ -279,7 +279,7 @@ func (m *Map) part(roots []int, elems []Type, rows, keep bool, level int) (p *Ma
 	}
 	for i := range m.nodes {
 		n := &m.nodes[i]
-		switch t := n.typ.register(); {
+		switch t := widened(n.typ); {
 		case !need[i]:
 		case known[i] >= 0: // in memory as registers have it
 			made[i] = operand(opInput, &inputs, known[i], t, t).Cast(n.typ)
@@ -300,7 +300,7 @@ func (m *Map) part(roots []int, elems []Type, rows, keep bool, level int) (p *Ma
 	var outputs []*Expr
 	for k, i := range roots {
 		e := made[i]
-		if !elems[k].holds(e.typ) {
+		if !holds(elems[k], e.typ) {
 			e = e.Cast(elems[k])
 		}
 		outputs = append(outputs, e.Output(elems[k]))
@@ -312,20 +312,20 @@ func (m *Map) part(roots []int, elems []Type, rows, keep bool, level int) (p *Ma
 // identityOf returns the bits of a reduction's result for no elements, in a type.
 func identityOf(op Op, t Type) uint64 {
 	lo, hi := int64(0), uint64(0)
-	if t.integer() {
-		lo, hi = t.ends()
+	if t.IsInteger() {
+		lo, hi = ends(t)
 	}
 	switch op {
 	case Product:
-		return t.number(1)
+		return numberBits(t, 1)
 	case Smallest:
-		if t.float() {
+		if t.IsFloat() {
 			return infinity(t)
 		}
 		return hi
 	case Largest:
-		if t.float() {
-			return infinity(t) | 1<<(types[t].bits-1)
+		if t.IsFloat() {
+			return infinity(t) | 1<<(8*t.Size()-1)
 		}
 		return uint64(lo)
 	case All:

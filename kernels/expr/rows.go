@@ -538,13 +538,13 @@ func (w *worker) finish(i, rows int) {
 		result, typ := w.memory[w.m.resultAt(k)], w.m.nodes[w.m.reductions[k]].typ
 		switch {
 		case w.n == 0:
-			fillNumbers(t.class(), result, rows, identityOf(op, typ))
+			fillNumbers(classOf(t), result, rows, identityOf(op, typ))
 		case w.parts > 1 && w.columns:
 			w.machine.Columns(op, t, w.parts, rows, rows, result, w.partial[k])
 		case w.parts > 1:
 			w.machine.Rows(op, t, rows, w.parts, result, w.partial[k])
 		}
-		if types[typ].bits < 32 && typ.integer() {
+		if typ.Size() < 4 && typ.IsInteger() {
 			for i, x := range slice[uint32](result)[:rows] {
 				slice[uint32](result)[i] = uint32(wrap(typ, uint64(x)))
 			}
@@ -576,7 +576,7 @@ func (g *goMachine) Memory(bytes int) ([]byte, error) {
 func (g *goMachine) Free() {}
 
 func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
-	c, size, lanes := t.class(), t.Size(), 1
+	c, size, lanes := classOf(t), t.Size(), 1
 	for lanes < Tile && 4*lanes <= n {
 		lanes *= 2
 	}
@@ -614,7 +614,7 @@ func plusZero(op Op, c Class, n int, sums []byte) {
 
 // Columns combines blocks of 128 rows, which keeps the errors of sums small.
 func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []byte) {
-	c, size := t.class(), t.Size()
+	c, size := classOf(t), t.Size()
 	part := make([]byte, columns*size)
 	for j := range n {
 		row := from[j*step*size:]

@@ -317,7 +317,7 @@ func (m *machine) odd(in *Instruction, n int) {
 
 func oddInt[S intNumber](d []float32, s []S, t Type) {
 	for i, x := range s {
-		d[i] = oddFloat32(t.oddFloat(uint64(x)))
+		d[i] = oddFloat32(oddFloat(t, uint64(x)))
 	}
 }
 

@@ -36,7 +36,7 @@ func Parameters(outputs ...*Expr) ([]*Expr, []any) {
 	shared := func(e *Expr, operand int) *Expr {
 		n := nodes[b.done[e.args[operand]]]
 		switch {
-		case !left[n] || n.simple() || operand == 1 && e.typ.integer() &&
+		case !left[n] || n.simple() || operand == 1 && e.typ.IsInteger() &&
 			(e.op == Div || e.op == Rem || e.op == Shl || e.op == Shr):
 			return nil
 		case params[n] == nil && len(values) < mostShared:
@@ -77,10 +77,10 @@ func (n *node) simple() bool {
 	switch {
 	case n.typ == Bool:
 		return true
-	case n.typ.float():
+	case n.typ.IsFloat():
 		x := constant(n).Float
 		return !(math.Abs(x) <= math.MaxFloat64) || math.Abs(x) <= 2 && 2*x == math.Trunc(2*x)
-	case n.typ.kind() == signed:
+	case n.typ.IsSigned():
 		return int64(n.bits) >= -2 && int64(n.bits) <= 2
 	}
 	return n.bits <= 2

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // The entry points of a map's program. One without reductions has [Kernel] alone, which has one item for each element.
@@ -109,13 +110,13 @@ func (t *writer) begin(words, name string) {
 	}
 	t.WriteString(words + name + "(")
 	for i, e := range m.inputs {
-		fmt.Fprintf(t, "global const %s *in%d, ", types[e].cl, i)
+		fmt.Fprintf(t, "global const %s *in%d, ", e.Kind(), i)
 	}
 	for i, o := range m.outputs {
-		fmt.Fprintf(t, "global %s *out%d, ", types[o.elem].cl, i)
+		fmt.Fprintf(t, "global %s *out%d, ", o.elem.Kind(), i)
 	}
 	for i, p := range m.params {
-		fmt.Fprintf(t, "%s p%d, ", types[p].cl, i)
+		fmt.Fprintf(t, "%s p%d, ", p.Kind(), i)
 	}
 	if t.rank == 0 {
 		t.WriteString("ulong n) {\n")
@@ -142,9 +143,9 @@ func (t *writer) nodes(which func(i int) bool) {
 		switch {
 		case n.op == opConst || n.op.reduces() || !which(i): // numbers are written where they are used
 		case n.op == opInput:
-			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, i, load(n.elem, fmt.Sprintf("in%d", n.slot), t.place(n.slot)))
+			fmt.Fprintf(t, "  %s v%d = %s;\n", valueType(n.typ), i, load(n.elem, fmt.Sprintf("in%d", n.slot), t.place(n.slot)))
 		default:
-			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, i, t.m.term(n))
+			fmt.Fprintf(t, "  %s v%d = %s;\n", valueType(n.typ), i, t.m.term(n))
 		}
 	}
 }
@@ -185,7 +186,7 @@ func (t *writer) rows() {
 	m := t.m
 	t.begin(fmt.Sprintf("kernel __attribute__((reqd_work_group_size(%d, 1, 1))) void ", kernels.Group), Kernel)
 	for _, r := range m.reductions {
-		fmt.Fprintf(t, "  local %s part%d[%d];\n", types[m.nodes[r].typ].value, r, kernels.Group)
+		fmt.Fprintf(t, "  local %s part%d[%d];\n", valueType(m.nodes[r].typ), r, kernels.Group)
 	}
 	t.WriteString("  uint item = get_local_id(0);\n")
 	t.positions(t.rank-1, "row", "get_group_id(0)")
@@ -195,7 +196,7 @@ func (t *writer) rows() {
 		operands, reductions := m.operandsOf(level)
 		for _, r := range reductions {
 			n := &m.nodes[r]
-			fmt.Fprintf(t, "  %s v%d = %s;\n", types[n.typ].value, r, literal(n.typ, identityOf(n.op, n.typ)))
+			fmt.Fprintf(t, "  %s v%d = %s;\n", valueType(n.typ), r, literal(n.typ, identityOf(n.op, n.typ)))
 		}
 		t.WriteString(loop)
 		t.inner(operands...)
@@ -248,7 +249,7 @@ func (t *writer) columns() {
 		first := func(name string) {
 			for _, r := range reductions {
 				n := &m.nodes[r]
-				fmt.Fprintf(t, "  %s %s%d = %s;\n", types[n.typ].value, name, r, literal(n.typ, identityOf(n.op, n.typ)))
+				fmt.Fprintf(t, "  %s %s%d = %s;\n", valueType(n.typ), name, r, literal(n.typ, identityOf(n.op, n.typ)))
 			}
 		}
 		add := func(to string, from func(k, r int) string) {
@@ -339,7 +340,7 @@ func preamble(maps ...*Map) string {
 }
 `)
 	}
-	for _, t := range Types() {
+	for _, t := range driver.Types() {
 		if odd[t] {
 			b.WriteString(oddText[t])
 		}
@@ -379,7 +380,7 @@ func store(t Type, p, at, v string) string {
 	case BF16:
 		return fmt.Sprintf("%s[%s] = bf16_of(%s)", p, at, v)
 	}
-	return fmt.Sprintf("%s[%s] = (%s)%s", p, at, types[t].cl, v)
+	return fmt.Sprintf("%s[%s] = (%s)%s", p, at, t.Kind(), v)
 }
 
 // name returns the text of a node in the operations that use it: a variable, or a number written out.
@@ -408,13 +409,13 @@ func literal(t Type, bits uint64) string {
 	}
 	suffix := map[Type]string{I8: "", I16: "", I32: "", I64: "l", U8: "u", U16: "u", U32: "u", U64: "ul"}[t]
 	// the literal without its minus sign would be out of range
-	if lo, _ := t.ends(); t.kind() == signed && int64(bits) == lo {
-		return fmt.Sprintf("((%s)(-%d%s - 1))", types[t].cl, uint64(lo+1)*math.MaxUint64, suffix)
+	if lo, _ := ends(t); t.IsSigned() && int64(bits) == lo {
+		return fmt.Sprintf("((%s)(-%d%s - 1))", t.Kind(), uint64(lo+1)*math.MaxUint64, suffix)
 	}
-	if t.kind() == signed {
-		return fmt.Sprintf("((%s)%d%s)", types[t].cl, int64(bits), suffix)
+	if t.IsSigned() {
+		return fmt.Sprintf("((%s)%d%s)", t.Kind(), int64(bits), suffix)
 	}
-	return fmt.Sprintf("((%s)%d%s)", types[t].cl, bits, suffix)
+	return fmt.Sprintf("((%s)%d%s)", t.Kind(), bits, suffix)
 }
 
 // infix has the operations that are operators of OpenCL C.
@@ -437,7 +438,7 @@ func (m *Map) term(n *node) string {
 
 // termOf is term for operands with the text a, the last of type from.
 func (m *Map) termOf(n *node, from Type, a [3]string) string {
-	info, t := &ops[n.op], &types[n.typ]
+	info := &ops[n.op]
 	switch n.op {
 	case opLength:
 		return "(long)n"
@@ -450,11 +451,11 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 	case Select:
 		return fmt.Sprintf("%s ? %s : %s", a[0], a[1], a[2])
 	case Bits:
-		return fmt.Sprintf("as_%s(%s)", t.cl, a[0])
+		return fmt.Sprintf("as_%s(%s)", n.typ.Kind(), a[0])
 	case Cast:
 		return castText(n.typ, from, a[0])
 	case opOdd:
-		return fmt.Sprintf("odd_%s(%s)", types[from].cl, a[0])
+		return fmt.Sprintf("odd_%s(%s)", from.Kind(), a[0])
 	case IsNaN:
 		return fmt.Sprintf("isnan(%s) != 0", a[0])
 	case Min, Max:
@@ -462,7 +463,7 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 		if n.op == Max {
 			sign = ">"
 		}
-		if n.typ.float() {
+		if n.typ.IsFloat() {
 			return fmt.Sprintf("%s %s %s || isnan(%s) ? %s : %s", a[0], sign, a[1], a[0], a[0], a[1])
 		}
 		return fmt.Sprintf("%s %s %s ? %s : %s", a[0], sign, a[1], a[0], a[1])
@@ -470,7 +471,7 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 	if info.truth {
 		return fmt.Sprintf("%s %s %s", a[0], infix[n.op], a[1])
 	}
-	if n.typ.float() {
+	if n.typ.IsFloat() {
 		switch {
 		case n.op == Neg:
 			return "-" + a[0]
@@ -501,27 +502,27 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 // intText returns the text of an operation on integers, in an unsigned type of at least 32 bits, whose overflow is
 // defined.
 func intText(n *node, a [3]string) string {
-	t := &types[n.typ]
-	wide, bits := "uint", t.bits
+	cl := n.typ.Kind().String()
+	wide, bits := "uint", 8*n.typ.Size()
 	if bits == 64 {
 		wide = "ulong"
 	}
 	u := func(s string) string { return "(" + wide + ")" + s }
-	back := func(s string) string { return fmt.Sprintf("(%s)(%s)", t.cl, s) }
-	zero := "(" + t.cl + ")0"
+	back := func(s string) string { return fmt.Sprintf("(%s)(%s)", cl, s) }
+	zero := "(" + cl + ")0"
 	switch n.op {
 	case Neg:
 		return back("0 - " + u(a[0]))
 	case Not:
 		return back("~" + u(a[0]))
 	case Abs:
-		if n.typ.kind() == unsigned {
+		if !n.typ.IsSigned() {
 			return a[0]
 		}
 		return fmt.Sprintf("%s < 0 ? %s : %s", a[0], back("0 - "+u(a[0])), a[0])
 	case Div, Rem:
 		plain := back(a[0] + " " + infix[n.op] + " " + a[1])
-		if n.typ.kind() == unsigned {
+		if !n.typ.IsSigned() {
 			return fmt.Sprintf("%s == 0 ? %s : %s", a[1], zero, plain)
 		}
 		minus := back("0 - " + u(a[0]))
@@ -538,20 +539,20 @@ func intText(n *node, a [3]string) string {
 }
 
 func castText(to, from Type, a string) string {
-	t := &types[to]
+	cl := to.Kind()
 	switch {
 	case from == Bool:
-		return fmt.Sprintf("(%s)%s", t.cl, a)
-	case to.float():
-		return fmt.Sprintf("convert_%s(%s)", t.cl, a)
-	case from.float(): // devices differ in the result of a saturating conversion of a NaN
+		return fmt.Sprintf("(%s)%s", cl, a)
+	case to.IsFloat():
+		return fmt.Sprintf("convert_%s(%s)", cl, a)
+	case from.IsFloat(): // devices differ in the result of a saturating conversion of a NaN
 		zero := "0.0f"
 		if from == F64 {
 			zero = "0.0"
 		}
-		return fmt.Sprintf("convert_%s_sat(isnan(%s) ? %s : %s)", t.cl, a, zero, a)
+		return fmt.Sprintf("convert_%s_sat(isnan(%s) ? %s : %s)", cl, a, zero, a)
 	}
-	return fmt.Sprintf("convert_%s_sat(%s)", t.cl, a)
+	return fmt.Sprintf("convert_%s_sat(%s)", cl, a)
 }
 
 // oddText has the functions that round a number to a float to odd: if the float is not exact, its last bit is set. A

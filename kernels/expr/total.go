@@ -37,7 +37,7 @@ func (s *total) add(n *node, v Value) {
 	s.n++
 	s.open = s.open || math.IsInf(v.Bound, 1)
 	s.bound += v.Bound
-	if !n.typ.float() {
+	if !n.typ.IsFloat() {
 		s.addInt(n, v)
 		return
 	}
@@ -89,7 +89,7 @@ func (s *total) addInt(n *node, v Value) {
 	node := node{op: combines[n.op], typ: n.typ}
 	s.bits = computeInt(&node, n.typ, Value{Int: s.bits}, Value{Int: v.Int}).Int
 	if n.op == Smallest || n.op == Largest || n.typ == Bool {
-		s.extreme(n.op, n.typ.asFloat(v.Int), v.Bound)
+		s.extreme(n.op, asFloat(n.typ, v.Int), v.Bound)
 	}
 }
 
@@ -99,7 +99,7 @@ func (s *total) value(n *node) Value {
 	if s.n == 0 {
 		return valueOf(t, identityOf(n.op, t))
 	}
-	if !t.float() {
+	if !t.IsFloat() {
 		v := Value{Int: s.bits}
 		switch {
 		case s.bound == 0:
@@ -136,7 +136,7 @@ func (s *total) floating(n *node) Value {
 	switch n.op {
 	case Sum:
 		x := s.sum + s.lost
-		switch over := !(s.size*(1+many*t.unit()) < t.largest()); {
+		switch over := !(s.size*(1+many*unit(t)) < largest(t)); {
 		case s.nan || s.infinities[0] && s.infinities[1]:
 			return Value{Float: math.NaN()}
 		case s.infinities[1] && !over:
@@ -149,9 +149,9 @@ func (s *total) floating(n *node) Value {
 		if s.n == 1 {
 			return Value{Float: x, Bound: s.bound}
 		}
-		e := s.bound + 1.01*many*t.unit()*s.size
+		e := s.bound + 1.01*many*unit(t)*s.size
 		if s.size > 0 { // partial sums may be flushed to zero
-			e += float64(s.n) * t.smallest()
+			e += float64(s.n) * smallest(t)
 		}
 		return rounded(t, x, e, 0)
 	case Product:
@@ -160,13 +160,13 @@ func (s *total) floating(n *node) Value {
 			return Value{Float: math.NaN()}
 		case s.n == 1:
 			return Value{Float: s.sum, Bound: s.bound}
-		case !(s.size*(1+2*float64(s.n)*t.unit()) < t.largest()):
+		case !(s.size*(1+2*float64(s.n)*unit(t)) < largest(t)):
 			return Value{Float: s.sum, Bound: math.Inf(1)}
 		}
 		e := max(s.high-math.Abs(s.sum), 0) + 4*float64(s.n)*0x1p-53*s.high
-		e += 1.01 * float64(s.n) * t.unit() * s.high
-		if s.small < t.smallest() { // partial products may be flushed to zero
-			e += 2 * s.size * t.smallest()
+		e += 1.01 * float64(s.n) * unit(t) * s.high
+		if s.small < smallest(t) { // partial products may be flushed to zero
+			e += 2 * s.size * smallest(t)
 		}
 		return rounded(t, s.sum, e, 0)
 	}
@@ -178,7 +178,7 @@ func (s *total) floating(n *node) Value {
 		v.Bound = farther(s.sum, s.low, s.high)
 	}
 	if s.sum == 0 && s.zeros[0] && s.zeros[1] { // either zero may be the result
-		v.Bound = max(v.Bound, t.smallest())
+		v.Bound = max(v.Bound, smallest(t))
 	}
 	return v
 }

@@ -10,8 +10,8 @@ import (
 )
 
 func TestReceipt(t *testing.T) {
-	rec := runtime.Record{KernelID: "axpy"}
-	assert.NoError(t, NewReceipt([]runtime.Record{rec}).Validate())
+	rec := runtime.Execution{KernelID: "axpy"}
+	assert.NoError(t, NewReceipt([]runtime.Execution{rec}).Validate())
 	many := make([]string, maxReceiptKernels+1)
 	for i := range many {
 		many[i] = "k"
@@ -29,13 +29,13 @@ func TestStats(t *testing.T) {
 	s.Target(runtime.Info{ID: "cuda:0", Backend: "cuda", Kind: driver.Discrete}, true)
 	assert.Zero(t, s.Read().GPUEfficiency())
 	for i := range 10 {
-		s.Count(MatmulOp, runtime.Record{GPUExecuted: i < 8}, 2e6)
+		s.Count(MatmulOp, runtime.Execution{GPUExecuted: i < 8}, 2e6)
 	}
 	c := s.Read()
 	assert.Equal(t, 0.8, c.GPUEfficiency())
 	assert.False(t, c.IsGPUEffective(), "strictly above 0.8")
-	s.Count(QuantizationOp, runtime.Record{GPUExecuted: true}, 3e6)
-	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
+	s.Count(QuantizationOp, runtime.Execution{GPUExecuted: true}, 3e6)
+	s.Count(OtherOp, runtime.Execution{Fallback: true, FallbackReason: "lost"}, 0)
 	c = s.Read()
 	c.MemoryUsedBytes, c.MemoryTotalBytes = 512<<20, 1024<<20
 	assert.Equal(t, "Device: CUDA+fallback | Total: 12 ops (1 quantize, 10 matmul) | Time: 23.00ms | GPU: 75.0% | "+
@@ -44,11 +44,11 @@ func TestStats(t *testing.T) {
 	s.Reset()
 	assert.Zero(t, s.Read().TotalOperations)
 	assert.Equal(t, "cuda:0", s.Read().TargetDevice)
-	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
+	s.Count(OtherOp, runtime.Execution{Fallback: true, FallbackReason: "lost"}, 0)
 	assert.Equal(t, "lost", s.Read().LastGPUError)
 	s.Reset()
 	s.Target(runtime.Info{ID: "opencl:0", Backend: "opencl", Kind: driver.CPU}, true)
-	s.Count(OtherOp, runtime.Record{Fallback: true, FallbackReason: "lost"}, 0)
+	s.Count(OtherOp, runtime.Execution{Fallback: true, FallbackReason: "lost"}, 0)
 	assert.Equal(t, "lost", s.Read().LastCPUError)
 	assert.Empty(t, s.Read().LastGPUError, "there is none")
 	c = Counts{DeviceType: "CPU"}

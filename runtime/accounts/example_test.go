@@ -10,8 +10,8 @@ import (
 
 // The records of Device.Run are the input; these are written by hand.
 var (
-	onGPU = runtime.Record{Backend: "cuda", KernelID: "gemm", GPUExecuted: true}
-	onCPU = runtime.Record{Backend: "cpu", KernelID: "softmax"}
+	onGPU = runtime.Execution{Backend: "cuda", KernelID: "gemm", GPUExecuted: true}
+	onCPU = runtime.Execution{Backend: "cpu", KernelID: "softmax"}
 )
 
 func ExampleStats() {
@@ -29,7 +29,7 @@ func ExampleStats() {
 }
 
 func ExampleReceipt() {
-	receipt := accounts.NewReceipt([]runtime.Record{onGPU, onCPU})
+	receipt := accounts.NewReceipt([]runtime.Execution{onGPU, onCPU})
 	fmt.Println(receipt.ComputePath, receipt.Kernels, receipt.Validate())
 	// Output:
 	// real [gemm softmax] <nil>

@@ -9,17 +9,17 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// Receipt lists the kernels of a batch of records, as evidence of a program's work.
+// Receipt lists the kernels of executed operations, as evidence of a program's work.
 type Receipt struct {
 	ComputePath string   `json:"compute_path"`
 	Kernels     []string `json:"kernels"`
 }
 
-// NewReceipt returns the receipt for a batch of records.
-func NewReceipt(records []runtime.Record) Receipt {
+// NewReceipt returns the receipt for executed operations.
+func NewReceipt(executed []runtime.Execution) Receipt {
 	r := Receipt{ComputePath: "real"}
-	for _, rec := range records {
-		r.Kernels = append(r.Kernels, rec.KernelID)
+	for _, e := range executed {
+		r.Kernels = append(r.Kernels, e.KernelID)
 	}
 	return r
 }
@@ -30,8 +30,8 @@ const (
 	maxKernelID       = 128
 )
 
-// Validate returns nil if the receipt is plausible: its compute path is "real", it names at least
-// one kernel and at most 10,000, and every name is 1 to 128 characters and does not contain "mock".
+// Validate returns nil if the receipt is plausible. Its compute path is "real", it names at least one kernel and at
+// most 10,000, and every name is 1 to 128 characters and does not contain "mock".
 func (r Receipt) Validate() error {
 	if r.ComputePath != "real" {
 		return fmt.Errorf("receipt: compute path %q is not real: %w", r.ComputePath, runtime.ErrInvalidArgument)

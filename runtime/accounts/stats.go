@@ -60,7 +60,7 @@ func (s *Stats) Target(info runtime.Info, fallback bool) {
 }
 
 // Count adds one operation.
-func (s *Stats) Count(kind OpKind, r runtime.Record, took time.Duration) {
+func (s *Stats) Count(kind OpKind, r runtime.Execution, took time.Duration) {
 	ms := float64(took) / float64(time.Millisecond)
 	s.mu.Lock()
 	defer s.mu.Unlock()

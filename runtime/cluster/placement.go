@@ -37,10 +37,9 @@ func Even(rows, members int) (Placement, error) {
 	return p, nil
 }
 
-// Weighted gives the members rows in proportion to their weights, each within one row of its share: the rows
-// that rounding down leaves go to those with the largest remainders, of equal ones to the first. A negative
-// number of rows, no weights, or weights that are negative, not finite or all 0 are
-// [runtime.ErrInvalidArgument].
+// Weighted gives the members rows in proportion to their weights, each within one row of its share. The rows that
+// rounding down leaves go to those with the largest remainders, of equal ones to the first. A negative number of rows,
+// no weights, or weights that are negative, not finite or all 0 are [runtime.ErrInvalidArgument].
 func Weighted(rows int, weights []float64) (Placement, error) {
 	largest := 0.0
 	for _, w := range weights {

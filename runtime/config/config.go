@@ -61,9 +61,9 @@ func Unknown(environ []string) (names []string) {
 	return names
 }
 
-// Nearest returns the variable of Concord that a misspelt name means: the one from which it differs in the
-// fewest letters, or "" if those are more than a third of the name without its prefix, which is then likely to
-// be a name of another program.
+// Nearest returns the variable of Concord that a misspelt name means: the one from which it differs in the fewest
+// letters. If those are more than a third of the name without its prefix, it is likely to be a name of another
+// program, and the result is "".
 func Nearest(name string) (meant string) {
 	least := (len(strings.TrimPrefix(name, "CONCORD_"))+1)/3 + 1
 	for _, v := range variables {

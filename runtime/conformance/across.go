@@ -56,12 +56,10 @@ func across(t *row, d *device, other *runtime.Device) {
 		here, there, back := upload(t, d, data), far.alloc(t, runtime.U8, n+7), d.alloc(t, runtime.U8, n)
 		must(t, other.Stream().Fill(there, uint8(9)))
 		must(t, runtime.CopyAcross(t.Context(), there, here))
-		part, err := there.Slice(0, n)
-		must(t, err)
+		part := far.slice(t, there, 0, n)
 		must(t, runtime.CopyAcross(t.Context(), back, part))
 		mustEqual(t, data, read[uint8](t, back), "%d bytes there and back", n)
 		equal(t, 9, read[uint8](t, there)[n], "no byte more")
-		must(t, part.Close())
 	}
 	acrossAfterWork(t, d, far)
 	acrossQueued(t, d, far)
@@ -72,10 +70,7 @@ func across(t *row, d *device, other *runtime.Device) {
 // acrossAfterWork copies buffers that queued work of both devices still uses.
 func acrossAfterWork(t *row, d, far *device) {
 	const n = 1 << 18
-	p, err := d.NewStream()
-	must(t, err)
-	q, err := far.NewStream()
-	must(t, err)
+	p, q := d.stream(t), far.stream(t)
 	src, dst := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n)
 	for i := range uint32(5) {
 		for range 4 {
@@ -84,14 +79,8 @@ func acrossAfterWork(t *row, d, far *device) {
 		}
 		must(t, p.Fill(src, i))
 		must(t, runtime.CopyAcross(t.Context(), dst, src))
-		for j, got := range read[uint32](t, dst) {
-			if got != i {
-				t.Fatalf("element %d is %d, not %d: the copy did not wait", j, got, i)
-			}
-		}
+		all(t, dst, i, "the copy waits")
 	}
-	must(t, p.Close())
-	must(t, q.Close())
 	// Buffers are closed while they are copied: the memory is kept until the copy is done.
 	a, err := runtime.Upload(t.Context(), d.Device, bytesOf(n))
 	must(t, err)
@@ -112,10 +101,7 @@ func acrossAfterWork(t *row, d, far *device) {
 // are queued.
 func acrossQueued(t *row, d, far *device) {
 	const n = 1 << 18
-	p, err := d.NewStream()
-	must(t, err)
-	q, err := far.NewStream()
-	must(t, err)
+	p, q := d.stream(t), far.stream(t)
 	src, there, back := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, d.Sync(t.Context()))
 	must(t, far.Sync(t.Context()))
@@ -136,16 +122,8 @@ func acrossQueued(t *row, d, far *device) {
 	must(t, p.Fill(d.alloc(t, runtime.U32, n), uint32(7)), "memory of its own")
 	must(t, p.Sync(t.Context()))
 	must(t, q.Sync(t.Context()))
-	for i, got := range read[uint32](t, back) {
-		if got != 5 {
-			t.Fatalf("element %d is %d, not 5: the copy did not wait", i, got)
-		}
-	}
-	for i, got := range read[uint32](t, there) {
-		if got != 9 {
-			t.Fatalf("element %d is %d, not 9: the memory was used again too early", i, got)
-		}
-	}
+	all(t, back, uint32(5), "the copy waits")
+	all(t, there, uint32(9), "the memory is not used again too early")
 	other, err := p.Alloc(runtime.U32, n)
 	must(t, err)
 	must(t, p.Fill(other, uint32(3)))
@@ -162,8 +140,6 @@ func acrossQueued(t *row, d, far *device) {
 	for _, e := range []*runtime.Event{&filled, &copied} {
 		must(t, e.Close())
 	}
-	must(t, p.Close())
-	must(t, q.Close())
 }
 
 func acrossRefuses(t *row, d, far *device) {

@@ -18,6 +18,7 @@ type device struct {
 	*runtime.Device
 	bands    []band
 	programs []*runtime.Program
+	streams  []*runtime.Stream
 	buffers  []*runtime.Buffer
 	managed  []*managed.Buffer
 	given    bool // the check has closed the device
@@ -64,6 +65,24 @@ func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n 
 	return view
 }
 
+// slice returns a view of n elements of a buffer, which is closed at the end of the check.
+func (d *device) slice(t *row, b *runtime.Buffer, off, n int) *runtime.Buffer {
+	t.Helper()
+	view, err := b.Slice(off, n)
+	must(t, err)
+	d.buffers = append(d.buffers, view)
+	return view
+}
+
+// stream returns another stream, which is closed at the end of the check.
+func (d *device) stream(t *row) *runtime.Stream {
+	t.Helper()
+	s, err := d.NewStream()
+	must(t, err)
+	d.streams = append(d.streams, s)
+	return s
+}
+
 // upload returns a guarded buffer with data.
 func upload[T runtime.Element](t *row, d *device, data []T) *runtime.Buffer {
 	t.Helper()
@@ -79,6 +98,12 @@ func read[T runtime.Element](t *row, b *runtime.Buffer) []T {
 	out := make([]T, b.Len())
 	must(t, runtime.Read(t.Context(), b, out))
 	return out
+}
+
+// all fails the row if an element of a buffer is not the value.
+func all[T runtime.Element](t *row, b *runtime.Buffer, value T, msg ...any) {
+	t.Helper()
+	mustEqual(t, slices.Repeat([]T{value}, b.Len()), read[T](t, b), msg...)
 }
 
 // kernel builds a program and returns one of its kernels.
@@ -163,6 +188,9 @@ func (d *device) close(t *row) {
 		bad := slices.IndexFunc(slices.Concat(front, back), func(x uint8) bool { return x != bandPattern })
 		mustEqual(t, -1, bad, "nothing outside a buffer may be written")
 	}
+	for _, s := range d.streams {
+		must(t, s.Close())
+	}
 	for _, b := range d.buffers {
 		must(t, b.Close())
 	}
@@ -173,5 +201,5 @@ func (d *device) close(t *row) {
 		must(t, p.Close())
 	}
 	must(t, d.Sync(t.Context()))
-	d.bands, d.buffers, d.managed, d.programs = nil, nil, nil, nil
+	d.bands, d.streams, d.buffers, d.managed, d.programs = nil, nil, nil, nil, nil
 }

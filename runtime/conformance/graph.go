@@ -4,6 +4,7 @@ package conformance
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 )
@@ -29,8 +30,7 @@ func capture(t *row, d *device, record func(s *runtime.Stream) error) *runtime.G
 func checkGraphCopies(t *row, d *device) {
 	a, b := upload(t, d, bytesOf(1000)), upload(t, d, make([]uint8, 1000))
 	pinned := d.allocKind(t, runtime.Pinned, runtime.U8, 1000)
-	part, err := b.Slice(100, 50)
-	must(t, err)
+	part := d.slice(t, b, 100, 50)
 	g := capture(t, d, func(s *runtime.Stream) error {
 		err := errors.Join(s.Copy(b, a), s.Fill(part, uint8(7)))
 		if pinned != nil {
@@ -48,7 +48,6 @@ func checkGraphCopies(t *row, d *device) {
 		}
 		mustEqual(t, data, read[uint8](t, b), "launch %d", i)
 	}
-	must(t, part.Close())
 	must(t, g.Close())
 	must(t, g.Close(), "twice is nothing")
 	errorIs(t, g.Launch(d.Stream()), runtime.ErrClosed)
@@ -95,13 +94,7 @@ func checkGraphKernels(t *row, d *device) {
 	must(t, g.Close())
 }
 
-func ones[T runtime.Element](n int) []T {
-	out := make([]T, n)
-	for i := range out {
-		out[i] = 1
-	}
-	return out
-}
+func ones[T runtime.Element](n int) []T { return slices.Repeat([]T{1}, n) }
 
 func checkGraphUpdate(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
@@ -151,30 +144,19 @@ func checkGraphBindings(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	const n = 512
 	x, y := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n))
-	left, err := y.Slice(0, n/2)
-	must(t, err)
-	right, err := y.Slice(n/2, n/2)
-	must(t, err)
-	input, err := x.Slice(n/4, n/2)
-	must(t, err)
+	left, right := d.slice(t, y, 0, n/2), d.slice(t, y, n/2, n/2)
+	input := d.slice(t, x, n/4, n/2)
 	a := runtime.NewParam(float32(3))
 	s := d.Stream()
 	g := capture(t, d, func(s *runtime.Stream) error {
 		return errors.Join(s.Fill(left, float32(1)), s.Launch(k, runtime.Items(n/2), a, input, left, uint32(n/2)),
 			s.Copy(right, left))
 	})
-	twos := ones[float32](n)
-	for i := range twos {
-		twos[i] = 2
-	}
-	x2, y2, y3 := upload(t, d, twos), upload(t, d, make([]float32, n)), upload(t, d, make([]float32, n))
+	x2, y2 := upload(t, d, slices.Repeat([]float32{2}, n)), upload(t, d, make([]float32, n))
+	y3 := upload(t, d, make([]float32, n))
 	is := func(b *runtime.Buffer, want float32, what string) {
 		t.Helper()
-		for i, got := range read[float32](t, b) {
-			if got != want {
-				t.Fatalf("%s: element %d is %v, not %v", what, i, got, want)
-			}
-		}
+		all(t, b, want, what)
 	}
 	must(t, g.Launch(s))
 	is(y, 4, "as recorded")
@@ -195,10 +177,7 @@ func checkGraphBindings(t *row, d *device) {
 	closed, err := d.Alloc(runtime.F32, n)
 	must(t, err)
 	must(t, closed.Close())
-	part, err := x.Slice(n/4, n/4)
-	must(t, err)
-	other, err := x2.Slice(n/4, n/4)
-	must(t, err)
+	part, other := d.slice(t, x, n/4, n/4), d.slice(t, x2, n/4, n/4)
 	for what, b := range map[string]runtime.Binding{
 		"nothing":        {},
 		"nil":            runtime.WithBuffer(y, nil),
@@ -218,7 +197,7 @@ func checkGraphBindings(t *row, d *device) {
 	is(y, 4, "and changed nothing")
 	must(t, s.Launch(k, runtime.Items(n), a, x, y, uint32(n)), "a Param is a value elsewhere")
 	is(y, 7, "with its own value")
-	for _, b := range []*runtime.Buffer{left, right, input, part, other, long, ints} {
+	for _, b := range []*runtime.Buffer{long, ints} {
 		must(t, b.Close())
 	}
 	must(t, g.Close())
@@ -304,10 +283,7 @@ func checkGraphStreams(t *row, d *device) {
 	}
 	g, h := capture(t, d, record(y)), capture(t, d, record(z))
 	for range 5 {
-		p, err := d.NewStream()
-		must(t, err)
-		q, err := d.NewStream()
-		must(t, err)
+		p, q := d.stream(t), d.stream(t)
 		for range 20 {
 			must(t, g.Launch(p))
 			must(t, h.Launch(q))

@@ -250,17 +250,12 @@ func checkKernelViews(t *row, d *device) {
 			xs[i], ys[i] = float32(i), 100
 		}
 		x, y := upload(t, d, xs), upload(t, d, ys)
-		xv, err := x.Slice(off, n)
-		must(t, err)
-		yv, err := y.Slice(2*off%7, n)
-		must(t, err)
+		xv, yv := d.slice(t, x, off, n), d.slice(t, y, 2*off%7, n)
 		must(t, d.Stream().Launch(k, runtime.Items(n), float32(1), xv, yv, uint32(n)))
 		for i := range n {
 			ys[2*off%7+i] += xs[off+i]
 		}
 		equal(t, ys, read[float32](t, y), "offset %d", off)
-		must(t, xv.Close())
-		must(t, yv.Close())
 	}
 }
 

@@ -30,8 +30,7 @@ func checkKinds(t *row, d *device) {
 			want[i] = uint16(i * 7)
 		}
 		must(t, runtime.Write(t.Context(), b, want))
-		part, err := b.Slice(13, 100)
-		must(t, err)
+		part := d.slice(t, b, 13, 100)
 		must(t, d.Stream().Fill(part, uint16(0x1234)))
 		for i := range 100 {
 			want[13+i] = 0x1234
@@ -46,7 +45,6 @@ func checkKinds(t *row, d *device) {
 			must(t, d.Stream().Copy(to, part))
 			equal(t, append(want[13:113:113], 0), read[uint16](t, to), "kind %d to %d", kind, other)
 		}
-		must(t, part.Close())
 	}
 	_, err := d.AllocKind(runtime.Pinned, runtime.F32, -1)
 	errorIs(t, err, runtime.ErrInvalidArgument)
@@ -75,8 +73,7 @@ func checkHostView(t *row, d *device) {
 		dev := d.alloc(t, runtime.I32, 1000)
 		must(t, s.Copy(dev, b))
 		equal(t, view, read[int32](t, dev), "the device sees what the host wrote")
-		tail, err := b.Slice(990, 10)
-		must(t, err)
+		tail := d.slice(t, b, 990, 10)
 		part, err := runtime.Host[int32](tail)
 		must(t, err)
 		equal(t, view[990:], part)
@@ -92,14 +89,12 @@ func checkHostView(t *row, d *device) {
 // order.
 func checkPinnedCopies(t *row, d *device) {
 	const n, rounds = 1 << 18, 10
-	s, err := d.NewStream()
-	must(t, err)
+	s := d.stream(t)
 	dev := d.alloc(t, runtime.U32, n)
 	var up, down []*runtime.Buffer
 	for i := range rounds {
 		in, out := d.allocKind(t, runtime.Pinned, runtime.U32, n), d.allocKind(t, runtime.Pinned, runtime.U32, n)
 		if in == nil {
-			must(t, s.Close())
 			t.refused("%s has no pinned memory", d)
 		}
 		data := make([]uint32, n)
@@ -123,7 +118,6 @@ func checkPinnedCopies(t *row, d *device) {
 			}
 		}
 	}
-	must(t, s.Close())
 }
 
 func checkKindsInKernels(t *row, d *device) {
@@ -136,11 +130,7 @@ func checkKindsInKernels(t *row, d *device) {
 		must(t, d.Stream().Fill(x, float32(3)))
 		must(t, d.Stream().Fill(y, float32(1)))
 		must(t, d.Stream().Launch(k, runtime.Items(1000), float32(2), x, y, uint32(1000)))
-		for i, got := range read[float32](t, y) {
-			if got != 7 {
-				t.Fatalf("kind %d: element %d is %v, not 7", kind, i, got)
-			}
-		}
+		all(t, y, float32(7), "kind %d", kind)
 	}
 }
 

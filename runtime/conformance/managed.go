@@ -189,8 +189,7 @@ func checkManagedViews(t *row, d *device) {
 // checkManagedStreams: a buffer that several streams use in turn is up to date on each.
 func checkManagedStreams(t *row, d *device) {
 	const n = 1 << 16
-	other, err := d.NewStream()
-	must(t, err)
+	other := d.stream(t)
 	m := d.newManaged(t, runtime.U32, n, managed.Options{})
 	data := make([]uint32, n)
 	for i := range uint32(40) {
@@ -219,7 +218,6 @@ func checkManagedStreams(t *row, d *device) {
 	got := make([]uint32, n)
 	must(t, managed.Read(t.Context(), m, got))
 	equal(t, data, got)
-	must(t, other.Close())
 }
 
 // checkManagedLarge: copies from and to host memory that are done in several pieces.

@@ -90,28 +90,18 @@ func checkCopies(t *row, d *device) {
 		{256, 512, 256}} {
 		src, dst := bytesOf(1000), make([]uint8, 1000)
 		a, b := upload(t, d, src), upload(t, d, dst)
-		from, err := a.Slice(c.from, c.n)
-		must(t, err)
-		to, err := b.Slice(c.to, c.n)
-		must(t, err)
+		from, to := d.slice(t, a, c.from, c.n), d.slice(t, b, c.to, c.n)
 		must(t, d.Stream().Copy(to, from))
 		copy(dst[c.to:], src[c.from:c.from+c.n])
 		equal(t, dst, read[uint8](t, b), "%+v", c)
-		must(t, from.Close())
-		must(t, to.Close())
 	}
 	// Copies within one buffer, between ranges that do not overlap.
 	data := bytesOf(64)
 	b := upload(t, d, data)
-	low, err := b.Slice(0, 20)
-	must(t, err)
-	high, err := b.Slice(40, 20)
-	must(t, err)
+	low, high := d.slice(t, b, 0, 20), d.slice(t, b, 40, 20)
 	must(t, d.Stream().Copy(high, low))
 	copy(data[40:], data[:20])
 	equal(t, data, read[uint8](t, b))
-	must(t, low.Close())
-	must(t, high.Close())
 }
 
 func checkFills(t *row, d *device) {
@@ -120,38 +110,28 @@ func checkFills(t *row, d *device) {
 	fill(t, d, float32(-0.5), 333)
 	fill(t, d, uint64(0x0102030405060708), 77)
 	b := upload(t, d, make([]uint16, 10))
-	v, err := b.Slice(3, 4)
-	must(t, err)
+	v := d.slice(t, b, 3, 4)
 	must(t, d.Stream().Fill(v, uint16(9)))
 	equal(t, []uint16{0, 0, 0, 9, 9, 9, 9, 0, 0, 0}, read[uint16](t, b), "a view alone")
-	must(t, v.Close())
 }
 
 func fill[T runtime.Element](t *row, d *device, value T, n int) {
 	t.Helper()
 	b := d.alloc(t, runtime.TypeOf[T](), n)
 	must(t, d.Stream().Fill(b, value))
-	for i, got := range read[T](t, b) {
-		if got != value {
-			t.Fatalf("element %d of %v is %v, not %v", i, b.Type(), got, value)
-		}
-	}
+	all(t, b, value, "%v", b.Type())
 }
 
 func checkViews(t *row, d *device) {
 	data := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	b := upload(t, d, data)
-	v, err := b.Slice(2, 6)
-	must(t, err)
-	w, err := v.Slice(1, 3)
-	must(t, err)
+	v := d.slice(t, b, 2, 6)
+	w := d.slice(t, v, 1, 3)
 	equal(t, []int32{3, 4, 5}, read[int32](t, w), "a view of a view")
 	must(t, runtime.Write(t.Context(), w, []int32{30, 40}))
 	equal(t, []int32{2, 30, 40, 5, 6, 7}, read[int32](t, v), "views share memory")
 	must(t, b.Close())
 	equal(t, []int32{30, 40, 5}, read[int32](t, w), "a view keeps the memory alive")
-	must(t, v.Close())
-	must(t, w.Close())
 }
 
 // checkMany would find errors such as an internal table that moves, or a handle that is used twice.
@@ -224,12 +204,10 @@ func checkWrapped(t *row, d *device) {
 	equal(t, before.Live, st.Live, "wrapped memory is not the device's buffers'")
 	equal(t, before.Memory.Reserved, st.Memory.Reserved, "nor the pool's")
 	x := upload(t, d, ones[float32](n))
-	s, err := d.NewStream()
-	must(t, err)
+	s := d.stream(t)
 	must(t, s.Fill(y, float32(1)))
 	must(t, s.Launch(k, runtime.Items(n), float32(2), x, y, uint32(n)))
-	half, err := y.Slice(n/2, n/2)
-	must(t, err)
+	half := d.slice(t, y, n/2, n/2)
 	must(t, s.Fill(half, float32(7)))
 	must(t, y.Close())
 	must(t, s.Sync(t.Context()))
@@ -277,14 +255,10 @@ func checkNothing(t *row, d *device) {
 	must(t, err)
 	cut, err := arena.Alloc(runtime.F32, 0)
 	must(t, err)
-	begin, err := full.Slice(0, 0)
-	must(t, err)
-	end, err := full.Slice(3, 0)
-	must(t, err)
+	begin, end := d.slice(t, full, 0, 0), d.slice(t, full, 3, 0)
 	bytes, err := begin.As(runtime.U64)
 	must(t, err)
-	part, err := none.Slice(0, 0)
-	must(t, err)
+	part := d.slice(t, none, 0, 0)
 	_, err = none.Slice(0, 1)
 	errorIs(t, err, runtime.ErrBufferOverflow)
 	equal(t, 0, bytes.Len())
@@ -334,7 +308,7 @@ func checkNothing(t *row, d *device) {
 		must(t, m.Close())
 	}
 	equal(t, []float32{1, 2, 3}, read[float32](t, full), "nothing was written")
-	for _, b := range []*runtime.Buffer{none, also, here, begin, end, bytes, part} {
+	for _, b := range []*runtime.Buffer{none, also, here, bytes} {
 		must(t, b.Close())
 	}
 	must(t, arena.Close())

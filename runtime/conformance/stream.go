@@ -32,8 +32,7 @@ var streamChecks = []Row{
 }
 
 func checkOrder(t *row, d *device) {
-	s, err := d.NewStream()
-	must(t, err)
+	s := d.stream(t)
 	a, b := d.alloc(t, runtime.U32, 1<<16), d.alloc(t, runtime.U32, 1<<16)
 	for i := range 50 { // without waiting in between
 		must(t, s.Fill(a, uint32(i)))
@@ -44,15 +43,11 @@ func checkOrder(t *row, d *device) {
 	must(t, s.Sync(t.Context()))
 	must(t, runtime.Read(t.Context(), b, got))
 	equal(t, 49, got[0], "work of one stream happens in order")
-	must(t, s.Close())
 }
 
 // checkBufferOrder reads what another stream stores without waiting for that stream, on the host and on a third stream.
 func checkBufferOrder(t *row, d *device) {
-	p, err := d.NewStream()
-	must(t, err)
-	q, err := d.NewStream()
-	must(t, err)
+	p, q := d.stream(t), d.stream(t)
 	const n, times = 1 << 21, 20
 	a, b := d.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, d.Sync(t.Context()))
@@ -73,15 +68,10 @@ func checkBufferOrder(t *row, d *device) {
 	equal(t, times+100, last[n-1], "WaitFor puts work behind that of every stream")
 	errorIs(t, q.WaitFor(t.Context(), nil), runtime.ErrInvalidArgument)
 	errorIs(t, (*runtime.Stream)(nil).WaitFor(t.Context(), a), runtime.ErrInvalidArgument)
-	must(t, p.Close())
-	must(t, q.Close())
 }
 
 func checkAcross(t *row, d *device) {
-	p, err := d.NewStream()
-	must(t, err)
-	q, err := d.NewStream()
-	must(t, err)
+	p, q := d.stream(t), d.stream(t)
 	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
 	must(t, d.Sync(t.Context()))
 	for i := range 20 {
@@ -97,13 +87,7 @@ func checkAcross(t *row, d *device) {
 		must(t, taken.Close())
 	}
 	must(t, q.Sync(t.Context()))
-	for i, got := range read[uint32](t, b) {
-		if got != 20 {
-			t.Fatalf("element %d is %d: the second stream did not wait", i, got)
-		}
-	}
-	must(t, p.Close())
-	must(t, q.Close())
+	all(t, b, uint32(20), "the second stream waits")
 }
 
 func checkEvents(t *row, d *device) {
@@ -139,10 +123,7 @@ func checkEvents(t *row, d *device) {
 // checkEventsAgain orders two streams by two events that are recorded again and again, while earlier
 // waits for them are queued.
 func checkEventsAgain(t *row, d *device) {
-	p, err := d.NewStream()
-	must(t, err)
-	q, err := d.NewStream()
-	must(t, err)
+	p, q := d.stream(t), d.stream(t)
 	a, b := d.alloc(t, runtime.U32, 1<<18), d.alloc(t, runtime.U32, 1<<18)
 	must(t, d.Sync(t.Context()))
 	var ready, taken, start runtime.Event
@@ -156,11 +137,7 @@ func checkEventsAgain(t *row, d *device) {
 		must(t, p.Wait(&taken))
 	}
 	must(t, taken.Wait(t.Context()))
-	for i, got := range read[uint32](t, b) {
-		if got != 20 {
-			t.Fatalf("element %d is %d: a stream did not wait", i, got)
-		}
-	}
+	all(t, b, uint32(20), "both streams wait")
 	took, err := ready.Elapsed(&start)
 	must(t, err)
 	expect(t, took >= 0, "%v", took)
@@ -192,7 +169,6 @@ func checkEventsAgain(t *row, d *device) {
 		must(t, e.Close())
 	}
 	errorIs(t, q.RecordIn(&start), runtime.ErrClosed)
-	must(t, q.Close())
 }
 
 const spinText = `kernel void spin(global uint *out, uint rounds) {
@@ -229,8 +205,7 @@ func checkTimes(t *row, d *device) {
 // that it was done; if the driver has a timeline, they are the device's own, and an operation of any kind has one.
 func checkTimeline(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
-	s, err := d.NewStream()
-	must(t, err)
+	s := d.stream(t)
 	const n = 1 << 12
 	out, back := d.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, s.Launch(k, runtime.Items(n), out, uint32(10))) // drivers finish programs at the first launch
@@ -239,11 +214,8 @@ func checkTimeline(t *row, d *device) {
 		return errors.Join(s.Fill(out, uint32(7)), s.Launch(k, runtime.Items(n), back, uint32(10)))
 	})
 	must(t, err)
-	other, err := d.NewStream()
-	must(t, err)
-	lines, timed := other.Driver().(driver.Timeliner)
+	lines, timed := d.stream(t).Driver().(driver.Timeliner)
 	timed = timed && lines.Time(1) == nil
-	must(t, other.Close())
 	var r profile.Recording
 	stop := d.Session().Observe(&r)
 	begin := driver.Now()
@@ -259,7 +231,6 @@ func checkTimeline(t *row, d *device) {
 	stop()
 	must(t, s.Fill(out, uint32(1)), "which nobody observes")
 	must(t, g.Close())
-	must(t, s.Close())
 	events, _ := r.Events()
 	var kinds []profile.Kind
 	var nodes []profile.Event
@@ -385,8 +356,7 @@ func checkDeadline(t *row, d *device) {
 }
 
 func checkStreamClose(t *row, d *device) {
-	s, err := d.NewStream()
-	must(t, err)
+	s := d.stream(t)
 	b := d.alloc(t, runtime.U32, 1<<16)
 	must(t, d.Sync(t.Context()))
 	must(t, s.Fill(b, uint32(5)))
@@ -395,7 +365,7 @@ func checkStreamClose(t *row, d *device) {
 	equal(t, 5, read[uint32](t, b)[1<<16-1])
 	errorIs(t, s.Fill(b, uint32(6)), runtime.ErrClosed)
 	errorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
-	_, err = s.Record()
+	_, err := s.Record()
 	errorIs(t, err, runtime.ErrClosed)
 }
 
@@ -453,14 +423,10 @@ func checkPriorities(t *row, d *device) {
 // handed out again too early would be written by two steps at once.
 func checkStreamMemory(t *row, d *device) {
 	const n, rounds = 1 << 16, 30
-	s, err := d.NewStream()
-	must(t, err)
-	other, err := d.NewStream()
-	must(t, err)
-	all := d.alloc(t, runtime.U32, n*rounds)
+	s, other := d.stream(t), d.stream(t)
+	whole := d.alloc(t, runtime.U32, n*rounds)
 	for i := range rounds {
-		part, err := all.Slice(i*n, n)
-		must(t, err)
+		part := d.slice(t, whole, i*n, n)
 		step, err := s.Alloc(runtime.U32, n)
 		must(t, err)
 		use := s
@@ -470,11 +436,10 @@ func checkStreamMemory(t *row, d *device) {
 		must(t, use.Fill(step, uint32(i)))
 		must(t, use.Copy(part, step))
 		must(t, step.Close())
-		must(t, part.Close())
 	}
 	must(t, s.Sync(t.Context()))
 	must(t, other.Sync(t.Context()))
-	for i, got := range read[uint32](t, all) {
+	for i, got := range read[uint32](t, whole) {
 		if got != uint32(i/n) {
 			t.Fatalf("element %d is %d, not %d", i, got, i/n)
 		}
@@ -489,5 +454,4 @@ func checkStreamMemory(t *row, d *device) {
 	errorIs(t, err, runtime.ErrClosed)
 	_, err = other.Alloc(runtime.U32, -1)
 	errorIs(t, err, runtime.ErrInvalidArgument)
-	must(t, other.Close())
 }

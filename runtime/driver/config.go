@@ -11,7 +11,7 @@ import (
 // Fallback is the policy for a requested device that fails to open.
 type Fallback string
 
-// The policies. No fallback is silent: it is logged, counted and noted in the record.
+// The policies. No fallback is silent: it is logged, counted and noted with what ran there.
 const (
 	Prefer  Fallback = "prefer"  // the named device, then the next ones down to the CPU
 	Require Fallback = "require" // the named device or an error

@@ -74,13 +74,35 @@ func TestFormatBytes(t *testing.T) {
 }
 
 func TestTypes(t *testing.T) {
-	for _, typ := range Types() {
+	for _, typ := range append(Types(), Bool) {
 		got, err := ParseType(typ.String())
 		require.NoError(t, err)
 		assert.Equal(t, typ, got)
 		assert.Positive(t, typ.Size())
+		n, err := typ.Stored().Bytes(3)
+		require.NoError(t, err)
+		assert.EqualValues(t, 3*typ.Size(), n)
+		switch kind := typ.Kind().String(); typ { // each is one of them, but Bool
+		case F32, F64, F16, BF16:
+			assert.True(t, typ.IsFloat() && !typ.IsInteger() && !typ.IsSigned(), typ)
+		case Bool:
+			assert.False(t, typ.IsFloat() || typ.IsInteger() || typ.IsSigned())
+		default:
+			assert.True(t, typ.IsInteger() && !typ.IsFloat(), typ)
+			assert.Equal(t, kind[0] != 'u', typ.IsSigned(), typ)
+		}
 	}
-	_, err := ParseType("f8")
+	for typ, want := range map[Type]error{NoType: ErrInvalidArgument, Bool: ErrInvalidArgument, 200: ErrInvalidArgument} {
+		_, err := typ.Bytes(1)
+		assert.ErrorIs(t, err, want, typ)
+	}
+	_, err := F32.Bytes(-1)
+	assert.ErrorIs(t, err, ErrInvalidArgument)
+	_, err = F32.Bytes(math.MaxInt / 4)
+	assert.NoError(t, err)
+	_, err = F32.Bytes(math.MaxInt/4 + 1)
+	assert.ErrorIs(t, err, ErrTooLarge)
+	_, err = ParseType("f8")
 	assert.ErrorIs(t, err, ErrInvalidArgument)
 	assert.Equal(t, "Type(200)", Type(200).String())
 	assert.Zero(t, Type(200).Size())

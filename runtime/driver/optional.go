@@ -216,9 +216,8 @@ type BatchCompiler interface {
 // regardless of the compiler that made them: a machine without a compiler can then run binaries of
 // another one.
 type Targeter interface {
-	// Target lists everything besides the Unit and its options that decides whether the bytes of a
-	// Compile run on this device with the same results: system, processor, ABI, and the fixed
-	// options that are not specific to a compiler. It needs no compiler, and is part of a cache key
-	// like Identity.
+	// Target lists everything besides the Unit and its options that decides whether the bytes of a Compile run here
+	// with the same results. That is system, processor, ABI, and the fixed options that are not specific to a
+	// compiler. It needs no compiler, and is part of a cache key like Identity.
 	Target() []string
 }

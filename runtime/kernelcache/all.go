@@ -22,11 +22,10 @@ type Result struct {
 // that is open meanwhile.
 const mostTogether = 128
 
-// GetAll is Get for several keys, with one result for each. All entries that are nowhere to be found, and
-// that no other caller or process compiles, are passed to compile in one call, as indices of keys, or
-// in a few calls if they are many. It returns an entry or an error for each of them. What others compile
-// is waited for afterwards, so that two callers never wait for each other. Equal keys are compiled
-// once.
+// GetAll is Get for several keys, with one result for each. Entries that are nowhere to be found, and that no other
+// caller or process compiles, are passed to compile as indices of keys: in one call, or in a few if they are many. It
+// returns an entry or an error for each of them. What others compile is waited for afterwards, so that two callers
+// never wait for each other. Equal keys are compiled once.
 func (c *Cache) GetAll(ctx context.Context, keys []Key,
 	compile func(ctx context.Context, missing []int) ([]Entry, []error)) []Result {
 	results := make([]Result, len(keys))

@@ -27,11 +27,10 @@ const (
 
 // Options configure a Cache. The zero value keeps entries in memory only.
 type Options struct {
-	// Dir is the directory of the disk layer; "" means none. A missing one is made with mode 0700.
-	// It is refused if it, or a directory on the way to it, belongs to another user than this
-	// process's or the superuser, or if others can write to it; directories with the sticky bit are
-	// accepted on the way. A read-only directory is used for reading. Several processes may share
-	// it.
+	// Dir is the directory of the disk layer; "" means none. A missing one is made with mode 0700. It is refused if
+	// it, or a directory on the way to it, belongs to another user than this process's or the superuser, or if others
+	// can write to it. Directories with the sticky bit are accepted on the way. A read-only directory is used for
+	// reading. Several processes may share it.
 	Dir string
 	// NoDir is the reason why Dir is "" although a disk layer was requested. It is reported like
 	// any other reason for which the disk cannot be used. Nil means that none was requested.

@@ -40,15 +40,14 @@ type Field struct {
 // F returns a Field.
 func F(name string, values ...string) Field { return Field{Name: name, Values: values} }
 
-// KeyOf hashes the ingredients of a compiled kernel in the order given. Every
-// name, value and count is preceded by its length, so that two different lists of
-// fields never hash the same bytes: ("ab", "c") is not ("a", "bc"), and an option
-// is never taken for a definition.
+// KeyOf hashes the ingredients of a compiled kernel in the order given. Every name, value and count is preceded by its
+// length, so that two different lists of fields never hash the same bytes. ("ab", "c") is not ("a", "bc"), and an
+// option is never taken for a definition.
 //
-// The fields should be: backend; device architecture in full; versions of driver and compiler
-// (these three are listed by driver.Compiler.Identity); language and entry point; options and
-// definitions in their order; names and texts of included files; the source. If a relevant field is
-// missing, the cache returns a kernel that was compiled from something else.
+// The fields should be the backend, the architecture in full, and the versions of driver and compiler, which
+// driver.Compiler.Identity lists. Then language and entry point, options and definitions in their order, names and
+// texts of included files, and the source. If a relevant field is missing, the cache returns a kernel that was
+// compiled from something else.
 func KeyOf(fields ...Field) Key {
 	n := 16 + len(schema)
 	for _, f := range fields {

@@ -38,9 +38,9 @@ type Arena struct {
 // arenaBuffers is how many Buffers of an arena are allocated at a time.
 const arenaBuffers = 64
 
-// NewArena returns an arena of the device's memory. With a stream of the device its memory is allocated and freed
-// in the order of that stream, as with [runtime.Stream.Alloc]: the stream's next step can take the memory of the
-// step before while that step still runs. s may be nil.
+// NewArena returns an arena of the device's memory. With a stream of the device its memory is allocated and freed in
+// the order of that stream, as with [runtime.Stream.Alloc]. The stream's next step can take the memory of the step
+// before while that step still runs. s may be nil.
 func NewArena(d *runtime.Device, s *runtime.Stream) (*Arena, error) {
 	const op = "new arena"
 	if err := d.Enter(op); err != nil {
@@ -62,10 +62,10 @@ func NewArena(d *runtime.Device, s *runtime.Stream) (*Arena, error) {
 // The caller closes Slices and conversions (As) of it.
 func (a *Arena) Alloc(t runtime.Type, n int) (*runtime.Buffer, error) {
 	const op = "alloc in arena"
-	if err := check(t, n); err != nil {
+	size, err := t.Bytes(n)
+	if err != nil {
 		return nil, opError(a.device, op, err)
 	}
-	size := int64(n) * int64(t.Size())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {

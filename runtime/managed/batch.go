@@ -53,8 +53,8 @@ func (b *Batch) AddHost(ctx context.Context, data []byte, n int, t runtime.Type)
 		return nil, err
 	}
 	defer b.device.Leave()
-	err := check(t, n)
-	if err == nil && len(data) != n*t.Size() {
+	size, err := t.Bytes(n)
+	if err == nil && int64(len(data)) != size {
 		err = fmt.Errorf("%d bytes for %d elements of %v: %w", len(data), n, t, runtime.ErrDimension)
 	}
 	if err != nil {

@@ -5,7 +5,6 @@ package managed
 import (
 	"errors"
 	"fmt"
-	"math"
 	goruntime "runtime"
 	"strings"
 	"sync/atomic"
@@ -82,7 +81,7 @@ func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error)
 		return nil, err
 	}
 	defer d.Leave()
-	err := check(t, n)
+	_, err := t.Bytes(n)
 	if err == nil {
 		err = opt.check()
 	}
@@ -94,19 +93,6 @@ func New(d *runtime.Device, t runtime.Type, n int, opt Options) (*Buffer, error)
 		return nil, named(d, op, err)
 	}
 	return newBuffer(st, 0, n), nil
-}
-
-// check checks the type and the number of elements.
-func check(t runtime.Type, n int) error {
-	switch {
-	case t.Size() == 0:
-		return fmt.Errorf("%v is not an element type: %w", t, runtime.ErrInvalidArgument)
-	case n < 0:
-		return fmt.Errorf("%d elements: %w", n, runtime.ErrInvalidArgument)
-	case n > math.MaxInt64/t.Size():
-		return fmt.Errorf("%d elements of %v overflow: %w", n, t, runtime.ErrTooLarge)
-	}
-	return nil
 }
 
 // opError names the device and the operation of an error.
@@ -142,8 +128,8 @@ func (o *Options) check() error {
 // notice that the Buffer is garbage.
 type handle struct {
 	st     *sides
-	window atomic.Bool                    // Map is open
-	view   atomic.Pointer[runtime.Buffer] // this part of the device's side, once a launch needed it
+	window atomic.Bool     // Map is open
+	view   *runtime.Buffer // a window on the device's side, once a launch needed it; guarded by st.mu
 }
 
 // newBuffer makes a handle that owns one ref of st. A handle that becomes garbage gives up its Map; the sides are
@@ -233,7 +219,6 @@ func (m *Buffer) Close() error {
 	}
 	m.cleanup.Stop()
 	m.handle.shut()
-	m.handle.view.Swap(nil).Close()
 	m.handle.st.unref()
 	return nil
 }

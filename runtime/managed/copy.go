@@ -83,7 +83,7 @@ var errMapped = fmt.Errorf("buffer is mapped: %w", runtime.ErrInvalidArgument)
 // toDevice brings the device's side up to date in a stream.
 func (st *sides) toDevice(ctx context.Context, s *runtime.Stream) error {
 	switch {
-	case s.Device() != st.device.String():
+	case !s.RunsOn(st.device):
 		return st.belongs()
 	case st.opt.Location == HostOnly:
 		return driver.ErrNoDeviceMemory
@@ -120,7 +120,7 @@ func (st *sides) upload(ctx context.Context, s *runtime.Stream) error {
 // toHost brings the host's side up to date in a stream.
 func (st *sides) toHost(ctx context.Context, s *runtime.Stream) error {
 	switch {
-	case s.Device() != st.device.String():
+	case !s.RunsOn(st.device):
 		return st.belongs()
 	case st.opt.Location == DeviceOnly:
 		return driver.ErrNoHostMemory
@@ -253,7 +253,7 @@ func (m *Buffer) deviceSide(ctx context.Context, st *sides, s *runtime.Stream,
 	if how > runtime.ForOverwriting {
 		return nil, fmt.Errorf("%d is no access: %w", how, runtime.ErrInvalidArgument)
 	}
-	if s.Device() != st.device.String() {
+	if !s.RunsOn(st.device) {
 		return nil, st.belongs()
 	}
 	if err := st.makeDevice(); err != nil {

@@ -1,7 +1,7 @@
 // Package managed has buffers that do more than those of package runtime, which it is built on.
 //
-//   - A [Buffer] has a host side and a device side, and knows which of them is newer: [Launch] uploads what the host
-//     wrote, [Read] downloads what a kernel wrote, nothing else is copied, and streams that use it wait for each
+//   - A [Buffer] has a host side and a device side, and knows which of them is newer. [Launch] uploads what the host
+//     wrote, [Read] downloads what a kernel wrote, and nothing else is copied. Streams that use it wait for each
 //     other.
 //   - An [Arena] has many small buffers of one scope, which are freed together.
 //   - A [Batch] closes several objects together.

@@ -5,6 +5,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/concord-compute/concord/runtime"
@@ -14,6 +15,7 @@ import (
 // taken is a Buffer's storage that a launch has locked, and the launch's use of it.
 type taken struct {
 	st     *sides
+	arg    int  // the first argument that has the storage
 	reads  bool // the contents have to be up to date
 	writes bool
 }
@@ -41,20 +43,17 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 		plain[i] = args[i]
 		switch v := args[i].(type) {
 		case *Buffer:
-			list = v.take(list, params[i].Const, false)
+			list = v.take(list, i, params[i].Const, false)
 		case Overwritten:
-			list = v.m.take(list, params[i].Const, true)
+			list = v.m.take(list, i, params[i].Const, true)
 		}
 	}
 	for i := range list { // each storage once, in an order that every launch uses
 		list[i].st.mu.Lock()
 	}
 	defer letGo(list)
-	err := prepare(s, list)
-	for i := range args {
-		if err != nil {
-			break
-		}
+	at, err := prepare(s, list)
+	for i := 0; i < len(args) && err == nil; i++ {
 		var b *runtime.Buffer
 		switch v := args[i].(type) {
 		case *Buffer:
@@ -64,20 +63,22 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 		default:
 			continue
 		}
-		if plain[i] = b; err != nil {
-			err = fmt.Errorf("argument %d (%s %s): %w", i, params[i].Decl, params[i].Name, err)
-		}
+		plain[i], at = b, i
 	}
-	for i := range list {
-		if err == nil && list[i].uploads() {
+	for i := 0; i < len(list) && err == nil; i++ {
+		if at = list[i].arg; list[i].uploads() {
 			err = list[i].st.upload(context.Background(), s)
 		}
 	}
+	if _, told := errors.AsType[*runtime.OpError](err); told {
+		return err // of the device or a stream, not of the argument
+	}
 	if err != nil {
-		if len(list) > 0 {
-			err = named(list[0].st.device, "launch "+k.Name(), err)
+		err = fmt.Errorf("argument %d (%s %s): %w", at, params[at].Decl, params[at].Name, err)
+		if len(list) == 0 {
+			return fmt.Errorf("launch %s: %w", k.Name(), err)
 		}
-		return err
+		return opError(list[0].st.device, "launch "+k.Name(), err)
 	}
 	if err := s.Launch(k, g, plain[:len(args)]...); err != nil {
 		return err
@@ -90,11 +91,11 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 
 // take adds the storage of an argument to the list, which is in the order of their numbers. An argument that is
 // wrong is left for argument to report.
-func (m *Buffer) take(list []taken, input, out bool) []taken {
+func (m *Buffer) take(list []taken, arg int, input, out bool) []taken {
 	if m.none() || m.closed.Load() || !m.handle.st.ref() {
 		return list
 	}
-	t := taken{m.handle.st, !out || input || !m.whole(), !input}
+	t := taken{m.handle.st, arg, !out || input || !m.whole(), !input}
 	at := 0
 	for at < len(list) && list[at].st.id < t.st.id {
 		at++
@@ -122,27 +123,27 @@ func letGo(list []taken) {
 }
 
 // prepare allocates missing device sides, and makes the stream wait for other streams' work, unless one of the
-// buffers may not be used.
-func prepare(s *runtime.Stream, list []taken) error {
+// buffers may not be used. arg is the argument that an error is about.
+func prepare(s *runtime.Stream, list []taken) (arg int, err error) {
 	for i := range list {
 		t := &list[i]
-		if s.Device() != t.st.device.String() {
-			return t.st.belongs()
+		if err = t.allowed(); !s.RunsOn(t.st.device) {
+			err = t.st.belongs()
 		}
-		if err := t.allowed(); err != nil {
-			return err
+		if err != nil {
+			return t.arg, err
 		}
 	}
 	for i := range list {
 		t := &list[i]
-		if err := t.st.makeDevice(); err != nil {
-			return err
+		if err = t.st.makeDevice(); err == nil {
+			err = t.st.after(context.Background(), s, t.writes || t.uploads())
 		}
-		if err := t.st.after(context.Background(), s, t.writes || t.uploads()); err != nil {
-			return err
+		if err != nil {
+			return t.arg, err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // uploads reports whether the launch has to bring the device's side up to date.
@@ -183,16 +184,12 @@ func (m *Buffer) argument(input, out bool) (*runtime.Buffer, error) {
 	case out && input:
 		return nil, fmt.Errorf("is an input, not an output: %w", runtime.ErrInvalidArgument)
 	}
-	if b := m.handle.view.Load(); b != nil {
-		return b, nil
+	if m.handle.view == nil {
+		view, st := new(runtime.Buffer), m.handle.st
+		if err := st.dev.Window(view, st.typ, int64(m.off)*int64(st.typ.Size()), m.n); err != nil {
+			return nil, err
+		}
+		m.handle.view = view
 	}
-	b, err := m.handle.st.dev.Slice(m.off, m.n)
-	if err != nil {
-		return nil, err
-	}
-	m.handle.view.Store(b)
-	if m.closed.Load() { // closed meanwhile: no other call would close the view
-		m.handle.view.Swap(nil).Close()
-	}
-	return b, nil
+	return m.handle.view, nil
 }

@@ -101,11 +101,14 @@ func (st *sides) makeDevice() (err error) {
 	case st.opt.Location == HostOnly:
 		return driver.ErrNoDeviceMemory
 	}
-	st.dev, err = st.device.Alloc(st.typ, st.n)
-	if err == nil && st.tag != "" {
+	if st.dev, err = st.device.Alloc(st.typ, st.n); err != nil {
+		return err
+	}
+	st.dev.BelongsTo(st.pinned)
+	if st.tag != "" {
 		st.dev.SetTag(st.tag)
 	}
-	return err
+	return nil
 }
 
 // makeHost allocates pinned memory, from and to which the device copies without a wait of the host,
@@ -122,6 +125,7 @@ func (st *sides) makeHost() error {
 		if err == nil {
 			if view, err := runtime.HostBytes(b); err == nil {
 				st.pinned, st.host = b, view
+				b.BelongsTo(st.dev)
 				if st.tag != "" {
 					b.SetTag(st.tag)
 				}

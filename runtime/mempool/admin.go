@@ -26,27 +26,29 @@ type Owner interface {
 	ResetPeak()         // of the device's own accounts
 	Pressed(p Pressure) // logs
 	Watched(on bool)    // there is a function of Watch
-	Record(on bool)
-	Recorder() *Recorder // or nil
+}
+
+// do calls f with the pool of an open device.
+func (a Admin) do(op string, f func(*Pool) error) error {
+	pool, leave, err := a.Owner.Enter(op)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := f(pool); err != nil {
+		return a.Owner.Error(op, err)
+	}
+	return nil
 }
 
 // SetLimits sets the limits on memory that the device holds: memory above soft bytes is not kept
 // for reuse, and a request that would need more than hard bytes fails (ErrBudget). 0 is the
 // default: for soft 70 % of the device's memory, for hard no limit.
 func (a Admin) SetLimits(soft, hard int64) error {
-	const op = "set memory limits"
-	pool, leave, err := a.Owner.Enter(op)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if soft == 0 {
 		soft = AdviseLimit(a.Owner.TotalMemory())
 	}
-	if err := pool.SetLimits(soft, hard); err != nil {
-		return a.Owner.Error(op, err)
-	}
-	return nil
+	return a.do("set memory limits", func(p *Pool) error { return p.SetLimits(soft, hard) })
 }
 
 // Preallocate fills the pool, so that buffers of those sizes can be allocated without a call to the
@@ -54,32 +56,24 @@ func (a Admin) SetLimits(soft, hard int64) error {
 // limits, and may wait for the driver. Sizes advises how many of each size. With
 // Config.NoMemoryPool it does nothing.
 func (a Admin) Preallocate(specs ...Spec) error {
-	const op = "preallocate"
-	pool, leave, err := a.Owner.Enter(op)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if err := a.Owner.Settle(); err != nil {
-		return err
-	}
-	if err := pool.Preallocate(specs); err != nil {
-		return a.Owner.Error(op, err)
-	}
-	return nil
+	return a.do("preallocate", func(p *Pool) error {
+		if err := a.Owner.Settle(); err != nil {
+			return err
+		}
+		return p.Preallocate(specs)
+	})
 }
 
-// Trim gives memory that is kept for reuse back to the driver, the least recently used first, until
-// at most keep bytes of it are left (0: none), and returns the number of bytes given back. Memory
-// of buffers and of queued work is not touched.
+// Trim gives memory that is kept for reuse back to the driver, the least recently used first, until at most keep bytes
+// of it are left (0: none). It returns the number of bytes given back. Memory of buffers and of queued work is not
+// touched.
 func (a Admin) Trim(keep int64) (freed int64, err error) {
-	pool, leave, err := a.Owner.Enter("trim")
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
-	_ = a.Owner.Settle() // a lost device has nothing more to free
-	return pool.Trim(max(0, keep)), nil
+	err = a.do("trim", func(p *Pool) error {
+		_ = a.Owner.Settle() // a lost device has nothing more to free
+		freed = p.Trim(max(0, keep))
+		return nil
+	})
+	return freed, err
 }
 
 // Sizes lists the requested sizes of buffers, the most frequent first, with the number of buffers
@@ -88,54 +82,43 @@ func (a Admin) Sizes() []Class { return a.Owner.Pool().Hot() }
 
 // ResetPeak sets the peaks in Stats to the present values.
 func (a Admin) ResetPeak() error {
-	pool, leave, err := a.Owner.Enter("reset peak")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	pool.ResetPeak()
-	a.Owner.ResetPeak()
-	return nil
+	return a.do("reset peak", func(p *Pool) error {
+		p.ResetPeak()
+		a.Owner.ResetPeak()
+		return nil
+	})
 }
 
-// Watch sets the parts of the soft limit from which memory counts as short, and a function that is
-// called when such a threshold is crossed, once on the way up and once on the way down. A nil
-// function ends the watch. The zero Thresholds are the defaults.
+// Watch sets the parts of the soft limit from which memory counts as short, and a function. It is called when such a
+// threshold is crossed, once on the way up and once on the way down. A nil function ends the watch. The zero
+// Thresholds are the defaults.
 //
 // tell is called during a call that allocates or frees: it may call Stats and Trim, and must not
 // allocate, close anything, or wait for the device.
 func (a Admin) Watch(t Thresholds, tell func(Pressure)) error {
-	const op = "watch memory"
-	pool, leave, err := a.Owner.Enter(op)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	err = pool.Watch(t, func(p Pressure) {
-		a.Owner.Pressed(p)
-		if tell != nil {
-			tell(p)
+	return a.do("watch memory", func(p *Pool) error {
+		err := p.Watch(t, func(p Pressure) {
+			a.Owner.Pressed(p)
+			if tell != nil {
+				tell(p)
+			}
+		})
+		if err == nil {
+			a.Owner.Watched(tell != nil)
 		}
+		return err
 	})
-	if err != nil {
-		return a.Owner.Error(op, err)
-	}
-	a.Owner.Watched(tell != nil)
-	return nil
 }
 
-// Track makes the device remember where buffers are allocated, from now on. Out-of-memory errors
-// then list the places that hold most, buffers that are still open when the device is closed are
-// logged, and the profile "concord_device_memory" of runtime/pprof counts live buffers by the
-// stacks that allocated them. An allocation costs about a microsecond more.
+// Track makes the device remember where buffers are allocated, from now on. Out-of-memory errors then list the places
+// that hold most, and buffers that are still open when the device is closed are logged. The profile
+// "concord_device_memory" of runtime/pprof counts live buffers by the stacks that allocated them. An allocation costs
+// about a microsecond more.
 func (a Admin) Track(on bool) error {
-	pool, leave, err := a.Owner.Enter("track memory")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	pool.Track(on)
-	return nil
+	return a.do("track memory", func(p *Pool) error {
+		p.Track(on)
+		return nil
+	})
 }
 
 // Holders lists the live buffers, the largest first: grouped by the place that allocated them while
@@ -145,12 +128,7 @@ func (a Admin) Holders() []Holder { return a.Owner.Pool().Holders() }
 // WriteProfile writes live device memory by the stacks that allocated it, in the format of
 // "go tool pprof". It contains allocations since Track was switched on.
 func (a Admin) WriteProfile(w io.Writer) error {
-	pool, leave, err := a.Owner.Enter("write memory profile")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return pool.WriteProfile(w)
+	return a.do("write memory profile", func(p *Pool) error { return p.WriteProfile(w) })
 }
 
 // Report returns a readable table of the device's memory: live and kept bytes, the limits, the
@@ -168,23 +146,31 @@ func (a Admin) Report() string {
 // Starting twice changes nothing. With Config.MemoryTrace the device records from its opening to
 // its close, and Record does nothing.
 func (a Admin) Record(on bool) error {
-	_, leave, err := a.Owner.Enter("record memory")
-	if err != nil {
-		return err
-	}
-	defer leave()
-	a.Owner.Record(on)
-	return nil
+	return a.do("record memory", func(p *Pool) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case p.toFile:
+		case on && p.trace == nil:
+			p.record(NewRecorder(0), a.Owner.Name())
+		case !on:
+			p.trace = nil
+		}
+		return nil
+	})
 }
 
 // Trace returns the recording since Record, or nil if nothing is recorded. It can be written, replayed with other
 // settings and analyzed; see the package comment. With Config.MemoryTrace it contains the program's other devices
 // as well.
 func (a Admin) Trace() *Trace {
-	if r := a.Owner.Recorder(); r != nil {
-		return r.Trace()
+	p := a.Owner.Pool()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.trace == nil {
+		return nil
 	}
-	return nil
+	return p.trace.Trace()
 }
 
 // Staging are the accounts of a device's staging buffers.

@@ -75,10 +75,9 @@ func (p *Pool) thin(most func(*key) int) {
 // crowded is the utilization above which a pool keeps less.
 const crowded = 0.7
 
-// Maintenance is to be called periodically. If the last clean-up, or the pool's beginning, is at
-// least interval ago, it does the work of CleanupFragmented, frees slabs that were not used since
-// the last clean-up, and at a utilization above 0.7 frees half of each size's free blocks. It
-// reports whether it did so.
+// Maintenance is to be called periodically. It cleans up if the last clean-up, or the pool's beginning, is at least
+// interval ago. Then it does the work of CleanupFragmented, frees slabs that were not used since, and at a utilization
+// above 0.7 half of each size's free blocks. It reports whether it did so.
 func (p *Pool) Maintenance(interval time.Duration) bool {
 	p.mu.Lock()
 	last := p.swept

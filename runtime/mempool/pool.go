@@ -102,6 +102,7 @@ type Pool struct {
 	reclaiming   int
 
 	trace  *Recorder // or nil
+	toFile bool      // trace is that of a file
 	device string    // in trace
 }
 

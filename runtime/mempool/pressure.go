@@ -86,10 +86,9 @@ func (t *Thresholds) check() error {
 	return nil
 }
 
-// Watch sets the thresholds and the function that is called when one is crossed: once on the way up
-// and once on the way down, in order, one call at a time, without the pool's lock. It is called
-// during the Get or Put that crossed the threshold, or during a concurrent one, which waits for it.
-// It may call the pool. Nil ends the reports.
+// Watch sets the thresholds and the function that is called when one is crossed, once on the way up and once on the
+// way down. Calls come in order, one at a time, without the pool's lock. It is called during the Get or Put that
+// crossed the threshold, or during a concurrent one, which waits for it. It may call the pool. Nil ends the reports.
 func (p *Pool) Watch(t Thresholds, tell func(Pressure)) error {
 	t.defaults()
 	if err := t.check(); err != nil {

@@ -7,6 +7,7 @@ package mempool
 
 import (
 	"compress/gzip"
+	"encoding/binary"
 	"io"
 	goruntime "runtime"
 	"time"
@@ -115,10 +116,7 @@ func (e *profile) function(name, file string) uint64 {
 type message []byte
 
 func (m *message) varint(v uint64) {
-	for ; v >= 0x80; v >>= 7 {
-		*m = append(*m, byte(v)|0x80)
-	}
-	*m = append(*m, byte(v))
+	*m = binary.AppendUvarint(*m, v)
 }
 
 func (m *message) number(field int, v uint64) {

@@ -44,9 +44,8 @@ func (s *tally) Free(driver.Memory) error { return nil }
 // Replay gives the requests of a trace to a new pool with other options, without a device. The pool
 // may record to r. A trace of more than one device is ErrInvalidArgument: see Of.
 //
-// A replay differs from the recorded run: every block counts as free of work when it is put back,
-// clean-ups are those of the options only, and a driver that is out of memory is represented by a
-// HardLimit.
+// A replay differs from the recorded run. Every block counts as free of work when it is put back, clean-ups are those
+// of the options only, and a HardLimit stands for a driver that is out of memory.
 func (t *Trace) Replay(o Options, r *Recorder) (*Outcome, error) {
 	devices := t.Devices()
 	if len(devices) > 1 {

@@ -164,6 +164,10 @@ func (r *Recorder) Trace() *Trace {
 func (p *Pool) Record(r *Recorder, device string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.record(r, device)
+}
+
+func (p *Pool) record(r *Recorder, device string) {
 	p.trace = r
 	if r == nil {
 		return

@@ -3,9 +3,9 @@
 //
 // # Basics
 //
-// [Run] runs every case of the catalog (package kernels) on every device, both with the device's
-// own implementation and with the portable text if the device has both, and compares each element
-// with the bound of the case. Buffers lie between guard bands, and inputs must not change.
+// [Run] runs every case of the catalog (package kernels) on every device, with the device's own implementation and
+// with the portable text if the device has both. It compares each element with the bound of the case. Buffers lie
+// between guard bands, and inputs must not change.
 //
 // # Caveats
 //

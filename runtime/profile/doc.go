@@ -1,5 +1,5 @@
-// Package profile says what kernels could reach and what they did: how many groups a compute unit
-// runs at a time, how near a launch came to the limits of its device, and where the time went.
+// Package profile says what kernels could reach and what they did. It knows how many groups a compute unit runs at a
+// time, how near a launch came to the limits of its device, and where the time went.
 //
 // # Occupancy
 //
@@ -13,14 +13,14 @@
 // # Rooflines
 //
 // A [Roof] has the measured rates of a device, and [Roof.Limit] the least time of some work under it.
-// The method Roof of a runtime.Device measures it once per device and driver.
+// Package runtime/roof measures it once per device and driver.
 //
 // # Events
 //
-// An [Event] is something that happened: a launch, a copy, a compile, a wait. A [Recording] is an
-// [Observer] that keeps the newest of them; [Summarize] says what took the time and what could be done about
-// it, [WriteTrace] writes them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays
-// unknown: work that nobody stated gives no rates, and no share of a roof.
+// An [Event] is something that happened: a launch, a copy, a compile, a wait. A [Recording] is an [Observer] that
+// keeps the newest of them. [Summarize] says what took the time and what could be done about it; [WriteTrace] writes
+// them for Perfetto and Chrome, and [WriteHTML] as a page. What is not known stays unknown: work that nobody stated
+// gives no rates, and no share of a roof.
 //
 // Session.Observe of package runtime tells an Observer what happens on its devices. A program that measures work of
 // its own calls Recording.Observe, with times of driver.Now.

@@ -14,10 +14,10 @@ import (
 //go:embed page.html
 var page string
 
-// WriteHTML writes a page that shows events on a timeline, with a lane for each stream, above the table
-// of their summary: it zooms, searches names and details, and shows grid, work and rates of the event
-// under the pointer. The page is one file, and asks for nothing from anywhere. Events whose end lies before
-// their start are not drawn. title is the page's; the summary is that of Summarize.
+// WriteHTML writes a page that shows events on a timeline, with a lane for each stream, above the table of their
+// summary. It zooms, searches names and details, and shows grid, work and rates of the event under the pointer. The
+// page is one file, and asks for nothing from anywhere. Events whose end lies before their start are not drawn. title
+// is the page's; the summary is that of Summarize.
 //
 // Browsers are at ease with some hundred thousand events. Errors are those of w.
 func WriteHTML(w io.Writer, title string, events []Event, s Summary) error {

@@ -11,9 +11,9 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Limits are what one compute unit offers the groups that run on it at a time. A zero field is no
-// limit. Registers are counted per item: a subgroup of n items that each need r registers takes n·r of
-// the compute unit's, and there is room for Registers of each of the n items in each partition.
+// Limits are what one compute unit offers the groups that run on it at a time. A zero field is no limit. Registers are
+// counted per item: a subgroup of n items that each need r registers takes n·r of the compute unit's. There is room
+// for Registers of each of the n items in each partition.
 type Limits struct {
 	Target   string // the architecture or the device, for messages
 	Unit     string // the vendor's word for a compute unit
@@ -69,12 +69,12 @@ var nvidia = map[int]struct{ threads, groups, local, optIn, reserve, granule int
 // warp is the number of items of a subgroup of every NVIDIA device.
 const warp = 32
 
-// LimitsOf returns the limits of an architecture, of which no device need be present: NVIDIA's
-// compute capabilities "sm_50" to "sm_121" and AMD's "gfx900" to "gfx1201", with or without features
-// such as ":xnack-" or an "a" behind the number of a capability. subgroup chooses among
-// wavefronts of 32 and 64 items where an architecture has both; 0 takes the one that compilers take.
-// The compute units of AMD's generation 10 and later are workgroup processors, pairs of what AMD calls
-// compute units, since groups are placed on those unless a compiler is told otherwise.
+// LimitsOf returns the limits of an architecture, of which no device need be present. It knows NVIDIA's compute
+// capabilities "sm_50" to "sm_121" and AMD's "gfx900" to "gfx1201". A name may have features, such as ":xnack-" or an
+// "a" behind the number of a capability. subgroup chooses among wavefronts of 32 and 64 items where an architecture
+// has both; 0 takes the one that compilers take. The compute units of AMD's generation 10 and later are workgroup
+// processors, pairs of what AMD calls compute units, since groups are placed on those unless a compiler is told
+// otherwise.
 //
 // An architecture that is not listed is ErrUnsupported, and not guessed; an impossible subgroup is
 // ErrInvalidArgument.

@@ -50,10 +50,10 @@ type Residency struct {
 // is empty, larger than the kernel or the architecture allows, or that needs more registers or local memory
 // than there is, gives zeros with the resource that it exceeds.
 //
-// The rules for NVIDIA's are those of cuda_occupancy.h: registers are allocated to warps in units,
-// within the partition in which a warp runs, and a group is refused whose registers would not fit if
-// its warps were spread over all partitions. Those for AMD's are LLVM's. A resource that is used
-// up by the groups counts as the limit only if fewer groups run than could at most.
+// The rules for NVIDIA's are those of cuda_occupancy.h. Registers are allocated to warps in units, within the
+// partition in which a warp runs. A group is refused whose registers would not fit if its warps were spread over all
+// partitions. Those for AMD's are LLVM's. A resource that is used up by the groups counts as the limit only if fewer
+// groups run than could at most.
 func Occupancy(l Limits, r Request, group int) Residency {
 	out := Residency{Group: group, limits: l}
 	granule := func(n, unit int) int {
@@ -197,12 +197,11 @@ type Choice struct {
 // candidates are the group sizes that BestGroup tries.
 var candidates = [...]int{32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512, 640, 768, 896, 1024}
 
-// BestGroup returns the number of items of a group with which a kernel over that many items is likely
-// to run best; items 0 stands for a large number. The score is the occupancy, less where there are fewer
-// than four groups for each compute unit or where the last group is partly empty, and a little more
-// for powers of two and larger groups; of equal scores the smaller group wins. On a CPU, where all sizes
-// that fit are equally occupied, the larger one does. It is advice by rule: a measurement decides.
-// A kernel of which no group fits is ErrLaunch.
+// BestGroup returns the number of items of a group with which a kernel over that many items is likely to run best;
+// items 0 stands for a large number. The score is the occupancy, less where there are fewer than four groups for each
+// compute unit or where the last group is partly empty. Powers of two and larger groups get a little more; of equal
+// scores the smaller group wins. On a CPU, where all sizes that fit are equally occupied, the larger one does. It is
+// advice by rule: a measurement decides. A kernel of which no group fits is ErrLaunch.
 func BestGroup(l Limits, r Request, items int) (Choice, error) {
 	if items < 0 {
 		return Choice{}, fmt.Errorf("best group for %d items: %w", items, driver.ErrInvalidArgument)

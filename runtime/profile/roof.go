@@ -9,7 +9,7 @@ import (
 )
 
 // Roof is what was measured of a device: the rates that bound any kernel on it. A rate that is 0 is
-// unknown. The method Roof of a runtime.Device measures it.
+// unknown. Package runtime/roof measures it.
 type Roof struct {
 	// bytes per nanosecond, read and written, of arrays that fit no cache
 	MemoryGBs float64 `json:"memory_gbs,omitempty"`
@@ -32,10 +32,10 @@ const (
 	ComputeBound Bound = "compute" // operations take longer than bytes, or as long
 )
 
-// Limit returns the least time that a device with this roof takes for so many operations of float32
-// on so many bytes, each byte counted once, and which of the two takes it: the roofline model of
-// Williams, Waterman and Patterson (2009). Both are unknown, 0 and UnknownBound, if a rate that counts
-// is not known, if there is no work, or if a number is negative, infinite or not a number.
+// Limit returns the least time that a device with this roof takes for so many operations of float32 on so many bytes,
+// each byte counted once, and which of the two takes it. This is the roofline model of Williams, Waterman and
+// Patterson (2009). Both are unknown, 0 and UnknownBound, if a rate that counts is not known, if there is no work, or
+// if a number is negative, infinite or not a number.
 func (r Roof) Limit(flops, bytes float64) (time.Duration, Bound) {
 	ns, bound := r.limit(flops, bytes)
 	return time.Duration(math.Ceil(ns)), bound

@@ -156,11 +156,10 @@ func (p *placed) sort() {
 	}
 }
 
-// WriteTrace writes a trace as JSON in the trace-event format, which ui.perfetto.dev and chrome://tracing
-// read: a process for each device and one for the host, a thread for each stream, complete events with
-// the grid, the work, its rates, the time in the queue and the error as arguments. Roofs and the number of
-// dropped events are noted beside them. Events whose end lies before their start are left out, and counted as
-// dropped.
+// WriteTrace writes a trace as JSON in the trace-event format, which ui.perfetto.dev and chrome://tracing read. There
+// is a process for each device and one for the host, and a thread for each stream. Events are complete ones, with the
+// grid, the work, its rates, the time in the queue and the error as arguments. Roofs and the number of dropped events
+// are noted beside them. Events whose end lies before their start are left out, and counted as dropped.
 //
 // It writes as it goes, and needs some bytes for each event besides. Errors are those of w.
 func WriteTrace(w io.Writer, t Trace) error {

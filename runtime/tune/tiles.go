@@ -8,10 +8,9 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// LaunchParams2D returns the tile size and the number of groups for a kernel over m rows and n
-// columns in square tiles: a group has b x b items and b*b 4-byte elements of local memory. b is
-// 32, 16 or 8, the largest that the device allows, and 8 if the device's limits are unknown. The x
-// axis runs over columns:
+// LaunchParams2D returns the tile size and the number of groups for a kernel over m rows and n columns in square
+// tiles. A group has b x b items and b*b 4-byte elements of local memory. b is 32, 16 or 8, the largest that the
+// device allows, and 8 if the device's limits are unknown. The x axis runs over columns:
 //
 //	b, rows, cols, err := tune.LaunchParams2D(dev.Info(), m, n)
 //	grid := runtime.Items(cols*b, rows*b).InGroups(b, b)

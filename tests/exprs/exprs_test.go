@@ -87,8 +87,8 @@ func (r *runner) launch(t *testing.T, c *kernels.Case, u *source.Unit, p *runtim
 			args[i] = a.Bytes
 			continue
 		}
-		typ, ok := expr.TypeOf(a.Type)
-		require.True(t, ok)
+		typ, err := runtime.ParseType(a.Type)
+		require.NoError(t, err)
 		data := a.Data()
 		if a.Dir == kernels.Out {
 			data = make([]float64, a.Len)
@@ -98,9 +98,7 @@ func (r *runner) launch(t *testing.T, c *kernels.Case, u *source.Unit, p *runtim
 			args[i] = scalar(typ, raw)
 			continue
 		}
-		rt, err := runtime.ParseType(a.Type)
-		require.NoError(t, err)
-		b, err := r.dev.Alloc(rt, a.Len)
+		b, err := r.dev.Alloc(typ, a.Len)
 		require.NoError(t, err)
 		defer b.Close()
 		require.NoError(t, r.s.Write(ctx, b, 0, raw))

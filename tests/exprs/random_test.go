@@ -10,13 +10,14 @@ import (
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // randomMap returns a map of up to that many operations, with up to three inputs, two parameters and two outputs.
 func randomMap(r *rand.Rand, operations int) *expr.Map {
 	for {
 		values := []*expr.Expr{}
-		types, same := expr.Types(), false
+		types, same := driver.Types(), false
 		switch r.IntN(4) {
 		case 0, 1: // most maps in use have floats only
 			types = []expr.Type{expr.F32}

@@ -69,13 +69,9 @@ func copies(s sizes) []job {
 	return []job{{area: "memory", name: "copy " + size(s.bytes), unit: gigabytes, bytes: 8 * float64(n), roof: memoryRoof,
 		call: "copy", args: map[string]any{"n": n},
 		setUp: func(ctx context.Context, p *place) (*work, error) {
-			from, err := p.buffer(ctx, runtime.F32, n)
-			if err != nil {
-				return nil, err
-			}
-			to, err := p.buffer(ctx, runtime.F32, n)
+			b, err := p.buffers(ctx, runtime.F32, n, n)
 			stream := p.dev.Stream()
-			return &work{stream: stream, run: func(context.Context) error { return stream.Copy(to, from) }}, err
+			return &work{stream: stream, run: func(context.Context) error { return stream.Copy(b[0], b[1]) }}, err
 		}}}
 }
 
@@ -104,9 +100,7 @@ func expressions(s sizes) (list []job) {
 			name:  fmt.Sprintf("expression of %d by %d", e.operations, s.elements),
 			flops: float64(e.operations * s.elements), bytes: 12 * float64(s.elements),
 			call: "expression", args: map[string]any{"n": s.elements, "operations": e.operations},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return e.f(x[0], x[1]) }, shape, shape)
-			}})
+			setUp: compiled(tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return e.f(x[0], x[1]) }, shape, shape)})
 	}
 	return list
 }
@@ -121,9 +115,7 @@ func reductions(s sizes) (list []job) {
 			name:  fmt.Sprintf("%s %dx%d", r.name, shape[0], shape[1]),
 			flops: float64(s.elements), bytes: 4 * float64(s.elements),
 			call: "reduction", args: map[string]any{"rows": shape[0], "columns": shape[1], "axes": r.axes},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sum(r.axes...) }, shape)
-			}})
+			setUp: compiled(tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sum(r.axes...) }, shape)})
 	}
 	return list
 }
@@ -134,15 +126,11 @@ func rows(s sizes) []job {
 	// Each comparison and each elementary function counts as one operation.
 	return []job{
 		{area: "rows", name: "softmax" + by, unit: gigabytes, flops: 5 * n, bytes: 8 * n, call: "softmax", args: args,
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(-1) }, shape)
-			}},
+			setUp: compiled(tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(-1) }, shape)},
 		{area: "rows", name: "layer norm" + by, unit: gigabytes, flops: 8 * n, bytes: 8 * n, call: "layer_norm", args: args,
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
-					return x[0].LayerNorm(x[1], x[2], 1e-5, -1)
-				}, shape, shape[1:], shape[1:])
-			}},
+			setUp: compiled(tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
+				return x[0].LayerNorm(x[1], x[2], 1e-5, -1)
+			}, shape, shape[1:], shape[1:])},
 	}
 }
 
@@ -164,11 +152,9 @@ func convolutions(s sizes) (list []job) {
 			flops: 2 * float64(results*product(filters[1:])), bytes: 4 * float64(product(image)+product(filters)+results),
 			call: "convolution", args: map[string]any{"image": image, "filters": filters, "stride": c.stride, "pad": pad,
 				"groups": c.group},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
-					return tensor.Conv(x[0], x[1], nil, o)
-				}, image, filters)
-			}})
+			setUp: compiled(tensor.F32, func(x []*tensor.Tensor) *tensor.Tensor {
+				return tensor.Conv(x[0], x[1], nil, o)
+			}, image, filters)})
 	}
 	return list
 }
@@ -195,11 +181,9 @@ func attentions(s sizes) (list []job) {
 			name:  fmt.Sprintf("attention %s %dx%dx%d", a.name, s.heads, s.places, width),
 			flops: 4 * width * pairs, bytes: bytes * float64(product(shape)), roof: roof,
 			call: "attention", args: map[string]any{"shape": shape, "causal": a.causal, "type": a.typ.String()},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				return p.compiled(ctx, a.typ, func(x []*tensor.Tensor) *tensor.Tensor {
-					return tensor.Attention(x[0], x[1], x[2], tensor.AttentionOptions{Causal: a.causal})
-				}, shape, shape, shape)
-			}})
+			setUp: compiled(a.typ, func(x []*tensor.Tensor) *tensor.Tensor {
+				return tensor.Attention(x[0], x[1], x[2], tensor.AttentionOptions{Causal: a.causal})
+			}, shape, shape, shape)})
 	}
 	return list
 }
@@ -226,12 +210,8 @@ func quantized(s sizes) (list []job) {
 					return nil, err
 				}
 				p.keep(w)
-				x, err := p.buffer(ctx, runtime.F32, columns)
-				if err != nil {
-					return nil, err
-				}
-				y, err := p.buffer(ctx, runtime.F32, rows)
-				return &work{stream: p.dev.Stream(), run: func(context.Context) error { return w.Mul(y, x, 1) }}, err
+				b, err := p.buffers(ctx, runtime.F32, rows, columns)
+				return &work{stream: p.dev.Stream(), run: func(context.Context) error { return w.Mul(b[0], b[1], 1) }}, err
 			}})
 	}
 	return list

@@ -4,6 +4,7 @@ package rates
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
@@ -12,58 +13,53 @@ import (
 // inGraph is the number of launches of a graph.
 const inGraph = 100
 
-func launches(s sizes) []job {
-	return []job{
-		{area: "launches", name: "launch queued", unit: micros, count: 1, roof: noRoof, call: "launch_queued",
+// launches are of a kernel with next to no work. ready makes of one launch what is measured.
+func launches(sizes) (list []job) {
+	all := map[string]any{"n": inGraph}
+	for _, l := range []struct {
+		name, call string
+		args       map[string]any
+		ready      func(p *place, w *work) (*work, error)
+	}{
+		{"launch queued", "launch_queued", nil, func(p *place, w *work) (*work, error) {
+			w.sample = func(ctx context.Context, n int) (float64, error) { return p.queued(ctx, w, n) }
+			return w, nil
+		}},
+		{"launch and wait", "launch_and_wait", nil, func(_ *place, w *work) (*work, error) {
+			return &work{run: func(ctx context.Context) error {
+				if err := w.run(ctx); err != nil {
+					return err
+				}
+				return w.stream.Sync(ctx)
+			}}, nil
+		}},
+		{fmt.Sprintf("%d launches", inGraph), "launches", all, func(_ *place, w *work) (*work, error) {
+			return &work{stream: w.stream, run: func(ctx context.Context) error { return repeat(ctx, w, inGraph) }}, nil
+		}},
+		{fmt.Sprintf("graph of %d launches", inGraph), "graph", all, func(p *place, w *work) (*work, error) {
+			stream := w.stream
+			g, err := stream.Capture(func(s *runtime.Stream) error {
+				w.stream = s
+				return repeat(context.Background(), w, inGraph)
+			})
+			if err != nil {
+				return nil, err
+			}
+			p.keep(g)
+			return &work{stream: stream, run: func(context.Context) error { return g.Launch(stream) }}, nil
+		}},
+	} {
+		list = append(list, job{area: "launches", name: l.name, unit: micros, count: 1, roof: noRoof,
+			call: l.call, args: l.args,
 			setUp: func(ctx context.Context, p *place) (*work, error) {
 				w, err := p.small(ctx)
 				if err != nil {
 					return nil, err
 				}
-				w.sample = func(ctx context.Context, n int) (float64, error) { return p.queued(ctx, w, n) }
-				return w, nil
-			}},
-		{area: "launches", name: "launch and wait", unit: micros, count: 1, roof: noRoof, call: "launch_and_wait",
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				w, err := p.small(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return &work{run: func(ctx context.Context) error {
-					if err := w.run(ctx); err != nil {
-						return err
-					}
-					return w.stream.Sync(ctx)
-				}}, nil
-			}},
-		{area: "launches", name: "100 launches", unit: micros, count: 1, roof: noRoof,
-			call: "launches", args: map[string]any{"n": inGraph},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				w, err := p.small(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return &work{stream: w.stream, run: func(ctx context.Context) error { return repeat(ctx, w, inGraph) }}, nil
-			}},
-		{area: "launches", name: "graph of 100 launches", unit: micros, count: 1, roof: noRoof,
-			call: "graph", args: map[string]any{"n": inGraph},
-			setUp: func(ctx context.Context, p *place) (*work, error) {
-				w, err := p.small(ctx)
-				if err != nil {
-					return nil, err
-				}
-				stream := w.stream
-				g, err := stream.Capture(func(s *runtime.Stream) error {
-					w.stream = s
-					return repeat(ctx, w, inGraph)
-				})
-				if err != nil {
-					return nil, err
-				}
-				p.keep(g)
-				return &work{stream: stream, run: func(context.Context) error { return g.Launch(stream) }}, nil
-			}},
+				return l.ready(p, w)
+			}})
 	}
+	return list
 }
 
 // small is a launch with next to no work, on the work's stream.
@@ -76,13 +72,9 @@ func (p *place) small(ctx context.Context) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := p.buffer(ctx, runtime.F32, 1)
-	if err != nil {
-		return nil, err
-	}
-	y, err := p.buffer(ctx, runtime.F32, 1)
+	b, err := p.buffers(ctx, runtime.F32, 1, 1)
 	w := &work{stream: p.dev.Stream()}
-	w.run = func(context.Context) error { return w.stream.Launch(k, grid, float32(0), x, y, uint64(1)) }
+	w.run = func(context.Context) error { return w.stream.Launch(k, grid, float32(0), b[0], b[1], uint64(1)) }
 	return w, err
 }
 

@@ -41,19 +41,14 @@ func (p *place) gemm(ctx context.Context, t runtime.Type, n int, which runtime.I
 	if err != nil {
 		return nil, err
 	}
-	var m [3]*runtime.Buffer
-	for i := range m {
-		if m[i], err = p.buffer(ctx, t, n*n); err != nil {
-			return nil, err
-		}
-	}
+	m, err := p.buffers(ctx, t, n*n, n*n, n*n)
 	stream, u := p.dev.Stream(), uint32(n)
 	return &work{stream: stream, run: func(context.Context) error {
 		if t == runtime.F64 {
 			return stream.Launch(k, grid, u, u, u, 1.0, m[0], u, m[1], u, 0.0, m[2], u)
 		}
 		return stream.Launch(k, grid, u, u, u, float32(1), m[0], u, m[1], u, float32(0), m[2], u)
-	}}, nil
+	}}, err
 }
 
 // kernel returns a kernel of the catalog.

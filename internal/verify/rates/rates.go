@@ -15,6 +15,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/runtime/roof"
 )
 
 // Rate is one measured rate or time, beside the device's limit and a peer's rate of the same work.
@@ -120,17 +121,17 @@ func (b *bench) measureRoof(ctx context.Context) (err error) {
 	if b.dev.Info().Simulated {
 		return nil
 	}
-	for i, roof := range roofs {
-		is := wanted(roofArea, roof.name, b.opt.Only)
+	for i, limit := range roofs {
+		is := wanted(roofArea, limit.name, b.opt.Only)
 		if is {
-			b.doing(roof.name)
+			b.doing(limit.name)
 		}
 		if i == 0 { // all at once
-			if b.roof, err = b.dev.Roof(ctx); err != nil && ends(ctx, err) {
-				return fmt.Errorf("%s: %w", roof.name, err)
+			if b.roof, err = roof.Of(ctx, b.dev); err != nil && ends(ctx, err) {
+				return fmt.Errorf("%s: %w", limit.name, err)
 			}
 		}
-		r := Rate{Area: roofArea, Name: roof.name, Unit: roof.unit, Median: roof.of(b.roof), Samples: 1}
+		r := Rate{Area: roofArea, Name: limit.name, Unit: limit.unit, Median: limit.of(b.roof), Samples: 1}
 		if r.Median == 0 {
 			r.Samples, r.Reason = 0, "the device did not tell"
 		}

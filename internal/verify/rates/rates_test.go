@@ -16,6 +16,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/roof"
 	"github.com/concord-compute/concord/tests/sim"
 )
 
@@ -132,7 +133,7 @@ func TestNoMemory(t *testing.T) {
 // A context that ends stops the measurement soon, and leaves nothing behind.
 func TestCancelled(t *testing.T) {
 	dev := open(t, "cpu:0")
-	_, err := dev.Roof(t.Context())
+	_, err := roof.Of(t.Context(), dev)
 	require.NoError(t, err)
 	for _, name := range []string{"copy 64 MiB", "nearest fp32 20000x64 by 16", "MLP 784-512-256-10 batch 64"} {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -150,6 +150,18 @@ func (p *place) buffer(ctx context.Context, t runtime.Type, n int) (*runtime.Buf
 	return b, p.fill(ctx, b)
 }
 
+// buffers returns a buffer for each number of elements.
+func (p *place) buffers(ctx context.Context, t runtime.Type, numbers ...int) ([]*runtime.Buffer, error) {
+	list := make([]*runtime.Buffer, len(numbers))
+	for i, n := range numbers {
+		var err error
+		if list[i], err = p.buffer(ctx, t, n); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
 func (p *place) fill(ctx context.Context, b *runtime.Buffer) error {
 	n := b.Len()
 	first := min(n, block)
@@ -203,42 +215,39 @@ func converted[T any](x []float32, to func(float64) T) []T {
 	return y
 }
 
-// compiled returns the work of a function of random tensors of these shapes.
-func (p *place) compiled(ctx context.Context, t tensor.Type, f func(x []*tensor.Tensor) *tensor.Tensor,
-	shapes ...[]int,
-) (*work, error) {
-	stored, err := runtime.ParseType(t.String())
-	if err != nil {
-		return nil, err
-	}
-	var buffers []*runtime.Buffer
-	for _, shape := range shapes {
-		b, err := p.buffer(ctx, stored, product(shape))
+// compiled makes the work of a function of random tensors of these shapes.
+func compiled(t tensor.Type, f func(x []*tensor.Tensor) *tensor.Tensor,
+	shapes ...[]int) func(context.Context, *place) (*work, error) {
+	return func(ctx context.Context, p *place) (*work, error) {
+		var sizes []int
+		for _, shape := range shapes {
+			sizes = append(sizes, product(shape))
+		}
+		buffers, err := p.buffers(ctx, t, sizes...)
 		if err != nil {
 			return nil, err
 		}
-		buffers = append(buffers, b)
-	}
-	tensors := func(s *tensor.Scope) (list []*tensor.Tensor) {
-		for i, b := range buffers {
-			list = append(list, tensor.Wrap(s, b, t, shapes[i]...))
+		tensors := func(s *tensor.Scope) (list []*tensor.Tensor) {
+			for i, b := range buffers {
+				list = append(list, tensor.Wrap(s, b, t, shapes[i]...))
+			}
+			return list
 		}
-		return list
+		stream, err := p.scope.Stream()
+		if err != nil {
+			return nil, err
+		}
+		c := tensor.Compile(p.scope, func(x ...*tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{f(x)} })
+		args := tensors(p.scope)
+		return &work{stream: stream, run: func(ctx context.Context) error {
+			_, err := c.Call(ctx, args...)
+			return err
+		}, plain: func(ctx context.Context) error {
+			s := p.scope.Scope()
+			defer s.Close()
+			return f(tensors(s)).Sync(ctx)
+		}}, nil
 	}
-	stream, err := p.scope.Stream()
-	if err != nil {
-		return nil, err
-	}
-	c := tensor.Compile(p.scope, func(x ...*tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{f(x)} })
-	args := tensors(p.scope)
-	return &work{stream: stream, run: func(ctx context.Context) error {
-		_, err := c.Call(ctx, args...)
-		return err
-	}, plain: func(ctx context.Context) error {
-		s := p.scope.Scope()
-		defer s.Close()
-		return f(tensors(s)).Sync(ctx)
-	}}, nil
 }
 
 func product(shape []int) int {

@@ -22,6 +22,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/runtime/roof"
 )
 
 // benchResult is one rate or time. Unknown values are null.
@@ -284,9 +285,9 @@ func (b *bencher) limits(ctx context.Context) (r profile.Roof, err error) {
 		return *b.roof, nil
 	}
 	if b.newRoof {
-		r, err = b.dev.MeasureRoof(ctx)
+		r, err = roof.Measure(ctx, b.dev)
 	} else {
-		r, err = b.dev.Roof(ctx)
+		r, err = roof.Of(ctx, b.dev)
 	}
 	if err == nil {
 		b.roof = &r
@@ -395,7 +396,7 @@ func (b *bencher) measure(ctx context.Context, sample func() (float64, error)) (
 var errNoTime = errors.New("the device measured no time")
 
 // rate turns work and the device's time into a rate per nanosecond: giga per second.
-func rate(work float64, rec runtime.Record) (float64, error) {
+func rate(work float64, rec runtime.Execution) (float64, error) {
 	if rec.DeviceTimeNs <= 0 {
 		return 0, errNoTime
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/runtime/roof"
 )
 
 // A kernel of 100 operations on 50 bytes in 2 ns, on a device that could do it in 1.
@@ -153,29 +154,29 @@ func TestBenchSuites(t *testing.T) {
 		"all but launch and copy are drawn")
 }
 
-// The limits are those of Device.Roof, measured once.
+// The limits are those of package roof, measured once.
 func TestBenchRoof(t *testing.T) {
 	s, err := runtime.New(app.Exactly)
 	require.NoError(t, err)
 	defer s.Close()
 	dev, err := s.Open(t.Context(), "cpu:0")
 	require.NoError(t, err)
-	roof, err := dev.Roof(t.Context())
+	first, err := roof.Of(t.Context(), dev)
 	require.NoError(t, err)
-	assert.Positive(t, roof.MemoryGBs)
+	assert.Positive(t, first.MemoryGBs)
 	if _, ok := dev.Driver().(driver.MultiplyAdder).MultiplyAdds(); ok {
-		assert.Positive(t, roof.GFLOPS, "vector kernels know the rate of multiply-adds without a compiler")
+		assert.Positive(t, first.GFLOPS, "vector kernels know the rate of multiply-adds without a compiler")
 	}
 	for range 2 {
 		b := &bencher{dev: dev}
 		got, err := b.limits(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, roof, got)
+		assert.Equal(t, first, got)
 	}
 	b := &bencher{dev: dev, newRoof: true}
 	again, err := b.limits(t.Context())
 	require.NoError(t, err)
-	kept, err := dev.Roof(t.Context())
+	kept, err := roof.Of(t.Context(), dev)
 	require.NoError(t, err)
 	assert.Equal(t, again, kept)
 }

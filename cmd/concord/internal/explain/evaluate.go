@@ -113,7 +113,7 @@ func (e evaluator) plainValue(x ast.Expr) (any, error) {
 		if x.Name == "true" || x.Name == "false" {
 			return x.Name == "true", nil
 		}
-		if t, ok := tensor.ParseType(x.Name); ok {
+		if t, err := tensor.ParseType(x.Name); err == nil {
 			return t, nil
 		}
 		return nil, fmt.Errorf("there is no tensor %q", x.Name)

@@ -223,8 +223,8 @@ func argumentTensor(s *tensor.Scope, text string, seed uint64) (name string, t *
 	if !ok || !token.IsIdentifier(name) || shaped != strings.HasSuffix(dims, "]") {
 		return "", nil, fmt.Errorf("%q is not NAME=TYPE[SHAPE], such as x=f32[2,3]", text)
 	}
-	typ, ok := tensor.ParseType(strings.ToLower(kind))
-	if !ok {
+	typ, err := tensor.ParseType(strings.ToLower(kind))
+	if err != nil {
 		return "", nil, fmt.Errorf("%q: there is no element type %q", text, kind)
 	}
 	var shape []int

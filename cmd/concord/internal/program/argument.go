@@ -54,10 +54,11 @@ func parseArgument(text string) (argument, error) {
 	if !ok {
 		return arg, fmt.Errorf("%s needs a type and a size: %s:f32:256", head, head)
 	}
-	var err error
-	if arg.typ, err = runtime.ParseType(name); err != nil {
+	typ, err := runtime.ParseType(name)
+	if err != nil {
 		return arg, err
 	}
+	arg.typ = typ.Stored()
 	if head == "zeros" {
 		arg.array = true
 		arg.shape, err = parseShape(size, arg.typ.Size())
@@ -103,10 +104,11 @@ func elements(shape []int) int {
 
 // parseValue parses the numbers of a value: one, or one per lane of a vector.
 func (a *argument) parseValue(typ, text string) error {
-	var err error
-	if a.typ, err = runtime.ParseType(typ); err != nil {
+	t, err := runtime.ParseType(typ)
+	if err != nil {
 		return fmt.Errorf("%w; not one of %s", err, argumentForms)
 	}
+	a.typ = t.Stored()
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := parseNumber(a.typ, strings.TrimSpace(part))
 		if err != nil {

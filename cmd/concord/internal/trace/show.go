@@ -69,7 +69,7 @@ func traceShowCommand(a *app.App) *cobra.Command {
 		Short: "Show what took the time in a trace",
 		Long: `Prints a trace of concord trace run --out or of CONCORD_TRACE as a table: device work first, the
 longest first. A question mark is what nobody stated or measured: the amount of work of a kernel, or the share of
-the device's roof, which is measured once by concord bench or by Device.Roof in the program.
+the device's roof, which is measured once by concord bench or by roof.Of in the program.
 Advice follows: what takes much of the time and can be changed.`,
 		Example: `  concord trace show train.trace.json
   concord trace show train.trace.json --html train.html`,

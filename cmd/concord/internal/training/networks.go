@@ -40,7 +40,7 @@ func (l *flags) layers(ctx context.Context, in nn.Spec, text bool) ([]nn.Layer, 
 		if err != nil {
 			return nil, err
 		}
-		layers, err := nn.ParseLayers(description)
+		layers, err := nn.LayersFromJSON(description)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.model, err)
 		}

@@ -1,10 +1,10 @@
 package runtime
 
-// Where each result was computed. Package accounts builds receipts and statistics from records.
+// Where each result was computed. Package accounts makes receipts and statistics of it.
 
-// Record says where one operation ran. GPUExecuted is true only if a kernel ran on
+// Execution says where one operation ran. GPUExecuted is true only if a kernel ran on
 // a GPU that is neither fake nor simulated.
-type Record struct {
+type Execution struct {
 	Backend        string `json:"backend"`
 	DeviceIndex    int    `json:"device_index"` // Info.Index
 	DeviceName     string `json:"device_name"`
@@ -16,10 +16,10 @@ type Record struct {
 	FallbackReason string `json:"fallback_reason,omitempty"`
 }
 
-// after returns the record of work that ran here because of a fallback, if there was one.
-func (r Record) after(fallback error) Record {
+// after describes work that ran here because of a fallback, if there was one.
+func (e Execution) after(fallback error) Execution {
 	if fallback != nil {
-		r.Fallback, r.FallbackReason = true, fallback.Error()
+		e.Fallback, e.FallbackReason = true, fallback.Error()
 	}
-	return r
+	return e
 }

@@ -21,18 +21,18 @@ type ProgramRequest struct {
 	Options ProgramOptions
 }
 
-// Prefetch builds programs into the kernel cache, several at a time, so that Program finds them
+// Precompile builds programs into the kernel cache, several at a time, so that Program finds them
 // there; it loads none. Programs that the device has its own implementations of are skipped. It
 // goes on after an error and returns all errors, in the order of the requests; ctx stops it.
 //
 // progress, if it is not nil, is called after each program, by one goroutine at a time but by
 // different ones, and must not call methods of the device. Its panic is an error of the program, which is built
 // all the same.
-func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
-	if err := checkContext(ctx, "prefetch"); err != nil {
+func (d *Device) Precompile(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
+	if err := checkContext(ctx, "precompile"); err != nil {
 		return err
 	}
-	c, err := d.get("prefetch")
+	c, err := d.get("precompile")
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 			break
 		}
 		group.Go(func() error {
-			if errs[i] = c.programs.prefetch(ctx, r); errs[i] != nil && ctx.Err() != nil {
+			if errs[i] = c.programs.precompile(ctx, r); errs[i] != nil && ctx.Err() != nil {
 				errs[i] = nil // reported once, below
 				return nil
 			}
@@ -60,7 +60,7 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 	}
 	_ = group.Wait() // each error is in errs
 	if ctx.Err() != nil {
-		errs[len(requests)] = c.error(fmt.Sprintf("prefetch, %d of %d programs done", done, len(requests)), ctx.Err())
+		errs[len(requests)] = c.error(fmt.Sprintf("precompile, %d of %d programs done", done, len(requests)), ctx.Err())
 	}
 	return errors.Join(errs...)
 }
@@ -69,21 +69,21 @@ func (d *Device) Prefetch(ctx context.Context, requests []ProgramRequest, progre
 func (c *core) reported(progress func(done, total int), done, total int) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = c.error("prefetch", fmt.Errorf("progress panicked: %v: %w", v, ErrInvalidArgument))
+			err = c.error("precompile", fmt.Errorf("progress panicked: %v: %w", v, ErrInvalidArgument))
 		}
 	}()
 	progress(done, total)
 	return nil
 }
 
-func (lib *programs) prefetch(ctx context.Context, r ProgramRequest) error {
+func (lib *programs) precompile(ctx context.Context, r ProgramRequest) error {
 	switch {
 	case r.Unit == nil:
-		return lib.core.error("prefetch", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
+		return lib.core.error("precompile", fmt.Errorf("unit is nil: %w", ErrInvalidArgument))
 	case r.Options.Implementation == Native, lib.allNative(r.Unit, r.Options.Implementation):
 		return nil
 	case lib.core.compiler == nil:
-		return lib.core.error("prefetch "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w",
+		return lib.core.error("precompile "+r.Unit.Name(), fmt.Errorf("the device runs only its own kernels: %w",
 			ErrUnsupported))
 	}
 	key := programKey{r.Unit, r.Options.Implementation, strings.Join(r.Options.Flags, "\x00")}

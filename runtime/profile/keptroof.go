@@ -1,0 +1,145 @@
+package profile
+
+// Roofs that were measured: in this process, and on disk.
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// KeptRoof is the place of a device's roof in this process and on disk. KeepRoof returns it. It is safe for concurrent
+// use.
+type KeptRoof struct {
+	key  string
+	dir  string // "": not on disk
+	roof atomic.Pointer[Roof]
+
+	// turn has room for one value and is the lock of whoever looks for the roof or measures it: a call can stop
+	// waiting for a channel when its context ends, which it could not for a mutex.
+	turn chan struct{}
+}
+
+var keptRoofs sync.Map // *KeptRoof by key and directory
+
+// KeepRoof returns the place of a roof, the same for the same key, which names all that the measurement depends on,
+// and the same directory for the file; "" means none.
+func KeepRoof(key, dir string) *KeptRoof {
+	k, _ := keptRoofs.LoadOrStore([2]string{key, dir}, &KeptRoof{key: key, dir: dir, turn: make(chan struct{}, 1)})
+	return k.(*KeptRoof)
+}
+
+// Known returns the roof, or nil if neither this process nor one before has measured it. It waits for no measurement.
+func (k *KeptRoof) Known() *Roof {
+	select {
+	case k.turn <- struct{}{}:
+		k.find()
+		<-k.turn
+	default: // it is being measured
+	}
+	return k.roof.Load()
+}
+
+// Get returns the roof. If it is not known, or with again, it is what measure returns, which is then kept; a directory
+// that cannot be written costs a measurement by the next process. Concurrent calls share one measurement, and a call
+// that waits ends with ctx.
+func (k *KeptRoof) Get(ctx context.Context, again bool, measure func() (Roof, error)) (Roof, error) {
+	select {
+	case k.turn <- struct{}{}:
+		defer func() { <-k.turn }()
+	case <-ctx.Done():
+		return Roof{}, context.Cause(ctx)
+	}
+	if !again && k.find() {
+		return *k.roof.Load(), nil
+	}
+	r, err := measure()
+	if err != nil {
+		return Roof{}, err
+	}
+	k.roof.Store(&r)
+	if k.dir != "" {
+		_ = k.write(r)
+	}
+	return r, nil
+}
+
+// find reports whether the roof is known, in the process or on disk, with the turn taken.
+func (k *KeptRoof) find() bool {
+	if k.roof.Load() == nil && k.dir != "" {
+		if r, err := k.read(); err == nil {
+			k.roof.Store(&r)
+		}
+	}
+	return k.roof.Load() != nil
+}
+
+// roofVersion is part of every file, and changes with its format and with what is measured.
+const roofVersion = 1
+
+// roofFile is the content of a file, behind a checksum of it.
+type roofFile struct {
+	Version int    `json:"version"`
+	Key     string `json:"key"`
+	Roof    Roof   `json:"roof"`
+}
+
+func (k *KeptRoof) name() string { return k.key + ".json" }
+
+// read reads a roof that write wrote, from a directory that no other user can write.
+func (k *KeptRoof) read() (Roof, error) {
+	root, err := file.OpenRoot(k.dir)
+	if err != nil {
+		return Roof{}, err
+	}
+	defer root.Close()
+	f, info, err := file.OpenIn(root, k.name())
+	if err != nil {
+		return Roof{}, err
+	}
+	defer f.Close()
+	const most = 1 << 16
+	if info.Size() > most {
+		return Roof{}, fmt.Errorf("roof of %d bytes: %w", info.Size(), driver.ErrFormat)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return Roof{}, err
+	}
+	sum, text, ok := bytes.Cut(data, []byte("\n"))
+	if want := sha256.Sum256(text); !ok || string(sum) != hex.EncodeToString(want[:]) {
+		return Roof{}, fmt.Errorf("roof: %w", driver.ErrCorrupt)
+	}
+	var r roofFile
+	if err := json.Unmarshal(text, &r); err != nil || r.Version != roofVersion || r.Key != k.key {
+		return Roof{}, fmt.Errorf("roof: %w", driver.ErrFormat)
+	}
+	return r.Roof, nil
+}
+
+// write writes a file as a whole or not at all: the checksum of the text, and the text.
+func (k *KeptRoof) write(r Roof) error {
+	root, err := file.OpenRoot(k.dir)
+	if err != nil {
+		return err
+	}
+	root.Close()
+	text, err := json.MarshalIndent(roofFile{roofVersion, k.key, r}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return file.Replace(filepath.Join(k.dir, k.name()), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%x\n%s", sha256.Sum256(text), text)
+		return err
+	})
+}

@@ -71,12 +71,12 @@
 //
 // # Kernels of the catalog
 //
-// csrc/cpu is C over a small set of vector operations, compiled for AVX-512, AVX2 and NEON, each in five
+// csrc/cpu is C over a small set of vector operations, compiled for AVX-512, AVX2 and NEON, each in six
 // parts that compilers do side by side. Row and element kernels are written once for four types, since half
 // and bfloat16 are loaded as floats (storage.h). Integers are reduced by plain loops, which compilers
 // vectorize. Results larger than the last-level cache are stored past it.
 //
-//   - Element-wise kernels, softmax and the normalizations are expressions of package expr, which the machine of
+//   - Element-wise kernels, reductions, softmax and the normalizations are expressions of package expr, which the machine of
 //     expr.h runs: chains of operations stay in registers, other operations pass over tiles in the first-level
 //     cache. Softmax and normalizations of dense rows have loops of their own (rows.h).
 //   - A product of up to 32 rows or columns reads the other matrix once, in the order of memory, if that has 16

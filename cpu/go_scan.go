@@ -21,7 +21,7 @@ func goScan[F element](c *call) error {
 			x, y := in.read(first, last, sx), out.target(first, last, sy)
 			sum := F(0)
 			if p > 0 {
-				sum = sumOf(totals[r*parts:][:p])
+				sum = sumOf(totals[r*(parts-1):][:p])
 			}
 			for i, v := range x {
 				sum += v

@@ -15,7 +15,7 @@ import (
 func init() {
 	vector(expr.Family, expr.Kernel, bindExpr)
 	vector(expr.Family, expr.KernelColumns, bindExpr)
-	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation", "softmax", "norm"} {
+	for _, family := range []string{"saxpy", "arith", "fill", "copy", "cast", "activation", "reduce", "softmax", "norm"} {
 		f, _ := kernels.Find(family)
 		for _, name := range f.Kernels {
 			vector(family, name, func(u *source.Unit) goFunc { return bindDefined(u, name) })
@@ -257,34 +257,21 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 }
 
 func (e *exprSteps) Rows(op expr.Op, t expr.Type, rows, n int, into, from []byte) {
-	if code := slices.Index(exprReductions, op); code < 0 {
-		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), uint64(rows), uint64(n), 1, 1, address(from),
-			address(into))
-	} else {
-		by := simd.ReduceRows
-		if t != expr.F32 && t != expr.F64 {
-			by = simd.ReduceIntRows
-		}
-		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(rows), uint64(n), address(from), address(into), 0, 0)
+	by := simd.ReduceRows
+	if t > expr.BF16 {
+		by = simd.ReduceIntRows
 	}
+	e.device.simd.run(by, uint64(t)-1, uint64(op-expr.Sum), uint64(rows), uint64(n), address(from), address(into))
 }
 
 func (e *exprSteps) Columns(op expr.Op, t expr.Type, n, step, columns int, into, from []byte) {
-	if code := slices.Index(exprReductions, op); code < 0 {
-		e.device.simd.run(simd.ExprFold, flag(op == expr.Any), uint64(t.Size()), 1, uint64(n), uint64(step), uint64(columns),
-			address(from), address(into))
-	} else {
-		by := simd.ReduceColumns
-		if t != expr.F32 && t != expr.F64 {
-			by = simd.ReduceIntCols
-		}
-		e.device.simd.run(by, uint64(t)-1, uint64(code), uint64(n), uint64(step), uint64(columns), address(from),
-			address(into), 0, 0)
+	by := simd.ReduceColumns
+	if t > expr.BF16 {
+		by = simd.ReduceIntCols
 	}
+	e.device.simd.run(by, uint64(t)-1, uint64(op-expr.Sum), uint64(n), uint64(step), uint64(columns), address(from),
+		address(into))
 }
-
-// exprReductions are the reductions that csrc/cpu/reduce.h has, in the order of their numbers.
-var exprReductions = []expr.Op{expr.Sum, expr.Largest, expr.Smallest, expr.Product}
 
 func (e *exprSteps) Memory(bytes int) (memory []byte, err error) {
 	e.block, err = e.device.scratch.take(int64(bytes))

@@ -10,6 +10,11 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
+func init() { vector("topk", "topk", bindTopK) }
+
+// longRow is the number of elements of a row from which another thread saves time.
+const longRow = 1 << 16
+
 // bindTopK returns a function that divides rows among the threads, or, if there are few long rows, parts
 // of rows.
 func bindTopK(u *source.Unit) goFunc {

@@ -29,7 +29,7 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 //	                                                     quantize_rows
 //	                             parts, queries          nearest
 //	                             rows, parts             scan_sum
-//	                             outer, inner            reduce_sum and its like; outer, parts, inner with -D STAGE=1
+//	                             outer, inner            reduce_sum and its like
 //	a group for several results  m                       gemv
 //	                             rows, n                 sort_blocks
 //	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8, w2a8, gemm_q; gemm_batch has
@@ -98,8 +98,9 @@ func tooManyItems(kernel string) error {
 }
 
 // ReduceParts returns the number of parts into which the axis of a reduction of outer × axis × inner elements
-// should be divided (see STAGE in reduce.cl). One launch without parts (1) is enough for short axes, and for so
-// many results that a GPU has enough groups. It depends on the sizes alone, and so do results.
+// should be divided, so that a first launch computes the results of parts, and a second one those of all. One launch
+// without parts (1) is enough for short axes, and for so many results that a GPU has enough groups. The number depends
+// on the sizes alone, and so do results.
 func ReduceParts(outer, axis, inner int) int {
 	const groups, each = 1024, 64 * Group // groups that fill a large GPU, and elements that are worth a group
 	if results := outer * inner; results > 0 && results < groups/2 {

@@ -118,8 +118,7 @@ func TestUnitRefuses(t *testing.T) {
 		{"gemm", "TYPE_B", "f32", "neither f16 nor bf16", nil},
 		{"gemm_bias", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},
 		{"gemm", "T", "f64", "double precision", &source.Features{Int64Atomic: true}},
-		{"reduce", "GROUP", "100", "power of two", nil},
-		{"reduce", "STAGE", "3", "not one of 0 1 2", nil},
+		{"scan", "GROUP", "100", "power of two", nil},
 		{"reduce", "INDEX", "f32", "not one of i8 i16", nil},
 		{"gather", "CLAMP", "2", "not 0 or 1", nil},
 		{"sort_pairs", "VALUE", "u4", "not one of f32", nil},
@@ -137,8 +136,9 @@ func TestUnitRefuses(t *testing.T) {
 // TestOtherDefinitions checks that programs also parse with other values of the definitions that
 // are not types.
 func TestOtherDefinitions(t *testing.T) {
-	for id, def := range map[string]source.Define{"reduce": {Name: "GROUP", Value: "1"},
-		"topk": {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
+	for id, def := range map[string]source.Define{"scan": {Name: "GROUP", Value: "1"},
+		"reduce": {Name: "INDEX", Value: "i64"},
+		"topk":   {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
 		"gemm_bias": {Name: "ACT", Value: "none"}} {
 		u, err := Unit(id, nil, def)
 		require.NoError(t, err)

@@ -16,24 +16,16 @@ import (
 )
 
 func init() {
-	Register(Family{
-		ID: "reduce", Doc: "sum, product, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner, in " +
-			"one launch or two",
+	outline(Family{
+		ID: "reduce", Doc: "sum, product, mean, max, min, argmax, argmin over the middle axis of outer × axis × inner",
 		Kernels: []string{"reduce_sum", "reduce_prod", "reduce_mean", "reduce_max", "reduce_min", "reduce_argmax",
 			"reduce_argmin",
 			"reduce_sum_columns", "reduce_prod_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
-		Types: allTypes, Defines: []string{"T", "GROUP", "INDEX", "STAGE"},
-		Source: sources, Check: reduceCheck, Arguments: reduceArguments, Work: reduceWork, Reference: refReduce,
+		Types: allTypes, Defines: []string{"T", "INDEX"},
+		Check: integerType, Arguments: reduceArguments, Reference: refReduce,
 		Cases: reduceCases,
 	})
-}
-
-func reduceCheck(d source.Define) error {
-	if d.Name == "INDEX" {
-		return integerType(d)
-	}
-	return oneOf(d, "0", "1", "2")
 }
 
 // integerType returns an error if a definition does not name an integer type.
@@ -46,20 +38,10 @@ func oneOf(d source.Define, values ...string) error {
 	return nil
 }
 
-// partialType returns the type of partial results of reduce.
-func partialType(t string) string {
-	if t == "f16" || t == "bf16" {
-		return "f32"
-	}
-	return t
-}
-
 // reduction is one launch of a reduce kernel.
 type reduction struct {
-	kernel, typ, index          string
-	stage, group                int // 0: the usual group
-	outer, axis, inner, parts   int
-	in, places, out, outsPlaces int // positions of the buffers; places are -1 if there are none
+	kernel, typ, index string
+	outer, axis, inner int
 }
 
 // arg reports whether the kernel's results are indices.
@@ -68,120 +50,33 @@ func (r *reduction) arg() bool { return strings.Contains(r.kernel, "arg") }
 // op returns the operation, such as "sum".
 func (r *reduction) op() string { return strings.Split(r.kernel, "_")[1] }
 
-// complete sets the positions of the buffers and returns that of the first size.
-func (r *reduction) complete() int {
-	r.in, r.places, r.out, r.outsPlaces = 0, -1, 1, -1
-	switch {
-	case r.arg() && r.stage == 1:
-		r.outsPlaces = 2
-		return 3
-	case r.arg() && r.stage == 2:
-		r.places, r.out = 1, 2
-		return 3
+// result returns the type of the results.
+func (r *reduction) result() string {
+	if r.arg() {
+		return r.index
 	}
-	return 2
+	return r.typ
 }
 
-// types returns the types of the elements that are read and of the results.
-func (r *reduction) types() (from, to string) {
-	from, to = r.typ, r.typ
-	switch r.stage {
-	case 1:
-		to = partialType(r.typ)
-	case 2:
-		from = partialType(r.typ)
-	}
-	if r.arg() && r.stage != 1 {
-		to = r.index
-	}
-	return from, to
-}
-
-// longest returns the largest number of elements for one result.
-func (r *reduction) longest() int {
-	switch r.stage {
-	case 1:
-		return (r.axis + r.parts - 1) / r.parts
-	case 2:
-		return r.parts
-	}
-	return r.axis
-}
-
-// results returns the number of results, elements the number of elements that are read.
-func (r *reduction) results(c *Call) int {
-	if r.stage == 1 {
-		return c.Product(r.outer, r.parts, r.inner)
-	}
-	return c.Product(r.outer, r.inner)
-}
-
-func (r *reduction) elements(c *Call) int {
-	if r.stage == 2 {
-		return c.Product(r.outer, r.parts, r.inner)
-	}
-	return c.Product(r.outer, r.axis, r.inner)
-}
-
-// each calls f for every result o with the index of its first element, the place of that in the axis, and the
-// number of its elements, which are inner apart.
-func (r *reduction) each(f func(o, at, first, n int)) {
-	span := r.longest()
-	for i := range r.outer * max(r.parts, 1) {
-		if r.stage == 2 && i >= r.outer {
-			return
-		}
-		row, first, n := i, 0, span
-		if r.stage == 1 {
-			row, first = i/r.parts, min(i%r.parts*span, r.axis)
-			n = min(span, r.axis-first)
-		}
-		length := r.axis
-		if r.stage == 2 {
-			length = r.parts
-		}
-		for j := range r.inner {
-			f(i*r.inner+j, (row*length+first)*r.inner+j, first, n)
-		}
+// each calls f for every result o with the index of its first element, of axis elements that are inner apart.
+func (r *reduction) each(f func(o, at int)) {
+	for o := range r.outer * r.inner {
+		f(o, o/r.inner*r.axis*r.inner+o%r.inner)
 	}
 }
 
 func reductionOf(c *Call) reduction {
-	r := reduction{kernel: c.Kernel, typ: c.Type("T"), index: c.indexType()}
-	if s, ok := c.Define("STAGE"); ok {
-		r.stage = int(s[0] - '0')
-	}
-	at := r.complete()
-	r.outer, r.axis, r.inner = int(c.Int(at)), int(c.Int(at+1)), int(c.Int(at+2))
-	if r.stage > 0 {
-		if r.parts = int(c.Int(at + 3)); r.parts == 0 {
-			c.Fail(at+3, "an axis cannot have 0 parts")
-		}
-	}
-	return r
-}
-
-// reduceWork counts an operation for each element.
-func reduceWork(c *Call, bytes float64) (operations, moved float64) {
-	r := reductionOf(c)
-	return float64(r.elements(c)), bytes
+	return reduction{c.Kernel, c.Type("T"), c.indexType(), int(c.Int(2)), int(c.Int(3)), int(c.Int(4))}
 }
 
 func reduceArguments(c *Call) bool {
 	r := reductionOf(c)
-	results := r.results(c)
+	results := c.Product(r.outer, r.inner)
 	if results == 0 {
 		return false
 	}
-	from, to := r.types()
-	needAll(c, from, r.elements(c), r.in)
-	needAll(c, to, results, r.out)
-	if r.places >= 0 {
-		needAll(c, "u32", r.elements(c), r.places)
-	}
-	if r.outsPlaces >= 0 {
-		needAll(c, "u32", results, r.outsPlaces)
-	}
+	needAll(c, r.typ, c.Product(r.outer, r.axis, r.inner), 0)
+	needAll(c, r.result(), results, 1)
 	return true
 }
 
@@ -189,8 +84,6 @@ func reduceCases(f *Family) (list []Case) {
 	shapes := [][3]int{{1, 1, 1}, {1, 0, 1}, {0, 5, 1}, {3, 2, 1}, {2, 31, 3}, {5, 33, 7}, {3, 127, 1}, {3, 128, 1},
 		{2, 129, 2},
 		{2, 1000, 1}, {2, 257, 31}, {1, 3, 257}, {1, 65537, 1}}
-	staged := [][4]int{{2, 1000, 3, 7}, {1, 0, 2, 3}, {1, 10, 1, 16}, {0, 4, 1, 2}, {1, 65537, 1, 129},
-		{1, 1 << 20, 1, 256}}
 	for _, t := range f.Types {
 		for _, k := range f.Kernels {
 			if !IsFloat(t) && strings.Contains(k, "mean") {
@@ -204,15 +97,8 @@ func reduceCases(f *Family) (list []Case) {
 					list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: s[0], axis: s[1], inner: s[2]}, ""))
 				}
 			}
-			for i, s := range staged {
-				if t != "f32" && i > 2 || i == 5 && k != "reduce_sum" && k != "reduce_argmax" ||
-					!slices.Contains([]string{"f32", "f16", "i8", "u64"}, t) {
-					continue
-				}
-				for stage := 1; stage <= 2; stage++ {
-					list = append(list, reduceCase(f, reduction{kernel: k, typ: t, stage: stage, outer: s[0], axis: s[1], inner: s[2],
-						parts: s[3]}, ""))
-				}
+			if k == "reduce_sum" || k == "reduce_argmax" { // in parts, by some devices
+				list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 1, axis: 1 << 18, inner: 1}, ""))
 			}
 			list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 2, axis: 300, inner: 1}, " ties"))
 			if IsFloat(t) {
@@ -221,18 +107,9 @@ func reduceCases(f *Family) (list []Case) {
 			}
 		}
 	}
-	for _, k := range f.Kernels[:7] { // those with a group for each result
-		for _, s := range [][3]int{{3, 1000, 2}, {1, 20, 5}} {
-			list = append(list, reduceCase(f, reduction{kernel: k, typ: "f32", group: 32, outer: s[0], axis: s[1], inner: s[2]},
-				""))
-		}
-	}
-	for i, index := range []string{"i8", "u8", "i16", "i64"} {
+	for _, index := range []string{"i8", "u8", "i16", "i64"} {
 		for _, k := range []string{"reduce_argmax", "reduce_argmin_columns"} {
 			r := reduction{kernel: k, typ: "f32", index: index, outer: 30, axis: 301, inner: 2}
-			if i == 2 {
-				r.stage, r.parts = 2, 301
-			}
 			list = append(list, reduceCase(f, r, ""))
 		}
 	}
@@ -242,9 +119,9 @@ func reduceCases(f *Family) (list []Case) {
 // data returns the elements of a case: random numbers, and by note equal ones, or NaN and
 // infinities at the start, in the middle and at the end of rows. Factors of a product are so near to 1 that no
 // partial product leaves the range of the type.
-func (r *reduction) data(from string, n int, note string) func() []float64 {
-	data := Uniform(from, n, 5, -1, 1)
-	if strings.Contains(r.kernel, "prod") && IsFloat(from) {
+func (r *reduction) data(n int, note string) func() []float64 {
+	data := Uniform(r.typ, n, 5, -1, 1)
+	if strings.Contains(r.kernel, "prod") && IsFloat(r.typ) {
 		data = r.factors(n)
 	}
 	axis := r.axis
@@ -264,8 +141,8 @@ func (r *reduction) factors(n int) func() []float64 {
 	return func() []float64 {
 		x := Uniform("f32", n, 8, -1, 1)()
 		for i, v := range x {
-			place := i / max(r.inner, 1) % max(r.longest(), 1)
-			if x[i] = math.Copysign(1, v); place%(1+r.longest()/32) == 0 {
+			place := i / max(r.inner, 1) % max(r.axis, 1)
+			if x[i] = math.Copysign(1, v); place%(1+r.axis/32) == 0 {
 				x[i] = math.Copysign(0.75+math.Abs(v)/2, v)
 			}
 		}
@@ -274,62 +151,24 @@ func (r *reduction) factors(n int) func() []float64 {
 }
 
 func reduceCase(f *Family, r reduction, note string) Case {
-	at := r.complete()
 	shape := fmt.Sprintf("%d×%d×%d", r.outer, r.axis, r.inner)
-	if r.stage > 0 {
-		shape += fmt.Sprintf(" stage %d of %d parts", r.stage, r.parts)
-	}
-	c := f.Case(r.kernel, r.typ, "")
+	c := f.Case(r.kernel, r.typ, "", r.outer*r.inner)
 	if r.index == "" {
 		r.index = "u32"
 	} else {
 		c.Defines = append(c.Defines, source.Define{Name: "INDEX", Value: r.index})
 		shape += " to " + r.index
 	}
-	if r.stage > 0 {
-		c.Defines = append(c.Defines, source.Define{Name: "STAGE", Value: fmt.Sprint(r.stage)})
-	}
 	c.Shape = shape + note
-	read, results := r.outer*r.axis*r.inner, r.outer*r.inner
-	switch r.stage {
-	case 1:
-		results *= r.parts
-	case 2:
-		read = results * r.parts
-	}
-	from, to := r.types()
-	args := make([]Arg, at, at+4)
-	args[r.in], args[r.out] = in(from, read, r.data(from, read, note)), out(to, results)
-	if r.places >= 0 {
-		args[r.places] = in("u32", read, r.partialPlaces(read))
-	}
-	if r.outsPlaces >= 0 {
-		args[r.outsPlaces] = out("u32", results)
-	}
-	args = append(args, uintArg(r.outer), uintArg(r.axis), uintArg(r.inner))
-	if r.stage > 0 {
-		args = append(args, uintArg(r.parts))
-	}
-	c.Sizes = []int{results}
-	return r.bounded(c.with(args...)).grouped(r.group)
-}
-
-// partialPlaces returns a place in its own part for each partial result.
-func (r *reduction) partialPlaces(n int) func() []float64 {
-	return func() []float64 {
-		x, span := make([]float64, max(n, 1)), (r.axis+r.parts-1)/r.parts
-		for i := range n {
-			x[i] = float64(i/r.inner%r.parts*span + i%max(span, 1))
-		}
-		return x
-	}
+	read := r.outer * r.axis * r.inner
+	return r.bounded(c.with(in(r.typ, read, r.data(read, note)), out(r.result(), r.outer*r.inner), uintArg(r.outer),
+		uintArg(r.axis), uintArg(r.inner)))
 }
 
 // bounded adds the bound of a reduction to a case.
 func (r reduction) bounded(c Case) Case {
-	mean := r.op() == "mean" && r.stage != 1
-	switch {
-	case r.op() == "sum" && IsFloat(r.typ), r.op() == "mean":
+	switch mean := r.op() == "mean"; {
+	case r.op() == "sum" && IsFloat(r.typ), mean:
 		return c.within("ε·(d·Σ|x| + c·|result|), "+additionsFormula+", columns min(n, 128 + n/128), for n elements, c = "+
 			"1, mean 6",
 			"d bounds the number of additions in which an element takes part: each item sums every GROUP-th element, and a "+
@@ -346,32 +185,30 @@ func (r reduction) bounded(c Case) Case {
 }
 
 func (r *reduction) sumBound(mean bool, x, ref []float64) []float64 {
-	_, to := r.types()
 	u, b := Roundoff(r.typ), make([]float64, len(ref))
-	r.each(func(o, at, _, n int) {
-		depth := additions(n, r.group)
-		if strings.HasSuffix(r.kernel, "_columns") {
-			depth = min(n, 128+n/128)
-		}
+	depth := additions(r.axis, 0)
+	if strings.HasSuffix(r.kernel, "_columns") {
+		depth = min(r.axis, 128+r.axis/128)
+	}
+	r.each(func(o, at int) {
 		sum := 0.0
-		for j := range n {
+		for j := range r.axis {
 			sum += math.Abs(x[at+j*r.inner])
 		}
 		scale, c := 1.0, 1.0
 		if mean {
 			scale, c = float64(r.axis), 6
 		}
-		b[o] = Stored(to, ref[o], u*(float64(depth)*sum/scale+c*math.Abs(ref[o])))
+		b[o] = Stored(r.typ, ref[o], u*(float64(depth)*sum/scale+c*math.Abs(ref[o])))
 	})
 	return b
 }
 
 func (r *reduction) prodBound(x, ref []float64) []float64 {
-	_, to := r.types()
 	u, most, b := Roundoff(r.typ), -math.Log2(Smallest(r.typ)), make([]float64, len(ref))
-	r.each(func(o, at, _, n int) {
+	r.each(func(o, at int) {
 		up, down := 0.0, 0.0 // binary logarithms of the largest and of the smallest partial product
-		for j := range n {
+		for j := range r.axis {
 			if l := math.Log2(math.Abs(x[at+j*r.inner])); l > 0 && !math.IsInf(l, 0) {
 				up += l
 			} else if l < 0 && !math.IsInf(l, 0) {
@@ -382,7 +219,7 @@ func (r *reduction) prodBound(x, ref []float64) []float64 {
 			b[o] = math.Inf(1)
 			return
 		}
-		b[o] = Stored(to, ref[o], 1.01*u*float64(n)*math.Abs(ref[o]))
+		b[o] = Stored(r.typ, ref[o], 1.01*u*float64(r.axis)*math.Abs(ref[o]))
 	})
 	return b
 }
@@ -417,9 +254,9 @@ func refNone(op, t string) *big.Int {
 	switch op {
 	case "prod":
 		return big.NewInt(1)
-	case "max", "argmax":
+	case "max":
 		return refClamp(far.Neg(far), t)
-	case "min", "argmin":
+	case "min":
 		return refClamp(far, t)
 	}
 	return new(big.Int)
@@ -427,37 +264,23 @@ func refNone(op, t string) *big.Int {
 
 func refReduce(c *Call) error {
 	r := reductionOf(c)
-	from, to := r.types()
-	switch {
+	switch greatest := r.op() == "argmax"; {
 	case r.arg() && IsFloat(r.typ):
-		get := c.Get(r.in, from)
-		better := refOne[func(x, y float64) bool](r.op() == "argmax", func(x, y float64) bool { return x > y },
-			func(x, y float64) bool { return x < y })
-		refPlaces(c, &r, get, func(x, y float64) bool { return better(x, y) || x != x && y == y },
-			math.Inf(refOne(r.op() == "argmax", -1, 1)), func() func(int, float64) { return c.Set(r.out, to) })
-	case r.arg():
-		sign := refOne(r.op() == "argmax", 1, -1)
-		refPlaces(c, &r, refGetInt(c, r.in, from), func(x, y *big.Int) bool { return x.Cmp(y) == sign },
-			refNone(r.op(), r.typ),
-			func() func(int, *big.Int) { return refSetInt(c, r.out, to) })
-	case IsFloat(r.typ):
-		f, get, set := refReductions[r.op()], c.Get(r.in, from), c.Set(r.out, to)
-		mean := r.op() == "mean" && r.stage > 0
-		r.each(func(o, at, _, n int) {
-			x := refRead(get, at, n, r.inner)
-			if mean {
-				x := refSum(x)
-				set(o, refOne(r.stage == 1, x, x/float64(r.axis)))
-				return
-			}
-			set(o, f(x))
+		refPlaces(c, &r, c.Get(0, r.typ), func(x, y float64) bool {
+			return x != x && y == y || greatest && x > y || !greatest && x < y
 		})
+	case r.arg():
+		sign := refOne(greatest, 1, -1)
+		refPlaces(c, &r, refGetInt(c, 0, r.typ), func(x, y *big.Int) bool { return x.Cmp(y) == sign })
+	case IsFloat(r.typ):
+		f, get, set := refReductions[r.op()], c.Get(0, r.typ), c.Set(1, r.typ)
+		r.each(func(o, at int) { set(o, f(refRead(get, at, r.axis, r.inner))) })
 	default:
-		f, get, set, mask := refIntReductions[r.op()], refGetInt(c, r.in, from), refSetInt(c, r.out, to),
+		f, get, set, mask := refIntReductions[r.op()], refGetInt(c, 0, r.typ), refSetInt(c, 1, r.typ),
 			new(big.Int).Lsh(big.NewInt(1), 64)
-		r.each(func(o, at, _, n int) {
+		r.each(func(o, at int) {
 			x := refNone(r.op(), r.typ)
-			for j := range n {
+			for j := range r.axis {
 				if x = f(x, get(at+j*r.inner)); r.op() == "prod" {
 					x.Rem(x, mask) // congruent, so that the number stays short
 				}
@@ -468,39 +291,17 @@ func refReduce(c *Call) error {
 	return nil
 }
 
-// refPlaces computes argmax or argmin: of the elements than which none is better, the one with the smallest place.
-func refPlaces[V any](c *Call, r *reduction, get func(int) V, better func(x, y V) bool, none V,
-	values func() func(int, V)) {
-	var places, outPlaces []uint32
-	var set func(int, V)
-	var out func(int, uint64)
-	if r.places >= 0 {
-		places = c.U32(r.places)
-	}
-	if r.stage == 1 {
-		set, outPlaces = values(), c.U32(r.outsPlaces)
-	} else {
-		out = refSetBits(c, r.out, SizeOf(r.index))
-	}
-	r.each(func(o, at, first, n int) {
-		x, place := none, uint32(math.MaxUint32)
-		for j := range n {
-			y, k := get(at+j*r.inner), uint32(first+j)
-			if places != nil {
-				k = places[at+j*r.inner]
-			}
-			if better(y, x) || !better(x, y) && k < place {
-				x, place = y, k
+// refPlaces computes argmax or argmin: the first of the elements than which none is better.
+func refPlaces[V any](c *Call, r *reduction, get func(int) V, better func(x, y V) bool) {
+	set := refSetBits(c, 1, SizeOf(r.index))
+	r.each(func(o, at int) {
+		var best V
+		place := 0
+		for j := range r.axis {
+			if x := get(at + j*r.inner); j == 0 || better(x, best) {
+				best, place = x, j
 			}
 		}
-		switch {
-		case r.stage == 1:
-			set(o, x)
-			outPlaces[o] = place
-		case r.axis == 0:
-			out(o, 0)
-		default:
-			out(o, uint64(place))
-		}
+		set(o, uint64(place))
 	})
 }

@@ -3,9 +3,8 @@
 //
 // One group per part of a row. Few long rows need more groups than there are rows: a row is divided
 // into `parts` parts of equal length, of which the last ones may be shorter or empty, and totals
-// has the sums of these parts, rows × parts, as reduce_sum of reduce.cl stores them with -D STAGE=1;
-// that of the last part is never read. A result depends on the sizes and on parts alone, not on the
-// order in which groups run.
+// has the sums of all parts but the last one, rows × (parts - 1). A result depends on the sizes, on totals and on parts
+// alone, not on the order in which groups run.
 #include "elem.h"
 #include "group.h"
 
@@ -30,7 +29,7 @@ ROW_KERNEL void scan_sum(global const TYPE *in, global const PARTIAL *totals, gl
   size_t first = min((size_t)n, part * span), count = min(n - first, span);
   in += g / parts * n + first;
   out += g / parts * n + first;
-  totals += g - part;
+  totals += g / parts * (parts - 1);
   ARITH before = 0; // the sum of the elements before the tile
   for (size_t i = l; i < part; i += GROUP)
     before += totals[i];

@@ -19,7 +19,7 @@ func TestWork(t *testing.T) {
 	sparse := map[string]string{
 		"arith": "an operand may have gaps", "expr": "likewise", "gemm": "likewise", "gemm_bias": "likewise",
 		"gemm_i8": "likewise", "gemm_batch": "likewise", "gemv": "likewise",
-		"conv2d": "a bias is not always read",
+		"conv2d": "a bias is not always read", "scan": "a row of one part has no sums of parts before",
 		"gather": "a table may have rows without an index", "scatter": "likewise", "segment": "likewise",
 		"take_along": "likewise",
 	}

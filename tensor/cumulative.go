@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/kernels/expr"
 )
 
 // CumSum returns the running sums along an axis: element i of it is the sum of the elements up to i. Integers
@@ -24,39 +25,37 @@ func (t *Tensor) CumSum(axis int) *Tensor {
 	case t.Len() == 0 || n == 1:
 		return wide
 	}
-	o := &callOp{name: name, takes: onlyDense, run: runCumSum, back: func(t *Tensor, gs []*Tensor) []*Tensor {
-		if !IsFloat(t.typ) {
-			return []*Tensor{nil}
-		}
-		return []*Tensor{gs[0].Flip(1).CumSum(1).Flip(1)}
-	}}
-	return back(call(o, []spec{{rows.typ, rows.shape}}, rows)[0], n)
-}
-
-// runCumSum computes rows in one launch, or in two where there are few and long ones: the sums of their parts,
-// and the running sums of each part.
-func runCumSum(r *run, out, in []operand) error {
-	b, err := r.buffers(in[0], out[0])
-	if err != nil {
-		return err
+	// Few long rows are divided into parts, of which the scan takes the sums.
+	count, parts := rows.shape[0], kernels.ReduceParts(rows.shape[0], n, 1)
+	span := (n + parts - 1) / parts
+	parts = (n + span - 1) / span
+	args := []*Tensor{rows}
+	if whole := parts - 1; whole > 0 {
+		totals := rows.Narrow(1, 0, whole*span).Reshape(count, whole, span)
+		args = append(args, totals.reduceAxes("sum", expr.Sum, []int{2}, rows.typ.Computed()))
 	}
-	rows, n := in[0].shape[0], in[0].shape[1]
-	defines := []string{"T=" + in[0].typ.String()}
-	parts, partial := kernels.ReduceParts(rows, n, 1), in[0].typ
-	if IsFloat(partial) {
-		partial = partial.Computed()
-	}
-	totals, err := r.temp(partial, rows*parts)
-	if err != nil {
-		return err
-	}
-	if parts > 1 {
-		err = r.catalog("reduce", "reduce_sum", append(slices.Clone(defines), "STAGE=1"), []int{rows, parts, 1},
-			b[0], totals, uint32(rows), uint32(n), uint32(1), uint32(parts))
+	o := &callOp{name: name, takes: onlyDense}
+	o.run = func(r *run, out, in []operand) error {
+		b, err := r.buffers(slices.Concat(out, in)...)
 		if err != nil {
 			return err
 		}
+		if len(in) == 1 {
+			none, err := r.temp(in[0].typ.Computed(), 1)
+			if err != nil {
+				return err
+			}
+			b = append(b, none)
+		}
+		return r.catalog("scan", "scan_sum", []string{"T=" + in[0].typ.String()}, []int{count, parts}, b[1], b[2], b[0],
+			uint32(count), uint32(n), uint32(parts))
 	}
-	return r.catalog("scan", "scan_sum", defines, []int{rows, parts}, b[0], totals, b[1], uint32(rows), uint32(n),
-		uint32(parts))
+	o.back = func(t *Tensor, gs []*Tensor) []*Tensor {
+		list := make([]*Tensor, len(args))
+		if IsFloat(t.typ) {
+			list[0] = gs[0].Flip(1).CumSum(1).Flip(1)
+		}
+		return list
+	}
+	return back(call(o, []spec{{rows.typ, rows.shape}}, args...)[0], n)
 }

@@ -50,4 +50,6 @@ func TestCumSum(t *testing.T) {
 	inf := values[float32](t, From(s, []float32{1, float32(math.Inf(1)), 2}).CumSum(0))
 	assert.Equal(t, []float32{1, float32(math.Inf(1)), float32(math.Inf(1))}, inf)
 	assert.ErrorIs(t, From(s, []float32{1, 2}).CumSum(1).Err(), ErrShape)
+	long := Iota(s, F32, 20000) // in two parts
+	assert.Equal(t, []float32{20000, 19999}, values[float32](t, Grad(long.CumSum(0).Sum(), long)[0].Narrow(0, 0, 2)))
 }

@@ -407,7 +407,7 @@ func (e *emitter) reduce(o *reduceOp, n *node, a access) *expr.Expr {
 		return e.store(n, n, "rows of a kernel share it")
 	}
 	at := of(e.row)
-	if slices.ContainsFunc(e.stretched, func(l linear) bool { return l.factorOf(e.row) < 0 }) {
+	if !o.locates() && slices.ContainsFunc(e.stretched, func(l linear) bool { return l.factorOf(e.row) < 0 }) {
 		at = linear{offset: length - 1}.plus(-1, at) // as what the result is stretched to, so that both are the same elements
 	}
 	e.depth++

@@ -19,6 +19,9 @@ type reduceOp struct {
 
 func (o *reduceOp) String() string { return o.name }
 
+// locates reports whether the result is the place of an element in its row.
+func (o *reduceOp) locates() bool { return o.op == expr.ArgLargest || o.op == expr.ArgSmallest }
+
 func (o *reduceOp) grad(t, g *Tensor) []*Tensor {
 	a := t.args[0]
 	if !IsFloat(t.typ) {
@@ -116,7 +119,7 @@ func (t *Tensor) reduceRange(name string, op expr.Op, first, last int, to Type) 
 		return rows
 	}
 	o := &reduceOp{name: name, op: op}
-	if parts := rows.parts(last < len(t.shape)-1); parts > 1 {
+	if parts := rows.parts(last < len(t.shape)-1); parts > 1 && !o.locates() {
 		part := rows.Reshape(append(slices.Clone(kept), parts, n/parts)...)
 		o.parts = made(&reduceOp{name: name, op: op}, t.typ.Computed(), append(slices.Clone(kept), parts), part)
 	}

@@ -4,7 +4,6 @@
 // for the needed elements.
 #include "expr_tile.h"
 #include "expr_chain.h"
-#include "fold.h"
 
 // The positions of operands, as words of a launch.
 typedef struct {

@@ -79,7 +79,7 @@ SUM(sum_squares, SQUARE) // squares of the differences from `by`
     return m;                                                                                      \
   }                                                                                                \
   /* Its first index: finds the block that has it, and then the index in that block. */            \
-  static uint32_t CAT(S, place_##NAME)(const E *p, int64_t n) {                                    \
+  static int64_t CAT(S, place_##NAME)(const E *p, int64_t n) {                                    \
     enum { BLOCK = 1024 };                                                                         \
     F best = NONE;                                                                                 \
     int64_t at = 0;                                                                                \
@@ -92,13 +92,13 @@ SUM(sum_squares, SQUARE) // squares of the differences from `by`
     }                                                                                              \
     for (; at < n && best != best; at++)                                                           \
       if (CAT(S, get)(p + at) != CAT(S, get)(p + at))                                              \
-        return (uint32_t)at;                                                                       \
+        return at;                                                                                 \
     V by = CAT(A, set)(best);                                                                      \
     for (; at < n; at += W) { /* no element is better, so one that is not worse is the one */    \
       V x = n - at < W ? CAT(A, part)(LOADN(p + at, n - at), n - at, by) : LOAD(p + at);           \
       unsigned behind = COMBINE##_behind(x, by);                                                   \
       if (behind != (1u << W) - 1)                                                                 \
-        return (uint32_t)at + (uint32_t)__builtin_ctz(~behind);                                    \
+        return at + __builtin_ctz(~behind);                                                        \
     }                                                                                              \
     return 0;                                                                                      \
   }
@@ -128,36 +128,31 @@ static F CAT(S, row_prod)(const E *p, int64_t n) {
   return m;
 }
 
-// Words from 1 on: operation (0 sum, 1 max, 2 min, 3 prod, 4 argmax, 5 argmin), rows, columns, from,
-// to, divisor of a sum or 0, 1 if results are stored in the type of the computation, or the bytes of an index.
+// Words from 1 on: reduction, rows, columns, from, to. Results are numbers of the type of the computation, or places.
 static void CAT(S, reduce_rows)(const simd_word *w) {
-  int64_t n = w[3].i;
+  int64_t n = w[3].i, *place = w[5].p;
   const E *p = w[4].p;
-  for (int64_t i = 0; i < w[2].i; i++, p += n) {
-    F x = 0;
+  F *to = w[5].p;
+  for (int64_t i = 0; i < w[2].i; i++, p += n)
     switch (w[1].i) {
-    case 0:
-      x = CAT(S, sum_long)(p, n, 0);
-      x = w[6].i ? x / (F)w[6].i : x;
+    case REDUCE_SUM:
+      to[i] = CAT(S, sum_long)(p, n, 0);
       break;
-    case 1:
-      x = CAT(S, row_max)(p, n);
+    case REDUCE_PRODUCT:
+      to[i] = CAT(S, row_prod)(p, n);
       break;
-    case 2:
-      x = CAT(S, row_min)(p, n);
+    case REDUCE_SMALLEST:
+      to[i] = CAT(S, row_min)(p, n);
       break;
-    case 3:
-      x = CAT(S, row_prod)(p, n);
+    case REDUCE_LARGEST:
+      to[i] = CAT(S, row_max)(p, n);
+      break;
+    case REDUCE_ARG_LARGEST:
+      place[i] = CAT(S, place_max)(p, n);
       break;
     default:
-      put_index(w[5].p, i, w[7].i, w[1].i == 4 ? CAT(S, place_max)(p, n) : CAT(S, place_min)(p, n));
-      continue;
+      place[i] = CAT(S, place_min)(p, n);
     }
-    if (w[7].i)
-      ((F *)w[5].p)[i] = x;
-    else
-      CAT(S, put)((E *)w[5].p + i, x);
-  }
 }
 
 // ACROSS columns are processed at a time, so that the sums of all of them stay in the first-level
@@ -246,7 +241,7 @@ COLUMNS(prod, mul, 1)
 
 #define EXTREME(NAME, NONE, NEGATED)                                                               \
   /* Indices are numbers of type A, so rows are processed in parts whose indices are exact. */     \
-  static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *to) { \
+  static void CAT(S, place_##NAME##_columns)(int64_t rows, int64_t ld, int64_t n, const E *p, int64_t *to) { \
     enum { BLOCK = 1 << 20 };                                                                      \
     F top[ACROSS], value[ACROSS], place[ACROSS];                                                   \
     for (int64_t i = 0; i < n; i++)                                                                \
@@ -267,7 +262,7 @@ COLUMNS(prod, mul, 1)
         }                                                                                          \
       for (int64_t i = 0; i < n; i++)                                                              \
         if (begin == 0 || NEGATED##_1(value[i]) > NEGATED##_1(top[i]) || (value[i] != value[i] && top[i] == top[i])) \
-          top[i] = value[i], to[i] = (uint32_t)(begin + (int64_t)place[i]);                        \
+          top[i] = value[i], to[i] = begin + (int64_t)place[i];                        \
     }                                                                                              \
   }
 #define SAME(x) (x)
@@ -278,48 +273,34 @@ EXTREME(max, (F)-__builtin_inf(), SAME)
 EXTREME(min, (F)__builtin_inf(), MINUS)
 #undef EXTREME
 
-// Words from 1 on: operation, rows, their distance in elements, columns, from, to, divisor of
-// a sum or 0, 1 if results are stored in the type of the computation, or the bytes of an index.
+// Words from 1 on: reduction, rows, their distance in elements, columns, from, to.
 static void CAT(S, reduce_columns)(const simd_word *w) {
   int64_t rows = w[2].i, ld = w[3].i;
   F result[ACROSS];
-  uint32_t places[ACROSS];
   for (int64_t i = 0; i < w[4].i; i += ACROSS) {
     int64_t n = w[4].i - i < ACROSS ? w[4].i - i : ACROSS;
     const E *p = (const E *)w[5].p + i;
     switch (w[1].i) {
-    case 0:
+    case REDUCE_SUM:
       CAT(S, sum_columns)(rows, ld, n, p, result);
       break;
-    case 1:
-      CAT(S, max_columns)(rows, ld, n, p, result);
-      break;
-    case 2:
-      CAT(S, min_columns)(rows, ld, n, p, result);
-      break;
-    case 3:
+    case REDUCE_PRODUCT:
       CAT(S, prod_columns)(rows, ld, n, p, result);
       break;
-    case 4:
-      CAT(S, place_max_columns)(rows, ld, n, p, places);
+    case REDUCE_SMALLEST:
+      CAT(S, min_columns)(rows, ld, n, p, result);
       break;
+    case REDUCE_LARGEST:
+      CAT(S, max_columns)(rows, ld, n, p, result);
+      break;
+    case REDUCE_ARG_LARGEST:
+      CAT(S, place_max_columns)(rows, ld, n, p, (int64_t *)w[6].p + i);
+      continue;
     default:
-      CAT(S, place_min_columns)(rows, ld, n, p, places);
-    }
-    if (w[1].i >= 4) {
-      for (int64_t k = 0; k < n; k++)
-        put_index(w[6].p, i + k, w[8].i, places[k]);
+      CAT(S, place_min_columns)(rows, ld, n, p, (int64_t *)w[6].p + i);
       continue;
     }
-    for (int64_t k = 0; k < n; k += W) {
-      V x = CAT(A, load)(result + k);
-      int64_t m = n - k < W ? n - k : W;
-      x = w[7].i ? CAT(A, div)(x, CAT(A, set)((F)w[7].i)) : x;
-      if (w[8].i)
-        CAT(A, storen)((F *)w[6].p + i + k, m, x);
-      else
-        CAT(S, storen)((E *)w[6].p + i + k, m, x);
-    }
+    memcpy((F *)w[6].p + i, result, (size_t)n * sizeof(F));
   }
 }
 #undef ACROSS

@@ -22,6 +22,8 @@
       for (int64_t i = 0; i < n; i++)                                                              \
         to[i] = TERM(E, to[i], p[i]);                                                              \
   }
+#define BOTH(E, a, b) ((E)(a & b))
+#define EITHER(E, a, b) ((E)(a | b))
 // Types shorter than int would be promoted to int, whose overflow is undefined.
 #define PLUS(E, a, b) ((E)(a + b + 0u))
 #define TIMES(E, a, b) ((E)((a + 0u) * b))
@@ -30,7 +32,7 @@
 
 // The first place of a maximum or minimum, for rows and for columns.
 #define PLACE_INTEGERS(E, NAME, NONE, BEFORE)                                                      \
-  static uint32_t NAME##_place(const E *p, int64_t n) {                                            \
+  static int64_t NAME##_place(const E *p, int64_t n) {                                            \
     enum { BLOCK = 4096 };                                                                         \
     E best = NONE;                                                                                 \
     int64_t at = 0;                                                                                \
@@ -41,7 +43,7 @@
     }                                                                                              \
     while (at < n && p[at] != best)                                                                \
       at++;                                                                                        \
-    return (uint32_t)at;                                                                           \
+    return at;                                                                                     \
   }                                                                                                \
   VECTORIZED void NAME##_places(int64_t rows, int64_t ld, int64_t n, const E *p, uint32_t *restrict to) { \
     E best[ACROSS(E)];                                                                             \
@@ -55,79 +57,102 @@
       }                                                                                            \
   }
 
-// The words are those of the functions in reduce.h. The axis has at least one element.
-#define REDUCE_INTEGERS(E, NAME, U, UNSIGNED)                                                      \
+// The words are those of the functions in reduce.h. The axis has at least one element. R is the type of results that are
+// numbers: at least 32 bits of the sign of E.
+#define REDUCE_INTEGERS(E, NAME, U, UNSIGNED, R)                                                   \
   COMBINE_INTEGERS(E, NAME##_max, LOWEST(E), LARGER)                                               \
   COMBINE_INTEGERS(E, NAME##_min, HIGHEST(E), SMALLER)                                             \
   PLACE_INTEGERS(E, NAME##_max, LOWEST(E), >)                                                      \
   PLACE_INTEGERS(E, NAME##_min, HIGHEST(E), <)                                                     \
   static void NAME##_reduce_rows(const simd_word *w) {                                             \
-    int64_t n = w[3].i;                                                                            \
+    int64_t n = w[3].i, *place = w[5].p;                                                           \
     const E *p = w[4].p;                                                                           \
-    E *to = w[5].p;                                                                                \
+    R *to = w[5].p;                                                                                \
     for (int64_t i = 0; i < w[2].i; i++, p += n)                                                   \
       switch (w[1].i) {                                                                            \
-      case 0:                                                                                      \
+      case REDUCE_SUM:                                                                             \
         to[i] = (E)UNSIGNED##_sum_row((const U *)p, n);                                            \
         break;                                                                                     \
-      case 1:                                                                                      \
-        to[i] = NAME##_max_row(p, n);                                                              \
-        break;                                                                                     \
-      case 2:                                                                                      \
-        to[i] = NAME##_min_row(p, n);                                                              \
-        break;                                                                                     \
-      case 3:                                                                                      \
+      case REDUCE_PRODUCT:                                                                         \
         to[i] = (E)UNSIGNED##_prod_row((const U *)p, n);                                           \
         break;                                                                                     \
+      case REDUCE_SMALLEST:                                                                        \
+        to[i] = NAME##_min_row(p, n);                                                              \
+        break;                                                                                     \
+      case REDUCE_LARGEST:                                                                         \
+        to[i] = NAME##_max_row(p, n);                                                              \
+        break;                                                                                     \
+      case REDUCE_ALL:                                                                             \
+        to[i] = (E)UNSIGNED##_all_row((const U *)p, n);                                            \
+        break;                                                                                     \
+      case REDUCE_ANY:                                                                             \
+        to[i] = (E)UNSIGNED##_any_row((const U *)p, n);                                            \
+        break;                                                                                     \
+      case REDUCE_ARG_LARGEST:                                                                     \
+        place[i] = NAME##_max_place(p, n);                                                         \
+        break;                                                                                     \
       default:                                                                                     \
-        put_index(w[5].p, i, w[7].i, w[1].i == 4 ? NAME##_max_place(p, n) : NAME##_min_place(p, n)); \
+        place[i] = NAME##_min_place(p, n);                                                         \
       }                                                                                            \
   }                                                                                                \
   static void NAME##_reduce_columns(const simd_word *w) {                                          \
     int64_t rows = w[2].i, ld = w[3].i;                                                            \
+    E result[ACROSS(E)];                                                                           \
     uint32_t places[ACROSS(E)];                                                                    \
     for (int64_t i = 0; i < w[4].i; i += ACROSS(E)) {                                              \
-      int64_t n = w[4].i - i < ACROSS(E) ? w[4].i - i : ACROSS(E);                                 \
+      int64_t n = w[4].i - i < ACROSS(E) ? w[4].i - i : ACROSS(E), *place = (int64_t *)w[6].p + i; \
       const E *p = (const E *)w[5].p + i;                                                          \
-      E *to = (E *)w[6].p + (w[1].i < 4 ? i : 0);                                                  \
+      R *to = (R *)w[6].p + i;                                                                     \
       switch (w[1].i) {                                                                            \
-      case 0:                                                                                      \
-        UNSIGNED##_sum_columns(rows, ld, n, (const U *)p, (U *)to);                                \
+      case REDUCE_SUM:                                                                             \
+        UNSIGNED##_sum_columns(rows, ld, n, (const U *)p, (U *)result);                            \
         break;                                                                                     \
-      case 1:                                                                                      \
-        NAME##_max_columns(rows, ld, n, p, to);                                                    \
+      case REDUCE_PRODUCT:                                                                         \
+        UNSIGNED##_prod_columns(rows, ld, n, (const U *)p, (U *)result);                           \
         break;                                                                                     \
-      case 2:                                                                                      \
-        NAME##_min_columns(rows, ld, n, p, to);                                                    \
+      case REDUCE_SMALLEST:                                                                        \
+        NAME##_min_columns(rows, ld, n, p, result);                                                \
         break;                                                                                     \
-      case 3:                                                                                      \
-        UNSIGNED##_prod_columns(rows, ld, n, (const U *)p, (U *)to);                               \
+      case REDUCE_LARGEST:                                                                         \
+        NAME##_max_columns(rows, ld, n, p, result);                                                \
         break;                                                                                     \
-      case 4:                                                                                      \
+      case REDUCE_ALL:                                                                             \
+        UNSIGNED##_all_columns(rows, ld, n, (const U *)p, (U *)result);                            \
+        break;                                                                                     \
+      case REDUCE_ANY:                                                                             \
+        UNSIGNED##_any_columns(rows, ld, n, (const U *)p, (U *)result);                            \
+        break;                                                                                     \
+      case REDUCE_ARG_LARGEST:                                                                     \
         NAME##_max_places(rows, ld, n, p, places);                                                 \
         break;                                                                                     \
       default:                                                                                     \
         NAME##_min_places(rows, ld, n, p, places);                                                 \
       }                                                                                            \
-      for (int64_t k = 0; w[1].i >= 4 && k < n; k++)                                               \
-        put_index(w[6].p, i + k, w[8].i, places[k]);                                               \
+      for (int64_t k = 0; w[1].i < REDUCE_ARG_LARGEST && k < n; k++)                               \
+        to[k] = result[k];                                                                         \
+      for (int64_t k = 0; w[1].i >= REDUCE_ARG_LARGEST && k < n; k++)                              \
+        place[k] = places[k];                                                                      \
     }                                                                                              \
   }
 #define LOWEST(E) ((E)-1 > 0 ? (E)0 : (E)(1ull << (8 * sizeof(E) - 1)))
 #define HIGHEST(E) ((E)-1 > 0 ? (E)-1 : (E)~(1ull << (8 * sizeof(E) - 1)))
-#define SUMS(U, NAME) COMBINE_INTEGERS(U, NAME##_sum, 0, PLUS) COMBINE_INTEGERS(U, NAME##_prod, 1, TIMES)
+#define SUMS(U, NAME)                                                                              \
+  COMBINE_INTEGERS(U, NAME##_sum, 0, PLUS)                                                         \
+  COMBINE_INTEGERS(U, NAME##_prod, 1, TIMES)                                                       \
+  COMBINE_INTEGERS(U, NAME##_all, (U)-1, BOTH)                                                     \
+  COMBINE_INTEGERS(U, NAME##_any, 0, EITHER)
 SUMS(uint8_t, u8)
 SUMS(uint16_t, u16)
 SUMS(uint32_t, u32)
 SUMS(uint64_t, u64)
-REDUCE_INTEGERS(int8_t, i8, uint8_t, u8)
-REDUCE_INTEGERS(int16_t, i16, uint16_t, u16)
-REDUCE_INTEGERS(int32_t, i32, uint32_t, u32)
-REDUCE_INTEGERS(int64_t, i64, uint64_t, u64)
-REDUCE_INTEGERS(uint8_t, u8, uint8_t, u8)
-REDUCE_INTEGERS(uint16_t, u16, uint16_t, u16)
-REDUCE_INTEGERS(uint32_t, u32, uint32_t, u32)
-REDUCE_INTEGERS(uint64_t, u64, uint64_t, u64)
+REDUCE_INTEGERS(int8_t, i8, uint8_t, u8, int32_t)
+REDUCE_INTEGERS(int16_t, i16, uint16_t, u16, int32_t)
+REDUCE_INTEGERS(int32_t, i32, uint32_t, u32, int32_t)
+REDUCE_INTEGERS(int64_t, i64, uint64_t, u64, int64_t)
+REDUCE_INTEGERS(uint8_t, u8, uint8_t, u8, uint32_t)
+REDUCE_INTEGERS(uint16_t, u16, uint16_t, u16, uint32_t)
+REDUCE_INTEGERS(uint32_t, u32, uint32_t, u32, uint32_t)
+REDUCE_INTEGERS(uint64_t, u64, uint64_t, u64, uint64_t)
 
 // Word 0 is the type of the elements.
 #define BY_INTEGER(NAME)                                                                           \
@@ -144,6 +169,8 @@ BY_INTEGER(reduce_columns)
 #undef COMBINE_INTEGERS
 #undef LOWEST
 #undef HIGHEST
+#undef BOTH
+#undef EITHER
 #undef PLUS
 #undef TIMES
 #undef LARGER

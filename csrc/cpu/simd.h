@@ -69,7 +69,6 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_NEAREST, nearest) \
   F(SIMD_REDUCE_INT_ROWS, int_reduce_rows) \
   F(SIMD_REDUCE_INT_COLUMNS, int_reduce_columns) \
-  F(SIMD_EXPR_FOLD, expr_fold) \
   F(SIMD_GEMV_ROWS, gemv_rows) \
   F(SIMD_GEMV_COLUMNS, gemv_columns) \
   F(SIMD_GEMV_STORE, gemv_store) \

@@ -59,22 +59,8 @@ SHORT(bf16)
 enum { TYPE_F32, TYPE_F64, TYPE_F16, TYPE_BF16, TYPE_I8, TYPE_I16, TYPE_I32, TYPE_I64, TYPE_U8, TYPE_U16, TYPE_U32, TYPE_U64 };
 static const int8_t type_size[] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 2, 4, 8};
 
-// put_index stores a place as element i of an array of integers of size bytes.
-IN void put_index(void *to, int64_t i, int64_t size, uint32_t x) {
-  switch (size) {
-  case 1:
-    ((uint8_t *)to)[i] = (uint8_t)x;
-    break;
-  case 2:
-    ((uint16_t *)to)[i] = (uint16_t)x;
-    break;
-  case 4:
-    ((uint32_t *)to)[i] = x;
-    break;
-  default:
-    ((uint64_t *)to)[i] = x;
-  }
-}
+// The reductions, in the order of kernels/expr/op.go. The last two have the place of an element as their result.
+enum { REDUCE_SUM, REDUCE_PRODUCT, REDUCE_SMALLEST, REDUCE_LARGEST, REDUCE_ALL, REDUCE_ANY, REDUCE_ARG_LARGEST, REDUCE_ARG_SMALLEST };
 
 // A part of a job computes elements lo to lo + n and stores them at to. If past is set, it stores
 // them past the caches, and to is the beginning of a cache line.

@@ -56,7 +56,6 @@ const (
 	Nearest
 	ReduceIntRows
 	ReduceIntCols
-	ExprFold
 	GemvRows
 	GemvColumns
 	GemvStore

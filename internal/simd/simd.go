@@ -80,7 +80,6 @@ const (
 	Nearest           Op = C.SIMD_NEAREST
 	ReduceIntRows     Op = C.SIMD_REDUCE_INT_ROWS
 	ReduceIntCols     Op = C.SIMD_REDUCE_INT_COLUMNS
-	ExprFold          Op = C.SIMD_EXPR_FOLD
 	GemvRows          Op = C.SIMD_GEMV_ROWS
 	GemvColumns       Op = C.SIMD_GEMV_COLUMNS
 	GemvStore         Op = C.SIMD_GEMV_STORE

@@ -177,12 +177,15 @@ func cases(*kernels.Family) []kernels.Case {
 	reduced("norm and variance", centered.Div(mean(centered.Mul(centered)).Add(v.Number(1e-5)).Sqrt()),
 		mean(centered.Mul(centered)))
 	reduced("product and ends", v.Mul(v.Number(0.1)).Add(v.Number(1)).Product(), v.Smallest(), v.Mul(w).Largest())
+	reduced("place", v.ArgLargest())
+	reduced("places", v.Mul(w).ArgSmallest(), v.ArgLargest(), v.Largest())
 	reduced("bool", v.Lt(w).All(), v.Lt(w).Any())
 	reduced("f64", Input(0, F64).Abs().Sum())
 	reduced("f16", Input(0, F16).Sum().Output(F16))
+	reduced("bf16", Input(0, BF16).ArgSmallest(), Input(0, BF16).Sum())
 	for _, t := range []Type{I8, U16, I32, U64} {
 		x := Input(0, t)
-		reduced(t.String(), x.Sum(), x.Product(), x.Smallest(), x.Largest(), x.All(), x.Any())
+		reduced(t.String(), x.Sum(), x.Product(), x.Smallest(), x.Largest(), x.All(), x.Any(), x.ArgLargest())
 	}
 	// As networks have them, with one row of gamma and beta; with other layouts, and inside of other operations.
 	layerNorm := v.Normalize(v.Number(0.001)).Mul(w).Add(Input(2, F32))

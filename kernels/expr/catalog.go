@@ -5,6 +5,7 @@ package expr
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,10 +37,28 @@ type form struct {
 type parameter struct {
 	role role
 	name string
-	slot int   // number of the input or of the parameter of the expression
-	typ  int   // number of its element type among the types, of a buffer or a scalar
-	wide bool  // a length or stride is a ulong, else a uint
-	step []int // of an operand: the parameters that are its strides, in elements; one of rowOnly; nil if it is dense
+	slot int       // number of the input or of the parameter of the expression
+	typ  int       // number of its element type among the types, of a buffer or a scalar
+	wide bool      // a length or stride is a ulong, else a uint
+	step []factors // of an operand: its strides, in elements; nil if it is dense
+}
+
+// factors are those of a product of sizes: the numbers of parameters, or repeated, which is 0.
+type factors []int
+
+// repeated is the stride of an operand with the same elements for all places in a dimension.
+var repeated = factors{-1}
+
+// of returns the product of sizes that value returns by the numbers of parameters.
+func (p factors) of(value func(param int) int) int {
+	n := 1
+	for _, i := range p {
+		if i < 0 {
+			return 0
+		}
+		n *= value(i)
+	}
+	return n
 }
 
 // role is what a parameter is for.
@@ -54,19 +73,14 @@ const (
 )
 
 // The parameters of forms.
-func in(slot int, name string) parameter { return parameter{role: reads, slot: slot, name: name} }
-func row(slot int, name string) parameter {
-	return parameter{role: reads, slot: slot, name: name, step: rowOnly}
-}
-func out(name string) parameter               { return parameter{role: writes, name: name} }
-func number(name string) parameter            { return parameter{role: scalar, name: name} }
-func length(name string) parameter            { return parameter{role: size, name: name, wide: true} }
-func short(name string) parameter             { return parameter{role: size, name: name} }
-func (p parameter) of(typ int) parameter      { p.typ = typ; return p }
-func (p parameter) by(steps ...int) parameter { p.step = steps; return p }
-
-// rowOnly marks an operand that is one row, the same for all rows.
-var rowOnly = []int{-1}
+func in(slot int, name string) parameter          { return parameter{role: reads, slot: slot, name: name} }
+func row(slot int, name string) parameter         { return in(slot, name).by(repeated, factors{}) }
+func out(name string) parameter                   { return parameter{role: writes, name: name} }
+func number(name string) parameter                { return parameter{role: scalar, name: name} }
+func length(name string) parameter                { return parameter{role: size, name: name, wide: true} }
+func short(name string) parameter                 { return parameter{role: size, name: name} }
+func (p parameter) of(typ int) parameter          { p.typ = typ; return p }
+func (p parameter) by(steps ...factors) parameter { p.step = steps; return p }
 
 // catalogKernel is a kernel for some types: its map, and where the operands of the map are among its arguments.
 type catalogKernel struct {
@@ -113,16 +127,11 @@ func (n *catalogKernel) layout(l *Layout, value func(param int) int) {
 	for j, i := range n.dims {
 		l.Dims[j] = value(i)
 	}
-	for k, i := range n.operands {
-		o, step := &l.Operands[k], n.params[i].step
+	for k := range n.operands {
+		o := &l.Operands[k]
 		o.fill(l.Dims)
-		for j := range o.Steps {
-			switch {
-			case len(step) == len(n.dims):
-				o.Steps[j] = value(step[j])
-			case step != nil && j < len(n.dims)-1:
-				o.Steps[j] = 0
-			}
+		for j, step := range n.params[n.operands[k]].step {
+			o.Steps[j] = step.of(value)
 		}
 	}
 }
@@ -184,15 +193,15 @@ func (d Defined) Arrange(c, to *kernels.Call, space []byte) []byte {
 
 // step returns the stride of operand k in a dimension as text, in elements.
 func (n *catalogKernel) step(k, j int) string {
-	p := &n.params[n.operands[k]]
-	switch {
-	case len(p.step) == len(n.dims):
-		return n.params[p.step[j]].name
-	case p.step != nil && j < len(n.dims)-1:
+	p := factors(n.dims[j+1:])
+	if steps := n.params[n.operands[k]].step; steps != nil {
+		p = steps[j]
+	}
+	if slices.Contains(p, -1) {
 		return "0"
 	}
 	text := "1"
-	for _, i := range n.dims[j+1:] {
+	for _, i := range p {
 		text += " * (long)" + n.params[i].name
 	}
 	if text == "1" {
@@ -255,6 +264,8 @@ func (f *family) text(list []*catalogKernel) string {
 	for _, n := range list {
 		t := &writer{m: n.m, catalog: n, rank: len(n.dims), operands: len(n.operands)}
 		switch {
+		case strings.HasSuffix(n.kernel, "_columns"):
+			t.columns()
 		case n.m.Reduces():
 			t.rows()
 		case t.rank == 1:

@@ -34,9 +34,9 @@
 //
 // # Reductions
 //
-// [Sum], [Product], [Smallest], [Largest], [All] and [Any] reduce the last dimension of a launch, a row, to one
-// value, which every element of the row may use, also in other reductions. So a softmax is one map of three
-// passes over each row, of which those after the first find the row in the caches:
+// [Sum], [Product], [Smallest], [Largest], [All], [Any], [ArgLargest] and [ArgSmallest] reduce the last dimension of a
+// launch, a row, to one value, which every element of the row may use, also in other reductions. So a softmax is one
+// map of three passes over each row, of which those after the first find the row in the caches:
 //
 //	e := v.Sub(v.Largest()).Exp()
 //	m, err := expr.New(e.Div(e.Sum()))
@@ -64,9 +64,9 @@
 //
 // # Kernels of the catalog
 //
-// The families saxpy, arith, fill, copy, cast, activation, softmax and norm of the catalog are expressions with names:
-// their kernels are launched like any other of the catalog (see package kernels), and a device runs them as it runs
-// maps. [DefinedOf] returns the map of such a kernel.
+// The families saxpy, arith, fill, copy, cast, activation, reduce, softmax and norm of the catalog are expressions with
+// names: their kernels are launched like any other of the catalog (see package kernels), and a device runs them as it
+// runs maps. [DefinedOf] returns the map of such a kernel.
 //
 // # Arithmetic
 //

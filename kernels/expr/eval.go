@@ -55,7 +55,7 @@ func (e *evaluation) row(n int, load func(j int) []Value, params []Value, first 
 			e.run(load(j), params, first+int64(j), level)
 			for k, i := range reductions {
 				r := &e.m.nodes[i]
-				sums[k].add(r, e.values[r.args[0]])
+				sums[k].add(r, e.m.nodes[r.args[0]].typ, e.values[r.args[0]])
 			}
 		}
 		for k, i := range reductions {

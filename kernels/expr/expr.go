@@ -151,8 +151,11 @@ func Apply(op Op, args ...*Expr) *Expr {
 	if !info.takes.accepts(e.typ) {
 		return wrong("%s of %v", info.name, e.typ)
 	}
-	if info.truth {
+	switch {
+	case info.truth:
 		e.typ = Bool
+	case op.locates():
+		e.typ = I64
 	}
 	return e
 }
@@ -387,6 +390,13 @@ func (e *Expr) Smallest() *Expr { return Apply(Smallest, e) }
 
 // Largest returns the maximum of e over the last dimension.
 func (e *Expr) Largest() *Expr { return Apply(Largest, e) }
+
+// ArgLargest returns the place of the maximum of e in the last dimension, an I64: of the first of equals, and of the
+// first NaN if there is one. Of no elements it is 0.
+func (e *Expr) ArgLargest() *Expr { return Apply(ArgLargest, e) }
+
+// ArgSmallest returns the place of the minimum, as ArgLargest does that of the maximum.
+func (e *Expr) ArgSmallest() *Expr { return Apply(ArgSmallest, e) }
 
 // All returns whether e, a Bool, is true in all of the last dimension; of integers, their bits.
 func (e *Expr) All() *Expr { return Apply(All, e) }

@@ -5,6 +5,7 @@ package expr
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -16,7 +17,7 @@ var families = map[string]*family{}
 
 func init() {
 	for _, f := range []*family{saxpyFamily(), arithFamily(), fillFamily(), copyFamily(), castFamily(),
-		activationFamily(), softmaxFamily(), normFamily()} {
+		activationFamily(), reduceFamily(), softmaxFamily(), normFamily()} {
 		f.register()
 	}
 }
@@ -72,6 +73,9 @@ func (f *family) of(define func(name string) (string, bool)) ([]*catalogKernel, 
 	list := make([]Type, len(f.defines))
 	for i, name := range f.defines {
 		list[i] = F32
+		if name == "INDEX" {
+			list[i] = U32
+		}
 		if v, ok := define(name); ok {
 			var err error
 			if list[i], err = driver.ParseType(v); err != nil {
@@ -145,7 +149,8 @@ func arithFamily() *family {
 			add("scalar_"+name, 0, number("s"), in(0, "a"))
 		}
 		k := form{kernel: name + "_broadcast", define: apply(-1), dims: []int{3, 4, 5, 6},
-			params: []parameter{in(0, "a").by(7, 8, 9, 10), in(1, "b").by(11, 12, 13, 14), out("out")}}
+			params: []parameter{in(0, "a").by(factors{7}, factors{8}, factors{9}, factors{10}),
+				in(1, "b").by(factors{11}, factors{12}, factors{13}, factors{14}), out("out")}}
 		for _, letter := range []string{"d", "a", "b"} {
 			for j := range 4 {
 				k.params = append(k.params, short(fmt.Sprint(letter, j)))
@@ -205,6 +210,54 @@ func activationFamily() *family {
 		f.list = append(f.list, k)
 	}
 	return f
+}
+
+func reduceFamily() *family {
+	f := &family{id: "reduce", doc: `// Reductions over the middle axis of an array of outer × axis × inner elements; out
+// has outer × inner. Results have the type T: sums and products of integers wrap, and integers have no mean.
+// If axis is 0, a sum is 0, a product 1, a mean NaN, a maximum -∞ or the smallest integer, a minimum +∞ or the
+// largest, and the index of argmax and argmin 0. A NaN makes max and min NaN. argmax is the index of the first NaN
+// if there is one, otherwise of the first of equal maxima; argmin likewise for minima. Indices have the
+// integer type INDEX, u32 by default; one that is too large for it keeps its low bits.
+//
+// reduce_<op>          one group per result: for a long axis
+// reduce_<op>_columns  one item per result: for a long inner, where neighbouring
+//                      items read neighbouring addresses
+`}
+	mean := func(x *Expr) *Expr { return x.Sum().Div(x.length()) }
+	for _, suffix := range []string{"", "_columns"} {
+		for _, r := range []struct {
+			name string
+			of   func(x *Expr) *Expr
+		}{{"sum", (*Expr).Sum}, {"prod", (*Expr).Product}, {"mean", mean}, {"max", (*Expr).Largest},
+			{"min", (*Expr).Smallest}, {"argmax", (*Expr).ArgLargest}, {"argmin", (*Expr).ArgSmallest}} {
+			k := form{kernel: "reduce_" + r.name + suffix, dims: []int{2, 4, 3}}
+			to := out("out").by(factors{4}, factors{}, repeated)
+			k.define = func(t []Type) *Expr {
+				if r.name == "mean" && !t[0].IsFloat() {
+					return nil
+				}
+				return r.of(Input(0, t[0])).Output(t[0])
+			}
+			if strings.HasPrefix(r.name, "arg") {
+				to = to.of(1)
+				k.define = func(t []Type) *Expr { return r.of(Input(0, t[0])).wrapped(t[1]) }
+			}
+			k.params = []parameter{in(0, "in").by(factors{3, 4}, factors{}, factors{4}), to, short("outer"), short("axis"),
+				short("inner")}
+			f.list = append(f.list, k)
+		}
+	}
+	return f
+}
+
+// wrapped returns the low bits of e, an I64, as an integer type.
+func (e *Expr) wrapped(t Type) *Expr {
+	if t.Size() == 8 {
+		return e.Bits(t)
+	}
+	low := int64(1)<<(8*t.Size()) - 1
+	return Apply(And, e, Int(I64, low)).Cast(unsignedOf(t)).Bits(t)
 }
 
 func softmaxFamily() *family {

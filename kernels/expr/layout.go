@@ -120,6 +120,7 @@ func (m *Map) turned(l Layout) Layout {
 	}) {
 		return l
 	}
+	places := slices.ContainsFunc(m.nodes, func(n node) bool { return n.op.locates() })
 	for j, d := range l.Dims {
 		down := 0
 		for k, o := range l.Operands {
@@ -128,7 +129,7 @@ func (m *Map) turned(l Layout) Layout {
 			}
 			down += elems[k].Size() * cmp.Compare(0, o.Steps[j])
 		}
-		if down <= 0 || d <= 1 {
+		if down <= 0 || d <= 1 || places && j == len(l.Dims)-1 {
 			continue
 		}
 		operands := slices.Clone(l.Operands)

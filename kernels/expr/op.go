@@ -93,6 +93,10 @@ const (
 	Largest  // NaN if any element is; -∞ or the smallest integer of no elements
 	All      // And of all elements; true or all bits set of none
 	Any      // Or of all elements; false or 0 of none
+	// The place in the row, an I64, of the element that Largest or Smallest returns, counted from 0: the first one of
+	// equals, and the first NaN if there is one. Of no elements it is 0.
+	ArgLargest
+	ArgSmallest
 
 	opEnd // as a code of block programs it is CodeStore, and the next number CodeWrap
 	_
@@ -219,6 +223,9 @@ var ops = [opLast]opInfo{
 	All:      {name: "all", arity: 1, takes: bitwise},
 	Any:      {name: "any", arity: 1, takes: bitwise},
 
+	ArgLargest:  {name: "arglargest", arity: 1, takes: numbers},
+	ArgSmallest: {name: "argsmallest", arity: 1, takes: numbers},
+
 	Softmax:      {name: "softmax", arity: 1, takes: floats},
 	Normalize:    {name: "normalize", arity: 3, takes: floats},
 	RMSNormalize: {name: "rmsnormalize", arity: 3, takes: floats},
@@ -231,10 +238,17 @@ func (op Op) valid() bool { return op < opLast && ops[op].name != "" }
 func (op Op) named() bool { return op >= Softmax }
 
 // reduces reports whether the operation is a reduction.
-func (op Op) reduces() bool { return op >= Sum && op <= Any }
+func (op Op) reduces() bool { return op >= Sum && op <= ArgSmallest }
 
-// combines has the operation that combines two results of a reduction.
-var combines = [opEnd]Op{Sum: Add, Product: Mul, Smallest: Min, Largest: Max, All: And, Any: Or}
+// locates reports whether the operation is a reduction whose result is the place of an element.
+func (op Op) locates() bool { return op == ArgLargest || op == ArgSmallest }
+
+// extremes has the reductions to the elements whose places are reduced to, and combines the operation that combines
+// two results of any other reduction.
+var (
+	extremes = [opEnd]Op{ArgLargest: Largest, ArgSmallest: Smallest}
+	combines = [opEnd]Op{Sum: Add, Product: Mul, Smallest: Min, Largest: Max, All: And, Any: Or}
+)
 
 // String returns the operation's name.
 func (op Op) String() string {

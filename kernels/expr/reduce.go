@@ -17,6 +17,7 @@ type phases struct {
 	reductions []int  // nodes
 	values     []int  // other nodes with one value for a row that nodes which differ within a row use
 	levels     int    // of reductions
+	locating   int    // how many reductions are to places
 	steps      func() (division, error)
 }
 
@@ -37,6 +38,9 @@ func (m *Map) arrange() error {
 			m.uniform[i] = true
 			m.reductions = append(m.reductions, i)
 			m.levels = max(m.levels, m.level[i])
+			if n.op.locates() {
+				m.locating++
+			}
 		}
 	}
 	for i := range m.nodes {
@@ -125,7 +129,7 @@ type Step struct {
 	Outputs []int // the operand that each output is
 	Combine []Op  // for each of the first outputs the reduction that it goes to; outputs after these are those of the map
 	Types   []Type
-	Direct  []int // for each output that goes to a reduction the input of the whole map that it is a copy of, or -1
+	Direct  []int // for each output that goes to a reduction the input of the whole map whose values it has, or -1
 }
 
 // division has the steps of a map with reductions.
@@ -203,12 +207,12 @@ func (m *Map) stepsOf(keep bool) (list []Step, kept bool, err error) {
 		}
 		operands, reductions := m.operandsOf(level + 1)
 		for j, r := range reductions {
-			n, x, direct := &m.nodes[r], &m.nodes[operands[j]], -1
-			if x.op == opInput && x.elem == widened(n.typ) {
+			x, direct := &m.nodes[operands[j]], -1
+			if x.op == opInput {
 				direct = x.slot
 			}
-			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, widened(n.typ))
-			s.Combine, s.Direct = append(s.Combine, n.op), append(s.Direct, direct)
+			s.Outputs, s.Types = append(s.Outputs, m.reducedAt(slices.Index(m.reductions, r))), append(s.Types, widened(x.typ))
+			s.Combine, s.Direct = append(s.Combine, m.nodes[r].op), append(s.Direct, direct)
 		}
 		if m.early() {
 			s, operands = m.stored(s, operands)

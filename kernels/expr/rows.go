@@ -16,8 +16,8 @@ import (
 type Machine interface {
 	// Compute computes elements lo to hi of a step. memory has the memory of each operand.
 	Compute(step int, l *Layout, memory [][]byte, params []uint64, lo, hi int)
-	// Rows sets into[i] to the combination of from[i·n] to from[i·n+n-1], for each i < rows. n is not 0, and the
-	// numbers are of a type of 32 or 64 bits.
+	// Rows sets into[i] to the combination of elements from[i·n] to from[i·n+n-1] of type t, for each i < rows, or to the
+	// I64 that says which of them it is. n is not 0. Results have the type of registers for t.
 	Rows(op Op, t Type, rows, n int, into, from []byte)
 	// Columns sets into[i] to the combination of n numbers, from[i], from[i+step] and so on, for each i < columns.
 	Columns(op Op, t Type, n, step, columns int, into, from []byte)
@@ -60,16 +60,31 @@ type reducing struct {
 	blocks  bool // all steps are computed for some rows before the next rows
 	length  int  // of the parts of a row that are reduced by themselves
 	parts   int
-	few     int      // of columns: how many elements of each are computed at a time
-	memory  [][]byte // of the operands of steps, as far as goroutines share it
-	partial [][]byte // of each reduction: the results of parts
-	rest    []byte   // memory of the launch that is not in use
-	at      int      // the step that is being computed
+	few     int        // of columns: how many elements of each are computed at a time
+	memory  [][]byte   // of the operands of steps, as far as goroutines share it
+	partial []partials // of each reduction: the results of parts
+	rest    []byte     // memory of the launch that is not in use
+	at      int        // the step that is being computed
 	mu      sync.Mutex
 	ready   []*worker // of this launch
 	spare   []*worker // of earlier ones
 
 	block, compute, reduce func(lo, hi int) // methods as func values, so that a launch allocates nothing
+}
+
+// partials are results of parts of rows. Those of a reduction to places are the places in the parts and the numbers
+// that are there, if they are needed.
+type partials struct{ numbers, places []byte }
+
+// after returns the results after the first n, whose numbers have size bytes each.
+func (p partials) after(n, size int) partials {
+	if p.numbers != nil {
+		p.numbers = p.numbers[n*size:]
+	}
+	if p.places != nil {
+		p.places = p.places[n*I64.Size():]
+	}
+	return p
 }
 
 var launches = sync.Pool{New: func() any {
@@ -164,7 +179,11 @@ func (r *reducing) divide() {
 		}
 		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally
 		// long, too.
-		r.length = r.few * ceil(min(max(r.n/256, 32), pieces*r.few), r.few)
+		least := 32
+		if r.m.locating > 0 { // what is found in a part costs a copy
+			least = max(least, r.n/16)
+		}
+		r.length = r.few * ceil(min(max(r.n/256, least), pieces*r.few), r.few)
 		rows := ceil(r.n, max(1, ceil(r.n, r.length)))
 		times := max(1, ceil(rows, r.few))
 		r.few = max(1, ceil(rows, times))
@@ -199,12 +218,13 @@ func (r *reducing) take(n int) []byte {
 // allocate takes the memory of the launch.
 func (r *reducing) allocate() error {
 	reductions := len(r.m.reductions)
-	shared := (reductions+len(r.m.values))*room(r.height()) + reductions*room(r.height()*r.parts)
+	lists := reductions + r.m.locating // of partial results
+	shared := (reductions+len(r.m.values))*room(r.height()) + lists*room(r.height()*r.parts)
 	own := reductions * room(piece)
 	if r.blocks {
 		shared, own = 0, own+shared
 	} else if r.columns {
-		own += reductions*room(r.length/r.few*r.band()) + room(2*narrow)
+		own += lists*room(r.length/r.few*r.band()) + room(2*narrow)
 	}
 	memory, err := r.machine.Memory(shared + own*r.call.Threads())
 	if err != nil {
@@ -222,26 +242,48 @@ func (r *reducing) allocate() error {
 
 // results appends the memory of the results of reductions and of other values of rows to memory, and that of
 // the results of parts.
-func (r *reducing) results(memory, partial [][]byte) (m, p [][]byte) {
+func (r *reducing) results(memory [][]byte, partial []partials) ([][]byte, []partials) {
 	for range len(r.m.reductions) + len(r.m.values) {
 		memory = append(memory, r.take(r.height()))
 	}
 	for i := range r.m.reductions {
-		part := memory[r.m.resultAt(i)]
+		part := r.result(memory, i)
 		if r.parts > 1 {
-			part = r.take(r.height() * r.parts)
+			part = r.takePartials(i, r.height()*r.parts)
 		}
 		partial = append(partial, part)
 	}
 	return memory, partial
 }
 
+// result returns the memory of the results of a reduction.
+func (r *reducing) result(memory [][]byte, reduction int) partials {
+	b := memory[r.m.resultAt(reduction)]
+	if r.locates(reduction) {
+		return partials{places: b}
+	}
+	return partials{numbers: b}
+}
+
+// takePartials returns memory for n partial results of a reduction.
+func (r *reducing) takePartials(reduction, n int) (p partials) {
+	if p.numbers = r.take(n); r.locates(reduction) {
+		p.places = r.take(n)
+	}
+	return p
+}
+
+// locates reports whether a reduction is one to places.
+func (r *reducing) locates(reduction int) bool {
+	return r.m.nodes[r.m.reductions[reduction]].op.locates()
+}
+
 // worker is what one goroutine needs for a launch.
 type worker struct {
 	*reducing
 	memory  [][]byte // of the operands of steps
-	partial [][]byte
-	tops    [][]byte // of each reduction of columns: the results of pieces
+	partial []partials
+	tops    []partials // of each reduction of columns: the results of pieces
 	sums    []byte
 	spaces  []space // of each step
 	row     int     // the first one that results are of
@@ -274,10 +316,10 @@ func (r *reducing) worker() *worker {
 	if r.blocks {
 		w.memory, w.partial = r.results(w.memory, w.partial)
 	}
-	for range r.m.reductions {
+	for i := range r.m.reductions {
 		w.memory = append(w.memory, r.take(piece))
 		if r.columns {
-			w.tops = append(w.tops, r.take(r.length/r.few*r.band()))
+			w.tops = append(w.tops, r.takePartials(i, r.length/r.few*r.band()))
 		}
 	}
 	if r.columns {
@@ -457,17 +499,70 @@ func (w *worker) reduceRows(i, lo, hi, part, to int) {
 		w.run(i, lo*w.n+begin, (hi-1)*w.n+begin+n)
 	}
 	for j, op := range s.Combine {
-		t := s.Types[j]
-		into := w.partial[s.reduction(w.m, j)][to*t.Size():]
+		t, size := w.reduced(i, j)
+		into := w.partial[s.reduction(w.m, j)].after(to, size)
 		if !w.spaces[i].direct {
-			w.machine.Rows(op, t, hi-lo, n, into, w.memory[s.Outputs[j]])
+			w.rowsOf(op, t, hi-lo, n, into, partials{numbers: w.memory[s.Outputs[j]]}, 0)
 			continue
 		}
 		for row, together := lo, 0; row < hi; row += together {
 			at, adjacent := w.start(s.Direct[j], row)
 			together = min(adjacent, hi-row)
-			w.machine.Rows(op, t, together, n, into[(row-lo)*t.Size():], w.memory[s.Direct[j]][(at+begin)*t.Size():])
+			from := partials{numbers: w.memory[s.Direct[j]]}.after(at+begin, t.Size())
+			w.rowsOf(op, t, together, n, into.after(row-lo, size), from, 0)
 		}
+	}
+}
+
+// reduced returns the type of what output j of a step has for its reduction, and the size of numbers among the partial
+// results: those of a reduction to places are as they were read.
+func (w *worker) reduced(i, j int) (t Type, size int) {
+	s := &w.steps[i]
+	if t = s.Types[j]; w.spaces[i].direct {
+		t = w.m.inputs[s.Direct[j]]
+	}
+	if s.Combine[j].locates() {
+		return t, t.Size()
+	}
+	return t, s.Types[j].Size()
+}
+
+// rowsOf combines rows of n elements, or of the results of parts that are length elements long.
+func (w *worker) rowsOf(op Op, t Type, rows, n int, into, from partials, length int) {
+	if !op.locates() {
+		w.machine.Rows(op, t, rows, n, into.numbers, from.numbers)
+		return
+	}
+	w.machine.Rows(op, t, rows, n, into.places, from.numbers)
+	into.locate(t.Size(), rows, from, n, 1, length)
+}
+
+// locate completes places in lists of numbers or partial results, whose number p for result i is number i·row + p·step,
+// with the numbers that are there. Places in parts become those in the rows.
+func (p partials) locate(size, results int, from partials, row, step, length int) {
+	places := slice[int64](p.places)[:results]
+	if p.numbers != nil {
+		switch size {
+		case 1:
+			pick(slice[uint8](p.numbers), slice[uint8](from.numbers), places, row, step)
+		case 2:
+			pick(slice[uint16](p.numbers), slice[uint16](from.numbers), places, row, step)
+		case 4:
+			pick(slice[uint32](p.numbers), slice[uint32](from.numbers), places, row, step)
+		default:
+			pick(slice[uint64](p.numbers), slice[uint64](from.numbers), places, row, step)
+		}
+	}
+	if from.places != nil {
+		for i, at := range places {
+			places[i] = at*int64(length) + slice[int64](from.places)[i*row+int(at)*step]
+		}
+	}
+}
+
+func pick[T any](to, from []T, places []int64, row, step int) {
+	for i, at := range places {
+		to[i] = from[i*row+int(at)*step]
 	}
 }
 
@@ -497,37 +592,45 @@ func (w *worker) reduceColumns(i, outer, first, part int) {
 		lo, some := (outer*w.n+begin+at)*w.inner()+first, min(w.few, n-at)
 		w.run(i, lo, lo+some*columns)
 		for j, op := range s.Combine {
-			w.combine(op, s.Types[j], some, columns, columns, w.tops[s.reduction(w.m, j)][at/w.few*columns*s.Types[j].Size():],
-				w.memory[s.Outputs[j]])
+			into := w.tops[s.reduction(w.m, j)].after(at/w.few*columns, s.Types[j].Size())
+			w.columnsOf(op, s.Types[j], some, columns, columns, into, partials{numbers: w.memory[s.Outputs[j]]}, 0)
 		}
 	}
 	for j, op := range s.Combine {
-		t := s.Types[j]
-		into := w.partial[s.reduction(w.m, j)][(part*w.rows+row)*t.Size():]
+		t, size := w.reduced(i, j)
+		into := w.partial[s.reduction(w.m, j)].after(part*w.rows+row, size)
 		if k := s.Direct[j]; n > 0 && w.spaces[i].direct {
 			at, _ := w.start(k, row)
 			step := w.Layout.Operands[k].Steps[len(w.Layout.Dims)-1]
-			w.combine(op, t, n, step, columns, into, w.memory[k][(at+begin*step)*t.Size():])
+			w.columnsOf(op, t, n, step, columns, into, partials{numbers: w.memory[k]}.after(at+begin*step, t.Size()), 0)
 		} else if n > 0 {
-			w.combine(op, t, (n+w.few-1)/w.few, columns, columns, into, w.tops[s.reduction(w.m, j)])
+			w.columnsOf(op, t, ceil(n, w.few), columns, columns, into, w.tops[s.reduction(w.m, j)], w.few)
 		}
 	}
 }
 
-// combine does what Columns does. Where there are few columns, it combines several rows at a time as if they
-// were one long row.
-func (w *worker) combine(op Op, t Type, n, step, columns int, into, from []byte) {
+// columnsOf is rowsOf for columns. Where there are few of them, it combines several rows at a time as if they were one
+// long row.
+func (w *worker) columnsOf(op Op, t Type, n, step, columns int, into, from partials, length int) {
+	if op.locates() {
+		w.machine.Columns(op, t, n, step, columns, into.places, from.numbers)
+		into.locate(t.Size(), columns, from, 1, step, length)
+		return
+	}
 	together := 1
 	for step == columns && 2*together*columns <= narrow && 2*together <= n {
 		together *= 2
 	}
 	if together > 1 {
-		across, rest := together*columns, n%together
-		w.machine.Columns(op, t, n/together, across, across, w.sums, from)
-		copy(w.sums[across*t.Size():], from[(n-rest)*columns*t.Size():n*columns*t.Size()])
-		n, from = together+rest, w.sums
+		across, rest, wide := together*columns, n%together, widened(t.Computed())
+		w.machine.Columns(op, t, n/together, across, across, w.sums, from.numbers)
+		if rest > 0 {
+			last := from.after((n-rest)*columns, t.Size()).numbers
+			w.machine.Columns(op, t, rest, columns, columns, w.sums[across*wide.Size():], last)
+		}
+		n, t, from.numbers = together+min(rest, 1), wide, w.sums
 	}
-	w.machine.Columns(op, t, n, step, columns, into, from)
+	w.machine.Columns(op, t, n, step, columns, into.numbers, from.numbers)
 }
 
 // finish combines the results of parts of rows.
@@ -535,14 +638,17 @@ func (w *worker) finish(i, rows int) {
 	s := &w.steps[i]
 	for j, op := range s.Combine {
 		k, t := s.reduction(w.m, j), s.Types[j]
+		if op.locates() {
+			t, _ = w.reduced(i, j)
+		}
 		result, typ := w.memory[w.m.resultAt(k)], w.m.nodes[w.m.reductions[k]].typ
 		switch {
 		case w.n == 0:
-			fillNumbers(classOf(t), result, rows, identityOf(op, typ))
+			fillNumbers(classOf(typ), result, rows, identityOf(op, typ))
 		case w.parts > 1 && w.columns:
-			w.machine.Columns(op, t, w.parts, rows, rows, result, w.partial[k])
+			w.columnsOf(op, t, w.parts, rows, rows, w.result(w.memory, k), w.partial[k], w.length)
 		case w.parts > 1:
-			w.machine.Rows(op, t, rows, w.parts, result, w.partial[k])
+			w.rowsOf(op, t, rows, w.parts, w.result(w.memory, k), w.partial[k], w.length)
 		}
 		if typ.Size() < 4 && typ.IsInteger() {
 			for i, x := range slice[uint32](result)[:rows] {
@@ -576,7 +682,12 @@ func (g *goMachine) Memory(bytes int) ([]byte, error) {
 func (g *goMachine) Free() {}
 
 func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
+	t, from = widenRows(t, rows*n, from)
 	c, size, lanes := classOf(t), t.Size(), 1
+	if op.locates() {
+		firstBytes(op, c, rows, n, n, 1, into, from)
+		return
+	}
 	for lanes < Tile && 4*lanes <= n {
 		lanes *= 2
 	}
@@ -614,7 +725,12 @@ func plusZero(op Op, c Class, n int, sums []byte) {
 
 // Columns combines blocks of 128 rows, which keeps the errors of sums small.
 func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []byte) {
+	t, from = widenRows(t, (n-1)*step+columns, from)
 	c, size := classOf(t), t.Size()
+	if op.locates() {
+		firstBytes(op, c, columns, n, 1, step, into, from)
+		return
+	}
 	part := make([]byte, columns*size)
 	for j := range n {
 		row := from[j*step*size:]
@@ -630,6 +746,50 @@ func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []by
 		}
 	}
 	plusZero(op, c, columns, into)
+}
+
+// widenRows returns n elements as registers have them, and their type there.
+func widenRows(t Type, n int, from []byte) (Type, []byte) {
+	wide := widened(t.Computed())
+	if wide == t {
+		return t, from
+	}
+	to := make([]byte, n*wide.Size())
+	widen(t, n, to, from)
+	return wide, to
+}
+
+// firstBytes sets into[i] to the place of the first extreme of n numbers of a class, from[i·row], from[i·row+step] and
+// so on.
+func firstBytes(op Op, c Class, results, n, row, step int, into, from []byte) {
+	to := slice[int64](into)[:results]
+	switch c {
+	case ClassF32:
+		firsts(op, n, row, step, to, slice[float32](from))
+	case ClassF64:
+		firsts(op, n, row, step, to, slice[float64](from))
+	case ClassI32:
+		firsts(op, n, row, step, to, slice[int32](from))
+	case ClassI64:
+		firsts(op, n, row, step, to, slice[int64](from))
+	case ClassU32:
+		firsts(op, n, row, step, to, slice[uint32](from))
+	case ClassU64:
+		firsts(op, n, row, step, to, slice[uint64](from))
+	}
+}
+
+func firsts[N anyNumber](op Op, n, row, step int, to []int64, from []N) {
+	for i := range to {
+		best, place := from[i*row], 0
+		for j := 1; j < n && best == best; j++ {
+			x := from[i*row+j*step]
+			if x != x || op == ArgLargest && x > best || op == ArgSmallest && x < best {
+				best, place = x, j
+			}
+		}
+		to[i] = int64(place)
+	}
 }
 
 // combineBytes combines n numbers of a class.

@@ -81,7 +81,7 @@ func (m *machine) step(in *Instruction, lo, n int) {
 	switch in.Code {
 	case CodeLoad:
 		m.move(in.Slot, in.Elem.Size(), lo, n, false)
-		m.load(in, n)
+		widen(in.Elem, n, registerOf[byte](m, in.Dst), m.raw)
 	case CodeStore:
 		m.store(in, n)
 		m.move(in.Slot, in.Elem.Size(), lo, n, true)
@@ -185,29 +185,29 @@ func stride[T any](raw, memory []byte, place, step int, out bool) {
 	}
 }
 
-// load converts the elements in raw to the numbers of a register.
-func (m *machine) load(in *Instruction, n int) {
-	switch in.Elem {
+// widen converts n elements of type t to the numbers of a register.
+func widen(t Type, n int, to, from []byte) {
+	switch t {
 	case F16:
-		d := registerOf[float32](m, in.Dst)
-		for i, x := range slice[uint16](m.raw)[:n] {
+		d := slice[float32](to)
+		for i, x := range slice[uint16](from)[:n] {
 			d[i] = half.Float16(x).Float32()
 		}
 	case BF16:
-		d := registerOf[float32](m, in.Dst)
-		for i, x := range slice[uint16](m.raw)[:n] {
+		d := slice[float32](to)
+		for i, x := range slice[uint16](from)[:n] {
 			d[i] = half.BFloat16(x).Float32()
 		}
 	case I8:
-		convert(registerOf[int32](m, in.Dst), slice[int8](m.raw)[:n])
+		convert(slice[int32](to), slice[int8](from)[:n])
 	case I16:
-		convert(registerOf[int32](m, in.Dst), slice[int16](m.raw)[:n])
+		convert(slice[int32](to), slice[int16](from)[:n])
 	case U8:
-		convert(registerOf[uint32](m, in.Dst), slice[uint8](m.raw)[:n])
+		convert(slice[uint32](to), slice[uint8](from)[:n])
 	case U16:
-		convert(registerOf[uint32](m, in.Dst), slice[uint16](m.raw)[:n])
+		convert(slice[uint32](to), slice[uint16](from)[:n])
 	default:
-		copy(registerOf[byte](m, in.Dst), m.raw[:n*in.Elem.Size()])
+		copy(to, from[:n*t.Size()])
 	}
 }
 

@@ -5,10 +5,10 @@ package expr
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -176,103 +176,6 @@ func (t *writer) inner(roots ...int) {
 	t.nodes(func(i int) bool { return need[i] && !t.m.uniform[i] })
 }
 
-// combine returns the text of the combination of two results of a reduction.
-func (m *Map) combine(n *node, a, b string) string {
-	return m.termOf(&node{op: combines[n.op], typ: n.typ}, n.typ, [3]string{a, b})
-}
-
-// rows writes the kernel in which a group computes a row.
-func (t *writer) rows() {
-	m := t.m
-	t.begin(fmt.Sprintf("kernel __attribute__((reqd_work_group_size(%d, 1, 1))) void ", kernels.Group), Kernel)
-	for _, r := range m.reductions {
-		fmt.Fprintf(t, "  local %s part%d[%d];\n", valueType(m.nodes[r].typ), r, kernels.Group)
-	}
-	t.WriteString("  uint item = get_local_id(0);\n")
-	t.positions(t.rank-1, "row", "get_group_id(0)")
-	t.uniform(0)
-	loop := fmt.Sprintf("  for (size_t j = item; j < n; j += %d) {\n  size_t i = row * n + j;\n", kernels.Group)
-	for level := 1; level <= m.levels; level++ {
-		operands, reductions := m.operandsOf(level)
-		for _, r := range reductions {
-			n := &m.nodes[r]
-			fmt.Fprintf(t, "  %s v%d = %s;\n", valueType(n.typ), r, literal(n.typ, identityOf(n.op, n.typ)))
-		}
-		t.WriteString(loop)
-		t.inner(operands...)
-		for k, r := range reductions {
-			fmt.Fprintf(t, "  v%d = %s;\n", r, m.combine(&m.nodes[r], fmt.Sprintf("v%d", r), m.name(operands[k])))
-		}
-		t.WriteString("  }\n")
-		for _, r := range reductions {
-			s := fmt.Sprintf("part%d", r)
-			fmt.Fprintf(t, "  %s[item] = v%d;\n  barrier(CLK_LOCAL_MEM_FENCE);\n", s, r)
-			fmt.Fprintf(t, "  for (uint width = %d; width > 0; width /= 2) {\n    if (item < width)\n      %s[item] = %s;\n   "+
-				" barrier(CLK_LOCAL_MEM_FENCE);\n  }\n",
-				kernels.Group/2, s, m.combine(&m.nodes[r], s+"[item]", s+"[item + width]"))
-			fmt.Fprintf(t, "  v%d = %s[0];\n", r, s)
-		}
-		t.uniform(level)
-	}
-	if len(m.outputsBy(true)) > 0 {
-		t.WriteString("  if (item == 0) {\n")
-		t.stores(m.oncePerRow, "  ")
-		t.WriteString("  }\n")
-	}
-	t.elements(loop)
-}
-
-// elements writes the loop that stores the outputs with one value for each element, and the end of the kernel.
-func (t *writer) elements(loop string) {
-	var roots []int
-	for _, j := range t.m.outputsBy(false) {
-		roots = append(roots, t.m.outputs[j].node)
-	}
-	if len(roots) > 0 {
-		t.WriteString(loop)
-		t.inner(roots...)
-		t.stores(func(k int) bool { return !t.m.oncePerRow(k) }, "")
-		t.WriteString("  }\n")
-	}
-	t.WriteString("}\n")
-}
-
-// columns writes the kernel in which an item computes a row. It combines blocks of 128 elements, which keeps the errors
-// of sums small.
-func (t *writer) columns() {
-	m := t.m
-	t.begin("kernel void ", KernelColumns)
-	t.positions(t.rank-1, "row", "get_global_id(0)")
-	t.uniform(0)
-	for level := 1; level <= m.levels; level++ {
-		operands, reductions := m.operandsOf(level)
-		first := func(name string) {
-			for _, r := range reductions {
-				n := &m.nodes[r]
-				fmt.Fprintf(t, "  %s %s%d = %s;\n", valueType(n.typ), name, r, literal(n.typ, identityOf(n.op, n.typ)))
-			}
-		}
-		add := func(to string, from func(k, r int) string) {
-			for k, r := range reductions {
-				name := to + strconv.Itoa(r)
-				fmt.Fprintf(t, "  %s = %s;\n", name, m.combine(&m.nodes[r], name, from(k, r)))
-			}
-		}
-		first("v")
-		t.WriteString("  for (size_t j = 0; j < n;) {\n")
-		first("part")
-		t.WriteString("  for (size_t end = n - j < 128 ? n : j + 128; j < end; j++) {\n  size_t i = row * n + j;\n")
-		t.inner(operands...)
-		add("part", func(k, _ int) string { return m.name(operands[k]) })
-		t.WriteString("  }\n")
-		add("v", func(_, r int) string { return fmt.Sprintf("part%d", r) })
-		t.WriteString("  }\n")
-		t.uniform(level)
-	}
-	t.stores(m.oncePerRow, "")
-	t.elements("  for (size_t j = 0; j < n; j++) {\n  size_t i = row * n + j;\n")
-}
-
 // positions computes the place of element i in each operand, at0 and so on, from its coordinates in the first rank
 // dimensions, the last of which changes fastest. An item without an element returns. In maps with reductions n
 // is the length of a row.
@@ -285,11 +188,11 @@ func (t *writer) positions(rank int, i, id string) {
 	for j := 1; j < rank; j++ {
 		count += " * (size_t)" + t.dim(j)
 	}
-	if t.m.Reduces() && t.catalog == nil { // the length of a row is a parameter n of named kernels
-		fmt.Fprintf(t, "  size_t n = (size_t)l.dims[%d];\n", rank)
+	if t.m.Reduces() && t.dim(rank) != "n" { // the parameter n of some named kernels is the length of a row
+		fmt.Fprintf(t, "  size_t n = (size_t)%s;\n", t.dim(rank))
 	}
 	beyond := "return"
-	if t.catalog != nil && t.m.Reduces() { // for the reason given in group.h
+	if t.catalog != nil && t.m.Reduces() && len(t.m.outputsBy(false)) > 0 { // for the reason given in group.h
 		beyond = i + " = n = 0"
 	}
 	fmt.Fprintf(t, "  if (%s >= %s)\n    %s;\n  size_t rest = %[1]s;\n", i, count, beyond)
@@ -316,8 +219,14 @@ func preamble(maps ...*Map) string {
 	var b strings.Builder
 	var bf16, random, double bool
 	odd := map[Type]bool{} // the types from which a number is rounded to odd
+	var locates []string   // functions for reductions to places
 	for _, m := range maps {
 		for _, n := range m.nodes {
+			if n.op.locates() {
+				if f := firstText(n.op, m.nodes[n.args[0]].typ); !slices.Contains(locates, f) {
+					locates = append(locates, f)
+				}
+			}
 			random = random || n.op == opRandom
 			double = double || n.typ == F64
 			if n.op == opOdd {
@@ -345,6 +254,7 @@ func preamble(maps ...*Map) string {
 			b.WriteString(oddText[t])
 		}
 	}
+	b.WriteString(strings.Join(locates, ""))
 	if random {
 		b.WriteString(`uint philox(ulong seed, ulong counter, uint stream, uint lane) {
   uint4 c = (uint4)((uint)counter, (uint)(counter >> 32), stream, 0u);

@@ -13,6 +13,8 @@ type total struct {
 	size, small float64 // the sum of |x|, or products of |x| that are above and below 1
 	bound       float64 // the sum of bounds
 	nan, open   bool    // an element is a NaN; an element has no bound
+	place       int     // of the extreme, of a reduction to places
+	best        Value   // which is there
 	zeros       [2]bool // there is a zero with and one without a sign
 	infinities  [2]bool
 }
@@ -21,7 +23,8 @@ type total struct {
 // tile, each combine a 128th of the elements or less, or blocks of 128, and then a tree or another 128 follows.
 func depth(n int) float64 { return float64(min(n, 256+n/128)) }
 
-func (s *total) add(n *node, v Value) {
+// add adds an element, of type from.
+func (s *total) add(n *node, from Type, v Value) {
 	if s.n == 0 {
 		s.bits = identityOf(n.op, n.typ)
 		s.low, s.high, s.sum = 1, 1, 0
@@ -37,6 +40,10 @@ func (s *total) add(n *node, v Value) {
 	s.n++
 	s.open = s.open || math.IsInf(v.Bound, 1)
 	s.bound += v.Bound
+	if n.op.locates() {
+		s.locate(n.op, from, v)
+		return
+	}
 	if !n.typ.IsFloat() {
 		s.addInt(n, v)
 		return
@@ -85,6 +92,23 @@ func (s *total) extreme(op Op, x, e float64) {
 	s.low, s.high = max(s.low, x-e), max(s.high, x+e)
 }
 
+// locate keeps the place of the extreme. It is not known if the bounds of elements leave open which one comes first.
+func (s *total) locate(op Op, from Type, v Value) {
+	if s.n == 1 {
+		s.best = v
+		return
+	}
+	pair := [3]Value{s.best, v}
+	if op == ArgSmallest {
+		pair[0], pair[1] = v, s.best
+	}
+	beyond := compute(&node{op: Lt, typ: Bool}, from, &pair)
+	s.open = s.open || beyond.Bound > 0
+	if nan := v.Float != v.Float && s.best.Float == s.best.Float; beyond.Int != 0 || nan {
+		s.best, s.place = v, s.n-1
+	}
+}
+
 func (s *total) addInt(n *node, v Value) {
 	node := node{op: combines[n.op], typ: n.typ}
 	s.bits = computeInt(&node, n.typ, Value{Int: s.bits}, Value{Int: v.Int}).Int
@@ -98,6 +122,13 @@ func (s *total) value(n *node) Value {
 	t := n.typ
 	if s.n == 0 {
 		return valueOf(t, identityOf(n.op, t))
+	}
+	if n.op.locates() {
+		v := Value{Int: uint64(s.place)}
+		if s.open {
+			v.Bound = math.Inf(1)
+		}
+		return v
 	}
 	if !t.IsFloat() {
 		v := Value{Int: s.bits}

@@ -126,7 +126,7 @@ func randomOperation(r *rand.Rand, values []*expr.Expr, reductions bool) *expr.E
 		}
 	}
 	if reductions && r.IntN(5) == 0 {
-		if e := expr.Apply(expr.Sum+expr.Op(r.IntN(int(expr.Any-expr.Sum)+1)), a); e.Err() == nil {
+		if e := expr.Apply(expr.Sum+expr.Op(r.IntN(int(expr.ArgSmallest-expr.Sum)+1)), a); e.Err() == nil {
 			return e
 		}
 		return expr.Length()

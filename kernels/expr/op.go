@@ -93,10 +93,10 @@ const (
 	Largest  // NaN if any element is; -∞ or the smallest integer of no elements
 	All      // And of all elements; true or all bits set of none
 	Any      // Or of all elements; false or 0 of none
-	// The place in the row, an I64, of the element that Largest or Smallest returns, counted from 0: the first one of
-	// equals, and the first NaN if there is one. Of no elements it is 0.
+	// ArgLargest is the place in the row, an I64, of the element that Largest returns, counted from 0: that of the first
+	// one of equals, and of the first NaN if there is one. Of no elements it is 0.
 	ArgLargest
-	ArgSmallest
+	ArgSmallest // as ArgLargest, of the element that Smallest returns
 
 	opEnd // as a code of block programs it is CodeStore, and the next number CodeWrap
 	_

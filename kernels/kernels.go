@@ -19,7 +19,8 @@
 // family's ID and the kernel's name. It is judged by the same list of [Case].
 //
 // Element-wise kernels, reductions, softmax and the normalizations are expressions with names, which package
-// kernels/expr defines and registers (see [Outline]). A program that imports neither that package nor package cpu does not have them.
+// kernels/expr defines and registers (see [Outline]). A program that imports neither that package nor package
+// cpu does not have them.
 //
 // # Adding a family
 //

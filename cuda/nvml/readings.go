@@ -22,13 +22,17 @@ var readings = []struct {
 	read   func(d nvml.Device, s *telemetry.Sample) nvml.Return
 }{
 	// The first rows identify the device.
-	{"nvmlDeviceGetUUID", value(nvml.Device.GetUUID, func(s *telemetry.Sample, v string) { s.UUID = strings.TrimSpace(v) })},
+	{"nvmlDeviceGetUUID", value(nvml.Device.GetUUID, func(s *telemetry.Sample, v string) {
+		s.UUID = strings.TrimSpace(v)
+	})},
 	{"nvmlDeviceGetPciInfo", value(nvml.Device.GetPciInfo, func(s *telemetry.Sample, p nvml.PciInfo) {
 		if p.BusId[0] != 0 {
 			s.PCI = fmt.Sprintf("%04x:%02x:%02x.0", p.Domain, p.Bus, p.Device)
 		}
 	})},
-	{"nvmlDeviceGetName", value(nvml.Device.GetName, func(s *telemetry.Sample, v string) { s.Name = strings.TrimSpace(v) })},
+	{"nvmlDeviceGetName", value(nvml.Device.GetName, func(s *telemetry.Sample, v string) {
+		s.Name = strings.TrimSpace(v)
+	})},
 
 	{"nvmlDeviceGetUtilizationRates", value(nvml.Device.GetUtilizationRates,
 		func(s *telemetry.Sample, u nvml.Utilization) {

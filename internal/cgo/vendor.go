@@ -87,8 +87,8 @@ type Vendor struct {
 	Report func(c *Compilation) ([]driver.KernelInfo, error)
 }
 
-// Simulation returns the description of a vendor's backend over the libraries of tests/sim: those of driver and compiler,
-// and those of BLAS.
+// Simulation returns the description of a vendor's backend over the libraries of tests/sim: those of driver and
+// compiler, and those of BLAS.
 func (v Vendor) Simulation(libraries func(cfg *driver.Config) (drivers, compilers []string),
 	blas func(cfg *driver.Config) []string) Vendor {
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"

@@ -111,7 +111,8 @@ func (t *writer) rows() {
 			part := fmt.Sprintf("part%d", r.number)
 			fmt.Fprintf(t, "%s  barrier(CLK_LOCAL_MEM_FENCE);\n  for (uint width = %d; width > 0; width /= 2) {\n"+
 				"    if (item < width)\n    %s    barrier(CLK_LOCAL_MEM_FENCE);\n  }\n%s",
-				r.each("  %[2]spart%[3]d[item] = %[2]sv%[3]d;\n"), kernels.Group/2, t.merge(&r, part+"[item]", part+"[item + width]"),
+				r.each("  %[2]spart%[3]d[item] = %[2]sv%[3]d;\n"), kernels.Group/2,
+				t.merge(&r, part+"[item]", part+"[item + width]"),
 				r.each("  %[2]sv%[3]d = %[2]spart%[3]d[0];\n"))
 		}
 		t.uniform(level)

@@ -139,7 +139,8 @@ func (p *parser) cast(typ *tree.Type, e *tree.Expr, tok int) *tree.Expr {
 		ok = typ.Kind == tree.TRecord // clang refuses this, but it is harmless
 	case typ.IsVector() && from.IsVector():
 		return p.refuse(tok, pos, "cast",
-			"a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(), typ.Bare(), typ.Bare())
+			"a vector cannot be cast to another vector type ('%s' to '%s'): use convert_%s or as_%s", from.Bare(), typ.Bare(),
+			typ.Bare(), typ.Bare())
 	}
 	if !ok {
 		return p.refuse(tok, pos, "cast", "'%s' cannot be cast to '%s'", from.Bare(), typ.Bare())

@@ -311,7 +311,8 @@ func (c *cutting) rounds(s *tree.Stmt) *Rounds {
 
 // stays reports whether items leave a loop only by its condition.
 func (c *cutting) stays(loop *tree.Stmt) bool {
-	return !hasReturn(loop) && !slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.Kind != tree.StContinue })
+	return !hasReturn(loop) &&
+		!slices.ContainsFunc(c.leaving[loop], func(j jump) bool { return j.at.s.Kind != tree.StContinue })
 }
 
 // still reports whether e can be computed before a part and does not change during it.

@@ -146,8 +146,8 @@ func (r *renderer) round(g *loops.Region, s *loops.Strip, count int) {
 		in.Value(sym)
 	}
 	in.Read(l.Loop.Body)
-	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); const auto cc_head = [&](const ",
-		t, " cc_f) CC_ITEM { ")
+	r.w("for (cc_I cc_o = cc_q.lo; cc_o < cc_q.hi;) { cc_run<cc_I> cc_s = cc_q.run(cc_r, cc_o); this->cc_begin(cc_s); "+
+		"const auto cc_head = [&](const ", t, " cc_f) CC_ITEM { ")
 	var text map[*tree.Expr]string
 	r.naming(map[*tree.Symbol]string{l.K: "cc_f"}, func() { text = r.beginRow(in, "cc_s") })
 	r.w("struct { ", t, " f; cc_long x[", len(in.List)+1, "]; } cc_h = {cc_f, {")

@@ -199,5 +199,6 @@ func offered(b *builtins.Func, f *builtins.Form, g builtins.Type, target source.
 		name = "strided_to_local" // the renderer knows which side is local
 	}
 	call := fmt.Sprintf("cc_%s(%s)", name, strings.Join(args, ", "))
-	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>::yes, \"\"); %s;\n", call, cppName(f.Result.Of(g, hint)), call)
+	return fmt.Sprintf("static_assert(cc_same<decltype(%s), %s>::yes, \"\"); %s;\n", call,
+		cppName(f.Result.Of(g, hint)), call)
 }

@@ -260,7 +260,8 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	return nil
 }
 
-// product measures a launch of a kernel beside the roof for its operations and bytes. x has buffers of floats of those sizes.
+// product measures a launch of a kernel beside the roof for its operations and bytes. x has buffers of floats of those
+// sizes.
 func (b *bencher) product(ctx context.Context, family, kernel, name string, buffers, sizes []int, flops, bytes float64,
 	args func(x []*runtime.Buffer) []any) error {
 	k, err := b.kernel(ctx, family, kernel)
@@ -297,8 +298,8 @@ func (b *bencher) l2(ctx context.Context) error {
 	for _, s := range b.sizes.l2 {
 		queries, vectors := s[0], s[1]
 		buffers := []int{queries * l2Dim, vectors * l2Dim, queries * vectors}
-		err := b.product(ctx, "l2_distance", "l2_distance_fp32", fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim), buffers,
-			[]int{queries, vectors}, float64(3*queries*vectors*l2Dim), 4*float64(buffers[0]+buffers[1]+buffers[2]),
+		err := b.product(ctx, "l2_distance", "l2_distance_fp32", fmt.Sprintf("f32 %d×%d×%d", queries, vectors, l2Dim),
+			buffers, []int{queries, vectors}, float64(3*queries*vectors*l2Dim), 4*float64(buffers[0]+buffers[1]+buffers[2]),
 			func(x []*runtime.Buffer) []any {
 				return []any{x[0], x[1], x[2], uint32(queries), uint32(vectors), uint32(l2Dim)}
 			})
@@ -315,7 +316,8 @@ func (b *bencher) conv2d(ctx context.Context) error {
 	n := b.sizes.convImages
 	image, weights := n*channels*side*side, channels*channels*filter*filter
 	c, s, f, one := uint32(channels), uint32(side), uint32(filter), uint32(1)
-	return b.product(ctx, "conv2d", "conv2d", fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter),
+	return b.product(ctx, "conv2d", "conv2d",
+		fmt.Sprintf("f32 %d×%d×%d×%d by %d×%d", n, channels, side, side, filter, filter),
 		[]int{image, weights, 1, image}, []int{n, 1, channels, side * side}, 2*float64(n*side*side)*float64(weights),
 		4*float64(2*image+weights), func(x []*runtime.Buffer) []any {
 			return []any{uint32(n), c, s, s, c, f, f, one, one, one, one, one, one, one, s, s, x[0], x[1], x[2], x[3]}

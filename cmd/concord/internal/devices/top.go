@@ -178,8 +178,8 @@ func nothing(device string, missing []absence) error {
 
 // writeReadings prints a row for each device, and below them their processes.
 func writeReadings(a *app.App, w io.Writer, list []reading) {
-	t := ui.NewTable("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC", "HELD BACK BY",
-		"NAME")
+	t := ui.NewTable("DEVICE", "BUSY", "MEM BUSY", "MEMORY", "TEMP", "POWER", "CLOCK", "MEM CLOCK", "FAN", "ECC",
+		"HELD BACK BY", "NAME")
 	processes := &ui.Table{}
 	for i := range list {
 		r := &list[i]

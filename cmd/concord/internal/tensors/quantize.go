@@ -82,7 +82,9 @@ the errors of all quantized numbers, in units of their tensor's root mean square
 	cmd.Flags().StringArrayVar(&f.only, "only", nil, "quantize only tensors whose name matches this pattern; repeatable")
 	cmd.Flags().BoolVar(&f.report, "report", false, "print the errors of each tensor")
 	cmd.Flags().StringVar(&f.picture, "histogram", "", "draw the errors into this file: .png or .svg")
-	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error { return quantize(ctx, a, args[0], args[1], f) })
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		return quantize(ctx, a, args[0], args[1], f)
+	})
 }
 
 // formats are some of the formats that files of GGUF have.

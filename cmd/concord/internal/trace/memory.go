@@ -140,7 +140,8 @@ func writeTrace(a *app.App, d *deviceTrace) {
 		"range %s of %s\n\n",
 		n.Worst.Internal, n.Worst.TypeDiversity, driver.FormatBytes(n.Worst.LargestFree),
 		driver.FormatBytes(n.Worst.Reserved-n.Worst.Live))
-	t := ui.NewTable("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS", "REFUSED")
+	t := ui.NewTable("POOL", "LARGEST LIVE", "LARGEST RESERVED", "OF LIVE", "WITHOUT THE DRIVER", "DRIVER ALLOCATIONS",
+		"REFUSED")
 	row := func(name string, live, reserved int64, hits float64, allocs, refused int64) {
 		t.Add(name, driver.FormatBytes(live), driver.FormatBytes(reserved),
 			fmt.Sprintf("%.2f", float64(reserved)/float64(max(1, live))),

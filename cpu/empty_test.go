@@ -139,7 +139,7 @@ func TestIndexRefuses(t *testing.T) {
 			[]string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n}},
 		{"sort_pairs", "sort_merge", []int{rows * n, rows * n, rows * n, rows * n},
 			[]string{"keys", "values", "keysOut", "valuesOut"}, []uint32{rows, n, 2}},
-		{"scan", "scan_sum", []int{rows * n, rows * count, rows * n}, []string{"in", "totals", "out"},
+		{"scan", "scan_sum", []int{rows * n, rows * (count - 1), rows * n}, []string{"in", "totals", "out"},
 			[]uint32{rows, n, count}},
 		{"segment", "segment_min", []int{rows * n, count, count, 4 * n}, []string{"in", "id", "order", "out"},
 			[]uint32{rows, count, 4, n}},

@@ -43,10 +43,13 @@ import (
 	"time"
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // rebuilds this package when the C changes
 	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/source"
+
+	// An edit of their C rebuilds this package.
+	_ "github.com/concord-compute/concord/csrc"
+	_ "github.com/concord-compute/concord/source/abi"
 )
 
 // hostABI is the version of the binary interface between compiled programs and the executor.

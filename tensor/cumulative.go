@@ -11,7 +11,7 @@ import (
 
 // CumSum returns the running sums along an axis: element i of it is the sum of the elements up to i. Integers
 // are added in 64 bits, half and bfloat16 in F32, and of Bools it is how many are true. Sums are added up in an
-// order that depends on the shape alone. The gradient of an element is the sum of those from it on.
+// order that depends on the shape and the strides alone. The gradient of an element is the sum of those from it on.
 func (t *Tensor) CumSum(axis int) *Tensor {
 	const name = "cumsum"
 	if bad := check(name, t); bad != nil {

@@ -31,13 +31,14 @@ type floor struct {
 // floors lists the rooms from the bottom up, and for each the rooms that it may import. Tests may
 // import everything, since programs do not import tests.
 var floors = []floor{
+	{"source/abi", nil},
 	{"source/internal/token", nil},
 	{"source/internal/preprocess", []string{"source/internal/token"}},
 	{"source/internal/tree", []string{"source/internal/token"}},
 	{"source/internal/builtins", []string{"source/internal/token", "source/internal/tree"}},
 	{"source/internal/check", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},
 	{"source/internal/loops", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},
-	{"source/internal/render", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree",
+	{"source/internal/render", []string{"source/abi", "source/internal/token", "source/internal/preprocess", "source/internal/tree",
 		"source/internal/builtins", "source/internal/loops"}},
 	{"source", []string{"source/internal/token", "source/internal/preprocess", "source/internal/tree",
 		"source/internal/check", "source/internal/render"}},
@@ -63,7 +64,7 @@ var floors = []floor{
 	{"runtime/kernelcache", []string{"runtime/driver", "source", "internal/file", "internal/seal"}},
 	{"runtime/mempool", []string{"runtime/driver", "internal/file"}},
 	{"cpu", []string{"runtime/driver", "runtime/half", "internal/cgo", "internal/file", "internal/seal", "internal/simd",
-		"internal/precise", "source", "csrc", "kernels", "kernels/expr"}},
+		"internal/precise", "source", "source/abi", "csrc", "kernels", "kernels/expr"}},
 	{"cuda", []string{"runtime/driver", "internal/cgo", "internal/gpu", "source", "csrc"}},
 	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "internal/gpu", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},

@@ -9,7 +9,7 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// Dialect says how a compiler takes the options of programs. The patterns match whole options; no pattern matches none.
+// Dialect says how a compiler takes the options of programs. The patterns match whole options. Both are set.
 type Dialect struct {
 	Instead map[string][]string // the compiler's options for one of OpenCL or GCC
 	Own     *regexp.Regexp      // the compiler's options that a program may use

@@ -14,7 +14,7 @@ import (
 // Write writes an array. If its shape and data disagree (driver.ErrDimension), or the type or shape
 // is invalid (driver.ErrInvalidArgument), nothing is written.
 func Write(w io.Writer, a Array) error {
-	if a.Type.Size() == 0 || slices.ContainsFunc(a.Shape, func(d int) bool { return d < 0 }) {
+	if a.Type.Size() == 0 || a.Type == driver.Bool || slices.ContainsFunc(a.Shape, func(d int) bool { return d < 0 }) {
 		return fmt.Errorf("npy: type %v, shape %v: %w", a.Type, a.Shape, driver.ErrInvalidArgument)
 	}
 	want, err := size(a.Shape, a.Type.Size())

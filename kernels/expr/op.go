@@ -166,8 +166,9 @@ var ops = [opLast]opInfo{
 	Sinh:  {name: "sinh", arity: 1, takes: floats, call: "sinh", ulp: 4, effort: 40, f: precise.Sinh},
 	Cosh:  {name: "cosh", arity: 1, takes: floats, call: "cosh", ulp: 4, effort: 30, f: precise.Cosh},
 	Tanh:  {name: "tanh", arity: 1, takes: floats, call: "tanh", ulp: 5, effort: 10, f: math.Tanh},
-	Asin:  {name: "asin", arity: 1, takes: floats, call: "asin", ulp: 4, effort: 40, f: math.Asin},
-	// Near 1 the difference of math.Asin and π/2 would lose digits.
+	// math.Asin and its difference to π/2 lose digits near 1.
+	Asin: {name: "asin", arity: 1, takes: floats, call: "asin", ulp: 4, effort: 40,
+		f: func(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }},
 	Acos: {name: "acos", arity: 1, takes: floats, call: "acos", ulp: 4, effort: 40,
 		f: func(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }},
 	Atan:  {name: "atan", arity: 1, takes: floats, call: "atan", ulp: 5, effort: 40, f: math.Atan},

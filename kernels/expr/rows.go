@@ -180,6 +180,9 @@ func (r *reducing) divide() {
 		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally
 		// long, too.
 		least := 32
+		for _, elem := range r.m.inputs { // a part's results, of 32 bits or more, are few beside its elements
+			least = max(least, 128/elem.Size())
+		}
 		if r.m.locating > 0 { // what is found in a part costs a copy
 			least = max(least, r.n/16)
 		}

@@ -158,11 +158,11 @@ func (l *library) on(p *process, device int) (found bool) {
 		found = found || int(binary.LittleEndian.Uint32(l.out[8+4*i:])) == device
 	}
 	clear(l.out[:processBytes])
-	switch l.call("compute_process_info_by_device_get", uint64(p.pid), uint64(device), l.at(0)) {
-	case done:
-		p.memory, p.known = binary.LittleEndian.Uint64(l.out[memoryAt:]), true
-	case notSupported:
+	const function = "compute_process_info_by_device_get"
+	if _, err := l.symbols.Lookup("rsmi_" + function); err != nil {
 		p.known = count == 1
+	} else if l.call(function, uint64(p.pid), uint64(device), l.at(0)) == done {
+		p.memory, p.known = binary.LittleEndian.Uint64(l.out[memoryAt:]), true
 	}
 	return found
 }

@@ -166,11 +166,12 @@ func (a Admin) Record(on bool) error {
 func (a Admin) Trace() *Trace {
 	p := a.Owner.Pool()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.trace == nil {
+	trace := p.trace
+	p.mu.Unlock()
+	if trace == nil {
 		return nil
 	}
-	return p.trace.Trace()
+	return trace.Trace() // copies many events, and has a lock of its own
 }
 
 // Staging are the accounts of a device's staging buffers.

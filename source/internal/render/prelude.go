@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/concord-compute/concord/source/abi"
 )
 
 // The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. All targets share types.h,
@@ -26,6 +28,9 @@ var preludeNames = [...]string{
 
 // preludeFile returns the text of one file. Its name has to be one of prelude's, without the extension.
 func preludeFile(name string) string {
+	if name == "abi" {
+		return abi.Text
+	}
 	text, err := preludeFiles.ReadFile("prelude/" + name + ".h")
 	if err != nil {
 		panic(err)

@@ -54,11 +54,11 @@ func parseArgument(text string) (argument, error) {
 	if !ok {
 		return arg, fmt.Errorf("%s needs a type and a size: %s:f32:256", head, head)
 	}
-	typ, err := runtime.ParseType(name)
+	typ, err := parseType(name)
 	if err != nil {
 		return arg, err
 	}
-	arg.typ = typ.Stored()
+	arg.typ = typ
 	if head == "zeros" {
 		arg.array = true
 		arg.shape, err = parseShape(size, arg.typ.Size())
@@ -102,13 +102,22 @@ func elements(shape []int) int {
 	return n
 }
 
+// parseType is runtime.ParseType for types that values and buffers have.
+func parseType(name string) (runtime.Type, error) {
+	t, err := runtime.ParseType(name)
+	if err == nil && t.Stored() != t {
+		err = fmt.Errorf("no value or buffer has type %v: %w", t, runtime.ErrInvalidArgument)
+	}
+	return t, err
+}
+
 // parseValue parses the numbers of a value: one, or one per lane of a vector.
 func (a *argument) parseValue(typ, text string) error {
-	t, err := runtime.ParseType(typ)
+	t, err := parseType(typ)
 	if err != nil {
 		return fmt.Errorf("%w; not one of %s", err, argumentForms)
 	}
-	a.typ = t.Stored()
+	a.typ = t
 	for part := range strings.SplitSeq(text, ",") {
 		v, err := parseNumber(a.typ, strings.TrimSpace(part))
 		if err != nil {

@@ -138,7 +138,9 @@ func listGGUF(a *app.App, paths []string) error {
 			t.Add(ui.Readable(w.Name), w.Type.String(), ui.ShapeText(w.Shape), driver.FormatBytes(int64(len(w.Data))))
 		}
 		for _, p := range f.Metadata() {
-			doc.Metadata[p.Key] = numbersOf(p.Value)
+			if doc.Metadata[p.Key] = numbersOf(p.Value); !a.JSON {
+				continue
+			}
 			if _, err := json.Marshal(p.Value); err != nil {
 				doc.Metadata[p.Key] = fmt.Sprint(p.Value) // NaN and infinities
 			}

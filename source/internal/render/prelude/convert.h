@@ -1,6 +1,6 @@
 // convert.h: explicit conversions: convert_T with saturation and rounding modes, and as_T. All targets share it.
 
-namespace {
+CC_BEGIN
 
 enum {
   CC_SAT = 1,
@@ -152,4 +152,4 @@ template <class V, int SAT, int R, class S> CC_FN V cc_convert(S x) {
 // cc_as<T>(x) is as_T(x).
 template <class V, class S> CC_FN V cc_as(S x) { return cc_as_bits<V>(x); }
 
-} // namespace
+CC_END

@@ -1,6 +1,6 @@
 // dot.h: dot products of four bytes (cl_khr_integer_dot_product), for every target, Metal too.
 
-namespace {
+CC_BEGIN
 
 //@ cc_dot_add_4x8packed_uu_uint cc_dot_add_4x8packed_ss_int cc_dot_add_4x8packed_us_int cc_dot_add_4x8packed_su_int
 //@ cc_dot_4x8packed_uu_uint cc_dot_4x8packed_ss_int cc_dot_4x8packed_us_int cc_dot_4x8packed_su_int
@@ -39,4 +39,4 @@ CC_DOT4(4x8packed_su_int, cc_int, cc_char, cc_uchar) CC_DOT4(4x8packed_us_int, c
 #undef CC_DOT4
 
 //@
-} // namespace
+CC_END

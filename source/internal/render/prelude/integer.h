@@ -1,6 +1,6 @@
 // integer.h: the integer and relational functions, select, shuffle, vectors in memory and atomics. All targets share it.
 
-namespace {
+CC_BEGIN
 
 // The scalar form of each takes any integer type; vectors go lane by lane.
 #define CC_LANE1(f) CC_T CC_FN CC_V cc_##f(CC_V x) { CC_V r; CC_LANES(cc_##f(x.v[i])); }
@@ -272,4 +272,4 @@ CC_ATOMIC_SPACES(CC_SPACE)
 #undef CC_ATOMIC
 
 //@
-} // namespace
+CC_END

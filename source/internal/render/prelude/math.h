@@ -2,7 +2,7 @@
 // cc_m_name(double): the target's library, or functions of the prelude. Every function takes exactly its
 // generic type: float, double, half (computed in float) or a vector; the renderer converts the arguments.
 
-namespace {
+CC_BEGIN
 
 // Forms of a function of one, two or three arguments from those for float and double.
 #define CC_WRAP1(f) \
@@ -154,4 +154,4 @@ template <int N> CC_FN cc_vec<cc_double, N> cc_nan(cc_vec<cc_ulong, N> x) { cc_v
 template <int N> CC_FN cc_vec<cc_half, N> cc_nan(cc_vec<cc_ushort, N> x) { cc_vec<cc_half, N> r; CC_LANES(cc_nan(x.v[i])); }
 
 //@
-} // namespace
+CC_END

@@ -1,7 +1,7 @@
 // math2.h: mathematical functions that return a second result through a pointer, the half_ and
 // native_ forms, the common and the geometric functions. All targets share it.
 
-namespace {
+CC_BEGIN
 
 //@ cc_fract cc_modf cc_sincos
 template <class F> CC_FN F cc_t_fract(F x, CC_PRIVATE F *p) {
@@ -228,4 +228,4 @@ template <class V> CC_FN cc_lane_of<V> cc_fast_distance(V x, V y) { return cc_di
 template <class V> CC_FN V cc_fast_normalize(V x) { return cc_normalize(x); }
 
 //@
-} // namespace
+CC_END

@@ -21,6 +21,9 @@
 #pragma clang diagnostic ignored "-Wparentheses"
 
 #define CC_FN inline
+// Nothing is in an anonymous namespace: a kernel with a parameter of such a type would not be exported.
+#define CC_BEGIN
+#define CC_END
 #define CC_PRIVATE thread
 #define CC_SPACES(f) f(thread) f(device) f(threadgroup)
 #define CC_READ_SPACES(f) CC_SPACES(f) f(constant)

@@ -1,7 +1,7 @@
 // metal_math.h: the hooks of the shared part of the prelude for Metal, all in float: Metal's precise functions where
 // they exist, otherwise approximations within OpenCL's bounds. The polynomials were fitted for this file.
 
-namespace {
+CC_BEGIN
 
 #define CC_M1(n, f) CC_FN float cc_m_##n(float x) { return f(x); }
 #define CC_M2(n, f) CC_FN float cc_m_##n(float x, float y) { return f(x, y); }
@@ -306,4 +306,4 @@ CC_T CC_FN float cc_norm(CC_V x, thread float *scale) {
 }
 
 //@
-} // namespace
+CC_END

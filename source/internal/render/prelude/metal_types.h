@@ -1,7 +1,7 @@
 // metal_types.h: for Metal, what cpp.h defines for the other targets: the operators of numbers, and objects in
 // address spaces: copies and atomics.
 
-namespace {
+CC_BEGIN
 
 template <> struct cc_is<cc_half> { enum { fp = 1, sign = 1 }; };
 
@@ -100,4 +100,4 @@ CC_ATOMIC_SPACES(CC_SPACE)
 #undef CC_SPACE
 #undef CC_ATOMIC
 
-} // namespace
+CC_END

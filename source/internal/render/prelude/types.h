@@ -3,7 +3,11 @@
 // functions are declared), CC_COPY and CC_CLEAR (memcpy, memset), CC_INFINITY and its like (with _INIT: in
 // the initializer of a constant), and the cc_m_ and cc_a_ hooks.
 
-namespace {
+#ifndef CC_BEGIN
+#define CC_BEGIN namespace {
+#define CC_END }
+#endif
+CC_BEGIN
 
 // What Metal defines otherwise, which has address spaces in its types, and no double. CC_SPACES repeats a macro
 // for each space that a program can write to, CC_READ_SPACES for each that it can read, CC_ATOMIC_SPACES for each
@@ -88,4 +92,4 @@ template <class T, int N> struct cc_vec;
 #define CC_V cc_vec<T, N>
 #define CC_B cc_vec<cc_sint<T>, N> // what comparisons give: lanes of 0 and -1
 
-} // namespace
+CC_END

@@ -1,6 +1,6 @@
 // vectors.h: vectors: objects in memory, literals, swizzles, casts and operators. All targets share it.
 
-namespace {
+CC_BEGIN
 
 //@ cc_load cc_store
 // cc_load and cc_store copy a volatile vector or record, in words of its alignment.
@@ -237,4 +237,4 @@ template <class T, int N, class C> CC_FN CC_V cc_select_vec(cc_vec<C, N> c, cc_i
 }
 
 //@
-} // namespace
+CC_END

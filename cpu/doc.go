@@ -76,9 +76,9 @@
 // and bfloat16 are loaded as floats (storage.h). Integers are reduced by plain loops, which compilers
 // vectorize. Results larger than the last-level cache are stored past it.
 //
-//   - Element-wise kernels, reductions, softmax and the normalizations are expressions of package expr, which the machine
-//     of expr.h runs: chains of operations stay in registers, other operations pass over tiles in the first-level
-//     cache. Softmax and normalizations of dense rows have loops of their own (rows.h).
+//   - Element-wise kernels, reductions, softmax and the normalizations are expressions of package expr, which the
+//     machine of expr.h runs: chains of operations stay in registers, other operations pass over tiles in the
+//     first-level cache. Softmax and normalizations of dense rows have loops of their own (rows.h).
 //   - A product of up to 32 rows or columns reads the other matrix once, in the order of memory, if that has 16
 //     bits or exceeds the second-level cache. Nothing is packed or widened before (few.h).
 //   - A convolution copies its input into planes with zeros beside the image, and multiplies the filters with

@@ -100,6 +100,13 @@ func reduceCases(f *Family) (list []Case) {
 			if k == "reduce_sum" || k == "reduce_argmax" { // in parts, by some devices
 				list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 1, axis: 1 << 18, inner: 1}, ""))
 			}
+			if strings.Contains(k, "arg") && (t == "f32" || t == "bf16") { // places in parts
+				r := reduction{kernel: k, typ: t, outer: 4, axis: 60001, inner: 1}
+				if strings.HasSuffix(k, "columns") {
+					r.inner = 3
+				}
+				list = append(list, reduceCase(f, r, " ties"), reduceCase(f, r, " NaN"))
+			}
 			list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 2, axis: 300, inner: 1}, " ties"))
 			if IsFloat(t) {
 				list = append(list, reduceCase(f, reduction{kernel: k, typ: t, outer: 4, axis: 300, inner: 1}, " NaN"),

@@ -25,8 +25,8 @@ type KeptRoof struct {
 	dir  string // "": not on disk
 	roof atomic.Pointer[Roof]
 
-	// turn has room for one value and is the lock of whoever looks for the roof or measures it: a call can stop
-	// waiting for a channel when its context ends, which it could not for a mutex.
+	// turn is a lock, a channel of one place, which is held while the roof is read or measured. It is no mutex, since
+	// a call stops waiting for it when its context ends.
 	turn chan struct{}
 }
 

@@ -30,7 +30,7 @@ Operations by name, with their inputs and attributes. Axes may be negative. axes
 for all; a length of -1 and a null in a list mean what they do in NumPy.
 
 One input, element by element:
-    neg abs sqrt rsqrt exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh atan erf erfc sigmoid
+    neg abs sqrt rsqrt exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid
     floor ceil trunc round relu gelu gelu_tanh silu softplus mish hard_sigmoid hard_tanh square
     reciprocal sign isnan not
     leaky_relu(slope) elu(alpha) pow_scalar(exponent)
@@ -269,7 +269,7 @@ def number(v):
 
 group("unary")
 
-for name in "neg abs sqrt rsqrt exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh atan erf erfc sigmoid floor ceil trunc round relu square reciprocal isnan".split():
+for name in "neg abs sqrt rsqrt exp exp2 expm1 log log2 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid floor ceil trunc round relu square reciprocal isnan".split():
     ops[name] = getattr(torch, name)
 
 
@@ -348,12 +348,14 @@ def cast(x, through):
 
 special = [nan, inf, -inf, 0.0, -0.0, 1.0, -1.0, 80.0, -80.0, 0.5]
 finite = special[3:]
+near = special + [s * (1 - 2.0**-k) for s in (1, -1) for k in (10, 20, 24)]  # to 1, as float32 has it
 unary = {  # the range of random inputs, and those of a case without gradients
     "neg": (-2, 2, special), "abs": (-2, 2, special), "sqrt": (0.1, 4, special), "rsqrt": (0.1, 4, special),
     "exp": (-3, 3, special), "exp2": (-3, 3, special), "expm1": (-2, 2, special + [2.0**-20]),
     "log": (0.1, 5, special), "log2": (0.1, 5, special), "log1p": (-0.8, 3, special + [2.0**-20]),
     "sin": (-7, 7, special), "cos": (-7, 7, special), "tan": (-1.4, 1.4, special),
     "sinh": (-3, 3, special), "cosh": (-3, 3, special), "tanh": (-3, 3, special), "atan": (-4, 4, special),
+    "asin": (-0.9, 0.9, near), "acos": (-0.9, 0.9, near), "asinh": (-4, 4, near), "acosh": (1.2, 5, near), "atanh": (-0.9, 0.9, near),
     "erf": (-2.5, 2.5, special), "erfc": (-2.5, 2.5, special), "sigmoid": (-5, 5, special),
     "floor": (-5, 5, special), "ceil": (-5, 5, special), "trunc": (-5, 5, special),
     "round": (-5, 5, special + [-2.5, -1.5, -0.5, 1.5, 2.5]),

@@ -55,7 +55,7 @@
 //
 //   - A kernel without a barrier is a loop over the items of a group. If it does not ask for its group, the
 //     loop spans whole rows and planes of groups. The C++ compiler vectorizes it, together with the
-//     mathematical functions of float (source/internal/render/prelude/host_float.h).
+//     mathematical functions of float (source/host/host_float.h).
 //   - A kernel whose barriers all items provably reach together is cut at them (source/internal/loops). Each
 //     piece is a loop over the items; what stands around the pieces runs once per group.
 //   - Without such a proof each item runs on a fiber. A round in which the items do not all reach the same

@@ -49,7 +49,7 @@ import (
 
 	// An edit of their C rebuilds this package.
 	_ "github.com/concord-compute/concord/csrc"
-	_ "github.com/concord-compute/concord/source/abi"
+	_ "github.com/concord-compute/concord/source/host"
 )
 
 // hostABI is the version of the binary interface between compiled programs and the executor.

@@ -28,7 +28,8 @@ func hardNumbers(typ string) (list []float64) {
 			list = append(list, y, -y)
 		}
 	}
-	for _, k := range []int{5, 10, 14, 20, 23, 27, 30, 40, 50} { // around 1 inverse functions lose digits, if written naively
+	// Around 1 inverse functions lose digits, if written naively.
+	for _, k := range []int{5, 10, 14, 20, 23, 27, 30, 40, 50} {
 		for _, x := range []float64{1 - math.Ldexp(1, -k), 1 + math.Ldexp(1, -k)} {
 			list = append(list, x, -x)
 		}
@@ -65,7 +66,8 @@ func TestFunctionsOfExpressions(t *testing.T) {
 	}
 	// Of doubles, the C library computes others, more exactly than package math, with which it would be compared here.
 	doubles := []expr.Op{expr.Sqrt, expr.Rsqrt, expr.Exp, expr.Tanh, expr.Sigmoid, expr.Asin, expr.Acos,
-		expr.Asinh, expr.Acosh, expr.Atanh, expr.Floor, expr.Ceil, expr.Trunc, expr.Round, expr.Rem, expr.Min, expr.Max, expr.CopySign}
+		expr.Asinh, expr.Acosh, expr.Atanh, expr.Floor, expr.Ceil, expr.Trunc, expr.Round, expr.Rem, expr.Min, expr.Max,
+		expr.CopySign}
 	two := []expr.Op{expr.Pow, expr.Atan2, expr.Rem, expr.Min, expr.Max, expr.CopySign}
 	eachSet(t, func(t *testing.T, d *device) {
 		if d.simd == nil {

@@ -1,8 +1,10 @@
 package csrc
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/source/host"
 )
 
 // compiler returns $CC or the first C compiler that is installed, or skips the test.
@@ -103,14 +107,30 @@ func TestHostInGo(t *testing.T) {
 	run(t, bin)
 }
 
-// TestFiles checks that every file that host/host.c includes is embedded.
+// TestFiles checks that every file that the C includes is embedded by a package: an edit of another one would compile
+// nothing again.
 func TestFiles(t *testing.T) {
-	b, err := Files.ReadFile("host/host.c")
-	require.NoError(t, err)
-	for _, line := range strings.Split(string(b), "\n") {
-		if name, ok := strings.CutPrefix(line, `#include "`); ok {
-			_, err := Files.ReadFile("host/" + strings.TrimSuffix(name, `"`))
-			assert.NoError(t, err)
+	includes := 0
+	require.NoError(t, fs.WalkDir(Files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
-	}
+		b, err := Files.ReadFile(name)
+		for line := range strings.Lines(string(b)) {
+			if file, ok := strings.CutPrefix(line, `#include "`); ok {
+				includes++
+				file, _, _ = strings.Cut(file, `"`)
+				file = path.Join(path.Dir(name), file)
+				if outside, ok := strings.CutPrefix(file, "../source/host/"); ok {
+					_, err := host.Files.Open(outside)
+					assert.NoError(t, err, "%s includes %s", name, file)
+					continue
+				}
+				_, err := Files.Open(file)
+				assert.NoError(t, err, "%s includes %s", name, file)
+			}
+		}
+		return err
+	}))
+	assert.Greater(t, includes, 50)
 }

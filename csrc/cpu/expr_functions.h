@@ -33,7 +33,7 @@ CC_BOTH(fma, THREE, x, y, z)
 #define cc_m_mad(x, y, z) CC_OF((x) + (y) + (z), fma)(x, y, z)
 #define cc_m_fma cc_m_mad
 
-#include "../../source/internal/render/prelude/host_float.h"
+#include "../../source/host/host_float.h"
 
 #undef CC_ALWAYS
 #undef CC_COPY

@@ -8,7 +8,7 @@
 #ifndef CONCORD_HOST_H
 #define CONCORD_HOST_H
 
-#include "../../source/abi/abi.h"
+#include "../../source/host/abi.h"
 
 #ifdef __cplusplus
 extern "C" {

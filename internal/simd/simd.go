@@ -21,7 +21,9 @@ import "C"
 import (
 	"unsafe"
 
-	_ "github.com/concord-compute/concord/csrc" // rebuilds this package when the C changes
+	// An edit of their C rebuilds this package.
+	_ "github.com/concord-compute/concord/csrc"
+	_ "github.com/concord-compute/concord/source/host"
 )
 
 // The instruction sets.

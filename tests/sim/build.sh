@@ -16,7 +16,7 @@ out=$(cd "$1" && pwd)
 
 # A checksum of everything that the libraries are built from.
 cd "$here"
-made_of=$({ $CXX --version; echo "$flags"; cat "../build.sh" *.* prelude/* ../../../csrc/host/* ../../../source/abi/abi.h; } | cksum)
+made_of=$({ $CXX --version; echo "$flags"; cat "../build.sh" *.* prelude/* ../../../csrc/host/* ../../../source/host/abi.h; } | cksum)
 if [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ] && (cd "$out" && ls $libraries >/dev/null 2>&1); then
 	echo "$1: up to date"
 	exit 0

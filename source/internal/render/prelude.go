@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/concord-compute/concord/source/abi"
+	"github.com/concord-compute/concord/source/host"
 )
 
 // The preludes: C++ that defines OpenCL C's types and built-ins for rendered programs. All targets share types.h,
@@ -28,10 +28,10 @@ var preludeNames = [...]string{
 
 // preludeFile returns the text of one file. Its name has to be one of prelude's, without the extension.
 func preludeFile(name string) string {
-	if name == "abi" {
-		return abi.Text
+	text, err := host.Files.ReadFile(name + ".h")
+	if err != nil {
+		text, err = preludeFiles.ReadFile("prelude/" + name + ".h")
 	}
-	text, err := preludeFiles.ReadFile("prelude/" + name + ".h")
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,7 @@ out=$(cd "$1" && pwd)
 ln -sfn "$($CXX -print-file-name=include)/objc" "$out/include/objc"
 objc=$(sh "$here/flags.sh" "$out")
 cd "$here"
-made_of=$({ $CLANG --version; $CXX --version; echo "$common"; find . ../lib ../../../csrc/host ../../../source/abi/abi.h -type f | sort | xargs cat; } | cksum)
+made_of=$({ $CLANG --version; $CXX --version; echo "$common"; find . ../lib ../../../csrc/host ../../../source/host/abi.h -type f | sort | xargs cat; } | cksum)
 if [ "$(cat "$out/made-of-metal" 2>/dev/null)" = "$made_of" ] && [ -e "$out/libSimMetal.so" ]; then
 	echo "$1/libSimMetal.so: up to date"
 	exit 0

@@ -42,8 +42,7 @@ func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Ty
 // declaratorOps returns the steps in the order in which they apply, and the
 // index of the name's token or -1. With abstract the name may be missing.
 func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, nameTok int) {
-	p.enter(construct)
-	defer func() { p.nest-- }()
+	defer p.enter(construct)()
 	nameTok = -1
 	for p.at("*") {
 		op := declOp{kind: '*', pos: p.next().Pos}
@@ -56,7 +55,7 @@ func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, n
 	var inner []declOp
 	t := p.peek()
 	switch {
-	case t.Kind == token.Ident && statementWords[t.Text]:
+	case t.Kind == token.Ident && keywords[t.Text].class == statementWord:
 		p.fail(t.Pos, construct, "the keyword '%s' cannot be a name", t.Text)
 	case t.Kind == token.Ident && !isKeyword(t.Text):
 		nameTok = p.i
@@ -95,29 +94,25 @@ func (p *parser) nestedDeclarator(abstract bool) bool {
 func (p *parser) pointerQualifiers(op *declOp) {
 	for {
 		t := p.peek()
-		if q, ok := qualifierWords[t.Text]; ok {
-			op.q |= q
-		} else if s, ok := spaceWords[t.Text]; ok {
-			op.space = s
-		} else if t.Text == "__attribute__" || t.Text == "__attribute" {
-			var a tree.Attributes
-			p.attributes(&a)
-			continue
-		} else {
+		switch k := keywords[t.Text]; {
+		case k.class == qualifierWord:
+			op.q |= k.qual
+			p.next()
+		case k.class == spaceWord:
+			op.space = k.space
+			p.next()
+		case t.Text == "__attribute__" || t.Text == "__attribute":
+			p.attributes(&tree.Attributes{})
+		default:
 			return
 		}
-		p.next()
 	}
 }
 
 // arraySuffix parses [n], [] and, in parameters, [const n] and [static n].
 func (p *parser) arraySuffix(construct string) declOp {
 	op := declOp{kind: '[', n: -1, pos: p.next().Pos}
-	for {
-		t := p.peek()
-		if _, ok := qualifierWords[t.Text]; !ok && t.Text != "static" {
-			break
-		}
+	for keywords[p.peek().Text].class == qualifierWord || p.at("static") {
 		p.next()
 	}
 	if !p.at("]") {
@@ -173,8 +168,7 @@ func (p *parser) param(l *paramList) {
 	s := p.specifiers("parameter")
 	ops, nameTok := p.declaratorOps("parameter", true)
 	typ := p.apply(ops, s.typ)
-	var a tree.Attributes
-	p.attributes(&a)
+	p.attributes(&tree.Attributes{})
 	sym := &tree.Symbol{Kind: tree.SymParam, Pos: s.pos}
 	if nameTok >= 0 {
 		sym.Name, sym.Pos = p.Toks[nameTok].Text, p.Toks[nameTok].Pos

@@ -75,8 +75,7 @@ var assignOps = map[string]bool{
 
 // assignment parses an assignment expression.
 func (p *parser) assignment() *tree.Expr {
-	p.enter("expression")
-	defer func() { p.nest-- }()
+	defer p.enter("expression")()
 	e := p.conditional()
 	t := p.peek()
 	if t.Kind == token.Punct && assignOps[t.Text] {
@@ -93,8 +92,7 @@ func (p *parser) conditional() *tree.Expr {
 	if !p.at("?") {
 		return e
 	}
-	p.enter("?:")
-	defer func() { p.nest-- }()
+	defer p.enter("?:")()
 	pos := p.next().Pos
 	if p.accept(":") {
 		return p.elvis(e, p.conditional(), tok, pos)
@@ -126,8 +124,7 @@ func (p *parser) castExpr() *tree.Expr {
 	if !p.at("(") || !p.startsType(p.peekAt(1)) {
 		return p.unary()
 	}
-	p.enter("cast")
-	defer func() { p.nest-- }()
+	defer p.enter("cast")()
 	tok := p.i
 	p.next()
 	typ := p.typeName()
@@ -165,13 +162,11 @@ func (p *parser) unary() *tree.Expr {
 	if t.Kind == token.Punct {
 		switch t.Text {
 		case "+", "-", "!", "~", "*", "&":
-			p.enter("expression")
-			defer func() { p.nest-- }()
+			defer p.enter("expression")()
 			p.next()
 			return p.prefix(t.Text, p.castExpr(), tok)
 		case "++", "--":
-			p.enter("expression")
-			defer func() { p.nest-- }()
+			defer p.enter("expression")()
 			p.next()
 			return p.increment(tree.OpPreInc, t.Text, p.unary(), tok)
 		}
@@ -179,8 +174,7 @@ func (p *parser) unary() *tree.Expr {
 	if t.Kind == token.Ident {
 		switch t.Text {
 		case "sizeof", "vec_step", "alignof", "__alignof__", "__alignof", "_Alignof":
-			p.enter("expression")
-			defer func() { p.nest-- }()
+			defer p.enter("expression")()
 			return p.sizeOf(t.Text)
 		case "__extension__":
 			p.next()

@@ -68,8 +68,7 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 
 // arguments parses ( a, b, ... ) and returns the index of the closing one.
 func (p *parser) arguments() (args []*tree.Expr, end int) {
-	p.enter("call")
-	defer func() { p.nest-- }()
+	defer p.enter("call")()
 	p.next()
 	for !p.at(")") {
 		args = append(args, p.assignment())

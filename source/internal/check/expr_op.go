@@ -59,12 +59,7 @@ func (p *parser) checkRank(s *tree.Expr, v *tree.Type) {
 	if c := tree.Fold(s); c.OK && (c.IsFloat() && !tree.IsIntKind(lane) || !c.IsFloat() && c.Fits(lane)) {
 		return
 	}
-	ok := k <= lane // the order of Kind is the order of rank, floating types last
-	if !tree.IsIntKind(k) && k != lane {
-		ok = map[tree.Kind]int{tree.Half: 1, tree.Float: 2, tree.Double: 3}[k] <= map[tree.Kind]int{
-			tree.Half: 1, tree.Float: 2, tree.Double: 3}[lane]
-	}
-	if !ok {
+	if k > lane { // the order of Kind is the order of rank, floating types last
 		p.errorf(p.PosOf(s), "vector operand", "the scalar '%s' does not convert to the lanes of '%s': cast it",
 			s.Type.Bare(), v.Bare())
 	}

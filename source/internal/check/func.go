@@ -3,6 +3,7 @@ package check
 // Functions: prototypes, overloads, definitions.
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/concord-compute/concord/source/internal/token"
@@ -34,7 +35,7 @@ func (p *parser) declareFunction(name string, typ *tree.Type, pos token.Pos, l *
 	overloads := 0
 	for sym := old; sym != nil; sym = sym.Next {
 		overloads++
-		if sameParams(sym.Type, typ) {
+		if slices.EqualFunc(sym.Type.Params, typ.Params, tree.SameType) {
 			return p.redeclareFunction(sym.Fn, typ, pos, l, s, attrs)
 		}
 		if !sym.Fn.Overload && !attrs.Overload {
@@ -87,18 +88,6 @@ func (p *parser) addProto(fn *tree.Function, l *paramList) {
 		fn.Params = l.syms
 	}
 	fn.Protos = append(fn.Protos, tree.Proto{Name: name, Names: l.nameToks, Close: l.close})
-}
-
-func sameParams(a, b *tree.Type) bool {
-	if len(a.Params) != len(b.Params) {
-		return false
-	}
-	for i := range a.Params {
-		if !tree.SameType(a.Params[i], b.Params[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *parser) redeclareFunction(fn *tree.Function, typ *tree.Type, pos token.Pos, l *paramList, s *specifiers,

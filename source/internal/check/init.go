@@ -95,8 +95,7 @@ func slotType(t *tree.Type, i int) *tree.Type {
 
 // braced parses { ... } for typ.
 func (p *parser) braced(typ *tree.Type) *tree.Init {
-	p.enter("initializer")
-	defer func() { p.nest-- }()
+	defer p.enter("initializer")()
 	open := p.next().Pos
 	switch {
 	case typ.IsVector():
@@ -141,11 +140,7 @@ func (p *parser) braced(typ *tree.Type) *tree.Init {
 func (p *parser) scalarBraces(typ *tree.Type) *tree.Init {
 	node := &tree.Init{Type: typ}
 	if !p.at("}") {
-		if p.at("{") {
-			node = p.braced(typ)
-		} else {
-			node = p.leaf(typ, p.assignment())
-		}
+		node = p.element(typ)
 		for p.accept(",") && !p.at("}") {
 			p.excess()
 		}
@@ -178,12 +173,15 @@ func (p *parser) positional(node *tree.Init, i int) {
 		p.excess()
 		return
 	}
-	t := p.slot(node, i, p.pos())
+	node.Kids[i] = p.element(p.slot(node, i, p.pos()))
+}
+
+// element parses the initializer of an element of type t, with or without braces.
+func (p *parser) element(t *tree.Type) *tree.Init {
 	if p.at("{") {
-		node.Kids[i] = p.braced(t)
-		return
+		return p.braced(t)
 	}
-	node.Kids[i] = p.place(t, p.assignment())
+	return p.place(t, p.assignment())
 }
 
 // excess parses a value after the last element, which C compilers drop with a warning.
@@ -213,8 +211,7 @@ func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 	if n <= 0 {
 		p.fail(p.PosOf(e), "initializer", "'%s' cannot be initialized by this value", t.Bare())
 	}
-	p.enter("initializer")
-	defer func() { p.nest-- }()
+	defer p.enter("initializer")()
 	for i := 0; ; {
 		kt := p.slot(node, i, p.PosOf(e))
 		node.Kids[i] = p.place(kt, e)
@@ -321,11 +318,7 @@ func (p *parser) designated(node *tree.Init) int {
 		}
 		p.expect("=", "designator")
 		p.slot(cur, last, p.pos())
-		if p.at("{") {
-			cur.Kids[last] = p.braced(next)
-		} else {
-			cur.Kids[last] = p.place(next, p.assignment())
-		}
+		cur.Kids[last] = p.element(next)
 	}
 	if levels > 1 && p.more() && p.peekAt(1).Text != "{" {
 		p.errorf(p.pos(), "designator", "a value without a designator after a nested one: name its member")

@@ -127,14 +127,14 @@ func (p *parser) parse() {
 		}
 	}
 	for p.peek().Kind != token.EOF {
-		p.guard(p.externalDecl, p.skipDecl)
+		p.guard(p.externalDecl, false)
 	}
 	p.checkProgram()
 }
 
-// guard runs parse; after a syntax error it calls recovery to find a place where parsing can go on.
+// guard runs parse; after a syntax error it skips the rest of the statement (inBlock) or declaration.
 // It always consumes at least one token.
-func (p *parser) guard(parse func(), recovery func(braces int)) {
+func (p *parser) guard(parse func(), inBlock bool) {
 	start, nest, depth := p.i, p.nest, len(p.scopes)
 	loop, brk, sw := p.inLoop, p.inBreak, p.inSwtch
 	defer func() {
@@ -143,7 +143,7 @@ func (p *parser) guard(parse func(), recovery func(braces int)) {
 		case bail:
 			p.nest, p.inLoop, p.inBreak, p.inSwtch = nest, loop, brk, sw
 			p.scopes = p.scopes[:depth]
-			recovery(p.openBraces(start))
+			p.skip(p.openBraces(start), inBlock)
 			if p.i == start {
 				p.next()
 			}
@@ -168,28 +168,25 @@ func (p *parser) openBraces(start int) int {
 	return max(n, 0)
 }
 
-// skipDecl skips the rest of a declaration that could not be parsed, of which level braces are
-// open.
-func (p *parser) skipDecl(level int) {
-	p.fn = nil
-	for p.peek().Kind != token.EOF {
-		t := p.next()
-		if t.Kind != token.Punct {
-			continue
-		}
-		switch t.Text {
-		case "{":
+// skip skips the rest of a declaration, or of a statement in a block, that could not be parsed and of which level
+// braces are open. The end of the block is left for its parser.
+func (p *parser) skip(level int, inBlock bool) {
+	if !inBlock {
+		p.fn = nil
+	}
+	for p.peek().Kind != token.EOF && !(inBlock && level == 0 && p.at("}")) {
+		switch {
+		case p.accept("{"):
 			level++
-		case "}":
-			level--
-			if level <= 0 {
-				p.accept(";")
+		case p.accept("}"):
+			if level--; level <= 0 {
+				if !inBlock {
+					p.accept(";")
+				}
 				return
 			}
-		case ";":
-			if level <= 0 {
-				return
-			}
+		case p.next().Text == ";" && level <= 0:
+			return
 		}
 	}
 }
@@ -272,12 +269,13 @@ func (p *parser) fail(pos token.Pos, construct, format string, args ...any) {
 	panic(bail{})
 }
 
-// enter counts a nesting level; the caller ends it with p.nest--.
-func (p *parser) enter(construct string) {
+// enter counts a nesting level, which the returned function ends.
+func (p *parser) enter(construct string) (leave func()) {
 	p.nest++
 	if p.nest > maxNest {
 		p.fail(p.pos(), construct, "nested deeper than %d levels", maxNest)
 	}
+	return func() { p.nest-- }
 }
 
 func (p *parser) push() {

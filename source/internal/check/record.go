@@ -76,7 +76,7 @@ func (p *parser) taggedRecord(t *tag, name, word string, pos token.Pos) *tree.Ty
 
 // members parses { ... } of a struct or union.
 func (p *parser) members(r *tree.Record, word string) {
-	p.enter(word)
+	defer p.enter(word)()
 	p.next()
 	for !p.at("}") {
 		if p.peek().Kind == token.EOF {
@@ -88,7 +88,6 @@ func (p *parser) members(r *tree.Record, word string) {
 		p.memberDecl(r, word)
 	}
 	p.next()
-	p.nest--
 }
 
 func (p *parser) memberDecl(r *tree.Record, word string) {

@@ -5,6 +5,7 @@ package check
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -12,41 +13,54 @@ import (
 	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// typeWords are the words that start or continue declaration specifiers.
-var typeWords = map[string]bool{
-	"void": true, "bool": true, "_Bool": true, "char": true, "short": true, "int": true, "long": true,
-	"signed": true, "__signed__": true, "__signed": true, "unsigned": true, "half": true, "float": true, "double": true,
-	"struct": true, "union": true, "enum": true, "typeof": true, "__typeof__": true, "__typeof": true,
+// keyword is what a word means that cannot be an identifier.
+type keyword struct {
+	class class
+	qual  tree.Qual  // of a qualifierWord
+	space tree.Space // of a spaceWord
 }
 
-var qualifierWords = map[string]tree.Qual{
-	"const": tree.QConst, "__const": tree.QConst, "__const__": tree.QConst, "volatile": tree.QVolatile,
-	"__volatile__": tree.QVolatile,
-	"__volatile":   tree.QVolatile, "restrict": tree.QRestrict, "__restrict": tree.QRestrict,
-	"__restrict__": tree.QRestrict,
-}
+type class uint8
 
-var spaceWords = map[string]tree.Space{
-	"global": tree.Global, "__global": tree.Global, "local": tree.Local, "__local": tree.Local,
-	"constant": tree.Constant, "__constant": tree.Constant, "private": tree.Private, "__private": tree.Private,
-}
+// The classes of keywords; all but a statementWord start or continue declaration specifiers.
+const (
+	typeWord class = iota + 1
+	qualifierWord
+	spaceWord
+	storageWord
+	accessWord
+	statementWord // neither a type nor a name
+)
 
-var storageWords = map[string]bool{
-	"typedef": true, "static": true, "extern": true, "inline": true, "__inline": true, "__inline__": true,
-	"register": true, "auto": true, "kernel": true, "__kernel": true, "__attribute__": true, "__attribute": true,
-	"__extension__": true,
-}
+var keywords = func() map[string]keyword {
+	out := map[string]keyword{}
+	for k, words := range map[keyword]string{
+		{class: typeWord}: "void bool _Bool char short int long signed __signed__ __signed unsigned half float double " +
+			"struct union enum typeof __typeof__ __typeof",
+		{class: qualifierWord, qual: tree.QConst}:    "const __const __const__",
+		{class: qualifierWord, qual: tree.QVolatile}: "volatile __volatile __volatile__",
+		{class: qualifierWord, qual: tree.QRestrict}: "restrict __restrict __restrict__",
+		{class: spaceWord, space: tree.Global}:       "global __global",
+		{class: spaceWord, space: tree.Local}:        "local __local",
+		{class: spaceWord, space: tree.Constant}:     "constant __constant",
+		{class: spaceWord, space: tree.Private}:      "private __private",
+		{class: storageWord}: "typedef static extern inline __inline __inline__ register auto kernel __kernel " +
+			"__attribute__ __attribute __extension__",
+		{class: accessWord}: "read_only __read_only write_only __write_only read_write __read_write",
+		{class: statementWord}: "if else for while do switch case default goto break continue return sizeof " +
+			"asm __asm__ __asm vec_step alignof __alignof__ _Alignof",
+	} {
+		for w := range strings.FieldsSeq(words) {
+			out[w] = k
+		}
+	}
+	return out
+}()
 
-var accessWords = map[string]bool{
-	"read_only": true, "__read_only": true, "write_only": true, "__write_only": true,
-	"read_write": true, "__read_write": true,
-}
-
-// statementWords are keywords that can be neither a type nor a name.
-var statementWords = map[string]bool{
-	"if": true, "else": true, "for": true, "while": true, "do": true, "switch": true, "case": true,
-	"default": true, "goto": true, "break": true, "continue": true, "return": true, "sizeof": true,
-	"asm": true, "__asm__": true, "__asm": true, "vec_step": true, "alignof": true, "__alignof__": true, "_Alignof": true,
+// plainTypes are the types of single words that have no signed and unsigned form.
+var plainTypes = map[string]*tree.Type{
+	"void": tree.VoidType, "Bool": tree.BoolType, "bool": tree.BoolType, "half": tree.HalfType, "float": tree.FloatType,
+	"double": tree.DoubleType,
 }
 
 // refusedTypes are type names of OpenCL C that the portable language does not have.
@@ -61,31 +75,21 @@ var refusedTypes = map[string]string{
 }
 
 // isKeyword reports whether a word cannot be an identifier.
-func isKeyword(w string) bool {
-	_, q := qualifierWords[w]
-	_, s := spaceWords[w]
-	return q || s || typeWords[w] || storageWords[w] || accessWords[w] || statementWords[w]
-}
+func isKeyword(w string) bool { return keywords[w].class != 0 }
 
 // typeNames is the outermost scope of every program: the vector types and the named integers of
 // OpenCL C, which a program can hide. Nothing is declared in it afterwards.
 var typeNames = sync.OnceValue(func() *scope {
-	names := map[string]tree.Kind{
-		"char": tree.Char, "uchar": tree.UChar, "short": tree.Short, "ushort": tree.UShort, "int": tree.Int,
-		"uint": tree.UInt,
-		"long": tree.Long, "ulong": tree.ULong, "half": tree.Half, "float": tree.Float, "double": tree.Double,
-	}
 	s := &scope{names: map[string]*tree.Symbol{}, tags: map[string]*tag{}}
 	add := func(name string, t *tree.Type) {
 		s.names[name] = &tree.Symbol{Kind: tree.SymTypedef, Name: name, CName: "u_" + name, Type: t}
 	}
-	for name, k := range names {
-		if !typeWords[name] {
-			add(name, tree.Scalar(k))
+	for k := tree.Char; k <= tree.Double; k++ {
+		if !isKeyword(k.String()) {
+			add(k.String(), tree.Scalar(k))
 		}
-		for _, n := range []string{"2", "3", "4", "8", "16"} {
-			w := map[string]int{"2": 2, "3": 3, "4": 4, "8": 8, "16": 16}[n]
-			add(name+n, tree.Vector(k, w))
+		for _, n := range []int{2, 3, 4, 8, 16} {
+			add(k.String()+strconv.Itoa(n), tree.Vector(k, n))
 		}
 	}
 	add("size_t", tree.SizeType)
@@ -116,17 +120,10 @@ func (p *parser) startsType(t *token.Token) bool {
 	if t.Kind != token.Ident {
 		return false
 	}
-	if _, ok := qualifierWords[t.Text]; ok {
+	if k := keywords[t.Text]; k.class != 0 && k.class != statementWord {
 		return true
 	}
-	if _, ok := spaceWords[t.Text]; ok {
-		return true
-	}
-	if typeWords[t.Text] || storageWords[t.Text] || accessWords[t.Text] {
-		return true
-	}
-	s := p.lookup(t.Text)
-	if s != nil {
+	if s := p.lookup(t.Text); s != nil {
 		return s.Kind == tree.SymTypedef
 	}
 	return refusedTypes[t.Text] != ""
@@ -138,33 +135,24 @@ func (p *parser) specifiers(construct string) specifiers {
 	var q tree.Qual
 	var words []string // char, unsigned, long, ... in any order
 	var typ *tree.Type
-	for {
+specifiers:
+	for p.peek().Kind == token.Ident {
 		t := p.peek()
-		if t.Kind != token.Ident {
-			break
-		}
-		if v, ok := qualifierWords[t.Text]; ok {
-			q |= v
+		switch k := keywords[t.Text]; k.class {
+		case qualifierWord:
+			q |= k.qual
 			p.next()
-			continue
-		}
-		if v, ok := spaceWords[t.Text]; ok {
-			if s.space && s.spaceVal != v {
-				p.errorf(t.Pos, "address space", "two address spaces: %s and %s", s.spaceVal, v)
+		case spaceWord:
+			if s.space && s.spaceVal != k.space {
+				p.errorf(t.Pos, "address space", "two address spaces: %s and %s", s.spaceVal, k.space)
 			}
-			s.space, s.spaceVal = true, v
+			s.space, s.spaceVal = true, k.space
 			p.next()
-			continue
-		}
-		if storageWords[t.Text] {
+		case storageWord:
 			p.storage(&s)
-			continue
-		}
-		if accessWords[t.Text] {
+		case accessWord:
 			p.next()
-			continue
-		}
-		if typeWords[t.Text] {
+		case typeWord:
 			if typ != nil {
 				p.fail(t.Pos, construct, "'%s' after a complete type", t.Text)
 			}
@@ -179,20 +167,17 @@ func (p *parser) specifiers(construct string) specifiers {
 				words = append(words, strings.Trim(t.Text, "_"))
 				p.next()
 			}
-			continue
-		}
-		if typ != nil || len(words) > 0 {
-			break
-		}
-		sym := p.lookup(t.Text)
-		if sym == nil || sym.Kind != tree.SymTypedef {
-			if what := refusedTypes[t.Text]; what != "" && sym == nil {
+		default:
+			sym := p.lookup(t.Text)
+			if what := refusedTypes[t.Text]; what != "" && sym == nil && typ == nil && len(words) == 0 {
 				p.fail(t.Pos, what, "'%s': %s is not part of the portable language", t.Text, article(what))
 			}
-			break
+			if typ != nil || len(words) > 0 || sym == nil || sym.Kind != tree.SymTypedef {
+				break specifiers
+			}
+			p.next()
+			typ = sym.Type
 		}
-		p.next()
-		typ = sym.Type
 	}
 	if len(words) > 0 {
 		if typ != nil {
@@ -281,17 +266,8 @@ func (p *parser) wordType(words []string, pos token.Pos, construct string) *tree
 			return pick(tree.Long, tree.ULong)
 		case sum == n["int"]:
 			return pick(tree.Int, tree.UInt)
-		case unsigned || signed || sum != 1:
-		case n["void"] == 1:
-			return tree.VoidType
-		case n["Bool"] == 1 || n["bool"] == 1:
-			return tree.BoolType
-		case n["half"] == 1:
-			return tree.HalfType
-		case n["float"] == 1:
-			return tree.FloatType
-		case n["double"] == 1:
-			return tree.DoubleType
+		case len(words) == 1 && plainTypes[words[0]] != nil:
+			return plainTypes[words[0]]
 		}
 	}
 	p.errorf(pos, construct, "'%s' is not a type", strings.Join(words, " "))
@@ -367,9 +343,9 @@ func successor(c tree.Value) tree.Value {
 	if next.Bits != 0 && !next.Negative() || c.Negative() {
 		return next
 	}
-	wider := map[tree.Kind]tree.Kind{tree.Int: tree.Long, tree.UInt: tree.ULong}[c.Kind]
-	if wider == tree.Void {
-		wider = tree.ULong
+	wider := tree.ULong
+	if c.Kind == tree.Int {
+		wider = tree.Long
 	}
 	return tree.IntValue(wider, c.Int()+1)
 }

@@ -13,16 +13,15 @@ import (
 // block parses { ... } in the scope that the caller opened.
 func (p *parser) block() *tree.Stmt {
 	st := &tree.Stmt{Kind: tree.StBlock, Pos: p.pos()}
-	p.enter("block")
+	defer p.enter("block")()
 	p.expect("{", "block")
 	for !p.at("}") {
 		if p.peek().Kind == token.EOF {
 			p.fail(p.pos(), "block", "expected '}' before the end of the program")
 		}
-		p.guard(func() { st.List = append(st.List, p.item()) }, p.skipStmt)
+		p.guard(func() { st.List = append(st.List, p.item()) }, true)
 	}
 	p.next()
-	p.nest--
 	return st
 }
 
@@ -54,40 +53,10 @@ func (p *parser) attributedStatement() bool {
 	return !isDecl
 }
 
-// skipStmt skips the rest of a statement that could not be parsed, of which level braces are open.
-func (p *parser) skipStmt(level int) {
-	for p.peek().Kind != token.EOF {
-		t := p.peek()
-		if t.Kind == token.Punct {
-			switch t.Text {
-			case "{":
-				level++
-			case "}":
-				if level == 0 {
-					return
-				}
-				level--
-				if level == 0 {
-					p.next()
-					return
-				}
-			case ";":
-				if level == 0 {
-					p.next()
-					return
-				}
-			}
-		}
-		p.next()
-	}
-}
-
 // statement parses one statement.
 func (p *parser) statement() *tree.Stmt {
-	p.enter("statement")
-	st := p.oneStatement()
-	p.nest--
-	return st
+	defer p.enter("statement")()
+	return p.oneStatement()
 }
 
 func (p *parser) oneStatement() *tree.Stmt {
@@ -107,12 +76,11 @@ func (p *parser) oneStatement() *tree.Stmt {
 		if p.peekAt(1).Kind == token.Punct && p.peekAt(1).Text == ":" && !isKeyword(t.Text) {
 			return p.label(st)
 		}
-		if statementWords[t.Text] && p.keywordStatement(st, t.Text) {
+		if keywords[t.Text].class == statementWord && p.keywordStatement(st, t.Text) {
 			return st
 		}
 		if t.Text == "__attribute__" || t.Text == "__attribute" {
-			var a tree.Attributes
-			p.attributes(&a)
+			p.attributes(&tree.Attributes{})
 			return p.oneStatement()
 		}
 	}
@@ -125,8 +93,7 @@ func (p *parser) oneStatement() *tree.Stmt {
 func (p *parser) label(st *tree.Stmt) *tree.Stmt {
 	name := p.next().Text
 	p.next()
-	var a tree.Attributes
-	p.attributes(&a)
+	p.attributes(&tree.Attributes{})
 	st.Kind, st.Text, p.Loops = tree.StLabel, name, true
 	if old, ok := p.body.labels[name]; ok {
 		p.errorf(st.Pos, "label", "the label '%s' is already at %s", name, old)

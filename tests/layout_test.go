@@ -33,8 +33,8 @@ type floor struct {
 var floors = []floor{
 	{"source/host", nil},
 	{"source/internal/token", nil},
-	{"source/internal/preprocess", []string{"source/internal/token"}},
 	{"source/internal/tree", []string{"source/internal/token"}},
+	{"source/internal/preprocess", []string{"source/internal/token", "source/internal/tree"}},
 	{"source/internal/builtins", []string{"source/internal/token", "source/internal/tree"}},
 	{"source/internal/check", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},
 	{"source/internal/loops", []string{"source/internal/token", "source/internal/tree", "source/internal/builtins"}},

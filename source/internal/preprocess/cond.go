@@ -7,19 +7,17 @@ import (
 	"errors"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
-// ppValue is a value in #if. The bits of an unsigned one are kept in the signed field.
-type ppValue struct {
-	n        int64
-	unsigned bool
-}
+// zero is the value of whatever has none. All values are of kind Long or ULong.
+var zero = tree.IntValue(tree.Long, 0)
 
-func truth(b bool) ppValue {
+func truth(b bool) tree.Value {
 	if b {
-		return ppValue{n: 1}
+		return tree.IntValue(tree.Long, 1)
 	}
-	return ppValue{}
+	return zero
 }
 
 // condition evaluates the operand of a directive, which is #if or #elif.
@@ -32,7 +30,7 @@ func (p *preprocessor) condition(directive token.Token, line []token.Token) bool
 	p.push(list{toks: a, stop: true})
 	e := &condParser{p: p, at: directive.Pos, name: "#" + directive.Text}
 	e.next()
-	var v ppValue
+	v := zero
 	if e.t.Kind == token.EOF {
 		e.fail("%s without an expression", e.name)
 	} else {
@@ -44,7 +42,7 @@ func (p *preprocessor) condition(directive token.Token, line []token.Token) bool
 	for !p.stopped && len(p.lists) > n {
 		p.pop()
 	}
-	return v.n != 0 && !e.failed
+	return !v.IsZero() && !e.failed
 }
 
 // condParser reads one expression by recursive descent. It expands tokens one by one, because the
@@ -98,7 +96,7 @@ func (e *condParser) expect(s string) {
 
 // comma parses an expression. eval, here and in the following methods, says whether its value is
 // used: "0 && 1/0" is no error.
-func (e *condParser) comma(eval bool) ppValue {
+func (e *condParser) comma(eval bool) tree.Value {
 	v := e.ternary(eval)
 	for e.accept(",") {
 		v = e.ternary(eval)
@@ -117,28 +115,30 @@ func (e *condParser) enter() bool {
 
 func (e *condParser) leave() { e.depth-- }
 
-func (e *condParser) ternary(eval bool) ppValue {
+func (e *condParser) ternary(eval bool) tree.Value {
 	defer e.leave()
 	if !e.enter() {
-		return ppValue{}
+		return zero
 	}
 	c := e.binary(1, eval)
 	if !e.accept("?") {
 		return c
 	}
-	a := e.comma(eval && c.n != 0)
+	a := e.comma(eval && !c.IsZero())
 	e.expect(":")
-	b := e.ternary(eval && c.n == 0)
-	v := b
-	if c.n != 0 {
-		v = a
+	b := e.ternary(eval && c.IsZero())
+	v, other := a, b
+	if c.IsZero() {
+		v, other = b, a
 	}
-	v.unsigned = a.unsigned || b.unsigned
-	return v
+	return v.Convert(common(v, other))
 }
 
+// common returns the type in which operators compute with a and b.
+func common(a, b tree.Value) *tree.Type { return tree.Usual(tree.Scalar(a.Kind), tree.Scalar(b.Kind)) }
+
 // binary parses operators of at least the precedence lowest.
-func (e *condParser) binary(lowest int, eval bool) ppValue {
+func (e *condParser) binary(lowest int, eval bool) tree.Value {
 	a := e.unary(eval)
 	for e.t.Kind == token.Punct {
 		op, prec := e.t.Text, token.Precedence[e.t.Text]
@@ -149,12 +149,12 @@ func (e *condParser) binary(lowest int, eval bool) ppValue {
 		counts := eval
 		switch op {
 		case "&&":
-			counts = eval && a.n != 0
+			counts = eval && !a.IsZero()
 		case "||":
-			counts = eval && a.n == 0
+			counts = eval && a.IsZero()
 		}
 		b := e.binary(prec+1, counts)
-		if (op == "/" || op == "%") && b.n == 0 {
+		if (op == "/" || op == "%") && b.IsZero() {
 			if counts && !e.failed {
 				e.fail("division by zero in %s", e.name)
 			}
@@ -166,99 +166,56 @@ func (e *condParser) binary(lowest int, eval bool) ppValue {
 }
 
 // apply computes a op b; b is not zero if op is a division.
-func apply(op string, a, b ppValue) ppValue {
-	v := ppValue{unsigned: a.unsigned || b.unsigned}
+func apply(op string, a, b tree.Value) tree.Value {
 	switch op {
 	case "||":
-		return truth(a.n != 0 || b.n != 0)
+		return truth(!a.IsZero() || !b.IsZero())
 	case "&&":
-		return truth(a.n != 0 && b.n != 0)
-	case "==":
-		return truth(a.n == b.n)
-	case "!=":
-		return truth(a.n != b.n)
-	case "<":
-		return truth(less(a, b))
-	case ">":
-		return truth(less(b, a))
-	case "<=":
-		return truth(!less(b, a))
-	case ">=":
-		return truth(!less(a, b))
-	case "<<":
-		return shift(a, b, false)
-	case ">>":
-		return shift(a, b, true)
-	case "|":
-		v.n = a.n | b.n
-	case "^":
-		v.n = a.n ^ b.n
-	case "&":
-		v.n = a.n & b.n
-	case "+":
-		v.n = a.n + b.n
-	case "-":
-		v.n = a.n - b.n
-	case "*":
-		v.n = a.n * b.n
-	case "/":
-		v.n = divide(a.n, b.n, v.unsigned)
-	case "%":
-		v.n = a.n - divide(a.n, b.n, v.unsigned)*b.n
+		return truth(!a.IsZero() && !b.IsZero())
+	case "==", "!=", "<", ">", "<=", ">=":
+		return truth(tree.Relation(op, a.Convert(common(a, b)), b.Convert(common(a, b))))
+	case "<<", ">>":
+		return shift(a, b, op == ">>")
 	}
-	return v
+	return tree.Arithmetic(op, a.Convert(common(a, b)), b.Convert(common(a, b)))
 }
 
-func less(a, b ppValue) bool {
-	if a.unsigned || b.unsigned {
-		return uint64(a.n) < uint64(b.n)
-	}
-	return a.n < b.n
-}
-
-func divide(a, b int64, unsigned bool) int64 {
-	if unsigned {
-		return int64(uint64(a) / uint64(b))
-	}
-	return a / b // Go wraps MinInt64 / -1, as cpp does
-}
-
-// shift returns a value of the type of its left operand; a negative count shifts in the other
-// direction.
-func shift(a, b ppValue, right bool) ppValue {
-	n := uint64(b.n)
-	if !b.unsigned && b.n < 0 {
+// shift returns a value of the type of its left operand. A negative count shifts in the other
+// direction, and one beyond the width shifts everything out, as with cpp.
+func shift(a, b tree.Value, right bool) tree.Value {
+	n := b.Bits
+	if b.Negative() {
 		n, right = -n, !right
 	}
 	switch {
 	case !right:
-		a.n <<= n
-	case a.unsigned:
-		a.n = int64(uint64(a.n) >> n)
+		a.Bits <<= n
+	case a.Kind == tree.ULong:
+		a.Bits >>= n
 	default:
-		a.n >>= n
+		a.Bits = uint64(a.Int() >> n)
 	}
 	return a
 }
 
-func (e *condParser) unary(eval bool) ppValue {
+func (e *condParser) unary(eval bool) tree.Value {
 	defer e.leave()
 	if !e.enter() {
-		return ppValue{}
+		return zero
 	}
 	switch {
 	case e.accept("+"):
 		return e.unary(eval)
 	case e.accept("-"):
 		v := e.unary(eval)
-		v.n = -v.n
+		v.Bits = -v.Bits
 		return v
 	case e.accept("~"):
 		v := e.unary(eval)
-		v.n = ^v.n
+		v.Bits = ^v.Bits
 		return v
 	case e.accept("!"):
-		return truth(e.unary(eval).n == 0)
+		return truth(e.unary(eval).IsZero())
 	case e.accept("("):
 		v := e.comma(eval)
 		e.expect(")")
@@ -267,9 +224,8 @@ func (e *condParser) unary(eval bool) ppValue {
 	return e.primary()
 }
 
-func (e *condParser) primary() ppValue {
-	t := e.t
-	var v ppValue
+func (e *condParser) primary() tree.Value {
+	t, v := e.t, zero
 	var err error
 	switch t.Kind {
 	case token.Ident:
@@ -278,9 +234,11 @@ func (e *condParser) primary() ppValue {
 		}
 		v = truth(t.Text == "true") // every other name that is not a macro is 0
 	case token.Int:
-		v.n, v.unsigned, err = parseInt(t.Text)
+		v, err = parseInt(t.Text)
 	case token.Char:
-		v.n, err = charValue(t.Text)
+		var n int64
+		n, err = charValue(t.Text)
+		v = tree.IntValue(tree.Long, n)
 	case token.Float:
 		err = errors.New("floating constant")
 	default:
@@ -303,7 +261,7 @@ func errText(t token.Token, err error) string {
 }
 
 // defined parses "defined NAME" or "defined(NAME)" without expansion.
-func (e *condParser) defined() ppValue {
+func (e *condParser) defined() tree.Value {
 	e.p.noExpand++
 	e.next()
 	paren := e.t.Kind == token.Punct && e.t.Text == "("
@@ -314,7 +272,7 @@ func (e *condParser) defined() ppValue {
 	if name.Kind != token.Ident {
 		e.p.noExpand--
 		e.fail("defined needs the name of a macro, not %s", kindOf(name))
-		return ppValue{}
+		return zero
 	}
 	if paren {
 		e.next()

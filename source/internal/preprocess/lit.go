@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/concord-compute/concord/source/internal/token"
+	"github.com/concord-compute/concord/source/internal/tree"
 )
 
 // validNumber reports whether a pp-number is a literal. The parser checks the meaning of its suffix
@@ -17,7 +18,7 @@ import (
 func validNumber(kind token.Kind, s string) bool {
 	s = strings.ToLower(s)
 	if kind == token.Int {
-		_, _, err := parseInt(s)
+		_, err := parseInt(s)
 		return err == nil
 	}
 	digits, exp := "0123456789", "e"
@@ -48,8 +49,8 @@ func validNumber(kind token.Kind, s string) bool {
 }
 
 // parseInt reads an integer literal with its suffix.
-func parseInt(text string) (n int64, unsigned bool, err error) {
-	s := strings.ToLower(text)
+func parseInt(text string) (tree.Value, error) {
+	s, kind := strings.ToLower(text), tree.Long
 	end := len(s)
 	for end > 0 && (s[end-1] == 'u' || s[end-1] == 'l') {
 		end--
@@ -57,10 +58,10 @@ func parseInt(text string) (n int64, unsigned bool, err error) {
 	s, suffix := s[:end], s[end:]
 	switch suffix {
 	case "u", "ul", "ull", "lu", "llu":
-		unsigned = true
+		kind = tree.ULong
 	case "", "l", "ll":
 	default:
-		return 0, false, errors.New("unknown suffix " + suffix)
+		return zero, errors.New("unknown suffix " + suffix)
 	}
 	base := 10
 	switch {
@@ -73,11 +74,14 @@ func parseInt(text string) (n int64, unsigned bool, err error) {
 	}
 	u, err := strconv.ParseUint(s, base, 64)
 	if errors.Is(err, strconv.ErrRange) {
-		return 0, false, errors.New("it needs more than 64 bits")
+		return zero, errors.New("it needs more than 64 bits")
 	} else if err != nil {
-		return 0, false, errors.New("it has a wrong digit")
+		return zero, errors.New("it has a wrong digit")
 	}
-	return int64(u), unsigned || u > math.MaxInt64, nil
+	if u > math.MaxInt64 {
+		kind = tree.ULong
+	}
+	return tree.BitsValue(kind, u), nil
 }
 
 // charValue returns the value of a character constant in #if. As in other compilers, char is

@@ -107,13 +107,8 @@ func (r *renderer) words(g *tree.Symbol) {
 		}
 	}
 	n := tree.KindSize(kind)
-	r.w("alignas(", g.Type.Alignment(), ") ")
 	t := tree.ArrayOf(tree.Scalar(kind).In(tree.Constant), size/n)
-	if r.d.msl {
-		r.w(r.metalType(t, g.CName, true), " = {")
-	} else {
-		r.w("static ", r.places[g], r.typeText(t, g.CName), " = {")
-	}
+	r.w("alignas(", g.Type.Alignment(), ") ", r.constant(g, t), " = {")
 	for i := 0; i < size; i += n {
 		r.comma(i)
 		r.literal(tree.FromBytes(kind, image[i:]))

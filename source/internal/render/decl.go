@@ -64,8 +64,15 @@ func (r *renderer) global(g *tree.Symbol) {
 		r.words(g)
 		return
 	}
-	r.w(alignPrefix(g.Type), "static ", r.places[g], r.typeText(g.Type.In(tree.Constant), g.CName), " = ", g.Init,
-		";")
+	r.w(alignPrefix(g.Type), r.constant(g, g.Type.In(tree.Constant)), " = ", g.Init, ";")
+}
+
+// constant returns the declaration of a constant of program scope as an object of type t.
+func (r *renderer) constant(g *tree.Symbol, t *tree.Type) string {
+	if r.d.msl {
+		return r.metalType(t, g.CName, true)
+	}
+	return "static " + r.places[g] + r.typeText(t, g.CName)
 }
 
 func alignPrefix(t *tree.Type) string {
@@ -277,16 +284,8 @@ func (r *renderer) initializer(n *tree.Init) {
 
 // braces writes the elements of an initializer.
 func (r *renderer) braces(n *tree.Init) {
-	if len(n.Kids) == 0 {
-		r.w("{}")
-		return
-	}
 	r.w("{")
-	last := 0
-	for i := range n.Kids {
-		last = max(last, i)
-	}
-	for i := 0; i <= last; i++ {
+	for i := range n.Len() {
 		r.comma(i)
 		if k := n.Kids[i]; k != nil {
 			r.initializer(k)
@@ -320,11 +319,7 @@ func (r *renderer) assignParts(lhs string, n *tree.Init, sep string) {
 		r.w(lhs, " = ", n.Value, sep)
 		return
 	}
-	last := -1
-	for i := range n.Kids {
-		last = max(last, i)
-	}
-	for i := 0; i <= last; i++ {
+	for i := range n.Len() {
 		k := n.Kids[i]
 		switch {
 		case k == nil || k.Value == nil && !k.Type.IsAggregate():

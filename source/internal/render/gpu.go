@@ -15,35 +15,32 @@ import (
 // documents the arguments of the entry points.
 const EntryPrefix = "cc_kernel_"
 
-// entries writes the entry points, which call the kernels.
-func (r *renderer) entries(kernels []*tree.Function) {
-	for _, k := range kernels {
-		r.at(k.Pos)
-		r.w("extern \"C\" __global__ ")
-		if n := k.Attrs.Reqd; n[0] > 0 {
-			r.w("__launch_bounds__(", n[0]*n[1]*n[2], ") ")
-		}
-		r.w("void ", EntryPrefix, k.Name, "(")
-		for i, s := range k.Params {
-			r.comma(i)
-			if isLocalPointer(s.Type) {
-				r.w("cc_uint cc_p", i)
-			} else {
-				r.w(r.typeText(s.Type, "cc_p"+strconv.Itoa(i)))
-			}
-		}
-		r.w(") { cc_program::", k.CName, "(")
-		for i, s := range k.Params {
-			r.comma(i)
-			if isLocalPointer(s.Type) {
-				r.w("(", r.plain(s.Type), ")(cc_dynamic + cc_p", i, ")")
-			} else {
-				r.w("cc_p", i)
-			}
-		}
-		r.w("); }")
+// entry writes an entry point, which calls the kernel.
+func (r *renderer) entry(k *tree.Function) {
+	r.at(k.Pos)
+	r.w("extern \"C\" __global__ ")
+	if n := k.Attrs.Reqd; n[0] > 0 {
+		r.w("__launch_bounds__(", n[0]*n[1]*n[2], ") ")
 	}
-	r.raw("")
+	r.w("void ", EntryPrefix, k.Name, "(")
+	for i, s := range k.Params {
+		r.comma(i)
+		if isLocalPointer(s.Type) {
+			r.w("cc_uint cc_p", i)
+		} else {
+			r.w(r.typeText(s.Type, "cc_p"+strconv.Itoa(i)))
+		}
+	}
+	r.w(") { cc_program::", k.CName, "(")
+	for i, s := range k.Params {
+		r.comma(i)
+		if isLocalPointer(s.Type) {
+			r.w("(", r.plain(s.Type), ")(cc_dynamic + cc_p", i, ")")
+		} else {
+			r.w("cc_p", i)
+		}
+	}
+	r.w("); }")
 }
 
 func isLocalPointer(t *tree.Type) bool { return t.IsPointer() && t.Elem.Space == tree.Local }

@@ -5,7 +5,6 @@ package render
 // class types are copied between address spaces by calls.
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/concord-compute/concord/source/internal/token"
@@ -22,54 +21,13 @@ const metalItemFile, metalSIMDFile = "metal_item", "metal_simd"
 var metalSpaces = [...]string{tree.Private: "thread", tree.Global: "device", tree.Constant: "constant",
 	tree.Local: "threadgroup"}
 
-// metalProgram writes everything after the prelude.
-func (r *renderer) metalProgram() {
-	for _, rec := range r.p.Tagged {
-		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
-	}
-	for _, rec := range r.p.Records {
-		r.record(rec)
-	}
-	for _, g := range r.p.Globals {
-		r.metalConstant(g)
-	}
-	done := map[*tree.Function]bool{}
-	for _, fn := range r.p.Funcs {
-		if fn.Kernel && fn.Defined {
-			r.locals(fn, done)
-		}
-	}
-	r.raw("struct cc_program {\n")
+// metalItem writes what the C++ targets have in the struct that the program's is derived from.
+func (r *renderer) metalItem() {
 	r.raw(preludeMarker(metalItemFile) + preludeFile(metalItemFile))
 	if r.p.Subgroup != nil {
 		r.raw(preludeMarker(metalSIMDFile) + preludeFile(metalSIMDFile))
 	}
 	r.raw("# 1 \"concord/program\"\n")
-	for _, fn := range r.p.Funcs {
-		if fn.Defined {
-			r.function(fn)
-		}
-	}
-	r.raw("};\n")
-	for _, fn := range r.p.Funcs {
-		if fn.Kernel && fn.Defined {
-			r.metalEntry(fn)
-		}
-	}
-	r.raw("")
-}
-
-// metalConstant writes a constant of program scope.
-func (r *renderer) metalConstant(g *tree.Symbol) {
-	if g.Init == nil || g.Type.IsUnknown() {
-		return
-	}
-	r.at(g.Pos)
-	if r.asWords[g] = r.needsWords(g.Init); r.asWords[g] {
-		r.words(g)
-		return
-	}
-	r.w(alignPrefix(g.Type), r.metalType(g.Type.In(tree.Constant), g.CName, true), " = ", g.Init, ";")
 }
 
 // metalType writes the declaration of name with a type of the program. Targets of pointers have
@@ -81,39 +39,21 @@ func (r *renderer) metalType(t *tree.Type, name string, placed bool) string {
 		}
 		return metalSpaces[t.Space] + " "
 	}
-	quals := func(t *tree.Type, s string) string {
-		if t.Q&tree.QConst != 0 && t.Space != tree.Constant {
-			s += "const "
+	quals := func(t *tree.Type) string {
+		q := t.Q &^ tree.QRestrict
+		if t.Space == tree.Constant {
+			q &^= tree.QConst
 		}
-		if t.Q&tree.QVolatile != 0 {
-			s += "volatile "
-		}
-		return s
+		return space(t) + q.Words()
 	}
 	base := func(t *tree.Type) string {
-		s := quals(t, space(t))
-		switch t.Kind {
-		case tree.TScalar, tree.TVector:
-			if t.Base == tree.Double {
-				r.metalDouble(token.Pos{})
-			}
-			if t.Base == tree.Void {
-				return s + "void"
-			}
-			s += "cc_" + t.Base.String()
-			if t.Kind == tree.TVector {
-				s += strconv.Itoa(t.N)
-			}
-			return s
-		case tree.TRecord:
-			return s + t.Rec.CName
-		case tree.TEvent:
-			return s + "cc_event"
+		if t.Base == tree.Double {
+			r.metalDouble(token.Pos{})
 		}
-		return s + "cc_unknown"
+		return quals(t) + baseName(t)
 	}
 	pointer := func(t *tree.Type) string {
-		s := strings.TrimSpace("* " + quals(t, space(t)))
+		s := strings.TrimSpace("* " + quals(t))
 		placed = true
 		return s
 	}

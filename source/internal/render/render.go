@@ -128,11 +128,7 @@ func body(m *token.Meter, p *tree.Program, t Target, fibers bool) (string, error
 			}
 		}
 	}
-	if d.msl {
-		r.metalProgram()
-	} else {
-		r.program()
-	}
+	r.program()
 	if s := p.Subgroup; s != nil && !d.gpu {
 		r.refuse(s.Pos, "sub-group", "'%s': there are no sub-groups on the host", s.Name)
 	}
@@ -149,14 +145,18 @@ func (r *renderer) refuse(pos token.Pos, construct, format string, args ...any) 
 
 // program writes everything after the prelude.
 func (r *renderer) program() {
-	r.raw("namespace {\n")
+	around, base, end := "namespace {\n", " : cc_item", "};\n}\n"
+	if r.d.msl {
+		around, base, end = "", "", "};\n"
+	}
+	r.raw(around)
 	for _, rec := range r.p.Tagged {
 		r.raw(recordWord(rec) + " " + rec.CName + ";\n")
 	}
 	for _, rec := range r.p.Records {
 		r.record(rec)
 	}
-	if r.d.gpu {
+	if r.d.gpu && !r.d.msl {
 		r.places = r.placeConstants(r.p.Globals)
 	}
 	for _, g := range r.p.Globals {
@@ -172,18 +172,28 @@ func (r *renderer) program() {
 	for _, k := range kernels {
 		r.locals(k, done)
 	}
-	r.raw("struct cc_program : cc_item {\n")
+	r.raw("struct cc_program" + base + " {\n")
+	if r.d.msl {
+		r.metalItem()
+	}
 	for _, fn := range r.p.Funcs {
 		if fn.Defined {
 			r.function(fn)
 		}
 	}
-	r.raw("};\n}\n")
-	if r.d.gpu {
-		r.entries(kernels)
+	r.raw(end)
+	if !r.d.gpu {
+		r.table(kernels)
 		return
 	}
-	r.table(kernels)
+	for _, k := range kernels {
+		if r.d.msl {
+			r.metalEntry(k)
+		} else {
+			r.entry(k)
+		}
+	}
+	r.raw("")
 }
 
 // table writes the table in which the host executor finds the kernels.
@@ -309,37 +319,37 @@ func (r *renderer) plain(t *tree.Type) string {
 }
 
 func (r *renderer) baseType(t *tree.Type) string {
-	s := ""
-	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
-		s = "const "
+	return ownQuals(t).Words() + baseName(t)
+}
+
+// ownQuals returns the qualifiers of an object of type t in C++, but for restrict; constants are const there.
+func ownQuals(t *tree.Type) tree.Qual {
+	q := t.Q &^ tree.QRestrict
+	if t.Space == tree.Constant {
+		q |= tree.QConst
 	}
-	if t.Q&tree.QVolatile != 0 {
-		s += "volatile "
+	return q
+}
+
+// baseName returns the name of a type that has no name of another type in it.
+func baseName(t *tree.Type) string {
+	switch {
+	case t.IsVoid():
+		return "void"
+	case t.Kind == tree.TScalar:
+		return "cc_" + t.Base.String()
+	case t.Kind == tree.TVector:
+		return "cc_" + t.Base.String() + strconv.Itoa(t.N)
+	case t.Kind == tree.TRecord:
+		return t.Rec.CName
+	case t.Kind == tree.TEvent:
+		return "cc_event"
 	}
-	switch t.Kind {
-	case tree.TScalar:
-		if t.Base == tree.Void {
-			return s + "void"
-		}
-		return s + "cc_" + t.Base.String()
-	case tree.TVector:
-		return s + "cc_" + t.Base.String() + strconv.Itoa(t.N)
-	case tree.TRecord:
-		return s + t.Rec.CName
-	case tree.TEvent:
-		return s + "cc_event"
-	}
-	return s + "cc_unknown"
+	return "cc_unknown"
 }
 
 func (r *renderer) pointer(t *tree.Type) string {
-	s := "*"
-	if t.Q&tree.QConst != 0 || t.Space == tree.Constant {
-		s += " const"
-	}
-	if t.Q&tree.QVolatile != 0 {
-		s += " volatile"
-	}
+	s := strings.TrimSpace("* " + ownQuals(t).Words())
 	if t.Q&tree.QRestrict != 0 {
 		s += " __restrict"
 	}

@@ -97,6 +97,15 @@ type Init struct {
 	Kids  map[int]*Init // arrays, structs, vectors, by index; unions have one
 }
 
+// Len returns the number of elements up to the last that has an initializer.
+func (n *Init) Len() int {
+	count := 0
+	for i := range n.Kids {
+		count = max(count, i+1)
+	}
+	return count
+}
+
 // SymKind is the kind of thing that an identifier names.
 type SymKind uint8
 

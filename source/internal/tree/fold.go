@@ -103,13 +103,13 @@ func binary(e *Expr, a, b Value) Value {
 		return shift(e.Text, a.Convert(Scalar(e.Type.Base)), b.Int())
 	case "<", ">", "<=", ">=", "==", "!=":
 		t := Usual(Scalar(a.Kind), Scalar(b.Kind))
-		return answer(e.Type, relation(e.Text, a.Convert(t), b.Convert(t)))
+		return answer(e.Type, Relation(e.Text, a.Convert(t), b.Convert(t)))
 	}
 	t := Scalar(e.Type.Base)
 	if a, b = a.Convert(t), b.Convert(t); !a.OK || !b.OK {
 		return Value{}
 	}
-	return arithmetic(e.Text, a, b)
+	return Arithmetic(e.Text, a, b)
 }
 
 // answer returns the result of a comparison as a scalar or lane of t: true is 1, and -1 in a lane.

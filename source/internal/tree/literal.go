@@ -52,13 +52,13 @@ func Unescape(s string) (string, string) {
 			out.WriteByte(c)
 			continue
 		}
-		base, digits := 8, 3
+		base, digits, most := 8, "01234567", 3
 		start := i
 		if s[i] == 'x' {
-			base, digits, start = 16, 8, i+1
+			base, digits, most, start = 16, "0123456789abcdefABCDEF", 8, i+1
 		}
 		end := start
-		for end < len(s) && end < start+digits && isDigitOf(s[end], base) {
+		for end < len(s) && end < start+most && strings.IndexByte(digits, s[end]) >= 0 {
 			end++
 		}
 		v, err := strconv.ParseUint(s[start:end], base, 32)
@@ -74,11 +74,4 @@ func Unescape(s string) (string, string) {
 var simpleEscapes = map[byte]byte{
 	'n': '\n', 't': '\t', 'r': '\r', 'a': 7, 'b': 8, 'f': 12, 'v': 11, 'e': 27,
 	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
-}
-
-func isDigitOf(c byte, base int) bool {
-	if base == 8 {
-		return c >= '0' && c <= '7'
-	}
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }

@@ -4,7 +4,11 @@ package tree
 // resolved. A Type is immutable once built; qualified variants are copies, so a
 // pointer to one can be shared freely. Records are shared by identity.
 
-import "github.com/concord-compute/concord/source/internal/token"
+import (
+	"slices"
+
+	"github.com/concord-compute/concord/source/internal/token"
+)
 
 // TypeKind is the shape of a type.
 type TypeKind uint8
@@ -230,17 +234,7 @@ func KindSize(k Kind) int {
 
 // SignedOf returns the signed integer kind of the size of k, which comparisons of vectors of k
 // return.
-func SignedOf(k Kind) Kind {
-	switch KindSize(k) {
-	case 1:
-		return Char
-	case 2:
-		return Short
-	case 4:
-		return Int
-	}
-	return Long
-}
+func SignedOf(k Kind) Kind { return [...]Kind{1: Char, 2: Short, 4: Int, 8: Long}[KindSize(k)] }
 
 // Size returns the size of an object of type t in bytes; ok is false for an incomplete type.
 func (t *Type) Size() (n int, ok bool) {
@@ -371,14 +365,7 @@ func SameType(a, b *Type) bool {
 	case TRecord:
 		return a.Rec == b.Rec
 	case TFunc:
-		if len(a.Params) != len(b.Params) || a.Variadic != b.Variadic || !SameType(a.Elem, b.Elem) {
-			return false
-		}
-		for i := range a.Params {
-			if !SameType(a.Params[i], b.Params[i]) {
-				return false
-			}
-		}
+		return a.Variadic == b.Variadic && SameType(a.Elem, b.Elem) && slices.EqualFunc(a.Params, b.Params, SameType)
 	}
 	return true
 }

@@ -24,21 +24,14 @@ func (k Kind) String() string {
 
 // String returns the address space as OpenCL C spells it.
 func (s Space) String() string {
-	switch s {
-	case Global:
-		return "global"
-	case Constant:
-		return "constant"
-	case Local:
-		return "local"
-	}
-	return "private"
+	return [...]string{Private: "private", Global: "global", Constant: "constant", Local: "local"}[s]
 }
 
 // String spells the type in OpenCL C.
 func (t *Type) String() string { return CLDeclare(t, "") }
 
-func qualWords(q Qual) string {
+// Words returns the qualifiers as C spells them, each with a space after it.
+func (q Qual) Words() string {
 	s := ""
 	if q&QConst != 0 {
 		s += "const "
@@ -63,7 +56,7 @@ func clBase(t *Type) string {
 	if t.Space != Private {
 		s = t.Space.String() + " "
 	}
-	s += qualWords(t.Q)
+	s += t.Q.Words()
 	switch t.Kind {
 	case TScalar:
 		if t.Alias != "" {
@@ -85,10 +78,7 @@ func clPointer(t *Type) string {
 	if t.Space != Private {
 		s += " " + t.Space.String()
 	}
-	if w := strings.TrimSpace(qualWords(t.Q)); w != "" {
-		s += " " + w
-	}
-	return s
+	return strings.TrimSpace(s + " " + t.Q.Words())
 }
 
 func (r *Record) spelling() string {

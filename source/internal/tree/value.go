@@ -19,23 +19,15 @@ type Value struct {
 
 // IntValue returns v as a value of integer kind k, wrapped to its width.
 func IntValue(k Kind, v int64) Value {
-	switch k {
+	switch spare := 64 - 8*KindSize(k); k {
 	case Bool:
 		if v != 0 {
 			v = 1
 		}
-	case Char:
-		v = int64(int8(v))
-	case UChar:
-		v = int64(uint8(v))
-	case Short:
-		v = int64(int16(v))
-	case UShort:
-		v = int64(uint16(v))
-	case Int:
-		v = int64(int32(v))
-	case UInt:
-		v = int64(uint32(v))
+	case Char, Short, Int:
+		v = v << spare >> spare
+	case UChar, UShort, UInt:
+		v = int64(uint64(v) << spare >> spare)
 	}
 	return Value{OK: true, Kind: k, Bits: uint64(v)}
 }
@@ -159,8 +151,8 @@ func compare(a, b Value) (order int, ordered bool) {
 	return cmp.Compare(a.Int(), b.Int()), true
 }
 
-// relation evaluates a comparison of two values of one kind.
-func relation(op string, a, b Value) bool {
+// Relation evaluates a comparison of two values of one kind.
+func Relation(op string, a, b Value) bool {
 	order, ordered := compare(a, b)
 	switch op {
 	case "<":
@@ -177,8 +169,8 @@ func relation(op string, a, b Value) bool {
 	return !ordered || order != 0 // !=
 }
 
-// arithmetic evaluates + - * / % & | ^ on two values of one kind, in that kind.
-func arithmetic(op string, a, b Value) Value {
+// Arithmetic evaluates + - * / % & | ^ on two values of one kind, in that kind.
+func Arithmetic(op string, a, b Value) Value {
 	if a.IsFloat() {
 		return floatArithmetic(op, a, b)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -208,10 +209,27 @@ func parseBool(s string) (bool, error) {
 	return false, fmt.Errorf("%q is not 0 or 1", s)
 }
 
-func parseInt(s string, low, high int) (int, error) {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < low || n > high {
-		return 0, fmt.Errorf("%q is not a number from %d to %d", s, low, high)
+// parseOff reads a switch into the field that says that it is off.
+func parseOff(s string) (bool, error) {
+	on, err := parseBool(s)
+	return !on, err
+}
+
+// between returns the function that reads a number of this range.
+func between(low, high int) func(s string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("%q is not a number from %d to %d", s, low, high)
+		}
+		return n, nil
 	}
-	return n, nil
+}
+
+func parseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("%q is not positive", s)
+	}
+	return d, err
 }

@@ -24,72 +24,41 @@ func Variables() []Variable { return slices.Clone(variables) }
 
 var variables = []Variable{
 	{"CONCORD_DEBUG", "0", "1: log discovery, compiles, fallbacks; 2: also launches and allocations",
-		func(c *driver.Config, v string) (err error) {
-			c.Debug, err = parseInt(v, 0, 2)
-			return err
-		}},
+		set(func(c *driver.Config) *int { return &c.Debug }, between(0, 2))},
 	{"CONCORD_DEVICE", "auto", "the device that auto opens: auto, cpu, a backend, backend:index or a merged index",
-		func(c *driver.Config, v string) error {
-			c.Device = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.Device })},
 	{"CONCORD_TRACE", "", "file for a trace of launches, copies, compiles and waits, for concord trace show and " +
-		"ui.perfetto.dev; written while the program works", func(c *driver.Config, v string) error {
-		c.Trace = v
-		return nil
-	}},
-	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver", func(c *driver.Config, v string) error {
-		on, err := parseBool(v)
-		c.NoMemoryPool = !on
-		return err
-	}},
+		"ui.perfetto.dev; written while the program works", text(func(c *driver.Config) *string { return &c.Trace })},
+	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver",
+		set(func(c *driver.Config) *bool { return &c.NoMemoryPool }, parseOff)},
 	{"CONCORD_MEMORY_LIMIT", "", "hard limit per device in bytes, suffix K, M or G",
-		func(c *driver.Config, v string) (err error) {
-			c.MemoryLimit, err = ParseSize(v)
-			return err
-		}},
+		set(func(c *driver.Config) *int64 { return &c.MemoryLimit }, ParseSize)},
 	{"CONCORD_MEMORY_IDLE", "30s", "how long unused memory is kept for reuse before it goes back to the driver; off: " +
-		"for ever", func(c *driver.Config, v string) (err error) {
-		if v == "off" {
-			c.MemoryIdle = -1
-			return nil
-		}
-		c.MemoryIdle, err = time.ParseDuration(v)
-		if err == nil && c.MemoryIdle <= 0 {
-			err = fmt.Errorf("%q is not positive", v)
-		}
-		return err
-	}},
+		"for ever", set(func(c *driver.Config) *time.Duration { return &c.MemoryIdle },
+		func(v string) (time.Duration, error) {
+			if v == "off" {
+				return -1, nil
+			}
+			return parseDuration(v)
+		})},
 	{"CONCORD_MEMORY_FILL", "", "zero: new buffers hold zeros; pattern: new buffers hold NaN and closed ones are " +
 		"overwritten, to find reads of undefined contents", func(c *driver.Config, v string) error {
 		c.MemoryFill = driver.Filling(v)
 		return checkFilling(c.MemoryFill)
 	}},
 	{"CONCORD_MEMORY_TRACE", "", "file for the memory operations of devices, for concord trace memory; written when a " +
-		"device is closed", func(c *driver.Config, v string) error {
-		c.MemoryTrace = v
-		return nil
-	}},
+		"device is closed", text(func(c *driver.Config) *string { return &c.MemoryTrace })},
 	{"CONCORD_CACHE_DIR", "", "directory of the kernel cache; off keeps it in memory",
-		func(c *driver.Config, v string) error {
-			c.CacheDir = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.CacheDir })},
 	{"CONCORD_CACHE_SIZE", "256M", "disk limit of the kernel cache, suffix K, M or G; the least recently used kernels " +
-		"go first", func(c *driver.Config, v string) (err error) {
-		c.CacheSize, err = ParseSize(v)
-		return err
-	}},
+		"go first", set(func(c *driver.Config) *int64 { return &c.CacheSize }, ParseSize)},
 	{"CONCORD_FAKE_DEVICES", "", "backends to fake, for tests: cuda,rocm:2; empty but set: no GPU at all",
 		func(c *driver.Config, v string) error {
 			c.FakeDevices = &v
 			return nil
 		}},
 	{"CONCORD_STRICT", "0", "1: refuse fakes, unknown CONCORD_ names and files of traces that cannot be written, and " +
-		"set the fallback to require", func(c *driver.Config, v string) (err error) {
-		c.Strict, err = parseBool(v)
-		return err
-	}},
+		"set the fallback to require", set(func(c *driver.Config) *bool { return &c.Strict }, parseBool)},
 	{"CONCORD_FALLBACK", "prefer", "when an existing device fails to open: require returns the error, prefer opens the " +
 		"next best device, at last the CPU", func(c *driver.Config, v string) error {
 		c.Fallback = driver.Fallback(strings.ToLower(v))
@@ -105,66 +74,29 @@ var variables = []Variable{
 			}
 			return nil
 		}},
-	{"CONCORD_PROBE_CACHE", "1", "0: look for devices at every call", func(c *driver.Config, v string) error {
-		on, err := parseBool(v)
-		c.NoProbeCache = !on
-		return err
-	}},
+	{"CONCORD_PROBE_CACHE", "1", "0: look for devices at every call",
+		set(func(c *driver.Config) *bool { return &c.NoProbeCache }, parseOff)},
 	{"CONCORD_PROBE_TIMEOUT", "5s", "time that looking for the devices of one backend may take",
-		func(c *driver.Config, v string) (err error) {
-			c.ProbeTimeout, err = time.ParseDuration(v)
-			if err == nil && c.ProbeTimeout <= 0 {
-				err = fmt.Errorf("%q is not positive", v)
-			}
-			return err
-		}},
+		set(func(c *driver.Config) *time.Duration { return &c.ProbeTimeout }, parseDuration)},
 	{"CONCORD_FUSION", "1", "0: tensors are computed operation by operation, not fused into fewer kernels",
-		func(c *driver.Config, v string) error {
-			on, err := parseBool(v)
-			c.NoFusion = !on
-			return err
-		}},
+		set(func(c *driver.Config) *bool { return &c.NoFusion }, parseOff)},
 	{"CONCORD_OPENCL_LIBRARY", "", "path of the OpenCL loader, instead of the usual names",
-		func(c *driver.Config, v string) error {
-			c.OpenCLLibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.OpenCLLibrary })},
 	{"CONCORD_CUDA_LIBRARY", "", "path of the CUDA driver's library, instead of libcuda.so.1",
-		func(c *driver.Config, v string) error {
-			c.CUDALibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.CUDALibrary })},
 	{"CONCORD_NVRTC_LIBRARY", "", "path of NVRTC, the compiler for NVIDIA devices, instead of the usual names",
-		func(c *driver.Config, v string) error {
-			c.NVRTCLibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.NVRTCLibrary })},
 	{"CONCORD_HIP_LIBRARY", "", "path of AMD's libamdhip64, with hipRTC inside or beside it, instead of the usual names",
-		func(c *driver.Config, v string) error {
-			c.HIPLibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.HIPLibrary })},
 	{"CONCORD_NVML_LIBRARY", "", "path of NVML, for the telemetry of NVIDIA devices, instead of libnvidia-ml.so.1",
-		func(c *driver.Config, v string) error {
-			c.NVMLLibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.NVMLLibrary })},
 	{"CONCORD_ROCM_SMI_LIBRARY", "", "path of ROCm SMI, for the telemetry of AMD devices, instead of the usual names",
-		func(c *driver.Config, v string) error {
-			c.ROCmSMILibrary = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.ROCmSMILibrary })},
 	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; if set, the build's simulated backends (sim-cuda, " +
 		"sim-rocm, sim-metal) are listed; without it they open by name only, from build/sim",
-		func(c *driver.Config, v string) error {
-			c.SimDir = v
-			return nil
-		}},
+		text(func(c *driver.Config) *string { return &c.SimDir })},
 	{"CONCORD_CPU_THREADS", "", "threads of the cpu backend; default GOMAXPROCS",
-		func(c *driver.Config, v string) (err error) {
-			c.CPUThreads, err = parseInt(v, 1, 4096)
-			return err
-		}},
+		set(func(c *driver.Config) *int { return &c.CPUThreads }, between(1, 4096))},
 	{"CONCORD_CPU_KERNELS", "", "instructions of the cpu backend's own kernels: avx512, avx2, neon or go; default the " +
 		"widest that the processor has", func(c *driver.Config, v string) error {
 		c.CPUKernels = strings.ToLower(v)
@@ -173,4 +105,17 @@ var variables = []Variable{
 		}
 		return nil
 	}},
+}
+
+// set returns the setter of a field, whose text parse reads.
+func set[T any](field func(*driver.Config) *T, parse func(string) (T, error)) func(*driver.Config, string) error {
+	return func(c *driver.Config, v string) (err error) {
+		*field(c), err = parse(v)
+		return err
+	}
+}
+
+// text returns the setter of a field that takes any text.
+func text(field func(*driver.Config) *string) func(*driver.Config, string) error {
+	return set(field, func(v string) (string, error) { return v, nil })
 }

@@ -82,66 +82,43 @@ var errMapped = fmt.Errorf("buffer is mapped: %w", runtime.ErrInvalidArgument)
 
 // toDevice brings the device's side up to date in a stream.
 func (st *sides) toDevice(ctx context.Context, s *runtime.Stream) error {
+	return st.update(ctx, s, true)
+}
+
+// toHost brings the host's side up to date in a stream.
+func (st *sides) toHost(ctx context.Context, s *runtime.Stream) error {
+	return st.update(ctx, s, false)
+}
+
+func (st *sides) update(ctx context.Context, s *runtime.Stream, up bool) error {
+	newer, without, missing, makeSide := deviceDirty, DeviceOnly, driver.ErrNoHostMemory, st.makeHost
+	if up {
+		newer, without, missing, makeSide = hostDirty, HostOnly, driver.ErrNoDeviceMemory, st.makeDevice
+	}
 	switch {
 	case !s.RunsOn(st.device):
 		return st.belongs()
-	case st.opt.Location == HostOnly:
-		return driver.ErrNoDeviceMemory
+	case st.opt.Location == without:
+		return missing
 	case st.windows.Load() > 0:
 		return errMapped
 	case st.opt.Mode == UnifiedMode:
-		return st.prefetch(s, false)
-	case st.dirty != hostDirty:
+		return st.prefetch(s, !up)
+	case st.dirty != newer:
 		return nil
 	}
-	if err := st.makeDevice(); err != nil {
+	if err := makeSide(); err != nil {
 		return err
 	}
 	if err := st.after(ctx, s, true); err != nil {
 		return err
 	}
-	return st.upload(ctx, s)
+	return st.move(ctx, s, up)
 }
 
 // belongs is the error of a stream of another device.
 func (st *sides) belongs() error {
 	return fmt.Errorf("buffer belongs to %s: %w", st.device, runtime.ErrInvalidArgument)
-}
-
-// upload queues the copy to the device, in a stream that waits for other streams' uses.
-func (st *sides) upload(ctx context.Context, s *runtime.Stream) error {
-	err := st.move(ctx, s, true)
-	if err == nil {
-		st.changed, st.dirty = s, neither
-	}
-	return err
-}
-
-// toHost brings the host's side up to date in a stream.
-func (st *sides) toHost(ctx context.Context, s *runtime.Stream) error {
-	switch {
-	case !s.RunsOn(st.device):
-		return st.belongs()
-	case st.opt.Location == DeviceOnly:
-		return driver.ErrNoHostMemory
-	case st.windows.Load() > 0:
-		return errMapped
-	case st.opt.Mode == UnifiedMode:
-		return st.prefetch(s, true)
-	case st.dirty != deviceDirty:
-		return nil
-	}
-	if err := st.makeHost(); err != nil {
-		return err
-	}
-	if err := st.after(ctx, s, true); err != nil {
-		return err
-	}
-	err := st.move(ctx, s, false)
-	if err == nil {
-		st.dirty = neither
-	}
-	return err
 }
 
 // fetch is toHost, and waits.
@@ -160,9 +137,20 @@ func (st *sides) fetch(ctx context.Context) error {
 	return st.waitMoved(ctx)
 }
 
-// move queues the copy between the two sides. Where the host's side is plain memory the copy waits until that memory
-// may be used again.
+// move queues the copy between the two sides, in a stream that waits for other streams' uses.
 func (st *sides) move(ctx context.Context, s *runtime.Stream, up bool) error {
+	err := st.copy(ctx, s, up)
+	if err == nil {
+		st.dirty = neither
+	}
+	if err == nil && up {
+		st.changed = s
+	}
+	return err
+}
+
+// copy is move without its note. Where the host's side is plain memory it waits until that memory may be used again.
+func (st *sides) copy(ctx context.Context, s *runtime.Stream, up bool) error {
 	switch {
 	case st.n == 0:
 		return nil
@@ -267,7 +255,7 @@ func (m *Buffer) deviceSide(ctx context.Context, st *sides, s *runtime.Stream,
 		return nil, err
 	}
 	if t.uploads() {
-		if err := st.upload(ctx, s); err != nil {
+		if err := st.move(ctx, s, true); err != nil {
 			return nil, err
 		}
 	}

@@ -67,7 +67,7 @@ func Launch(s *runtime.Stream, k *runtime.Kernel, g runtime.Grid, args ...any) e
 	}
 	for i := 0; i < len(list) && err == nil; i++ {
 		if at = list[i].arg; list[i].uploads() {
-			err = list[i].st.upload(context.Background(), s)
+			err = list[i].st.move(context.Background(), s, true)
 		}
 	}
 	if _, told := errors.AsType[*runtime.OpError](err); told {

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -101,10 +100,8 @@ func (d *device) gemmOf(unit *source.Unit, name string) (gemmType, bool) {
 
 // define returns the value of a definition that a unit was parsed with, or a default.
 func define(unit *source.Unit, name, otherwise string) string {
-	for _, d := range slices.Backward(unit.Defines()) {
-		if d.Name == name {
-			return d.Value
-		}
+	if value, ok := unit.Define(name); ok {
+		return value
 	}
 	return otherwise
 }

@@ -23,9 +23,6 @@ const acrossChunk = 4 << 20
 // It is Stream.CopyFrom on the own stream of dst's device, and Sync. When ctx is done first, its error
 // is returned and dst may hold part of the data. Both buffers may be closed meanwhile.
 func CopyAcross(ctx context.Context, dst, src *Buffer) error {
-	if err := checkContext(ctx, "copy across"); err != nil {
-		return err
-	}
 	if dst.none() || src.none() {
 		return fmt.Errorf("copy across: buffer is nil: %w", ErrInvalidArgument)
 	}
@@ -50,14 +47,11 @@ func CopyAcross(ctx context.Context, dst, src *Buffer) error {
 // returned and dst may hold part of the data.
 func (s *Stream) CopyFrom(ctx context.Context, dst, src *Buffer, after *Event) error {
 	const op = "copy across"
-	if err := checkContext(ctx, op); err != nil {
+	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
-	if s.none() || dst.none() || src.none() {
-		return fmt.Errorf("%s: stream or buffer is nil: %w", op, ErrInvalidArgument)
-	}
-	if err := s.live(op); err != nil {
-		return err
+	if dst.none() || src.none() {
+		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
 	to, from := s.core, src.a.core
 	if dst.a.core != to {
@@ -127,14 +121,11 @@ func (s *Stream) waitBefore(ctx context.Context, op string, dst, src *Buffer, af
 // wait for another, and returns the error of a stream that failed and has such work.
 func (s *Stream) WaitFor(ctx context.Context, b *Buffer) error {
 	const op = "wait for a buffer"
-	if err := checkContext(ctx, op); err != nil {
+	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
-	if s.none() || b.none() {
-		return fmt.Errorf("%s: stream or buffer is nil: %w", op, ErrInvalidArgument)
-	}
-	if err := s.live(op); err != nil {
-		return err
+	if b.none() {
+		return fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
 	if b.a.core != s.core {
 		return s.core.error(op, fmt.Errorf("buffer belongs to %s: %w", b.a.core.info.ID, ErrInvalidArgument))
@@ -147,16 +138,12 @@ func (s *Stream) WaitFor(ctx context.Context, b *Buffer) error {
 // stream wait for another, and returns the error of the other stream if it failed.
 func (s *Stream) WaitForStream(ctx context.Context, other *Stream) error {
 	const op = "wait for a stream"
-	if err := checkContext(ctx, op); err != nil {
-		return err
-	}
-	if s.none() || other.none() {
-		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
-	}
-	if err := s.live(op); err != nil {
+	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
 	switch {
+	case other.none():
+		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
 	case other.core != s.core:
 		return s.core.error(op, fmt.Errorf("stream of %s: %w", other.core.info.ID, ErrInvalidArgument))
 	case other == s || !other.busy():

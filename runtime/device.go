@@ -110,6 +110,14 @@ func (d *Device) get(op string) (*core, error) {
 	return d.core, nil
 }
 
+// use is get for a call that takes a context.
+func (d *Device) use(ctx context.Context, op string) (*core, error) {
+	if err := checkContext(ctx, op); err != nil {
+		return nil, err
+	}
+	return d.get(op)
+}
+
 // Info describes the device. FreeMemory is measured at the time of the call.
 func (d *Device) Info() Info {
 	info := d.core.info
@@ -154,9 +162,6 @@ func (d *Device) Leave() { d.core.leave() }
 // same. But all users of the device share that stream, so that its result cannot say that this Device stands in for
 // another.
 func (d *Device) Run(ctx context.Context, k *Kernel, g Grid, args ...any) (Execution, error) {
-	if err := checkContext(ctx, "run"); err != nil {
-		return Execution{}, err
-	}
 	c, err := d.get("run")
 	if err != nil {
 		return Execution{}, err
@@ -218,10 +223,7 @@ func (d *Device) Driver() driver.Device { return d.core.drv }
 // Sync waits until everything queued on every stream of the device is done, and returns the errors
 // of the streams that failed.
 func (d *Device) Sync(ctx context.Context) error {
-	if err := checkContext(ctx, "sync"); err != nil {
-		return err
-	}
-	c, err := d.get("sync")
+	c, err := d.use(ctx, "sync")
 	if err != nil {
 		return err
 	}

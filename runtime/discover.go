@@ -141,10 +141,7 @@ func number(probes []Probe) []Probe {
 
 // Devices lists every device of every backend in the order of preference, as Discover found them.
 func (s *Session) Devices(ctx context.Context) ([]Info, error) {
-	if err := checkContext(ctx, "devices"); err != nil {
-		return nil, err
-	}
-	probes, err := s.Discover(ctx)
+	probes, err := s.lookAll(ctx, "devices", s.cfg.NoProbeCache)
 	if err != nil {
 		return nil, err
 	}
@@ -168,10 +165,7 @@ func (s *Session) GPUAvailable(ctx context.Context) bool {
 // Summary returns one line: "Available GPU backends: CUDA 12.0, Metal", or "No GPU backends
 // available". Vendors' own APIs come before portable ones, each group sorted by title.
 func (s *Session) Summary(ctx context.Context) (string, error) {
-	if err := checkContext(ctx, "summary"); err != nil {
-		return "", err
-	}
-	probes, err := s.Discover(ctx)
+	probes, err := s.lookAll(ctx, "summary", s.cfg.NoProbeCache)
 	if err != nil {
 		return "", err
 	}
@@ -209,10 +203,7 @@ func hasGPU(p Probe) bool {
 // Preflight returns nil if there is a GPU, and otherwise an error with the state of every backend
 // and a remedy for each. It prints nothing.
 func (s *Session) Preflight(ctx context.Context) error {
-	if err := checkContext(ctx, "preflight"); err != nil {
-		return err
-	}
-	probes, err := s.Discover(ctx)
+	probes, err := s.lookAll(ctx, "preflight", s.cfg.NoProbeCache)
 	if err != nil {
 		return err
 	}

@@ -248,9 +248,7 @@ func (s *Stream) reserve(n int) int {
 		align = 16
 	}
 	off := (len(s.spec.Data) + align - 1) / align * align
-	for len(s.spec.Data) < off+n {
-		s.spec.Data = append(s.spec.Data, 0)
-	}
+	s.spec.Data = append(s.spec.Data, make([]byte, off+n-len(s.spec.Data))...)
 	return off
 }
 

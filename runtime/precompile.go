@@ -29,10 +29,7 @@ type ProgramRequest struct {
 // different ones, and must not call methods of the device. Its panic is an error of the program, which is built
 // all the same.
 func (d *Device) Precompile(ctx context.Context, requests []ProgramRequest, progress func(done, total int)) error {
-	if err := checkContext(ctx, "precompile"); err != nil {
-		return err
-	}
-	c, err := d.get("precompile")
+	c, err := d.use(ctx, "precompile")
 	if err != nil {
 		return err
 	}

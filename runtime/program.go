@@ -100,10 +100,7 @@ type programCore struct {
 // same unit gives the same program for as long as one of its Programs is open.
 // Options may be left out. Building can take seconds; ctx stops it.
 func (d *Device) Program(ctx context.Context, unit *source.Unit, options ...ProgramOptions) (*Program, error) {
-	if err := checkContext(ctx, "program"); err != nil {
-		return nil, err
-	}
-	c, err := d.get("program")
+	c, err := d.use(ctx, "program")
 	if err != nil {
 		return nil, err
 	}

@@ -45,10 +45,7 @@ func (e ProgramErrors) Unwrap() (failed []error) {
 // ProgramErrors with its reason; the caller owns the other programs, also in that case. ctx
 // stops all that are not built yet.
 func (d *Device) Programs(ctx context.Context, units []*source.Unit, options ...ProgramOptions) ([]*Program, error) {
-	if err := checkContext(ctx, "programs"); err != nil {
-		return nil, err
-	}
-	c, err := d.get("programs")
+	c, err := d.use(ctx, "programs")
 	if err != nil {
 		return nil, err
 	}

@@ -19,10 +19,7 @@ import (
 // is in the directory roofs beside the kernel cache, and nowhere if that is off.
 func (d *Device) KeptRoof(ctx context.Context) (*profile.KeptRoof, error) {
 	const op = "roof"
-	if err := checkContext(ctx, op); err != nil {
-		return nil, err
-	}
-	c, err := d.get(op)
+	c, err := d.use(ctx, op)
 	if err != nil {
 		return nil, err
 	}

@@ -233,13 +233,24 @@ func (s *Stream) queue(op string, call func() error) (err error) {
 	return s.core.noticed(s.core.named(op, call()))
 }
 
-// live refuses operations that a recording stream cannot do: those that wait or return results to
-// the host.
+// live refuses a nil stream, and operations that a recording stream cannot do: those that wait or return results
+// to the host.
 func (s *Stream) live(op string) error {
-	if s.none() || s.capture == nil {
-		return nil
+	switch {
+	case s.none():
+		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
+	case s.capture != nil:
+		return s.core.error(op, fmt.Errorf("the stream is recording a graph: %w", ErrInvalidArgument))
 	}
-	return s.core.error(op, fmt.Errorf("the stream is recording a graph: %w", ErrInvalidArgument))
+	return nil
+}
+
+// ready is live for an operation that takes a context.
+func (s *Stream) ready(ctx context.Context, op string) error {
+	if err := checkContext(ctx, op); err != nil {
+		return err
+	}
+	return s.live(op)
 }
 
 // Record returns an event at this point of the stream, with timing. The caller
@@ -292,13 +303,7 @@ func (s *Stream) Wait(e *Event) error {
 
 // Sync waits until everything queued so far is done, and returns the error of work that failed.
 func (s *Stream) Sync(ctx context.Context) error {
-	if err := checkContext(ctx, "sync"); err != nil {
-		return err
-	}
-	if s.none() {
-		return fmt.Errorf("sync: stream is nil: %w", ErrInvalidArgument)
-	}
-	if err := s.live("sync"); err != nil {
+	if err := s.ready(ctx, "sync"); err != nil {
 		return err
 	}
 	err := s.sync(ctx)
@@ -402,9 +407,6 @@ func (s *Stream) Err() error {
 // is ErrDeviceLost. The vendor's handle of the stream may change.
 func (s *Stream) Reset() error {
 	const op = "reset"
-	if s.none() {
-		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
-	}
 	if err := s.live(op); err != nil {
 		return err
 	}

@@ -20,11 +20,8 @@ const stagedBytes = 256 << 10
 // Write copies bytes to a buffer from byte offset off on, after the work queued
 // so far, and waits until data may be changed.
 func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) error {
-	if err := checkContext(ctx, "write"); err != nil {
-		return err
-	}
 	const op = "write"
-	if err := s.live(op); err != nil {
+	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
 	if len(data) > stagedBytes {
@@ -46,11 +43,8 @@ func (s *Stream) Write(ctx context.Context, b *Buffer, off int64, data []byte) e
 // Read copies bytes from byte offset off of a buffer on, after the work queued so far, and waits
 // for them. Other calls can queue work while it waits for the earlier work.
 func (s *Stream) Read(ctx context.Context, b *Buffer, off int64, data []byte) error {
-	if err := checkContext(ctx, "read"); err != nil {
-		return err
-	}
 	const op = "read"
-	if err := s.live(op); err != nil {
+	if err := s.ready(ctx, op); err != nil {
 		return err
 	}
 	if err := s.Sync(ctx); err != nil {

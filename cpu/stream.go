@@ -210,8 +210,12 @@ func (s *stream) copy(dst driver.Memory, from []byte) error {
 	if err != nil {
 		return s.opError("copy", err)
 	}
-	o := op{kind: opCopy, dst: to, src: from}
-	if idle && len(to) <= inlineBytes {
+	return s.soon(idle, op{kind: opCopy, dst: to, src: from})
+}
+
+// soon runs a short operation at once if the stream is idle, and queues any other.
+func (s *stream) soon(idle bool, o op) error {
+	if idle && len(o.dst) <= inlineBytes {
 		return s.here(o.run)
 	}
 	return s.push(o)
@@ -232,10 +236,7 @@ func (s *stream) Fill(dst driver.Memory, pattern []byte) error {
 		return s.opError("fill", fmt.Errorf("pattern of %d bytes: %w", len(pattern), driver.ErrInvalidArgument))
 	}
 	copy(o.pattern[:], pattern)
-	if idle && len(to) <= inlineBytes {
-		return s.here(o.run)
-	}
-	return s.push(o)
+	return s.soon(idle, o)
 }
 
 // Launch implements driver.Stream.

@@ -1,6 +1,6 @@
 package cpu
 
-// The arguments of a launch of gemm, gemm_batch or gemm_bias, for all implementations on the CPU.
+// The arguments of a launch of gemm, gemm_batch, gemm_bias or gemm_i8, for all implementations on the CPU.
 
 import (
 	"github.com/concord-compute/concord/kernels"
@@ -44,20 +44,12 @@ func gemmOf(c *call) gemmLaunch {
 	return g
 }
 
-// outType returns the type of the results of a program of gemm or gemv: the definition OUT, or t.
-func outType(u *source.Unit, t string) string {
-	if out, ok := u.Define("OUT"); ok {
-		return out
+// strides returns the elements of A (0) or B (1) from one row of op(X) to the next, and from one column to the next.
+func (g *gemmLaunch) strides(c *call, i int) (down, across int) {
+	if c.Flag([2]string{"TRANS_A", "TRANS_B"}[i]) {
+		return 1, g.ld[i]
 	}
-	return t
-}
-
-// operandType returns the type of A or B in a program of gemm: the definition TYPE_A or TYPE_B, or t.
-func operandType(u *source.Unit, define, t string) string {
-	if own, ok := u.Define(define); ok {
-		return own
-	}
-	return t
+	return g.ld[i], 1
 }
 
 // gemmActivation returns the index of a program's ACT in kernels.Activations, whose order

@@ -1,6 +1,7 @@
 package cpu
 
-// gemm and gemm_batch of integers, modulo 2^32 or 2^64: in vector instructions (csrc/cpu/gemm_int.h), and in Go.
+// gemm and gemm_batch of integers, modulo 2^32 or 2^64: in vector instructions (csrc/cpu/gemm_int.h), and in Go, where
+// gemm_i8 is the same.
 
 import (
 	"github.com/concord-compute/concord/internal/simd"
@@ -23,26 +24,15 @@ func simdGemmInt(c *call) error {
 		size = 8
 	}
 	alpha, beta := uint64(c.Int(3)), uint64(c.Int(8))
-	rs, cs := g.ld[0], 1 // strides of A
-	if c.Flag("TRANS_A") {
-		rs, cs = cs, rs
-	}
-	bs, bc := g.ld[1], 1
-	if c.Flag("TRANS_B") {
-		bs, bc = bc, bs
-	}
+	rs, cs := g.strides(c, 0)
+	bs, bc := g.strides(c, 1)
 	rows := min(max(gemmIntMost/(gemmIntCols*max(g.k, 1)), 16), g.m)
 	across, down := (g.n+gemmIntCols-1)/gemmIntCols, (g.m+rows-1)/rows
 	threads := c.device.threads
 	if !threadsPay(float64(g.count)*float64(g.m)*float64(g.n)*float64(g.k), 0) {
 		threads = 1
 	}
-	return c.ranges(g.count*across*down, 1, threads, func(_ *call, task, _ int) {
-		room, err := c.device.scratch.take(int64(max(gemmIntCols*g.k*size, 64)))
-		if err != nil {
-			panic(err)
-		}
-		defer c.device.scratch.give(room)
+	return c.inRooms(g.count*across*down, 1, threads, max(gemmIntCols*g.k*size, 64), func(task, _ int, room block) {
 		z, i, j := task/(across*down), task%down*rows, task/down%across*gemmIntCols
 		c.device.simd.run(simd.GemmInt, flag(size == 8), uint64(min(rows, g.m-i)), uint64(min(gemmIntCols, g.n-j)),
 			uint64(g.k),
@@ -52,25 +42,20 @@ func simdGemmInt(c *call) error {
 	})
 }
 
-func goGemmInt[E int32 | int64](c *call, a, b, out []E) error {
+// goGemmInt multiplies elements of type S as numbers of type E, of which the order does not matter.
+func goGemmInt[S int8 | int32 | int64, E int32 | int64](c *call, a, b []S, out []E) error {
 	g, alpha, beta := gemmOf(c), E(c.Int(3)), E(c.Int(8))
-	pack := func(x []E, first, along, across int) func(i, p0, p1 int, dst []E) {
+	pack := func(x []S, first, along, across int) func(i, p0, p1 int, dst []E) {
 		return func(i, p0, p1 int, dst []E) {
 			for p := p0; p < p1; p++ {
-				dst[p-p0] = x[first+i*across+p*along]
+				dst[p-p0] = E(x[first+i*across+p*along])
 			}
 		}
 	}
-	strides := [2][2]int{{1, g.ld[0]}, {g.ld[1], 1}}
-	if c.Flag("TRANS_A") {
-		strides[0] = [2]int{g.ld[0], 1}
-	}
-	if c.Flag("TRANS_B") {
-		strides[1] = [2]int{1, g.ld[1]}
-	}
+	down, across := g.strides(c, 0)
+	along, next := g.strides(c, 1)
 	for z := range g.count {
-		left, right := pack(a, z*g.step[0], strides[0][0], strides[0][1]), pack(b, z*g.step[1], strides[1][0], strides[1][1])
-		to := out[z*g.step[2]:]
+		left, right, to := pack(a, z*g.step[0], across, down), pack(b, z*g.step[1], along, next), out[z*g.step[2]:]
 		if err := rowProducts(c, g.m, g.n, g.k, left, right, dots[E], func(i, j int, sums []int64) {
 			for q, sum := range sums {
 				at := &to[i*g.ld[2]+j+q]

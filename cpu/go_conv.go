@@ -6,7 +6,9 @@ import "github.com/concord-compute/concord/kernels"
 
 func init() {
 	native("conv2d", "conv2d", typed(goConv2D[float32], goConv2D[float64]))
-	native("im2col", "im2col", goIm2Col)
+	native("im2col", "im2col", func(c *call) error {
+		return bySize(c, c.Type("T"), im2col[uint8], im2col[uint16], im2col[uint32], im2col[uint64])
+	})
 }
 
 func goConv2D[F number](c *call, t string) error {
@@ -51,16 +53,6 @@ func goConv2D[F number](c *call, t string) error {
 		}
 	}
 	return c.ctx.Err()
-}
-
-func goIm2Col(c *call) error {
-	switch kernels.SizeOf(c.Type("T")) {
-	case 2:
-		return im2col[uint16](c)
-	case 4:
-		return im2col[uint32](c)
-	}
-	return im2col[uint64](c)
 }
 
 // im2col fills rows of the output. If neighbours in the output are neighbours in the image, a row is

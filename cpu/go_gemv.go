@@ -11,7 +11,7 @@ func goGemv[F number](c *call, t string) error {
 	if alpha == 0 {
 		k = 0
 	}
-	a, from, y := viewOf[F](c, 3, t), viewOf[F](c, 5, t), viewOf[F](c, 7, outType(c.Unit, t))
+	a, from, y := viewOf[F](c, 3, t), viewOf[F](c, 5, t), viewOf[F](c, 7, c.Type("OUT"))
 	x := from.read(0, k, make([]F, k))
 	store := func(i int, sum F) {
 		if sum *= alpha; beta != 0 {

@@ -23,6 +23,7 @@ func init() {
 			return floats(c)
 		})
 	}
+	native("gemm_i8", "gemm_i8", func(c *call) error { return goGemmInt(c, c.I8(4), c.I8(6), c.I32(9)) })
 	native("l2_distance", "l2_distance_fp32", func(c *call) error { return goL2(c, "f32") })
 	native("l2_distance", "l2_distance_fp16", func(c *call) error { return goL2(c, "f16") })
 	native("l2_distance", "l2_distance_int8", goL2Int)
@@ -170,8 +171,8 @@ func columnsOf[F number](x view[F], first, ld int) func(i, p0, p1 int, dst []F) 
 func goGemm[F number](c *call, t string) error {
 	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
 	g := gemmOf(c)
-	result := outType(c.Unit, t)
-	a, b, out := viewOf[F](c, 4, operandType(c.Unit, "TYPE_A", t)), viewOf[F](c, 6, operandType(c.Unit, "TYPE_B", t)),
+	result := c.Type("OUT")
+	a, b, out := viewOf[F](c, 4, c.Type("TYPE_A")), viewOf[F](c, 6, c.Type("TYPE_B")),
 		viewOf[F](c, 9, result)
 	alpha, beta, finish := F(g.alpha), F(g.beta), goFinish[F](c, result)
 	for z := range g.count {

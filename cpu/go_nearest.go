@@ -33,18 +33,19 @@ func (a neighbor) compare(b neighbor) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.place, b.place))
 }
 
-// distanceKey returns the key of a distance, and distance the number of a key.
-func distanceKey(x float32) uint64 {
+// orderKey returns a key that has the order of numbers, with both zeros equal and NaN last.
+func orderKey(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64
 	}
-	u := math.Float64bits(float64(x + 0)) // -0 becomes 0
+	u := math.Float64bits(x + 0) // -0 becomes 0
 	if u>>63 != 0 {
 		return ^u
 	}
 	return u | 1<<63
 }
 
+// distance returns the number of a key.
 func (a neighbor) distance() float32 {
 	if a.key>>63 == 0 {
 		return float32(math.Float64frombits(^a.key))
@@ -269,8 +270,8 @@ func goSearch[E float32 | int8](s *search, query, vector func(i int, room []E) [
 			y := vector(v, room)
 			for q, x := range queries {
 				d, square := sums(s.metric, x, y)
-				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{distanceKey(goDistance(s.metric, x, y, d, square, norms[q])),
-					int64(v)})
+				key := orderKey(float64(goDistance(s.metric, x, y, d, square, norms[q])))
+				offer(heaps[q*(s.k+1)+1:(q+1)*(s.k+1)], neighbor{key, int64(v)})
 			}
 		}
 	})
@@ -402,7 +403,7 @@ func goNearestMerge(c *call) error {
 			fillWith(heap, noNeighbor)
 			for i := r * n; i < (r+1)*n; i++ {
 				if places[i] != kernels.NearestMissing {
-					offer(heap, neighbor{distanceKey(distances[i]), int64(places[i])})
+					offer(heap, neighbor{orderKey(float64(distances[i])), int64(places[i])})
 				}
 			}
 			slices.SortFunc(heap, neighbor.compare)

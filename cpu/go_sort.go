@@ -24,31 +24,11 @@ type sorting[K, V unsigned] struct {
 }
 
 func sortPairs(c *call) error {
-	switch kernels.SizeOf(c.Type("T")) {
-	case 1:
-		return sortKeys[uint8](c)
-	case 2:
-		return sortKeys[uint16](c)
-	case 4:
-		return sortKeys[uint32](c)
-	}
-	return sortKeys[uint64](c)
+	return bySize(c, c.Type("T"), sortKeys[uint8], sortKeys[uint16], sortKeys[uint32], sortKeys[uint64])
 }
 
 func sortKeys[K unsigned](c *call) error {
-	v := "u32"
-	if d, ok := c.Define("VALUE"); ok {
-		v = d
-	}
-	switch kernels.SizeOf(v) {
-	case 1:
-		return sortAs[K, uint8](c)
-	case 2:
-		return sortAs[K, uint16](c)
-	case 4:
-		return sortAs[K, uint32](c)
-	}
-	return sortAs[K, uint64](c)
+	return bySize(c, c.Type("VALUE"), sortAs[K, uint8], sortAs[K, uint16], sortAs[K, uint32], sortAs[K, uint64])
 }
 
 func sortAs[K, V unsigned](c *call) error {

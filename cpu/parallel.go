@@ -45,6 +45,24 @@ func (c *call) ranges(n, size, threads int, f func(c *call, lo, hi int)) error {
 	return c.divide(n, size, threads, body{with: f})
 }
 
+// inRooms is ranges for a function that needs memory of some bytes for each range, with undefined contents.
+func (c *call) inRooms(n, size, threads, bytes int, f func(lo, hi int, room block)) error {
+	var failed atomic.Pointer[error]
+	err := c.ranges(n, size, threads, func(_ *call, lo, hi int) {
+		room, err := c.device.scratch.take(int64(bytes))
+		if err != nil {
+			failed.Store(&err)
+			return
+		}
+		defer c.device.scratch.give(room)
+		f(lo, hi, room)
+	})
+	if e := failed.Load(); e != nil {
+		return *e
+	}
+	return err
+}
+
 func (c *call) divide(n, size, threads int, f body) error {
 	if threads = min(threads, (n+size-1)/size); threads == 1 {
 		return c.serial(n, size, f)

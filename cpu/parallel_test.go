@@ -52,15 +52,15 @@ func TestGemmI8Parts(t *testing.T) {
 		size := rapid.Custom(func(rt *rapid.T) int {
 			return rapid.IntRange(1, 1<<rapid.IntRange(0, 20).Draw(rt, "bits")).Draw(rt, "size")
 		})
-		g := gemmI8{m: size.Draw(rt, "m"), n: size.Draw(rt, "n"), k: size.Draw(rt, "k") - 1}
+		m, n, k := size.Draw(rt, "m"), size.Draw(rt, "n"), size.Draw(rt, "k")-1
 		tile, threads := rapid.IntRange(1, 12).Draw(rt, "tile"), rapid.IntRange(1, 64).Draw(rt, "threads")
-		part := g.part(tile, threads)
+		part := gemmI8Part(m, n, k, tile, threads)
 		require.Positive(rt, part)
 		require.Zero(rt, part%tile)
 		if part > tile {
-			high, low := bits.Mul(uint(part), uint(g.n*g.k))
+			high, low := bits.Mul(uint(part), uint(n*k))
 			require.True(rt, high == 0 && low <= gemmI8Most, "%d rows", part)
-			require.Less(rt, part, (g.m+4*threads-1)/(4*threads)+tile)
+			require.Less(rt, part, (m+4*threads-1)/(4*threads)+tile)
 		}
 	})
 }

@@ -355,12 +355,7 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
-		room, err := p.call.device.scratch.take(int64(p.room()))
-		if err != nil {
-			panic(err)
-		}
-		defer p.call.device.scratch.give(room)
+	return p.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, p.room(), func(lo, hi int, room block) {
 		p.set.run(p.op(simd.ConvF32), append(slices.Clone(words), address(room.data), uint64(lo), uint64(hi))...)
 	})
 }

@@ -122,12 +122,7 @@ func (p *convPlan) runLong(x, weight, bias, y []byte) (finite bool, err error) {
 	if !threadsPay(2*float64(q.n*q.k*q.outs())*float64(q.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	err = q.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
-		own, err := scratch.take(int64(room()))
-		if err != nil {
-			panic(err)
-		}
-		defer scratch.give(own)
+	err = q.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room(), func(lo, hi int, own block) {
 		q.set.run(op, slices.Concat(list, []uint64{address(own.data)}, more,
 			[]uint64{uint64(lo), uint64(hi), address(shared.data)})...)
 	})

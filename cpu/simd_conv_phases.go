@@ -207,12 +207,7 @@ func (p *phasesPlan) run(x, weight, bias, y []byte) error {
 	if !threadsPay(2*float64(p.n*p.k*p.down.out*p.along.out)*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	return p.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
-		own, err := scratch.take(int64(room))
-		if err != nil {
-			panic(err)
-		}
-		defer scratch.give(own)
+	return p.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room, func(lo, hi int, own block) {
 		p.set.run(p.op(simd.ConvPhasesF32), slices.Concat(list, []uint64{address(own.data), uint64(len(p.rowPhases)),
 			uint64(len(p.colPhases)), uint64(p.outH), uint64(p.outW),
 			address(shared.data), uint64(lo), uint64(hi)})...)

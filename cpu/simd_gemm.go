@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/concord-compute/concord/internal/simd"
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -72,13 +73,12 @@ func bindGemm(u *source.Unit) goFunc {
 		return simdGemmInt
 	}
 	p := product{size: 4}
-	t, _ := u.Define("T")
-	if t == "f64" {
+	if kernels.TypeOf(u, "T") == "f64" {
 		p.size = 8
 	}
-	for i, x := range []*matrix{&p.a, &p.b, &p.out} {
-		x.stored([]string{operandType(u, "TYPE_A", t), operandType(u, "TYPE_B", t), outType(u, t)}[i])
-	}
+	p.a.stored(kernels.TypeOf(u, "TYPE_A"))
+	p.b.stored(kernels.TypeOf(u, "TYPE_B"))
+	p.out.stored(kernels.TypeOf(u, "OUT"))
 	a, _ := u.Define("TRANS_A")
 	b, _ := u.Define("TRANS_B")
 	p.a.across, p.b.across = a == "1", b == "1"

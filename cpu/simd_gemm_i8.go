@@ -13,7 +13,7 @@ func init() {
 }
 
 func runGemmI8(c *call) error {
-	g, set := gemmI8Of(c), c.device.simd
+	g, set := gemmOf(c), c.device.simd
 	pack, rows, group := simd.GemmI8Pack, simd.GemmI8Rows, 2
 	if set.multipliesBytes() {
 		pack, rows, group = simd.GemmVNNIPack, simd.GemmVNNIRows, 4
@@ -26,15 +26,9 @@ func runGemmI8(c *call) error {
 		return err
 	}
 	defer c.device.scratch.give(right)
-	a, b, out := c.at(4), c.at(6), c.at(9)
-	rs, cs := 1, g.lda // strides of A: from one row to the next, and within a row
-	if !g.transA {
-		rs, cs = cs, rs
-	}
-	step, next := g.ldb, 1 // strides of B: within a column, and from one column to the next
-	if g.transB {
-		step, next = next, step
-	}
+	a, b, out := c.at(gemmBuffers[0]), c.at(gemmBuffers[1]), c.at(gemmBuffers[2])
+	rs, cs := g.strides(c, 0)
+	step, next := g.strides(c, 1)
 	packStrips := func(_ *call, lo, hi int) {
 		for s := lo; s < hi; s++ {
 			set.run(pack, uint64(min(strip, g.n-s*strip)), uint64(g.k), b+uint64(s*strip*next), uint64(step), uint64(next),
@@ -48,7 +42,7 @@ func runGemmI8(c *call) error {
 		}
 		defer c.device.scratch.give(room)
 		set.run(rows, uint64(hi-lo), uint64(g.n), uint64(g.k), a+uint64(lo*rs), uint64(rs), uint64(cs), address(right.data),
-			out+uint64(lo*g.ldc*4), uint64(g.ldc), uint64(g.alpha), uint64(g.beta), address(room.data))
+			out+uint64(lo*g.ld[2]*4), uint64(g.ld[2]), uint64(uint32(c.Int(3))), uint64(uint32(c.Int(8))), address(room.data))
 	}
 	m, n, k := float64(g.m), float64(g.n), float64(g.k)
 	if !threadsPay(m*n*k, 4*k*n) {
@@ -61,16 +55,16 @@ func runGemmI8(c *call) error {
 	if err := c.ranges(strips, some, threads, packStrips); err != nil {
 		return err
 	}
-	return c.ranges(g.m, g.part(set.rows, threads), threads, multiply)
+	return c.ranges(g.m, gemmI8Part(g.m, g.n, g.k, set.rows, threads), threads, multiply)
 }
 
 // gemmI8Most is the largest number of multiply-adds of a task of more than one tile of rows: some tens of
 // milliseconds. A launch can be stopped, or let another one run, only between two tasks.
 const gemmI8Most = 1 << 31
 
-// part returns the number of rows of A in a task: whole tiles, and enough tasks for the threads.
-func (g *gemmI8) part(tile, threads int) int {
-	most := min(gemmI8Most/max(float64(g.n)*float64(g.k), 1), float64(g.m))
-	most = min(most, float64((g.m+4*threads-1)/(4*threads)+tile-1))
-	return even(g.m, max(int(most)/tile, 1)*tile, tile)
+// gemmI8Part returns the number of rows of A in a task: whole tiles, and enough tasks for the threads.
+func gemmI8Part(m, n, k, tile, threads int) int {
+	most := min(gemmI8Most/max(float64(n)*float64(k), 1), float64(m))
+	most = min(most, float64((m+4*threads-1)/(4*threads)+tile-1))
+	return even(m, max(int(most)/tile, 1)*tile, tile)
 }

@@ -20,8 +20,8 @@ func TestGemmI8Shapes(t *testing.T) {
 			if i%100 == 99 && !brief() {
 				m, n, k = 1+f.r.IntN(200), 1+f.r.IntN(200), 1+f.r.IntN(900)
 			}
-			g := gemmI8{m: m, n: n, k: k, alpha: f.r.Uint32(), beta: f.r.Uint32() * uint32(f.r.IntN(2)),
-				transA: f.r.IntN(2) == 0, transB: f.r.IntN(2) == 0}
+			alpha, beta := f.r.Uint32(), f.r.Uint32()*uint32(f.r.IntN(2))
+			transA, transB := f.r.IntN(2) == 0, f.r.IntN(2) == 0
 			pad := f.r.IntN(2) * f.r.IntN(5)
 			buffer := func(rows, cols, size int, across bool) ([]byte, int) {
 				if across {
@@ -37,38 +37,32 @@ func TestGemmI8Shapes(t *testing.T) {
 				}
 				return b, cols + pad
 			}
-			a, lda := buffer(m, k, 1, g.transA)
-			b, ldb := buffer(k, n, 1, g.transB)
+			a, lda := buffer(m, k, 1, transA)
+			b, ldb := buffer(k, n, 1, transB)
 			c, ldc := buffer(m, n, 4, false)
-			g.a, g.b, g.lda, g.ldb, g.ldc = decodeI8(a), decodeI8(b), lda, ldb, ldc
-			for _, v := range kernels.Decode("i32", c) {
-				g.out = append(g.out, int32(v))
-			}
-			defines := []source.Define{{Name: "TRANS_A", Value: zeroOne(g.transA)}, {Name: "TRANS_B", Value: zeroOne(g.transB)}}
+			want := kernels.Decode("i32", c)
+			defines := []source.Define{{Name: "TRANS_A", Value: zeroOne(transA)}, {Name: "TRANS_B", Value: zeroOne(transB)}}
 			require.NoError(t, invoke(t, d, "gemm_i8", "gemm_i8", defines, [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k),
-				g.alpha, a, uint32(lda),
-				b, uint32(ldb), g.beta, c, uint32(ldc)))
+				alpha, a, uint32(lda),
+				b, uint32(ldb), beta, c, uint32(ldc)))
+			element := func(x []byte, ld, row, col int, across bool) uint32 {
+				if across {
+					row, col = col, row
+				}
+				return uint32(int8(x[row*ld+col]))
+			}
 			for i := range m {
 				for j := range n {
 					sum := uint32(0)
 					for p := range k {
-						sum += uint32(g.left(i, p)) * uint32(g.right(p, j))
+						sum += element(a, lda, i, p, transA) * element(b, ldb, p, j, transB)
 					}
-					g.finish(i, j, sum)
+					at := i*ldc + j
+					want[at] = float64(int32(alpha*sum + beta*uint32(int32(want[at]))))
 				}
 			}
-			for i, v := range kernels.Decode("i32", c) {
-				require.Equal(t, g.out[i], int32(v), "m=%d n=%d k=%d at %d", m, n, k, i)
-			}
+			require.Equal(t, want, kernels.Decode("i32", c), "m=%d n=%d k=%d", m, n, k)
 			f.free()
 		}
 	})
-}
-
-func decodeI8(b []byte) []int8 {
-	x := make([]int8, len(b))
-	for i, v := range b {
-		x[i] = int8(v)
-	}
-	return x
 }

@@ -86,7 +86,7 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 		for part := range parts {
 			var order []neighbor
 			for j := min(part*each, nv); j < min((part+1)*each, nv); j++ {
-				order = append(order, neighbor{distanceKey(all[j]), int64(j)})
+				order = append(order, neighbor{orderKey(float64(all[j])), int64(j)})
 			}
 			slices.SortFunc(order, neighbor.compare)
 			for j := range k {
@@ -94,7 +94,7 @@ func (f *fence) nearest(d *device, typ driver.Type, metric string, nq, nv, dim, 
 				if j < len(order) {
 					want = order[j]
 				}
-				got := neighbor{distanceKey(found[o]), int64(at[o])}
+				got := neighbor{orderKey(float64(found[o])), int64(at[o])}
 				require.Equal(f.t, want, got, "%s %s, %d queries, %d vectors of %d, part %d of %d: result %d of query %d", name,
 					metric, nq, nv, dim, part, parts, j, i)
 			}

@@ -99,12 +99,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 	tasks := q.groups * q.portions * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads
 	var odd atomic.Bool
-	err = q.call.ranges(tasks, (tasks+16*threads-1)/(16*threads), threads, func(_ *call, lo, hi int) {
-		own, err := q.call.device.scratch.take(int64(room))
-		if err != nil {
-			panic(err)
-		}
-		defer q.call.device.scratch.give(own)
+	err = q.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room, func(lo, hi int, own block) {
 		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW),
 			uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {

@@ -34,33 +34,23 @@ func activationCase(f *Family, k, t, shape string, n int, data func() []float64)
 	c := f.Case(k, t, shape, n).with(in(t, n, data), out(t, n), ulongArg(n))
 	if k == "relu" {
 		return c.within("0, or the smallest normal where a denormal may be flushed", "nothing is rounded",
-			func(_ int, in [][]float64, ref []float64) []float64 {
-				b := make([]float64, len(ref))
-				for i, r := range ref {
-					if denormal(t, r) || n > 0 && denormal(t, in[0][i]) {
-						b[i] = Smallest(t)
-					}
+			eachOf(n, func(in [][]float64, i int, r float64) float64 {
+				if denormal(t, r) || denormal(t, in[0][i]) {
+					return Smallest(t)
 				}
-				return b
-			})
+				return 0
+			}))
 	}
 	e := activationErrors[k]
 	u, tiny := Roundoff(t), Smallest(t)
-	return c.within(e.formula, e.why, func(_ int, in [][]float64, ref []float64) []float64 {
-		b := make([]float64, len(ref))
-		for i, y := range ref {
-			if n == 0 { // the kernel must not change the one element of the buffer
-				break
-			}
-			x := in[0][i]
-			abs := (1 + math.Abs(x)) * tiny // a flushed denormal may be multiplied by x
-			if y != 0 {
-				abs += e.of(x) * u * math.Abs(y)
-			}
-			b[i] = Stored(t, y, abs)
+	return c.within(e.formula, e.why, eachOf(n, func(in [][]float64, i int, y float64) float64 {
+		x := in[0][i]
+		abs := (1 + math.Abs(x)) * tiny // a flushed denormal may be multiplied by x
+		if y != 0 {
+			abs += e.of(x) * u * math.Abs(y)
 		}
-		return b
-	})
+		return Stored(t, y, abs)
+	}))
 }
 
 // activationError is the relative error of an activation of x, as a multiple of ε.

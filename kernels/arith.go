@@ -135,22 +135,17 @@ func arithBound(c Case, k, t string, x, y int) Case {
 // arithFlush returns the bound c·ε·|result|, plus the error if an operand or the result may be flushed to 0.
 func arithFlush(k, t string, x, y int, c float64) func(int, [][]float64, []float64) []float64 {
 	at := func(v []float64, i int) float64 { return v[min(i, len(v)-1)] }
-	return func(_ int, in [][]float64, ref []float64) []float64 {
-		tiny, u := Smallest(t), Roundoff(t)
-		bound := make([]float64, len(ref))
-		for i, r := range ref {
-			e := c * u * math.Abs(r)
-			if r != 0 && math.Abs(r) < tiny {
-				e += tiny
-			}
-			lost := 0.0
-			if x >= 0 {
-				lost = flushed(k, t, at(in[x], i), at(in[y], i))
-			}
-			bound[i] = max(Stored(t, r, e+lost), lost)
+	return eachOf(math.MaxInt, func(in [][]float64, i int, r float64) float64 {
+		e := c * Roundoff(t) * math.Abs(r)
+		if denormal(t, r) {
+			e += Smallest(t)
 		}
-		return bound
-	}
+		lost := 0.0
+		if x >= 0 {
+			lost = flushed(k, t, at(in[x], i), at(in[y], i))
+		}
+		return max(Stored(t, r, e+lost), lost)
+	})
 }
 
 // flushed returns how much a op b may change if a denormal operand is flushed to 0.

@@ -62,14 +62,22 @@ func Stored(dtype string, ref, e float64) float64 {
 func relative(dtype string, c float64, scale func(in [][]float64, i int) float64) func(int, [][]float64,
 	[]float64) []float64 {
 	u, tiny := Roundoff(dtype), Smallest(dtype)
+	return eachOf(math.MaxInt, func(in [][]float64, i int, r float64) float64 {
+		e := c * u * math.Abs(r)
+		if scale != nil {
+			e += tiny * scale(in, i)
+		}
+		return Stored(dtype, r, e)
+	})
+}
+
+// eachOf returns a bound that f computes for each of the first n elements of a result. Others must not change: where a
+// result has no elements, the kernel must not change the one element of the buffer.
+func eachOf(n int, f func(in [][]float64, i int, r float64) float64) func(int, [][]float64, []float64) []float64 {
 	return func(_ int, in [][]float64, ref []float64) []float64 {
 		b := make([]float64, len(ref))
-		for i, r := range ref {
-			e := c * u * math.Abs(r)
-			if scale != nil {
-				e += tiny * scale(in, i)
-			}
-			b[i] = Stored(dtype, r, e)
+		for i, r := range ref[:min(n, len(ref))] {
+			b[i] = f(in, i, r)
 		}
 		return b
 	}

@@ -100,11 +100,21 @@ func (c *Call) Define(name string) (value string, ok bool) {
 	return c.Unit.Define(name)
 }
 
-// Type returns the value of a definition that names an element type, or "f32", the default of the
-// catalog's sources, if there is no such definition.
-func (c *Call) Type(name string) string {
-	if t, ok := c.Define(name); ok {
+// Type is [TypeOf] of the program.
+func (c *Call) Type(define string) string { return TypeOf(c.Unit, define) }
+
+// TypeOf returns the element type that a definition of a program of the catalog names. Without the definition that is
+// the default of the catalog's sources: the type T for OUT, TYPE_A and TYPE_B, u32 for INDEX and VALUE, and f32 for
+// others.
+func TypeOf(u *source.Unit, define string) string {
+	if t, ok := u.Define(define); ok {
 		return t
+	}
+	switch define {
+	case "OUT", "TYPE_A", "TYPE_B":
+		return TypeOf(u, "T")
+	case "INDEX", "VALUE":
+		return "u32"
 	}
 	return "f32"
 }

@@ -94,14 +94,19 @@ func (c Case) with(args ...Arg) Case {
 	return c
 }
 
+// define adds a definition and returns the case.
+func (c Case) define(name, value string) Case {
+	c.Defines = append(slices.Clip(c.Defines), source.Define{Name: name, Value: value})
+	return c
+}
+
 // grouped changes a case to groups of that many items, which the definition GROUP chooses; 0 leaves the usual ones.
 func (c Case) grouped(items int) Case {
 	if items == 0 {
 		return c
 	}
-	c.Defines = append(slices.Clip(c.Defines), source.Define{Name: "GROUP", Value: strconv.Itoa(items)})
 	c.Shape += fmt.Sprintf(" GROUP=%d", items)
-	return c
+	return c.define("GROUP", strconv.Itoa(items))
 }
 
 // exact states that the result has to be equal to that of the reference.

@@ -214,32 +214,27 @@ func (s *convShape) image(t string) func() []float64 {
 func convCase(f *Family, t string, s convShape) Case {
 	outH, outW := s.out()
 	weights := s.k * s.c / s.groups * s.filter[0] * s.filter[1]
-	bias := "0"
+	name, bias := s.name(), "0"
 	if s.bias {
-		bias = "1"
+		name, bias = name+" bias", "1"
 	}
 	args := append([]Arg{uintArg(s.n), uintArg(s.c), uintArg(s.h), uintArg(s.w), uintArg(s.k)}, s.sizes()...)
 	args = append(args, uintArg(s.groups), uintArg(outH), uintArg(outW), in(t, s.n*s.c*s.h*s.w, s.image(t)),
 		in(t, weights, Uniform(t, weights, 32, -1, 1)), in(t, s.k, Uniform(t, s.k, 33, -1, 1)), out(t, s.n*s.k*outH*outW))
-	name := s.name()
-	if s.bias {
-		name += " bias"
-	}
 	grid := []int{s.n, s.groups, s.k / s.groups, outH * outW}
 	if s.cnhw {
 		grid[0], grid[3] = 1, s.n*outH*outW
 	}
-	c := f.Case("conv2d", t, name, grid...).with(args...)
-	c.Defines = append(c.Defines, source.Define{Name: "BIAS", Value: bias})
+	c := f.Case("conv2d", t, name, grid...).with(args...).define("BIAS", bias)
 	if s.nhwc {
-		c.Defines = append(c.Defines, source.Define{Name: "NHWC", Value: "1"})
+		c = c.define("NHWC", "1")
 	}
 	if s.cnhw {
-		c.Defines = append(c.Defines, source.Define{Name: "CNHW", Value: "1"})
+		c = c.define("CNHW", "1")
 	}
 	for d, name := range []string{"SPREAD_H", "SPREAD_W"} {
 		if s.spread[d] > 1 {
-			c.Defines = append(c.Defines, source.Define{Name: name, Value: strconv.Itoa(s.spread[d])})
+			c = c.define(name, strconv.Itoa(s.spread[d]))
 		}
 	}
 	return c.within("ε·((K+2)·(Σ|x||weight| + |bias|) + |result|), K products; with filters of 3×3, stride 1 or 2, or "+

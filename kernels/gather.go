@@ -10,8 +10,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/concord-compute/concord/source"
 )
 
 func init() {
@@ -69,22 +67,17 @@ func partsCases(f *Family) (list []Case) {
 }
 
 // indexCheck checks the definitions INDEX and CLAMP.
-func indexCheck(d source.Define) error {
-	if d.Name == "INDEX" {
-		return integerType(d)
-	}
-	return zeroOrOne(d)
-}
+var indexCheck = oneOf(map[string][]string{"INDEX": intTypes})
 
 // indexed changes argument i of a case, indices of type u32, to another type, in which some indices are
 // negative or larger than any row.
 func (c Case) indexed(i int, index string, clamp bool) Case {
 	if index != "u32" {
-		c.Defines = append(c.Defines, source.Define{Name: "INDEX", Value: index})
+		c = c.define("INDEX", index)
 		c.Shape += " by " + index
 	}
 	if clamp {
-		c.Defines = append(c.Defines, source.Define{Name: "CLAMP", Value: "1"})
+		c = c.define("CLAMP", "1")
 		c.Shape += " clamped"
 	}
 	lo, hi := rangeOf(index)
@@ -242,7 +235,7 @@ func gatherArguments(c *Call) bool {
 			last := c.Sum(c.Product(parts-1, int(c.Int(7))), c.Product(rows-1, int(c.Int(8))))
 			needAll(c, c.Type("T"), c.Sum(last, n), 0)
 		}
-		needAll(c, c.indexType(), count, 1)
+		needAll(c, c.Type("INDEX"), count, 1)
 		needAll(c, c.Type("T"), results, 2)
 		return true
 	}
@@ -254,24 +247,16 @@ func gatherWork(c *Call, bytes float64) (operations, moved float64) {
 	if c.Kernel == "gather_parts" { // each result is read once, and stored
 		size := float64(SizeOf(c.Type("T")))
 		used := 2*size*float64(c.Int(3))*float64(c.Int(5))*float64(c.Int(6)) +
-			float64(c.Int(5))*float64(SizeOf(c.indexType()))
+			float64(c.Int(5))*float64(SizeOf(c.Type("INDEX")))
 		return 0, min(bytes, used)
 	}
 	return 0, bytes - c.unused(int(c.Int(3)), int(c.Int(4)), int(c.Int(5)))
 }
 
-// indexType returns the type of indices: the definition INDEX, or u32 without it.
-func (c *Call) indexType() string {
-	if t, ok := c.Define("INDEX"); ok {
-		return t
-	}
-	return "u32"
-}
-
 // rowsOf returns a function that sets to to the rows that the indices from lo on name: -1 for an index without a row.
 // Argument i has the indices.
 func rowsOf(c *Call, i, rows int) func(lo int, to []int) {
-	switch clamp := c.Flag("CLAMP"); c.indexType() {
+	switch clamp := c.Flag("CLAMP"); c.Type("INDEX") {
 	case "i8":
 		return rowsBy(c.I8(i), rows, clamp)
 	case "i16":
@@ -311,7 +296,7 @@ func rowsBy[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64](i
 
 // refRows returns a function that returns the row that index at names, or -1.
 func refRows(c *Call, i, rows int) func(at int) int {
-	get, last := refGetInt(c, i, c.indexType()), big.NewInt(int64(rows)-1)
+	get, last := refGetInt(c, i, c.Type("INDEX")), big.NewInt(int64(rows)-1)
 	return func(at int) int {
 		x := get(at)
 		if c.Flag("CLAMP") {
@@ -362,7 +347,7 @@ func rowArguments(c *Call, table, index, list, rows, count, n int) bool {
 		return false
 	}
 	needAll(c, c.Type("T"), c.Product(rows, n), table)
-	needAll(c, c.indexType(), count, index)
+	needAll(c, c.Type("INDEX"), count, index)
 	needAll(c, c.Type("T"), c.Product(count, n), list)
 	return true
 }

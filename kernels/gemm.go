@@ -3,15 +3,11 @@ package kernels
 // The families gemm, gemm_batch and gemm_bias; gemm_cases.go has their cases.
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/floats"
-
-	"github.com/concord-compute/concord/source"
 )
 
 var gemmDefines = []string{"T", "TRANS_A", "TRANS_B", "TYPE_A", "TYPE_B", "OUT"}
@@ -22,22 +18,32 @@ var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
 func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
-		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources,
+		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues), Source: sources,
 		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
-		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: checkGemm, Source: sources,
-		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues),
+		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
-		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"), Check: checkAct,
-		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
-		Cases: biasCases,
+		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"),
+		Check: oneOf(gemmValues), Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork,
+		Reference: refGemm, Cases: biasCases,
 	})
+}
+
+// gemmValues are the values of definitions: of T=f32 a matrix may have a type of 16 bits, and results of other types
+// may be f32. The values of ACT are those of Activations.
+var gemmValues = map[string][]string{"TYPE_A": {"f16", "bf16"}, "TYPE_B": {"f16", "bf16"}, "OUT": {"f32"}}
+
+func init() {
+	for _, a := range Activations {
+		gemmValues["ACT"] = append(gemmValues["ACT"], a.Act)
+	}
 }
 
 // Activations are the activations of gemm_bias: the value of the definition ACT, and the
@@ -57,71 +63,42 @@ func activationKernel(act string) string {
 	return ""
 }
 
-// checkGemm checks a definition of any gemm family of floats but ACT.
-func checkGemm(d source.Define) error {
-	if d.Name != "TYPE_A" && d.Name != "TYPE_B" {
-		return checkOut(d)
+// gemmTypes returns the types of the elements of A, B and C.
+func gemmTypes(c *Call) [3]string {
+	if c.Kernel == "gemm_i8" {
+		return [3]string{"i8", "i8", "i32"}
 	}
-	if d.Value != "f16" && d.Value != "bf16" {
-		return fmt.Errorf("%s=%s is neither f16 nor bf16, the types of 16 bits of a matrix in a product of T=f32", d.Name,
-			d.Value)
-	}
-	return nil
+	return [3]string{c.Type("TYPE_A"), c.Type("TYPE_B"), c.Type("OUT")}
 }
 
-// operandType returns the type in which A or B of a program is stored: TYPE_A or TYPE_B, or T.
-func (c *Call) operandType(define string) string {
-	if t, ok := c.Define(define); ok {
-		return t
+// gemmCount returns the number of products, and of A, B and C the elements from one matrix to the next.
+func gemmCount(c *Call) (count int, step [3]int) {
+	if c.Kernel != "gemm_batch" {
+		return 1, step
 	}
-	return c.Type("T")
-}
-
-func checkAct(d source.Define) error {
-	if d.Name != "ACT" {
-		return checkGemm(d)
-	}
-	var all []string
-	for _, a := range Activations {
-		all = append(all, a.Act)
-	}
-	if !slices.Contains(all, d.Value) {
-		return fmt.Errorf("ACT=%s is not one of %s", d.Value, strings.Join(all, " "))
-	}
-	return nil
+	return int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
 }
 
 // gemmArguments checks a launch of a kernel of any gemm family, gemm_i8 included: each matrix has to be
 // in its buffer, and no two rows of the results may have an element in common.
 func gemmArguments(c *Call) bool {
-	t, result := c.Type("T"), c.outType()
-	m, n, k, ldc := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), int(c.Int(10))
-	count, step := 1, [3]int{}
-	switch {
-	case c.Kernel == "gemm_batch":
-		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
-	case c.Kernel == "gemm_i8":
-		t, result = "i8", "i32"
-	}
+	types, m, n, k, ldc := gemmTypes(c), int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), int(c.Int(10))
+	count, step := gemmCount(c)
 	if m == 0 || n == 0 || count == 0 {
 		return false
 	}
 	if c.Kernel != "gemm_i8" && c.Float(3) == 0 { // if alpha is 0, A and B are not read
 		k = 0
 	}
-	ta, tb := t, t
-	if c.Kernel != "gemm_i8" {
-		ta, tb = c.operandType("TYPE_A"), c.operandType("TYPE_B")
-	}
-	needMatrices(c, 4, ta, flip(c.Flag("TRANS_A"), m, k), count, step[0])
-	needMatrices(c, 6, tb, flip(c.Flag("TRANS_B"), k, n), count, step[1])
-	needMatrices(c, 9, result, [2]int{m, n}, count, step[2])
+	needMatrices(c, 4, types[0], flip(c.Flag("TRANS_A"), m, k), count, step[0])
+	needMatrices(c, 6, types[1], flip(c.Flag("TRANS_B"), k, n), count, step[1])
+	needMatrices(c, 9, types[2], [2]int{m, n}, count, step[2])
 	if !apart(count, m, n, ldc, step[2]) {
 		c.Fail(9, "rows of %d elements overlap: the leading dimension is %d, and %d matrices are %d elements apart", n, ldc,
 			count, step[2])
 	}
 	if c.Kernel == "gemm_bias" {
-		needAll(c, result, n, 11)
+		needAll(c, types[2], n, 11)
 	}
 	return true
 }
@@ -129,33 +106,26 @@ func gemmArguments(c *Call) bool {
 // gemmWork counts elements between the rows of a matrix, which a leading dimension leaves out, not, and C twice
 // if it is read.
 func gemmWork(c *Call, _ float64) (operations, moved float64) {
-	t, result := [2]string{c.operandType("TYPE_A"), c.operandType("TYPE_B")}, c.outType()
-	m, n, k, batch, shared := float64(c.Int(0)), float64(c.Int(1)), float64(c.Int(2)), 1.0, [2]bool{}
-	switch c.Kernel {
-	case "gemm_batch":
-		batch, shared = float64(c.Int(11)), [2]bool{c.Int(12) == 0, c.Int(13) == 0}
-	case "gemm_i8":
-		t, result = [2]string{"i8", "i8"}, "i32"
-	}
+	types, m, n, k := gemmTypes(c), float64(c.Int(0)), float64(c.Int(1)), float64(c.Int(2))
+	count, step := gemmCount(c)
 	if c.Float(3) == 0 {
 		k = 0
 	}
-	operations = 2 * batch * m * n * k
+	results, size := float64(count)*m*n, float64(SizeOf(types[2]))
+	operations, moved = 2*results*k, results*size
 	for i, elements := range []float64{m * k, k * n} {
-		if !shared[i] {
-			elements *= batch
+		if step[i] != 0 { // else all products have the same matrix
+			elements *= float64(count)
 		}
-		moved += elements * float64(SizeOf(t[i]))
+		moved += elements * float64(SizeOf(types[i]))
 	}
-	results := batch * m * n
-	moved += results * float64(SizeOf(result))
 	if c.Float(8) != 0 {
 		operations += 2 * results
-		moved += results * float64(SizeOf(result))
+		moved += results * size
 	}
 	if c.Kernel == "gemm_bias" {
 		operations += results
-		moved += n * float64(SizeOf(result))
+		moved += n * size
 	}
 	return operations, moved
 }
@@ -190,29 +160,24 @@ func apart(count, m, n, ld, step int) bool {
 // refGemm computes C = alpha·op(A)·op(B) + beta·C, once or for each matrix of a batch, or with a
 // bias and an activation.
 func refGemm(c *Call) error {
-	t := c.Type("T")
-	m, n, k, alpha, beta := int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), c.Float(3), c.Float(8)
+	types, m, n, k, alpha, beta := gemmTypes(c), int(c.Int(0)), int(c.Int(1)), int(c.Int(2)), c.Float(3), c.Float(8)
 	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
-	count, step := 1, [3]int{}
-	if c.Kernel == "gemm_batch" {
-		count, step = int(c.Int(11)), [3]int{int(c.Int(12)), int(c.Int(13)), int(c.Int(14))}
-	}
+	count, step := gemmCount(c)
 	if alpha == 0 { // A and B are not read
 		k = 0
 	}
-	if !IsFloat(t) {
-		return refGemmInt(c, t, k, count, step)
+	if !IsFloat(types[0]) {
+		return refGemmInt(c, types, k, count, step)
 	}
 	ta, rowsA, colsA := refTrans(c, "TRANS_A", m, k)
 	tb, rowsB, colsB := refTrans(c, "TRANS_B", k, n)
-	result := c.outType()
-	finish, set := refFinish(c, result), c.Set(9, result)
+	finish, set := refFinish(c, types[2]), c.Set(9, types[2])
 	for z := range count {
-		a := refMatrix(c, 4, c.operandType("TYPE_A"), rowsA, colsA, z*step[0], lda)
-		b := refMatrix(c, 6, c.operandType("TYPE_B"), rowsB, colsB, z*step[1], ldb)
+		a := refMatrix(c, 4, types[0], rowsA, colsA, z*step[0], lda)
+		b := refMatrix(c, 6, types[1], rowsB, colsB, z*step[1], ldb)
 		out := blas64.General{Rows: m, Cols: n, Stride: n, Data: make([]float64, m*n)}
 		if beta != 0 { // else C is not read
-			out = refMatrix(c, 9, result, m, n, z*step[2], ldc)
+			out = refMatrix(c, 9, types[2], m, n, z*step[2], ldc)
 		}
 		switch {
 		case k == 0:
@@ -233,34 +198,33 @@ func refGemm(c *Call) error {
 }
 
 // refGemmInt computes the product of integers modulo 2^64 and stores the low bits.
-func refGemmInt(c *Call, t string, k, count int, step [3]int) error {
-	m, n, alpha, beta := int(c.Int(0)), int(c.Int(1)), c.Int(3), c.Int(8)
-	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
-	transA, transB := c.Flag("TRANS_A"), c.Flag("TRANS_B")
-	get := func(arg, first, ld, i, j int, trans bool) int64 {
-		if trans {
-			i, j = j, i
-		}
-		if t == "i32" {
-			return int64(c.I32(arg)[first+i*ld+j])
-		}
-		return c.I64(arg)[first+i*ld+j]
+func refGemmInt(c *Call, types [3]string, k, count int, step [3]int) error {
+	m, n, alpha, beta, ldc := int(c.Int(0)), int(c.Int(1)), c.Int(3), c.Int(8), int(c.Int(10))
+	elements := func(i int, t string) func(at int) int64 {
+		get, unused := refGetBits(c, i, SizeOf(t)), 64-8*SizeOf(t)
+		return func(at int) int64 { return int64(get(at)<<unused) >> unused } // with its sign
 	}
+	a, b, old := elements(4, types[0]), elements(6, types[1]), elements(9, types[2])
+	downA, acrossA, downB, acrossB := int(c.Int(5)), 1, int(c.Int(7)), 1
+	if c.Flag("TRANS_A") {
+		downA, acrossA = acrossA, downA
+	}
+	if c.Flag("TRANS_B") {
+		downB, acrossB = acrossB, downB
+	}
+	set := refSetBits(c, 9, SizeOf(types[2]))
 	for z := range count {
 		for i := range m {
 			for j := range n {
 				sum := int64(0)
 				for p := range k {
-					sum += get(4, z*step[0], lda, i, p, transA) * get(6, z*step[1], ldb, p, j, transB)
+					sum += a(z*step[0]+i*downA+p*acrossA) * b(z*step[1]+p*downB+j*acrossB)
 				}
+				at := z*step[2] + i*ldc + j
 				if sum *= alpha; beta != 0 {
-					sum += beta * get(9, z*step[2], ldc, i, j, false)
+					sum += beta * old(at)
 				}
-				if at := z*step[2] + i*ldc + j; t == "i32" {
-					c.I32(9)[at] = int32(sum)
-				} else {
-					c.I64(9)[at] = sum
-				}
+				set(at, uint64(sum))
 			}
 		}
 	}

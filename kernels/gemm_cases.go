@@ -7,8 +7,7 @@ package kernels
 import (
 	"fmt"
 	"math"
-
-	"github.com/concord-compute/concord/source"
+	"slices"
 )
 
 // gemmResults are the pairs of the type of matrices and that of their products, besides f32.
@@ -219,8 +218,8 @@ func biasCase(f *Family, t, result, act string, s gemmShape) Case {
 	c := s.begin(f, "gemm_bias", t, result, p)
 	c.Args = append(c.Args, in(result, s.n, Uniform(result, s.n, 11, -2, 2)))
 	if act != "none" {
+		c = c.define("ACT", act)
 		c.Shape += " " + act
-		c.Defines = append(c.Defines, source.Define{Name: "ACT", Value: act})
 	}
 	return c.within("ε·(D·((k+3)·|alpha|·Σ|a||b| + 3|beta·c| + |bias|) + E·|result|)",
 		"the sum errs as in gemm, with one more rounding; an activation whose derivative is at most D multiplies that "+
@@ -262,11 +261,14 @@ func flip(on bool, rows, cols int) [2]int {
 	return [2]int{rows, cols}
 }
 
-// begin returns a case with the arguments and definitions that all three kernels have.
+// begin returns a case with the arguments and definitions that all products of matrices have.
 func (s *gemmShape) begin(f *Family, kernel, t, result string, p gemmPlace) Case {
 	ta, tb := s.stored(0, t), s.stored(1, t)
-	a, b, c := Uniform(ta, p.length[0], 8, -1, 1), Uniform(tb, p.length[1], 9, -1, 1), Uniform(t, p.length[2], 10, -1, 1)
+	a, b, c := Uniform(ta, p.length[0], 8, -1, 1), Uniform(tb, p.length[1], 9, -1, 1),
+		Uniform(result, p.length[2], 10, -1, 1)
 	switch s.note {
+	case " all -128":
+		a, b = constant(p.length[0], -128), constant(p.length[1], -128)
 	case " NaN in C":
 		c = constant(p.length[2], math.NaN()) // beta is 0: C is not read
 	case " NaN in A, Inf in B":
@@ -279,25 +281,26 @@ func (s *gemmShape) begin(f *Family, kernel, t, result string, p gemmPlace) Case
 	if s.pad > 0 {
 		shape += " padded"
 	}
-	def := func(name string, on bool) source.Define {
-		if on {
-			shape += " " + name
-			return source.Define{Name: name, Value: "1"}
-		}
-		return source.Define{Name: name, Value: "0"}
-	}
-	defA, defB := def("TRANS_A", s.transA), def("TRANS_B", s.transB)
 	k := f.Case(kernel, t, shape, s.m, s.n).with(uintArg(s.m), uintArg(s.n), uintArg(s.k), value(scalarOf(t), s.alpha),
 		in(ta, p.length[0], a), uintArg(p.ld[0]), in(tb, p.length[1], b), uintArg(p.ld[1]), value(scalarOf(t), s.beta),
 		inout(result, p.length[2], c), uintArg(p.ld[2]))
-	k.Defines = append(k.Defines, defA, defB)
+	for i, name := range []string{"TRANS_A", "TRANS_B"} {
+		on := "0"
+		if [2]bool{s.transA, s.transB}[i] {
+			on = "1"
+			k.Shape += " " + name
+		}
+		k = k.define(name, on)
+	}
 	for i, name := range []string{"TYPE_A", "TYPE_B"} {
 		if s.types[i] != "" {
 			k.Shape += " " + name + "=" + s.types[i]
-			k.Defines = append(k.Defines, source.Define{Name: name, Value: s.types[i]})
+			k = k.define(name, s.types[i])
 		}
 	}
-	k.results(t, result)
+	if slices.Contains(f.Defines, "OUT") {
+		k = k.results(t, result)
+	}
 	return k
 }
 

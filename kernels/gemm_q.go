@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/concord-compute/concord/runtime/half"
 	"github.com/concord-compute/concord/source"
@@ -31,19 +32,11 @@ const GemmQBlock, GemmQRows, GemmQLarge = 32, 16, 256
 func init() {
 	Register(Family{
 		ID: "gemm_q", Doc: "activations in 8 bits, and their products with weights of 8 or 4 to 6 bits in blocks of 32",
-		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "FACTORS", "GROUP"}, Check: checkGemmQ,
-		Source: sources, Tile: gemmQTile, Arguments: gemmQArguments, Work: gemmQWork, Reference: refGemmQ, Cases: gemmQCases,
+		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "FACTORS", "GROUP"},
+		Check:  oneOf(map[string][]string{"BITS": {"4", "5", "6", "8"}, "FACTORS": {"0", "1", "2"}}),
+		Source: sources, Tile: gemmQTile, Arguments: gemmQArguments, Work: quantizedWork,
+		Reference: refGemmQ, Cases: gemmQCases,
 	})
-}
-
-func checkGemmQ(d source.Define) error {
-	if d.Name == "BITS" && !slices.Contains([]string{"4", "5", "6", "8"}, d.Value) {
-		return fmt.Errorf("BITS=%s is not 4, 5, 6 or 8", d.Value)
-	}
-	if d.Name == "FACTORS" && !slices.Contains([]string{"0", "1", "2"}, d.Value) {
-		return fmt.Errorf("FACTORS=%s is not 0, 1 or 2", d.Value)
-	}
-	return nil
 }
 
 // gemmQForm is how a program of the family stores weights.
@@ -188,10 +181,9 @@ func gemmQCases(f *Family) (list []Case) {
 				in("u32", panels*GemmQRows*blocks*form.bits, w), by, out("f32", m*n), uintArg(m), uintArg(n), uintArg(k)).
 			within("(2·k/32 + 9)·ε·Σ|s·(by·scale)|", "the integer s of a block is exact; two products are rounded, for least "+
 				"numbers four and a difference, and up to k/32 sums, here and in the reference",
-				gemmQBound(form, m, n, k))
-		c.Defines = append(c.Defines, source.Define{Name: "BITS", Value: fmt.Sprint(form.bits)})
+				gemmQBound(form, m, n, k)).define("BITS", fmt.Sprint(form.bits))
 		if form.factors != GemmQOne {
-			c.Defines = append(c.Defines, source.Define{Name: "FACTORS", Value: fmt.Sprint(form.factors)})
+			c = c.define("FACTORS", fmt.Sprint(form.factors))
 		}
 		return c
 	}
@@ -288,18 +280,12 @@ func GemmQForm(c *Call) (bits, factors int) {
 }
 
 func gemmQFormOf(c *Call) gemmQForm {
-	f := gemmQForm{bits: 8}
-	if v, ok := c.Define("BITS"); ok {
-		f.bits = int(v[0] - '0') // as checkGemmQ has it
-	}
-	if v, ok := c.Define("FACTORS"); ok {
-		f.factors = int(v[0] - '0')
-	}
-	return f
+	return gemmQForm{bits: c.number("BITS", 8), factors: c.number("FACTORS", GemmQOne)}
 }
 
-func gemmQWork(c *Call, bytes float64) (operations, moved float64) {
-	if c.Kernel == "quantize_blocks" {
+// quantizedWork is the work of a product of quantized rows, and of the kernel beside it that quantizes them.
+func quantizedWork(c *Call, bytes float64) (operations, moved float64) {
+	if strings.HasPrefix(c.Kernel, "quantize") {
 		return 4 * float64(c.Int(4)) * float64(c.Int(5)), bytes
 	}
 	return 2 * float64(c.Int(6)) * float64(c.Int(7)) * float64(c.Int(8)), bytes

@@ -13,8 +13,9 @@ import (
 func init() {
 	Register(Family{
 		ID: "gemv", Doc: "y = alpha·op(A)·x + beta·y, with or without a transpose",
-		Kernels: []string{"gemv"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "OUT", "GROUP"}, Check: checkOut,
-		Source: sources, Tile: gemvTile, Arguments: gemvArguments, Work: gemvWork, Reference: refGemv, Cases: gemvCases,
+		Kernels: []string{"gemv"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "OUT", "GROUP"},
+		Check: oneOf(gemmValues), Source: sources, Tile: gemvTile, Arguments: gemvArguments, Work: gemvWork,
+		Reference: refGemv, Cases: gemvCases,
 	})
 }
 
@@ -28,25 +29,6 @@ func gemvTile(u *source.Unit, kernel string) (rows, cols int) {
 		return 0, lanes * 16 / SizeOf(t)
 	}
 	return 0, k.ReqdLocal[0] / lanes
-}
-
-// checkOut checks the definition OUT and those that are 0 or 1.
-func checkOut(d source.Define) error {
-	if d.Name == "OUT" {
-		if d.Value != "f32" {
-			return fmt.Errorf("OUT=%s is not f32, the only type of results besides T", d.Value)
-		}
-		return nil
-	}
-	return zeroOrOne(d)
-}
-
-// outType returns the type of the results of a program: OUT, or T.
-func (c *Call) outType() string {
-	if t, ok := c.Define("OUT"); ok {
-		return t
-	}
-	return c.Type("T")
 }
 
 func gemvCases(f *Family) (list []Case) {
@@ -103,21 +85,21 @@ func gemvCase(f *Family, t, result string, s gemmShape) Case {
 	c := f.Case("gemv", t, shape, s.m).with(uintArg(s.m), uintArg(s.k), value(scalarOf(t), s.alpha), in(t, p.length[0], a),
 		uintArg(p.ld[0]), in(t, s.k, x), value(scalarOf(t), s.beta), inout(result, s.m, y))
 	if s.transA {
-		c.Defines = append(c.Defines, source.Define{Name: "TRANS_A", Value: "1"})
+		c = c.define("TRANS_A", "1")
 	}
-	c.results(t, result)
-	return c.within("ε·((k+2)·|alpha|·Σ|a||x| + 2|beta·y| + |result|)", gemmWhy,
+	return c.results(t, result).within("ε·((k+2)·|alpha|·Σ|a||x| + 2|beta·y| + |result|)", gemmWhy,
 		func(_ int, in [][]float64, ref []float64) []float64 {
 			return gemmBound(t, result, s, p, [][]float64{4: in[3], 6: in[5], 9: in[7]}, ref)
 		})
 }
 
 // results adds the definition OUT to a case if its results are not of the type of its inputs.
-func (c *Case) results(t, result string) {
-	if result != t {
-		c.Shape += " to " + result
-		c.Defines = append(c.Defines, source.Define{Name: "OUT", Value: result})
+func (c Case) results(t, result string) Case {
+	if result == t {
+		return c
 	}
+	c.Shape += " to " + result
+	return c.define("OUT", result)
 }
 
 func gemvArguments(c *Call) bool {
@@ -130,7 +112,7 @@ func gemvArguments(c *Call) bool {
 	}
 	needMatrices(c, 3, t, flip(c.Flag("TRANS_A"), m, k), 1, 0)
 	needAll(c, t, k, 5)
-	needAll(c, c.outType(), m, 7)
+	needAll(c, c.Type("OUT"), m, 7)
 	return true
 }
 
@@ -139,16 +121,16 @@ func gemvWork(c *Call, _ float64) (operations, moved float64) {
 	if c.Float(2) == 0 {
 		k = 0
 	}
-	operations, moved = 2*m*k, (m*k+k)*t+m*float64(SizeOf(c.outType()))
+	operations, moved = 2*m*k, (m*k+k)*t+m*float64(SizeOf(c.Type("OUT")))
 	if c.Float(6) != 0 { // y is read, too
-		operations, moved = operations+2*m, moved+m*float64(SizeOf(c.outType()))
+		operations, moved = operations+2*m, moved+m*float64(SizeOf(c.Type("OUT")))
 	}
 	return operations, moved
 }
 
 func refGemv(c *Call) error {
 	t, m, k, alpha, lda, beta := c.Type("T"), int(c.Int(0)), int(c.Int(1)), c.Float(2), int(c.Int(4)), c.Float(6)
-	a, x, y, set := c.Get(3, t), c.Get(5, t), c.Get(7, c.outType()), c.Set(7, c.outType())
+	a, x, y, set := c.Get(3, t), c.Get(5, t), c.Get(7, c.Type("OUT")), c.Set(7, c.Type("OUT"))
 	down, along := lda, 1 // elements of A from one element of y, and of x, to the next
 	if c.Flag("TRANS_A") {
 		down, along = 1, lda

@@ -395,6 +395,18 @@ func (f *Family) checkDefine(features source.Features, name, value string) error
 	return nil
 }
 
+// oneOf returns a function for Family.Check: the values of definitions by their names; others are 0 or 1.
+func oneOf(values map[string][]string) func(d source.Define) error {
+	return func(d source.Define) error {
+		if list, ok := values[d.Name]; !ok {
+			return zeroOrOne(d)
+		} else if !slices.Contains(list, d.Value) {
+			return fmt.Errorf("%s=%s is not one of %s", d.Name, d.Value, strings.Join(list, " "))
+		}
+		return nil
+	}
+}
+
 func zeroOrOne(d source.Define) error {
 	if d.Value != "0" && d.Value != "1" {
 		return fmt.Errorf("%s=%s is not 0 or 1", d.Name, d.Value)

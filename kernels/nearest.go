@@ -132,14 +132,12 @@ func nearestCases(f *Family) (list []Case) {
 	large := nearestShape{2, 3001, 24, 1000, 3}
 	c := nearestCase(f, "f32", "l2", " MAX_K=1024", large, nearestData("f32", "l2", 48, 57),
 		nearestData("f32", "l2", 3001*24, 58))
-	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
-	list = append(list, c.grouped(64))
+	list = append(list, c.define("MAX_K", "1024").grouped(64))
 
 	for _, s := range [][3]int{{1, 1, 1}, {0, 2, 3}, {3, 5, 10}, {2, 264, 10}, {1, 3, 128}, {1, 2000, 7}, {2, 37, 33}} {
 		list = append(list, mergeCase(f, s))
 	}
-	c = mergeCase(f, [3]int{2, 5, 1000})
-	c.Defines = append(c.Defines, source.Define{Name: "MAX_K", Value: "1024"})
+	c = mergeCase(f, [3]int{2, 5, 1000}).define("MAX_K", "1024")
 	c.Shape += " MAX_K=1024"
 	return append(list, c, mergeCase(f, [3]int{2, 264, 10}).grouped(32))
 }
@@ -168,8 +166,7 @@ func nearestCase(f *Family, t, metric, note string, s nearestShape, queries, vec
 	c := f.Case("nearest", t, fmt.Sprintf("%s q=%d v=%d dim=%d k=%d parts=%d%s", metric, s.queries, s.vectors, s.dim, s.k,
 		s.parts, note), s.parts, s.queries).
 		with(in(t, s.queries*s.dim, queries), in(t, s.vectors*s.dim, vectors), out("f32", n), out("u32", n),
-			uintArg(s.queries), uintArg(s.vectors), uintArg(s.dim), uintArg(s.k), uintArg(s.parts))
-	c.Defines = append(c.Defines, source.Define{Name: "METRIC", Value: metric})
+			uintArg(s.queries), uintArg(s.vectors), uintArg(s.dim), uintArg(s.k), uintArg(s.parts)).define("METRIC", metric)
 	if metric != "cosine" {
 		return c.exact("sums of whole numbers below 2^24 are exact in any order, and those of bytes are rounded once; the " +
 			"order is total")
@@ -321,16 +318,7 @@ type refFound struct {
 // refBest sorts candidates and stores the first k as the results from index at on.
 func refBest(c *Call, found []refFound, at, k int) {
 	slices.SortStableFunc(found, func(a, b refFound) int {
-		if an, bn := a.distance != a.distance, b.distance != b.distance; an || bn {
-			switch {
-			case !an:
-				return -1
-			case !bn:
-				return 1
-			}
-			return cmp.Compare(a.place, b.place)
-		}
-		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.place, b.place))
+		return cmp.Or(refOrder(float64(a.distance), float64(b.distance), false), cmp.Compare(a.place, b.place))
 	})
 	distances, places := c.F32(2), c.U32(3)
 	for i := range k {

@@ -7,12 +7,9 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/floats"
-
-	"github.com/concord-compute/concord/source"
 )
 
 func init() {
@@ -23,19 +20,9 @@ func init() {
 			"reduce_sum_columns", "reduce_prod_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: allTypes, Defines: []string{"T", "INDEX"},
-		Check: integerType, Arguments: reduceArguments, Reference: refReduce,
+		Check: indexCheck, Arguments: reduceArguments, Reference: refReduce,
 		Cases: reduceCases,
 	})
-}
-
-// integerType returns an error if a definition does not name an integer type.
-func integerType(d source.Define) error { return oneOf(d, intTypes...) }
-
-func oneOf(d source.Define, values ...string) error {
-	if !slices.Contains(values, d.Value) {
-		return fmt.Errorf("%s=%s is not one of %s", d.Name, d.Value, strings.Join(values, " "))
-	}
-	return nil
 }
 
 // reduction is one launch of a reduce kernel.
@@ -66,7 +53,7 @@ func (r *reduction) each(f func(o, at int)) {
 }
 
 func reductionOf(c *Call) reduction {
-	return reduction{c.Kernel, c.Type("T"), c.indexType(), int(c.Int(2)), int(c.Int(3)), int(c.Int(4))}
+	return reduction{c.Kernel, c.Type("T"), c.Type("INDEX"), int(c.Int(2)), int(c.Int(3)), int(c.Int(4))}
 }
 
 func reduceArguments(c *Call) bool {
@@ -163,7 +150,7 @@ func reduceCase(f *Family, r reduction, note string) Case {
 	if r.index == "" {
 		r.index = "u32"
 	} else {
-		c.Defines = append(c.Defines, source.Define{Name: "INDEX", Value: r.index})
+		c = c.define("INDEX", r.index)
 		shape += " to " + r.index
 	}
 	c.Shape = shape + note

@@ -38,18 +38,10 @@ func saxpyCase(f *Family, t, shape string, n int, a float64, x, y func() []float
 		with(value(scalarOf(t), a), in(t, n, x), inout(t, n, y), ulongArg(n)).
 		within("ε·(|a·x| + 2|y'|)", "the product and the sum round once each, or once if they are fused; the reference "+
 			"rounds once",
-			func(_ int, in [][]float64, ref []float64) []float64 {
-				u, tiny := Roundoff(t), Smallest(t)
-				b := make([]float64, len(ref))
-				for i, r := range ref {
-					if n == 0 {
-						break
-					}
-					ax := math.Abs(in[0][0] * in[1][i])
-					b[i] = Stored(t, r, u*(ax+2*math.Abs(r))+(math.Abs(in[0][0])+2)*tiny)
-				}
-				return b
-			})
+			eachOf(n, func(in [][]float64, i int, r float64) float64 {
+				ax := math.Abs(in[0][0] * in[1][i])
+				return Stored(t, r, Roundoff(t)*(ax+2*math.Abs(r))+(math.Abs(in[0][0])+2)*Smallest(t))
+			}))
 }
 
 // refSaxpy computes y = a·x + y.

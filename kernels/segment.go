@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-
-	"github.com/concord-compute/concord/source"
 )
 
 func init() {
@@ -100,7 +98,7 @@ func segmentCase(f *Family, k, t string, s [4]int, order bool, note string) Case
 		inout(t, segments*n, Uniform(t, segments*n, 62, -1e3, 1e3)),
 		uintArg(rows), uintArg(count), uintArg(segments), uintArg(n))
 	if !order {
-		c.Defines = append(c.Defines, source.Define{Name: "ORDER", Value: "0"})
+		c = c.define("ORDER", "0")
 		c.Shape += " as they are"
 	}
 	if k != "segment_add" || !IsFloat(t) {

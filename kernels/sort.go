@@ -19,8 +19,8 @@ func init() {
 		ID: "sort_pairs", Doc: "a stable sort of the keys of each row with their values, ascending or descending",
 		Kernels: []string{"sort_blocks", "sort_merge"}, Types: allTypes,
 		Defines: []string{"T", "GROUP", "VALUE", "DESCENDING"},
-		Source:  sources, Check: sortCheck, Tile: sortTile, Arguments: sortArguments, Reference: refSort,
-		Cases: sortCases,
+		Source:  sources, Check: oneOf(map[string][]string{"VALUE": allTypes}), Tile: sortTile, Arguments: sortArguments,
+		Reference: refSort, Cases: sortCases,
 	})
 }
 
@@ -32,28 +32,13 @@ func sortTile(_ *source.Unit, kernel string) (rows, cols int) {
 	return 0, SortBlock
 }
 
-func sortCheck(d source.Define) error {
-	if d.Name == "VALUE" {
-		return oneOf(d, allTypes...)
-	}
-	return zeroOrOne(d)
-}
-
-// valueType returns the type of values: the definition VALUE, or u32 without it.
-func (c *Call) valueType() string {
-	if t, ok := c.Define("VALUE"); ok {
-		return t
-	}
-	return "u32"
-}
-
 func sortArguments(c *Call) bool {
 	total := c.Product(int(c.Int(4)), int(c.Int(5)))
 	if c.Kernel == "sort_merge" && c.Int(6) == 0 {
 		c.Fail(6, "runs have no elements")
 	}
 	needAll(c, c.Type("T"), total, 0, 2)
-	needAll(c, c.valueType(), total, 1, 3)
+	needAll(c, c.Type("VALUE"), total, 1, 3)
 	return total > 0
 }
 
@@ -133,10 +118,10 @@ func (s *sortCase) build(f *Family, keys func() []float64) Case {
 	}
 	c := f.Case(kernel, s.keys, shape+" with "+s.values+s.note, s.rows, s.n)
 	if s.values != "u32" {
-		c.Defines = append(c.Defines, source.Define{Name: "VALUE", Value: s.values})
+		c = c.define("VALUE", s.values)
 	}
 	if s.descending {
-		c.Defines = append(c.Defines, source.Define{Name: "DESCENDING", Value: "1"})
+		c = c.define("DESCENDING", "1")
 		c.Shape += " descending"
 	}
 	data := keys
@@ -191,7 +176,7 @@ func refSort(c *Call) error {
 		}
 		compare = func(i, j int) int { return list[i].Cmp(list[j]) * refOne(descending, -1, 1) }
 	}
-	key, value := SizeOf(t), SizeOf(c.valueType())
+	key, value := SizeOf(t), SizeOf(c.Type("VALUE"))
 	getKey, getValue, setKey, setValue := refGetBits(c, 0, key), refGetBits(c, 1, value), refSetBits(c, 2, key),
 		refSetBits(c, 3, value)
 	for r := range rows {

@@ -46,7 +46,7 @@ func takeArguments(c *Call) bool {
 		return false
 	}
 	needAll(c, c.Type("T"), c.Product(outer, axis, inner), 0)
-	needAll(c, c.indexType(), results, 1)
+	needAll(c, c.Type("INDEX"), results, 1)
 	needAll(c, c.Type("T"), results, 2)
 	return true
 }

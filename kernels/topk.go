@@ -4,6 +4,7 @@ package kernels
 // whole row.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -95,16 +96,7 @@ func refTopK(c *Call) error {
 			for i := range order {
 				order[i] = i
 			}
-			slices.SortFunc(order, func(i, j int) int {
-				a, b := x[i], x[j]
-				if a < b || math.IsNaN(b) && !math.IsNaN(a) {
-					return -1
-				}
-				if b < a || math.IsNaN(a) && !math.IsNaN(b) {
-					return 1
-				}
-				return i - j
-			})
+			slices.SortFunc(order, func(i, j int) int { return cmp.Or(refOrder(x[i], x[j], false), i-j) })
 			for i := range min(k, n) {
 				set(r*k+i, bits(r*n+order[i]))
 				places[r*k+i] = uint32(order[i])

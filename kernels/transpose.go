@@ -28,12 +28,9 @@ func init() {
 				}
 			}
 			n := 2 * 65 * 257
-			list = append(list, f.Case("transpose", "f32", "2×65×257 TILE=8", 2, 65, 257).
+			return append(list, f.Case("transpose", "f32", "2×65×257 TILE=8", 2, 65, 257).
 				with(in("f32", n, Uniform("f32", n, 4, -1e4, 1e4)), out("f32", n), uintArg(65), uintArg(257)).
-				exact("bits are moved"))
-			last := &list[len(list)-1]
-			last.Defines = append(last.Defines, source.Define{Name: "TILE", Value: "8"})
-			return list
+				exact("bits are moved").define("TILE", "8"))
 		},
 	})
 }

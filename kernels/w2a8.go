@@ -16,16 +16,10 @@ const W2A8Group = 256
 func init() {
 	Register(Family{
 		ID: "w2a8", Doc: "activations in 8 bits, and their products with ternary weights of 2 bits",
-		Kernels: []string{"quantize_rows", "w2a8"}, Defines: []string{"OUT", "GROUP"}, Check: checkW2A8,
-		Source: sources, Tile: w2a8Tile, Arguments: w2a8Arguments, Work: w2a8Work, Reference: refW2A8, Cases: w2a8Cases,
+		Kernels: []string{"quantize_rows", "w2a8"}, Defines: []string{"OUT", "GROUP"},
+		Check:  oneOf(map[string][]string{"OUT": {"i32"}}),
+		Source: sources, Tile: w2a8Tile, Arguments: w2a8Arguments, Work: quantizedWork, Reference: refW2A8, Cases: w2a8Cases,
 	})
-}
-
-func checkW2A8(d source.Define) error {
-	if d.Name == "OUT" && d.Value != "i32" {
-		return fmt.Errorf("OUT=%s is not i32, the only type of results besides f32", d.Value)
-	}
-	return nil
 }
 
 // w2a8Tile returns the tile of results that a group of w2a8 computes; a group of quantize_rows has a row.
@@ -68,8 +62,7 @@ func w2a8Cases(f *Family) (list []Case) {
 				in("u32", n*k/16, w), in("f32", n, Uniform("f32", n, 85, -2, 2)), out(result, m*n), uintArg(m), uintArg(n),
 				uintArg(k))
 		if result == "i32" {
-			c.Defines = append(c.Defines, source.Define{Name: "OUT", Value: "i32"})
-			return c.exact("integers wrap modulo 2^32")
+			return c.define("OUT", "i32").exact("integers wrap modulo 2^32")
 		}
 		return c.within("9ε·|y|", "the sum is exact; it is rounded to float, divided (2.5 ulp = 5ε) and multiplied, and "+
 			"the reference rounds once",
@@ -117,22 +110,8 @@ func w2a8Arguments(c *Call) bool {
 	needAll(c, "i32", m, 2)
 	needAll(c, "u32", c.Product(n, k/16), 3)
 	needAll(c, "f32", n, 4)
-	needAll(c, w2a8Result(c), c.Product(m, n), 5)
+	needAll(c, c.Type("OUT"), c.Product(m, n), 5)
 	return true
-}
-
-func w2a8Result(c *Call) string {
-	if t, ok := c.Define("OUT"); ok {
-		return t
-	}
-	return "f32"
-}
-
-func w2a8Work(c *Call, bytes float64) (operations, moved float64) {
-	if c.Kernel == "quantize_rows" {
-		return 4 * float64(c.Int(4)) * float64(c.Int(5)), bytes
-	}
-	return 2 * float64(c.Int(6)) * float64(c.Int(7)) * float64(c.Int(8)), bytes
 }
 
 func refW2A8(c *Call) error {
@@ -141,7 +120,7 @@ func refW2A8(c *Call) error {
 	}
 	m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
 	q, scales, sums, w, by := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.F32(4)
-	whole := w2a8Result(c) == "i32"
+	whole := c.Type("OUT") == "i32"
 	for i := range m {
 		for j := range n {
 			sum := -int64(sums[i]) // does not overflow for any k, which has 32 bits

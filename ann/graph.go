@@ -348,14 +348,14 @@ func (v *view) admitted(node uint32, f found) bool {
 }
 
 // copiesOf returns the copies of a node in the order in which they were added.
-func (v *view) copiesOf(node uint32) iter.Seq[uint32] {
+func (g *graph) copiesOf(node uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		if v.copies == nil {
+		if g.copies == nil {
 			return
 		}
-		last := atomic.LoadUint32(&v.copies[node])
+		last := atomic.LoadUint32(&g.copies[node])
 		for x := last; x != 0; {
-			if x = atomic.LoadUint32(&v.copies[x-1]); !yield(x-1) || x == last {
+			if x = atomic.LoadUint32(&g.copies[x-1]); !yield(x-1) || x == last {
 				return
 			}
 		}

@@ -282,17 +282,14 @@ func (x *IVF) compared(to, vector []float32) []float32 {
 	if x.coarse.metric.kind != cosine {
 		return vector
 	}
-	square := 0.0
-	for _, v := range vector {
-		square += float64(v) * float64(v)
+	length := norm(vector)
+	if !(length > 0) {
+		return vector
 	}
-	if square > 0 {
-		for j, v := range vector {
-			to[j] = float32(float64(v) / math.Sqrt(square))
-		}
-		return to
+	for j, v := range vector {
+		to[j] = float32(float64(v) / length)
 	}
-	return vector
+	return to
 }
 
 // encode returns the codes of vectors in lists.

@@ -244,6 +244,42 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestAtOnce links nodes that were inserted at once, of which none came to the other: the one that is linked last
+// links both, in a graph where nothing else would.
+func TestAtOnce(t *testing.T) {
+	line := func(n int) (vectors []float32) {
+		for i := range n {
+			vectors = append(vectors, float32(i))
+		}
+		return vectors
+	}
+	h := hnsw(t, open(t, "cpu:0"), 1, L2Squared, HNSWOptions{Threads: 1})
+	require.NoError(t, h.Add(t.Context(), counted(100), line(100)))
+	const last, first, second = 99, 100, 101
+	require.NoError(t, h.extend(t.Context(), []int64{first, second}, line(102)[first:]))
+	v := h.view(len(h.ids))
+	s, err := h.searches.take(v)
+	require.NoError(t, err)
+	defer h.searches.give(s)
+	before := v.arrivals()
+	for _, node := range []uint32{first, second} {
+		s.best = []candidate{s.one(v.point(node), last)}
+		v.connect(s, node, 0, s.best)
+	}
+	require.Equal(t, []uint32{1, last}, h.links(second, 0)[:2])
+	for layer := range s.reach {
+		s.reach[layer] = noCandidate
+	}
+	v.meet(s, first, v.arrive(first, before))
+	v.meet(s, second, v.arrive(second, before))
+	assert.Equal(t, []uint32{2, last, first}, h.links(second, 0)[:3])
+	assert.Equal(t, []uint32{2, last, second}, h.links(first, 0)[:3])
+	s.reach[0] = s.one(v.point(second), second)
+	third := h.links(second, 0)[0]
+	v.meet(s, second, []uint32{50})
+	assert.Equal(t, third, h.links(second, 0)[0], "others are nearer, and there is no room for more")
+}
+
 // TestLostVectors checks a graph of which no link leads to one vector, as files of before had: Verify tells,
 // and Compact links all anew.
 func TestLostVectors(t *testing.T) {

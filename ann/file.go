@@ -167,11 +167,6 @@ func optional[T runtime.Element](m *image, name string, to *[]T, n int) error {
 	return column(m, name, to, n)
 }
 
-// verbatim names the sections that an index may have as they are in a file, as storage.sums has them.
-func (m *image) verbatim() []string {
-	return []string{"ids", "level", "first", "upper", "codes", "vectors"}
-}
-
 // check checks what an index relies on: everything but the sections that only whole checks.
 func (m *image) check() error {
 	if err := m.verify(context.Background(), false); err != nil {
@@ -257,17 +252,11 @@ func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
-	m, err := file.Map(path)
+	im, m, err := file.Parse(path, readImage)
 	if err != nil {
 		return nil, err
 	}
-	var ix Index
-	im, err := readImage(m.Data)
-	if err == nil {
-		ix, err = im.index(ctx, o, func() { m.Close() })
-	} else {
-		m.Close()
-	}
+	ix, err := im.index(ctx, o, func() { m.Close() })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -365,22 +354,17 @@ func describe(ctx context.Context, path string, whole bool) (Info, error) {
 	if err := checkContext(ctx); err != nil {
 		return Info{}, err
 	}
-	m, err := file.Map(path)
+	im, m, err := file.Parse(path, readImage)
 	if err != nil {
 		return Info{}, err
 	}
 	defer m.Close()
-	im, err := readImage(m.Data)
-	switch {
-	case err != nil:
-	case whole:
-		if err = im.whole(ctx); err == nil && im.graph != nil {
-			if n := im.graph.lost(im.live); n > 0 {
-				err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, len(im.byID))
-			}
-		}
-	default:
+	if !whole {
 		err = im.check()
+	} else if err = im.whole(ctx); err == nil && im.graph != nil {
+		if n := im.graph.lost(im.live); n > 0 {
+			err = corruptFile("searches do not come to %d of %d vectors, until HNSW.Compact links all anew", n, len(im.byID))
+		}
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)

@@ -182,16 +182,13 @@ func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
 	if !scaled {
 		return code, nil
 	}
-	if largest := 127 * code.scale; largest > 127.5*e.code.scale && !allZero(vectors) {
+	zeros := !slices.ContainsFunc(vectors, func(v float32) bool { return v != 0 })
+	if largest := 127 * code.scale; largest > 127.5*e.code.scale && !zeros {
 		return coding{}, fmt.Errorf("ann: a component of size %v, and the scale of %v follows from the first vectors, "+
 			"whose largest one is %v: %w",
 			largest, e.code, 127*e.code.scale, runtime.ErrInvalidArgument)
 	}
 	return e.code, nil
-}
-
-func allZero(x []float32) bool {
-	return !slices.ContainsFunc(x, func(v float32) bool { return v != 0 })
 }
 
 // Remove implements [Index].

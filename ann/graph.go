@@ -10,6 +10,9 @@ package ann
 // that lead to it. So the first layer has a tree: the first link of a node is its parent, and neither it nor
 // the link from the parent is ever dropped. From every node each other one can be reached.
 //
+// Nodes that are inserted at once do not come to each other. So the one of two that is linked last then compares
+// itself with those that were linked meanwhile.
+//
 // A vector that is there already is not linked, but listed as a copy: copies would take each other's links, and
 // then nothing would lead from them to other vectors.
 
@@ -43,6 +46,7 @@ type graph struct {
 type joint struct {
 	entry    atomic.Uint64 // the node where insertions begin, and 1 + its level above; 0 if there is none
 	entering sync.Mutex
+	arrived  []uint32 // the nodes that the Add that runs has linked, in that order; guarded by entering
 	locks    [1 << 10]sync.Mutex
 }
 
@@ -69,6 +73,22 @@ func (g *graph) extend(n int) {
 func (g *graph) levelOf(node int) int {
 	r := rand.New(rand.NewPCG(g.seed, uint64(node)))
 	return min(int(-math.Log(1-r.Float64())*g.factor), topLevel)
+}
+
+// arrivals returns how many nodes the Add that runs has linked.
+func (j *joint) arrivals() int {
+	j.entering.Lock()
+	defer j.entering.Unlock()
+	return len(j.arrived)
+}
+
+// arrive says that a node is linked, and returns those that were after the first before.
+func (j *joint) arrive(node uint32, before int) (meanwhile []uint32) {
+	j.entering.Lock()
+	defer j.entering.Unlock()
+	meanwhile = j.arrived[before:]
+	j.arrived = append(j.arrived, node)
+	return meanwhile
 }
 
 // links returns the links of a node in a layer: their number, and the places for them.
@@ -105,6 +125,8 @@ type searcher struct {
 	kept    []candidate
 	layers  []candidate // the links of a node that is inserted, layer by layer from above, with noCandidate after each
 	links   []candidate
+	met     []candidate
+	reach   [topLevel + 1]candidate // in each layer the farthest that an insertion found, if there was no room for more
 }
 
 // together is the number of vectors whose links are followed at a time: their links and the vectors that these
@@ -348,14 +370,14 @@ func (v *view) admitted(node uint32, f found) bool {
 }
 
 // copiesOf returns the copies of a node in the order in which they were added.
-func (v *view) copiesOf(node uint32) iter.Seq[uint32] {
+func (g *graph) copiesOf(node uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
-		if v.copies == nil {
+		if g.copies == nil {
 			return
 		}
-		last := atomic.LoadUint32(&v.copies[node])
+		last := atomic.LoadUint32(&g.copies[node])
 		for x := last; x != 0; {
-			if x = atomic.LoadUint32(&v.copies[x-1]); !yield(x-1) || x == last {
+			if x = atomic.LoadUint32(&g.copies[x-1]); !yield(x-1) || x == last {
 				return
 			}
 		}

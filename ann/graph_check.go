@@ -44,10 +44,8 @@ func (g *graph) reached() bitset {
 				next = append(next, to)
 			}
 		}
-		if g.copies != nil && g.copies[node] != 0 {
-			for x := g.copies[g.copies[node]-1]; !found.has(int(x - 1)); x = g.copies[x-1] {
-				found.put(int(x-1), true)
-			}
+		for copied := range g.copiesOf(node) {
+			found.put(int(copied), true)
 		}
 	}
 	return found

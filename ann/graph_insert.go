@@ -48,7 +48,7 @@ func (v *view) addCopy(of, node uint32) {
 
 // insert links a new node.
 func (v *view) insert(s *searcher, node uint32) {
-	level := int(v.level[node])
+	level, before := int(v.level[node]), v.arrivals()
 	begin, top, ok := v.begin()
 	self := s.one(v.point(node), node)
 	stray := self.distance() != self.distance()
@@ -65,9 +65,15 @@ func (v *view) insert(s *searcher, node uint32) {
 	query := v.point(node)
 	v.descend(s, query, s.one(query, begin), top, level)
 	s.layers = s.layers[:0]
+	for layer := range s.reach {
+		s.reach[layer] = noCandidate
+	}
 	for layer := min(level, top); layer >= 0; layer-- {
 		v.explore(s, query, layer, v.o.EfConstruction, found{all: true})
 		slices.Sort(s.best)
+		if n := len(s.best); n == v.o.EfConstruction {
+			s.reach[layer] = s.best[n-1]
+		}
 		if of, ok := v.original(node, self, s.best); ok {
 			v.addCopy(of, node)
 			return
@@ -98,6 +104,49 @@ func (v *view) insert(s *searcher, node uint32) {
 			v.entry.Store(uint64(level+1)<<32 | uint64(node))
 		}
 		v.entering.Unlock()
+	}
+	v.meet(s, node, v.arrive(node, before))
+}
+
+// meet links a node with those that were linked while it was inserted, where it would have been if it had come to
+// them.
+func (v *view) meet(s *searcher, node uint32, meanwhile []uint32) {
+	query, list := v.point(node), elements[uint32](s.rows.host)
+	s.met = s.met[:0]
+	for part := range slices.Chunk(meanwhile, len(list)) {
+		copy(list, part)
+		for i, d := range s.compare(query, len(part)) {
+			s.met = append(s.met, candidateOf(d, list[i]))
+		}
+	}
+	for layer := range int(v.level[node]) + 1 {
+		s.links = s.links[:0]
+		for _, c := range s.met {
+			if layer <= int(v.level[c.row()]) && c < s.reach[layer] {
+				s.links = append(s.links, c)
+			}
+		}
+		if len(s.links) == 0 {
+			continue
+		}
+		links := v.links(node, layer)
+		n := int(atomic.LoadUint32(&links[0]))
+		for i := range n {
+			list[i] = atomic.LoadUint32(&links[1+i])
+		}
+		for i, d := range s.compare(query, n) {
+			if !slices.ContainsFunc(s.links, func(c candidate) bool { return c.row() == list[i] }) {
+				s.links = append(s.links, candidateOf(d, list[i]))
+			}
+		}
+		slices.Sort(s.links)
+		s.links = append(s.links[:0], v.choose(s, s.links, v.m)...)
+		for _, c := range s.links {
+			if slices.Contains(s.met, c) {
+				v.linkBack(s, node, c.row(), layer, false)
+				v.linkBack(s, c.row(), node, layer, false)
+			}
+		}
 	}
 }
 

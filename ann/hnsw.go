@@ -251,6 +251,7 @@ func (h *HNSW) resize(ctx context.Context, n int) error {
 // link links new vectors on several threads.
 func (h *HNSW) link(ctx context.Context, first, n int) error {
 	v := h.view(len(h.ids))
+	defer func() { h.arrived = nil }()
 	return divided(ctx, h.threads(), n, func(next iter.Seq[int]) error {
 		s, err := h.searches.take(v)
 		if err != nil {

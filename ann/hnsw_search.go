@@ -186,15 +186,5 @@ func (h *HNSW) exact(ctx context.Context, v *view, dst []Result, query []float32
 		return dst, err
 	}
 	defer h.stores[0].works.give(w)
-	if err := w.ask(ctx, query); err != nil {
-		return dst, err
-	}
-	best, err := w.ranked(ctx, v.rows, v.ids, a.list, k, threads)
-	if err != nil {
-		return dst, err
-	}
-	for _, c := range best {
-		dst = append(dst, Result{c.id, h.e.metric.finish(c.distance(), 1)})
-	}
-	return dst, nil
+	return w.byRank(ctx, dst, query, v.rows, v.ids, a.list, k, threads)
 }

@@ -219,17 +219,7 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 			return x.ids[rows[i]], memory[int(rows[i])*size:][:size]
 		})
 	case x.onHost():
-		if err := w.ask(ctx, query); err != nil {
-			return dst, err
-		}
-		best, err := w.ranked(ctx, x.store().memory(), x.ids, rows, k, threads)
-		if err != nil {
-			return dst, err
-		}
-		for _, c := range best {
-			dst = append(dst, Result{c.id, x.e.metric.finish(c.distance(), x.e.code.unit())})
-		}
-		return dst, nil
+		return w.byRank(ctx, dst, query, x.store().memory(), x.ids, rows, k, threads)
 	}
 	slices.SortFunc(rows, func(a, b uint32) int { return cmp.Compare(x.ids[a], x.ids[b]) })
 	best, err := x.store().search(ctx, w, x.ids, query, sought{k: k, a: &admitted{count: len(rows), list: rows},
@@ -237,8 +227,5 @@ func (x *IVF) scan(ctx context.Context, w *work, dst []Result, query []float32, 
 	if err != nil {
 		return dst, err
 	}
-	for _, c := range best {
-		dst = append(dst, Result{x.ids[c.row()], x.e.metric.finish(c.distance(), x.e.code.unit())})
-	}
-	return dst, nil
+	return x.results(dst, best), nil
 }

@@ -5,7 +5,6 @@ package ann
 import (
 	"context"
 	"iter"
-	"math"
 	"math/rand/v2"
 	goruntime "runtime"
 	"slices"
@@ -85,19 +84,12 @@ func (x *IVF) sample(ctx context.Context, r *rand.Rand, most int, more []float32
 			if !chosen.has(first + i) {
 				continue
 			}
-			v, square := vectors[i*dim:(i+1)*dim], 0.0
-			for _, c := range v {
-				square += float64(c) * float64(c)
-			}
-			if math.IsNaN(square) || math.IsInf(square, 0) {
+			v := vectors[i*dim : (i+1)*dim]
+			if length := norm(v); length-length != 0 { // it has components that are NaN or infinite
 				continue
 			}
-			at := len(sample)
-			if sample = append(sample, v...); x.coarse.metric.kind == cosine && square > 0 {
-				for j := range sample[at:] {
-					sample[at+j] = float32(float64(v[j]) / math.Sqrt(square))
-				}
-			}
+			sample = append(sample, v...)
+			x.compared(sample[len(sample)-dim:], v)
 		}
 		return ctx.Err()
 	}
@@ -153,10 +145,7 @@ func (x *IVF) newCentres(ctx context.Context, host []float32) (c centres, err er
 
 // bring brings the centres to the device.
 func (c centres) bring(ctx context.Context, e *engine) error {
-	if err := e.dev.Stream().Write(ctx, c.buf, 0, bytesOf(c.host)); err != nil {
-		return err
-	}
-	return e.dev.Stream().Sync(ctx)
+	return upload(ctx, e.dev.Stream(), c.buf, 0, bytesOf(c.host))
 }
 
 // move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre

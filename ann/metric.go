@@ -233,7 +233,11 @@ func (m Metric) same(a, b []float32) bool {
 
 // norm returns the length of a vector of floats, whose squares are in the range of float64.
 func norm(a []float32) float64 {
-	return math.Sqrt(fold(a, a, func(x, y float64) float64 { return x * y }))
+	square := 0.0
+	for _, x := range a {
+		square += float64(x) * float64(x)
+	}
+	return math.Sqrt(square)
 }
 
 // apart is the difference above which two components count for hamming.

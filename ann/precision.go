@@ -3,6 +3,7 @@ package ann
 // How vectors are stored: the conversion of components, and back.
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -89,16 +90,7 @@ func (p Precision) scaleOf(vectors []float32) coding {
 	case INT8:
 		return coding{p, 1. / 127}
 	case INT8Scaled:
-		most := 0.0
-		for _, x := range vectors {
-			if a := math.Abs(float64(x)); a > most && !math.IsInf(a, 0) {
-				most = a
-			}
-		}
-		if most == 0 {
-			most = 127
-		}
-		return coding{p, most / 127}
+		return coding{p, cmp.Or(reachOf(vectors), 127) / 127}
 	}
 	return coding{p, 1}
 }

@@ -132,6 +132,22 @@ func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []u
 	return all, ctx.Err()
 }
 
+// byRank appends the k nearest of the listed vectors that ranked finds.
+func (w *work) byRank(ctx context.Context, dst []Result, query []float32, vectors []byte, ids []int64, list []uint32, k,
+	threads int) ([]Result, error) {
+	if err := w.ask(ctx, query); err != nil {
+		return dst, err
+	}
+	best, err := w.ranked(ctx, vectors, ids, list, k, threads)
+	if err != nil {
+		return dst, err
+	}
+	for _, c := range best {
+		dst = append(dst, Result{c.id, w.e.metric.finish(c.distance(), w.e.code.unit())})
+	}
+	return dst, nil
+}
+
 // work compares parts of the list until none is left.
 func (t *rankThread) work() {
 	defer t.r.wait.Done()

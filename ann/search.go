@@ -85,15 +85,6 @@ func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, 
 	return f.results(dst, found), s.k, nil, nil
 }
 
-// results appends what was found to dst.
-func (f *Flat) results(dst []Result, found []candidate) []Result {
-	dst = slices.Grow(dst, len(found))
-	for _, c := range found {
-		dst = append(dst, Result{f.ids[c.row()], f.e.metric.finish(c.distance(), f.e.code.unit())})
-	}
-	return dst
-}
-
 // ErrSync is that one of several devices failed in a search, which therefore found nothing. The error names the
 // device, and wraps its own.
 var ErrSync = errors.New("ann: a device failed in a search of several")

@@ -353,6 +353,15 @@ func (s *storage) asked(ctx context.Context, components, k int, one bool) error 
 	return ctx.Err()
 }
 
+// results appends what was found to dst.
+func (s *storage) results(dst []Result, found []candidate) []Result {
+	dst = slices.Grow(dst, len(found))
+	for _, c := range found {
+		dst = append(dst, Result{s.ids[c.row()], s.e.metric.finish(c.distance(), s.e.code.unit())})
+	}
+	return dst
+}
+
 // withRoom searches. If the device of a store, which search returns then, has no room for that beside the rows,
 // these go to the host's memory and the search begins again: as often as that happens, since a change may bring
 // them back before.
@@ -422,7 +431,7 @@ func (s *storage) load(ctx context.Context, m *image, release func()) (inPlace b
 	if release != nil {
 		s.sums = sums{}
 		for _, x := range m.list {
-			if slices.Contains(m.verbatim(), x.name) {
+			if slices.Contains([]string{"ids", "level", "first", "upper", "codes", "vectors"}, x.name) {
 				s.sums[x.name] = x.sum
 			}
 		}

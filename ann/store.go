@@ -188,6 +188,14 @@ func (s *store) filled(n int, fill func(base *runtime.Buffer) error) (*runtime.B
 	return base, nil
 }
 
+// upload writes data to a buffer, and waits for that.
+func upload(ctx context.Context, s *runtime.Stream, to *runtime.Buffer, at int64, data []byte) error {
+	if err := s.Write(ctx, to, at, data); err != nil {
+		return err
+	}
+	return s.Sync(ctx)
+}
+
 // copyRows copies the first elements of a buffer to another one, and waits.
 func copyRows(ctx context.Context, s *runtime.Stream, to, from *runtime.Buffer, elements int) error {
 	view, err := from.Slice(0, elements)
@@ -266,10 +274,7 @@ func (s *store) bring(ctx context.Context, memory []byte, n int) (change, error)
 		return change{}, nil
 	}
 	base, err := s.filled(n, func(base *runtime.Buffer) error {
-		if err := s.e.dev.Stream().Write(ctx, base, 0, memory); err != nil {
-			return err
-		}
-		return s.e.dev.Stream().Sync(ctx)
+		return upload(ctx, s.e.dev.Stream(), base, 0, memory)
 	})
 	if short(err) {
 		return change{memory: memory, why: err}, nil
@@ -339,10 +344,7 @@ func (s *store) load(ctx context.Context, m *image, release func()) (inPlace boo
 func (s *store) put(ctx context.Context, code coding, first int, vectors []float32, order []int) error {
 	dim, row, stream := s.e.dim, s.e.dim*code.size(), s.e.dev.Stream()
 	if !s.streams && code.Precision == FP32 && order == nil {
-		if err := stream.Write(ctx, s.base, int64(first*row), bytesOf(vectors)); err != nil {
-			return err
-		}
-		return stream.Sync(ctx)
+		return upload(ctx, stream, s.base, int64(first*row), bytesOf(vectors))
 	}
 	if err := ctx.Err(); err != nil {
 		return err

@@ -283,10 +283,7 @@ func (s *store) fill(ctx context.Context, w *work, to *array, lo, hi int, so sou
 		copy(to.host, data)
 		return ctx.Err()
 	}
-	if err := w.copier.Write(ctx, to.buf, 0, data); err != nil {
-		return err
-	}
-	return w.copier.Sync(ctx)
+	return upload(ctx, w.copier, to.buf, 0, data)
 }
 
 // begin clears the heaps of a number of queries.

@@ -140,12 +140,6 @@ func (f *function) FusedScaledDotProductAttention(query, key, value compute.Valu
 		rest := in[3:]
 		// sees says which keys a query sees, and added is added to the products.
 		var sees, added array
-		and := func(t array) {
-			if sees != nil {
-				t = sees.And(t)
-			}
-			sees = t
-		}
 		length := func(t array) array { return convert(t, tensor.I64).Reshape(-1, 1, 1, 1) }
 		for i, x := range extra {
 			if x == nil {
@@ -155,15 +149,13 @@ func (f *function) FusedScaledDotProductAttention(query, key, value compute.Valu
 			rest = rest[1:]
 			switch {
 			case i == 2:
-				and(counted(t.Scope(), tensor.I64, 0, []int{q.Dim(2), 1}).Lt(length(t)))
+				sees = combined(sees, counted(t.Scope(), tensor.I64, 0, []int{q.Dim(2), 1}).Lt(length(t)), array.And)
 			case i == 3:
-				and(counted(t.Scope(), tensor.I64, 1, []int{1, k.Dim(2)}).Lt(length(t)))
+				sees = combined(sees, counted(t.Scope(), tensor.I64, 1, []int{1, k.Dim(2)}).Lt(length(t)), array.And)
 			case t.Type() == tensor.Bool:
-				and(views[i].of(t))
-			case added == nil:
-				added = views[i].of(computed(t))
+				sees = combined(sees, views[i].of(t), array.And)
 			default:
-				added = added.Add(views[i].of(computed(t)))
+				added = combined(added, views[i].of(computed(t)), array.Add)
 			}
 		}
 		mask := added

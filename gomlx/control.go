@@ -4,6 +4,7 @@ package gomlx
 // that compares.
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/gomlx/compute"
@@ -153,15 +154,13 @@ func (f *function) While(cond, body compute.Function, initialState ...compute.Va
 	if err != nil {
 		return nil, err
 	}
-	for _, err := range []error{
+	if err := cmp.Or(
 		check("While: cond", state, test.params),
 		check("While: body", state, step.params),
 		check("While: results of body", step.outputs, state),
 		predicate("While: the result of cond", test.outputs),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	in, arguments, err := f.enclosed(state, test, step)
 	if err != nil {
@@ -212,15 +211,13 @@ func (f *function) If(pred compute.Value, trueBranch, falseBranch compute.Functi
 	if err != nil {
 		return nil, err
 	}
-	for _, err := range []error{
+	if err := cmp.Or(
 		predicate("If: the condition", in),
 		check("If: the true branch", yes.params, nil),
 		check("If: the false branch", no.params, nil),
 		check("If: results of the branches", no.outputs, yes.outputs),
-	} {
-		if err != nil {
-			return nil, err
-		}
+	); err != nil {
+		return nil, err
 	}
 	in, arguments, err := f.enclosed(in, yes, no)
 	if err != nil {
@@ -373,11 +370,7 @@ func network(list []array, axis int, before func(pairs []array) array) []array {
 			}
 		}
 	}
-	back := make([]int, len(order))
-	var dims []int
-	for i, j := range order {
-		back[j], dims = i, append(dims, shape[j])
-	}
+	dims, back := dimsAt(shape, order), inverse(order)
 	out := make([]array, len(list))
 	for i := range out {
 		out[i] = columns[i].Narrow(1, 0, n).Reshape(dims...).Permute(back...)

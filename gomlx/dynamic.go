@@ -60,7 +60,7 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 	}
 	n := len(operands)
 	compiledFor := map[string]*compiled{}
-	out, err := f.several(&node{op: op, in: append(slices.Clone(operands), values...),
+	return one(f.several(&node{op: op, in: append(slices.Clone(operands), values...),
 		host: func(r *run, in []array) ([]array, error) {
 			numbers := make([]int, len(values))
 			for i := range numbers {
@@ -85,32 +85,32 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 			}
 			res, err := c.owned(r, nil, in[:n])
 			return r.keep(res), err
-		}}, shape)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
+		}}, shape))
 }
 
-// specified returns the values in a list of dimensions, and a function that returns the lengths, -1 for one
-// that is inferred.
-func (f *function) specified(op compute.OpType,
-	dimensions []compute.DynamicDimensionSpec) (values []*value, bind func(numbers []int, axes shapes.AxisBindings),
-	dims func(tr *trace, numbers []int) []int, err error) {
-	list := slices.Clone(dimensions)
+// sized adds an operation whose result has a list of dimensions. emit gets their lengths, -1 for one that is
+// inferred. Names of dimensions with values are known from here on, but for a reshape.
+func (f *function) sized(op compute.OpType, shape shapes.Shape, in []*value, dimensions []compute.DynamicDimensionSpec,
+	emit func(tr *trace, in []array, dims []int) array) (compute.Value, error) {
+	list, values := slices.Clone(dimensions), []*value(nil)
 	for _, d := range list {
 		if d.Value != nil {
 			v, err := f.operands(op, d.Value)
 			if err != nil {
-				return nil, nil, nil, err
+				return nil, err
 			}
 			if v[0].shape.Size() != 1 || !v[0].shape.DType.IsInt() {
-				return nil, nil, nil, errors.Errorf("%s: a length of shape %s", op, v[0].shape)
+				return nil, errors.Errorf("%s: a length of shape %s", op, v[0].shape)
 			}
 			values = append(values, v[0])
 		}
 	}
-	bind = func(numbers []int, axes shapes.AxisBindings) {
+	for _, d := range list {
+		if op != compute.OpTypeDynamicReshape && d.Value != nil && d.Name != "" {
+			f.builder.axes.Insert(d.Name)
+		}
+	}
+	bind := func(numbers []int, axes shapes.AxisBindings) {
 		for _, d := range list {
 			if d.Value != nil {
 				if d.Name != shapes.AnonymousAxis {
@@ -120,7 +120,7 @@ func (f *function) specified(op compute.OpType,
 			}
 		}
 	}
-	dims = func(tr *trace, numbers []int) []int {
+	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []array, numbers []int) array {
 		out := make([]int, len(list))
 		for i, d := range list {
 			n, known := tr.axes[d.Name]
@@ -135,9 +135,8 @@ func (f *function) specified(op compute.OpType,
 				out[i] = -1
 			}
 		}
-		return out
-	}
-	return values, bind, dims, nil
+		return emit(tr, in, out)
+	})
 }
 
 // DynamicReshape returns the elements of the operand with other dimensions.
@@ -152,12 +151,8 @@ func (f *function) DynamicReshape(operand compute.Value, dimensions ...compute.D
 	if err != nil {
 		return nil, err
 	}
-	values, bind, dims, err := f.specified(op, dimensions)
-	if err != nil {
-		return nil, err
-	}
-	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []array, numbers []int) array {
-		return in[0].Reshape(dims(tr, numbers)...)
+	return f.sized(op, shape, in, dimensions, func(_ *trace, in []array, dims []int) array {
+		return in[0].Reshape(dims...)
 	})
 }
 
@@ -173,14 +168,9 @@ func (f *function) DynamicBroadcastInDim(operand compute.Value, broadcastAxes []
 	if err != nil {
 		return nil, err
 	}
-	values, bind, dims, err := f.specified(op, dimensions)
-	if err != nil {
-		return nil, err
-	}
-	f.introduce(dimensions)
 	axes := slices.Clone(broadcastAxes)
-	return f.lengths(op, shape, in, values, bind, func(tr *trace, in []array, numbers []int) array {
-		return stretched(in[0], axes, dims(tr, numbers))
+	return f.sized(op, shape, in, dimensions, func(_ *trace, in []array, dims []int) array {
+		return stretched(in[0], axes, dims)
 	})
 }
 
@@ -195,23 +185,9 @@ func (f *function) DynamicIota(dtype dtypes.DType, iotaAxis int, dimensions ...c
 	if err != nil {
 		return nil, err
 	}
-	values, bind, dims, err := f.specified(op, dimensions)
-	if err != nil {
-		return nil, err
-	}
-	f.introduce(dimensions)
-	return f.lengths(op, shape, nil, values, bind, func(tr *trace, _ []array, numbers []int) array {
-		return counted(tr.scope, types[dtype], iotaAxis, dims(tr, numbers))
+	return f.sized(op, shape, nil, dimensions, func(tr *trace, _ []array, dims []int) array {
+		return counted(tr.scope, types[dtype], iotaAxis, dims)
 	})
-}
-
-// introduce makes names of dimensions with values known.
-func (f *function) introduce(dimensions []compute.DynamicDimensionSpec) {
-	for _, d := range dimensions {
-		if d.Value != nil && d.Name != "" {
-			f.builder.axes.Insert(d.Name)
-		}
-	}
 }
 
 // DynamicPad returns x with fillValue around and between the elements of dimensions.

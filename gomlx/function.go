@@ -79,7 +79,7 @@ func (w *builder) Compile() (compute.Executable, error) {
 		return nil, errors.Errorf("%s: the main function has not returned", w.name)
 	}
 	w.compiled = true
-	return newExecutable(w)
+	return &executable{backend: w.backend, main: w.main, scope: w.backend.scope.Scope()}, nil
 }
 
 // function records operations.
@@ -241,17 +241,13 @@ func (f *function) capture(v *value) error {
 // single adds a node of one result, which emit computes.
 func (f *function) single(op compute.OpType, shape shapes.Shape, in []*value,
 	emit func(tr *trace, in []array) array) (compute.Value, error) {
-	if _, err := typeOf(shape.DType); err != nil {
-		return nil, errors.WithMessage(err, op.String())
-	}
 	if shape.Rank() > tensor.MaxRank {
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s: shape %s of more than %d dimensions", op, shape,
 			tensor.MaxRank)
 	}
-	n := &node{op: op, in: in, emit: func(tr *trace, in []array) []array {
+	return one(f.several(&node{op: op, in: in, emit: func(tr *trace, in []array) []array {
 		return []array{emit(tr, in)}
-	}}
-	return f.add(n, shape)[0], nil
+	}}, shape))
 }
 
 // inference returns the shape of the result of an operation on operands of some shapes.
@@ -301,6 +297,14 @@ func (f *function) several(n *node, results ...shapes.Shape) ([]compute.Value, e
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// one returns the result of a node that has one.
+func one(list []compute.Value, err error) (compute.Value, error) {
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
 }
 
 // three returns the results of a node that has three.

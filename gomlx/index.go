@@ -37,13 +37,7 @@ func newWindows(x, indices array, vectorAxis int, axes, sizes []int, whole func(
 	if vectorAxis == indices.Rank() {
 		indices = indices.Unsqueeze(-1)
 	}
-	var order []int
-	for i := range indices.Rank() {
-		if i != vectorAxis {
-			order = append(order, i)
-		}
-	}
-	indices = indices.Permute(append(order, vectorAxis)...)
+	indices = indices.Permute(append(others(indices.Rank(), vectorAxis), vectorAxis)...)
 	w.count = size(indices.Shape()[:indices.Rank()-1])
 	w.starts = convert(indices, tensor.I64).Reshape(w.count, len(axes))
 	return w
@@ -125,27 +119,10 @@ func (f *function) Gather(operand, startIndices compute.Value, indexVectorAxis i
 			table = table.Windows(0, run, 1, 1).Reshape(w.rows-run+1, run*w.columns)
 		}
 		taken := table.Take(0, w.places(false, run))
-		var batch, window []int // the dimensions of both
-		for i, d := range in[1].Shape() {
-			if i != indexVectorAxis {
-				batch = append(batch, d)
-			}
-		}
-		for i, n := range sizes {
-			if !slices.Contains(collapsed, i) {
-				window = append(window, n)
-			}
-		}
-		var order []int
-		b, k := 0, len(batch)
-		for i := range len(batch) + len(window) {
-			if slices.Contains(offsets, i) {
-				order, k = append(order, k), k+1
-			} else {
-				order, b = append(order, b), b+1
-			}
-		}
-		return taken.Reshape(slices.Concat(batch, window)...).Permute(order...)
+		dims := append(dimsAt(in[1].Shape(), others(in[1].Rank(), indexVectorAxis)),
+			dimsAt(sizes, others(len(sizes), collapsed...))...)
+		to := append(others(len(dims), offsets...), slices.Sorted(slices.Values(offsets))...)
+		return taken.Reshape(dims...).Permute(inverse(to)...)
 	})
 }
 
@@ -160,23 +137,14 @@ func (f *function) scatter(op compute.OpType, operand, scatterIndices, updates c
 	return f.inferred(op, []compute.Value{operand, scatterIndices, updates}, infer, func(_ *trace, in []array) array {
 		x, u := in[0], in[2]
 		sizes := slices.Repeat([]int{1}, x.Rank())
-		k := 0
-		for axis := range sizes {
-			if !slices.Contains(insertedAxes, axis) {
-				sizes[axis], k = u.Dim(windowAxes[k]), k+1
-			}
+		for k, axis := range others(x.Rank(), insertedAxes...) {
+			sizes[axis] = u.Dim(windowAxes[k])
 		}
 		w := newWindows(x, in[1], vectorAxis, operandAxes, sizes, func(axis int) bool {
 			return sizes[axis] == x.Dim(axis) && !slices.Contains(operandAxes, axis)
 		})
-		var order []int
-		for i := range u.Rank() {
-			if !slices.Contains(windowAxes, i) {
-				order = append(order, i)
-			}
-		}
 		n := w.count * w.each
-		u = u.Permute(append(order, windowAxes...)...).Reshape(n, w.columns)
+		u = u.Permute(append(others(u.Rank(), windowAxes...), windowAxes...)...).Reshape(n, w.columns)
 		return combine(x.Reshape(w.rows, w.columns), w.places(true, 1).Reshape(n), u).Reshape(x.Shape()...)
 	})
 }
@@ -295,11 +263,7 @@ func (f *function) DynamicUpdateSlice(operand, update compute.Value,
 			at := tensor.Iota(x.Scope(), tensor.I64, dim).Sub(startAt(in[2:], axis).Clamp(0, dim-n))
 			u = u.Take(axis, at.Clamp(0, n-1))
 			here := stretched(at.Ge(0).And(at.Lt(n)), []int{axis}, x.Shape())
-			if inside == nil {
-				inside = here
-			} else {
-				inside = inside.And(here)
-			}
+			inside = combined(inside, here, array.And)
 		}
 		if inside == nil {
 			return u

@@ -36,17 +36,6 @@ func along(v, x array, axis int) array {
 	return v.Reshape(shape...)
 }
 
-// others returns all axes but one.
-func others(rank, axis int) []int {
-	var list []int
-	for i := range rank {
-		if i != axis {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // computed returns halves as floats, so that what is computed of them is rounded once.
 func computed(x array) array { return x.Cast(x.Type().Computed()) }
 

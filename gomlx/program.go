@@ -47,10 +47,6 @@ type executable struct {
 	finished bool
 }
 
-func newExecutable(w *builder) (*executable, error) {
-	return &executable{backend: w.backend, main: w.main, scope: w.backend.scope.Scope()}, nil
-}
-
 // Finalize frees what the executable holds.
 func (x *executable) Finalize() {
 	x.mu.Lock()
@@ -410,15 +406,11 @@ func (f *function) run(r *run, args []array) (results []owned, err error) {
 			for _, i := range s.args {
 				in = append(in, values[i])
 			}
-			c, err := s.prepare(r)
-			if err != nil {
-				return nil, err
-			}
 			var flags []bool
 			for _, i := range s.args {
 				flags = append(flags, s == p.result && i < len(donated) && donated[i])
 			}
-			out, err := c.owned(r, flags, in)
+			out, err := s.prepare(r).owned(r, flags, in)
 			if err != nil || s == p.result {
 				return out, err
 			}
@@ -442,10 +434,10 @@ func (f *function) run(r *run, args []array) (results []owned, err error) {
 }
 
 // prepare returns the compiled function for the lengths of dynamic axes.
-func (q *part) prepare(r *run) (*compiled, error) {
+func (q *part) prepare(r *run) *compiled {
 	key := r.axes.Key()
 	if c := q.funcs[key]; c != nil {
-		return c, nil
+		return c
 	}
 	axes := maps.Clone(r.axes)
 	c := r.compile(axes, func(tr *trace, args []array) []array {
@@ -457,7 +449,7 @@ func (q *part) prepare(r *run) (*compiled, error) {
 		return pick(have, q.to)
 	})
 	q.funcs[key] = c
-	return c, nil
+	return c
 }
 
 // emitAll computes nodes from the values that there are. It panics with the first mistake.

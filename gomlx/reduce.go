@@ -9,6 +9,7 @@ import (
 	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapeinference"
 	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/compute/support/xslices"
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/tensor"
@@ -23,9 +24,7 @@ func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits f
 			return shapes.Invalid(), errors.Errorf("%s of %s", op, in[0])
 		}
 		if len(axes) == 0 {
-			for i := range in[0].Rank() {
-				axes = append(axes, i)
-			}
+			axes = others(in[0].Rank())
 		}
 		return shapeinference.Reduce(in[0], axes)
 	}
@@ -40,7 +39,6 @@ func (f *function) reduce(op compute.OpType, x compute.Value, axes []int, fits f
 
 func isNumber(d dtypes.DType) bool { return d.IsInt() || d.IsFloat() }
 func isTruth(d dtypes.DType) bool  { return d == dtypes.Bool }
-func isInt(d dtypes.DType) bool    { return d.IsInt() }
 func isAny(dtypes.DType) bool      { return true }
 
 // ReduceSum returns the sum over axes.
@@ -55,37 +53,27 @@ func (f *function) ReduceProduct(x compute.Value, axes ...int) (compute.Value, e
 
 // ReduceMax returns the largest element over axes, the smallest number of the type if there is none.
 func (f *function) ReduceMax(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceMax, x, axes, isAny, func(x array, axes ...int) array {
-		if x.Type() == tensor.Bool {
-			return x.Any(axes...)
-		}
-		return orLimit(x, false, array.Max, axes)
-	})
+	return f.extreme(compute.OpTypeReduceMax, x, axes, array.Max, array.Any, false)
 }
 
 // ReduceMin returns the smallest element over axes, the largest number of the type if there is none.
 func (f *function) ReduceMin(x compute.Value, axes ...int) (compute.Value, error) {
-	return f.reduce(compute.OpTypeReduceMin, x, axes, isAny, func(x array, axes ...int) array {
-		if x.Type() == tensor.Bool {
-			return x.All(axes...)
-		}
-		return orLimit(x, true, array.Min, axes)
-	})
+	return f.extreme(compute.OpTypeReduceMin, x, axes, array.Min, array.All, true)
 }
 
-// orLimit reduces x, or returns a limit of its type if it has no elements.
-func orLimit(x array, largest bool, reduce func(x array, axes ...int) array,
-	axes []int) array {
-	if x.Len() > 0 {
-		return reduce(x, axes...)
-	}
-	var shape []int
-	for i := range x.Rank() {
-		if !slices.Contains(axes, i) {
-			shape = append(shape, x.Dim(i))
+// extreme adds a reduction to an extreme of numbers or of truths. Of no elements it is a limit of their type.
+func (f *function) extreme(op compute.OpType, x compute.Value, axes []int,
+	ofNumbers, ofTruths func(x array, axes ...int) array, largest bool) (compute.Value, error) {
+	return f.reduce(op, x, axes, isAny, func(x array, axes ...int) array {
+		switch {
+		case x.Type() == tensor.Bool:
+			return ofTruths(x, axes...)
+		case x.Len() > 0:
+			return ofNumbers(x, axes...)
 		}
-	}
-	return tensor.Full(x.Scope(), x.Type(), limit(x.Type(), largest), shape...)
+		kept := dimsAt(x.Shape(), others(x.Rank(), axes...))
+		return tensor.Full(x.Scope(), x.Type(), limit(x.Type(), largest), kept...)
+	})
 }
 
 // ReduceLogicalAnd returns whether all are true.
@@ -123,7 +111,7 @@ func (f *function) ReduceBitwiseXor(x compute.Value, axes ...int) (compute.Value
 // bitwise adds a reduction by halves: the first half is combined with the second, until one element is left.
 func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int,
 	combine func(x array, y any) array, none int) (compute.Value, error) {
-	return f.reduce(op, x, axes, isInt, func(x array, axes ...int) array {
+	return f.reduce(op, x, axes, dtypes.DType.IsInt, func(x array, axes ...int) array {
 		return folded(x, axes, combine, convert(tensor.Full(x.Scope(), tensor.I64, none), x.Type()))
 	})
 }
@@ -131,12 +119,8 @@ func (f *function) bitwise(op compute.OpType, x compute.Value, axes []int,
 // folded reduces axes by halves with an operation on two tensors; none is the result of no elements.
 func folded(x array, axes []int, combine func(x array, y any) array,
 	none array) array {
-	var order, kept []int
-	for i := range x.Rank() {
-		if !slices.Contains(axes, i) {
-			order, kept = append(order, i), append(kept, x.Dim(i))
-		}
-	}
+	order := others(x.Rank(), axes...)
+	kept := dimsAt(x.Shape(), order)
 	x = x.Permute(append(order, axes...)...).Reshape(append(slices.Clone(kept), -1)...)
 	n := x.Dim(-1)
 	if n == 0 {
@@ -232,16 +216,8 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 	}
 	batch, rows, columns := len(lb), in[0].shape.Rank()-len(lb)-len(lc), in[1].shape.Rank()-len(rb)-len(rc)
 	v.(*value).node.exchanged = func(order []int) (*node, bool) {
-		var want []int // the order that has the columns in front of the rows
-		for i := range batch {
-			want = append(want, i)
-		}
-		for i := range columns {
-			want = append(want, batch+rows+i)
-		}
-		for i := range rows {
-			want = append(want, batch+i)
-		}
+		// the order that has the columns in front of the rows
+		want := slices.Concat(xslices.Iota(0, batch), xslices.Iota(batch+rows, columns), xslices.Iota(batch, rows))
 		return &node{in: []*value{in[1], in[0]}, emit: func(_ *trace, in []array) []array {
 			return []array{convert(dot(convert(in[0], by), rc, rb, convert(in[1], by), lc, lb), to)}
 		}}, slices.Equal(order, want)
@@ -251,24 +227,10 @@ func (f *function) DotGeneral(lhs compute.Value, lhsContractingAxes, lhsBatchAxe
 
 // dot returns products of matrices, into which the dimensions of x and y are put.
 func dot(x array, xContract, xBatch []int, y array, yContract, yBatch []int) array {
-	others := func(t array, a, b []int) (axes, dims []int) {
-		for i := range t.Rank() {
-			if !slices.Contains(a, i) && !slices.Contains(b, i) {
-				axes, dims = append(axes, i), append(dims, t.Dim(i))
-			}
-		}
-		return axes, dims
-	}
-	xFree, m := others(x, xContract, xBatch)
-	yFree, n := others(y, yContract, yBatch)
-	var batch []int
-	for _, a := range xBatch {
-		batch = append(batch, x.Dim(a))
-	}
-	k := 1
-	for _, a := range xContract {
-		k *= x.Dim(a)
-	}
+	xFree := others(x.Rank(), slices.Concat(xContract, xBatch)...)
+	yFree := others(y.Rank(), slices.Concat(yContract, yBatch)...)
+	batch, m, n := dimsAt(x.Shape(), xBatch), dimsAt(x.Shape(), xFree), dimsAt(y.Shape(), yFree)
+	k := size(dimsAt(x.Shape(), xContract))
 	a := x.Permute(slices.Concat(xBatch, xFree, xContract)...).Reshape(size(batch), size(m), k)
 	b := y.Permute(slices.Concat(yBatch, yContract, yFree)...).Reshape(size(batch), k, size(n))
 	if len(batch) == 0 {
@@ -278,3 +240,26 @@ func dot(x array, xContract, xBatch []int, y array, yContract, yBatch []int) arr
 }
 
 func size(dims []int) int { return shapes.Make(dtypes.Bool, dims...).Size() }
+
+// others returns the axes up to a rank beside those given.
+func others(rank int, axes ...int) []int {
+	return slices.DeleteFunc(xslices.Iota(0, rank), func(i int) bool { return slices.Contains(axes, i) })
+}
+
+// dimsAt returns the dimensions of some axes.
+func dimsAt(dims, axes []int) []int {
+	list := make([]int, len(axes))
+	for i, a := range axes {
+		list[i] = dims[a]
+	}
+	return list
+}
+
+// inverse returns the permutation that undoes another one.
+func inverse(order []int) []int {
+	back := make([]int, len(order))
+	for i, a := range order {
+		back[a] = i
+	}
+	return back
+}

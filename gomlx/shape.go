@@ -17,17 +17,13 @@ import (
 
 // Reshape returns the elements of x with other dimensions.
 func (f *function) Reshape(x compute.Value, dimensions ...int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeReshape, x)
-	if err != nil {
-		return nil, err
+	var shape shapes.Shape
+	infer := func(in []shapes.Shape) (_ shapes.Shape, err error) {
+		shape, err = shapeinference.Reshape(in[0], dimensions)
+		return shape, err
 	}
-	shape, err := shapeinference.Reshape(in[0].shape, dimensions)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeReshape, shape, in, func(tr *trace, in []array) array {
-		return in[0].Reshape(tr.shape(shape).Dimensions...)
-	})
+	return f.inferred(compute.OpTypeReshape, []compute.Value{x}, infer,
+		func(tr *trace, in []array) array { return in[0].Reshape(tr.shape(shape).Dimensions...) })
 }
 
 // Transpose returns x with its dimensions in another order.
@@ -46,18 +42,12 @@ func (f *function) Transpose(x compute.Value, permutation ...int) (compute.Value
 // BroadcastInDim returns x stretched to a shape, of which broadcastAxes[i] is x's dimension i.
 func (f *function) BroadcastInDim(x compute.Value, outputShape shapes.Shape,
 	broadcastAxes []int) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeBroadcastInDim, x)
-	if err != nil {
-		return nil, err
+	shape, axes := outputShape.Clone(), slices.Clone(broadcastAxes)
+	infer := func(in []shapes.Shape) (shapes.Shape, error) {
+		return shape, shapeinference.BroadcastInDim(in[0], shape, axes, f.builder.axes)
 	}
-	shape := outputShape.Clone()
-	if err := shapeinference.BroadcastInDim(in[0].shape, shape, broadcastAxes, f.builder.axes); err != nil {
-		return nil, err
-	}
-	axes := slices.Clone(broadcastAxes)
-	return f.single(compute.OpTypeBroadcastInDim, shape, in, func(tr *trace, in []array) array {
-		return stretched(in[0], axes, tr.shape(shape).Dimensions)
-	})
+	return f.inferred(compute.OpTypeBroadcastInDim, []compute.Value{x}, infer,
+		func(tr *trace, in []array) array { return stretched(in[0], axes, tr.shape(shape).Dimensions) })
 }
 
 // stretched returns x with its dimension i in place axes[i], stretched to dims.
@@ -71,24 +61,12 @@ func stretched(x array, axes, dims []int) array {
 
 // Concatenate returns arrays one after the other along an axis.
 func (f *function) Concatenate(axis int, operands ...compute.Value) (compute.Value, error) {
-	in, err := f.operands(compute.OpTypeConcatenate, operands...)
-	if err != nil {
-		return nil, err
+	if len(operands) == 1 { // with any axis
+		return f.Identity(operands[0])
 	}
-	if len(in) == 1 {
-		return in[0], nil
-	}
-	var list []shapes.Shape
-	for _, v := range in {
-		list = append(list, v.shape)
-	}
-	shape, err := shapeinference.Concatenate(list, axis)
-	if err != nil {
-		return nil, err
-	}
-	return f.single(compute.OpTypeConcatenate, shape, in, func(_ *trace, in []array) array {
-		return tensor.Concat(axis, in...)
-	})
+	return f.inferred(compute.OpTypeConcatenate, operands,
+		func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.Concatenate(in, axis) },
+		func(_ *trace, in []array) array { return tensor.Concat(axis, in...) })
 }
 
 // Slice returns every stride-th element of each dimension from its start to its limit.
@@ -221,11 +199,7 @@ func (f *function) Bitcast(x compute.Value, target dtypes.DType) (compute.Value,
 		case from.Size() < u.Size():
 			var sum array
 			for i := range u.Size() / from.Size() {
-				if part := convert(x.Index(-1, i), u).Shl(i * bitsOf(from)); sum == nil {
-					sum = part
-				} else {
-					sum = sum.Or(part)
-				}
+				sum = combined(sum, convert(x.Index(-1, i), u).Shl(i*bitsOf(from)), array.Or)
 			}
 			x = sum
 		}

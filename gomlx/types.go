@@ -79,6 +79,14 @@ func limit(t tensor.Type, largest bool) any {
 	return int64(math.MinInt64) >> (64 - bitsOf(t))
 }
 
+// combined returns x combined with what there is already, which is nil at first.
+func combined(sum, x array, combine func(x array, y any) array) array {
+	if sum == nil {
+		return x
+	}
+	return combine(sum, x)
+}
+
 // convert returns x as elements of another type. Integers keep their low bits, where tensor.Cast would keep to
 // the limits of the type.
 func convert(x array, to tensor.Type) array {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapeinference"
-	"github.com/gomlx/compute/shapes"
+	"github.com/gomlx/compute/support/xslices"
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/tensor"
@@ -43,27 +43,16 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 	axes, strides, paddings, inputDilations, kernelDilations = axes.Clone(), slices.Clone(strides), slices.Clone(paddings),
 		slices.Clone(inputDilations), slices.Clone(kernelDilations)
 	// The numbers of places of the kernel and of the result, where they are known.
-	places := func(s shapes.Shape, spatial []int) int {
-		n := 1
-		for _, a := range spatial {
-			n *= s.Dimensions[a]
-		}
-		return n
-	}
 	few := false
 	if channelGroups*batchGroups == 1 && !in[0].shape.IsDynamic() && !in[1].shape.IsDynamic() {
-		n := places(shape, axes.OutputSpatial)
-		few = n > 0 && n < places(in[1].shape, axes.KernelSpatial)
+		n := size(dimsAt(shape.Dimensions, axes.OutputSpatial))
+		few = n > 0 && n < size(dimsAt(in[1].shape.Dimensions, axes.KernelSpatial))
 	}
 	return f.single(compute.OpTypeConvGeneral, shape, in, func(_ *trace, in []array) array {
 		n := len(axes.InputSpatial)
-		config := make([]compute.PadAxis, 2+n)
+		config := append(make([]compute.PadAxis, 2), margins(n, inputDilations, paddings)...)
 		steps, gaps := make([]int, n), make([]int, n)
 		for i := range n {
-			config[2+i].Interior = or(inputDilations, i, 1) - 1
-			if len(paddings) > 0 {
-				config[2+i].Start, config[2+i].End = paddings[i][0], paddings[i][1]
-			}
 			steps[i], gaps[i] = or(strides, i, 1), or(kernelDilations, i, 1)
 		}
 		if few {
@@ -79,10 +68,7 @@ func (f *function) ConvGeneral(input, kernel compute.Value, axes compute.Convolv
 			}
 			if batchGroups > 1 { // images of a group are channels of their own
 				apart := append([]int{batchGroups, x.Dim(0) / batchGroups}, x.Shape()[1:]...)
-				order := []int{1, 0}
-				for i := 2; i < len(apart); i++ {
-					order = append(order, i)
-				}
+				order := append([]int{1, 0}, xslices.Iota(2, len(apart)-2)...)
 				x = x.Reshape(apart...).Permute(order...).Reshape(append([]int{apart[1], batchGroups * apart[2]}, apart[3:]...)...)
 			}
 			y = tensor.Conv(x, k, nil, o)
@@ -232,7 +218,7 @@ func (f *function) ReduceWindow(input compute.Value, reductionType compute.Reduc
 	windowDimensions, strides, windowDilations = slices.Clone(windowDimensions), slices.Clone(strides),
 		slices.Clone(windowDilations)
 	config := margins(in[0].shape.Rank(), inputDilations, paddings)
-	pool := poolOf(shape.Rank(), windowDimensions, strides, windowDilations, config)
+	pool := poolOf(windowDimensions, strides, windowDilations, config)
 	return f.single(compute.OpTypeReduceWindow, shape, in, func(tr *trace, in []array) array {
 		if reductionType == compute.ReduceOpMax && pool.fits && t != tensor.Bool {
 			return pool.max(tr, in[0])
@@ -264,7 +250,7 @@ type pool struct {
 	fits              bool // tensors have it
 }
 
-func poolOf(rank int, window, strides, dilations []int, config []compute.PadAxis) *pool {
+func poolOf(window, strides, dilations []int, config []compute.PadAxis) *pool {
 	p := &pool{fits: true}
 	var last []int
 	for i, c := range config {
@@ -280,10 +266,7 @@ func poolOf(rank int, window, strides, dilations []int, config []compute.PadAxis
 		p.fits = p.fits && min(c.Start, c.End) >= 0 && c.Interior == 0
 	}
 	p.order = append(p.order, last...)
-	p.back = make([]int, rank)
-	for i, a := range p.order {
-		p.back[a] = i
-	}
+	p.back = inverse(p.order)
 	p.fits = p.fits && len(last) > 0
 	return p
 }
@@ -319,12 +302,8 @@ func slid(x array, axis, w, step, gap int, combine func(x array, y any) array) a
 	var sum array
 	for have, length := 0, 1; have < w; length *= 2 {
 		if w&length != 0 {
-			part := x.Narrow(axis, have*gap, places)
-			if have += length; sum == nil {
-				sum = part
-			} else {
-				sum = combine(sum, part)
-			}
+			sum = combined(sum, x.Narrow(axis, have*gap, places), combine)
+			have += length
 		}
 		if have < w {
 			n := x.Dim(axis) - length*gap
@@ -366,7 +345,7 @@ func (f *function) selectAndScatter(op compute.OpType, operand, source compute.V
 	if err != nil {
 		return nil, err
 	}
-	p := poolOf(shape.Rank(), windowDimensions, windowStrides, nil, margins(shape.Rank(), nil, paddings))
+	p := poolOf(windowDimensions, windowStrides, nil, margins(shape.Rank(), nil, paddings))
 	if !p.fits || t == tensor.I64 || t == tensor.U64 {
 		return nil, errors.Wrapf(compute.ErrNotImplemented, "%s of %s with windows %v and margins %v", op, shape,
 			windowDimensions, paddings)

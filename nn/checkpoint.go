@@ -114,17 +114,6 @@ func (m *Model) about() about {
 	return a
 }
 
-// parts returns views of all values by their names, with prefix in front.
-func (m *Model) parts(prefix string, params, states *tensor.Tensor) map[string]*tensor.Tensor {
-	of, out := map[string]*tensor.Tensor{}, map[string]*tensor.Tensor{}
-	windows(m.params, params, of)
-	windows(m.states, states, of)
-	for name, t := range of {
-		out[prefix+name] = t
-	}
-	return out
-}
-
 // write writes a file of tensors, which belong to s or to scopes within it.
 func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*tensor.Tensor, a about) error {
 	text, err := json.Marshal(a)
@@ -145,7 +134,7 @@ func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*ten
 
 // Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all.
 func (m *Model) Save(ctx context.Context, path string) error {
-	return write(ctx, m.scope, path, m.parts("", m.values.params, m.values.states), m.about())
+	return write(ctx, m.scope, path, m.named(m.values.params, m.values.states), m.about())
 }
 
 // Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be
@@ -210,7 +199,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
-	ts := t.model.parts("", t.vars[atParams], t.vars[atStates])
+	ts := t.model.named(t.vars[atParams], t.vars[atStates])
 	for i, name := range t.names[atCount:] {
 		ts[TrainingPrefix+name] = t.vars[atCount+i]
 	}

@@ -114,21 +114,36 @@ func together(s *tensor.Scope, t tensor.Type, parts []*tensor.Tensor) *tensor.Te
 	return tensor.Concat(0, parts...)
 }
 
-// windows adds views of the parts of a tensor to a map, by their names.
-func windows(list []Param, whole *tensor.Tensor, to map[string]*tensor.Tensor) {
-	for _, v := range list {
-		to[v.Name] = whole.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
+// named returns views of all values by their names.
+func (m *Model) named(params, states *tensor.Tensor) map[string]*tensor.Tensor {
+	of := map[string]*tensor.Tensor{}
+	add := func(list []Param, whole *tensor.Tensor) {
+		for _, v := range list {
+			of[v.Name] = whole.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
+		}
 	}
+	add(m.params, params)
+	add(m.states, states)
+	return of
 }
 
 // pass returns a pass with given values.
 func (m *Model) pass(params, states, seed *tensor.Tensor) *Pass {
-	of := map[string]*tensor.Tensor{}
-	windows(m.params, params, of)
-	windows(m.states, states, of)
-	p := NewPass(of, seed)
+	p := NewPass(m.named(params, states), seed)
 	p.typ, p.scope = m.typ, params.Scope()
 	return p
+}
+
+// gradient returns the derivatives of a pass's loss with respect to the parameters, as one tensor.
+func (m *Model) gradient(p *Pass, loss *tensor.Tensor) *tensor.Tensor {
+	var wrt, parts []*tensor.Tensor
+	for _, v := range m.params {
+		wrt = append(wrt, p.params[v.Name])
+	}
+	for _, g := range tensor.Grad(loss, wrt...) {
+		parts = append(parts, g.Flatten())
+	}
+	return together(p.scope, m.typ, parts)
 }
 
 // set gives the model copies of values.
@@ -196,10 +211,7 @@ func (m *Model) Count() int { return elements(m.params) }
 // Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil
 // if there is none of that name.
 func (m *Model) Value(name string) *tensor.Tensor {
-	of := map[string]*tensor.Tensor{}
-	windows(m.params, m.values.params, of)
-	windows(m.states, m.values.states, of)
-	return of[name]
+	return m.named(m.values.params, m.values.states)[name]
 }
 
 // SetValues gives parameters and running statistics other values, by their names. The others stay as they are.

@@ -269,35 +269,27 @@ func checkOptimizer(o Optimizer) error {
 	if o == nil {
 		return fmt.Errorf("%w: no optimizer", ErrConfig)
 	}
-	parts := func(list ...*float64) bool {
-		return !slices.ContainsFunc(list, func(x *float64) bool { return !(given(x, 0) >= 0 && given(x, 0) < 1) })
-	}
-	adam := func(a Adam) bool { return parts(a.Beta1, a.Beta2) && given(a.Eps, 0) >= 0 }
-	ok := true
-	switch o := o.(type) {
-	case Momentum:
-		ok = parts(o.Mu)
-	case Nesterov:
-		ok = parts(o.Mu)
-	case Adagrad:
-		ok = given(o.Eps, 0) >= 0
-	case Adadelta:
-		ok = parts(o.Rho) && given(o.Eps, 0) >= 0
-	case RMSprop:
-		ok = parts(o.Rho) && given(o.Eps, 0) >= 0
-	case Adam:
-		ok = adam(o)
-	case AdaMax:
-		ok = adam(Adam(o))
-	case Nadam:
-		ok = adam(Adam(o))
-	case AMSGrad:
-		ok = adam(Adam(o))
-	case AdaBound:
-		ok = adam(Adam{o.Beta1, o.Beta2, o.Eps}) && o.Final >= 0 && o.Gamma >= 0
-	}
-	if !ok {
+	if v, ok := o.(interface{ valid() bool }); ok && !v.valid() {
 		return fmt.Errorf("%w: %v", ErrConfig, o)
 	}
 	return nil
+}
+
+// valid reports whether the settings make sense.
+func (o Momentum) valid() bool { return fractions(o.Mu) }
+func (o Nesterov) valid() bool { return fractions(o.Mu) }
+func (o Adagrad) valid() bool  { return given(o.Eps, 0) >= 0 }
+func (o Adadelta) valid() bool { return fractions(o.Rho) && given(o.Eps, 0) >= 0 }
+func (o RMSprop) valid() bool  { return fractions(o.Rho) && given(o.Eps, 0) >= 0 }
+func (o Adam) valid() bool     { return fractions(o.Beta1, o.Beta2) && given(o.Eps, 0) >= 0 }
+func (o AdaMax) valid() bool   { return Adam(o).valid() }
+func (o Nadam) valid() bool    { return Adam(o).valid() }
+func (o AMSGrad) valid() bool  { return Adam(o).valid() }
+func (o AdaBound) valid() bool {
+	return Adam{o.Beta1, o.Beta2, o.Eps}.valid() && o.Final >= 0 && o.Gamma >= 0
+}
+
+// fractions reports whether all that are set are at least 0 and less than 1.
+func fractions(list ...*float64) bool {
+	return !slices.ContainsFunc(list, func(x *float64) bool { return !(given(x, 0) >= 0 && given(x, 0) < 1) })
 }

@@ -100,8 +100,7 @@ func (s StepDecay) Rate(base float64, t int, _ []float64) float64 {
 
 // Rate returns the rate.
 func (s Exponential) Rate(base float64, t int, _ []float64) float64 {
-	s = s.filled()
-	return base * math.Pow(s.Gamma, float64(t))
+	return base * math.Pow(s.filled().Gamma, float64(t))
 }
 
 // Rate returns the rate.
@@ -125,8 +124,7 @@ func (s Plateau) Rate(base float64, _ int, losses []float64) float64 {
 
 // Rate returns the rate.
 func (s Polynomial) Rate(base float64, t int, _ []float64) float64 {
-	s = s.filled()
-	return (base-s.End)*math.Pow(max(0, 1-float64(t)/float64(s.Total)), s.Power) + s.End
+	return (base-s.End)*math.Pow(max(0, 1-float64(t)/float64(s.Total)), s.filled().Power) + s.End
 }
 
 // Rate returns the rate.
@@ -181,42 +179,28 @@ func valid(s Schedule, ok bool) error {
 }
 
 // Check returns an error if a setting makes no sense.
-func (s StepDecay) Check() error {
-	s = s.filled()
-	return valid(s, s.Size > 0 && s.Gamma > 0)
-}
+func (s StepDecay) Check() error { return valid(s, s.Size >= 0 && s.Gamma >= 0) }
 
 // Check returns an error if a setting makes no sense.
-func (s Exponential) Check() error {
-	s = s.filled()
-	return valid(s, s.Gamma > 0)
-}
+func (s Exponential) Check() error { return valid(s, s.Gamma >= 0) }
 
 // Check returns an error if a setting makes no sense.
 func (s Cosine) Check() error { return valid(s, s.Period > 0 && s.Min >= 0) }
 
 // Check returns an error if a setting makes no sense.
 func (s Plateau) Check() error {
-	s = s.filled()
-	return valid(s, s.Factor > 0 && s.Factor < 1 && s.Patience > 0 && s.Min >= 0)
+	return valid(s, s.Factor >= 0 && s.Factor < 1 && s.Patience >= 0 && s.Min >= 0)
 }
 
 // Check returns an error if a setting makes no sense.
-func (s Polynomial) Check() error {
-	s = s.filled()
-	return valid(s, s.Total > 0 && s.Power > 0 && s.End >= 0)
-}
+func (s Polynomial) Check() error { return valid(s, s.Total > 0 && s.Power >= 0 && s.End >= 0) }
 
 // Check returns an error if a setting makes no sense.
-func (s Cyclic) Check() error {
-	s = s.filled()
-	return valid(s, s.Max > 0 && s.StepUp > 0)
-}
+func (s Cyclic) Check() error { return valid(s, s.Max > 0 && s.StepUp >= 0) }
 
 // Check returns an error if a setting makes no sense.
 func (s OneCycle) Check() error {
-	s = s.filled()
-	return valid(s, s.Max > 0 && s.Total > 0 && s.Start > 0 && s.Start < 1)
+	return valid(s, s.Max > 0 && s.Total > 0 && s.Start >= 0 && s.Start < 1)
 }
 
 // String has the name and the settings.
@@ -226,10 +210,7 @@ func (s StepDecay) String() string {
 }
 
 // String has the name and the settings.
-func (s Exponential) String() string {
-	s = s.filled()
-	return described("exponential", "gamma", s.Gamma)
-}
+func (s Exponential) String() string { return described("exponential", "gamma", s.filled().Gamma) }
 
 // String has the name and the settings.
 func (s Cosine) String() string { return described("cosine", "period", s.Period, "min", s.Min) }
@@ -242,18 +223,13 @@ func (s Plateau) String() string {
 
 // String has the name and the settings.
 func (s Polynomial) String() string {
-	s = s.filled()
-	return described("polynomial", "total", s.Total, "power", s.Power, "end", s.End)
+	return described("polynomial", "total", s.Total, "power", s.filled().Power, "end", s.End)
 }
 
 // String has the name and the settings.
-func (s Cyclic) String() string {
-	s = s.filled()
-	return described("cyclic", "max", s.Max, "up", s.StepUp)
-}
+func (s Cyclic) String() string { return described("cyclic", "max", s.Max, "up", s.filled().StepUp) }
 
 // String has the name and the settings.
 func (s OneCycle) String() string {
-	s = s.filled()
-	return described("one_cycle", "max", s.Max, "total", s.Total, "start", s.Start, "cosine", s.Cosine)
+	return described("one_cycle", "max", s.Max, "total", s.Total, "start", s.filled().Start, "cosine", s.Cosine)
 }

@@ -53,14 +53,7 @@ func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, er
 		if o.mistake != nil {
 			return nil, nil
 		}
-		var wrt, parts []*tensor.Tensor
-		for _, v := range m.params {
-			wrt = append(wrt, p.params[v.Name])
-		}
-		for _, g := range tensor.Grad(loss, wrt...) {
-			parts = append(parts, g.Flatten())
-		}
-		return loss, together(params.Scope(), m.typ, parts)
+		return loss, m.gradient(p, loss)
 	}
 	o.loss = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		loss, grad := gradient(a[0], a[1:])

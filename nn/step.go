@@ -131,13 +131,8 @@ func (t *Trainer) gradient(vars []*tensor.Tensor, b batch,
 	if t.config.MixedPrecision == F16 {
 		of = loss.Mul(vars[atScale].Narrow(0, 0, 1))
 	}
-	var wrt, parts, next []*tensor.Tensor
-	for _, v := range m.params {
-		wrt = append(wrt, p.params[v.Name])
-	}
-	for _, g := range tensor.Grad(of, wrt...) {
-		parts = append(parts, g.Flatten())
-	}
+	grad = m.gradient(p, of)
+	var next []*tensor.Tensor
 	for _, v := range m.states {
 		s := p.next[v.Name]
 		if s == nil {
@@ -145,12 +140,10 @@ func (t *Trainer) gradient(vars []*tensor.Tensor, b batch,
 		}
 		next = append(next, s.Flatten())
 	}
-	s := vars[atParams].Scope()
-	grad = together(s, m.typ, parts)
 	if t.config.MixedPrecision == F16 {
 		grad = grad.Mul(vars[atScale].Narrow(0, 0, 1).Reciprocal())
 	}
-	return loss, grad, together(s, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
+	return loss, grad, together(p.scope, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
 }
 
 // finite is the Bool that is true if a number is neither infinite nor NaN.

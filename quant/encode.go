@@ -3,6 +3,7 @@ package quant
 // Encoding and decoding of whole matrices: checks, pieces, processors.
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -286,12 +287,7 @@ func spread(n, numbers int, f func(lo, hi int) error) error {
 		})
 	}
 	all.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 // largest returns the largest magnitude. A number that is not finite is a fault.

@@ -4,7 +4,6 @@ package quant
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/concord-compute/concord/internal/simd"
@@ -217,13 +216,10 @@ func ParseFormat(name string) (Format, error) {
 		}
 		names = append(names, f.String())
 	}
-	if i := slices.IndexFunc(manifold, func(m struct {
-		name, means string
-		err         error
-	}) bool {
-		return m.name == upper
-	}); i >= 0 {
-		return 0, fmt.Errorf("quant: format %s: %s: %w", upper, manifold[i].means, manifold[i].err)
+	for _, m := range manifold {
+		if m.name == upper {
+			return 0, fmt.Errorf("quant: format %s: %s: %w", upper, m.means, m.err)
+		}
 	}
 	return 0, fmt.Errorf("quant: format %.40q is not one of %s: %w", name, strings.Join(names, ", "),
 		driver.ErrInvalidArgument)

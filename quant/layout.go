@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -100,14 +99,6 @@ func (p *plan) size() int {
 		return p.data + tailBytes
 	}
 	return p.data
-}
-
-// oneOf checks Block.
-func oneOf(l Layout, sizes ...int) error {
-	if !slices.Contains(sizes, l.Block) {
-		return fmt.Errorf("block of %d is not one of %v: %w", l.Block, sizes, driver.ErrInvalidArgument)
-	}
-	return nil
 }
 
 // Matrix is a quantized matrix. Its memory is the caller's, and may be that of a mapped file, which is only read.

@@ -5,6 +5,7 @@ package quant
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/concord-compute/concord/internal/simd"
@@ -88,7 +89,10 @@ func (q *quarter) check(l Layout) error {
 	if l.Block == 0 {
 		return fmt.Errorf("its Block has to be said, one of %v: %w", q.blocks[1:], driver.ErrInvalidArgument)
 	}
-	return oneOf(l, q.blocks...)
+	if !slices.Contains(q.blocks, l.Block) {
+		return fmt.Errorf("block of %d is not one of %v: %w", l.Block, q.blocks, driver.ErrInvalidArgument)
+	}
+	return nil
 }
 
 // blocks calls f for every block with the codes of it. The last may be shorter.

@@ -44,7 +44,7 @@ func (t *Tensor) argExtreme(name string, op, extreme expr.Op, axis int) *Tensor 
 		o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
 			return r.argExtreme(op, extreme, parts, out[0], in[0])
 		}}
-		return call(o, []spec{{I64, []int{outer, in}}}, t.Reshape(outer, n, in))[0].Reshape(shape...)
+		return call(o, []Spec{{I64, []int{outer, in}}}, t.Reshape(outer, n, in))[0].Reshape(shape...)
 	}
 	return t.reduceAxes(name, op, []int{i}, I64)
 }

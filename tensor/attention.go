@@ -40,10 +40,7 @@ type AttentionOptions struct {
 // for all products.
 func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 	const name = "attention"
-	ts := []*Tensor{q, k, v}
-	if o.Mask != nil {
-		ts = append(ts, o.Mask)
-	}
+	ts := append([]*Tensor{q, k, v}, present(o.Mask)...)
 	if bad := check(name, ts...); bad != nil {
 		return bad
 	}
@@ -108,7 +105,7 @@ func Attention(q, k, v *Tensor, o AttentionOptions) *Tensor {
 		}
 		return a.back(t, c.parts[0], g)
 	}
-	y := call(c, []spec{{at, []int{a.groups, a.repeats, a.queries, a.values}},
+	y := call(c, []Spec{{at, []int{a.groups, a.repeats, a.queries, a.values}},
 		{at, []int{a.groups, a.repeats, a.queries}}}, args...)[0]
 	return y.Reshape(result...).Cast(typ)
 }
@@ -162,7 +159,7 @@ func again(ts []*Tensor) []*Tensor {
 // back returns the gradients of the arguments for that of the result t. sums are the logarithms of the sums of weights.
 func (a attention) back(t, sums, g *Tensor) []*Tensor {
 	args := t.args
-	specs := []spec{{t.typ, args[0].shape}, {t.typ, args[1].shape}, {t.typ, args[2].shape}}
+	specs := []Spec{{t.typ, args[0].shape}, {t.typ, args[1].shape}, {t.typ, args[2].shape}}
 	c := &callOp{name: "attention'", takes: a.takes, run: a.backward}
 	c.back = func(t *Tensor, gs []*Tensor) []*Tensor { // of the gradients of what is composed
 		from := again(append(slices.Clone(args), g))
@@ -294,11 +291,6 @@ func (m matrices) column() expr.Operand {
 
 // multiply queues c = alpha·x·y + beta·c for n matrices c of m rows and cols columns; x has k columns.
 func (r *run) multiply(t Type, n, m, cols, k int, alpha, beta float64, x, y, c matrices) error {
-	p, err := r.engine.catalog(r.ctx, "gemm_batch", "T="+t.String(), define("TRANS_A", x.transpose),
-		define("TRANS_B", y.transpose))
-	if err != nil {
-		return err
-	}
 	var bufs []*runtime.Buffer
 	for _, m := range []matrices{x, y, c} {
 		b, err := m.buf.Slice(m.first, m.buf.Len()-m.first)
@@ -314,9 +306,10 @@ func (r *run) multiply(t Type, n, m, cols, k int, alpha, beta float64, x, y, c m
 		}
 		return float32(v)
 	}
-	return r.launch(p, "gemm_batch", []int{n, m, cols}, uint32(m), uint32(cols), uint32(k), number(alpha), bufs[0],
-		uint32(x.width), bufs[1], uint32(y.width),
-		number(beta), bufs[2], uint32(c.width), uint32(n), uint64(x.step), uint64(y.step), uint64(c.step))
+	defines := []string{"T=" + t.String(), define("TRANS_A", x.transpose), define("TRANS_B", y.transpose)}
+	return r.catalog("gemm_batch", "gemm_batch", defines, []int{n, m, cols}, uint32(m), uint32(cols), uint32(k),
+		number(alpha), bufs[0], uint32(x.width), bufs[1], uint32(y.width), number(beta), bufs[2], uint32(c.width), uint32(n),
+		uint64(x.step), uint64(y.step), uint64(c.step))
 }
 
 // apply queues a map of outputs, with the operands of the layout, inputs first, in memory.
@@ -448,11 +441,8 @@ func (a attention) forward(r *run, out, in []operand) error {
 		}
 		x, all := expr.Input(0, typ), expr.Input(1, typ)
 		mean := x.Div(all.Eq(all.Number(0)).Select(all.Number(1), all))
-		if err := r.apply([]int{b.groups, b.rows, a.values}, []expr.Operand{y.operand(), sum.column(), y.operand()},
-			[]*runtime.Buffer{bufs[3], sums, bufs[3]}, mean.Output(typ)); err != nil {
-			return err
-		}
-		return nil
+		return r.apply([]int{b.groups, b.rows, a.values}, []expr.Operand{y.operand(), sum.column(), y.operand()},
+			[]*runtime.Buffer{bufs[3], sums, bufs[3]}, mean.Output(typ))
 	})
 }
 
@@ -510,9 +500,6 @@ func (a attention) backward(r *run, out, in []operand) error {
 		if err := r.multiply(typ, b.groups, b.rows, a.width, b.keys, a.scale, 0, ds, k, dq); err != nil {
 			return err
 		}
-		if err := r.multiply(typ, b.groups, b.keys, a.width, b.rows, a.scale, 1, ds.t(), q, dk); err != nil {
-			return err
-		}
-		return nil
+		return r.multiply(typ, b.groups, b.keys, a.width, b.rows, a.scale, 1, ds.t(), q, dk)
 	})
 }

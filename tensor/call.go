@@ -30,17 +30,10 @@ type partOp struct{ i int }
 func (o *callOp) String() string { return o.name }
 func (o *partOp) String() string { return "part" }
 
+// GradOf takes the gradients of all results of a call together.
 func (o *callOp) grad(t, g *Tensor) []*Tensor {
-	return o.gradients(t, append([]*Tensor{g}, make([]*Tensor, len(o.parts))...))
+	panic("tensor: the gradient of a call is that of all its results")
 }
-
-func (o *callOp) gradients(t *Tensor, gs []*Tensor) []*Tensor {
-	if o.back == nil {
-		return make([]*Tensor, len(t.args))
-	}
-	return o.back(t, gs)
-}
-
 func (o *partOp) grad(t, g *Tensor) []*Tensor { panic("tensor: the gradient of a part is its call's") }
 
 // withResults adds to tensors the other results of the calls that compute them, so that of a call all results
@@ -74,18 +67,12 @@ func isDense(shape, strides []int) bool {
 	return true
 }
 
-// spec is the type and the shape of a result.
-type spec struct {
-	typ   Type
-	shape []int
-}
-
 // call returns the results of a call.
-func call(o *callOp, specs []spec, args ...*Tensor) []*Tensor {
-	t := made(o, specs[0].typ, specs[0].shape, args...)
+func call(o *callOp, specs []Spec, args ...*Tensor) []*Tensor {
+	t := made(o, specs[0].Type, specs[0].Shape, args...)
 	list := []*Tensor{t}
 	for i, s := range specs[1:] {
-		part := made(&partOp{i + 1}, s.typ, s.shape, t)
+		part := made(&partOp{i + 1}, s.Type, s.Shape, t)
 		o.parts = append(o.parts, part)
 		list = append(list, part)
 	}
@@ -112,19 +99,6 @@ func onMemory(f func(r *run, b []*runtime.Buffer, out, in []operand) error) func
 		}
 		return f(r, b, out, in)
 	}
-}
-
-// launch queues a kernel of a program of the catalog. sizes are those of kernels.Geometry.
-func (r *run) launch(p *program, name string, sizes []int, args ...any) error {
-	k, err := p.kernel(name)
-	if err != nil {
-		return err
-	}
-	g, err := p.grid(name, sizes...)
-	if err != nil {
-		return err
-	}
-	return r.stream.Launch(k, g, args...)
 }
 
 // temp returns memory for n elements that the task under way needs besides its operands.

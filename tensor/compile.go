@@ -90,32 +90,42 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // reads the argument, and may read no other element of it than the one it stores. The memory of such an argument must
 // not be that of another argument, nor of a constant of the function, not even in part. A call for which it is changes
 // nothing, and its error matches [ErrShape].
-func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) ([]*Tensor, error) {
+func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) (set []*Tensor, err error) {
+	err = c.called(ctx, donated, args, func(t *trace) error {
+		if err := t.graphs[t.turn].Launch(c.scope.engine.stream, t.bindings...); err != nil {
+			return err
+		}
+		set = t.results[t.turn]
+		for i, arg := range t.aliases {
+			if arg > 0 {
+				set[i] = args[arg-1]
+			}
+		}
+		t.turn = 1 - t.turn
+		return nil
+	})
+	return set, err
+}
+
+// called calls f with the trace for arguments while it is bound to them, under the engine's lock.
+func (c *Func) called(ctx context.Context, donated []bool, args []*Tensor, f func(t *trace) error) error {
 	t, err := c.prepare(ctx, donated, args)
 	if err != nil {
-		return nil, fmt.Errorf("call: %w", err)
+		return fmt.Errorf("call: %w", err)
 	}
-	e := c.scope.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	c.scope.engine.mu.Lock()
+	defer c.scope.engine.mu.Unlock()
 	if c.scope.closed || t.graphs[1] == nil {
-		return nil, ErrScope
+		return ErrScope
 	}
 	defer t.unbind()
-	if err := t.bind(args); err != nil {
-		return nil, fmt.Errorf("call: %w", err)
+	if err = t.bind(args); err == nil {
+		err = f(t)
 	}
-	if err := t.graphs[t.turn].Launch(e.stream, t.bindings...); err != nil {
-		return nil, fmt.Errorf("call: %w", err)
+	if err != nil {
+		return fmt.Errorf("call: %w", err)
 	}
-	set := t.results[t.turn]
-	for i, arg := range t.aliases {
-		if arg > 0 {
-			set[i] = args[arg-1]
-		}
-	}
-	t.turn = 1 - t.turn
-	return set, nil
+	return nil
 }
 
 // bind makes the bindings of a launch: the buffers of arguments that the graph uses and that are not those of

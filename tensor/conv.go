@@ -43,10 +43,7 @@ type ConvOptions struct {
 // is that of Promote. Half and bfloat16 are summed in F32. It has gradients of x, w and bias.
 func Conv(x, w, bias *Tensor, o ConvOptions) *Tensor {
 	const name = "conv"
-	ts := []*Tensor{x, w}
-	if bias != nil {
-		ts = append(ts, bias)
-	}
+	ts := append([]*Tensor{x, w}, present(bias)...)
 	if bad := check(name, ts...); bad != nil {
 		return bad
 	}
@@ -235,12 +232,8 @@ func conv2D(x, w, bias *Tensor, groups int, axes [2]convAxis) *Tensor {
 		}
 	}
 	c := &conv{groups: groups, axes: axes, bias: bias != nil}
-	args := []*Tensor{x, w}
-	if bias != nil {
-		args = append(args, bias)
-	}
 	o := &callOp{name: "conv", takes: onlyDense, run: c.run, back: c.back}
-	return call(o, []spec{{x.typ, out}}, args...)[0]
+	return call(o, []Spec{{x.typ, out}}, append([]*Tensor{x, w}, present(bias)...)...)[0]
 }
 
 // conv is a call of conv2d. With across set, images and channels of its operands and its result have changed places.
@@ -290,7 +283,7 @@ func (c *conv) toFilters(x, g *Tensor, shape []int) *Tensor {
 		x, g := t.args[0], t.args[1]
 		return []*Tensor{c.toImages(g, gs[0], x.shape), conv2D(x, gs[0], nil, c.groups, c.axes)}
 	}
-	return call(o, []spec{{x.typ, shape}}, x, g)[0]
+	return call(o, []Spec{{x.typ, shape}}, x, g)[0]
 }
 
 // mostGroups is how many groups of items a device has at least in the third dimension of a grid.
@@ -366,10 +359,7 @@ type ConvTransposeOptions struct {
 // elements. It is the gradient of the image of a convolution with the same filters, and all else is as for [Conv].
 func ConvTranspose(x, w, bias *Tensor, o ConvTransposeOptions) *Tensor {
 	const name = "conv transpose"
-	ts := []*Tensor{x, w}
-	if bias != nil {
-		ts = append(ts, bias)
-	}
+	ts := append([]*Tensor{x, w}, present(bias)...)
 	if bad := check(name, ts...); bad != nil {
 		return bad
 	}
@@ -392,16 +382,9 @@ func ConvTranspose(x, w, bias *Tensor, o ConvTransposeOptions) *Tensor {
 		}
 		turned.Pad = append(turned.Pad, [2]int{reach - a.pad, reach - behind + more[i]})
 	}
-	sizes, flip := w.shape[2:], []int{}
-	for i := range sizes {
-		flip = append(flip, 2+i)
-	}
 	apart := append([]int{groups, w.shape[0] / groups}, w.shape[1:]...)
-	order := append([]int{0, 2, 1}, make([]int, dims)...)
-	for i := range sizes {
-		order[3+i] = 3 + i
-	}
-	filters := w.Flip(flip...).Reshape(apart...).Permute(order...).Reshape(
-		append([]int{groups * w.shape[1], w.shape[0] / groups}, sizes...)...)
+	order := append([]int{0, 2, 1}, counts(3, 3+dims)...)
+	filters := w.Flip(counts(2, 2+dims)...).Reshape(apart...).Permute(order...).Reshape(
+		append([]int{groups * w.shape[1], w.shape[0] / groups}, w.shape[2:]...)...)
 	return Conv(x, filters, bias, turned)
 }

@@ -57,5 +57,5 @@ func (t *Tensor) CumSum(axis int) *Tensor {
 		}
 		return list
 	}
-	return back(call(o, []spec{{rows.typ, rows.shape}}, args...)[0], n)
+	return back(call(o, []Spec{{rows.typ, rows.shape}}, args...)[0], n)
 }

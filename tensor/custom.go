@@ -110,12 +110,12 @@ func Launch(k Kernel, args ...any) []*Tensor {
 	if k.Unit == nil || len(k.Results) == 0 {
 		return failed(failf(ts[0].scope, k.Name, ErrShape, "a kernel without a text or without results"))
 	}
-	var specs []spec
+	var specs []Spec
 	for _, r := range k.Results {
 		if err := checkShape(r.Shape); err != nil {
 			return failed(fail(ts[0].scope, k.Name, err))
 		}
-		specs = append(specs, spec{r.Type, slices.Clone(r.Shape)})
+		specs = append(specs, Spec{r.Type, slices.Clone(r.Shape)})
 	}
 	args = slices.Clone(args)
 	o := &callOp{name: k.Name, takes: onlyDense, run: func(r *run, out, in []operand) error {

@@ -488,14 +488,9 @@ func (e *emitter) finish(outs []output) (*kernel, error) {
 			o.Steps = append(o.Steps, at.factorOf(v))
 		}
 		if m.Reduces() {
-			step := 0
-			for i := len(row) - 1; i >= 0; i-- { // all parts of the row have to be one dimension
-				f := at.factorOf(row[i])
-				if i == len(row)-1 {
-					step = f
-				} else if below := row[i+1]; f != at.factorOf(below)*below.extent {
-					return false
-				}
+			step, ok := at.step(row)
+			if !ok {
+				return false
 			}
 			o.Steps = append(o.Steps, step)
 		}

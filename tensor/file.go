@@ -45,10 +45,8 @@ func LoadNPY(s *Scope, path string) (*Tensor, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if m.Fortran {
-		var order []int
-		for i := range shape {
-			order = append(order, len(shape)-1-i)
-		}
+		order := counts(0, len(shape))
+		slices.Reverse(order)
 		t = t.Permute(order...)
 	}
 	return t, t.err

@@ -43,8 +43,8 @@ func (t *Tensor) String() string {
 	if part == t {
 		part = t.Copy()
 	}
-	raw := make([]byte, part.Len()*size(t.typ))
-	if err := part.readBytes(context.Background(), raw); err != nil {
+	raw, err := part.bytes(context.Background())
+	if err != nil {
 		return head + ": " + err.Error()
 	}
 	words, width := make([]string, part.Len()), 0
@@ -65,18 +65,16 @@ func (t *Tensor) String() string {
 			fmt.Fprintf(&b, "%*s", width, words[0])
 			return
 		}
-		n := part.shape[axis]
+		n, below := part.shape[axis], len(part.shape)-axis-1
 		each := len(words) / n
+		between := strings.Repeat("\n", below) + strings.Repeat(" ", min(below, 1)*axis+1)
 		b.WriteByte('[')
 		for i := range n {
 			if i > 0 {
-				b.WriteString(strings.Repeat("\n", len(part.shape)-axis-1))
-				b.WriteString(strings.Repeat(" ", min(len(part.shape)-axis-1, 1)*axis+1))
+				b.WriteString(between)
 			}
 			if cut[axis] && i == edge {
-				b.WriteString("...")
-				b.WriteString(strings.Repeat("\n", len(part.shape)-axis-1))
-				b.WriteString(strings.Repeat(" ", min(len(part.shape)-axis-1, 1)*axis+1))
+				b.WriteString("..." + between)
 			}
 			write(axis+1, words[i*each:(i+1)*each])
 		}

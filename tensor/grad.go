@@ -68,9 +68,12 @@ func GradOf(ys, gs []*Tensor, wrt ...*Tensor) []*Tensor {
 			parts[of][o.i-1] = g
 			continue
 		case *callOp:
+			if o.back == nil {
+				continue
+			}
 			all := append([]*Tensor{g}, make([]*Tensor, len(o.parts))...)
 			copy(all[1:], parts[t])
-			list = o.gradients(t, all)
+			list = o.back(t, all)
 		default:
 			list = o.grad(t, g)
 		}

@@ -98,7 +98,7 @@ func gatherParts(table, places *Tensor) *Tensor {
 		wide := gs[0].Permute(1, 0, 2).Reshape(results, parts*n)
 		return []*Tensor{addRows(wide, t.args[1], rows).Reshape(rows, parts, n).Permute(1, 0, 2), nil}
 	}
-	return call(o, []spec{{table.typ, []int{parts, results, n}}}, table, places)[0]
+	return call(o, []Spec{{table.typ, []int{parts, results, n}}}, table, places)[0]
 }
 
 func runGather(r *run, b []*runtime.Buffer, out, in []operand) error {
@@ -121,7 +121,15 @@ func (r *run) catalog(family, kernel string, defines []string, sizes []int, args
 	if err != nil {
 		return err
 	}
-	return r.launch(p, kernel, sizes, args...)
+	k, err := p.kernel(kernel)
+	if err != nil {
+		return err
+	}
+	g, err := p.grid(kernel, sizes...)
+	if err != nil {
+		return err
+	}
+	return r.stream.Launch(k, g, args...)
 }
 
 // addRows returns a matrix of rows rows, each the sum of those rows of src whose place it is; of Bools, whether
@@ -176,11 +184,8 @@ func segments(kernel string, onto, src, places *Tensor, rows int) *Tensor {
 		}
 		return []*Tensor{gatherRows(gs[0], places), nil, nil, gs[0]}[:len(t.args)]
 	}
-	args := []*Tensor{src, ids, order}
-	if onto != nil {
-		args = append(args, onto)
-	}
-	return call(o, []spec{{src.typ, []int{rows, src.shape[1]}}}, args...)[0]
+	args := append([]*Tensor{src, ids, order}, present(onto)...)
+	return call(o, []Spec{{src.typ, []int{rows, src.shape[1]}}}, args...)[0]
 }
 
 // copy queues a copy of a dense operand.
@@ -252,7 +257,7 @@ func setRows(table, src, places *Tensor) *Tensor {
 		}
 		return list
 	}
-	return call(o, []spec{{table.typ, table.shape}}, args...)[0]
+	return call(o, []Spec{{table.typ, table.shape}}, args...)[0]
 }
 
 // lastOf returns for each of rows places 1 more than the number of the last element of places that names it, or
@@ -262,7 +267,7 @@ func lastOf(places *Tensor, rows int) *Tensor {
 		return r.last(b[1], b[0], rows, count(in[0].shape))
 	}
 	o := &callOp{name: "scatter_last", takes: onlyDense, run: onMemory(run)}
-	return call(o, []spec{{U32, []int{1, rows}}}, places)[0]
+	return call(o, []Spec{{U32, []int{1, rows}}}, places)[0]
 }
 
 // last queues lastOf of n places.

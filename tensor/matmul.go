@@ -124,7 +124,7 @@ func product(typ Type, a, b *Tensor) *Tensor {
 			x, y := t.args[0], t.args[1]
 			return []*Tensor{product(typ, g, y.T()).Cast(x.typ), product(typ, x.T(), g).Cast(y.typ)}
 		}}
-	return call(o, []spec{{typ, shape}}, a, b)[0]
+	return call(o, []Spec{{typ, shape}}, a, b)[0]
 }
 
 // takesMatrices reports whether matrices have rows or columns of adjacent elements, one matrix evenly after the other.
@@ -238,18 +238,15 @@ func (x productShape) run(r *run, family string, definitions []string, abc []ope
 			definitions = append(definitions, name+own.String())
 		}
 	}
-	p, err := r.engine.catalog(r.ctx, family, append(definitions, "T="+typ.String(), define("TRANS_A", x.transA),
-		define("TRANS_B", x.transB))...)
-	if err != nil {
-		return err
-	}
+	definitions = append(definitions, "T="+typ.String(), define("TRANS_A", x.transA), define("TRANS_B", x.transB))
 	one, none := scalars(typ)
 	sizes := []int{x.batch, x.m, x.n}
 	if family != "gemm_batch" {
 		sizes = sizes[1:]
 	}
-	return r.launch(p, family, sizes, append([]any{uint32(x.m), uint32(x.n), uint32(x.k), one, bufs[0], uint32(x.lda),
-		bufs[1], uint32(x.ldb), none, bufs[2], uint32(x.n)}, args...)...)
+	args = append([]any{uint32(x.m), uint32(x.n), uint32(x.k), one, bufs[0], uint32(x.lda), bufs[1], uint32(x.ldb),
+		none, bufs[2], uint32(x.n)}, args...)
+	return r.catalog(family, family, definitions, sizes, args...)
 }
 
 func define(name string, on bool) string {

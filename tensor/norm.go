@@ -43,9 +43,7 @@ func (t *Tensor) normalized(name string, gamma, beta *Tensor, eps float64, cente
 				n = max(len(w.shape), 1)
 			}
 		}
-		for i := range n {
-			axes = append(axes, i-n)
-		}
+		axes = counts(-n, 0)
 	}
 	list, err := x.axes(axes)
 	if err != nil {
@@ -203,10 +201,7 @@ func (t *Tensor) BatchNorm(gamma, beta *Tensor, eps float64) (y, mean, variance 
 	if bad != nil {
 		return bad, bad, bad
 	}
-	axes := []int{0}
-	for i := 2; i < len(x.shape); i++ {
-		axes = append(axes, i)
-	}
+	axes := append([]int{0}, counts(2, len(x.shape))...)
 	params := []*Tensor{x.channels(name, gamma), x.channels(name, beta)}
 	args := []*Tensor{x}
 	for _, w := range params {

@@ -108,9 +108,7 @@ func (t *Tensor) reduceRange(name string, op expr.Op, first, last int, to Type) 
 	for _, j := range order {
 		kept = append(kept, t.shape[j])
 	}
-	for j := first; j <= last; j++ {
-		order = append(order, j)
-	}
+	order = append(order, counts(first, last+1)...)
 	if n == 0 || count(kept) == 0 {
 		return filled(t.scope, to, kept, identity(op, to))
 	}
@@ -147,22 +145,19 @@ func (t *Tensor) parts(columns bool) int {
 
 // identity returns the reduction of no elements.
 func identity(op expr.Op, t Type) *expr.Expr {
-	x := expr.Int(Bool, 1)
 	switch {
 	case op == expr.All:
-		return x
+		return expr.Int(Bool, 1)
 	case op == expr.Any:
-		return x.Number(0)
+		return zero(Bool)
 	case op == expr.Product:
-		x = zero(t).Number(1)
+		return zero(t).Number(1)
 	case op == expr.Largest && IsFloat(t):
-		x = expr.Float(t.Computed(), math.Inf(-1))
+		return expr.Float(t.Computed(), math.Inf(-1))
 	case op == expr.Smallest && IsFloat(t):
-		x = expr.Float(t.Computed(), math.Inf(1))
-	default:
-		x = zero(t)
+		return expr.Float(t.Computed(), math.Inf(1))
 	}
-	return x
+	return zero(t)
 }
 
 // reduce reduces the given dimensions, or all.
@@ -216,11 +211,8 @@ func (t *Tensor) wide() *Tensor {
 	if t.err != nil || IsFloat(t.typ) {
 		return t
 	}
-	if t.typ == U8 || t.typ == U16 || t.typ == U32 {
+	if t.typ == U8 || t.typ == U16 || t.typ == U32 || t.typ == U64 {
 		return t.Cast(U64)
-	}
-	if t.typ == U64 {
-		return t
 	}
 	return t.Cast(I64)
 }

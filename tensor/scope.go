@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -166,12 +167,8 @@ func (e *engine) catalog(ctx context.Context, family string, defines ...string) 
 	return e.program(ctx, programKey{family: family, definitions: fmt.Sprint(defines)}, func() (*source.Unit, error) {
 		var list []source.Define
 		for _, d := range defines {
-			for i := range d {
-				if d[i] == '=' {
-					list = append(list, source.Define{Name: d[:i], Value: d[i+1:]})
-					break
-				}
-			}
+			name, value, _ := strings.Cut(d, "=")
+			list = append(list, source.Define{Name: name, Value: value})
 		}
 		return kernels.Unit(family, e.device.Features(), list...)
 	})

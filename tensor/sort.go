@@ -79,7 +79,7 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 			return r.catalog("topk", "topk", []string{"T=" + in[0].typ.String()}, []int{m}, b[0], values, b[1], uint32(m),
 				uint32(n), uint32(k))
 		})}
-		order = call(o, []spec{{U32, []int{rows.shape[0], k}}}, keys)[0]
+		order = call(o, []Spec{{U32, []int{rows.shape[0], k}}}, keys)[0]
 	} else {
 		_, order = sortPairs(keys, numbered(rows.scope, rows.shape), largest)
 		order = order.Narrow(1, 0, k)
@@ -120,7 +120,7 @@ func numbered(s *Scope, shape []int) *Tensor { return Iota(s, U32, shape[1]).Exp
 func sortPairs(keys, values *Tensor, descending bool) (*Tensor, *Tensor) {
 	run := func(r *run, b []*runtime.Buffer, out, in []operand) error { return r.sort(b, out, in, descending) }
 	o := &callOp{name: "sort", takes: onlyDense, run: onMemory(run)}
-	list := call(o, []spec{{keys.typ, keys.shape}, {values.typ, values.shape}}, keys, values)
+	list := call(o, []Spec{{keys.typ, keys.shape}, {values.typ, values.shape}}, keys, values)
 	return list[0], list[1]
 }
 

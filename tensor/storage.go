@@ -185,18 +185,9 @@ func (s *storage) resolve(n *node, computed ...*node) (place, bool) {
 	flat := base.flat(in)
 	out := place{v: base.v, first: flat.offset}
 	for _, v := range domain {
-		stride, below := 0, (*variable)(nil)
-		for _, part := range slices.Backward(leaves([]*variable{v})) {
-			if part.extent == 1 {
-				continue
-			}
-			f := flat.factorOf(part)
-			if below == nil {
-				stride = f
-			} else if f != flat.factorOf(below)*below.extent {
-				return place{}, false
-			}
-			below = part
+		stride, ok := flat.step(leaves([]*variable{v}))
+		if !ok {
+			return place{}, false
 		}
 		out.strides = append(out.strides, stride)
 	}

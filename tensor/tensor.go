@@ -5,6 +5,7 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"path"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -139,14 +140,7 @@ func caller() string {
 	for {
 		f, more := frames.Next()
 		if !strings.HasPrefix(f.Function, packagePath) || strings.HasSuffix(f.File, "_test.go") {
-			file := f.File
-			if i := strings.LastIndexByte(file, '/'); i >= 0 {
-				if j := strings.LastIndexByte(file[:i], '/'); j >= 0 {
-					i = j
-				}
-				file = file[i+1:]
-			}
-			return fmt.Sprintf("%s:%d", file, f.Line)
+			return fmt.Sprintf("%s:%d", path.Join(path.Base(path.Dir(f.File)), path.Base(f.File)), f.Line)
 		}
 		if !more {
 			return "unknown place"
@@ -168,6 +162,11 @@ func check(op string, ts ...*Tensor) *Tensor {
 		}
 	}
 	return nil
+}
+
+// present returns those of ts that are not nil, such as an option that is given.
+func present(ts ...*Tensor) []*Tensor {
+	return slices.DeleteFunc(ts, func(t *Tensor) bool { return t == nil })
 }
 
 // inner returns the scope of the result of an operation on ts: the innermost of theirs.
@@ -196,13 +195,10 @@ func (t *Tensor) axis(axis int) (int, bool) {
 
 // axes returns dimensions counted from the front, in ascending order; all if there are none.
 func (t *Tensor) axes(axes []int) ([]int, error) {
-	var list []int
 	if len(axes) == 0 {
-		for i := range t.shape {
-			list = append(list, i)
-		}
-		return list, nil
+		return counts(0, len(t.shape)), nil
 	}
+	var list []int
 	for _, a := range axes {
 		i, ok := t.axis(a)
 		if !ok {

@@ -91,6 +91,6 @@ func (t *Tensor) MatMulTernary(w *Ternary) *Tensor {
 		return r.catalog("w2a8", "w2a8", nil, []int{rows, w.rows}, words, scales, sums, b[1], b[2], b[3], uint32(rows),
 			uint32(w.rows), uint32(k))
 	})}
-	return call(o, []spec{{F32, []int{rows, w.rows}}}, t.Cast(F32).Reshape(rows, w.cols), w.codes,
+	return call(o, []Spec{{F32, []int{rows, w.rows}}}, t.Cast(F32).Reshape(rows, w.cols), w.codes,
 		w.factors)[0].Reshape(shape...)
 }

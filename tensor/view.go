@@ -102,6 +102,24 @@ func (a linear) factorOf(v *variable) int {
 	return 0
 }
 
+// step returns the factor of a divided variable, whose parts are given, outermost first, and whether they lie as one.
+func (a linear) step(parts []*variable) (step int, ok bool) {
+	var below *variable
+	for _, v := range slices.Backward(parts) {
+		if v.extent == 1 {
+			continue
+		}
+		f := a.factorOf(v)
+		if below == nil {
+			step = f
+		} else if f != a.factorOf(below)*below.extent {
+			return 0, false
+		}
+		below = v
+	}
+	return step, true
+}
+
 func (a linear) write(b *strings.Builder) {
 	b.WriteString(strconv.Itoa(a.offset))
 	for _, t := range a.terms {
@@ -285,10 +303,7 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 	if !ok || !too {
 		return failf(t.scope, "transpose", ErrShape, "axes %d and %d of shape %v", a, b, t.shape)
 	}
-	order := make([]int, len(t.shape))
-	for d := range order {
-		order[d] = d
-	}
+	order := counts(0, len(t.shape))
 	order[i], order[j] = j, i
 	return t.Permute(order...)
 }

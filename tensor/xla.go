@@ -28,56 +28,42 @@ func (s *Scope) Stream() (*runtime.Stream, error) {
 // where a result takes the memory of one, it is the argument's buffer.
 func (c *Func) CallOwned(ctx context.Context, donated []bool,
 	args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
-	t, err := c.prepare(ctx, donated, args)
-	if err != nil {
-		return nil, nil, fmt.Errorf("call: %w", err)
-	}
-	e := c.scope.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if c.scope.closed || t.graphs[1] == nil {
-		return nil, nil, ErrScope
-	}
-	defer func() {
-		if err != nil {
-			for i, b := range results {
-				if t.aliases[i] == 0 {
-					err = errors.Join(err, b.Close())
+	err = c.called(ctx, donated, args, func(t *trace) (err error) {
+		defer func() {
+			if err != nil {
+				for i, b := range results {
+					if t.aliases[i] == 0 {
+						err = errors.Join(err, b.Close())
+					}
+				}
+				results, specs = nil, nil
+			}
+		}()
+		stream := c.scope.engine.stream
+		for i, r := range t.results[0] {
+			for _, same := range t.results[0][:i] {
+				if same.data.buf == r.data.buf {
+					return fmt.Errorf("%w: result %d is another result too; Copy makes a tensor of its own", ErrShape, i)
 				}
 			}
-			results = nil
-		}
-	}()
-	defer t.unbind()
-	if err = t.bind(args); err != nil {
-		return nil, nil, fmt.Errorf("call: %w", err)
-	}
-	for i, r := range t.results[0] {
-		for _, same := range t.results[0][:i] {
-			if same.data.buf == r.data.buf {
-				return results, nil, fmt.Errorf("call: %w: result %d is another result too; Copy makes a tensor of its own",
-					ErrShape, i)
+			specs = append(specs, Spec{r.typ, r.Shape()})
+			if arg := t.aliases[i]; arg > 0 {
+				a := args[arg-1]
+				if a.data.buf.Len() != a.Len() {
+					return fmt.Errorf("%w: the donated argument %d is a part of a buffer", ErrShape, arg-1)
+				}
+				results = append(results, a.data.buf)
+				continue
+			}
+			b, err := stream.Alloc(r.typ.Stored(), r.data.buf.Len())
+			if err != nil {
+				return err
+			}
+			if results = append(results, b); r.Len() > 0 {
+				t.bindings = append(t.bindings, runtime.WithBuffer(r.data.buf, b))
 			}
 		}
-		if arg := t.aliases[i]; arg > 0 {
-			a := args[arg-1]
-			if a.data.buf.Len() != a.Len() {
-				return results, nil, fmt.Errorf("call: %w: the donated argument %d is a part of a buffer", ErrShape, arg-1)
-			}
-			results, specs = append(results, a.data.buf), append(specs, Spec{r.typ, r.Shape()})
-			continue
-		}
-		b, err := e.stream.Alloc(r.typ.Stored(), r.data.buf.Len())
-		if err != nil {
-			return results, nil, fmt.Errorf("call: %w", err)
-		}
-		results, specs = append(results, b), append(specs, Spec{r.typ, r.Shape()})
-		if r.Len() > 0 {
-			t.bindings = append(t.bindings, runtime.WithBuffer(r.data.buf, b))
-		}
-	}
-	if err := t.graphs[0].Launch(e.stream, t.bindings...); err != nil {
-		return results, nil, fmt.Errorf("call: %w", err)
-	}
-	return results, specs, nil
+		return t.graphs[0].Launch(stream, t.bindings...)
+	})
+	return results, specs, err
 }

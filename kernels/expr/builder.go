@@ -202,11 +202,8 @@ func (b *builder) same(n node) (int, bool) {
 
 // numberBits returns the bits of v in type t.
 func numberBits(t Type, v float64) uint64 {
-	switch t {
-	case F32:
-		return uint64(math.Float32bits(float32(v)))
-	case F64:
-		return math.Float64bits(v)
+	if t.IsFloat() {
+		return elementBits(t, Value{Float: v})
 	}
 	return wrap(t, uint64(int64(v)))
 }

@@ -114,15 +114,9 @@ func storedBound(t Type, ref float64, v Value) float64 {
 func cases(*kernels.Family) []kernels.Case {
 	var list []kernels.Case
 	add := func(name string, l *Layout, outputs ...*Expr) {
-		m, err := New(outputs...)
-		if err != nil {
-			panic(fmt.Sprintf("expr: case %s: %v", name, err))
-		}
+		m := must(New(outputs...))
 		one := func(shape string, l Layout) {
-			l, err := m.Layout(l)
-			if err != nil {
-				panic(fmt.Sprintf("expr: case %s: %v", name, err))
-			}
+			l = must(m.Layout(l))
 			var inputs []func() []float64
 			for k, t := range m.inputs {
 				inputs = append(inputs, kernels.Uniform(t.String(), max(l.Operands[k].Reach(l.Dims), 1), uint64(k+1), -3, 3))
@@ -141,10 +135,7 @@ func cases(*kernels.Family) []kernels.Case {
 	}
 	v, w := Input(0, F32), Input(1, F32)
 	reduced := func(name string, outputs ...*Expr) {
-		m, err := New(outputs...)
-		if err != nil {
-			panic(fmt.Sprintf("expr: case %s: %v", name, err))
-		}
+		m := must(New(outputs...))
 		for _, s := range [][2]int{{1, 0}, {1, 1}, {31, 7}, {3, 513}, {2, 8200}, {1, 200003}, {1030, 37}, {5000, 3}} {
 			if s[1] > 1e5 && len(outputs) > 1 { // the reference is slow
 				continue

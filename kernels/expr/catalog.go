@@ -100,10 +100,7 @@ func newCatalogKernel(f *form, list []Type) *catalogKernel {
 	if e == nil {
 		return nil
 	}
-	m, err := New(e)
-	if err != nil {
-		panic(err) // the definitions are constants
-	}
+	m := must(New(e))
 	n := &catalogKernel{form: f, m: m, types: list, operands: make([]int, len(m.inputs)+1),
 		numbers: make([]int, len(m.params))}
 	for i, p := range f.params {

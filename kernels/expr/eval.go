@@ -102,15 +102,7 @@ func (e *evaluation) run(inputs, params []Value, index int64, level int) {
 }
 
 // constant is the value of a number.
-func constant(n *node) Value {
-	switch n.typ {
-	case F32:
-		return flushable(F32, Value{Float: float64(math.Float32frombits(uint32(n.bits)))})
-	case F64:
-		return flushable(F64, Value{Float: math.Float64frombits(n.bits)})
-	}
-	return Value{Int: n.bits}
-}
+func constant(n *node) Value { return flushable(n.typ, valueOf(n.typ, n.bits)) }
 
 // smallest and largest are the ends of the normal numbers of a floating type, and unit is half a unit in the last
 // place of 1; of double twice that, since there Eval errs as much as a device.
@@ -632,22 +624,7 @@ func saturate(to, from Type, x uint64) uint64 {
 
 // reinterpret returns the value that has the same bits in another type.
 func reinterpret(to, from Type, a Value) Value {
-	raw := a.Int
-	switch from {
-	case F32:
-		raw = uint64(math.Float32bits(float32(a.Float)))
-	case F64:
-		raw = math.Float64bits(a.Float)
-	}
-	v := Value{}
-	switch to {
-	case F32:
-		v.Float = float64(math.Float32frombits(uint32(raw)))
-	case F64:
-		v.Float = math.Float64frombits(raw)
-	default:
-		v.Int = wrap(to, raw)
-	}
+	v := valueOf(to, elementBits(from, a))
 	if a.Bound > 0 || a.Float != a.Float { // devices differ in the bits of a NaN
 		v.Bound = math.Inf(1)
 	}

@@ -5,7 +5,6 @@ package expr
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -56,13 +55,10 @@ func Param(slot int, t Type) *Expr {
 
 // Float returns the number x, rounded to a floating type.
 func Float(t Type, x float64) *Expr {
-	switch t {
-	case F32:
-		return &Expr{op: opConst, typ: t, bits: uint64(math.Float32bits(float32(x)))}
-	case F64:
-		return &Expr{op: opConst, typ: t, bits: math.Float64bits(x)}
+	if t != F32 && t != F64 {
+		return wrong("a floating number of type %v: there are f32 and f64", t)
 	}
-	return wrong("a floating number of type %v: there are f32 and f64", t)
+	return &Expr{op: opConst, typ: t, bits: numberBits(t, x)}
 }
 
 // Int returns x as a number of an integer type, modulo 2^bits, or as a Bool, which is true if x is not 0.
@@ -239,26 +235,30 @@ func (e *Expr) rewritten(f func(x *Expr) *Expr) *Expr {
 	made := map[*Expr]*Expr{}
 	for _, x := range ordered(e) {
 		y := f(x)
-		if y != nil {
-			if y.err != nil {
-				return y
-			}
-			made[x] = y
-			continue
-		}
-		y = x
-		for j, a := range x.args[:ops[x.op].arity] {
-			if b := made[a]; b != a {
-				if y == x {
-					c := *x
-					y = &c
-				}
-				y.args[j] = b
-			}
+		switch {
+		case y == nil:
+			y = x.with(func(j int) *Expr { return made[x.args[j]] })
+		case y.err != nil:
+			return y
 		}
 		made[x] = y
 	}
 	return made[e]
+}
+
+// with returns e with other operands, which is e itself if they are its own.
+func (e *Expr) with(operand func(j int) *Expr) *Expr {
+	y := e
+	for j, a := range e.args[:ops[e.op].arity] {
+		if b := operand(j); b != a {
+			if y == e {
+				c := *e
+				y = &c
+			}
+			y.args[j] = b
+		}
+	}
+	return y
 }
 
 // Uses reports whether e contains input number slot.

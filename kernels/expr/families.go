@@ -4,7 +4,6 @@ package expr
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/concord-compute/concord/kernels"
@@ -31,13 +30,7 @@ func (f *family) register() {
 	f.defines = k.Defines
 	families[f.id] = f
 	k.Text = func(defs []source.Define) (string, error) {
-		list, err := f.of(func(name string) (string, bool) {
-			i := slices.IndexFunc(defs, func(d source.Define) bool { return d.Name == name })
-			if i < 0 {
-				return "", false
-			}
-			return defs[i].Value, true
-		})
+		list, err := f.of(among(defs))
 		if err != nil {
 			return "", err
 		}

@@ -36,7 +36,7 @@ func init() {
 // Unit returns the map's program for a device with the given features, where nil means source.Portable, and for
 // operands of the given rank, which is 0 if all are dense (see [Layout.Rank]). The program comes from kernels.Unit.
 func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
-	if features != nil && !features.FP64 && m.doubles() {
+	if features != nil && !features.FP64 && slices.ContainsFunc(m.nodes, func(n node) bool { return n.typ == F64 }) {
 		return nil, fmt.Errorf("expr: the map computes in f64, and the device has no double precision: %w", ErrInvalid)
 	}
 	if m.Reduces() && rank == 0 {
@@ -44,11 +44,6 @@ func (m *Map) Unit(features *source.Features, rank int) (*source.Unit, error) {
 	}
 	recent.Add(m.text, m)
 	return kernels.Unit(Family, features, m.defines(rank)...)
-}
-
-// doubles reports whether a value or an element is a double.
-func (m *Map) doubles() bool {
-	return slices.ContainsFunc(m.nodes, func(n node) bool { return n.typ == F64 })
 }
 
 func (m *Map) defines(rank int) []source.Define {
@@ -68,13 +63,7 @@ func checkDefine(d source.Define) error {
 
 // recent keeps the maps that were used last, by their canonical forms, so that a program's definition need not
 // be parsed again each time that a device needs its map.
-var recent = func() *lru.Cache[string, *Map] {
-	c, err := lru.New[string, *Map](1024)
-	if err != nil {
-		panic(err)
-	}
-	return c
-}()
+var recent = must(lru.New[string, *Map](1024))
 
 func parseRecent(text string) (*Map, error) {
 	if m, ok := recent.Get(text); ok {
@@ -101,15 +90,19 @@ func definition(define func(name string) (string, bool)) (*Map, int, error) {
 	return m, rank, err
 }
 
-func text(defs []source.Define) (string, error) {
-	m, rank, err := definition(func(name string) (string, bool) {
-		for _, d := range defs {
-			if d.Name == name {
-				return d.Value, true
-			}
+// among returns a function that looks up the value of a definition by its name.
+func among(defs []source.Define) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		i := slices.IndexFunc(defs, func(d source.Define) bool { return d.Name == name })
+		if i < 0 {
+			return "", false
 		}
-		return "", false
-	})
+		return defs[i].Value, true
+	}
+}
+
+func text(defs []source.Define) (string, error) {
+	m, rank, err := definition(among(defs))
 	if err != nil {
 		return "", err
 	}
@@ -170,11 +163,8 @@ func (m *Map) elem(k int) Type {
 // argument returns scalar argument i of a launch as the bits of a parameter of type t or, for the types of
 // elements alone, of the type that they are computed in. Integers wrap.
 func argument(t Type, c *kernels.Call, i int) uint64 {
-	switch t.Computed() {
-	case F32:
-		return uint64(math.Float32bits(float32(c.Float(i))))
-	case F64:
-		return math.Float64bits(c.Float(i))
+	if t.IsFloat() {
+		return elementBits(t.Computed(), Value{Float: c.Float(i)})
 	}
 	return wrap(t, uint64(c.Int(i)))
 }

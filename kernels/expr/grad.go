@@ -2,7 +2,10 @@ package expr
 
 // Gradients of expressions, which are expressions too.
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Gradient returns the derivatives of y with respect to other expressions, times dy, an expression of y's type: one
 // step of reverse accumulation, so that Gradient of its results gives higher derivatives. Each of wrt is an input, a
@@ -23,13 +26,7 @@ import "math"
 // An input or a parameter is recognized by its slot, any other expression of wrt only by being the same *Expr.
 // At a NaN, the gradients of [Abs], [Min], [Max] and [CopySign] are those of one side, and all others are NaN.
 func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
-	results := make([]*Expr, len(wrt))
-	fail := func(e *Expr) []*Expr {
-		for i := range results {
-			results[i] = e
-		}
-		return results
-	}
+	fail := func(e *Expr) []*Expr { return slices.Repeat([]*Expr{e}, len(wrt)) }
 	for _, e := range append([]*Expr{y, dy}, wrt...) {
 		if e == nil {
 			return fail(wrong("the gradient of or by a nil expression"))
@@ -52,8 +49,7 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 		reduced = reduced || e.op.reduces() || e.op.named()
 	}
 	adjoint := map[*Expr]*Expr{y: dy}
-	for i := len(order) - 1; i >= 0; i-- {
-		e := order[i]
+	for _, e := range slices.Backward(order) {
 		g := adjoint[e]
 		if g == nil || !e.typ.IsFloat() {
 			continue
@@ -72,20 +68,19 @@ func Gradient(y, dy *Expr, wrt ...*Expr) []*Expr {
 			adjoint[a] = d
 		}
 	}
+	results := make([]*Expr, len(wrt))
 	for i, x := range wrt {
 		for _, e := range order {
 			g := adjoint[e]
-			if g == nil {
+			same := e == x || e.op == x.op && (e.op == opInput || e.op == opParam) && e.slot == x.slot &&
+				e.elem == x.elem && e.typ == x.typ
+			if g == nil || !same {
 				continue
 			}
-			if e == x || e.op == x.op && (e.op == opInput || e.op == opParam) && e.slot == x.slot && e.elem == x.elem &&
-				e.typ == x.typ {
-				if results[i] == nil {
-					results[i] = g
-				} else {
-					results[i] = results[i].Add(g)
-				}
+			if had := results[i]; had != nil {
+				g = had.Add(g)
 			}
+			results[i] = g
 		}
 		if results[i] == nil {
 			results[i] = x.Number(0)

@@ -102,34 +102,33 @@ func (l *Layout) Rank() int {
 // operands lie in memory, unless the map has the number of an element ([Index], [Random]). The error wraps
 // ErrInvalid.
 func (m *Map) Layout(l Layout) (Layout, error) {
+	if m.movable(&l) {
+		l = m.ordered(m.turned(l))
+	}
 	var out Layout
-	l = m.ordered(m.turned(l))
 	if err := m.simplify(&l, &out); err != nil {
 		return Layout{}, err
 	}
 	return out, nil
 }
 
+// movable reports whether the dimensions of l may be turned and ordered: the map has no number of an element, and
+// the numbers of operands and steps are right.
+func (m *Map) movable(l *Layout) bool {
+	return len(l.Operands) == len(m.inputs)+len(m.outputs) &&
+		!slices.ContainsFunc(l.Operands, func(o Operand) bool { return len(o.Steps) != len(l.Dims) }) &&
+		!slices.ContainsFunc(m.nodes, func(n node) bool { return n.op == opIndex || n.op == opRandom })
+}
+
 // turned returns l with those dimensions in the opposite order through which operands of more bytes step
-// downwards than upwards: processors fetch by themselves what is read upwards. A layout that simplify would
-// refuse is returned as it is.
+// downwards than upwards: processors fetch by themselves what is read upwards.
 func (m *Map) turned(l Layout) Layout {
-	elems := append(m.Inputs(), m.Outputs()...)
-	if len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool {
-		return n.op == opIndex || n.op == opRandom
-	}) {
-		return l
-	}
-	places := slices.ContainsFunc(m.nodes, func(n node) bool { return n.op.locates() })
 	for j, d := range l.Dims {
 		down := 0
 		for k, o := range l.Operands {
-			if len(o.Steps) != len(l.Dims) {
-				return l
-			}
-			down += elems[k].Size() * cmp.Compare(0, o.Steps[j])
+			down += m.elem(k).Size() * cmp.Compare(0, o.Steps[j])
 		}
-		if down <= 0 || d <= 1 || places && j == len(l.Dims)-1 {
+		if down <= 0 || d <= 1 || m.locating > 0 && j == len(l.Dims)-1 {
 			continue
 		}
 		operands := slices.Clone(l.Operands)
@@ -142,25 +141,18 @@ func (m *Map) turned(l Layout) Layout {
 	return l
 }
 
-// ordered returns l with the dimensions that are not reduced in the order of memory. A layout that simplify
-// would refuse is returned as it is.
+// ordered returns l with the dimensions that are not reduced in the order of memory.
 func (m *Map) ordered(l Layout) Layout {
-	elems := append(m.Inputs(), m.Outputs()...)
 	n := len(l.Dims)
 	if m.Reduces() {
 		n--
 	}
-	if n < 2 || len(l.Operands) != len(elems) || slices.ContainsFunc(m.nodes, func(n node) bool {
-		return n.op == opIndex || n.op == opRandom
-	}) {
+	if n < 2 {
 		return l
 	}
-	bytes, steps := make([]int, len(elems)), make([][]int, len(elems))
+	bytes, steps := make([]int, len(l.Operands)), make([][]int, len(l.Operands))
 	for k, o := range l.Operands {
-		if len(o.Steps) != len(l.Dims) {
-			return l
-		}
-		bytes[k], steps[k] = elems[k].Size(), o.Steps
+		bytes[k], steps[k] = m.elem(k).Size(), o.Steps
 	}
 	order := Order(l.Dims[:n], steps, bytes)
 	if slices.IsSorted(order) {

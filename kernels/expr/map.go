@@ -72,6 +72,14 @@ func (e *Expr) Output(t Type) *Expr {
 // that is exceeded.
 func New(outputs ...*Expr) (*Map, error) { return newMap(maxSlots, outputs) }
 
+// must returns what is made of constants, with which there is no error.
+func must[T any](x T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
 // newMap is New for that number of operands.
 func newMap(slots int, outputs []*Expr) (*Map, error) {
 	if len(outputs) == 0 {

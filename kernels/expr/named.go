@@ -3,10 +3,7 @@ package expr
 // Named operations: expressions that have a name in the canonical form of a map, so that devices with a loop of their
 // own for them find them there.
 
-import (
-	"math"
-	"sync"
-)
+import "sync"
 
 // definitions has for each named operation of the table ops the expression that defines it.
 var definitions = [opLast]func(args [3]*Expr) *Expr{
@@ -163,13 +160,7 @@ func (x *Match) Number(i int, l *Launch) float64 {
 	case opParam:
 		bits = l.Params[e.slot]
 	case Cast: // of Length
-		n := l.Layout.Dims[len(l.Layout.Dims)-1]
-		if bits = math.Float64bits(float64(n)); e.typ == F32 {
-			bits = uint64(math.Float32bits(float32(n)))
-		}
+		bits = numberBits(e.typ, float64(l.Layout.Dims[len(l.Layout.Dims)-1]))
 	}
-	if e.typ == F64 {
-		return math.Float64frombits(bits)
-	}
-	return float64(math.Float32frombits(uint32(bits)))
+	return valueOf(e.typ, bits).Float
 }

@@ -4,6 +4,7 @@ package expr
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -324,12 +325,12 @@ func identityOf(op Op, t Type) uint64 {
 		return numberBits(t, 1)
 	case Smallest:
 		if t.IsFloat() {
-			return infinity(t)
+			return numberBits(t, math.Inf(1))
 		}
 		return hi
 	case Largest:
 		if t.IsFloat() {
-			return infinity(t) | 1<<(8*t.Size()-1)
+			return numberBits(t, math.Inf(-1))
 		}
 		return uint64(lo)
 	case All:
@@ -339,12 +340,4 @@ func identityOf(op Op, t Type) uint64 {
 		return wrap(t, ^uint64(0))
 	}
 	return 0
-}
-
-// infinity returns the bits of a floating type's infinity.
-func infinity(t Type) uint64 {
-	if t == F64 {
-		return 0x7ff0000000000000
-	}
-	return 0x7f800000
 }

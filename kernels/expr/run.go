@@ -45,11 +45,7 @@ func newMachine(b *Block, l *Layout, memory [][]byte, params []uint64) *machine 
 		if in.Code == CodeParam {
 			bits = params[in.Slot]
 		}
-		if in.To.Size() == 8 {
-			fill(registerOf[uint64](m, in.Dst)[:Tile], bits)
-		} else {
-			fill(registerOf[uint32](m, in.Dst)[:Tile], uint32(bits))
-		}
+		fillNumbers(in.To, registerOf[byte](m, in.Dst), Tile, bits)
 	}
 	return m
 }
@@ -75,6 +71,32 @@ func (m *machine) run(lo, hi int) {
 			m.step(&m.block.Instructions[i], lo, n)
 		}
 	}
+}
+
+// arithmetic has what is computed with numbers of one class.
+type arithmetic struct {
+	step, cast, odd func(m *machine, in *Instruction, n int)
+	// combine combines n numbers for a reduction.
+	combine func(op Op, n int, into, from []byte)
+	// firsts sets into[i] to the place of the first extreme of n numbers, from[i·row], from[i·row+step] and so on.
+	firsts func(op Op, results, n, row, step int, into, from []byte)
+}
+
+var arithmetics = [...]arithmetic{
+	ClassF32: floatsOf[float32](),
+	ClassF64: floatsOf[float64](),
+	ClassI32: intsOf[int32, uint32](),
+	ClassI64: intsOf[int64, uint64](),
+	ClassU32: intsOf[uint32, uint32](),
+	ClassU64: intsOf[uint64, uint64](),
+}
+
+func floatsOf[F floatNumber]() arithmetic {
+	return arithmetic{floatStep[F], castFloat[F], oddFloats[F], combineFloats[F], firsts[F]}
+}
+
+func intsOf[I intNumber, U uint32 | uint64]() arithmetic {
+	return arithmetic{intStep[I, U], castInt[I], oddInts[I], combineInts[I], firsts[I]}
 }
 
 func (m *machine) step(in *Instruction, lo, n int) {
@@ -104,24 +126,11 @@ func (m *machine) step(in *Instruction, lo, n int) {
 			choose[uint32](m, in, n)
 		}
 	case Code(Cast):
-		m.cast(in, n)
+		arithmetics[in.Type].cast(m, in, n)
 	case Code(opOdd):
-		m.odd(in, n)
+		arithmetics[in.Type].odd(m, in, n)
 	default:
-		switch in.Type {
-		case ClassF32:
-			floatStep[float32](m, in, n)
-		case ClassF64:
-			floatStep[float64](m, in, n)
-		case ClassI32:
-			intStep[int32, uint32](m, in, n)
-		case ClassI64:
-			intStep[int64, uint64](m, in, n)
-		case ClassU32:
-			intStep[uint32, uint32](m, in, n)
-		case ClassU64:
-			intStep[uint64, uint64](m, in, n)
-		}
+		arithmetics[in.Type].step(m, in, n)
 	}
 }
 
@@ -245,23 +254,10 @@ func convert[D, S elementNumber](d []D, s []S) {
 }
 
 func (m *machine) wrap(in *Instruction, n int) {
-	s := registerOf[uint32](m, in.Args[0])[:n]
-	switch d := registerOf[uint32](m, in.Dst); in.Elem {
-	case I8:
-		for i, x := range s {
-			d[i] = uint32(int32(int8(x)))
-		}
-	case I16:
-		for i, x := range s {
-			d[i] = uint32(int32(int16(x)))
-		}
-	case U8:
-		for i, x := range s {
-			d[i] = x & 0xff
-		}
-	case U16:
-		for i, x := range s {
-			d[i] = x & 0xffff
+	d, shift, signed := registerOf[uint32](m, in.Dst), 32-8*in.Elem.Size(), in.Elem.IsSigned()
+	for i, x := range registerOf[uint32](m, in.Args[0])[:n] {
+		if d[i] = x << shift >> shift; signed {
+			d[i] = uint32(int32(x<<shift) >> shift)
 		}
 	}
 }
@@ -278,50 +274,27 @@ func choose[T any](m *machine, in *Instruction, n int) {
 	}
 }
 
-// cast converts the numbers of a register, read in the operand's type, to the type of the result.
-func (m *machine) cast(in *Instruction, n int) {
-	switch in.Type {
-	case ClassF32:
-		castFloat(m, in, registerOf[float32](m, in.Args[0])[:n])
-	case ClassF64:
-		castFloat(m, in, registerOf[float64](m, in.Args[0])[:n])
-	case ClassI32:
-		castInt(m, in, registerOf[int32](m, in.Args[0])[:n])
-	case ClassI64:
-		castInt(m, in, registerOf[int64](m, in.Args[0])[:n])
-	case ClassU32:
-		castInt(m, in, registerOf[uint32](m, in.Args[0])[:n])
-	case ClassU64:
-		castInt(m, in, registerOf[uint64](m, in.Args[0])[:n])
+// oddFloats rounds the numbers of a register to floats to odd, as oddInts does.
+func oddFloats[F floatNumber](m *machine, in *Instruction, n int) {
+	d := registerOf[float32](m, in.Dst)
+	for i, x := range registerOf[F](m, in.Args[0])[:n] {
+		d[i] = oddFloat32(float64(x))
 	}
 }
 
-// odd rounds the numbers of a register to floats to odd.
-func (m *machine) odd(in *Instruction, n int) {
-	d := registerOf[float32](m, in.Dst)[:n]
-	switch in.Type {
-	case ClassF64:
-		for i, x := range registerOf[float64](m, in.Args[0])[:n] {
-			d[i] = oddFloat32(x)
-		}
-	case ClassI32:
-		oddInt(d, registerOf[int32](m, in.Args[0])[:n], I32)
-	case ClassI64:
-		oddInt(d, registerOf[int64](m, in.Args[0])[:n], I64)
-	case ClassU32:
-		oddInt(d, registerOf[uint32](m, in.Args[0])[:n], U32)
-	case ClassU64:
-		oddInt(d, registerOf[uint64](m, in.Args[0])[:n], U64)
+func oddInts[I intNumber](m *machine, in *Instruction, n int) {
+	d, t := registerOf[float32](m, in.Dst), U64
+	if ^I(0) < 0 {
+		t = I64
 	}
-}
-
-func oddInt[S intNumber](d []float32, s []S, t Type) {
-	for i, x := range s {
+	for i, x := range registerOf[I](m, in.Args[0])[:n] {
 		d[i] = oddFloat32(oddFloat(t, uint64(x)))
 	}
 }
 
-func castFloat[S floatNumber](m *machine, in *Instruction, s []S) {
+// castFloat converts the numbers of a register to the type of the result, as castInt does.
+func castFloat[S floatNumber](m *machine, in *Instruction, n int) {
+	s := registerOf[S](m, in.Args[0])[:n]
 	switch in.To {
 	case ClassF32:
 		convert(registerOf[float32](m, in.Dst), s)
@@ -340,8 +313,8 @@ func castFloat[S floatNumber](m *machine, in *Instruction, s []S) {
 	}
 }
 
-func castInt[S intNumber](m *machine, in *Instruction, s []S) {
-	low, top := S(in.Low), S(in.Top)
+func castInt[S intNumber](m *machine, in *Instruction, n int) {
+	s, low, top := registerOf[S](m, in.Args[0])[:n], S(in.Low), S(in.Top)
 	switch in.To {
 	case ClassF32:
 		convert(registerOf[float32](m, in.Dst), s)

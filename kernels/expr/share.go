@@ -49,23 +49,15 @@ func Parameters(outputs ...*Expr) ([]*Expr, []any) {
 	list := make([]*Expr, len(outputs))
 	for i, root := range outputs {
 		for _, e := range ordered(root) {
-			made[e] = e
-			if nodes[b.done[e]].op == opConst && e.elem == 0 { // elem is that of an output
+			if made[e] = e; nodes[b.done[e]].op == opConst && e.elem == 0 { // elem is that of an output
 				continue
 			}
-			for j, a := range e.args[:ops[e.op].arity] {
-				to := made[a]
+			made[e] = e.with(func(j int) *Expr {
 				if p := shared(e, j); p != nil {
-					to = p
+					return p
 				}
-				if to != a {
-					if made[e] == e {
-						c := *e
-						made[e] = &c
-					}
-					made[e].args[j] = to
-				}
-			}
+				return made[e.args[j]]
+			})
 		}
 		list[i] = made[root]
 	}

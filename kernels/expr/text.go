@@ -378,35 +378,28 @@ func (m *Map) termOf(n *node, from Type, a [3]string) string {
 		}
 		return fmt.Sprintf("%s %s %s ? %s : %s", a[0], sign, a[1], a[0], a[1])
 	}
-	if info.truth {
-		return fmt.Sprintf("%s %s %s", a[0], infix[n.op], a[1])
-	}
-	if n.typ.IsFloat() {
-		switch {
-		case n.op == Neg:
-			return "-" + a[0]
-		case n.op == Abs:
-			return fmt.Sprintf("fabs(%s)", a[0])
-		case n.op == Sigmoid:
-			return fmt.Sprintf("1 / (1 + exp(-%s))", a[0])
-		case n.op == GELU:
-			suffix := "f"
-			if n.typ == F64 {
-				suffix = ""
-			}
-			return fmt.Sprintf("%[1]s * (0.5%[2]s * erfc(%[1]s * -0.70710678118654752%[2]s))", a[0], suffix)
-		case info.call != "":
-			return fmt.Sprintf("%s(%s)", info.call, strings.Join(a[:info.arity], ", "))
+	switch {
+	case n.typ == Bool && n.op == Not:
+		return "!" + a[0]
+	case n.typ == Bool:
+	case !n.typ.IsFloat():
+		return intText(n, a)
+	case n.op == Neg:
+		return "-" + a[0]
+	case n.op == Abs:
+		return fmt.Sprintf("fabs(%s)", a[0])
+	case n.op == Sigmoid:
+		return fmt.Sprintf("1 / (1 + exp(-%s))", a[0])
+	case n.op == GELU:
+		suffix := "f"
+		if n.typ == F64 {
+			suffix = ""
 		}
-		return fmt.Sprintf("%s %s %s", a[0], infix[n.op], a[1])
+		return fmt.Sprintf("%[1]s * (0.5%[2]s * erfc(%[1]s * -0.70710678118654752%[2]s))", a[0], suffix)
+	case info.call != "":
+		return fmt.Sprintf("%s(%s)", info.call, strings.Join(a[:info.arity], ", "))
 	}
-	if n.typ == Bool {
-		if n.op == Not {
-			return "!" + a[0]
-		}
-		return fmt.Sprintf("%s %s %s", a[0], infix[n.op], a[1])
-	}
-	return intText(n, a)
+	return fmt.Sprintf("%s %s %s", a[0], infix[n.op], a[1])
 }
 
 // intText returns the text of an operation on integers, in an unsigned type of at least 32 bits, whose overflow is

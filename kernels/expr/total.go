@@ -134,17 +134,14 @@ func (s *total) value(n *node) Value {
 		v := Value{Int: s.bits}
 		switch {
 		case s.bound == 0:
-		case s.open:
-			v.Bound = math.Inf(1)
 		case t == Bool:
-			v.Bound = truthBound(s.low, s.high)
-		case n.op == Smallest || n.op == Largest:
+			if s.open || s.low <= 0 && s.high >= 1 {
+				v.Bound = 1
+			}
+		case !s.open && (n.op == Smallest || n.op == Largest):
 			v.Bound = max(s.high-s.low, 1)
 		default:
 			v.Bound = math.Inf(1)
-		}
-		if t == Bool && v.Bound > 1 {
-			v.Bound = 1
 		}
 		return v
 	}
@@ -153,13 +150,6 @@ func (s *total) value(n *node) Value {
 		v.Bound = math.Inf(1)
 	}
 	return v
-}
-
-func truthBound(low, high float64) float64 {
-	if low <= 0 && high >= 1 {
-		return 1
-	}
-	return 0
 }
 
 func (s *total) floating(n *node) Value {

@@ -15,11 +15,8 @@ import (
 
 // Numbers returns how many numbers Floats gives: the elements of the tensor without the padding of rows.
 func (f *File) Numbers(t Tensor) int {
-	n := 1
-	for _, d := range f.Shape(t) {
-		n *= d
-	}
-	return n
+	t.Shape = f.Shape(t)
+	return t.Len()
 }
 
 // Shape returns the shape of what Floats gives: that of the tensor without the padding of rows. It belongs to

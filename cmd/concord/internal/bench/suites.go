@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -37,15 +37,8 @@ func sizesFor(info runtime.Info) benchSizes {
 }
 
 func (b *bencher) kernel(ctx context.Context, family, name string, defs ...source.Define) (*runtime.Kernel, error) {
-	unit, err := kernels.Unit(family, b.dev.Features(), defs...)
-	if err != nil {
-		return nil, err
-	}
-	prog, err := b.dev.Program(ctx, unit, b.target.Options)
-	if err != nil {
-		return nil, err
-	}
-	return prog.Kernel(name)
+	k, _, err := parity.Kernel(ctx, b.dev, family, name, b.target.Options, defs...)
+	return k, err
 }
 
 // floats allocates buffers of numbers that are neither zero nor denormal.
@@ -74,13 +67,13 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 // sampleKernel measures a launch with results of the given sizes, in units of work per nanosecond.
 func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64,
 	args ...any) (measured, error) {
-	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	grid, err := parity.Grid(k, sizes...)
 	if err != nil {
 		return measured{}, err
 	}
 	var ran string
 	m, err := b.measure(ctx, func() (float64, error) {
-		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, args...)
+		rec, err := b.dev.Stream().Run(ctx, k, grid, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -101,11 +94,10 @@ func (b *bencher) launch(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	items, group, err := kernels.Geometry(k.Unit(), k.Name(), 1)
+	grid, err := parity.Grid(k, 1)
 	if err != nil {
 		return err
 	}
-	grid := runtime.Grid{Items: items, Group: group}
 	stream := b.dev.Stream()
 	queue := func(n int) error {
 		for range n {

@@ -226,24 +226,13 @@ func bench(ctx context.Context, a *app.App, s *runtime.Session, targets []device
 func finishBench(a *app.App, devices []benched) error {
 	results := []benchResult{}
 	for _, d := range devices {
-		results = append(results, d.results...)
+		results = append(results, d.Results...)
 	}
 	if len(results) == 0 {
 		return fmt.Errorf("nothing was measured: %w", runtime.ErrNoDevice)
 	}
-	if a.JSON {
-		if err := a.Document(map[string]any{"results": results}); err != nil {
-			return err
-		}
-	} else {
-		writeBench(a, results)
-	}
-	for _, r := range results {
-		if r.Unit == benchFailed {
-			return app.Reported(app.ExitFailed)
-		}
-	}
-	return nil
+	failed := slices.ContainsFunc(results, func(r benchResult) bool { return r.Unit == benchFailed })
+	return a.Verdict(map[string]any{"results": results}, func() { writeBench(a, results) }, !failed)
 }
 
 func writeBench(a *app.App, results []benchResult) {

@@ -54,22 +54,15 @@ func (g *comparison) compare(ctx context.Context, path string) error {
 
 // report prints a comparison. Something that is slower, or was not measured, is a failure.
 func (g *comparison) report(list []compared) error {
-	if g.a.JSON {
-		if err := g.a.Document(map[string]any{"results": list}); err != nil {
-			return err
-		}
-	} else {
+	bad := slices.ContainsFunc(list, func(c compared) bool { return c.Verdict == nowSlower || c.Verdict == notNowHere })
+	return g.a.Verdict(map[string]any{"results": list}, func() {
 		t := ui.NewTable("DEVICE", "SUITE", "NAME", "BASELINE", "NOW", "UNIT", "TIME", "NOISE", "VERDICT")
 		for _, c := range list {
 			t.Add(c.Device, c.Suite, c.Name, digits3(c.Baseline), digits3(c.Now), c.Unit, fmt.Sprintf("%+.1f %%", 100*c.Change),
 				"±"+percent(float64(c.Noise)), c.Verdict)
 		}
 		t.Write(g.a.Stdout, "")
-	}
-	if slices.ContainsFunc(list, func(c compared) bool { return c.Verdict == nowSlower || c.Verdict == notNowHere }) {
-		return app.Reported(app.ExitFailed)
-	}
-	return nil
+	}, !bad)
 }
 
 // against measures what the baseline has and judges it.
@@ -228,7 +221,7 @@ func (g *comparison) judge(before, now *baseline, compare func(before, now []flo
 			}
 			c := compared{Device: d.Device, Suite: s.Suite, Name: s.Name, Unit: s.Unit, Baseline: app.Number(s.typical()),
 				Now: app.Null, Change: app.Null, Noise: app.Null, Verdict: notNowHere}
-			if n := now.find(d.Device, s); n != nil && len(n.Rounds) >= fewestRounds && len(s.Rounds) >= fewestRounds {
+			if n := now.device(d.Device).find(s); n != nil && len(n.Rounds) >= fewestRounds && len(s.Rounds) >= fewestRounds {
 				j := compare(s.costs(), n.costs())
 				c.Now, c.Change, c.Noise, c.Verdict = app.Number(n.typical()), app.Number(j.change), app.Number(j.noise), asBefore
 				switch {

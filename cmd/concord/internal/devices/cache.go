@@ -184,22 +184,17 @@ func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session) error {
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		err = a.Document(struct {
-			Checked int      `json:"checked"`
-			Bytes   int64    `json:"bytes"`
-			Corrupt []string `json:"corrupt"`
-			Temp    int      `json:"leftovers"`
-			OK      bool     `json:"ok"`
-		}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, len(r.Corrupt) == 0})
-	} else {
+	ok := len(r.Corrupt) == 0
+	return a.Verdict(struct {
+		Checked int      `json:"checked"`
+		Bytes   int64    `json:"bytes"`
+		Corrupt []string `json:"corrupt"`
+		Temp    int      `json:"leftovers"`
+		OK      bool     `json:"ok"`
+	}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, ok}, func() {
 		a.Printf("%s checked, %s; %d damaged and deleted; %s deleted\n",
 			ui.Quantity(r.Checked, "entry"), driver.FormatBytes(r.Bytes), len(r.Corrupt), ui.Quantity(r.Temp, "leftover"))
-	}
-	if err == nil && len(r.Corrupt) > 0 {
-		err = app.Reported(app.ExitFailed)
-	}
-	return err
+	}, ok)
 }
 
 func keys(list []kernelcache.Key) []string {
@@ -212,14 +207,10 @@ func keys(list []kernelcache.Key) []string {
 
 func cacheClear(_ context.Context, a *app.App, s *runtime.Session) error {
 	n, bytes, err := s.Cache().Clear()
-	if a.JSON {
-		return errors.Join(err, a.Document(struct {
-			Entries int   `json:"entries"`
-			Bytes   int64 `json:"bytes"`
-		}{n, bytes}))
-	}
-	a.Printf("%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes))
-	return err
+	return errors.Join(err, a.Show(struct {
+		Entries int   `json:"entries"`
+		Bytes   int64 `json:"bytes"`
+	}{n, bytes}, func() { a.Printf("%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes)) }))
 }
 
 func cacheExport(ctx context.Context, a *app.App, s *runtime.Session, file string) error {

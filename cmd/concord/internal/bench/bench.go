@@ -325,26 +325,6 @@ func (b *bencher) note(name, unit string, m measured, limit app.Number) {
 		Implementation: m.implementation})
 }
 
-// noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
-// beside its roof.
-func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
-	limits, err := b.limits(ctx)
-	if err != nil {
-		return err
-	}
-	peak, width := rateOrUnknown(limits.GFLOPS), rateOrUnknown(limits.MemoryGBs)
-	roof := app.Number(min(float64(peak), float64(width)*flops/bytes))
-	b.note(name, "GFLOP/s", m, roof)
-	b.sized(flops, bytes, flops/m.median, float64(roof))
-	return nil
-}
-
-// sized adds the operations and bytes of the kernel of the last result.
-func (b *bencher) sized(flops, bytes, ns, roof float64) {
-	r := &b.results[len(b.results)-1]
-	r.flops, r.bytes, r.ns, r.roof = flops, bytes, ns, roof
-}
-
 // measured sums up samples.
 type measured struct {
 	median, spread float64

@@ -84,6 +84,31 @@ func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []i
 	return m, err
 }
 
+// rateKernel measures a launch of a kernel with results of the given sizes, beside its roof: in bytes beside the rate
+// of the memory, or in operations.
+func (b *bencher) rateKernel(ctx context.Context, name string, k *runtime.Kernel, sizes []int, flops, bytes float64,
+	inBytes bool, args ...any) error {
+	limits, err := b.limits(ctx)
+	if err != nil {
+		return err
+	}
+	peak, width := rateOrUnknown(limits.GFLOPS), rateOrUnknown(limits.MemoryGBs)
+	roof := float64(width) * flops / bytes
+	unit, work, limit := "GB/s", bytes, width
+	if !inBytes {
+		roof = min(float64(peak), roof)
+		unit, work, limit = "GFLOP/s", flops, app.Number(roof)
+	}
+	m, err := b.sampleKernel(ctx, k, sizes, work, args...)
+	if err != nil {
+		return err
+	}
+	b.note(name, unit, m, limit)
+	r := &b.results[len(b.results)-1]
+	r.flops, r.bytes, r.ns, r.roof = flops, bytes, work/m.median, roof
+	return nil
+}
+
 func (b *bencher) launch(ctx context.Context) error {
 	k, err := b.kernel(ctx, "saxpy", "saxpy")
 	if err != nil {
@@ -236,20 +261,8 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	if err != nil {
 		return err
 	}
-	roof, err := b.limits(ctx)
-	if err != nil {
-		return err
-	}
-	limit := rateOrUnknown(roof.MemoryGBs)
 	n := b.sizes.saxpyN
-	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
-	m, err := b.sampleKernel(ctx, k, []int{e.size}, bytes, e.args...)
-	if err != nil {
-		return err
-	}
-	b.note(e.name, "GB/s", m, limit)
-	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
-	return nil
+	return b.rateKernel(ctx, e.name, k, []int{e.size}, float64(e.flops*n), float64(e.bytes*n), true, e.args...)
 }
 
 // product measures a launch of a kernel beside the roof for its operations and bytes. x has buffers of floats of those
@@ -265,11 +278,7 @@ func (b *bencher) product(ctx context.Context, family, kernel, name string, buff
 		return err
 	}
 	defer free()
-	m, err := b.sampleKernel(ctx, k, sizes, flops, args(x)...)
-	if err != nil {
-		return err
-	}
-	return b.noteKernel(ctx, name, flops, bytes, m)
+	return b.rateKernel(ctx, name, k, sizes, flops, bytes, false, args(x)...)
 }
 
 func (b *bencher) gemm(ctx context.Context) error {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
@@ -315,28 +314,19 @@ func bump[T runtime.Element](t *row, d *device, text, typ string, data []T) {
 // own: arguments of one launch must never reach another.
 func checkSharedKernel(t *row, d *device) {
 	k := d.kernel(t, `kernel void put(global int *out, int a, int b) { out[get_global_id(0)] = a * 1000 + b; }`, "put")
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			s, err := d.NewStream()
-			if !noError(t, err) {
-				return
-			}
-			defer s.Close()
-			b, err := d.Alloc(runtime.I32, 256)
-			if !noError(t, err) {
-				return
-			}
-			defer b.Close()
-			for i := range 30 {
-				noError(t, s.Launch(k, runtime.Items(256), b, int32(g), int32(i)))
-				got := make([]byte, 4)
-				noError(t, s.Read(t.Context(), b, 4*255, got))
-				equal(t, uint32(g*1000+i), binary.LittleEndian.Uint32(got))
-			}
-		})
-	}
-	wg.Wait()
+	d.onStreams(t, func(s *runtime.Stream, number int) {
+		b, err := d.Alloc(runtime.I32, 256)
+		if !noError(t, err) {
+			return
+		}
+		defer b.Close()
+		for i := range 30 {
+			noError(t, s.Launch(k, runtime.Items(256), b, int32(number), int32(i)))
+			got := make([]byte, 4)
+			noError(t, s.Read(t.Context(), b, 4*255, got))
+			equal(t, uint32(number*1000+i), binary.LittleEndian.Uint32(got))
+		}
+	})
 }
 
 func checkKernelInfo(t *row, d *device) {

@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -340,30 +341,36 @@ func checkStreamClose(t *row, d *device) {
 	call(s.Record()).fails(t, runtime.ErrClosed)
 }
 
-func checkConcurrency(t *row, d *device) {
+// onStreams calls work on several goroutines at once, each with a stream of its own and a number.
+func (d *device) onStreams(t *row, work func(s *runtime.Stream, number int)) {
 	var wg sync.WaitGroup
-	for g := range 8 {
+	for number := range 8 {
 		wg.Go(func() {
 			s, err := d.NewStream()
-			if !noError(t, err) {
-				return
-			}
-			defer s.Close()
-			for i := range 20 {
-				b, err := d.Alloc(runtime.U32, 1000+i)
-				if !noError(t, err) {
-					return
-				}
-				value := uint32(g*1000 + i)
-				noError(t, s.Fill(b, value))
-				got := make([]byte, 4)
-				noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
-				equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
-				noError(t, b.Close())
+			if noError(t, err) {
+				defer s.Close()
+				work(s, number)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+func checkConcurrency(t *row, d *device) {
+	d.onStreams(t, func(s *runtime.Stream, number int) {
+		for i := range 20 {
+			b, err := d.Alloc(runtime.U32, 1000+i)
+			if !noError(t, err) {
+				return
+			}
+			value := uint32(number*1000 + i)
+			noError(t, s.Fill(b, value))
+			got := make([]byte, 4)
+			noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
+			equal(t, value, binary.LittleEndian.Uint32(got))
+			noError(t, b.Close())
+		}
+	})
 }
 
 // checkPriorities checks results and not the order: which of two streams goes first is visible only

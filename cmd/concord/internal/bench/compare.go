@@ -128,40 +128,30 @@ func (g *comparison) confirm(before, now *baseline, compare func(before, now []f
 // inTurn measures one thing and another in turn, each for as many rounds, and judges them. Both measure
 // one round of the suites of the comparison that they get.
 func (g *comparison) inTurn(before, now func(g *comparison) (*baseline, error)) ([]compared, error) {
-	var was, is *baseline
+	measure := [2]func(g *comparison) (*baseline, error){before, now}
+	var sums [2]*baseline
 	turns := func(g *comparison) error {
-		for round := range g.rounds {
-			first, second := before, now
-			if round%2 == 1 { // since the version measured first in a round may have an advantage
-				first, second = now, before
-			}
-			a, err := first(g)
+		for turn := range 2 * g.rounds {
+			which := (turn + turn/2) % 2 // since the version measured first in a round may have an advantage
+			one, err := measure[which](g)
 			if err != nil {
 				return err
 			}
-			b, err := second(g)
-			if err != nil {
-				return err
+			if sums[which] == nil {
+				sums[which] = one
+			} else {
+				sums[which].add(one)
 			}
-			if round%2 == 1 {
-				a, b = b, a
-			}
-			if was == nil {
-				was, is = a, b
-				continue
-			}
-			was.add(a)
-			is.add(b)
 		}
 		return nil
 	}
 	if err := turns(g); err != nil {
 		return nil, err
 	}
-	for _, d := range was.Devices {
+	for _, d := range sums[0].Devices {
 		g.devices = append(g.devices, deviceOf(d.Device))
 	}
-	return g.confirm(was, is, compareInTurn, turns)
+	return g.confirm(sums[0], sums[1], compareInTurn, turns)
 }
 
 // againstProgram compares this program with another one, an earlier version of it, in turn.

@@ -29,7 +29,7 @@ func Map(path string) (*Mapping, error) {
 	// A pipe is not even opened: that could wait for ever.
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: withoutPath(err)}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: WithoutPath(err)}
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "map", Path: path, Err: fmt.Errorf("it is no regular file: %w", driver.ErrUnsupported)}
@@ -51,7 +51,7 @@ func Map(path string) (*Mapping, error) {
 	}
 	data, err := mapFile(f, int(size))
 	if err != nil {
-		return nil, &fs.PathError{Op: "map", Path: path, Err: withoutPath(err)}
+		return nil, &fs.PathError{Op: "map", Path: path, Err: WithoutPath(err)}
 	}
 	return &Mapping{Data: data}, nil
 }

@@ -138,7 +138,7 @@ func (o *Output) begin(dir, name string, old *os.File) (err error) {
 		temp := tempName()
 		if o.file, err = o.dir.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
 			if old != nil && errors.Is(err, fs.ErrPermission) {
-				err = fmt.Errorf("no file can be made in %s, to be put in its place: %w", dir, withoutPath(err))
+				err = fmt.Errorf("no file can be made in %s, to be put in its place: %w", dir, WithoutPath(err))
 			}
 			return err
 		}
@@ -170,7 +170,7 @@ func Target(path string) (string, error) {
 		dir, err = filepath.Abs(dir)
 	}
 	if err != nil {
-		return "", &fs.PathError{Op: "find", Path: path, Err: withoutPath(err)}
+		return "", &fs.PathError{Op: "find", Path: path, Err: WithoutPath(err)}
 	}
 	return filepath.Join(dir, name), nil
 }
@@ -279,11 +279,11 @@ func (o *Output) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &fs.PathError{Op: op, Path: o.path, Err: withoutPath(err)}
+	return &fs.PathError{Op: op, Path: o.path, Err: WithoutPath(err)}
 }
 
-// withoutPath returns the error without the path of a file.
-func withoutPath(err error) error {
+// WithoutPath returns the cause of an error, without the path of the file that it names, such as a temporary one.
+func WithoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
 	}

@@ -5,6 +5,7 @@ package verify
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"regexp"
@@ -151,8 +152,5 @@ func (a *archive) write(w io.Writer) error {
 			}
 		}
 	}
-	if err := t.Close(); err != nil {
-		return err
-	}
-	return z.Close()
+	return errors.Join(t.Close(), z.Close())
 }

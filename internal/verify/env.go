@@ -149,33 +149,29 @@ func shorten(text string, most int) string {
 // Child does what a parent asks for: it reads its job from in, and writes records to out. It returns the exit status
 // of the process. When in ends, the parent is gone, and the process ends at once.
 func Child(ctx context.Context, in io.Reader, out io.Writer, tools Tools) int {
-	w := newWriter(out)
 	j, err := readJob(in)
-	if err != nil {
-		w.put(record{End: &end{Broken, err.Error()}})
-		return 1
+	if err == nil {
+		go endWith(in)
 	}
-	go endWith(in)
-	return child(ctx, j, w, tools)
+	return child(ctx, j, err, newWriter(out), tools)
 }
 
 // Once does the job that a step has put on the command line of a process, under a profiler.
 func Once(ctx context.Context, text string, out io.Writer, tools Tools) int {
 	var j job
-	w := newWriter(out)
-	if err := json.Unmarshal([]byte(text), &j); err != nil {
-		w.put(record{End: &end{Broken, err.Error()}})
-		return 1
-	}
-	return child(ctx, j, w, tools)
+	err := json.Unmarshal([]byte(text), &j)
+	return child(ctx, j, err, newWriter(out), tools)
 }
 
-// child does a job.
-func child(ctx context.Context, j job, w *writer, tools Tools) int {
+// child does a job, unless reading it has failed.
+func child(ctx context.Context, j job, err error, w *writer, tools Tools) int {
 	list := append(Steps(), Step{Name: onceStep, run: onDevice(once)})
 	at := slices.IndexFunc(list, func(s Step) bool { return s.Name == j.Step })
-	if at < 0 {
-		w.put(record{End: &end{Broken, "there is no step " + j.Step}})
+	if err == nil && at < 0 {
+		err = errors.New("there is no step " + j.Step)
+	}
+	if err != nil {
+		w.put(record{End: &end{Broken, err.Error()}})
 		return 1
 	}
 	e := &Env{Device: j.Device, Quick: j.Quick, tools: tools, job: j, done: map[string]bool{}, out: w}

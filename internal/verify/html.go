@@ -43,13 +43,11 @@ func (r *Result) Class() string {
 
 // Class is the style of the headline: good only if everything was shown.
 func (r *Report) Class() string {
-	if !r.OK {
+	switch {
+	case !r.OK:
 		return "bad"
-	}
-	for i := range r.Steps {
-		if r.Steps[i].Open() {
-			return "open"
-		}
+	case len(r.open()) > 0:
+		return "open"
 	}
 	return "good"
 }

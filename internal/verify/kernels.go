@@ -47,18 +47,12 @@ func stepFirst(ctx context.Context, e *Env, dev *runtime.Device) error {
 
 // stepCatalog runs one case of each kernel and type.
 func stepCatalog(ctx context.Context, e *Env, dev *runtime.Device) error {
-	return e.catalog(ctx, dev, func(f *kernels.Family) func(*kernels.Case) bool {
-		best := representative(f)
-		return func(c *kernels.Case) bool { return best[kind(c)] == caseName(c) }
-	})
+	return e.catalog(ctx, dev, true)
 }
 
 // stepParity runs the others.
 func stepParity(ctx context.Context, e *Env, dev *runtime.Device) error {
-	return e.catalog(ctx, dev, func(f *kernels.Family) func(*kernels.Case) bool {
-		best := representative(f)
-		return func(c *kernels.Case) bool { return best[kind(c)] != caseName(c) }
-	})
+	return e.catalog(ctx, dev, false)
 }
 
 // judgeable refuses the judge itself.
@@ -69,15 +63,16 @@ func judgeable(dev *runtime.Device) error {
 	return nil
 }
 
-// catalog runs chosen cases of all families. The device stays open, since opening a card takes a tenth of a second
-// and more.
-func (e *Env) catalog(ctx context.Context, dev *runtime.Device,
-	choose func(*kernels.Family) func(*kernels.Case) bool) error {
+// catalog runs the representative cases of all families, or the others. The device stays open, since opening a card
+// takes a tenth of a second and more.
+func (e *Env) catalog(ctx context.Context, dev *runtime.Device, representatives bool) error {
 	if err := judgeable(dev); err != nil {
 		return err
 	}
 	for _, f := range kernels.Families() {
-		if err := e.cases(ctx, f, choose(f)); err != nil {
+		best := representative(f)
+		err := e.cases(ctx, f, func(c *kernels.Case) bool { return (best[kind(c)] == caseName(c)) == representatives })
+		if err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/concord-compute/concord/internal/file"
@@ -259,12 +260,7 @@ func sameDevice(a, b *runtime.Info) bool {
 
 // at returns the place of a step's result, or -1.
 func (r *Report) at(name string) int {
-	for i := range r.Steps {
-		if r.Steps[i].Step == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.Steps, func(s Result) bool { return s.Step == name })
 }
 
 func (r *runner) result(s Step) *Result { return &r.report.Steps[r.report.at(s.Name)] }

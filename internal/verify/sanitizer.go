@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/concord-compute/concord/internal/verify/rates"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -31,8 +31,8 @@ func stepSanitizer(ctx context.Context, e *Env, dev *runtime.Device) error {
 	if backend != "cuda" {
 		return skipf("compute-sanitizer checks CUDA devices only")
 	}
-	program := tool("compute-sanitizer", "/usr/local/cuda*/bin/compute-sanitizer")
-	if program == "" {
+	program, err := rates.Tool("compute-sanitizer", "/usr/local/cuda*/bin/compute-sanitizer")
+	if err != nil {
 		return skipf("compute-sanitizer is not on this machine")
 	}
 	e.fact("compute-sanitizer", "%s", program)
@@ -44,21 +44,6 @@ func stepSanitizer(ctx context.Context, e *Env, dev *runtime.Device) error {
 		e.check(ctx, name, func(ctx context.Context) error { return e.sanitize(ctx, program, name, share) })
 	}
 	return nil
-}
-
-// tool finds a program on the PATH or by patterns, the last match of one, which has the highest version. It returns ""
-// if there is none.
-func tool(name string, patterns ...string) string {
-	if path, err := exec.LookPath(name); err == nil {
-		return path
-	}
-	for _, pattern := range patterns {
-		found, _ := filepath.Glob(pattern) // the patterns are well formed
-		if len(found) > 0 {
-			return found[len(found)-1]
-		}
-	}
-	return ""
 }
 
 // summary is the last line of a tool.

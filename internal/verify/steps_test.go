@@ -15,6 +15,7 @@ import (
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime"
 )
@@ -141,13 +142,16 @@ func TestJudges(t *testing.T) {
 	}
 
 	l := lesson{change: 1e-2, loss: 1e-3}
-	want := learned{before: []float64{0, 0}, params: []float64{1, 1}, losses: []float64{2}}
-	assert.NoError(t, l.compare(learned{params: []float64{1.005, 1}, losses: []float64{2.0005}}, want))
-	assert.ErrorContains(t, l.compare(learned{params: []float64{1.1, 1}, losses: []float64{2}}, want), "parameters")
-	assert.ErrorContains(t, l.compare(learned{params: []float64{math.NaN(), 1}, losses: []float64{2}}, want), "parameters")
-	assert.ErrorContains(t, l.compare(learned{params: []float64{1, 1}, losses: []float64{2.1}}, want), "loss 0")
-	assert.ErrorContains(t, l.compare(want, learned{before: []float64{1, 1}, params: []float64{1, 1},
-		losses: []float64{2}}), "nothing was learned")
+	trained := func(a, b, loss float64) Trained {
+		return Trained{Before: []float64{0, 0}, Params: []float64{a, b}, History: &nn.History{TrainLoss: []float64{loss}}}
+	}
+	want := trained(1, 1, 2)
+	assert.NoError(t, l.compare(trained(1.005, 1, 2.0005), want))
+	assert.ErrorContains(t, l.compare(trained(1.1, 1, 2), want), "parameters")
+	assert.ErrorContains(t, l.compare(trained(math.NaN(), 1, 2), want), "parameters")
+	assert.ErrorContains(t, l.compare(trained(1, 1, 2.1), want), "loss 0")
+	assert.ErrorContains(t, l.compare(want, Trained{Before: want.Params, Params: want.Params, History: want.History}),
+		"nothing was learned")
 
 	assert.ErrorContains(t, leftOpen(t), "bytes")
 }

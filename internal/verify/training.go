@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/concord-compute/concord/internal/mnist"
 	"github.com/concord-compute/concord/nn"
@@ -47,10 +48,10 @@ func lessons(small bool) []lesson {
 	}
 }
 
-// learned is a network after its training.
-type learned struct {
-	before, params []float64 // of all layers
-	losses         []float64
+// Trained is a network after its training.
+type Trained struct {
+	Before, Params []float64 // of all layers
+	History        *nn.History
 }
 
 // stepTraining compares with cpu:0, and cpu:0 with the reference.
@@ -65,11 +66,11 @@ func stepTraining(ctx context.Context, e *Env, dev *runtime.Device) error {
 			l.images /= 2
 		}
 		e.check(ctx, l.name, func(ctx context.Context) error {
-			want, err := l.learn(ctx, e.session, judge)
+			want, err := l.train(ctx, e.session, judge)
 			if err != nil {
 				return fmt.Errorf("on %s: %w", judge, err)
 			}
-			got, err := l.learn(ctx, e.session, e.Device)
+			got, err := l.train(ctx, e.session, e.Device)
 			if err != nil {
 				return err
 			}
@@ -79,8 +80,14 @@ func stepTraining(ctx context.Context, e *Env, dev *runtime.Device) error {
 	return nil
 }
 
-// learn trains on one device. The same seed gives the same first parameters and the same batches everywhere.
-func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n learned, err error) {
+func (l lesson) train(ctx context.Context, s *runtime.Session, device string) (Trained, error) {
+	return Train(ctx, s, device, l.images, l.layers, nn.Config{BatchSize: l.batch, Epochs: 1, MixedPrecision: l.precision})
+}
+
+// Train trains a network on a device to read the first images of digits, by momentum and with the cross entropy. The
+// same seed gives it the same first parameters and the same batches everywhere. c says the rest; nothing stays open.
+func Train(ctx context.Context, s *runtime.Session, device string, images int, layers []nn.Layer,
+	c nn.Config) (n Trained, err error) {
 	dev, err := s.Open(ctx, device)
 	if err != nil {
 		return n, err
@@ -91,7 +98,7 @@ func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n
 			err = errors.Join(err, scope.Close(), dev.Close())
 		}
 	}()
-	images, err := mnist.Images()
+	set, err := mnist.Images()
 	if err != nil {
 		return n, err
 	}
@@ -99,28 +106,23 @@ func (l lesson) learn(ctx context.Context, s *runtime.Session, device string) (n
 	if err != nil {
 		return n, err
 	}
-	size := images.Rows * images.Cols
-	x := tensor.From(scope, images.Pixels[:l.images*size], l.images, images.Rows, images.Cols)
-	y := tensor.From(scope, labels[:l.images], l.images)
-	m, err := nn.Build(ctx, scope, 1, nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}, l.layers...)
+	x := tensor.From(scope, set.Pixels[:images*set.Rows*set.Cols], images, set.Rows, set.Cols)
+	m, err := nn.Build(ctx, scope, 1, nn.Spec{Type: tensor.U8, Shape: []int{set.Rows, set.Cols}}, layers...)
 	if err != nil {
 		return n, err
 	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03,
-		BatchSize: l.batch, Epochs: 1, Patience: new(0), MixedPrecision: l.precision}
+	c.Loss, c.Optimizer, c.LearningRate, c.Patience = nn.CrossEntropy{}, nn.Momentum{}, 0.03, new(0)
 	t, err := nn.NewTrainer(m, c)
 	if err != nil {
 		return n, err
 	}
-	if n.before, err = parameters(ctx, m); err != nil {
+	if n.Before, err = parameters(ctx, m); err != nil {
 		return n, err
 	}
-	h, err := t.Fit(ctx, nn.Data{X: x, Y: y})
-	if err != nil {
+	if n.History, err = t.Fit(ctx, nn.Data{X: x, Y: tensor.From(scope, labels[:images], images)}); err != nil {
 		return n, err
 	}
-	n.losses = append(append(n.losses, h.TrainLoss...), h.ValLoss...)
-	n.params, err = parameters(ctx, m)
+	n.Params, err = parameters(ctx, m)
 	return n, err
 }
 
@@ -146,17 +148,19 @@ func distance(a, b []float64) float64 {
 }
 
 // compare returns what is further off than rounding explains.
-func (l lesson) compare(got, want learned) error {
-	if len(got.params) != len(want.params) || len(got.losses) != len(want.losses) {
-		return fmt.Errorf("%d parameters and %d losses, not %d and %d", len(got.params), len(got.losses), len(want.params),
-			len(want.losses))
+func (l lesson) compare(got, want Trained) error {
+	losses, wanted := slices.Concat(got.History.TrainLoss, got.History.ValLoss),
+		slices.Concat(want.History.TrainLoss, want.History.ValLoss)
+	if len(got.Params) != len(want.Params) || len(losses) != len(wanted) {
+		return fmt.Errorf("%d parameters and %d losses, not %d and %d", len(got.Params), len(losses), len(want.Params),
+			len(wanted))
 	}
-	for i, w := range want.losses {
-		if g := got.losses[i]; !(math.Abs(g-w) <= l.loss*math.Abs(w)) { // NaN is wrong, too
+	for i, w := range wanted {
+		if g := losses[i]; !(math.Abs(g-w) <= l.loss*math.Abs(w)) { // NaN is wrong, too
 			return fmt.Errorf("loss %d is %v, not %v", i, g, w)
 		}
 	}
-	came, off := distance(want.params, want.before), distance(got.params, want.params)
+	came, off := distance(want.Params, want.Before), distance(got.Params, want.Params)
 	switch {
 	case !(came > 0):
 		return errors.New("nothing was learned")

@@ -38,7 +38,7 @@ func acrossTo(t *row, d *device, name string) {
 	if notHere(err) {
 		must(t, s.Close())
 		if errors.Is(err, runtime.ErrDeviceIndex) && name != d.String() {
-			t.skip("the backend lists no %s: %v", name, err)
+			t.Skipf("the backend lists no %s: %v", name, err)
 		}
 		t.refused("%s does not open: %v", name, err)
 	}
@@ -82,10 +82,8 @@ func acrossAfterWork(t *row, d, far *device) {
 		all(t, dst, i, "the copy waits")
 	}
 	// Buffers are closed while they are copied: the memory is kept until the copy is done.
-	a, err := runtime.Upload(t.Context(), d.Device, bytesOf(n))
-	must(t, err)
-	b, err := far.Alloc(runtime.U8, n)
-	must(t, err)
+	a := call(runtime.Upload(t.Context(), d.Device, bytesOf(n))).must(t)
+	b := call(far.Alloc(runtime.U8, n)).must(t)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := runtime.CopyAcross(t.Context(), b, a); err != nil {
@@ -105,17 +103,16 @@ func acrossQueued(t *row, d, far *device) {
 	src, there, back := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, d.Sync(t.Context()))
 	must(t, far.Sync(t.Context()))
-	var filled, copied runtime.Event
+	filled, copied := keep(d, new(runtime.Event)), keep(d, new(runtime.Event))
 	for i := range uint32(5) {
 		must(t, p.Fill(src, i+1))
-		must(t, p.RecordIn(&filled))
-		must(t, q.CopyFrom(t.Context(), there, src, &filled))
-		must(t, q.RecordIn(&copied))
+		must(t, p.RecordIn(filled))
+		must(t, q.CopyFrom(t.Context(), there, src, filled))
+		must(t, q.RecordIn(copied))
 		must(t, q.Sync(t.Context()), "before src is filled again")
-		must(t, p.CopyFrom(t.Context(), back, there, &copied))
+		must(t, p.CopyFrom(t.Context(), back, there, copied))
 	}
-	step, err := p.Alloc(runtime.U32, n)
-	must(t, err)
+	step := call(p.Alloc(runtime.U32, n)).must(t)
 	must(t, p.Fill(step, uint32(9)))
 	must(t, q.CopyFrom(t.Context(), there, step, nil), "after the work that uses it")
 	must(t, step.Close())
@@ -124,22 +121,17 @@ func acrossQueued(t *row, d, far *device) {
 	must(t, q.Sync(t.Context()))
 	all(t, back, uint32(5), "the copy waits")
 	all(t, there, uint32(9), "the memory is not used again too early")
-	other, err := p.Alloc(runtime.U32, n)
-	must(t, err)
+	other := keep(d, call(p.Alloc(runtime.U32, n)).must(t))
 	must(t, p.Fill(other, uint32(3)))
-	must(t, p.RecordIn(&filled))
-	must(t, p.CopyFrom(t.Context(), back, other, &filled), "on one device")
+	must(t, p.RecordIn(filled))
+	must(t, p.CopyFrom(t.Context(), back, other, filled), "on one device")
 	must(t, p.Sync(t.Context()))
 	equal(t, 3, read[uint32](t, back)[n-1])
-	must(t, other.Close())
 	if d.Device != far.Device {
-		errorIs(t, p.CopyFrom(t.Context(), back, there, &filled), runtime.ErrInvalidArgument, "an event of another device")
+		errorIs(t, p.CopyFrom(t.Context(), back, there, filled), runtime.ErrInvalidArgument, "an event of another device")
 		errorIs(t, p.CopyFrom(t.Context(), there, back, nil), runtime.ErrInvalidArgument, "a receiver on another device")
 	}
 	errorIs(t, p.CopyFrom(t.Context(), back, there, new(runtime.Event)), driver.ErrEventNotRecorded)
-	for _, e := range []*runtime.Event{&filled, &copied} {
-		must(t, e.Close())
-	}
 }
 
 func acrossRefuses(t *row, d, far *device) {
@@ -147,8 +139,7 @@ func acrossRefuses(t *row, d, far *device) {
 	errorIs(t, runtime.CopyAcross(t.Context(), far.alloc(t, runtime.F32, 2), src), runtime.ErrBufferOverflow)
 	errorIs(t, runtime.CopyAcross(t.Context(), far.alloc(t, runtime.I32, 3), src), runtime.ErrInvalidArgument)
 	errorIs(t, runtime.CopyAcross(t.Context(), nil, src), runtime.ErrInvalidArgument)
-	closed, err := far.Alloc(runtime.F32, 3)
-	must(t, err)
+	closed := call(far.Alloc(runtime.F32, 3)).must(t)
 	must(t, closed.Close())
 	errorIs(t, runtime.CopyAcross(t.Context(), closed, src), runtime.ErrClosed)
 	errorIs(t, runtime.CopyAcross(t.Context(), src, closed), runtime.ErrClosed)

@@ -5,29 +5,26 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/runtime/managed"
 	"github.com/concord-compute/concord/source"
 )
 
 // device is the device under test with the objects that a check has made on it.
 type device struct {
 	*runtime.Device
-	bands    []band
-	programs []*runtime.Program
-	streams  []*runtime.Stream
-	buffers  []*runtime.Buffer
-	managed  []*managed.Buffer
-	given    bool // the check has closed the device
+	guarded []*runtime.Buffer // each around one under test; its two ends hold the pattern
+	kept    []io.Closer       // what close closes, the last first
+	given   bool              // the check has closed the device
 }
 
-// band is a buffer around one under test; its two ends hold the pattern.
-type band struct {
-	whole       *runtime.Buffer
-	front, back int // bytes
+// keep makes the end of the check close what was made on the device, unless the check does.
+func keep[C io.Closer](d *device, c C) C {
+	d.kept = append(d.kept, c)
+	return c
 }
 
 // host is the backend with which every other exchanges copies, and whose faults are sure to be noticed.
@@ -53,34 +50,22 @@ func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n 
 		return nil
 	}
 	must(t, err)
+	d.guarded = append(d.guarded, keep(d, whole))
 	must(t, d.Stream().Fill(whole, uint8(bandPattern)))
 	must(t, d.Stream().Sync(t.Context()), "other streams use it next")
-	middle, err := whole.Slice(bandBytes, size)
-	must(t, err)
-	view, err := middle.As(typ)
-	must(t, err)
-	must(t, middle.Close())
-	d.bands = append(d.bands, band{whole, bandBytes, bandBytes})
-	d.buffers = append(d.buffers, whole, view)
-	return view
+	return keep(d, call(d.slice(t, whole, bandBytes, size).As(typ)).must(t))
 }
 
 // slice returns a view of n elements of a buffer, which is closed at the end of the check.
 func (d *device) slice(t *row, b *runtime.Buffer, off, n int) *runtime.Buffer {
 	t.Helper()
-	view, err := b.Slice(off, n)
-	must(t, err)
-	d.buffers = append(d.buffers, view)
-	return view
+	return keep(d, call(b.Slice(off, n)).must(t))
 }
 
 // stream returns another stream, which is closed at the end of the check.
 func (d *device) stream(t *row) *runtime.Stream {
 	t.Helper()
-	s, err := d.NewStream()
-	must(t, err)
-	d.streams = append(d.streams, s)
-	return s
+	return keep(d, call(d.NewStream()).must(t))
 }
 
 // upload returns a guarded buffer with data.
@@ -100,6 +85,15 @@ func read[T runtime.Element](t *row, b *runtime.Buffer) []T {
 	return out
 }
 
+// made returns n numbers.
+func made[T runtime.Element](n int, at func(i int) T) []T {
+	data := make([]T, n)
+	for i := range data {
+		data[i] = at(i)
+	}
+	return data
+}
+
 // all fails the row if an element of a buffer is not the value.
 func all[T runtime.Element](t *row, b *runtime.Buffer, value T, msg ...any) {
 	t.Helper()
@@ -109,20 +103,14 @@ func all[T runtime.Element](t *row, b *runtime.Buffer, value T, msg ...any) {
 // kernel builds a program and returns one of its kernels.
 func (d *device) kernel(t *row, text, name string, defines ...source.Define) *runtime.Kernel {
 	t.Helper()
-	p := d.program(t, text, defines...)
-	k, err := p.Kernel(name)
-	must(t, err)
-	return k
+	return call(d.program(t, text, defines...).Kernel(name)).must(t)
 }
 
 func (d *device) program(t *row, text string, defines ...source.Define) *runtime.Program {
 	t.Helper()
-	unit, err := source.Parse(text, source.Options{Name: t.name + ".cl", Defines: defines, Features: d.Features()})
-	must(t, err)
-	p, err := d.Program(t.Context(), unit)
-	must(t, err)
-	d.programs = append(d.programs, p)
-	return p
+	o := source.Options{Name: t.name + ".cl", Defines: defines, Features: d.Features()}
+	unit := call(source.Parse(text, o)).must(t)
+	return keep(d, call(d.Program(t.Context(), unit)).must(t))
 }
 
 // needPortable skips a row that runs programs if the device has no compiler and compilerRow is
@@ -133,7 +121,7 @@ func (d *device) needPortable(t *row) {
 	switch {
 	case why == "":
 	case t.noCompiler != "":
-		t.skip("%s; %s is listed: %s", why, compilerRow, t.noCompiler)
+		t.Skipf("%s; %s is listed: %s", why, compilerRow, t.noCompiler)
 	default:
 		t.unlisted("%s, and %s is not in Exceptions.Unsupported", why, compilerRow)
 	}
@@ -177,29 +165,15 @@ func (d *device) end(t *row) {
 // close checks the guard bands and closes the objects that were made on the device.
 func (d *device) close(t *row) {
 	t.Helper()
-	for _, b := range d.bands {
-		whole := make([]uint8, b.whole.Len())
-		err := runtime.Read(t.Context(), b.whole, whole)
-		if errors.Is(err, runtime.ErrClosed) {
-			continue // closed by the check
-		}
-		must(t, err)
-		front, back := whole[:b.front], whole[len(whole)-b.back:]
-		bad := slices.IndexFunc(slices.Concat(front, back), func(x uint8) bool { return x != bandPattern })
+	for _, b := range d.guarded {
+		whole := read[uint8](t, b)
+		bands := slices.Concat(whole[:bandBytes], whole[len(whole)-bandBytes:])
+		bad := slices.IndexFunc(bands, func(x uint8) bool { return x != bandPattern })
 		mustEqual(t, -1, bad, "nothing outside a buffer may be written")
 	}
-	for _, s := range d.streams {
-		must(t, s.Close())
-	}
-	for _, b := range d.buffers {
-		must(t, b.Close())
-	}
-	for _, a := range d.managed {
-		must(t, a.Close())
-	}
-	for _, p := range d.programs {
-		must(t, p.Close())
+	for _, c := range slices.Backward(d.kept) {
+		must(t, c.Close())
 	}
 	must(t, d.Sync(t.Context()))
-	d.bands, d.streams, d.buffers, d.managed, d.programs = nil, nil, nil, nil, nil
+	d.guarded, d.kept = nil, nil
 }

@@ -26,8 +26,7 @@ var errorChecks = []Row{
 
 func checkAllocErrors(t *row, d *device) {
 	for _, n := range []int{-1, math.MinInt} {
-		_, err := d.Alloc(runtime.F32, n)
-		errorIs(t, err, runtime.ErrInvalidArgument, "%d elements", n)
+		call(d.Alloc(runtime.F32, n)).fails(t, runtime.ErrInvalidArgument, "%d elements", n)
 	}
 	for _, n := range []int{math.MaxInt, math.MaxInt / 4, 1 << 50} {
 		_, err := d.Alloc(runtime.F32, n)
@@ -75,12 +74,10 @@ func checkLaunchErrors(t *row, d *device) {
 func checkBuildErrors(t *row, d *device) {
 	_, err := source.Parse("kernel void k(global int *p) {\n\tp[0] = no_such_name;\n}", source.Options{Name: "broken.cl"})
 	errorSays(t, err, "broken.cl:2:", "an error of the text names file and line")
-	good := d.program(t, saxpyText)
-	_, err = good.Kernel("missing")
+	_, err = d.program(t, saxpyText).Kernel("missing")
 	errorIs(t, err, runtime.ErrCompile)
 	errorSays(t, err, "saxpy", "the entry points that are there are named")
-	_, err = d.Program(t.Context(), nil)
-	errorIs(t, err, runtime.ErrInvalidArgument)
+	call(d.Program(t.Context(), nil)).fails(t, runtime.ErrInvalidArgument)
 }
 
 const divideText = `kernel void divide(global int *x, int by) { x[get_global_id(0)] = 84 / by; }`
@@ -89,8 +86,7 @@ const divideText = `kernel void divide(global int *x, int by) { x[get_global_id(
 func checkReset(t *row, d *device) {
 	k := d.kernel(t, divideText, "divide")
 	x := upload(t, d, []int32{0})
-	s, err := d.NewStream()
-	must(t, err)
+	s := call(d.NewStream()).must(t)
 	must(t, s.Reset(), "nothing has failed")
 	for _, s := range []*runtime.Stream{s, d.Stream(), s} {
 		if d.Info().Backend == host {
@@ -115,8 +111,7 @@ func checkReset(t *row, d *device) {
 		must(t, s.Launch(k, runtime.Items(1), x, int32(2)))
 		must(t, s.Sync(t.Context()))
 		equal(t, []int32{42}, read[int32](t, x))
-		step, err := s.Alloc(runtime.I32, 1000)
-		must(t, err)
+		step := call(s.Alloc(runtime.I32, 1000)).must(t)
 		must(t, s.Fill(step, int32(1)))
 		must(t, step.Close())
 		must(t, s.Sync(t.Context()))
@@ -128,9 +123,7 @@ func checkReset(t *row, d *device) {
 // reopen opens the device under test in a session of the row's.
 func reopen(t *row, s *runtime.Session, name string) *device {
 	t.Helper()
-	d, err := t.open(s, name)
-	must(t, err)
-	return &device{Device: d}
+	return &device{Device: call(t.open(s, name)).must(t)}
 }
 
 // checkAbandon gives a device up while kernels run, and opens it again.
@@ -141,12 +134,9 @@ func checkAbandon(t *row, d *device) {
 	s := t.session()
 	d = reopen(t, s, name)
 	k := d.kernel(t, spinText, "spin")
-	out, err := d.Alloc(runtime.U32, 256)
-	must(t, err)
-	stream, err := d.NewStream()
-	must(t, err)
-	e, err := stream.Record()
-	must(t, err)
+	out := call(d.Alloc(runtime.U32, 256)).must(t)
+	stream := call(d.NewStream()).must(t)
+	e := call(stream.Record()).must(t)
 	for range 50 {
 		must(t, stream.Launch(k, runtime.Items(256), out, uint32(50_000)))
 	}
@@ -161,8 +151,7 @@ func checkAbandon(t *row, d *device) {
 		errorIs(t, err, runtime.ErrDeviceLost, what)
 		errorIs(t, err, why, what)
 	}
-	_, err = d.Alloc(runtime.U32, 1)
-	errorIs(t, err, runtime.ErrDeviceLost)
+	call(d.Alloc(runtime.U32, 1)).fails(t, runtime.ErrDeviceLost)
 	for _, c := range []io.Closer{e, stream, out, d} {
 		must(t, c.Close())
 	}
@@ -180,7 +169,7 @@ const astrayText = `kernel void astray(global int *x, long at) { x[at] = 1; }`
 // detect that; on a real GPU it may end the whole process.
 func checkFault(t *row, d *device) {
 	if backend := d.Info().Backend; backend != host && !driver.IsSimulated(backend) {
-		t.skip("%s need not notice a bad address", d)
+		t.Skipf("%s need not notice a bad address", d)
 	}
 	name := d.String()
 	must(t, d.Close()) // it may share the context that is lost
@@ -189,10 +178,9 @@ func checkFault(t *row, d *device) {
 	d = reopen(t, s, name)
 	k := d.kernel(t, astrayText, "astray")
 	x := upload(t, d, []int32{0})
-	faulty, err := d.NewStream()
-	must(t, err)
+	faulty := call(d.NewStream()).must(t)
 	must(t, faulty.Launch(k, runtime.Items(1), x, int64(1)<<40), "a failure of queued work is not an error of the launch")
-	err = faulty.Sync(t.Context())
+	err := faulty.Sync(t.Context())
 	lost := errors.Is(err, runtime.ErrDeviceLost)
 	expect(t, lost || errors.Is(err, runtime.ErrLaunch), "neither ErrDeviceLost nor ErrLaunch: %v", err)
 	errorSays(t, err, "astray", "the error names the kernel")
@@ -202,10 +190,8 @@ func checkFault(t *row, d *device) {
 	if lost {
 		errorIs(t, d.Stream().Fill(x, int32(1)), runtime.ErrDeviceLost, "on every stream")
 		errorIs(t, faulty.Reset(), runtime.ErrDeviceLost)
-		_, err = d.NewStream()
-		errorIs(t, err, runtime.ErrDeviceLost)
-		_, err = d.Alloc(runtime.F32, 1)
-		errorIs(t, err, runtime.ErrDeviceLost)
+		call(d.NewStream()).fails(t, runtime.ErrDeviceLost)
+		call(d.Alloc(runtime.F32, 1)).fails(t, runtime.ErrDeviceLost)
 	} else {
 		must(t, d.Stream().Fill(x, int32(2)), "other streams go on")
 		equal(t, []int32{2}, read[int32](t, x))

@@ -32,6 +32,27 @@ func must(t *row, err error, msg ...any) {
 	}
 }
 
+// result is what a call returned: call(d.Alloc(runtime.F32, 4)).must(t).
+type result[T any] struct {
+	value T
+	err   error
+}
+
+func call[T any](value T, err error) result[T] { return result[T]{value, err} }
+
+// must returns the value, and ends the row if the call failed.
+func (r result[T]) must(t *row, msg ...any) T {
+	t.Helper()
+	must(t, r.err, msg...)
+	return r.value
+}
+
+// fails fails the row unless the call returned an error that matches the target.
+func (r result[T]) fails(t *row, target error, msg ...any) {
+	t.Helper()
+	errorIs(t, r.err, target, msg...)
+}
+
 // noError reports whether err is nil, and fails the row if not.
 func noError(t *row, err error, msg ...any) bool {
 	t.Helper()

@@ -22,9 +22,7 @@ var graphChecks = []Row{
 // capture records a graph on the device's own stream.
 func capture(t *row, d *device, record func(s *runtime.Stream) error) *runtime.Graph {
 	t.Helper()
-	g, err := d.Stream().Capture(record)
-	must(t, err)
-	return g
+	return keep(d, call(d.Stream().Capture(record)).must(t))
 }
 
 func checkGraphCopies(t *row, d *device) {
@@ -54,17 +52,14 @@ func checkGraphCopies(t *row, d *device) {
 	empty := capture(t, d, func(*runtime.Stream) error { return nil })
 	must(t, empty.Launch(d.Stream()), "nothing is a graph too")
 	must(t, d.Stream().Sync(t.Context()))
-	must(t, empty.Close())
 }
 
 // checkGraphKernels replays a chain of kernels that depend on each other, with
 // every kind of argument.
 func checkGraphKernels(t *row, d *device) {
 	p := d.program(t, saxpyText+"\n"+localArgText)
-	saxpy, err := p.Kernel("saxpy")
-	must(t, err)
-	sums, err := p.Kernel("sums")
-	must(t, err)
+	saxpy := call(p.Kernel("saxpy")).must(t)
+	sums := call(p.Kernel("sums")).must(t)
 	const n = 256
 	x, y := upload(t, d, ones[float32](n)), upload(t, d, make([]float32, n))
 	in, out := upload(t, d, ones[int32](64)), d.alloc(t, runtime.I32, 4)
@@ -83,15 +78,10 @@ func checkGraphKernels(t *row, d *device) {
 	for i := range 4 {
 		must(t, g.Launch(d.Stream()))
 		must(t, g.Launch(d.Stream()), "without waiting in between")
-		for j, got := range read[float32](t, y) {
-			if want := float32(110 * (i + 1)); got != want {
-				t.Fatalf("launch %d: element %d is %v, not %v", 2*i+1, j, got, want)
-			}
-		}
+		all(t, y, float32(110*(i+1)), "launch %d", 2*i+1)
 		equal(t, []int32{32, -32, 32, -32}, read[int32](t, out))
 	}
 	equal(t, 88, d.Stats().Launches-before)
-	must(t, g.Close())
 }
 
 func ones[T runtime.Element](n int) []T { return slices.Repeat([]T{1}, n) }
@@ -135,7 +125,6 @@ func checkGraphUpdate(t *row, d *device) {
 	errorIs(t, g.Update(func(s *runtime.Stream) error { return errors.Join(s.Fill(z, float32(3)), wrong) }), wrong)
 	must(t, g.Launch(d.Stream()))
 	equal(t, 14, read[float32](t, z)[0], "an update that fails changes nothing")
-	must(t, g.Close())
 }
 
 // checkGraphBindings launches a graph with other buffers and values than were recorded, also behind
@@ -170,12 +159,8 @@ func checkGraphBindings(t *row, d *device) {
 	is(y, 2, "another input and value")
 	must(t, g.Launch(s))
 	is(y, 4, "as recorded again")
-	long, err := d.Alloc(runtime.F32, n+1)
-	must(t, err)
-	ints, err := d.Alloc(runtime.I32, n)
-	must(t, err)
-	closed, err := d.Alloc(runtime.F32, n)
-	must(t, err)
+	long, ints := d.alloc(t, runtime.F32, n+1), d.alloc(t, runtime.I32, n)
+	closed := call(d.Alloc(runtime.F32, n)).must(t)
 	must(t, closed.Close())
 	part, other := d.slice(t, x, n/4, n/4), d.slice(t, x2, n/4, n/4)
 	for what, b := range map[string]runtime.Binding{
@@ -197,17 +182,12 @@ func checkGraphBindings(t *row, d *device) {
 	is(y, 4, "and changed nothing")
 	must(t, s.Launch(k, runtime.Items(n), a, x, y, uint32(n)), "a Param is a value elsewhere")
 	is(y, 7, "with its own value")
-	for _, b := range []*runtime.Buffer{long, ints} {
-		must(t, b.Close())
-	}
-	must(t, g.Close())
 }
 
 func checkGraphRefuses(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	x, y := upload(t, d, []float32{1, 2}), upload(t, d, []float32{0, 0})
-	e, err := d.Stream().Record()
-	must(t, err)
+	e := keep(d, call(d.Stream().Record()).must(t))
 	var kept *runtime.Stream
 	g := capture(t, d, func(s *runtime.Stream) error {
 		kept = s
@@ -224,8 +204,7 @@ func checkGraphRefuses(t *row, d *device) {
 		} {
 			errorIs(t, err, runtime.ErrInvalidArgument, what)
 		}
-		b, err := d.Alloc(runtime.F32, 2)
-		must(t, err, "memory may be allocated meanwhile")
+		b := call(d.Alloc(runtime.F32, 2)).must(t, "memory may be allocated meanwhile")
 		must(t, s.Copy(b, x))
 		must(t, b.Close())
 		equal(t, []float32{0, 0}, read[float32](t, y), "other streams work")
@@ -235,26 +214,21 @@ func checkGraphRefuses(t *row, d *device) {
 	must(t, g.Launch(d.Stream()))
 	equal(t, []float32{2, 4}, read[float32](t, y), "the refused calls changed nothing")
 	wrong := errors.New("wrong")
-	_, err = d.Stream().Capture(func(s *runtime.Stream) error {
+	call(d.Stream().Capture(func(s *runtime.Stream) error {
 		return errors.Join(s.Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)), wrong)
-	})
-	errorIs(t, err, wrong)
+	})).fails(t, wrong)
 	func() {
 		defer func() { equal(t, "wrong", recover(), "a panic of the caller is passed on") }()
 		_, _ = d.Stream().Capture(func(s *runtime.Stream) error { _ = s.Copy(y, x); panic("wrong") })
 	}()
 	must(t, d.Stream().Launch(k, runtime.Items(2), float32(1), x, y, uint32(2)))
 	equal(t, []float32{3, 6}, read[float32](t, y), "the stream is as it was")
-	must(t, e.Close())
-	must(t, g.Close())
 }
 
 func checkGraphLifetime(t *row, d *device) {
 	p := d.program(t, saxpyText)
-	k, err := p.Kernel("saxpy")
-	must(t, err)
-	x, err := runtime.Upload(t.Context(), d.Device, []float32{1, 2})
-	must(t, err)
+	k := call(p.Kernel("saxpy")).must(t)
+	x := call(runtime.Upload(t.Context(), d.Device, []float32{1, 2})).must(t)
 	y := upload(t, d, []float32{0, 0})
 	g := capture(t, d, func(s *runtime.Stream) error {
 		return s.Launch(k, runtime.Items(2), float32(10), x, y, uint32(2))
@@ -293,6 +267,4 @@ func checkGraphStreams(t *row, d *device) {
 	}
 	equal(t, []float32{100}, read[float32](t, y))
 	equal(t, []float32{100}, read[float32](t, z))
-	must(t, g.Close())
-	must(t, h.Close())
 }

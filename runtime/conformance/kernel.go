@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/source"
@@ -57,17 +56,10 @@ const saxpyText = `kernel void saxpy(float a, global const float *x, global floa
 func checkSaxpy(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	for _, n := range []int{1, 2, 31, 33, 255, 257, 1000, 65537} {
-		xs, ys := make([]float32, n), make([]float32, n)
-		for i := range xs {
-			xs[i], ys[i] = float32(i), float32(2*i)
-		}
-		x, y := upload(t, d, xs), upload(t, d, ys)
+		times := func(a int) []float32 { return made(n, func(i int) float32 { return float32(a * i) }) }
+		x, y := upload(t, d, times(1)), upload(t, d, times(2))
 		must(t, d.Stream().Launch(k, runtime.Cover(n, 64), float32(3), x, y, uint32(n)))
-		for i, got := range read[float32](t, y) {
-			if got != float32(5*i) {
-				t.Fatalf("n = %d: element %d is %v, not %v", n, i, got, 5*i)
-			}
-		}
+		mustEqual(t, times(5), read[float32](t, y), "n = %d", n)
 	}
 }
 
@@ -79,9 +71,8 @@ const scalarText = `kernel void scalars(char c, uchar uc, short s, ushort us, in
 func checkScalars(t *row, d *device) {
 	k := d.kernel(t, scalarText, "scalars")
 	out, fout := d.alloc(t, runtime.I64, 8), d.alloc(t, runtime.F32, 1)
-	err := d.Stream().Launch(k, runtime.Items(1), int8(-5), uint8(250), int16(-300), uint16(65000), int32(-70000),
-		uint32(4e9), int64(-1<<40), uint64(1<<63-1), float32(-0.1), out, fout)
-	must(t, err)
+	must(t, d.Stream().Launch(k, runtime.Items(1), int8(-5), uint8(250), int16(-300), uint16(65000), int32(-70000),
+		uint32(4e9), int64(-1<<40), uint64(1<<63-1), float32(-0.1), out, fout))
 	equal(t, []int64{-5, 250, -300, 65000, -70000, 4e9, -1 << 40, 1<<63 - 1}, read[int64](t, out),
 		"each scalar with its own width")
 	equal(t, []float32{-0.1}, read[float32](t, fout))
@@ -123,11 +114,7 @@ func checkIDs(t *row, d *device) {
 	k := d.kernel(t, idsText, "ids")
 	out := d.alloc(t, runtime.U32, 12*6*5)
 	must(t, d.Stream().Launch(k, runtime.Items(12, 6, 5).InGroups(4, 3, 1), out))
-	for i, got := range read[uint32](t, out) {
-		if got != uint32(i) {
-			t.Fatalf("item %d wrote %#x", i, got)
-		}
-	}
+	mustEqual(t, made(out.Len(), func(i int) uint32 { return uint32(i) }), read[uint32](t, out))
 }
 
 // checkNoSuchDimension queries a fourth dimension, which has one item.
@@ -184,10 +171,7 @@ const localArgText = `kernel void sums(global const int *in, global int *out, lo
 
 func checkLocalArguments(t *row, d *device) {
 	k := d.kernel(t, localArgText, "sums")
-	data := make([]int32, 96)
-	for i := range data {
-		data[i] = int32(i * i)
-	}
+	data := made(96, func(i int) int32 { return int32(i * i) })
 	in, out := upload(t, d, data), d.alloc(t, runtime.I32, 6)
 	for _, size := range []runtime.Local{128, 132, 1024} { // the second argument must not overlap the first
 		must(t, d.Stream().Launch(k, runtime.Items(96).InGroups(32), in, out, size, runtime.Local(128)))
@@ -245,10 +229,7 @@ func checkKernelViews(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	const n = 64
 	for off := range 9 {
-		xs, ys := make([]float32, n+16), make([]float32, n+16)
-		for i := range xs {
-			xs[i], ys[i] = float32(i), 100
-		}
+		xs, ys := made(n+16, func(i int) float32 { return float32(i) }), slices.Repeat([]float32{100}, n+16)
 		x, y := upload(t, d, xs), upload(t, d, ys)
 		xv, yv := d.slice(t, x, off, n), d.slice(t, y, 2*off%7, n)
 		must(t, d.Stream().Launch(k, runtime.Items(n), float32(1), xv, yv, uint32(n)))
@@ -275,8 +256,7 @@ kernel void fma(global int *out) { clamp(out, 3, 5); out[get_global_id(0)] += 10
 		{"clamp", []any{out, int32(2), int32(4)}, []int32{2, 2, 2, 3, 4, 4, 4, 4}},
 		{"fma", []any{out}, []int32{13, 13, 13, 13, 14, 15, 15, 15}},
 	} {
-		k, err := p.Kernel(c.name)
-		must(t, err)
+		k := call(p.Kernel(c.name)).must(t)
 		must(t, d.Stream().Launch(k, runtime.Items(8), c.args...))
 		equal(t, c.want, read[int32](t, out))
 	}
@@ -334,44 +314,28 @@ func bump[T runtime.Element](t *row, d *device, text, typ string, data []T) {
 // own: arguments of one launch must never reach another.
 func checkSharedKernel(t *row, d *device) {
 	k := d.kernel(t, `kernel void put(global int *out, int a, int b) { out[get_global_id(0)] = a * 1000 + b; }`, "put")
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			s, err := d.NewStream()
-			if !noError(t, err) {
-				return
-			}
-			defer s.Close()
-			b, err := d.Alloc(runtime.I32, 256)
-			if !noError(t, err) {
-				return
-			}
-			defer b.Close()
-			for i := range 30 {
-				noError(t, s.Launch(k, runtime.Items(256), b, int32(g), int32(i)))
-				got := make([]byte, 4)
-				noError(t, s.Read(t.Context(), b, 4*255, got))
-				equal(t, uint32(g*1000+i), binary.LittleEndian.Uint32(got))
-			}
-		})
-	}
-	wg.Wait()
+	d.onStreams(t, func(s *runtime.Stream, number int) {
+		b, err := d.Alloc(runtime.I32, 256)
+		if !noError(t, err) {
+			return
+		}
+		defer b.Close()
+		for i := range 30 {
+			noError(t, s.Launch(k, runtime.Items(256), b, int32(number), int32(i)))
+			got := make([]byte, 4)
+			noError(t, s.Read(t.Context(), b, 4*255, got))
+			equal(t, uint32(number*1000+i), binary.LittleEndian.Uint32(got))
+		}
+	})
 }
 
 func checkKernelInfo(t *row, d *device) {
 	p := d.program(t, barrierText+"\n"+saxpyText)
-	k, err := p.Kernel("reverse")
-	must(t, err)
+	k := call(p.Kernel("reverse")).must(t)
 	info := k.Info()
 	equal(t, "reverse", info.Name)
 	expect(t, info.Implementation != "", "KernelInfo names the implementation")
 	expect(t, !info.Native, "user text has no native implementation")
-	equal(t, "saxpy(float a, global const float * x, global float * y, uint n)", kernelText(t, p, "saxpy"))
-}
-
-func kernelText(t *row, p *runtime.Program, name string) string {
-	t.Helper()
-	k, err := p.Kernel(name)
-	must(t, err)
-	return fmt.Sprint(k)
+	equal(t, "saxpy(float a, global const float * x, global float * y, uint n)",
+		fmt.Sprint(call(p.Kernel("saxpy")).must(t)))
 }

@@ -25,10 +25,7 @@ func checkKinds(t *row, d *device) {
 			continue
 		}
 		equal(t, kind, b.Kind())
-		want := make([]uint16, 1000)
-		for i := range want {
-			want[i] = uint16(i * 7)
-		}
+		want := made(1000, func(i int) uint16 { return uint16(i * 7) })
 		must(t, runtime.Write(t.Context(), b, want))
 		part := d.slice(t, b, 13, 100)
 		must(t, d.Stream().Fill(part, uint16(0x1234)))
@@ -46,8 +43,7 @@ func checkKinds(t *row, d *device) {
 			equal(t, append(want[13:113:113], 0), read[uint16](t, to), "kind %d to %d", kind, other)
 		}
 	}
-	_, err := d.AllocKind(runtime.Pinned, runtime.F32, -1)
-	errorIs(t, err, runtime.ErrInvalidArgument)
+	call(d.AllocKind(runtime.Pinned, runtime.F32, -1)).fails(t, runtime.ErrInvalidArgument)
 }
 
 func checkHostView(t *row, d *device) {
@@ -74,14 +70,11 @@ func checkHostView(t *row, d *device) {
 		must(t, s.Copy(dev, b))
 		equal(t, view, read[int32](t, dev), "the device sees what the host wrote")
 		tail := d.slice(t, b, 990, 10)
-		part, err := runtime.Host[int32](tail)
-		must(t, err)
+		part := call(runtime.Host[int32](tail)).must(t)
 		equal(t, view[990:], part)
-		_, err = runtime.Host[float32](b)
-		errorIs(t, err, runtime.ErrInvalidArgument)
+		call(runtime.Host[float32](b)).fails(t, runtime.ErrInvalidArgument)
 		must(t, tail.Close())
-		_, err = runtime.Host[int32](tail)
-		errorIs(t, err, runtime.ErrClosed)
+		call(runtime.Host[int32](tail)).fails(t, runtime.ErrClosed)
 	}
 }
 
@@ -89,6 +82,7 @@ func checkHostView(t *row, d *device) {
 // order.
 func checkPinnedCopies(t *row, d *device) {
 	const n, rounds = 1 << 18, 10
+	counted := func(round int) []uint32 { return made(n, func(i int) uint32 { return uint32(round*n + i) }) }
 	s := d.stream(t)
 	dev := d.alloc(t, runtime.U32, n)
 	var up, down []*runtime.Buffer
@@ -97,11 +91,7 @@ func checkPinnedCopies(t *row, d *device) {
 		if in == nil {
 			t.refused("%s has no pinned memory", d)
 		}
-		data := make([]uint32, n)
-		for j := range data {
-			data[j] = uint32(i*n + j)
-		}
-		must(t, runtime.Write(t.Context(), in, data))
+		must(t, runtime.Write(t.Context(), in, counted(i)))
 		up, down = append(up, in), append(down, out)
 	}
 	must(t, d.Stream().Sync(t.Context()), "another stream uses the memory that was written")
@@ -112,11 +102,7 @@ func checkPinnedCopies(t *row, d *device) {
 	must(t, s.Fill(dev, uint32(0)))
 	must(t, s.Sync(t.Context()))
 	for i := range rounds {
-		for j, got := range read[uint32](t, down[i]) {
-			if want := uint32(i*n + j); got != want {
-				t.Fatalf("round %d: element %d is %d, not %d", i, j, got, want)
-			}
-		}
+		mustEqual(t, counted(i), read[uint32](t, down[i]), "round %d", i)
 	}
 }
 

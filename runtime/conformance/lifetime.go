@@ -14,14 +14,12 @@ var lifetimeChecks = []Row{
 }
 
 func checkClosed(t *row, d *device) {
-	b, err := d.Alloc(runtime.F32, 4)
-	must(t, err)
+	b := call(d.Alloc(runtime.F32, 4)).must(t)
 	must(t, b.Close())
 	must(t, b.Close(), "twice is nothing")
 	errorIs(t, runtime.Read(t.Context(), b, make([]float32, 4)), runtime.ErrClosed)
 	errorIs(t, d.Stream().Fill(b, float32(1)), runtime.ErrClosed)
-	_, err = b.Slice(0, 1)
-	errorIs(t, err, runtime.ErrClosed)
+	call(b.Slice(0, 1)).fails(t, runtime.ErrClosed)
 }
 
 // checkCloseUnderWay closes buffers while kernels that use them are queued: the
@@ -32,12 +30,10 @@ func checkCloseUnderWay(t *row, d *device) {
 	s := d.Stream()
 	other := d.stream(t)
 	for range 20 {
-		b, err := d.Alloc(runtime.U32, 1024)
-		must(t, err)
+		b := call(d.Alloc(runtime.U32, 1024)).must(t)
 		must(t, s.Launch(k, runtime.Items(1024), b, uint32(2000)))
 		must(t, b.Close())
-		c, err := d.Alloc(runtime.U32, 1024)
-		must(t, err)
+		c := call(d.Alloc(runtime.U32, 1024)).must(t)
 		must(t, other.Fill(c, uint32(7)))
 		must(t, other.Sync(t.Context()))
 		must(t, s.Sync(t.Context()))
@@ -48,13 +44,10 @@ func checkCloseUnderWay(t *row, d *device) {
 
 func checkAnyOrder(t *row, d *device) {
 	p := d.program(t, saxpyText)
-	k, err := p.Kernel("saxpy")
-	must(t, err)
+	k := call(p.Kernel("saxpy")).must(t)
 	s := d.stream(t)
-	x, err := runtime.Upload(t.Context(), d.Device, []float32{1, 2})
-	must(t, err)
-	e, err := s.Record()
-	must(t, err)
+	x := keep(d, call(runtime.Upload(t.Context(), d.Device, []float32{1, 2})).must(t))
+	e := call(s.Record()).must(t)
 	must(t, s.Launch(k, runtime.Items(2), float32(1), x, x, uint32(2)))
 	must(t, p.Close())
 	must(t, p.Close())
@@ -62,7 +55,6 @@ func checkAnyOrder(t *row, d *device) {
 	must(t, s.Close())
 	must(t, e.Close(), "an event after its stream")
 	equal(t, []float32{2, 4}, read[float32](t, x))
-	must(t, x.Close())
 }
 
 // checkForeign opens the same hardware in a second session: objects of one device must not be used
@@ -75,15 +67,13 @@ func checkForeign(t *row, d *device) {
 		t.refused("no second session of %s: %v", d, err)
 	}
 	must(t, err)
-	b, err := runtime.Upload(t.Context(), other, []float32{1})
-	must(t, err)
+	b := call(runtime.Upload(t.Context(), other, []float32{1})).must(t)
 	mine := upload(t, d, []float32{1})
 	k := d.kernel(t, saxpyText, "saxpy")
 	errorIs(t, d.Stream().Launch(k, runtime.Items(1), float32(1), b, mine, uint32(1)), runtime.ErrInvalidArgument)
 	errorIs(t, d.Stream().Copy(mine, b), runtime.ErrInvalidArgument)
 	errorIs(t, other.Stream().Launch(k, runtime.Items(1), float32(1), mine, mine, uint32(1)), runtime.ErrInvalidArgument)
-	e, err := other.Stream().Record()
-	must(t, err)
+	e := call(other.Stream().Record()).must(t)
 	errorIs(t, d.Stream().Wait(e), runtime.ErrInvalidArgument)
 	must(t, e.Close())
 	must(t, s.Close())

@@ -51,8 +51,7 @@ func checkGridLimits(t *row, d *device) {
 	if most := info.MaxGroupCount; most > 0 {
 		need(t, most < 1<<32, "MaxGroupCount is %d: 2^32 and more cannot be tried", most)
 		refused(runtime.Items(1<<16, most>>16+1).InGroups(1, 1), most)
-		err := d.Stream().Launch(k, runtime.Items(1<<31, 1<<31), out)
-		errorIs(t, err, runtime.ErrTooLarge, "no group is large enough")
+		errorIs(t, d.Stream().Launch(k, runtime.Items(1<<31, 1<<31), out), runtime.ErrTooLarge, "no group is large enough")
 	}
 	for what, g := range map[string]runtime.Grid{
 		"no items": runtime.Items(0), "a hole": runtime.Items(4, 0, 4), "negative": runtime.Items(4, -1),
@@ -88,8 +87,7 @@ func checkLocalLimits(t *row, d *device) {
 
 func checkNilContext(t *row, d *device) {
 	p := d.program(t, lastText)
-	k, err := p.Kernel("last")
-	must(t, err)
+	k := call(p.Kernel("last")).must(t)
 	out := upload(t, d, []uint32{5})
 	var none context.Context
 	for what, call := range map[string]func() error{

@@ -30,8 +30,7 @@ func (d *device) newManaged(t *row, typ runtime.Type, n int, opt managed.Options
 		return nil
 	}
 	must(t, err)
-	d.managed = append(d.managed, m)
-	return m
+	return keep(d, m)
 }
 
 // stale is a value on the device's side. Depending on the check it must be visible everywhere or
@@ -58,8 +57,7 @@ func managedTrip[T runtime.Element](t *row, d *device, data []T) {
 		}
 		must(t, managed.Write(t.Context(), m, data))
 		must(t, m.ToDevice(t.Context()))
-		side, err := m.DeviceSide(d.Stream(), runtime.ForWriting)
-		must(t, err)
+		side := call(m.DeviceSide(d.Stream(), runtime.ForWriting)).must(t)
 		equal(t, data, read[T](t, side), "mode %d: it is there", mode)
 		must(t, d.Stream().Fill(side, data[2]))
 		must(t, side.Close())
@@ -76,11 +74,7 @@ func checkManagedKernels(t *row, d *device) {
 	k, ctx, s := d.kernel(t, saxpyText, "saxpy"), t.Context(), d.Stream()
 	x := d.newManaged(t, runtime.F32, n, managed.Options{})
 	y := d.newManaged(t, runtime.F32, n, managed.Options{Location: managed.HostPreferred})
-	data := make([]float32, n)
-	for i := range data {
-		data[i] = float32(i)
-	}
-	must(t, managed.Write(ctx, x, data))
+	must(t, managed.Write(ctx, x, made(n, func(i int) float32 { return float32(i) })))
 	must(t, managed.Write(ctx, y, make([]float32, n)))
 	add := func() { // y += 2 x
 		t.Helper()
@@ -97,8 +91,7 @@ func checkManagedKernels(t *row, d *device) {
 	equal(t, 4*(n-1), got[n-1])
 	add()
 	// A fallback computes y = 1 on the host.
-	window, err := managed.Map[float32](ctx, y, runtime.ForOverwriting)
-	must(t, err)
+	window := call(managed.Map[float32](ctx, y, runtime.ForOverwriting)).must(t)
 	for i := range window {
 		window[i] = 1
 	}
@@ -111,11 +104,7 @@ func checkManagedKernels(t *row, d *device) {
 	add()
 	must(t, managed.Write(ctx, x, make([]float32, n))) // while the launch may still run
 	must(t, managed.Read(ctx, y, got))
-	for i := range got {
-		if got[i] != float32(1+2*i) {
-			t.Fatalf("element %d is %v, not %d", i, got[i], 1+2*i)
-		}
-	}
+	mustEqual(t, made(n, func(i int) float32 { return float32(1 + 2*i) }), got)
 	must(t, managed.Read(ctx, x, got))
 	equal(t, make([]float32, n), got)
 }
@@ -127,8 +116,7 @@ func checkManagedModes(t *row, d *device) {
 	one[0], one[99] = 1, 1
 	must(t, managed.Write(ctx, m, one))
 	must(t, m.ToDevice(ctx))
-	side, err := m.DeviceSide(s, runtime.ForWriting)
-	must(t, err)
+	side := call(m.DeviceSide(s, runtime.ForWriting)).must(t)
 	must(t, s.Fill(side, uint32(stale)))
 	must(t, managed.Read(ctx, m, got))
 	equal(t, one, got, "no copy was requested")
@@ -140,8 +128,7 @@ func checkManagedModes(t *row, d *device) {
 	u := d.newManaged(t, runtime.U32, 100, managed.Options{Mode: managed.UnifiedMode, AllowDowngrade: true})
 	must(t, managed.Write(ctx, u, one))
 	must(t, u.QueueToDevice(s))
-	side, err = u.DeviceSide(s, runtime.ForReading)
-	must(t, err)
+	side = call(u.DeviceSide(s, runtime.ForReading)).must(t)
 	equal(t, one, read[uint32](t, side))
 	must(t, side.Close())
 
@@ -149,8 +136,7 @@ func checkManagedModes(t *row, d *device) {
 	must(t, managed.Write(ctx, host, one))
 	must(t, managed.Read(ctx, host, got))
 	equal(t, one, got)
-	_, err = host.DeviceSide(s, runtime.ForReading)
-	errorIs(t, err, driver.ErrNoDeviceMemory)
+	call(host.DeviceSide(s, runtime.ForReading)).fails(t, driver.ErrNoDeviceMemory)
 	far := d.newManaged(t, runtime.U32, 100, managed.Options{Location: managed.DeviceOnly})
 	errorIs(t, managed.Read(ctx, far, got), driver.ErrNoHostMemory)
 }
@@ -158,17 +144,11 @@ func checkManagedModes(t *row, d *device) {
 func checkManagedViews(t *row, d *device) {
 	ctx, s := t.Context(), d.Stream()
 	m := d.newManaged(t, runtime.U16, 100, managed.Options{})
-	want := make([]uint16, 100)
-	for i := range want {
-		want[i] = uint16(i)
-	}
+	want := made(100, func(i int) uint16 { return uint16(i) })
 	must(t, managed.Write(ctx, m, want))
-	v, err := m.Slice(10, 50)
-	must(t, err)
-	w, err := v.Slice(5, 10)
-	must(t, err)
-	side, err := w.DeviceSide(s, runtime.ForOverwriting)
-	must(t, err)
+	v := keep(d, call(m.Slice(10, 50)).must(t))
+	w := keep(d, call(v.Slice(5, 10)).must(t))
+	side := keep(d, call(w.DeviceSide(s, runtime.ForOverwriting)).must(t))
 	must(t, s.Fill(side, uint16(stale)))
 	for i := range 10 {
 		want[15+i] = stale
@@ -181,9 +161,6 @@ func checkManagedViews(t *row, d *device) {
 	must(t, m.Close())
 	must(t, managed.Read(ctx, w, got[:10]))
 	equal(t, want[15:25], got[:10], "a view keeps both sides")
-	for _, c := range []interface{ Close() error }{v, w, side} {
-		must(t, c.Close())
-	}
 }
 
 // checkManagedStreams: a buffer that several streams use in turn is up to date on each.
@@ -201,10 +178,8 @@ func checkManagedStreams(t *row, d *device) {
 			must(t, managed.Write(t.Context(), m, data))
 		}
 		at := int(i) * 100
-		part, err := m.Slice(at, 200)
-		must(t, err)
-		side, err := part.DeviceSide(s, runtime.ForOverwriting)
-		must(t, err)
+		part := call(m.Slice(at, 200)).must(t)
+		side := call(part.DeviceSide(s, runtime.ForOverwriting)).must(t)
 		must(t, s.Fill(side, i))
 		for j := range 200 {
 			data[at+j] = i
@@ -223,16 +198,12 @@ func checkManagedStreams(t *row, d *device) {
 // checkManagedLarge: copies from and to host memory that are done in several pieces.
 func checkManagedLarge(t *row, d *device) {
 	if d.Info().TotalMemory > 0 && d.Info().TotalMemory < 1<<30 {
-		t.skip("%s has %d bytes of memory", d, d.Info().TotalMemory)
+		t.Skipf("%s has %d bytes of memory", d, d.Info().TotalMemory)
 	}
 	const n = 33<<20 + 5
 	data := bytesOf(n)
-	b, err := runtime.Upload(t.Context(), d.Device, data)
-	must(t, err)
-	d.buffers = append(d.buffers, b)
-	part, err := b.Slice(3, n-3)
-	must(t, err)
-	d.buffers = append(d.buffers, part)
+	b := keep(d, call(runtime.Upload(t.Context(), d.Device, data)).must(t))
+	part := d.slice(t, b, 3, n-3)
 	expect(t, string(data[3:]) == string(read[uint8](t, part)), "there and back")
 	again := bytesOf(n)
 	again[0], again[n-1] = 1, 2
@@ -244,37 +215,29 @@ func checkManagedLarge(t *row, d *device) {
 
 func checkArena(t *row, d *device) {
 	for _, s := range []*runtime.Stream{nil, d.Stream()} {
-		a, err := managed.NewArena(d.Device, s)
-		must(t, err)
+		a := keep(d, call(managed.NewArena(d.Device, s)).must(t))
 		for round := range 3 {
 			var list []*runtime.Buffer
 			for i := range 100 {
-				b, err := a.Alloc(runtime.U16, 1+i*13)
-				must(t, err)
+				b := call(a.Alloc(runtime.U16, 1+i*13)).must(t)
 				must(t, d.Stream().Fill(b, uint16(1000*round+i)))
 				list = append(list, b)
 			}
 			for i, b := range list {
-				for _, got := range read[uint16](t, b) {
-					mustEqual(t, uint16(1000*round+i), got, "buffer %d", i)
-				}
+				all(t, b, uint16(1000*round+i), "buffer %d", i)
 			}
 			must(t, a.Reset())
 			errorIs(t, d.Stream().Fill(list[0], uint16(1)), runtime.ErrClosed)
 		}
-		must(t, a.Close())
 	}
 }
 
 func checkBatch(t *row, d *device) {
 	batch := managed.NewBatch(d.Device)
-	b, err := batch.AddHost(t.Context(), []byte{1, 2, 3, 4, 5, 6}, 3, runtime.U16)
-	must(t, err)
+	b := call(batch.AddHost(t.Context(), []byte{1, 2, 3, 4, 5, 6}, 3, runtime.U16)).must(t)
 	equal(t, []uint16{0x201, 0x403, 0x605}, read[uint16](t, b))
-	_, err = batch.AddHost(t.Context(), []byte{1, 2, 3}, 2, runtime.U16)
-	errorIs(t, err, runtime.ErrDimension)
-	m, err := managed.New(d.Device, runtime.F32, 10, managed.Options{})
-	must(t, err)
+	call(batch.AddHost(t.Context(), []byte{1, 2, 3}, 2, runtime.U16)).fails(t, runtime.ErrDimension)
+	m := call(managed.New(d.Device, runtime.F32, 10, managed.Options{})).must(t)
 	must(t, batch.Add(m))
 	must(t, batch.Close())
 	errorIs(t, runtime.Read(t.Context(), b, make([]uint16, 3)), runtime.ErrClosed)

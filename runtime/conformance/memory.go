@@ -139,21 +139,17 @@ func checkMany(t *row, d *device) {
 	const n = 2000
 	bufs := make([]*runtime.Buffer, n)
 	for i := range bufs {
-		b, err := runtime.Upload(t.Context(), d.Device, []uint32{uint32(i), ^uint32(i)})
-		must(t, err)
-		bufs[i] = b
+		bufs[i] = call(runtime.Upload(t.Context(), d.Device, []uint32{uint32(i), ^uint32(i)})).must(t)
 	}
 	for i, b := range bufs {
-		got := read[uint32](t, b)
-		mustEqual(t, []uint32{uint32(i), ^uint32(i)}, got)
+		mustEqual(t, []uint32{uint32(i), ^uint32(i)}, read[uint32](t, b))
 		must(t, b.Close())
 	}
 }
 
 func checkAccounts(t *row, d *device) {
 	before := d.Stats()
-	b, err := d.Alloc(runtime.F32, 1000)
-	must(t, err)
+	b := call(d.Alloc(runtime.F32, 1000)).must(t)
 	mid := d.Stats()
 	equal(t, 4000, mid.Live-before.Live)
 	equal(t, 1, mid.LiveBuffers-before.LiveBuffers)
@@ -173,23 +169,21 @@ func checkAccounts(t *row, d *device) {
 func checkWrapped(t *row, d *device) {
 	const n = 1 << 14
 	k := d.kernel(t, saxpyText, "saxpy")
-	raw, err := d.Driver().Alloc(4*n, driver.OnDevice)
-	must(t, err)
+	raw := call(d.Driver().Alloc(4*n, driver.OnDevice)).must(t)
 	var released atomic.Int32
 	release := func() { released.Add(1) }
 	wrap := func() *runtime.Buffer {
 		t.Helper()
-		var b *runtime.Buffer
 		if visible, ok := d.Driver().(driver.HostVisible); ok {
 			if pages, seen := visible.HostBytes(raw); seen {
-				b, err = d.Wrap(pages, runtime.F32, runtime.ForWriting, release)
+				b, err := d.Wrap(pages, runtime.F32, runtime.ForWriting, release)
 				if !errors.Is(err, runtime.ErrUnsupported) {
 					must(t, err)
 					return b
 				}
 			}
 		}
-		b, err = d.WrapHandle(uintptr(raw.Handle), runtime.F32, n, release)
+		b, err := d.WrapHandle(uintptr(raw.Handle), runtime.F32, n, release)
 		if errors.Is(err, runtime.ErrUnsupported) {
 			must(t, d.Driver().Free(raw))
 			t.refused("%v", err)
@@ -233,10 +227,9 @@ func checkWrapped(t *row, d *device) {
 	equal(t, before.Wrapped, st.Wrapped)
 	equal(t, before.Frees, st.Frees, "nothing of the pool was freed")
 	must(t, d.Driver().Free(raw))
-	_, err = d.WrapHandle(0, runtime.F32, n, release)
+	_, err := d.WrapHandle(0, runtime.F32, n, release)
 	expect(t, errors.Is(err, runtime.ErrInvalidArgument) || errors.Is(err, runtime.ErrUnsupported), "no handle: %v", err)
-	_, err = d.Wrap(nil, runtime.F32, runtime.ForReading, release)
-	errorIs(t, err, runtime.ErrInvalidArgument)
+	call(d.Wrap(nil, runtime.F32, runtime.ForReading, release)).fails(t, runtime.ErrInvalidArgument)
 	equal(t, 2, released.Load(), "what fails releases nothing")
 }
 
@@ -245,22 +238,15 @@ func checkNothing(t *row, d *device) {
 	k := d.kernel(t, saxpyText, "saxpy")
 	s := d.Stream()
 	full := upload(t, d, []float32{1, 2, 3})
-	none, err := d.Alloc(runtime.F32, 0)
-	must(t, err)
-	also, err := runtime.Upload(t.Context(), d.Device, []float32{})
-	must(t, err)
-	here, err := s.Alloc(runtime.F32, 0)
-	must(t, err)
-	arena, err := managed.NewArena(d.Device, nil)
-	must(t, err)
-	cut, err := arena.Alloc(runtime.F32, 0)
-	must(t, err)
+	none := keep(d, call(d.Alloc(runtime.F32, 0)).must(t))
+	also := keep(d, call(runtime.Upload(t.Context(), d.Device, []float32{})).must(t))
+	here := keep(d, call(s.Alloc(runtime.F32, 0)).must(t))
+	arena := keep(d, call(managed.NewArena(d.Device, nil)).must(t))
+	cut := call(arena.Alloc(runtime.F32, 0)).must(t)
 	begin, end := d.slice(t, full, 0, 0), d.slice(t, full, 3, 0)
-	bytes, err := begin.As(runtime.U64)
-	must(t, err)
+	bytes := keep(d, call(begin.As(runtime.U64)).must(t))
 	part := d.slice(t, none, 0, 0)
-	_, err = none.Slice(0, 1)
-	errorIs(t, err, runtime.ErrBufferOverflow)
+	call(none.Slice(0, 1)).fails(t, runtime.ErrBufferOverflow)
 	equal(t, 0, bytes.Len())
 	for i, b := range []*runtime.Buffer{none, also, here, cut, begin, end, part} {
 		equal(t, 0, b.Bytes(), "%d", i)
@@ -285,31 +271,19 @@ func checkNothing(t *row, d *device) {
 		})
 		must(t, g.Launch(s, runtime.WithBuffer(b, also)), "%d", i)
 		must(t, s.Sync(t.Context()))
-		must(t, g.Close())
 	}
 	for _, location := range []managed.Location{managed.DevicePreferred, managed.HostPreferred} {
-		m, err := managed.New(d.Device, runtime.F32, 0, managed.Options{Location: location})
-		must(t, err)
+		m := d.newManaged(t, runtime.F32, 0, managed.Options{Location: location})
 		must(t, managed.Write(t.Context(), m, []float32{}))
-		view, err := managed.Map[float32](t.Context(), m, runtime.ForWriting)
-		must(t, err)
+		view := call(managed.Map[float32](t.Context(), m, runtime.ForWriting)).must(t)
 		equal(t, 0, len(view))
 		must(t, m.Unmap())
 		must(t, managed.Launch(s, k, runtime.Items(1), float32(2), m, m, uint32(0)))
 		must(t, m.QueueToHost(s))
 		must(t, m.ToDevice(t.Context()))
 		must(t, managed.Read(t.Context(), m, []float32{}))
-		side, err := m.DeviceSide(s, runtime.ForWriting)
-		must(t, err)
-		must(t, side.Close())
-		view2, err := m.Slice(0, 0)
-		must(t, err)
-		must(t, view2.Close())
-		must(t, m.Close())
+		keep(d, call(m.DeviceSide(s, runtime.ForWriting)).must(t))
+		keep(d, call(m.Slice(0, 0)).must(t))
 	}
 	equal(t, []float32{1, 2, 3}, read[float32](t, full), "nothing was written")
-	for _, b := range []*runtime.Buffer{none, also, here, bytes} {
-		must(t, b.Close())
-	}
-	must(t, arena.Close())
 }

@@ -24,7 +24,7 @@ func checkMuchLocal(t *row, d *device) {
 	info := d.Info()
 	most := max(info.LocalMemory, info.LocalMemoryOptIn)
 	if most <= usual {
-		t.skip("%s has %d bytes of local memory for a group", d, most)
+		t.Skipf("%s has %d bytes of local memory for a group", d, most)
 	}
 	k := d.kernel(t, muchLocalText, "much")
 	const groups, group = 3, 32
@@ -50,8 +50,7 @@ func checkOccupancy(t *row, d *device) {
 	k := d.kernel(t, muchLocalText, "much")
 	n, err := k.Occupancy(64, 0)
 	if errors.Is(err, runtime.ErrUnsupported) {
-		_, err = k.SuggestGroup(0)
-		errorIs(t, err, runtime.ErrUnsupported)
+		call(k.SuggestGroup(0)).fails(t, runtime.ErrUnsupported)
 		t.refused("%s does not tell: %v", d, err)
 	}
 	must(t, err)
@@ -60,14 +59,11 @@ func checkOccupancy(t *row, d *device) {
 	if info.ItemsPerComputeUnit > 0 {
 		expect(t, 64*n <= info.ItemsPerComputeUnit, "%d groups of 64, and at most %d items", n, info.ItemsPerComputeUnit)
 	}
-	fewer, err := k.Occupancy(64, info.LocalMemory)
-	must(t, err)
+	fewer := call(k.Occupancy(64, info.LocalMemory)).must(t)
 	expect(t, fewer <= n, "groups with more local memory are not more: %d, then %d", n, fewer)
-	group, err := k.SuggestGroup(0)
-	must(t, err)
+	group := call(k.SuggestGroup(0)).must(t)
 	expect(t, group > 0 && group <= info.MaxGroupSize, "%d", group)
-	best, err := k.Occupancy(group, 0)
-	must(t, err)
+	best := call(k.Occupancy(group, 0)).must(t)
 	expect(t, best*group >= n*64, "the suggested size keeps as many items running as any other: %d, not %d", best*group,
 		n*64)
 }

@@ -68,8 +68,7 @@ func (t *row) Fatalf(format string, args ...any) {
 		t.Errorf(format, args...)
 		t.known()
 	}
-	t.failed.Store(true)
-	t.T.Fatalf("%s", t.place()+fmt.Sprintf(format, args...))
+	t.unlisted(format, args...)
 }
 
 // known ends a row that is listed as failing, and failed.
@@ -78,7 +77,7 @@ func (t *row) known() {
 	t.mu.Lock()
 	failures := strings.Join(t.failures, "; ")
 	t.mu.Unlock()
-	t.skip("known to fail: %s: %s", t.failing, failures)
+	t.Skipf("known to fail: %s: %s", t.failing, failures)
 }
 
 // refused skips a row because a call returned ErrUnsupported. The row has to be listed.
@@ -88,7 +87,7 @@ func (t *row) refused(format string, args ...any) {
 	if t.unsupported == "" {
 		t.unlisted("%s; nothing in Info says so, and the row is not in Exceptions.Unsupported", why)
 	}
-	t.skip("%s; listed: %s", why, t.unsupported)
+	t.Skipf("%s; listed: %s", why, t.unsupported)
 }
 
 // unlisted fails and ends a row, even one that is listed as failing.
@@ -96,12 +95,6 @@ func (t *row) unlisted(format string, args ...any) {
 	t.Helper()
 	t.failed.Store(true)
 	t.T.Fatalf("%s", t.place()+fmt.Sprintf(format, args...))
-}
-
-// skip ends a row as skipped, because of the device's Info or because of a list.
-func (t *row) skip(format string, args ...any) {
-	t.Helper()
-	t.Skipf(format, args...)
 }
 
 // place returns the lines of the row that led to its call, innermost first, and "" if T says where by itself.
@@ -133,8 +126,7 @@ func (t *row) place() string {
 // session returns a session of the row's own. It is closed when the row ends, if not before.
 func (t *row) session() *runtime.Session {
 	t.Helper()
-	s, err := runtime.New(runtime.Config{Fallback: runtime.Require})
-	must(t, err)
+	s := call(runtime.New(runtime.Config{Fallback: runtime.Require})).must(t)
 	t.sessions = append(t.sessions, s)
 	return s
 }

@@ -5,6 +5,7 @@ package conformance
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -76,12 +77,10 @@ func checkAcross(t *row, d *device) {
 	must(t, d.Sync(t.Context()))
 	for i := range 20 {
 		must(t, p.Fill(a, uint32(i+1)))
-		ready, err := p.Record()
-		must(t, err)
+		ready := call(p.Record()).must(t)
 		must(t, q.Wait(ready))
 		must(t, q.Copy(b, a))
-		taken, err := q.Record()
-		must(t, err)
+		taken := call(q.Record()).must(t)
 		must(t, p.Wait(taken))
 		must(t, ready.Close())
 		must(t, taken.Close())
@@ -93,30 +92,22 @@ func checkAcross(t *row, d *device) {
 func checkEvents(t *row, d *device) {
 	s := d.Stream()
 	b := d.alloc(t, runtime.U32, 1<<16)
-	e, err := s.Record()
-	must(t, err)
+	e := call(s.Record()).must(t)
 	must(t, e.Wait(t.Context()))
-	done, err := e.Done()
-	must(t, err)
+	done := call(e.Done()).must(t)
 	expect(t, done, "an event that was waited for is done")
 	must(t, s.Fill(b, uint32(1)))
-	f, err := s.Record()
-	must(t, err)
+	f := keep(d, call(s.Record()).must(t))
 	must(t, f.Wait(t.Context()))
-	took, err := f.Elapsed(e)
-	must(t, err)
+	took := call(f.Elapsed(e)).must(t)
 	expect(t, took >= 0, "%v", took)
-	back, err := e.Elapsed(f)
-	must(t, err)
+	back := call(e.Elapsed(f)).must(t)
 	equal(t, -took, back)
 	must(t, e.Close())
 	must(t, e.Close(), "twice is nothing")
-	_, err = f.Elapsed(e)
-	errorIs(t, err, runtime.ErrClosed)
-	must(t, f.Close())
+	call(f.Elapsed(e)).fails(t, runtime.ErrClosed)
 	var zero runtime.Event
-	_, err = zero.Done()
-	errorIs(t, err, driver.ErrEventNotRecorded)
+	call(zero.Done()).fails(t, driver.ErrEventNotRecorded)
 	errorIs(t, s.Wait(&zero), driver.ErrEventNotRecorded)
 }
 
@@ -138,13 +129,11 @@ func checkEventsAgain(t *row, d *device) {
 	}
 	must(t, taken.Wait(t.Context()))
 	all(t, b, uint32(20), "both streams wait")
-	took, err := ready.Elapsed(&start)
-	must(t, err)
+	took := call(ready.Elapsed(&start)).must(t)
 	expect(t, took >= 0, "%v", took)
 	must(t, q.RecordIn(&start), "on another stream")
 	must(t, start.Wait(t.Context()))
-	took, err = start.Elapsed(&ready)
-	must(t, err)
+	took = call(start.Elapsed(&ready)).must(t)
 	expect(t, took >= 0, "the event stands for its last point: %v", took)
 	errorIs(t, p.RecordIn(nil), runtime.ErrInvalidArgument)
 	recorded := make(chan error)
@@ -162,8 +151,7 @@ func checkEventsAgain(t *row, d *device) {
 	must(t, <-recorded)
 	must(t, p.Close())
 	errorIs(t, p.RecordIn(&start), runtime.ErrClosed)
-	done, err := start.Done()
-	must(t, err, "an event that could not be recorded is unchanged")
+	done := call(start.Done()).must(t, "an event that could not be recorded is unchanged")
 	expect(t, done, "it is still done")
 	for _, e := range []*runtime.Event{&ready, &taken, &start} {
 		must(t, e.Close())
@@ -190,8 +178,7 @@ func checkTimes(t *row, d *device) {
 	best := func(rounds uint32) int64 {
 		var least int64 = 1 << 62
 		for range 5 {
-			r, err := s.Run(t.Context(), k, runtime.Items(items), out, rounds)
-			must(t, err)
+			r := call(s.Run(t.Context(), k, runtime.Items(items), out, rounds)).must(t)
 			equal(t, "spin", r.KernelID)
 			least = min(least, r.DeviceTimeNs)
 		}
@@ -210,10 +197,9 @@ func checkTimeline(t *row, d *device) {
 	out, back := d.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, s.Launch(k, runtime.Items(n), out, uint32(10))) // drivers finish programs at the first launch
 	must(t, s.Sync(t.Context()))
-	g, err := s.Capture(func(s *runtime.Stream) error {
+	g := keep(d, call(s.Capture(func(s *runtime.Stream) error {
 		return errors.Join(s.Fill(out, uint32(7)), s.Launch(k, runtime.Items(n), back, uint32(10)))
-	})
-	must(t, err)
+	})).must(t))
 	lines, timed := d.stream(t).Driver().(driver.Timeliner)
 	timed = timed && lines.Time(1) == nil
 	var r profile.Recording
@@ -230,7 +216,6 @@ func checkTimeline(t *row, d *device) {
 	end := driver.Now()
 	stop()
 	must(t, s.Fill(out, uint32(1)), "which nobody observes")
-	must(t, g.Close())
 	events, _ := r.Events()
 	var kinds []profile.Kind
 	var nodes []profile.Event
@@ -275,8 +260,7 @@ func checkContext(t *row, d *device) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := d.Stream()
-	e, err := s.Record()
-	must(t, err)
+	e := keep(d, call(s.Record()).must(t))
 	for what, err := range map[string]error{
 		"read": runtime.Read(ctx, b, make([]uint32, 16)), "write": runtime.Write(ctx, b, make([]uint32, 16)),
 	} {
@@ -286,7 +270,6 @@ func checkContext(t *row, d *device) {
 	}
 	must(t, s.Sync(t.Context()), "a cancelled wait does not make the stream fail")
 	must(t, e.Wait(t.Context()))
-	must(t, e.Close())
 }
 
 // checkDeadline waits for work that takes seconds, with contexts that end earlier. The work is
@@ -322,36 +305,26 @@ func checkDeadline(t *row, d *device) {
 		for range 2*time.Second/took + 1 {
 			must(t, s.Launch(k, runtime.Items(n), out, rounds))
 		}
-		var err error
-		e, err = s.Record()
-		must(t, err)
-		done, err := e.Done()
-		must(t, err)
+		e = keep(d, call(s.Record()).must(t))
+		done := call(e.Done()).must(t)
 		if !done && time.Since(start) < time.Second {
 			break
 		}
 		must(t, e.Wait(t.Context()))
-		must(t, e.Close())
 	}
-	waits := []struct {
-		name string
-		wait func(context.Context) error
-	}{
-		{"sync", s.Sync},
-		{"event", e.Wait},
-		{"read", func(ctx context.Context) error { return s.Read(ctx, out, 0, make([]byte, 4)) }},
-	}
-	for _, w := range waits {
+	for what, wait := range map[string]func(context.Context) error{
+		"sync":  s.Sync,
+		"event": e.Wait,
+		"read":  func(ctx context.Context) error { return s.Read(ctx, out, 0, make([]byte, 4)) },
+	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		errorIs(t, w.wait(ctx), context.DeadlineExceeded, w.name)
+		errorIs(t, wait(ctx), context.DeadlineExceeded, what)
 		cancel()
 	}
-	done, err := e.Done()
-	must(t, err)
+	done := call(e.Done()).must(t)
 	expect(t, !done, "a wait must not last longer than its deadline")
 	must(t, s.Sync(t.Context()), "a deadline does not make the stream fail")
 	must(t, e.Wait(t.Context()))
-	must(t, e.Close())
 	expect(t, read[uint32](t, out)[0] != 0, "the kernel wrote")
 }
 
@@ -365,34 +338,39 @@ func checkStreamClose(t *row, d *device) {
 	equal(t, 5, read[uint32](t, b)[1<<16-1])
 	errorIs(t, s.Fill(b, uint32(6)), runtime.ErrClosed)
 	errorIs(t, s.Sync(t.Context()), runtime.ErrClosed)
-	_, err := s.Record()
-	errorIs(t, err, runtime.ErrClosed)
+	call(s.Record()).fails(t, runtime.ErrClosed)
 }
 
-func checkConcurrency(t *row, d *device) {
+// onStreams calls work on several goroutines at once, each with a stream of its own and a number.
+func (d *device) onStreams(t *row, work func(s *runtime.Stream, number int)) {
 	var wg sync.WaitGroup
-	for g := range 8 {
+	for number := range 8 {
 		wg.Go(func() {
 			s, err := d.NewStream()
-			if !noError(t, err) {
-				return
-			}
-			defer s.Close()
-			for i := range 20 {
-				b, err := d.Alloc(runtime.U32, 1000+i)
-				if !noError(t, err) {
-					return
-				}
-				value := uint32(g*1000 + i)
-				noError(t, s.Fill(b, value))
-				got := make([]byte, 4)
-				noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
-				equal(t, value, uint32(got[0])|uint32(got[1])<<8|uint32(got[2])<<16|uint32(got[3])<<24)
-				noError(t, b.Close())
+			if noError(t, err) {
+				defer s.Close()
+				work(s, number)
 			}
 		})
 	}
 	wg.Wait()
+}
+
+func checkConcurrency(t *row, d *device) {
+	d.onStreams(t, func(s *runtime.Stream, number int) {
+		for i := range 20 {
+			b, err := d.Alloc(runtime.U32, 1000+i)
+			if !noError(t, err) {
+				return
+			}
+			value := uint32(number*1000 + i)
+			noError(t, s.Fill(b, value))
+			got := make([]byte, 4)
+			noError(t, s.Read(t.Context(), b, int64(4*(999+i)), got))
+			equal(t, value, binary.LittleEndian.Uint32(got))
+			noError(t, b.Close())
+		}
+	})
 }
 
 // checkPriorities checks results and not the order: which of two streams goes first is visible only
@@ -401,8 +379,7 @@ func checkPriorities(t *row, d *device) {
 	k := d.kernel(t, spinText, "spin")
 	var want []uint32
 	for _, p := range []driver.Priority{driver.Low, driver.Normal, driver.High} {
-		s, err := d.NewPriorityStream(p)
-		must(t, err)
+		s := keep(d, call(d.NewPriorityStream(p)).must(t))
 		out := d.alloc(t, runtime.U32, 256)
 		for range 4 {
 			must(t, s.Launch(k, runtime.Items(256), out, uint32(20)))
@@ -413,10 +390,8 @@ func checkPriorities(t *row, d *device) {
 			want = got
 		}
 		equal(t, want, got, "priority %d", p)
-		must(t, s.Close())
 	}
-	_, err := d.NewPriorityStream(driver.High + 1)
-	errorIs(t, err, runtime.ErrInvalidArgument)
+	call(d.NewPriorityStream(driver.High+1)).fails(t, runtime.ErrInvalidArgument)
 }
 
 // checkStreamMemory allocates and closes in the middle of queued work: memory that is
@@ -427,8 +402,7 @@ func checkStreamMemory(t *row, d *device) {
 	whole := d.alloc(t, runtime.U32, n*rounds)
 	for i := range rounds {
 		part := d.slice(t, whole, i*n, n)
-		step, err := s.Alloc(runtime.U32, n)
-		must(t, err)
+		step := call(s.Alloc(runtime.U32, n)).must(t)
 		use := s
 		if i%3 == 2 {
 			use = other // ordered after the allocation without further calls
@@ -439,19 +413,11 @@ func checkStreamMemory(t *row, d *device) {
 	}
 	must(t, s.Sync(t.Context()))
 	must(t, other.Sync(t.Context()))
-	for i, got := range read[uint32](t, whole) {
-		if got != uint32(i/n) {
-			t.Fatalf("element %d is %d, not %d", i, got, i/n)
-		}
-	}
-	left, err := s.Alloc(runtime.U32, n)
-	must(t, err)
+	mustEqual(t, made(n*rounds, func(i int) uint32 { return uint32(i / n) }), read[uint32](t, whole))
+	left := keep(d, call(s.Alloc(runtime.U32, n)).must(t))
 	must(t, s.Fill(left, uint32(7)))
 	must(t, s.Close())
 	equal(t, 7, read[uint32](t, left)[n-1], "it outlives its stream")
-	must(t, left.Close())
-	_, err = s.Alloc(runtime.U32, n)
-	errorIs(t, err, runtime.ErrClosed)
-	_, err = other.Alloc(runtime.U32, -1)
-	errorIs(t, err, runtime.ErrInvalidArgument)
+	call(s.Alloc(runtime.U32, n)).fails(t, runtime.ErrClosed)
+	call(other.Alloc(runtime.U32, -1)).fails(t, runtime.ErrInvalidArgument)
 }

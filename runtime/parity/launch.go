@@ -6,12 +6,14 @@ package parity
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
-	"math"
+	"reflect"
 	"slices"
 
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/source"
 )
 
 // The guard bands: their size is a multiple of every device's alignment, and their pattern is not
@@ -20,6 +22,31 @@ const (
 	band    = 4096
 	pattern = 0xa5
 )
+
+// Kernel returns a kernel of the catalog, built for a device with definitions, and its program, which the caller
+// closes. It blocks while a compiler works. Errors are those of kernels.Unit and Device.Program.
+func Kernel(ctx context.Context, dev *runtime.Device, family, name string, opt runtime.ProgramOptions,
+	defines ...source.Define) (*runtime.Kernel, *runtime.Program, error) {
+	unit, err := kernels.Unit(family, dev.Features(), defines...)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := dev.Program(ctx, unit, opt)
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := p.Kernel(name)
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close())
+	}
+	return k, p, nil
+}
+
+// Grid returns the grid with which a kernel of the catalog makes results of those sizes, see kernels.Geometry.
+func Grid(k *runtime.Kernel, sizes ...int) (runtime.Grid, error) {
+	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	return runtime.Grid{Items: items, Group: group}, err
+}
 
 // run launches a case and reads everything back. It returns the bytes of each Out or InOut argument after the
 // launch, and nil for the others.
@@ -32,15 +59,11 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) ([][]byte, error) 
 	if err := sub.broken[u]; err != nil && impl == runtime.Portable {
 		return nil, err
 	}
-	p, err := sub.dev.Program(ctx, u, runtime.ProgramOptions{Implementation: impl})
+	k, p, err := Kernel(ctx, sub.dev, c.Family, c.Kernel, runtime.ProgramOptions{Implementation: impl}, c.Defines...)
 	if err != nil {
 		return nil, err
 	}
 	defer p.Close()
-	k, err := p.Kernel(c.Kernel)
-	if err != nil {
-		return nil, err
-	}
 	// Each case has a separate stream, so that a failing case does not fail the next one.
 	s, err := sub.dev.NewStream()
 	if err != nil {
@@ -60,11 +83,11 @@ func (sub *subject) run(ctx context.Context, c *kernels.Case) ([][]byte, error) 
 			return nil, err
 		}
 	}
-	items, group, err := kernels.Geometry(u, c.Kernel, c.Sizes...)
+	grid, err := Grid(k, c.Sizes...)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Launch(k, runtime.Grid{Items: items, Group: group}, args...); err != nil {
+	if err := s.Launch(k, grid, args...); err != nil {
 		return nil, err
 	}
 	for i, b := range bufs {
@@ -88,7 +111,8 @@ func (sub *subject) argument(ctx context.Context, s *runtime.Stream, a *kernels.
 		return nil, nil, err
 	}
 	if a.Dir == kernels.Value {
-		return scalar(typ, kernels.Encode(a.Type, a.Data())), nil, nil
+		v, err := scalar(typ, kernels.Encode(a.Type, a.Data()))
+		return v, nil, err
 	}
 	var raw []byte
 	if a.Dir == kernels.Out { // the pattern reveals elements that are not written
@@ -159,34 +183,14 @@ func (g *guarded) collect(ctx context.Context, s *runtime.Stream, dir kernels.Di
 	return nil, nil
 }
 
+// values has a value of the Go type that a launch takes for each element type.
+var values = map[runtime.Type]any{runtime.F32: float32(0), runtime.F64: float64(0), runtime.F16: runtime.Float16(0),
+	runtime.BF16: runtime.BFloat16(0), runtime.I8: int8(0), runtime.I16: int16(0), runtime.I32: int32(0),
+	runtime.I64: int64(0), runtime.U8: uint8(0), runtime.U16: uint16(0), runtime.U32: uint32(0), runtime.U64: uint64(0)}
+
 // scalar returns a value argument with the Go type that a launch takes for it.
-func scalar(typ runtime.Type, raw []byte) any {
-	var whole [8]byte
-	copy(whole[:], raw)
-	bits := binary.LittleEndian.Uint64(whole[:])
-	switch typ {
-	case runtime.F32:
-		return math.Float32frombits(uint32(bits))
-	case runtime.F64:
-		return math.Float64frombits(bits)
-	case runtime.F16:
-		return runtime.Float16(bits)
-	case runtime.BF16:
-		return runtime.BFloat16(bits)
-	case runtime.I8:
-		return int8(bits)
-	case runtime.I16:
-		return int16(bits)
-	case runtime.I32:
-		return int32(bits)
-	case runtime.I64:
-		return int64(bits)
-	case runtime.U8:
-		return uint8(bits)
-	case runtime.U16:
-		return uint16(bits)
-	case runtime.U32:
-		return uint32(bits)
-	}
-	return bits
+func scalar(typ runtime.Type, raw []byte) (any, error) {
+	v := reflect.New(reflect.TypeOf(values[typ]))
+	_, err := binary.Decode(raw, binary.LittleEndian, v.Interface())
+	return v.Elem().Interface(), err
 }

@@ -4,8 +4,10 @@ package profile
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -25,50 +27,35 @@ func WriteHTML(w io.Writer, title string, events []Event, s Summary) error {
 	before, after, _ := strings.Cut(page, "{{DATA}}")
 	out := bufio.NewWriterSize(w, 1<<16)
 	_, _ = out.WriteString(before) // the first error stays with out
-	b := append(make([]byte, 0, 4096), `{"title":`...)
-	b = appendString(b, title)
-	b = append(b, `,"kinds":[`...)
-	for k, name := range kindNames {
-		if k > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, name)
-	}
-	b = append(b, `],"device":[`...)
+	onDevice, lanes := []bool{}, []string{}
 	for k := range kinds {
-		if k > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendBool(b, k.OnDevice())
+		onDevice = append(onDevice, k.OnDevice())
 	}
-	b = append(b, `],"lanes":[`...)
 	for i := range p.tracks {
-		if i > 0 {
-			b = append(b, ',')
+		name := p.tracks[i].name()
+		if device := p.tracks[i].device; device != "" {
+			name = device + " " + name
 		}
-		t := &p.tracks[i]
-		name := t.name()
-		if t.device != "" {
-			name = t.device + " " + name
-		}
-		b = appendString(b, name)
+		lanes = append(lanes, name)
 	}
-	b = append(b, `],"summary":`...)
-	text, err := json.Marshal(s) // escapes what could end the script
+	head, err := json.Marshal(struct { // which escapes what could end the script
+		Title   string   `json:"title"`
+		Kinds   []string `json:"kinds"`
+		Device  []bool   `json:"device"`
+		Lanes   []string `json:"lanes"`
+		Summary Summary  `json:"summary"`
+	}{title, kindNames[:], onDevice, lanes, s})
 	if err != nil {
 		return err
 	}
-	b = append(b, text...)
+
 	names, index := []string{}, map[string]int{}
-	b = append(b, `,"events":[`...)
+	b := append(head[:len(head)-1], `,"events":[`...) // behind the members, without the brace
 	last := p.zero
 	for n, i := range p.order {
 		e := &events[i]
 		last = max(last, e.End)
-		name := e.Name
-		if name == "" {
-			name = e.Kind.String()
-		}
+		name := cmp.Or(e.Name, e.Kind.String())
 		id, known := index[name]
 		if !known {
 			id = len(names)
@@ -77,34 +64,23 @@ func WriteHTML(w io.Writer, title string, events []Event, s Summary) error {
 		if n > 0 {
 			b = append(b, ",\n"...)
 		}
-		b = append(b, '[')
-		b = strconv.AppendInt(b, int64(p.at[i]), 10)
-		b = append(b, ',')
-		b = strconv.AppendInt(b, int64(min(e.Kind, kinds-1)), 10)
-		b = append(b, ',')
-		b = strconv.AppendInt(b, int64(id), 10)
-		b = append(b, ',')
-		b = strconv.AppendInt(b, e.Start-p.zero, 10)
-		b = append(b, ',')
-		b = strconv.AppendInt(b, e.End-e.Start, 10)
-		b = append(b, ',')
-		b = appendArgs(b, e)
-		b = append(b, ']')
+		separator := byte('[')
+		for _, v := range [...]int64{int64(p.at[i]), int64(min(e.Kind, kinds-1)), int64(id), e.Start - p.zero,
+			e.End - e.Start} {
+			b = strconv.AppendInt(append(b, separator), v, 10)
+			separator = ','
+		}
+		b = append(appendArgs(append(b, separator), e), ']')
 		if len(b) > 2048 {
 			_, _ = out.Write(b)
 			b = b[:0]
 		}
 	}
-	b = append(b, `],"names":[`...)
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, name)
+	text, err := json.Marshal(names)
+	if err != nil {
+		return err
 	}
-	b = append(b, `],"span":`...)
-	b = strconv.AppendInt(b, last-p.zero, 10)
-	b = append(b, '}')
+	b = fmt.Appendf(b, `],"names":%s,"span":%d}`, text, last-p.zero)
 	_, _ = out.Write(b)
 	_, _ = out.WriteString(after)
 	return out.Flush()

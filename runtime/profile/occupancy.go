@@ -36,13 +36,13 @@ const (
 
 // Residency is what one compute unit runs of a kernel at a time.
 type Residency struct {
-	Group     int // items of a group
-	Groups    int // groups at a time; 0: such a group cannot run
-	Subgroups int
-	Items     int
-	Fraction  float64 // of the subgroups, or else the groups, that the compute unit can run at a time
-	Limit     Resource
-	Enough    bool // at least Request.MinGroups run, and one
+	Group     int      `json:"group"`           // items of a group
+	Groups    int      `json:"resident_groups"` // at a time; 0: such a group cannot run
+	Subgroups int      `json:"resident_subgroups"`
+	Items     int      `json:"-"`
+	Fraction  float64  `json:"fraction"` // of the subgroups, or else the groups, that the compute unit can run at a time
+	Limit     Resource `json:"limit,omitempty"`
+	Enough    bool     `json:"-"` // at least Request.MinGroups run, and one
 	limits    Limits
 }
 
@@ -138,7 +138,10 @@ func (r Residency) String() string {
 			ByRegisters: "its registers do not fit", ByLocal: "its local memory does not fit"}
 		return fmt.Sprintf("no group of %d items can run: %s", r.Group, cmp.Or(why[r.Limit], "no limit is known"))
 	}
-	s := fmt.Sprintf("%d group%s of %d items", r.Groups, plural(r.Groups), r.Group)
+	s := fmt.Sprintf("%d groups of %d items", r.Groups, r.Group)
+	if r.Groups == 1 {
+		s = fmt.Sprintf("1 group of %d items", r.Group)
+	}
 	if r.limits.Subgroups > 0 {
 		s += fmt.Sprintf(", %d of %d %ss", r.Subgroups, r.limits.Subgroups, r.limits.Subgroup)
 	}
@@ -147,13 +150,6 @@ func (r Residency) String() string {
 		s += ", limited by " + r.limits.word(r.Limit)
 	}
 	return s
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
 }
 
 // word is the vendor's word for a resource.
@@ -190,8 +186,8 @@ func (r Residency) Advice() string {
 // Choice is the advice of BestGroup.
 type Choice struct {
 	Residency
-	Grid  int     // groups that cover the items; 0 if their number was not given
-	Score float64 // 0 to 1
+	Grid  int     `json:"-"`     // groups that cover the items; 0 if their number was not given
+	Score float64 `json:"score"` // 0 to 1
 }
 
 // candidates are the group sizes that BestGroup tries.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 )
@@ -215,28 +216,14 @@ func (s Summary) String() string {
 	if s.Dropped > 0 {
 		fmt.Fprintf(&b, "%d older events were dropped\n", s.Dropped)
 	}
-	rows := [][]string{{"KIND", "NAME", "DEVICE", "COUNT", "FAILED", "TOTAL", "SHARE %", "P50", "P90", "P99", "GB/s",
-		"GFLOP/s", "BOUND", "ROOF %"}}
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "KIND\tNAME\tDEVICE\tCOUNT\tFAILED\tTOTAL\tSHARE %\tP50\tP90\tP99\tGB/s\tGFLOP/s\tBOUND\tROOF %")
 	for _, l := range s.Lines {
-		rows = append(rows, []string{l.Kind, l.Name, l.Device, strconv.Itoa(l.Count), strconv.Itoa(l.Failed), digits(l.Total),
-			l.Share.text(100),
-			digits(l.P50), digits(l.P90), digits(l.P99), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"),
-			l.OfRoof.text(100)})
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", printable(l.Kind),
+			printable(l.Name), printable(l.Device), l.Count, l.Failed, digits(l.Total), l.Share.text(100), digits(l.P50),
+			digits(l.P90), digits(l.P99), l.GBs.text(1), l.GFLOPS.text(1), cmp.Or(string(l.Bound), "?"), l.OfRoof.text(100))
 	}
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = printable(cell)
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		line := ""
-		for i, cell := range row {
-			line += cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
+	table.Flush()
 	for _, words := range s.Advice {
 		b.WriteString(printable(words) + "\n")
 	}

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -187,12 +188,12 @@ func WriteTrace(w io.Writer, t Trace) error {
 			pid = len(pids) + 1
 			pids[t.device] = pid
 			separate()
-			b = appendMeta(b, "process_name", pid, 0, cmp.Or(t.device, "host"))
+			b = fmt.Appendf(b, `{"ph":"M","name":"process_name","pid":%d,"tid":0,"args":{"name":%s}}`, pid,
+				appendString(nil, cmp.Or(t.device, "host")))
 		}
 		separate()
-		b = appendMeta(b, "thread_name", pid, i+1, t.name())
-		b = strconv.AppendInt(append(b[:len(b)-2], `,"stream":`...), t.stream, 10)
-		b = append(b, "}}"...)
+		b = fmt.Appendf(b, `{"ph":"M","name":"thread_name","pid":%d,"tid":%d,"args":{"name":%s,"stream":%d}}`, pid, i+1,
+			appendString(nil, t.name()), t.stream)
 	}
 	for _, i := range p.order {
 		e := &events[i]
@@ -228,33 +229,16 @@ func WriteTrace(w io.Writer, t Trace) error {
 
 // appendRoofs appends roofs as a member of an object, if there are any.
 func appendRoofs(b []byte, roofs map[string]Roof) []byte {
-	sep := `,"roofs":{`
-	for _, device := range slices.Sorted(maps.Keys(roofs)) {
-		text, err := json.Marshal(roofs[device])
-		if err != nil {
-			continue // a rate that is not a number is as good as none
-		}
-		b = append(appendString(append(b, sep...), device), ':')
-		b = append(b, text...)
-		sep = ","
+	valid := maps.Clone(roofs)
+	maps.DeleteFunc(valid, func(_ string, r Roof) bool {
+		_, err := json.Marshal(r)
+		return err != nil // a rate that is not a number is as good as none
+	})
+	if len(valid) == 0 {
+		return b
 	}
-	if sep == "," {
-		b = append(b, '}')
-	}
-	return b
-}
-
-// appendMeta appends an event that names a process or a thread.
-func appendMeta(b []byte, what string, pid, tid int, name string) []byte {
-	b = append(b, `{"ph":"M","name":"`...)
-	b = append(b, what...)
-	b = append(b, `","pid":`...)
-	b = strconv.AppendInt(b, int64(pid), 10)
-	b = append(b, `,"tid":`...)
-	b = strconv.AppendInt(b, int64(tid), 10)
-	b = append(b, `,"args":{"name":`...)
-	b = appendString(b, name)
-	return append(b, "}}"...)
+	text, _ := json.Marshal(valid) // each has a form
+	return append(append(b, `,"roofs":`...), text...)
 }
 
 // appendArgs appends what else is known of an event, as an object.

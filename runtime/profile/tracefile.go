@@ -22,10 +22,10 @@ const (
 )
 
 // traceFiles are those of this process by name. They are kept until the process ends, as it may open more sessions.
-var traceFiles struct {
+var traceFiles = struct {
 	sync.Mutex
 	of map[string]*TraceFile
-}
+}{of: map[string]*TraceFile{}}
 
 // TraceFile is an Observer that writes what it is told to a file again and again. So a program that ends in whatever
 // way (a signal, a panic, a call of os.Exit) leaves what happened up to then. It is safe for concurrent use.
@@ -55,9 +55,6 @@ func OpenTraceFile(name string) (*TraceFile, error) {
 	t := traceFiles.of[name]
 	if t == nil {
 		t = &TraceFile{name: name, users: map[*func()]struct{}{}, devices: map[string]*KeptRoof{}}
-		if traceFiles.of == nil {
-			traceFiles.of = map[string]*TraceFile{}
-		}
 		traceFiles.of[name] = t
 	}
 	return t, nil

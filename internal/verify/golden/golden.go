@@ -69,77 +69,50 @@ func (n *number) UnmarshalJSON(text []byte) error {
 
 // Attrs is what an operation takes besides arrays. Its methods panic if an attribute has another
 // type or is missing.
-type Attrs map[string]any
+type Attrs map[string]json.RawMessage
 
 // Null reports whether an attribute is null, which stands for what the operation does by default.
 func (a Attrs) Null(name string) bool {
-	x, ok := a[name]
+	text, ok := a[name]
 	if !ok {
 		panic("golden: no attribute " + name)
 	}
-	return x == nil
+	return string(text) == "null"
+}
+
+// attr returns an attribute that is no null.
+func attr[V any](a Attrs, name string) (v V) {
+	if err := json.Unmarshal(a[name], &v); err != nil || a.Null(name) {
+		panic(fmt.Sprintf("golden: the attribute %s is %s: %v", name, a[name], err))
+	}
+	return v
 }
 
 // Bool returns an attribute that is true or false.
-func (a Attrs) Bool(name string) bool { return a[name].(bool) }
+func (a Attrs) Bool(name string) bool { return attr[bool](a, name) }
 
 // String returns an attribute that is a string.
-func (a Attrs) String(name string) string { return a[name].(string) }
+func (a Attrs) String(name string) string { return attr[string](a, name) }
 
 // Float returns an attribute that is a number, or a string that stands for one.
-func (a Attrs) Float(name string) float64 {
-	s, ok := a[name].(string)
-	if !ok {
-		return a[name].(float64)
-	}
-	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		panic(err)
-	}
-	return x
-}
+func (a Attrs) Float(name string) float64 { return float64(attr[number](a, name)) }
 
 // Int returns an attribute that is a whole number.
-func (a Attrs) Int(name string) int { return int(a[name].(float64)) }
+func (a Attrs) Int(name string) int { return attr[int](a, name) }
 
 // Ints returns an attribute that is a list of whole numbers, nil for null.
 func (a Attrs) Ints(name string) []int {
 	if a.Null(name) {
 		return nil
 	}
-	list := a[name].([]any)
-	out := make([]int, len(list))
-	for i, x := range list {
-		out[i] = int(x.(float64))
-	}
-	return out
+	return attr[[]int](a, name)
 }
 
 // Strings returns an attribute that is a list of strings.
-func (a Attrs) Strings(name string) []string {
-	list := a[name].([]any)
-	out := make([]string, len(list))
-	for i, x := range list {
-		out[i] = x.(string)
-	}
-	return out
-}
+func (a Attrs) Strings(name string) []string { return attr[[]string](a, name) }
 
 // Rows returns an attribute that is a list of lists of whole numbers, nil where one is null.
-func (a Attrs) Rows(name string) [][]*int {
-	list := a[name].([]any)
-	out := make([][]*int, len(list))
-	for i, row := range list {
-		for _, x := range row.([]any) {
-			var p *int
-			if x != nil {
-				p = new(int(x.(float64)))
-			}
-			out[i] = append(out[i], p)
-		}
-	}
-	return out
-}
+func (a Attrs) Rows(name string) [][]*int { return attr[[][]*int](a, name) }
 
 // Load returns all cases, in the order of the files' names and of the cases in them. Behind a case whose operation is
 // also a formula of others stands the same case as a formula. Each call reads the files anew, and its cases are the

@@ -121,7 +121,7 @@ func TestAttrs(t *testing.T) {
 	assert.True(t, a.Bool("kept"))
 	assert.Equal(t, "same", a.String("mode"))
 	assert.Equal(t, []string{"i64"}, a.Strings("to"))
-	assert.Equal(t, [][]*int{{new(1), nil}, nil}, a.Rows("rows"))
+	assert.Equal(t, [][]*int{{new(1), nil}, {}}, a.Rows("rows"))
 	assert.Panics(t, func() { a.Null("missing") })
 }
 

@@ -14,19 +14,12 @@ func init() { maps.Copy(operations, layers) }
 // layers are operations by package nn: every layer with given parameters.
 var layers = map[string]call{
 	"layer_activation": func(c request, x []*T) []*T {
-		name := nn.Activation(c.Attrs.String("name"))
-		if name == "linear" {
-			name = nn.Linear
-		}
-		return applied(name, false, x[0], nil)
+		return applied(activation(c.Attrs.String("name")), false, x[0], nil)
 	},
 	"layer_prelu": func(c request, x []*T) []*T { return applied(nn.PReLU{}, false, x[0], nil, "slope", x[1]) },
 	"layer_dense": func(c request, x []*T) []*T {
-		act := nn.Activation(c.Attrs.String("act"))
-		if act == "linear" {
-			act = nn.Linear
-		}
-		return applied(nn.Dense{Out: x[2].Len(), Act: act}, false, x[0], nil, "weight", x[1], "bias", x[2])
+		l := nn.Dense{Out: x[2].Len(), Act: activation(c.Attrs.String("act"))}
+		return applied(l, false, x[0], nil, "weight", x[1], "bias", x[2])
 	},
 	"layer_conv": func(c request, x []*T) []*T {
 		l := nn.Conv{Filters: x[1].Dim(0), Size: x[1].Shape()[2:], Stride: c.Attrs.Ints("stride"),
@@ -70,13 +63,26 @@ var layers = map[string]call{
 		return applied(l, true, x[0], nil, named...)
 	},
 	"loss_weighted_softmax_cce": func(c request, x []*T) []*T {
-		l := nn.CrossEntropy{Smoothing: c.Attrs.Float("smoothing")}
-		for _, w := range c.Attrs["weights"].([]any) {
-			l.Weights = append(l.Weights, w.(float64))
-		}
+		l := nn.CrossEntropy{Smoothing: c.Attrs.Float("smoothing"), Weights: attr[[]float64](c.Attrs, "weights")}
 		return lost(l, x)
 	},
+	// Losses, which formulas has once more.
+	"loss_mse": by(nn.MSE{}), "loss_mae": by(nn.MAE{}), "loss_bce": by(nn.BinaryCrossEntropy{}),
+	"loss_cce": by(nn.CategoricalCrossEntropy{}), "loss_sparse_cce": by(nn.CategoricalCrossEntropy{}),
+	"loss_softmax_cce": smoothed, "loss_sparse_softmax_cce": smoothed, "loss_sigmoid_bce": by(nn.SigmoidCrossEntropy{}),
+	"loss_huber": func(c request, x []*T) []*T { return lost(nn.Huber{Delta: c.Attrs.Float("delta")}, x) },
+	"loss_hinge": by(nn.Hinge{}), "loss_squared_hinge": by(nn.SquaredHinge{}), "loss_kl": by(nn.KLDivergence{}),
+	"loss_poisson": by(nn.Poisson{}), "loss_cosine": by(nn.CosineSimilarity{}), "loss_log_cosh": by(nn.LogCosh{}),
+	"loss_quantile": func(c request, x []*T) []*T { return lost(nn.Quantile{Q: c.Attrs.Float("q")}, x) },
+
 	"optimizer": optimized,
+}
+
+func activation(name string) nn.Activation {
+	if name == "linear" {
+		return nn.Linear
+	}
+	return nn.Activation(name)
 }
 
 // applied returns a layer's results for parameters and statistics with their names in front, and behind them
@@ -121,39 +127,19 @@ func projections(prefix string, x []*T) (named []any) {
 	return append(named, prefix+"key.bias", tensor.Full(x[0].Scope(), x[0].Type(), 0.5, x[0].Dim(1)))
 }
 
+// by is a loss without attributes.
+func by(l nn.Loss) call { return func(_ request, x []*T) []*T { return lost(l, x) } }
+
+func smoothed(c request, x []*T) []*T {
+	return lost(nn.CrossEntropy{Smoothing: c.Attrs.Float("smoothing")}, x)
+}
+
 func lost(l nn.Loss, x []*T) []*T {
 	y, err := l.Of(x[0], x[1])
 	if err != nil {
 		panic(err)
 	}
 	return []*T{y.Reshape()}
-}
-
-// lossBy are the losses of the data by package nn, which formulas has once more.
-var lossBy = map[string]func(a Attrs) nn.Loss{
-	"loss_mse": func(Attrs) nn.Loss { return nn.MSE{} }, "loss_mae": func(Attrs) nn.Loss { return nn.MAE{} },
-	"loss_bce": func(Attrs) nn.Loss { return nn.BinaryCrossEntropy{} }, "loss_cce": func(Attrs) nn.Loss {
-		return nn.CategoricalCrossEntropy{}
-	},
-	"loss_sparse_cce":         func(Attrs) nn.Loss { return nn.CategoricalCrossEntropy{} },
-	"loss_softmax_cce":        func(a Attrs) nn.Loss { return nn.CrossEntropy{Smoothing: a.Float("smoothing")} },
-	"loss_sparse_softmax_cce": func(a Attrs) nn.Loss { return nn.CrossEntropy{Smoothing: a.Float("smoothing")} },
-	"loss_sigmoid_bce":        func(Attrs) nn.Loss { return nn.SigmoidCrossEntropy{} },
-	"loss_huber":              func(a Attrs) nn.Loss { return nn.Huber{Delta: a.Float("delta")} },
-	"loss_hinge":              func(Attrs) nn.Loss { return nn.Hinge{} },
-	"loss_squared_hinge":      func(Attrs) nn.Loss { return nn.SquaredHinge{} },
-	"loss_kl":                 func(Attrs) nn.Loss { return nn.KLDivergence{} }, "loss_poisson": func(Attrs) nn.Loss {
-		return nn.Poisson{}
-	},
-	"loss_cosine":   func(Attrs) nn.Loss { return nn.CosineSimilarity{} },
-	"loss_log_cosh": func(Attrs) nn.Loss { return nn.LogCosh{} },
-	"loss_quantile": func(a Attrs) nn.Loss { return nn.Quantile{Q: a.Float("q")} },
-}
-
-func init() {
-	for name, of := range lossBy {
-		operations[name] = func(c request, x []*T) []*T { return lost(of(c.Attrs), x) }
-	}
 }
 
 // optimizers by their names in the data.

@@ -14,8 +14,7 @@ type T = tensor.Tensor
 // call computes the outputs of a case from its inputs.
 type call func(c request, x []*T) []*T
 
-// operations has a function for each operation of the data: nil if package tensor lacks it. A function
-// returns nil for a variant that the package lacks.
+// operations has a function for each operation of the data. It returns nil for a variant that package tensor lacks.
 var operations = map[string]call{
 	"neg": unary((*T).Neg), "abs": unary((*T).Abs), "sqrt": unary((*T).Sqrt), "rsqrt": unary((*T).Rsqrt),
 	"exp":  unary((*T).Exp),
@@ -173,11 +172,6 @@ var operations = map[string]call{
 		}
 		return []*T{tensor.Attention(x[0], x[1], x[2], o)}
 	},
-
-	"loss_mse": nil, "loss_mae": nil, "loss_bce": nil, "loss_cce": nil, "loss_sparse_cce": nil, "loss_softmax_cce": nil,
-	"loss_sparse_softmax_cce": nil, "loss_sigmoid_bce": nil, "loss_huber": nil, "loss_hinge": nil,
-	"loss_squared_hinge": nil,
-	"loss_kl":            nil, "loss_poisson": nil, "loss_cosine": nil, "loss_log_cosh": nil, "loss_quantile": nil,
 }
 
 func unary(f func(*T) *T) call { return func(c request, x []*T) []*T { return []*T{f(x[0])} } }

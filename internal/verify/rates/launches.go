@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 )
 
 // inGraph is the number of launches of a graph.
@@ -68,7 +69,7 @@ func (p *place) small(ctx context.Context) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	grid, err := gridOf(k, 1)
+	grid, err := parity.Grid(k, 1)
 	if err != nil {
 		return nil, err
 	}

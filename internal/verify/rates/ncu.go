@@ -44,7 +44,7 @@ const (
 // line. It matches runtime.ErrUnsupported where there is no profiler, or where it may not read the device's
 // counters.
 func Bound(ctx context.Context, command []string) (string, error) {
-	profiler, err := findProfiler()
+	profiler, err := Tool("ncu", profilerPaths...)
 	if err != nil {
 		return "", err
 	}
@@ -69,13 +69,16 @@ func Bound(ctx context.Context, command []string) (string, error) {
 	return "", oneLine{fmt.Errorf("ncu: %w", errors.Join(parseErr, err, last.error()))}
 }
 
-// findProfiler returns the path of ncu, of several the newest.
-func findProfiler() (string, error) {
-	path, err := exec.LookPath("ncu")
+var profilerPaths = []string{"/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu"}
+
+// Tool returns the path of a vendor's program: that on the PATH, or else the last match of the first of some patterns
+// that has one, which is the newest. Without one it is runtime.ErrUnsupported.
+func Tool(name string, patterns ...string) (string, error) {
+	path, err := exec.LookPath(name)
 	if err == nil || !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
 		return path, err
 	}
-	for _, pattern := range []string{"/usr/local/cuda*/bin/ncu", "/opt/nvidia/nsight-compute/*/ncu"} {
+	for _, pattern := range patterns {
 		found, _ := filepath.Glob(pattern) // the patterns are right
 		for _, path := range slices.Backward(found) {
 			if path, err := exec.LookPath(path); err == nil {
@@ -83,7 +86,7 @@ func findProfiler() (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("ncu is not installed: %w", runtime.ErrUnsupported)
+	return "", fmt.Errorf("%s is not installed: %w", name, runtime.ErrUnsupported)
 }
 
 // parseProfile reads what ncu writes, which begins each of its messages with == and mixes them with the output of the

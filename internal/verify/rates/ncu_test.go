@@ -80,7 +80,7 @@ echo "what? $*" >&2; exit 1`)
 
 func TestNoProfiler(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if path, err := findProfiler(); err == nil {
+	if path, err := Tool("ncu", profilerPaths...); err == nil {
 		t.Skip("there is ", path)
 	}
 	_, err := Bound(t.Context(), []string{"concord"})

@@ -6,8 +6,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -37,38 +37,24 @@ func (p *place) gemm(ctx context.Context, t runtime.Type, n int, which runtime.I
 	if err != nil {
 		return nil, err
 	}
-	grid, err := gridOf(k, n, n)
+	grid, err := parity.Grid(k, n, n)
 	if err != nil {
 		return nil, err
 	}
 	m, err := p.buffers(ctx, t, n*n, n*n, n*n)
 	stream, u := p.dev.Stream(), uint32(n)
 	return &work{stream: stream, run: func(context.Context) error {
-		if t == runtime.F64 {
-			return stream.Launch(k, grid, u, u, u, 1.0, m[0], u, m[1], u, 0.0, m[2], u)
-		}
 		return stream.Launch(k, grid, u, u, u, float32(1), m[0], u, m[1], u, float32(0), m[2], u)
 	}}, err
 }
 
 // kernel returns a kernel of the catalog.
 func (p *place) kernel(ctx context.Context, family, name string, which runtime.Implementation,
-	defines ...source.Define,
-) (*runtime.Kernel, error) {
-	unit, err := kernels.Unit(family, p.dev.Features(), defines...)
-	if err != nil {
-		return nil, err
+	defines ...source.Define) (*runtime.Kernel, error) {
+	opt := runtime.ProgramOptions{Implementation: which}
+	k, program, err := parity.Kernel(ctx, p.dev, family, name, opt, defines...)
+	if err == nil {
+		p.keep(program)
 	}
-	program, err := p.dev.Program(ctx, unit, runtime.ProgramOptions{Implementation: which})
-	if err != nil {
-		return nil, err
-	}
-	p.keep(program)
-	return program.Kernel(name)
-}
-
-// gridOf returns the grid of a kernel of the catalog for results of these sizes.
-func gridOf(k *runtime.Kernel, sizes ...int) (runtime.Grid, error) {
-	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
-	return runtime.Grid{Items: items, Group: group}, err
+	return k, err
 }

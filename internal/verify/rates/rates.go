@@ -171,8 +171,8 @@ func Once(ctx context.Context, dev *runtime.Device, name string, times int) erro
 			}
 			p := newPlace(dev, quick)
 			w, err := j.setUp(ctx, p)
-			for i := 0; i < times && err == nil; i++ {
-				err = w.run(ctx)
+			if err == nil {
+				err = repeat(ctx, w, times)
 			}
 			return errors.Join(err, p.close(ctx))
 		}

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/tensor"
 )
@@ -68,12 +70,8 @@ func (w *work) time(ctx context.Context, n int) (float64, error) {
 	}
 	if w.stream == nil {
 		start := time.Now()
-		for range n {
-			if err := w.run(ctx); err != nil {
-				return 0, err
-			}
-		}
-		return since(start, n), nil
+		err := repeat(ctx, w, n)
+		return since(start, n), err
 	}
 	from, err := w.stream.Record()
 	if err != nil {
@@ -81,10 +79,8 @@ func (w *work) time(ctx context.Context, n int) (float64, error) {
 	}
 	defer from.Close()
 	start := time.Now()
-	for range n {
-		if err := w.run(ctx); err != nil {
-			return 0, err
-		}
+	if err := repeat(ctx, w, n); err != nil {
+		return 0, err
 	}
 	to, err := w.stream.Record()
 	if err != nil {
@@ -164,19 +160,14 @@ func (p *place) buffers(ctx context.Context, t runtime.Type, numbers ...int) ([]
 
 func (p *place) fill(ctx context.Context, b *runtime.Buffer) error {
 	n := b.Len()
-	first := min(n, block)
-	var err error
-	switch x := numbers(first); b.Type() {
-	case runtime.F32:
-		err = runtime.Write(ctx, b, x)
-	case runtime.F16:
-		err = runtime.Write(ctx, b, converted(x, runtime.ToFloat16))
-	case runtime.BF16:
-		err = runtime.Write(ctx, b, converted(x, runtime.ToBFloat16))
-	default:
-		err = runtime.Write(ctx, b, converted(x, func(v float64) byte { return byte(v * 251) }))
+	x := make([]float64, min(n, block))
+	for i, v := range numbers(len(x)) {
+		if x[i] = float64(v); b.Type() == runtime.U8 {
+			x[i] = math.Floor(170 * x[i])
+		}
 	}
-	for have := first; have < n && err == nil; have *= 2 {
+	err := p.dev.Stream().Write(ctx, b, 0, kernels.Encode(b.Type().String(), x))
+	for have := len(x); have < n && err == nil; have *= 2 {
 		err = p.repeat(b, have, min(have, n-have))
 	}
 	return err
@@ -205,14 +196,6 @@ func numbers(n int) []float32 {
 		x[i] = r.Float32() + 0.5
 	}
 	return x
-}
-
-func converted[T any](x []float32, to func(float64) T) []T {
-	y := make([]T, len(x))
-	for i, v := range x {
-		y[i] = to(float64(v))
-	}
-	return y
 }
 
 // compiled makes the work of a function of random tensors of these shapes.

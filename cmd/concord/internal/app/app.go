@@ -85,6 +85,14 @@ func (a *App) Show(document any, text func()) error {
 	return nil
 }
 
+// Verdict is Show, and then the failure of the command unless ok.
+func (a *App) Verdict(document any, text func(), ok bool) error {
+	if err := a.Show(document, text); err != nil || ok {
+		return err
+	}
+	return Reported(ExitFailed)
+}
+
 // Printf and Println print text for people. The printer keeps their errors.
 func (a *App) Printf(format string, args ...any) { fmt.Fprintf(a.Stdout, format, args...) }
 

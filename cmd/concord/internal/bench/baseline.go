@@ -132,21 +132,19 @@ func (g *comparison) record(ctx context.Context, path string) error {
 	}); err != nil {
 		return fmt.Errorf("--baseline %s: %w", path, files.WithoutPath(err))
 	}
-	if g.a.JSON {
-		return g.a.Document(measured)
-	}
-	t := ui.NewTable("DEVICE", "SUITE", "NAME", "USUAL", "UNIT", "NOISE", "IMPLEMENTATION")
-	for _, d := range measured.Devices {
-		for _, s := range d.Series {
-			if len(s.Rounds) < fewestRounds {
-				continue // for the program that collects rounds
+	return g.a.Show(measured, func() {
+		t := ui.NewTable("DEVICE", "SUITE", "NAME", "USUAL", "UNIT", "NOISE", "IMPLEMENTATION")
+		for _, d := range measured.Devices {
+			for _, s := range d.Series {
+				if len(s.Rounds) < fewestRounds {
+					continue // for the program that collects rounds
+				}
+				said := percent(compareCosts(s.costs(), s.costs()).noise)
+				t.Add(d.Device, s.Suite, s.Name, digits3(app.Number(s.typical())), s.Unit, said, cmp.Or(s.Implementation, "-"))
 			}
-			said := percent(compareCosts(s.costs(), s.costs()).noise)
-			t.Add(d.Device, s.Suite, s.Name, digits3(app.Number(s.typical())), s.Unit, said, cmp.Or(s.Implementation, "-"))
 		}
-	}
-	t.Write(g.a.Stdout, "")
-	return nil
+		t.Write(g.a.Stdout, "")
+	})
 }
 
 // percent returns a text such as "4.2 %".
@@ -181,26 +179,32 @@ func readBaseline(ctx context.Context, path string, least int) (*baseline, error
 	return &f, nil
 }
 
-// find returns the series of the same result, or nil.
-func (f *baseline) find(device string, s *series) *series {
-	for i := range f.Devices {
-		if f.Devices[i].Device != device {
-			continue
-		}
-		for j := range f.Devices[i].Series {
-			if o := &f.Devices[i].Series[j]; o.Suite == s.Suite && o.Name == s.Name && o.Unit == s.Unit {
-				return o
-			}
-		}
+// device returns the device of that label, or nil.
+func (f *baseline) device(label string) *deviceBaseline {
+	if i := slices.IndexFunc(f.Devices, func(d deviceBaseline) bool { return d.Device == label }); i >= 0 {
+		return &f.Devices[i]
 	}
 	return nil
+}
+
+// find returns the series of the same result, or nil.
+func (d *deviceBaseline) find(s *series) *series {
+	if d == nil {
+		return nil
+	}
+	same := func(o series) bool { return o.Suite == s.Suite && o.Name == s.Name && o.Unit == s.Unit }
+	i := slices.IndexFunc(d.Series, same)
+	if i < 0 {
+		return nil
+	}
+	return &d.Series[i]
 }
 
 // add appends the rounds of another run of the same devices.
 func (f *baseline) add(more *baseline) {
 	for _, d := range more.Devices {
 		for i := range d.Series {
-			if s := f.find(d.Device, &d.Series[i]); s != nil {
+			if s := f.device(d.Device).find(&d.Series[i]); s != nil {
 				s.Rounds = append(s.Rounds, d.Series[i].Rounds...)
 			}
 		}
@@ -222,9 +226,7 @@ func (g *comparison) run(ctx context.Context, before *baseline) (*baseline, erro
 		return nil, err
 	}
 	targets = slices.DeleteFunc(targets, func(t devices.Target) bool {
-		return t.Device == "" || before != nil && !slices.ContainsFunc(before.Devices, func(d deviceBaseline) bool {
-			return d.Device == t.Label
-		})
+		return t.Device == "" || before != nil && before.device(t.Label) == nil
 	})
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("nothing to measure: %w", runtime.ErrNoDevice)
@@ -239,8 +241,7 @@ func (g *comparison) run(ctx context.Context, before *baseline) (*baseline, erro
 		defer dev.Close()
 		is := identityOf(dev.Info())
 		if before != nil {
-			i := slices.IndexFunc(before.Devices, func(d deviceBaseline) bool { return d.Device == t.Label })
-			if was := before.Devices[i].Is; was != is {
+			if was := before.device(t.Label).Is; was != is {
 				return nil, fmt.Errorf("%s is not the device of the baseline: %+v, then %+v: %w", t.Label, is, was,
 					runtime.ErrInvalidArgument)
 			}
@@ -285,8 +286,7 @@ func (g *comparison) round(ctx context.Context, b *bencher, d *deviceBaseline) e
 				continue
 			}
 			one := series{Suite: r.Suite, Name: r.Name, Unit: r.Unit, Implementation: r.Implementation}
-			f := baseline{Devices: []deviceBaseline{*d}}
-			s := f.find(d.Device, &one)
+			s := d.find(&one)
 			if s == nil {
 				d.Series = append(d.Series, one)
 				s = &d.Series[len(d.Series)-1]

@@ -226,24 +226,13 @@ func bench(ctx context.Context, a *app.App, s *runtime.Session, targets []device
 func finishBench(a *app.App, devices []benched) error {
 	results := []benchResult{}
 	for _, d := range devices {
-		results = append(results, d.results...)
+		results = append(results, d.Results...)
 	}
 	if len(results) == 0 {
 		return fmt.Errorf("nothing was measured: %w", runtime.ErrNoDevice)
 	}
-	if a.JSON {
-		if err := a.Document(map[string]any{"results": results}); err != nil {
-			return err
-		}
-	} else {
-		writeBench(a, results)
-	}
-	for _, r := range results {
-		if r.Unit == benchFailed {
-			return app.Reported(app.ExitFailed)
-		}
-	}
-	return nil
+	failed := slices.ContainsFunc(results, func(r benchResult) bool { return r.Unit == benchFailed })
+	return a.Verdict(map[string]any{"results": results}, func() { writeBench(a, results) }, !failed)
 }
 
 func writeBench(a *app.App, results []benchResult) {
@@ -334,26 +323,6 @@ func (b *bencher) note(name, unit string, m measured, limit app.Number) {
 	b.results = append(b.results, benchResult{Suite: b.suite, Name: name, Device: b.target.Label, Unit: unit, fast: fast,
 		Median: app.Number(m.median), Spread: app.Number(m.spread), Limit: limit, Ratio: app.Number(m.median) / limit,
 		Implementation: m.implementation})
-}
-
-// noteKernel adds a result of a kernel in GFLOP/s, with the operations and bytes of one call,
-// beside its roof.
-func (b *bencher) noteKernel(ctx context.Context, name string, flops, bytes float64, m measured) error {
-	limits, err := b.limits(ctx)
-	if err != nil {
-		return err
-	}
-	peak, width := rateOrUnknown(limits.GFLOPS), rateOrUnknown(limits.MemoryGBs)
-	roof := app.Number(min(float64(peak), float64(width)*flops/bytes))
-	b.note(name, "GFLOP/s", m, roof)
-	b.sized(flops, bytes, flops/m.median, float64(roof))
-	return nil
-}
-
-// sized adds the operations and bytes of the kernel of the last result.
-func (b *bencher) sized(flops, bytes, ns, roof float64) {
-	r := &b.results[len(b.results)-1]
-	r.flops, r.bytes, r.ns, r.roof = flops, bytes, ns, roof
 }
 
 // measured sums up samples.

@@ -54,22 +54,15 @@ func (g *comparison) compare(ctx context.Context, path string) error {
 
 // report prints a comparison. Something that is slower, or was not measured, is a failure.
 func (g *comparison) report(list []compared) error {
-	if g.a.JSON {
-		if err := g.a.Document(map[string]any{"results": list}); err != nil {
-			return err
-		}
-	} else {
+	bad := slices.ContainsFunc(list, func(c compared) bool { return c.Verdict == nowSlower || c.Verdict == notNowHere })
+	return g.a.Verdict(map[string]any{"results": list}, func() {
 		t := ui.NewTable("DEVICE", "SUITE", "NAME", "BASELINE", "NOW", "UNIT", "TIME", "NOISE", "VERDICT")
 		for _, c := range list {
 			t.Add(c.Device, c.Suite, c.Name, digits3(c.Baseline), digits3(c.Now), c.Unit, fmt.Sprintf("%+.1f %%", 100*c.Change),
 				"±"+percent(float64(c.Noise)), c.Verdict)
 		}
 		t.Write(g.a.Stdout, "")
-	}
-	if slices.ContainsFunc(list, func(c compared) bool { return c.Verdict == nowSlower || c.Verdict == notNowHere }) {
-		return app.Reported(app.ExitFailed)
-	}
-	return nil
+	}, !bad)
 }
 
 // against measures what the baseline has and judges it.
@@ -135,40 +128,30 @@ func (g *comparison) confirm(before, now *baseline, compare func(before, now []f
 // inTurn measures one thing and another in turn, each for as many rounds, and judges them. Both measure
 // one round of the suites of the comparison that they get.
 func (g *comparison) inTurn(before, now func(g *comparison) (*baseline, error)) ([]compared, error) {
-	var was, is *baseline
+	measure := [2]func(g *comparison) (*baseline, error){before, now}
+	var sums [2]*baseline
 	turns := func(g *comparison) error {
-		for round := range g.rounds {
-			first, second := before, now
-			if round%2 == 1 { // since the version measured first in a round may have an advantage
-				first, second = now, before
-			}
-			a, err := first(g)
+		for turn := range 2 * g.rounds {
+			which := (turn + turn/2) % 2 // since the version measured first in a round may have an advantage
+			one, err := measure[which](g)
 			if err != nil {
 				return err
 			}
-			b, err := second(g)
-			if err != nil {
-				return err
+			if sums[which] == nil {
+				sums[which] = one
+			} else {
+				sums[which].add(one)
 			}
-			if round%2 == 1 {
-				a, b = b, a
-			}
-			if was == nil {
-				was, is = a, b
-				continue
-			}
-			was.add(a)
-			is.add(b)
 		}
 		return nil
 	}
 	if err := turns(g); err != nil {
 		return nil, err
 	}
-	for _, d := range was.Devices {
+	for _, d := range sums[0].Devices {
 		g.devices = append(g.devices, deviceOf(d.Device))
 	}
-	return g.confirm(was, is, compareInTurn, turns)
+	return g.confirm(sums[0], sums[1], compareInTurn, turns)
 }
 
 // againstProgram compares this program with another one, an earlier version of it, in turn.
@@ -228,7 +211,7 @@ func (g *comparison) judge(before, now *baseline, compare func(before, now []flo
 			}
 			c := compared{Device: d.Device, Suite: s.Suite, Name: s.Name, Unit: s.Unit, Baseline: app.Number(s.typical()),
 				Now: app.Null, Change: app.Null, Noise: app.Null, Verdict: notNowHere}
-			if n := now.find(d.Device, s); n != nil && len(n.Rounds) >= fewestRounds && len(s.Rounds) >= fewestRounds {
+			if n := now.device(d.Device).find(s); n != nil && len(n.Rounds) >= fewestRounds && len(s.Rounds) >= fewestRounds {
 				j := compare(s.costs(), n.costs())
 				c.Now, c.Change, c.Noise, c.Verdict = app.Number(n.typical()), app.Number(j.change), app.Number(j.noise), asBefore
 				switch {

@@ -19,31 +19,21 @@ import (
 
 // benched is one device with its results.
 type benched struct {
-	label, name string
-	roof        *profile.Roof // nil where no suite needed it
-	results     []benchResult
+	Label, Name string
+	Roof        *profile.Roof // nil where no suite needed it
+	Results     []benchResult
 }
 
 // reportPage is the data of the template.
 type reportPage struct {
 	Date, Command, Version string
-	Devices                []reportDevice
-}
-
-type reportDevice struct {
-	Label, Name string
-	Roof        *profile.Roof
-	Roofline    template.HTML // "" where a limit is not known
-	Results     []benchResult
+	Devices                []benched
 }
 
 // writeReport writes the page; command is the command line that repeats the measurement.
 func writeReport(w io.Writer, devices []benched, command string) error {
-	page := reportPage{Date: time.Now().Format("2006-01-02 15:04 MST"), Command: command, Version: app.Version()}
-	for _, d := range devices {
-		page.Devices = append(page.Devices, reportDevice{d.label, d.name, d.roof, roofline(d), d.results})
-	}
-	return reportTemplate.Execute(w, page)
+	date := time.Now().Format("2006-01-02 15:04 MST")
+	return reportTemplate.Execute(w, reportPage{date, command, app.Version(), devices})
 }
 
 var reportTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
@@ -79,7 +69,7 @@ do no more than the smaller of the first and <i>f/b</i> times the second.</p>
 {{range .Devices}}
 <h2>{{.Label}}: {{.Name}}</h2>
 {{with .Roof}}<p>Limits, measured on {{.Measured.Format "2006-01-02 15:04 MST"}}: {{.}}.</p>{{end}}
-{{if .Roofline}}{{.Roofline}}{{else}}<p>No roofline: a limit could not be measured here, or no kernel was.</p>{{end}}
+{{with .Roofline}}{{.}}{{else}}<p>No roofline: a limit could not be measured here, or no kernel was.</p>{{end}}
 <table>
 <tr><th>suite<th>what<th>median<th>spread<th>unit<th>limit<th>of the limit<th>implementation</tr>
 {{range .Results}}<tr><td>{{.Suite}}<td>{{.Name}}{{if .Reason}}<td class="reason" colspan="6">{{.Unit}}: {{.Reason}}{{else -}}
@@ -107,16 +97,16 @@ func (a axes) y(v float64) float64 {
 	return roofHeight - roofBottom - (math.Log10(v)-a.y0)/(a.y1-a.y0)*(roofHeight-roofTop-roofBottom)
 }
 
-// roofline draws rate over intensity, both logarithmic.
-func roofline(d benched) template.HTML {
-	if d.roof == nil || d.roof.GFLOPS <= 0 || d.roof.MemoryGBs <= 0 {
+// Roofline draws rate over intensity, both logarithmic, or is "" where a limit is not known.
+func (d benched) Roofline() template.HTML {
+	if d.Roof == nil || d.Roof.GFLOPS <= 0 || d.Roof.MemoryGBs <= 0 {
 		return ""
 	}
-	peak, width := d.roof.GFLOPS, d.roof.MemoryGBs
+	peak, width := d.Roof.GFLOPS, d.Roof.MemoryGBs
 	var kernels []benchResult
 	ridge := peak / width
 	left, right, low := ridge, ridge, peak
-	for _, r := range d.results {
+	for _, r := range d.Results {
 		if r.flops > 0 && r.bytes > 0 {
 			kernels = append(kernels, r)
 			left, right, low = min(left, r.flops/r.bytes), max(right, r.flops/r.bytes), min(low, r.gflops())
@@ -129,7 +119,7 @@ func roofline(d benched) template.HTML {
 		math.Ceil(math.Log10(peak))}
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg viewBox="0 0 %g %g" role="img"><title>roofline of %s</title>`, roofWidth, roofHeight,
-		template.HTMLEscapeString(d.label))
+		template.HTMLEscapeString(d.Label))
 	a.grid(&s)
 	start := math.Pow(10, a.x0)
 	fmt.Fprintf(&s, `<polyline class="roof" points="%.1f,%.1f %.1f,%.1f %.1f,%.1f"/>`,

@@ -26,12 +26,12 @@ func drawn(name string) benched {
 	r := benchResult{Suite: "gemm", Name: name, Device: "cpu:0", Median: 50, Spread: 1, Unit: "GFLOP/s", Limit: 100,
 		Ratio: 0.5, Implementation: "avx512",
 		flops: 100, bytes: 50, ns: 2, roof: 100}
-	return benched{label: "cpu:0", name: "a <processor>", roof: &profile.Roof{GFLOPS: 100, MemoryGBs: 50},
-		results: []benchResult{r}}
+	return benched{Label: "cpu:0", Name: "a <processor>", Roof: &profile.Roof{GFLOPS: 100, MemoryGBs: 50},
+		Results: []benchResult{r}}
 }
 
 func TestRoofline(t *testing.T) {
-	svg := string(roofline(drawn("f32 <8>")))
+	svg := string(drawn("f32 <8>").Roofline())
 	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
 		if _, err := d.Token(); err == io.EOF {
 			break
@@ -48,12 +48,12 @@ func TestRoofline(t *testing.T) {
 	assert.InDelta(t, roofTop, a.y(100), 1e-9)
 
 	for _, lacking := range []func(d *benched){
-		func(d *benched) { d.roof = nil }, func(d *benched) { d.roof.GFLOPS = 0 }, func(d *benched) { d.results = nil },
-		func(d *benched) { d.roof.MemoryGBs = 0 }, func(d *benched) { d.results[0].ns = math.Inf(1) },
+		func(d *benched) { d.Roof = nil }, func(d *benched) { d.Roof.GFLOPS = 0 }, func(d *benched) { d.Results = nil },
+		func(d *benched) { d.Roof.MemoryGBs = 0 }, func(d *benched) { d.Results[0].ns = math.Inf(1) },
 	} {
 		d := drawn("x")
 		lacking(&d)
-		assert.Empty(t, roofline(d))
+		assert.Empty(t, d.Roofline())
 	}
 }
 
@@ -68,7 +68,7 @@ func TestLabels(t *testing.T) {
 func TestReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	var text strings.Builder
-	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {label: "cpu:1"}},
+	require.NoError(t, writeReport(&text, []benched{drawn("f32"), {Label: "cpu:1"}},
 		repeatBench([]string{"gemm"}, []string{"cpu:0"}, file)))
 	page := text.String()
 	assert.Contains(t, page, "concord bench gemm --device cpu:0 --report "+file)
@@ -149,7 +149,7 @@ func TestBenchSuites(t *testing.T) {
 	writeBench(app.New(&out, &out), b.results)
 	assert.Regexp(t, `memory +softmax .* go\n`, out.String())
 	assert.Equal(t, len(b.results)-4,
-		strings.Count(string(roofline(benched{roof: &profile.Roof{GFLOPS: 1e9, MemoryGBs: 1}, results: b.results})),
+		strings.Count(string(benched{Roof: &profile.Roof{GFLOPS: 1e9, MemoryGBs: 1}, Results: b.results}.Roofline()),
 			"<circle"),
 		"all but launch and copy are drawn")
 }

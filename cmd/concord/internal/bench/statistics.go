@@ -29,24 +29,27 @@ func usual(costs []float64) float64 {
 	return second
 }
 
-// noise is by how much a run differs from another one of the same, as the logarithm of a ratio, by the
-// bootstrap of Efron (1979). Runs are drawn from all rounds at random, with replacement, as many rounds as there
-// are. Of 100 pairs of such runs, noise is the difference that two exceed. The random numbers are always the
-// same, so that the result depends on the rounds alone.
-func noise(costs []float64) float64 {
+// exceeded is the bootstrap of Efron (1979). Values are drawn from all at random, with replacement, as many as there
+// are. Of 100 differences between what was drawn, it returns the one that two exceed. The random numbers are always
+// the same, so that the result depends on the values alone. draw's list is valid until the next one.
+func exceeded(values []float64, difference func(draw func() []float64) float64) float64 {
 	random := rand.New(rand.NewPCG(1, 2))
-	drawn, differences := make([]float64, len(costs)), make([]float64, 100)
-	run := func() float64 {
-		for i := range drawn {
-			drawn[i] = costs[random.IntN(len(costs))]
-		}
-		return usual(drawn)
-	}
+	drawn, differences := make([]float64, len(values)), make([]float64, 100)
 	for i := range differences {
-		differences[i] = math.Abs(math.Log(run() / run()))
+		differences[i] = math.Abs(difference(func() []float64 {
+			for i := range drawn {
+				drawn[i] = values[random.IntN(len(values))]
+			}
+			return drawn
+		}))
 	}
 	slices.Sort(differences)
 	return differences[len(differences)-3]
+}
+
+// noise is by how much a run differs from another one of the same, as the logarithm of a ratio.
+func noise(costs []float64) float64 {
+	return exceeded(costs, func(draw func() []float64) float64 { return math.Log(usual(draw()) / usual(draw())) })
 }
 
 // judged is a comparison. Both are relative: 0.1 is a tenth slower.
@@ -78,17 +81,9 @@ func compareInTurn(before, now []float64) judged {
 	for i := range ratios {
 		ratios[i] = math.Log(now[i] / before[i])
 	}
-	random := rand.New(rand.NewPCG(1, 2))
 	change := median(ratios)
-	drawn, differences := make([]float64, len(ratios)), make([]float64, 100)
-	for i := range differences {
-		for j := range drawn {
-			drawn[j] = ratios[random.IntN(len(ratios))]
-		}
-		differences[i] = math.Abs(median(drawn) - change)
-	}
-	slices.Sort(differences)
-	limit := max(math.Log1p(leastNoise), safety*differences[len(differences)-3])
+	wrong := exceeded(ratios, func(draw func() []float64) float64 { return median(draw()) - change })
+	limit := max(math.Log1p(leastNoise), safety*wrong)
 	inTurn, apart := judged{math.Expm1(change), math.Expm1(limit)}, compareCosts(before, now)
 	if apart.noise < inTurn.noise {
 		return apart

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -37,15 +37,8 @@ func sizesFor(info runtime.Info) benchSizes {
 }
 
 func (b *bencher) kernel(ctx context.Context, family, name string, defs ...source.Define) (*runtime.Kernel, error) {
-	unit, err := kernels.Unit(family, b.dev.Features(), defs...)
-	if err != nil {
-		return nil, err
-	}
-	prog, err := b.dev.Program(ctx, unit, b.target.Options)
-	if err != nil {
-		return nil, err
-	}
-	return prog.Kernel(name)
+	k, _, err := parity.Kernel(ctx, b.dev, family, name, b.target.Options, defs...)
+	return k, err
 }
 
 // floats allocates buffers of numbers that are neither zero nor denormal.
@@ -74,13 +67,13 @@ func (b *bencher) floats(ctx context.Context, sizes ...int) ([]*runtime.Buffer, 
 // sampleKernel measures a launch with results of the given sizes, in units of work per nanosecond.
 func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []int, work float64,
 	args ...any) (measured, error) {
-	items, group, err := kernels.Geometry(k.Unit(), k.Name(), sizes...)
+	grid, err := parity.Grid(k, sizes...)
 	if err != nil {
 		return measured{}, err
 	}
 	var ran string
 	m, err := b.measure(ctx, func() (float64, error) {
-		rec, err := b.dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, args...)
+		rec, err := b.dev.Stream().Run(ctx, k, grid, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -89,6 +82,31 @@ func (b *bencher) sampleKernel(ctx context.Context, k *runtime.Kernel, sizes []i
 	})
 	m.implementation = ran
 	return m, err
+}
+
+// rateKernel measures a launch of a kernel with results of the given sizes, beside its roof: in bytes beside the rate
+// of the memory, or in operations.
+func (b *bencher) rateKernel(ctx context.Context, name string, k *runtime.Kernel, sizes []int, flops, bytes float64,
+	inBytes bool, args ...any) error {
+	limits, err := b.limits(ctx)
+	if err != nil {
+		return err
+	}
+	peak, width := rateOrUnknown(limits.GFLOPS), rateOrUnknown(limits.MemoryGBs)
+	roof := float64(width) * flops / bytes
+	unit, work, limit := "GB/s", bytes, width
+	if !inBytes {
+		roof = min(float64(peak), roof)
+		unit, work, limit = "GFLOP/s", flops, app.Number(roof)
+	}
+	m, err := b.sampleKernel(ctx, k, sizes, work, args...)
+	if err != nil {
+		return err
+	}
+	b.note(name, unit, m, limit)
+	r := &b.results[len(b.results)-1]
+	r.flops, r.bytes, r.ns, r.roof = flops, bytes, work/m.median, roof
+	return nil
 }
 
 func (b *bencher) launch(ctx context.Context) error {
@@ -101,11 +119,10 @@ func (b *bencher) launch(ctx context.Context) error {
 		return err
 	}
 	defer free()
-	items, group, err := kernels.Geometry(k.Unit(), k.Name(), 1)
+	grid, err := parity.Grid(k, 1)
 	if err != nil {
 		return err
 	}
-	grid := runtime.Grid{Items: items, Group: group}
 	stream := b.dev.Stream()
 	queue := func(n int) error {
 		for range n {
@@ -244,20 +261,8 @@ func (b *bencher) element(ctx context.Context, e elementwise) error {
 	if err != nil {
 		return err
 	}
-	roof, err := b.limits(ctx)
-	if err != nil {
-		return err
-	}
-	limit := rateOrUnknown(roof.MemoryGBs)
 	n := b.sizes.saxpyN
-	flops, bytes := float64(e.flops*n), float64(e.bytes*n)
-	m, err := b.sampleKernel(ctx, k, []int{e.size}, bytes, e.args...)
-	if err != nil {
-		return err
-	}
-	b.note(e.name, "GB/s", m, limit)
-	b.sized(flops, bytes, bytes/m.median, float64(limit)*flops/bytes)
-	return nil
+	return b.rateKernel(ctx, e.name, k, []int{e.size}, float64(e.flops*n), float64(e.bytes*n), true, e.args...)
 }
 
 // product measures a launch of a kernel beside the roof for its operations and bytes. x has buffers of floats of those
@@ -273,11 +278,7 @@ func (b *bencher) product(ctx context.Context, family, kernel, name string, buff
 		return err
 	}
 	defer free()
-	m, err := b.sampleKernel(ctx, k, sizes, flops, args(x)...)
-	if err != nil {
-		return err
-	}
-	return b.noteKernel(ctx, name, flops, bytes, m)
+	return b.rateKernel(ctx, name, k, sizes, flops, bytes, false, args(x)...)
 }
 
 func (b *bencher) gemm(ctx context.Context) error {

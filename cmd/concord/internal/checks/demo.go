@@ -157,28 +157,20 @@ func finishDemo(a *app.App, data *digits, rows []demoRow, networks []demoNetwork
 		counts[r.Verdict]++
 	}
 	bad := counts[differs] + counts[failed]
-	if a.JSON {
-		if err := a.Document(struct {
-			Queries  int            `json:"queries"`
-			Base     int            `json:"base"`
-			Dim      int            `json:"dim"`
-			K        int            `json:"k"`
-			Results  []demoRow      `json:"results"`
-			Networks []demoNetwork  `json:"networks"`
-			Summary  map[string]int `json:"summary"` // of both
-		}{data.queries(), data.vectors(), data.dim, data.k, rows, networks, counts}); err != nil {
-			return err
-		}
-	} else {
-		writeDemo(a, rows, networks, counts[concords], bad)
+	err := a.Verdict(struct {
+		Queries  int            `json:"queries"`
+		Base     int            `json:"base"`
+		Dim      int            `json:"dim"`
+		K        int            `json:"k"`
+		Results  []demoRow      `json:"results"`
+		Networks []demoNetwork  `json:"networks"`
+		Summary  map[string]int `json:"summary"` // of both
+	}{data.queries(), data.vectors(), data.dim, data.k, rows, networks, counts},
+		func() { writeDemo(a, rows, networks, counts[concords], bad) }, bad == 0)
+	if err == nil && counts[concords] == 0 {
+		err = fmt.Errorf("nothing was compared with the reference: %w", runtime.ErrNoDevice)
 	}
-	switch {
-	case bad > 0:
-		return app.Reported(app.ExitFailed)
-	case counts[concords] == 0:
-		return fmt.Errorf("nothing was compared with the reference: %w", runtime.ErrNoDevice)
-	}
-	return nil
+	return err
 }
 
 // writeDemo prints a row for each available device, and below the table the missing ones; the

@@ -16,6 +16,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
 	"github.com/concord-compute/concord/cmd/concord/internal/devices"
+	"github.com/concord-compute/concord/internal/verify"
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/parity"
@@ -121,14 +122,14 @@ func TestDemoNetworks(t *testing.T) {
 	assert.Contains(t, out.String(), "failed: no memory")
 
 	n := func() *trainedNetwork {
-		return &trainedNetwork{params: []float64{1, 2}, history: &nn.History{ValLoss: []float64{3, 2, 1}}}
+		return &trainedNetwork{verify.Trained{Params: []float64{1, 2}, History: &nn.History{ValLoss: []float64{3, 2, 1}}}}
 	}
 	_, reason := n().compare(n())
 	assert.Empty(t, reason)
 	for says, spoil := range map[string]func(n *trainedNetwork){
-		"parameter 1 is 2.1":         func(n *trainedNetwork) { n.params[1] = 2.1 },
-		"parameter 0 is NaN":         func(n *trainedNetwork) { n.params[0] = math.NaN() },
-		"the loss after epoch 3 is ": func(n *trainedNetwork) { n.history.ValLoss[2] = 1.01 },
+		"parameter 1 is 2.1":         func(n *trainedNetwork) { n.Params[1] = 2.1 },
+		"parameter 0 is NaN":         func(n *trainedNetwork) { n.Params[0] = math.NaN() },
+		"the loss after epoch 3 is ": func(n *trainedNetwork) { n.History.ValLoss[2] = 1.01 },
 	} {
 		got := n()
 		spoil(got)

@@ -4,6 +4,7 @@ package checks
 // device, and the comparison with the reference.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/concord-compute/concord/cmd/concord/internal/devices"
 	"github.com/concord-compute/concord/internal/mnist"
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 )
 
 // digits is the problem: images as points, one coordinate per pixel.
@@ -134,17 +135,11 @@ func (s *search) compile(ctx context.Context, opt runtime.ProgramOptions, n *nei
 		family, name string
 		to           **runtime.Kernel
 	}{{"l2_distance", "l2_distance_fp32", &s.distance}, {"topk", "topk", &s.topk}} {
-		unit, err := kernels.Unit(k.family, s.dev.Features())
+		kernel, prog, err := parity.Kernel(ctx, s.dev, k.family, k.name, opt)
 		if err != nil {
 			return err
 		}
-		prog, err := s.dev.Program(ctx, unit, opt)
-		if err != nil {
-			return err
-		}
-		if *k.to, err = prog.Kernel(k.name); err != nil {
-			return err
-		}
+		*k.to = kernel
 		from = append(from, prog.Built().From)
 	}
 	n.built = slowest(from)
@@ -200,20 +195,20 @@ func (s *search) batch(ctx context.Context, first, n int) (time.Duration, error)
 		views = append(views, v)
 	}
 	query, distances, values, indices := views[0], views[1], views[2], views[3]
-	items, group, err := kernels.Geometry(s.distance.Unit(), s.distance.Name(), n, d.vectors())
+	grid, err := parity.Grid(s.distance, n, d.vectors())
 	if err != nil {
 		return 0, err
 	}
-	one, err := s.dev.Stream().Run(ctx, s.distance, runtime.Grid{Items: items, Group: group},
-		query, s.base, distances, uint32(n), uint32(d.vectors()), uint32(d.dim))
+	one, err := s.dev.Stream().Run(ctx, s.distance, grid, query, s.base, distances, uint32(n), uint32(d.vectors()),
+		uint32(d.dim))
 	if err != nil {
 		return 0, err
 	}
-	if items, group, err = kernels.Geometry(s.topk.Unit(), s.topk.Name(), n); err != nil {
+	if grid, err = parity.Grid(s.topk, n); err != nil {
 		return 0, err
 	}
-	two, err := s.dev.Stream().Run(ctx, s.topk, runtime.Grid{Items: items, Group: group},
-		distances, values, indices, uint32(n), uint32(d.vectors()), uint32(d.k))
+	two, err := s.dev.Stream().Run(ctx, s.topk, grid, distances, values, indices, uint32(n), uint32(d.vectors()),
+		uint32(d.k))
 	return time.Duration(one.DeviceTimeNs + two.DeviceTimeNs), err
 }
 
@@ -221,13 +216,8 @@ func (s *search) download(ctx context.Context, n *neighbours) error {
 	n.distances = make([]float32, s.distances.Len())
 	n.values = make([]float32, s.values.Len())
 	n.indices = make([]uint32, s.indices.Len())
-	if err := runtime.Read(ctx, s.distances, n.distances); err != nil {
-		return err
-	}
-	if err := runtime.Read(ctx, s.values, n.values); err != nil {
-		return err
-	}
-	return runtime.Read(ctx, s.indices, n.indices)
+	return cmp.Or(runtime.Read(ctx, s.distances, n.distances), runtime.Read(ctx, s.values, n.values),
+		runtime.Read(ctx, s.indices, n.indices))
 }
 
 // exactBelow is the limit below which whole numbers are exact in float. A sum of squares of pixels

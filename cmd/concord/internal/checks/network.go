@@ -4,17 +4,15 @@ package checks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 	"github.com/concord-compute/concord/cmd/concord/internal/devices"
-	"github.com/concord-compute/concord/cmd/concord/internal/training"
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
+	"github.com/concord-compute/concord/internal/verify"
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/tensor"
 )
 
 // What the network learns from: the first images, and how often.
@@ -37,53 +35,14 @@ type demoNetwork struct {
 }
 
 // trainedNetwork is a network after its training.
-type trainedNetwork struct {
-	params  []float64
-	history *nn.History
-}
+type trainedNetwork struct{ verify.Trained }
 
-// trainOnDigits trains the network on one device. The same seeds give it the same first parameters and the same
-// batches everywhere.
-func trainOnDigits(ctx context.Context, s *runtime.Session, device string) (n *trainedNetwork, err error) {
-	dev, err := s.Open(ctx, device)
-	if err != nil {
-		return nil, err
-	}
-	scope := tensor.NewScope(dev)
-	defer func() {
-		if ctx.Err() == nil { // otherwise closing could wait for ever
-			err = errors.Join(err, scope.Close(), dev.Close())
-		}
-	}()
-	d, err := training.ReadMNIST(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	m, err := nn.Build(ctx, scope, 1, d.In, nn.Scale{Factor: 1. / 255}, nn.Flatten{}, nn.Dense{Out: 64, Act: nn.ReLU},
-		nn.Dense{Out: 10})
-	if err != nil {
-		return nil, err
-	}
-	c := nn.Config{Loss: nn.CrossEntropy{}, Optimizer: nn.Momentum{}, LearningRate: 0.03, BatchSize: 50,
-		Epochs: trainEpochs,
-		Split:  new(heldOut), Patience: new(0)}
-	t, err := nn.NewTrainer(m, c)
-	if err != nil {
-		return nil, err
-	}
-	n = &trainedNetwork{}
-	data := nn.Data{X: d.X.Narrow(0, 0, trainImages), Y: d.Y.Narrow(0, 0, trainImages)}
-	if n.history, err = t.Fit(ctx, data); err != nil {
-		return nil, err
-	}
-	for _, p := range m.Params() {
-		values, err := tensor.Read[float64](ctx, m.Value(p.Name).Cast(tensor.F64))
-		if err != nil {
-			return nil, err
-		}
-		n.params = append(n.params, values...)
-	}
-	return n, nil
+// trainOnDigits trains the network on one device.
+func trainOnDigits(ctx context.Context, s *runtime.Session, device string) (*trainedNetwork, error) {
+	layers := []nn.Layer{nn.Scale{Factor: 1. / 255}, nn.Flatten{}, nn.Dense{Out: 64, Act: nn.ReLU}, nn.Dense{Out: 10}}
+	n, err := verify.Train(ctx, s, device, trainImages, layers, nn.Config{BatchSize: 50, Epochs: trainEpochs,
+		Split: new(heldOut)})
+	return &trainedNetwork{n}, err
 }
 
 // The differences from the reference that rounding explains, after all steps: of a parameter, and of a loss as
@@ -95,17 +54,17 @@ const (
 
 // compare returns the largest difference of a parameter, and the reason why the result is wrong, or "".
 func (n *trainedNetwork) compare(ref *trainedNetwork) (largest float64, reason string) {
-	for i, want := range ref.params {
-		diff := math.Abs(n.params[i] - want)
+	for i, want := range ref.Params {
+		diff := math.Abs(n.Params[i] - want)
 		if !(diff <= demoParameter) && reason == "" { // NaN is wrong too
-			reason = fmt.Sprintf("parameter %d is %v, not %v", i, n.params[i], want)
+			reason = fmt.Sprintf("parameter %d is %v, not %v", i, n.Params[i], want)
 		}
 		if !(diff <= largest) {
 			largest = diff
 		}
 	}
 	for epoch := range trainEpochs {
-		got, want := n.history.ValLoss[epoch], ref.history.ValLoss[epoch]
+		got, want := n.History.ValLoss[epoch], ref.History.ValLoss[epoch]
 		if !(math.Abs(got-want) <= demoLoss*want) && reason == "" {
 			reason = fmt.Sprintf("the loss after epoch %d is %v, not %v", epoch+1, got, want)
 		}
@@ -115,7 +74,7 @@ func (n *trainedNetwork) compare(ref *trainedNetwork) (largest float64, reason s
 
 // row begins the row of a network.
 func (n *trainedNetwork) row(device string) demoNetwork {
-	h, last := n.history, trainEpochs-1
+	h, last := n.History, trainEpochs-1
 	seen := trainImages - int(math.Round(trainImages*heldOut))
 	return demoNetwork{Device: device, TrainMS: app.Number(ui.Milliseconds(h.TotalTime)),
 		Rate: app.Number(float64(seen) / h.EpochTimes[last].Seconds()),

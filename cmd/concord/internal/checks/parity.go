@@ -110,23 +110,14 @@ func finishParity(a *app.App, results []parity.Result, probes []runtime.Probe) e
 			r.Verdict,
 			r.Reason}
 	}
-	if a.JSON {
-		if err := a.Document(struct {
-			Results []parityResult `json:"results"`
-			Summary paritySummary  `json:"summary"`
-		}{list, sum}); err != nil {
-			return err
-		}
-	} else {
-		writeParity(a, list, sum, probes)
+	err := a.Verdict(struct {
+		Results []parityResult `json:"results"`
+		Summary paritySummary  `json:"summary"`
+	}{list, sum}, func() { writeParity(a, list, sum, probes) }, sum.Fail == 0)
+	if err == nil && len(results) == 0 {
+		err = errors.Join(errors.New("nothing was checked"), runtime.ErrNoDevice)
 	}
-	switch {
-	case sum.Fail > 0:
-		return app.Reported(app.ExitFailed)
-	case len(results) == 0:
-		return errors.Join(errors.New("nothing was checked"), runtime.ErrNoDevice)
-	}
-	return nil
+	return err
 }
 
 // writeParity prints one row per device and kernel, every failure, and the backends that are

@@ -36,14 +36,14 @@ limits its size; the least recently used programs are removed first.`,
 		RunE: app.NeedsCommand,
 	}
 	cmd.AddCommand(
-		cachePart(a, "stats", "Say where the cache is and how much it holds", cacheStats),
-		cachePart(a, "list", "List the compiled programs on disk", cacheList),
-		cachePart(a, "verify", "Read every entry, delete the damaged ones; fails if there were any", cacheVerify),
-		cachePart(a, "clear", "Delete every entry", cacheClear),
-		cacheFile(a, "export", "Write every entry to one file, a bundle",
+		cachePart(a, "stats", "Say where the cache is and how much it holds", "", cacheStats),
+		cachePart(a, "list", "List the compiled programs on disk", "", cacheList),
+		cachePart(a, "verify", "Read every entry, delete the damaged ones; fails if there were any", "", cacheVerify),
+		cachePart(a, "clear", "Delete every entry", "", cacheClear),
+		cachePart(a, "export FILE", "Write every entry to one file, a bundle",
 			`Export writes every entry to FILE, a bundle: for concord cache import on machines with
 the same devices and drivers, and to be built into programs (runtime.Config.Bundles).`, cacheExport),
-		cacheFile(a, "import", "Keep the entries of a bundle, marked as imported",
+		cachePart(a, "import FILE", "Keep the entries of a bundle, marked as imported",
 			`Import keeps the entries of FILE, which concord cache export wrote. Programs use one
 only where device, driver and compiler are those it was made for; on a machine without
 a C++ compiler, cpu:0 uses what was made for the same system and processor features.
@@ -52,32 +52,14 @@ A bundle is code that will run: import only what you would run.`, cacheImport),
 	return cmd
 }
 
-// cachePart is a subcommand that takes no arguments.
-func cachePart(a *app.App, name, short string,
-	work func(context.Context, *app.App, *runtime.Session) error) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: name, Short: short, Args: cobra.ExactArgs(0),
-		Example: "  concord cache " + name + "\n  concord cache " + name + " --json",
-	}
-	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error {
-		s, err := a.Open(app.Exactly)
-		if err != nil {
-			return err
-		}
-		if c, err := stateOf(s); err == nil && c.Dir == "" && !a.JSON && name != "stats" {
-			a.Println(c)
-			return nil
-		}
-		return work(ctx, a, s)
-	})
-}
-
-// cacheFile is a subcommand that takes a file and needs the cache to be on disk.
-func cacheFile(a *app.App, name, short, long string, work func(ctx context.Context, a *app.App,
-	s *runtime.Session, file string) error) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: name + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
-		Example: "  concord cache " + name + " kernels.bundle",
+// cachePart is a subcommand. One that takes a file needs the cache to be on disk; the others say that it is not.
+func cachePart(a *app.App, use, short, long string,
+	work func(ctx context.Context, a *app.App, s *runtime.Session, file string) error) *cobra.Command {
+	name, _, takesFile := strings.Cut(use, " ")
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.ExactArgs(0),
+		Example: "  concord cache " + name + "\n  concord cache " + name + " --json"}
+	if takesFile {
+		cmd.Args, cmd.Example = cobra.ExactArgs(1), "  concord cache "+name+" kernels.bundle"
 	}
 	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		s, err := a.Open(app.Exactly)
@@ -85,13 +67,16 @@ func cacheFile(a *app.App, name, short, long string, work func(ctx context.Conte
 			return err
 		}
 		c, err := stateOf(s)
-		if err != nil {
+		switch {
+		case takesFile && err != nil:
 			return err
-		}
-		if c.Dir == "" {
+		case takesFile && c.Dir == "":
 			return fmt.Errorf("%s: %w", c, runtime.ErrUnsupported)
+		case err == nil && c.Dir == "" && !a.JSON && name != "stats":
+			a.Println(c)
+			return nil
 		}
-		return work(ctx, a, s, args[0])
+		return work(ctx, a, s, strings.Join(args, ""))
 	})
 }
 
@@ -140,7 +125,7 @@ func (c cacheState) String() string {
 		driver.FormatBytes(c.Bytes), driver.FormatBytes(c.Limit))
 }
 
-func cacheStats(_ context.Context, a *app.App, s *runtime.Session) error {
+func cacheStats(_ context.Context, a *app.App, s *runtime.Session, _ string) error {
 	c, err := stateOf(s)
 	if err != nil {
 		return err
@@ -157,7 +142,7 @@ type cacheEntry struct {
 	Imported bool      `json:"imported"`
 }
 
-func cacheList(_ context.Context, a *app.App, s *runtime.Session) error {
+func cacheList(_ context.Context, a *app.App, s *runtime.Session, _ string) error {
 	list, err := s.Cache().List()
 	if err != nil {
 		return err
@@ -179,27 +164,22 @@ func cacheList(_ context.Context, a *app.App, s *runtime.Session) error {
 	})
 }
 
-func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session) error {
+func cacheVerify(ctx context.Context, a *app.App, s *runtime.Session, _ string) error {
 	r, err := s.Cache().Verify(ctx)
 	if err != nil {
 		return err
 	}
-	if a.JSON {
-		err = a.Document(struct {
-			Checked int      `json:"checked"`
-			Bytes   int64    `json:"bytes"`
-			Corrupt []string `json:"corrupt"`
-			Temp    int      `json:"leftovers"`
-			OK      bool     `json:"ok"`
-		}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, len(r.Corrupt) == 0})
-	} else {
+	ok := len(r.Corrupt) == 0
+	return a.Verdict(struct {
+		Checked int      `json:"checked"`
+		Bytes   int64    `json:"bytes"`
+		Corrupt []string `json:"corrupt"`
+		Temp    int      `json:"leftovers"`
+		OK      bool     `json:"ok"`
+	}{r.Checked, r.Bytes, keys(r.Corrupt), r.Temp, ok}, func() {
 		a.Printf("%s checked, %s; %d damaged and deleted; %s deleted\n",
 			ui.Quantity(r.Checked, "entry"), driver.FormatBytes(r.Bytes), len(r.Corrupt), ui.Quantity(r.Temp, "leftover"))
-	}
-	if err == nil && len(r.Corrupt) > 0 {
-		err = app.Reported(app.ExitFailed)
-	}
-	return err
+	}, ok)
 }
 
 func keys(list []kernelcache.Key) []string {
@@ -210,16 +190,12 @@ func keys(list []kernelcache.Key) []string {
 	return out
 }
 
-func cacheClear(_ context.Context, a *app.App, s *runtime.Session) error {
+func cacheClear(_ context.Context, a *app.App, s *runtime.Session, _ string) error {
 	n, bytes, err := s.Cache().Clear()
-	if a.JSON {
-		return errors.Join(err, a.Document(struct {
-			Entries int   `json:"entries"`
-			Bytes   int64 `json:"bytes"`
-		}{n, bytes}))
-	}
-	a.Printf("%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes))
-	return err
+	return errors.Join(err, a.Show(struct {
+		Entries int   `json:"entries"`
+		Bytes   int64 `json:"bytes"`
+	}{n, bytes}, func() { a.Printf("%s deleted, %s\n", ui.Quantity(n, "entry"), driver.FormatBytes(bytes)) }))
 }
 
 func cacheExport(ctx context.Context, a *app.App, s *runtime.Session, file string) error {

@@ -72,15 +72,7 @@ failure, but a CONCORD_DEVICE that does not open is one.`,
 		if err != nil {
 			return err
 		}
-		if a.JSON {
-			err = a.Document(d)
-		} else {
-			writeDiagnosis(a, d)
-		}
-		if err == nil && !d.OK {
-			err = app.Reported(app.ExitFailed)
-		}
-		return err
+		return a.Verdict(d, func() { writeDiagnosis(a, d) }, d.OK)
 	})
 }
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
-	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/parity"
 )
 
 // check is the outcome of one self-check.
@@ -84,19 +84,11 @@ func outcome(c check, err error) check {
 // saxpyCheck computes with whole numbers, which are exact in every rounding mode.
 func saxpyCheck(ctx context.Context, dev *runtime.Device,
 	opt runtime.ProgramOptions) (implementation string, err error) {
-	unit, err := kernels.Unit("saxpy", dev.Features())
-	if err != nil {
-		return "", err
-	}
-	prog, err := dev.Program(ctx, unit, opt)
+	k, prog, err := parity.Kernel(ctx, dev, "saxpy", "saxpy", opt)
 	if err != nil {
 		return "", err
 	}
 	defer prog.Close()
-	k, err := prog.Kernel("saxpy")
-	if err != nil {
-		return "", err
-	}
 	const a = float32(3)
 	x, y := make([]float32, smokeN), make([]float32, smokeN)
 	for i := range x {
@@ -112,11 +104,11 @@ func saxpyCheck(ctx context.Context, dev *runtime.Device,
 		return "", err
 	}
 	defer by.Close()
-	items, group, err := kernels.Geometry(unit, "saxpy", smokeN)
+	grid, err := parity.Grid(k, smokeN)
 	if err != nil {
 		return "", err
 	}
-	rec, err := dev.Stream().Run(ctx, k, runtime.Grid{Items: items, Group: group}, a, bx, by, uint64(smokeN))
+	rec, err := dev.Stream().Run(ctx, k, grid, a, bx, by, uint64(smokeN))
 	if err != nil {
 		return "", err
 	}

@@ -192,12 +192,8 @@ func readTicks(path string) (t ticks) {
 
 // sleep reports whether the time passed before ctx was done.
 func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	limited, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-limited.Done()
+	return ctx.Err() == nil
 }

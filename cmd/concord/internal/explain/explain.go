@@ -124,8 +124,7 @@ func explain(ctx context.Context, a *app.App, device string, timed, passes bool,
 		if err != nil {
 			return err
 		}
-		f, u := app.Number(took.Seconds()), app.Number(tookApart.Seconds())
-		d.Fused, d.Unfused = &f, &u
+		d.Fused, d.Unfused = new(app.Number(took.Seconds())), new(app.Number(tookApart.Seconds()))
 	}
 	return a.Show(d, func() {
 		for _, p := range d.Passes {

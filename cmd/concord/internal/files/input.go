@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/internal/blocking"
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/internal/npy"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/mempool"
@@ -128,15 +129,7 @@ func (d Directory) OpenAbove(name string) (fs.File, error) {
 }
 
 // WithoutPath is the cause of an error that would name a temporary file.
-func WithoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
-}
+var WithoutPath = file.WithoutPath
 
 // IsArray reports whether a name is that of an array of NumPy.
 func IsArray(name string) bool { return strings.EqualFold(filepath.Ext(name), ".npy") }

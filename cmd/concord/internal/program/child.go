@@ -3,6 +3,7 @@ package program
 // concord run in a child process.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -20,17 +21,9 @@ func onCPU(device string) bool {
 
 // runInChild repeats the command in a child process and prints its output. There is a deadline if
 // --timeout sets one.
-func runInChild(ctx context.Context, a *app.App, f *runFlags, j *job) error {
-	return a.RunInChild(ctx, f.timeout, j.device, "run "+describe(j), f.commandLine(j.file, a.JSON)...)
-}
-
-// describe names the kernel that runs, with its grid.
-func describe(j *job) string {
-	name := j.kernel
-	if name == "" {
-		name = j.file
-	}
-	return fmt.Sprintf("%s over %v", name, j.grid)
+func runInChild(ctx context.Context, a *app.App, j *job) error {
+	op := fmt.Sprintf("run %s over %v", cmp.Or(j.flags.kernel, j.file), j.grid)
+	return a.RunInChild(ctx, j.flags.timeout, j.flags.device, op, j.flags.commandLine(j.file, a.JSON)...)
 }
 
 // commandLine returns the flags as command line arguments.

@@ -201,11 +201,9 @@ func describeKernel(info runtime.KernelInfo, decl source.Kernel) compiledKernel 
 	k := compiledKernel{Name: decl.Name, Params: []compiledParam{}, MaxGroup: info.MaxGroup,
 		subgroup: info.GroupMultiple, required: decl.ReqdLocal[0] * decl.ReqdLocal[1] * decl.ReqdLocal[2]}
 	if info.Registers > 0 {
-		registers, spilled := int64(info.Registers), info.SpillBytes
-		k.Registers, k.SpillBytes = &registers, &spilled
+		k.Registers, k.SpillBytes = new(int64(info.Registers)), new(info.SpillBytes)
 	}
-	local := max(info.LocalBytes, int64(decl.LocalBytes))
-	k.LocalBytes = &local
+	k.LocalBytes = new(max(info.LocalBytes, int64(decl.LocalBytes)))
 	for _, p := range decl.Params {
 		k.Params = append(k.Params, compiledParam{p.Name, p.Decl, p.Space.String()})
 	}

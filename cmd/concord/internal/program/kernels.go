@@ -121,10 +121,7 @@ func (c *catalogFamily) describe(f *kernels.Family) error {
 		if c.Text == "" {
 			c.Text = leadingComment(unit.Text())
 		}
-		for _, decl := range unit.Kernels() {
-			if decl.Name != k.Name {
-				continue
-			}
+		if decl, ok := unit.Kernel(k.Name); ok {
 			for _, p := range decl.Params {
 				k.Params = append(k.Params, catalogParam{p.Decl, p.Name})
 			}

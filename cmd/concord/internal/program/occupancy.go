@@ -27,23 +27,12 @@ type occupied struct {
 
 // occupiedKernel is one kernel with its residency for each group size.
 type occupiedKernel struct {
-	Name       string          `json:"name"`
-	Registers  *int64          `json:"registers"` // null where the compiler does not report them
-	LocalBytes int64           `json:"local_bytes"`
-	SpillBytes *int64          `json:"spill_bytes"`
-	Groups     []occupiedGroup `json:"groups"`
-	Best       *occupiedGroup  `json:"best"` // null if no group can run
-}
-
-type occupiedGroup struct {
-	Group     int      `json:"group"`
-	Groups    int      `json:"resident_groups"`
-	Subgroups int      `json:"resident_subgroups"`
-	Fraction  float64  `json:"fraction"`
-	Limit     string   `json:"limit,omitempty"`
-	Score     *float64 `json:"score,omitempty"`
-
-	residency profile.Residency
+	Name       string              `json:"name"`
+	Registers  *int64              `json:"registers"` // null where the compiler does not report them
+	LocalBytes int64               `json:"local_bytes"`
+	SpillBytes *int64              `json:"spill_bytes"`
+	Groups     []profile.Residency `json:"groups"`
+	Best       *profile.Choice     `json:"best"` // null if no group can run
 }
 
 // occupancyFlags are the flags of occupancy.
@@ -128,7 +117,7 @@ func limitsFor(c *compiled, k compiledKernel) (profile.Limits, error) {
 
 // kernel computes the residency of a kernel for each group size.
 func (f *occupancyFlags) kernel(l profile.Limits, k compiledKernel) occupiedKernel {
-	out := occupiedKernel{Name: k.Name, Registers: k.Registers, SpillBytes: k.SpillBytes, Groups: []occupiedGroup{}}
+	out := occupiedKernel{Name: k.Name, Registers: k.Registers, SpillBytes: k.SpillBytes, Groups: []profile.Residency{}}
 	r := profile.Request{Local: f.local, MaxGroup: k.MaxGroup, Group: k.required}
 	if k.LocalBytes != nil {
 		r.Local += *k.LocalBytes
@@ -146,19 +135,12 @@ func (f *occupancyFlags) kernel(l profile.Limits, k compiledKernel) occupiedKern
 		groups = usualGroups
 	}
 	for _, g := range groups {
-		out.Groups = append(out.Groups, occupiedOf(profile.Occupancy(l, r, g)))
+		out.Groups = append(out.Groups, profile.Occupancy(l, r, g))
 	}
 	if best, err := profile.BestGroup(l, r, f.items); err == nil { // else the table shows why none can run
-		g := occupiedOf(best.Residency)
-		g.Score = &best.Score
-		out.Best = &g
+		out.Best = &best
 	}
 	return out
-}
-
-func occupiedOf(r profile.Residency) occupiedGroup {
-	return occupiedGroup{Group: r.Group, Groups: r.Groups, Subgroups: r.Subgroups, Fraction: r.Fraction,
-		Limit: string(r.Limit), residency: r}
 }
 
 func writeOccupancy(a *app.App, o *occupied) {
@@ -169,15 +151,15 @@ func writeOccupancy(a *app.App, o *occupied) {
 		t := ui.NewTable("GROUP", "GROUPS", strings.ToUpper(o.Subgroup)+"S", "OCCUPANCY", "LIMIT")
 		for _, g := range k.Groups {
 			t.Add(fmt.Sprint(g.Group), fmt.Sprint(g.Groups), fmt.Sprint(g.Subgroups), fmt.Sprintf("%.3g %%", 100*g.Fraction),
-				cmp.Or(g.Limit, "-"))
+				cmp.Or(string(g.Limit), "-"))
 		}
 		t.Write(a.Stdout, "  ")
 		switch {
 		case k.Best == nil:
-			a.Printf("  %s\n", k.Groups[0].residency)
+			a.Printf("  %s\n", k.Groups[0])
 		default:
-			a.Printf("  best: %s\n", k.Best.residency)
-			if advice := k.Best.residency.Advice(); advice != "" {
+			a.Printf("  best: %s\n", k.Best.Residency)
+			if advice := k.Best.Advice(); advice != "" {
 				a.Printf("  to run more: %s\n", advice)
 			}
 		}

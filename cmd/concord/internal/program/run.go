@@ -36,12 +36,10 @@ type runFlags struct {
 
 // job is a run whose flags were parsed.
 type job struct {
-	file    string
-	program *programFlags
-	device  string
-	kernel  string
-	grid    runtime.Grid
-	args    []argument
+	flags *runFlags
+	file  string
+	grid  runtime.Grid
+	args  []argument
 }
 
 // ran is the document of run.
@@ -116,8 +114,8 @@ goes to standard output, and text to standard error.`,
 		switch {
 		case app.IsChild():
 			return app.WithLimit(ctx, f.timeout, func(ctx context.Context) error { return run(ctx, a, j) })
-		case f.timeout > 0 || !onCPU(j.device):
-			return runInChild(ctx, a, &f, j)
+		case f.timeout > 0 || !onCPU(j.flags.device):
+			return runInChild(ctx, a, j)
 		}
 		return run(ctx, a, j)
 	})
@@ -161,7 +159,7 @@ func writeRan(a *app.App, r *ran) {
 
 // job checks everything that the command line alone shows.
 func (f *runFlags) job(file string) (*job, error) {
-	j := &job{file: file, program: &f.program, device: f.device, kernel: f.kernel}
+	j := &job{flags: f, file: file}
 	if _, err := f.program.definitions(); err != nil {
 		return nil, err
 	}
@@ -245,15 +243,15 @@ func runJob(ctx context.Context, a *app.App, j *job) (*ran, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev, err := s.Open(ctx, j.device)
+	dev, err := s.Open(ctx, j.flags.device)
 	if err != nil {
-		return nil, fmt.Errorf("--device %s: %w", j.device, err)
+		return nil, fmt.Errorf("--device %s: %w", j.flags.device, err)
 	}
-	unit, err := j.program.parse(ctx, j.file, dev.Features())
+	unit, err := j.flags.program.parse(ctx, j.file, dev.Features())
 	if err != nil {
 		return nil, err
 	}
-	decl, err := chooseKernel(unit, j.kernel)
+	decl, err := chooseKernel(unit, j.flags.kernel)
 	if err != nil {
 		return nil, err
 	}

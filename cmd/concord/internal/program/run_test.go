@@ -156,7 +156,7 @@ func TestRunDies(t *testing.T) {
 			f.global, f.device = "1", "opencl:0"
 			j, err := f.job(cl)
 			require.NoError(t, err)
-			require.ErrorIs(t, runInChild(t.Context(), app.New(io.Discard, io.Discard), &f, j), runtime.ErrLaunch)
+			require.ErrorIs(t, runInChild(t.Context(), app.New(io.Discard, io.Discard), j), runtime.ErrLaunch)
 		})
 	}
 	for device, want := range map[string]bool{"cpu": true, "CPU:0": true, "cpu:reference": true, "auto": false, "": false,

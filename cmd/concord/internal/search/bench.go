@@ -60,16 +60,12 @@ func searchBench(ctx context.Context, a *app.App, path string, s searchFlags) er
 	})
 }
 
-// timed searches for queries one by one and together.
+// timed searches for queries, of which there are some, one by one and together.
 func timed(ctx context.Context, a *app.App, ix ann.Index, queries []float32,
 	k int) (m searchSpeed, lists [][]ann.Result, err error) {
 	dim := ix.Info().Dim
 	n := len(queries) / dim
-	m = searchSpeed{Index: ix.Info(), Queries: n, K: k, MedianMs: app.Null, P99Ms: app.Null, PerSecond: app.Null,
-		BatchedSecond: app.Null}
-	if n == 0 {
-		return m, nil, nil
-	}
+	m = searchSpeed{Index: ix.Info(), Queries: n, K: k}
 	bar := a.Progress(n)
 	defer bar.End()
 	var dst []ann.Result
@@ -98,9 +94,6 @@ func timed(ctx context.Context, a *app.App, ix ann.Index, queries []float32,
 // of these counts as one.
 func (s searchFlags) recall(ctx context.Context, ix ann.Index, queries []float32, lists [][]ann.Result) (app.Number,
 	error) {
-	if len(lists) == 0 {
-		return app.Null, nil
-	}
 	var ids []int64
 	var columns int
 	var err error

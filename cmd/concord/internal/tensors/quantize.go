@@ -261,8 +261,7 @@ func quantize(ctx context.Context, a *app.App, in, out string, f *quantizeFlags)
 					counts.add(x, back, math.Sqrt(quality.Signal/float64(len(x))))
 				}
 				all.Add(quality)
-				snr, worst := app.Number(quality.SNR), app.Number(quality.MaxError)
-				q.SNR, q.MaxError = &snr, &worst
+				q.SNR, q.MaxError = new(app.Number(quality.SNR)), new(app.Number(quality.MaxError))
 				return packed.Data, nil
 			}
 		}

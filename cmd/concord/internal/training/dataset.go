@@ -24,8 +24,8 @@ const (
 	textStride = 16
 )
 
-// Dataset is the data of a network. The tensors belong to the scope in which it was made.
-type Dataset struct {
+// dataset is the data of a network. The tensors belong to the scope in which it was made.
+type dataset struct {
 	noun string // what an example is called, in the plural
 	text bool
 	In   nn.Spec
@@ -43,19 +43,14 @@ func isText(data string) bool {
 // textSpec is a piece of a text.
 func textSpec() nn.Spec { return nn.Spec{Type: tensor.U8, Shape: []int{textSteps}} }
 
-// ReadMNIST reads the images in this program, with their labels. The tensors belong to the scope.
-func ReadMNIST(ctx context.Context, s *tensor.Scope) (Dataset, error) {
-	return (&flags{data: "mnist"}).dataset(ctx, s, true)
-}
-
 // dataset reads --data, with labels or without.
-func (l *flags) dataset(ctx context.Context, s *tensor.Scope, labels bool) (Dataset, error) {
+func (l *flags) dataset(ctx context.Context, s *tensor.Scope, labels bool) (dataset, error) {
 	if _, err := os.Stat(l.data); l.data != "mnist" && err != nil {
-		return Dataset{}, err
+		return dataset{}, err
 	}
 	switch {
 	case l.labels != "" && !files.IsArray(l.data):
-		return Dataset{}, app.Usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.data)
+		return dataset{}, app.Usagef("--labels %s: they belong to --data FILE.npy, not to %s", l.labels, l.data)
 	case files.IsArray(l.data):
 		return l.arrays(ctx, s, labels)
 	case isText(l.data):
@@ -63,9 +58,9 @@ func (l *flags) dataset(ctx context.Context, s *tensor.Scope, labels bool) (Data
 	}
 	images, digits, err := readDigits(ctx, l.data, labels)
 	if err != nil {
-		return Dataset{}, err
+		return dataset{}, err
 	}
-	d := Dataset{noun: "images", In: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
+	d := dataset{noun: "images", In: nn.Spec{Type: tensor.U8, Shape: []int{images.Rows, images.Cols}}}
 	d.X = tensor.From(s, images.Pixels, images.N, images.Rows, images.Cols)
 	if labels {
 		d.Y = tensor.From(s, digits, len(digits))
@@ -74,7 +69,7 @@ func (l *flags) dataset(ctx context.Context, s *tensor.Scope, labels bool) (Data
 }
 
 // arrays reads examples along the first dimension of an array, and their labels from --labels.
-func (l *flags) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d Dataset, err error) {
+func (l *flags) arrays(ctx context.Context, s *tensor.Scope, labels bool) (d dataset, err error) {
 	if labels && l.labels == "" {
 		return d, app.Usagef("--data %s needs the array with its labels: --labels FILE.npy", l.data)
 	}
@@ -115,7 +110,7 @@ func readText(ctx context.Context, path string) ([]byte, error) {
 }
 
 // textDataset makes pieces of a text, each with what follows its bytes.
-func textDataset(ctx context.Context, s *tensor.Scope, path string) (d Dataset, err error) {
+func textDataset(ctx context.Context, s *tensor.Scope, path string) (d dataset, err error) {
 	text, err := readText(ctx, path)
 	if err != nil {
 		return d, err
@@ -123,7 +118,7 @@ func textDataset(ctx context.Context, s *tensor.Scope, path string) (d Dataset, 
 	if len(text) <= textSteps {
 		return d, fmt.Errorf("%s: a text of %d bytes; it needs more than %d: %w", path, len(text), textSteps, nn.ErrData)
 	}
-	d = Dataset{noun: "pieces of text", text: true, In: textSpec()}
+	d = dataset{noun: "pieces of text", text: true, In: textSpec()}
 	d.Data = pieces(s, text, textSteps)
 	known, unseen := text[:len(text)-len(text)/5], text[len(text)-len(text)/5:]
 	if d.training = d.Data; len(unseen) > textSteps {

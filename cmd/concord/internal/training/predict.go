@@ -112,7 +112,7 @@ func predict(ctx context.Context, a *app.App, l *flags, p *predictFlags, file st
 	if err != nil {
 		return err
 	}
-	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (Dataset, error) { return l.dataset(ctx, s, false) })
+	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (dataset, error) { return l.dataset(ctx, s, false) })
 	if err != nil {
 		return l.hintPrompt(err)
 	}
@@ -201,8 +201,8 @@ func continueText(ctx context.Context, a *app.App, l *flags, p *predictFlags, fi
 		}
 		prompt = prompt[max(len(prompt)-textSteps, 0):]
 	}
-	st, _, err := openNetwork(ctx, a, l, func(*tensor.Scope) (Dataset, error) {
-		return Dataset{text: true, In: textSpec()}, nil
+	st, _, err := openNetwork(ctx, a, l, func(*tensor.Scope) (dataset, error) {
+		return dataset{text: true, In: textSpec()}, nil
 	})
 	if err != nil {
 		return err

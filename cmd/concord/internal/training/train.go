@@ -172,7 +172,7 @@ type network struct {
 
 // openNetwork opens the device, gets data there, and builds the network. On an error nothing stays open.
 func openNetwork(ctx context.Context, a *app.App, l *flags,
-	data func(*tensor.Scope) (Dataset, error)) (st *network, d Dataset, err error) {
+	data func(*tensor.Scope) (dataset, error)) (st *network, d dataset, err error) {
 	if _, err := a.Open(app.Exactly); err != nil {
 		return nil, d, err
 	}
@@ -197,6 +197,7 @@ func openNetwork(ctx context.Context, a *app.App, l *flags,
 	return st, d, nil
 }
 
+// close closes the network. A trainer ends with its scope.
 func (st *network) close() error { return errors.Join(st.scope.Close(), st.dev.Close()) }
 
 // asUsage makes a wrong configuration a mistake of usage.
@@ -210,18 +211,18 @@ func asUsage(err error) error {
 // trainingRun is a network with its data and a trainer.
 type trainingRun struct {
 	*network
-	Dataset
+	dataset
 	*nn.Trainer
 	batch int
 }
 
 // newRun opens the device, reads the data and builds the network.
 func newRun(ctx context.Context, a *app.App, l *flags, c nn.Config) (*trainingRun, error) {
-	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (Dataset, error) { return l.dataset(ctx, s, true) })
+	st, d, err := openNetwork(ctx, a, l, func(s *tensor.Scope) (dataset, error) { return l.dataset(ctx, s, true) })
 	if err != nil {
 		return nil, err
 	}
-	t := &trainingRun{network: st, Dataset: d}
+	t := &trainingRun{network: st, dataset: d}
 	if d.text {
 		c.Split, c.Validation = new(0.0), d.heldOut
 	}
@@ -257,9 +258,6 @@ func (t *trainingRun) products() string {
 	return "f32"
 }
 
-// close closes the network. The trainer ends with its scope.
-func (t *trainingRun) close() error { return t.network.close() }
-
 // document begins the document of a network.
 func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
 	d := report{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
@@ -270,7 +268,7 @@ func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
 	return d
 }
 
-func train(ctx context.Context, a *app.App, l *flags) error {
+func train(ctx context.Context, a *app.App, l *flags) (err error) {
 	if l.resume && l.checkpoint == "" {
 		return app.Usagef("--resume needs the file of --checkpoint")
 	}
@@ -317,9 +315,10 @@ func train(ctx context.Context, a *app.App, l *flags) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, t.close()) }()
 	if l.resume {
 		if err := t.Resume(ctx, l.checkpoint); err != nil {
-			return errors.Join(needsCheckpoint(err), t.close())
+			return needsCheckpoint(err)
 		}
 	}
 	if !a.JSON {
@@ -333,10 +332,10 @@ func train(ctx context.Context, a *app.App, l *flags) error {
 		if saved == nil {
 			err = fmt.Errorf("%w; %s has what was learned, from which the same command with --resume goes on", err, l.checkpoint)
 		}
-		return errors.Join(err, saved, t.close())
+		return errors.Join(err, saved)
 	}
 	if err != nil {
-		return errors.Join(l.hintClasses(t, err), t.close())
+		return l.hintClasses(t, err)
 	}
 	loss, accuracy := math.NaN(), math.NaN()
 	last := h.Epochs() - 1
@@ -346,9 +345,6 @@ func train(ctx context.Context, a *app.App, l *flags) error {
 	}
 	d := t.document(l, loss, accuracy)
 	d.History, d.Precision = h, t.products()
-	if err := t.close(); err != nil {
-		return err
-	}
 	if l.plot != "" {
 		if err := plotHistory(ctx, a, h, l.model+" on "+d.Device, l.plot); err != nil {
 			return err
@@ -378,23 +374,20 @@ func (l *flags) hintClasses(t *trainingRun, err error) error {
 	return fmt.Errorf("%w; --classes says how many classes there are", err)
 }
 
-func eval(ctx context.Context, a *app.App, l *flags, file string) error {
-	c := nn.Config{Loss: nn.CrossEntropy{}}
-	t, err := newRun(ctx, a, l, c)
+func eval(ctx context.Context, a *app.App, l *flags, file string) (err error) {
+	t, err := newRun(ctx, a, l, nn.Config{Loss: nn.CrossEntropy{}})
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, t.close()) }()
 	if err := l.load(ctx, t.model, file); err != nil {
-		return errors.Join(err, t.close())
+		return err
 	}
 	loss, metrics, err := t.Evaluate(ctx, t.Data)
 	if err != nil {
-		return errors.Join(l.hintClasses(t, err), t.close())
+		return l.hintClasses(t, err)
 	}
 	d := t.document(l, loss, metrics["accuracy"])
-	if err := t.close(); err != nil {
-		return err
-	}
 	switch {
 	case a.JSON:
 		return a.Document(d)

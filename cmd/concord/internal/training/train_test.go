@@ -186,7 +186,7 @@ func TestProbabilitiesAreFreed(t *testing.T) {
 	l := flags{data: apptest.DigitFiles(t, 100), model: "mlp", device: "cpu:0", classes: 10, given: func(string) bool {
 		return false
 	}}
-	st, d, err := openNetwork(t.Context(), a, &l, func(s *tensor.Scope) (Dataset, error) {
+	st, d, err := openNetwork(t.Context(), a, &l, func(s *tensor.Scope) (dataset, error) {
 		return l.dataset(t.Context(), s, false)
 	})
 	require.NoError(t, err)

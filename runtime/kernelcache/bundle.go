@@ -181,7 +181,6 @@ func (c *Cache) keep(d *disk, key Key, e Entry) (known bool, err error) {
 		c.memory.remove(key)
 	}
 	if d == nil && !known {
-		e.Binary = bytes.Clone(e.Binary) // which is a part of the whole bundle
 		c.remember(newItem(key, e, nil))
 	}
 	c.mu.Unlock()
@@ -203,33 +202,32 @@ type bundleEntry struct {
 	size  int64
 }
 
-// readBundle reads and checks a whole bundle. The binaries of the entries are parts of what was read.
+// readBundle reads and checks a whole bundle. It never allocates more than twice the bytes that it
+// could read.
 func readBundle(r io.Reader) ([]bundleEntry, error) {
-	in := bufio.NewReader(r)
-	if head, err := in.Peek(bundleHeader); err == nil {
-		if err := checkBundleHeader(head); err != nil { // before the rest is read, which may have no end
-			return nil, err
-		}
-	}
-	data, err := io.ReadAll(in)
+	in := &bundleReader{r: bufio.NewReaderSize(r, 64<<10), sum: sha256.New()}
+	head, err := in.next(bundleHeader)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkBundleHeader(head); err != nil {
 		return nil, err
 	}
 	var list []bundleEntry
-	err = scanBundle(bytes.NewReader(data), int64(len(data)), func(h header, at int64) error {
-		e, err := decode(h.key, data[at:at+h.size()])
-		list = append(list, bundleEntry{h.key, e, h.size()})
-		return err
-	})
-	if err != nil {
-		return nil, err
+	for {
+		start, err := in.next(len(bundleEnd))
+		if err != nil {
+			return nil, err
+		}
+		if string(start) == bundleEnd {
+			return list, in.end(len(list))
+		}
+		b, err := in.entry(start)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, b)
 	}
-	sealed, sum := data[:len(data)-sha256.Size], data[len(data)-sha256.Size:]
-	count := binary.LittleEndian.Uint64(sealed[len(sealed)-8:])
-	if count != uint64(len(list)) || sha256.Sum256(sealed) != [sha256.Size]byte(sum) {
-		return nil, fmt.Errorf("checksum of the bundle disagrees: %w", driver.ErrCorrupt)
-	}
-	return list, nil
 }
 
 func checkBundleHeader(head []byte) error {
@@ -242,54 +240,59 @@ func checkBundleHeader(head []byte) error {
 	return nil
 }
 
-var errEndsEarly = fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
-
-// scanBundle checks the layout of a bundle of size bytes, and calls entry for the header and the offset of each entry.
-func scanBundle(r io.ReaderAt, size int64, entry func(h header, at int64) error) error {
-	var buf [headerSize]byte
-	if err := readAt(r, buf[:bundleHeader], 0); err != nil {
-		return err
-	}
-	if err := checkBundleHeader(buf[:bundleHeader]); err != nil {
-		return err
-	}
-	at := int64(bundleHeader)
-	for size-at > int64(bundleTail) {
-		head := buf[:min(headerSize, size-at)]
-		if err := readAt(r, head, at); err != nil {
-			return err
-		}
-		if bytes.HasPrefix(head, []byte(bundleEnd)) {
-			return fmt.Errorf("bytes after the end of the bundle: %w", driver.ErrCorrupt)
-		}
-		h, err := readHeader(head)
-		if err == nil && h.size() > size-at-int64(bundleTail) {
-			err = errEndsEarly
-		}
-		if err == nil {
-			err = entry(h, at)
-		}
-		if err != nil {
-			return err
-		}
-		at += h.size()
-	}
-	end := buf[:len(bundleEnd)]
-	if err := readAt(r, end, at); err != nil {
-		return err
-	}
-	if string(end) != bundleEnd || size-at != int64(bundleTail) {
-		return errEndsEarly
-	}
-	return nil
+// bundleReader reads a bundle and hashes what it reads.
+type bundleReader struct {
+	r   *bufio.Reader
+	sum hash.Hash
 }
 
-// readAt fills buf from an offset.
-func readAt(r io.ReaderAt, buf []byte, at int64) error {
-	if n, err := r.ReadAt(buf, at); n == len(buf) {
-		return nil
-	} else if err != io.EOF {
+// next returns the next n bytes. Its allocation grows with the bytes that are read.
+func (in *bundleReader) next(n int) ([]byte, error) {
+	var buf bytes.Buffer
+	got, err := io.CopyN(&buf, in.r, int64(n))
+	if err == io.EOF {
+		err = fmt.Errorf("bundle ends early, %d bytes are missing: %w", int64(n)-got, driver.ErrCorrupt)
+	}
+	in.sum.Write(buf.Bytes())
+	return buf.Bytes(), err
+}
+
+// entry reads the entry that begins with start.
+func (in *bundleReader) entry(start []byte) (b bundleEntry, err error) {
+	rest, err := in.next(headerSize - len(start))
+	if err != nil {
+		return b, err
+	}
+	head := append(slices.Clip(start), rest...)
+	h, err := readHeader(head)
+	if err != nil {
+		return b, err
+	}
+	body, err := in.next(int(h.size()) - headerSize)
+	if err != nil {
+		return b, err
+	}
+	b = bundleEntry{key: h.key, size: h.size()}
+	b.entry, err = decode(h.key, append(head, body...))
+	return b, err
+}
+
+// end checks the bytes that follow the end mark, after n entries.
+func (in *bundleReader) end(n int) error {
+	count, err := in.next(8)
+	if err != nil {
 		return err
 	}
-	return errEndsEarly
+	want := in.sum.Sum(nil)
+	sum, err := in.next(sha256.Size)
+	if err != nil {
+		return err
+	}
+	if _, err := in.r.ReadByte(); err != io.EOF {
+		return errors.Join(fmt.Errorf("bytes after the end of the bundle: %w", driver.ErrCorrupt), err)
+	}
+	if binary.LittleEndian.Uint64(count) != uint64(n) || !bytes.Equal(sum, want) {
+		return fmt.Errorf("checksum of the bundle disagrees: %w", driver.ErrCorrupt)
+	}
+	return nil
 }

@@ -78,49 +78,83 @@ func (c *Cache) badBundle(reason error) {
 // add notes the entries of one bundle by their headers. Entries before a damaged part are used:
 // each entry is checked separately.
 func (x *bundleIndex) add(fsys fs.FS, name string) error {
-	f, size, err := openBundle(fsys, name)
+	f, info, err := openBundle(fsys, name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	return scanBundle(f, size, func(h header, at int64) error {
-		if _, known := x.places[h.key]; known { // the first bundle with an entry has priority
-			return nil
+	size := info.Size()
+	var head [headerSize]byte
+	if err := readAt(f, head[:bundleHeader], 0); err != nil {
+		return err
+	}
+	if err := checkBundleHeader(head[:bundleHeader]); err != nil {
+		return err
+	}
+	at := int64(bundleHeader)
+	for ; size-at > int64(bundleTail); at += x.note(head[:], name, at) {
+		if err := readAt(f, head[:], at); err != nil {
+			return err
 		}
-		x.places[h.key] = place{name, at, h.size()}
-		if _, known := x.targets[h.target]; !known && h.target != (Key{}) {
-			x.targets[h.target] = h.key
+		if h, err := readHeader(head[:]); err != nil {
+			return err
+		} else if h.size() > size-at-int64(bundleTail) {
+			return fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
 		}
-		return nil
-	})
-}
-
-// randomAccess is a file that can be read at an offset.
-type randomAccess interface {
-	io.ReaderAt
-	io.Closer
+	}
+	end := head[:len(bundleEnd)]
+	if err := readAt(f, end, at); err != nil {
+		return err
+	}
+	if string(end) != bundleEnd || size-at != int64(bundleTail) {
+		return fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
+	}
+	return nil
 }
 
 // openBundle opens a bundle that no other user can have written, as far as its file shows that: a
 // file that is built into the program shows no owner and is trusted like the program.
-func openBundle(fsys fs.FS, name string) (_ randomAccess, size int64, err error) {
+func openBundle(fsys fs.FS, name string) (fs.File, fs.FileInfo, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil {
 		err = file.Check(name, info)
 	}
-	r, ok := f.(randomAccess)
-	if err == nil && !ok {
-		err = fmt.Errorf("files of %T cannot be read at an offset: %w", f, driver.ErrUnsupported)
-	}
 	if err != nil {
 		f.Close()
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return r, info.Size(), nil
+	return f, info, nil
+}
+
+// note adds the entry whose header was checked, and returns its length. The first bundle with an
+// entry has priority.
+func (x *bundleIndex) note(head []byte, name string, at int64) int64 {
+	h, _ := readHeader(head)
+	if _, known := x.places[h.key]; !known {
+		x.places[h.key] = place{name, at, h.size()}
+		if _, known := x.targets[h.target]; !known && h.target != (Key{}) {
+			x.targets[h.target] = h.key
+		}
+	}
+	return h.size()
+}
+
+// readAt fills buf from an offset.
+func readAt(f fs.File, buf []byte, at int64) error {
+	r, ok := f.(io.ReaderAt)
+	if !ok {
+		return fmt.Errorf("files of %T cannot be read at an offset: %w", f, driver.ErrUnsupported)
+	}
+	if n, err := r.ReadAt(buf, at); n == len(buf) {
+		return nil
+	} else if err != io.EOF {
+		return err
+	}
+	return fmt.Errorf("bundle ends early: %w", driver.ErrCorrupt)
 }
 
 // forget excludes an entry of the bundles from later searches.

@@ -3,12 +3,10 @@ package npy
 // Reading: the data after the header is converted to C order and little-endian.
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -98,23 +96,38 @@ func readData(r io.Reader, want int, known bool) ([]byte, error) {
 	if !known {
 		have = min(want, firstRead)
 	}
-	var data bytes.Buffer
-	data.Grow(have + bytes.MinRead) // in which the end is found without growing
-	switch n, err := data.ReadFrom(io.LimitReader(r, int64(want)+1)); {
-	case n < int64(want) && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)):
-		return nil, truncated(int(n), want)
-	case err != nil:
-		return nil, fmt.Errorf("npy: %w", err)
-	case n > int64(want):
-		return nil, trailing()
+	data, n := make([]byte, have), 0
+	for {
+		m, err := io.ReadFull(r, data[n:])
+		n += m
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, truncated(n, want)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("npy: %w", err)
+		}
+		if n == want {
+			break
+		}
+		more := make([]byte, n+min(n, want-n))
+		copy(more, data)
+		data = more
 	}
-	return data.Bytes(), nil
+	var one [1]byte
+	if _, err := io.ReadFull(r, one[:]); err == nil {
+		return nil, trailing()
+	} else if !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("npy: %w", err)
+	}
+	return data, nil
 }
 
 // swap reverses the bytes of each element.
 func swap(data []byte, elem int) {
 	for i := 0; i+elem <= len(data); i += elem {
-		slices.Reverse(data[i : i+elem])
+		for a, b := i, i+elem-1; a < b; a, b = a+1, b-1 {
+			data[a], data[b] = data[b], data[a]
+		}
 	}
 }
 

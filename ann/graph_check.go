@@ -45,6 +45,9 @@ func (g *graph) reached() bitset {
 			}
 		}
 		for copied := range g.copiesOf(node) {
+			if found.has(int(copied)) {
+				break // a file may link copies, each of which would go through all
+			}
 			found.put(int(copied), true)
 		}
 	}

@@ -2,7 +2,10 @@ package cpu
 
 // Top-k in Go.
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 func init() { native("topk", "topk", typed(goTopK[float32], goTopK[float64])) }
 
@@ -15,10 +18,17 @@ func goTopK[F number](c *call, t string) error {
 		scratch, heap := make([]F, n), make([]neighbor, min(n, k))
 		for r := lo; r < hi; r++ {
 			fillWith(heap, noNeighbor)
+			worst := math.NaN() // of the heap, once it is full
 			row := in.read(r*n, r*n+n, scratch)
 			for i, x := range row {
+				if float64(x) > worst {
+					continue
+				}
 				if key := orderKey(float64(x)); key <= heap[0].key {
 					offer(heap, neighbor{key, int64(i)})
+					if last := heap[0].place; last < int64(n) {
+						worst = float64(row[last])
+					}
 				}
 			}
 			slices.SortFunc(heap, neighbor.compare)

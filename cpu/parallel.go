@@ -49,6 +49,9 @@ func (c *call) ranges(n, size, threads int, f func(c *call, lo, hi int)) error {
 func (c *call) inRooms(n, size, threads, bytes int, f func(lo, hi int, room block)) error {
 	var failed atomic.Pointer[error]
 	err := c.ranges(n, size, threads, func(_ *call, lo, hi int) {
+		if failed.Load() != nil {
+			return
+		}
 		room, err := c.device.scratch.take(int64(bytes))
 		if err != nil {
 			failed.Store(&err)

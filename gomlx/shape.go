@@ -62,7 +62,11 @@ func stretched(x array, axes, dims []int) array {
 // Concatenate returns arrays one after the other along an axis.
 func (f *function) Concatenate(axis int, operands ...compute.Value) (compute.Value, error) {
 	if len(operands) == 1 { // with any axis
-		return f.Identity(operands[0])
+		in, err := f.operands(compute.OpTypeConcatenate, operands...)
+		if err != nil {
+			return nil, err
+		}
+		return in[0], nil
 	}
 	return f.inferred(compute.OpTypeConcatenate, operands,
 		func(in []shapes.Shape) (shapes.Shape, error) { return shapeinference.Concatenate(in, axis) },

@@ -401,7 +401,8 @@ func oneOf(values map[string][]string) func(d source.Define) error {
 		if list, ok := values[d.Name]; !ok {
 			return zeroOrOne(d)
 		} else if !slices.Contains(list, d.Value) {
-			return fmt.Errorf("%s=%s is not one of %s", d.Name, d.Value, strings.Join(list, " "))
+			return fmt.Errorf("%s=%s is not one of %s; leave it out for the default", d.Name, d.Value,
+				strings.Join(list, " "))
 		}
 		return nil
 	}

@@ -42,13 +42,13 @@ func (g *goMachine) Rows(op Op, t Type, rows, n int, into, from []byte) {
 		}
 		copy(into[i*size:], part[:size])
 	}
-	a.plusZero(op, rows, size, into)
+	a.plusZero(op, t, rows, into)
 }
 
 // plusZero adds 0 to n sums, as other devices begin with it: the sum of numbers that are all -0 is 0.
-func (a *arithmetic) plusZero(op Op, n, size int, sums []byte) {
-	if op == Sum {
-		a.combine(Sum, n, sums, make([]byte, n*size))
+func (a *arithmetic) plusZero(op Op, t Type, n int, sums []byte) {
+	if op == Sum && t.IsFloat() {
+		a.combine(Sum, n, sums, make([]byte, n*t.Size()))
 	}
 }
 
@@ -74,7 +74,7 @@ func (g *goMachine) Columns(op Op, t Type, n, step, columns int, into, from []by
 			a.combine(op, columns, into, part)
 		}
 	}
-	a.plusZero(op, columns, size, into)
+	a.plusZero(op, t, columns, into)
 }
 
 // widenRows returns n elements as registers have them, and their type there.
@@ -103,8 +103,8 @@ func firsts[N anyNumber](op Op, results, n, row, step int, into, from []byte) {
 }
 
 func combineFloats[F floatNumber](op Op, n int, into, from []byte) {
-	to, with := slice[F](into), slice[F](from)
-	for i, x := range to[:n] {
+	to, with := slice[F](into)[:n], slice[F](from)[:n]
+	for i, x := range to {
 		y := with[i]
 		switch op {
 		case Sum:
@@ -124,8 +124,8 @@ func combineFloats[F floatNumber](op Op, n int, into, from []byte) {
 }
 
 func combineInts[I intNumber](op Op, n int, into, from []byte) {
-	to, with := slice[I](into), slice[I](from)
-	for i, x := range to[:n] {
+	to, with := slice[I](into)[:n], slice[I](from)[:n]
+	for i, x := range to {
 		y := with[i]
 		switch op {
 		case Sum:

@@ -254,11 +254,16 @@ func convert[D, S elementNumber](d []D, s []S) {
 }
 
 func (m *machine) wrap(in *Instruction, n int) {
-	d, shift, signed := registerOf[uint32](m, in.Dst), 32-8*in.Elem.Size(), in.Elem.IsSigned()
-	for i, x := range registerOf[uint32](m, in.Args[0])[:n] {
-		if d[i] = x << shift >> shift; signed {
+	d, from := registerOf[uint32](m, in.Dst)[:n], registerOf[uint32](m, in.Args[0])[:n]
+	shift := uint(32-8*in.Elem.Size()) & 31
+	if in.Elem.IsSigned() {
+		for i, x := range from {
 			d[i] = uint32(int32(x<<shift) >> shift)
 		}
+		return
+	}
+	for i, x := range from {
+		d[i] = x << shift >> shift
 	}
 }
 

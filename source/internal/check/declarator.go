@@ -42,7 +42,8 @@ func (p *parser) declarator(base *tree.Type, construct string) (string, *tree.Ty
 // declaratorOps returns the steps in the order in which they apply, and the
 // index of the name's token or -1. With abstract the name may be missing.
 func (p *parser) declaratorOps(construct string, abstract bool) (ops []declOp, nameTok int) {
-	defer p.enter(construct)()
+	p.enter(construct)
+	defer p.leave()
 	nameTok = -1
 	for p.at("*") {
 		op := declOp{kind: '*', pos: p.next().Pos}

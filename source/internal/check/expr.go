@@ -75,7 +75,8 @@ var assignOps = map[string]bool{
 
 // assignment parses an assignment expression.
 func (p *parser) assignment() *tree.Expr {
-	defer p.enter("expression")()
+	p.enter("expression")
+	defer p.leave()
 	e := p.conditional()
 	t := p.peek()
 	if t.Kind == token.Punct && assignOps[t.Text] {
@@ -92,7 +93,8 @@ func (p *parser) conditional() *tree.Expr {
 	if !p.at("?") {
 		return e
 	}
-	defer p.enter("?:")()
+	p.enter("?:")
+	defer p.leave()
 	pos := p.next().Pos
 	if p.accept(":") {
 		return p.elvis(e, p.conditional(), tok, pos)
@@ -124,7 +126,8 @@ func (p *parser) castExpr() *tree.Expr {
 	if !p.at("(") || !p.startsType(p.peekAt(1)) {
 		return p.unary()
 	}
-	defer p.enter("cast")()
+	p.enter("cast")
+	defer p.leave()
 	tok := p.i
 	p.next()
 	typ := p.typeName()
@@ -162,11 +165,13 @@ func (p *parser) unary() *tree.Expr {
 	if t.Kind == token.Punct {
 		switch t.Text {
 		case "+", "-", "!", "~", "*", "&":
-			defer p.enter("expression")()
+			p.enter("expression")
+			defer p.leave()
 			p.next()
 			return p.prefix(t.Text, p.castExpr(), tok)
 		case "++", "--":
-			defer p.enter("expression")()
+			p.enter("expression")
+			defer p.leave()
 			p.next()
 			return p.increment(tree.OpPreInc, t.Text, p.unary(), tok)
 		}
@@ -174,7 +179,8 @@ func (p *parser) unary() *tree.Expr {
 	if t.Kind == token.Ident {
 		switch t.Text {
 		case "sizeof", "vec_step", "alignof", "__alignof__", "__alignof", "_Alignof":
-			defer p.enter("expression")()
+			p.enter("expression")
+			defer p.leave()
 			return p.sizeOf(t.Text)
 		case "__extension__":
 			p.next()

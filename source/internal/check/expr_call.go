@@ -68,7 +68,8 @@ func (p *parser) namedConstant(t *token.Token, tok int) *tree.Expr {
 
 // arguments parses ( a, b, ... ) and returns the index of the closing one.
 func (p *parser) arguments() (args []*tree.Expr, end int) {
-	defer p.enter("call")()
+	p.enter("call")
+	defer p.leave()
 	p.next()
 	for !p.at(")") {
 		args = append(args, p.assignment())

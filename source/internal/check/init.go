@@ -95,7 +95,8 @@ func slotType(t *tree.Type, i int) *tree.Type {
 
 // braced parses { ... } for typ.
 func (p *parser) braced(typ *tree.Type) *tree.Init {
-	defer p.enter("initializer")()
+	p.enter("initializer")
+	defer p.leave()
 	open := p.next().Pos
 	switch {
 	case typ.IsVector():
@@ -211,7 +212,8 @@ func (p *parser) place(t *tree.Type, e *tree.Expr) *tree.Init {
 	if n <= 0 {
 		p.fail(p.PosOf(e), "initializer", "'%s' cannot be initialized by this value", t.Bare())
 	}
-	defer p.enter("initializer")()
+	p.enter("initializer")
+	defer p.leave()
 	for i := 0; ; {
 		kt := p.slot(node, i, p.PosOf(e))
 		node.Kids[i] = p.place(kt, e)

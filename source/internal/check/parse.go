@@ -269,14 +269,14 @@ func (p *parser) fail(pos token.Pos, construct, format string, args ...any) {
 	panic(bail{})
 }
 
-// enter counts a nesting level, which the returned function ends.
-func (p *parser) enter(construct string) (leave func()) {
-	p.nest++
-	if p.nest > maxNest {
+// enter counts a nesting level, which leave ends.
+func (p *parser) enter(construct string) {
+	if p.nest++; p.nest > maxNest {
 		p.fail(p.pos(), construct, "nested deeper than %d levels", maxNest)
 	}
-	return func() { p.nest-- }
 }
+
+func (p *parser) leave() { p.nest-- }
 
 func (p *parser) push() {
 	p.scopes = append(p.scopes, &scope{names: map[string]*tree.Symbol{}, tags: map[string]*tag{}})

@@ -76,7 +76,8 @@ func (p *parser) taggedRecord(t *tag, name, word string, pos token.Pos) *tree.Ty
 
 // members parses { ... } of a struct or union.
 func (p *parser) members(r *tree.Record, word string) {
-	defer p.enter(word)()
+	p.enter(word)
+	defer p.leave()
 	p.next()
 	for !p.at("}") {
 		if p.peek().Kind == token.EOF {

@@ -13,7 +13,8 @@ import (
 // block parses { ... } in the scope that the caller opened.
 func (p *parser) block() *tree.Stmt {
 	st := &tree.Stmt{Kind: tree.StBlock, Pos: p.pos()}
-	defer p.enter("block")()
+	p.enter("block")
+	defer p.leave()
 	p.expect("{", "block")
 	for !p.at("}") {
 		if p.peek().Kind == token.EOF {
@@ -55,7 +56,8 @@ func (p *parser) attributedStatement() bool {
 
 // statement parses one statement.
 func (p *parser) statement() *tree.Stmt {
-	defer p.enter("statement")()
+	p.enter("statement")
+	defer p.leave()
 	return p.oneStatement()
 }
 

@@ -22,10 +22,10 @@ const (
 )
 
 // stream is a queue of operations and, while it is not empty, one goroutine that
-// works on it. An idle stream costs no goroutine.
+// works on it. An idle stream costs no goroutine of its own.
 type stream struct {
 	device *device
-	drain  func() // s.work as a func value, so that starting it allocates nothing
+	drain  func() // serve(s) as a func value, so that starting it allocates nothing
 
 	done    atomic.Uint64 // number of operations that are done or dropped
 	waiting atomic.Int32  // len(waiters)
@@ -66,7 +66,7 @@ var waiterPool = sync.Pool{New: func() any { return &waiter{ch: make(chan struct
 
 func newStream(d *device) *stream {
 	s := &stream{device: d}
-	s.drain = s.work
+	s.drain = func() { serve(s) }
 	return s
 }
 
@@ -125,7 +125,11 @@ func (s *stream) push(o op) error {
 	s.working = true
 	s.mu.Unlock()
 	if start {
-		go s.drain()
+		select {
+		case idle <- s:
+		default:
+			go s.drain()
+		}
 	}
 	return nil
 }

@@ -264,6 +264,35 @@ static void expr_output(const expr_layout *l, const expr_instruction *store, con
   s->past = past && (((int64_t)(uintptr_t)s->to | s->to_down) & 63) == 0;
 }
 
+// expr_send copies whole lines past the caches.
+IN void expr_send(char *to, const char *from, int64_t bytes) {
+  for (int64_t i = 0; i < bytes; i += 64)
+    past_line(to + i, from + i);
+}
+
+// expr_cast converts a piece.
+static void expr_cast(const expr_instruction *in, void *d, const void *a) {
+  switch (in->type) {
+  case CLASS_F32:
+    f32_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
+    return;
+  case CLASS_F64:
+    f64_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
+    return;
+  case CLASS_I32:
+    i32_expr_cast(in->to, d, a, (int32_t)in->low.i, (int32_t)in->top.i);
+    return;
+  case CLASS_I64:
+    i64_expr_cast(in->to, d, a, in->low.i, in->top.i);
+    return;
+  case CLASS_U32:
+    u32_expr_cast(in->to, d, a, (uint32_t)in->low.i, (uint32_t)in->top.i);
+    return;
+  default:
+    u64_expr_cast(in->to, d, a, (uint64_t)in->low.i, (uint64_t)in->top.i);
+  }
+}
+
 static void expr_compute(const expr_instruction *in, void *d, char *const *reg, int64_t lo, int64_t n, const expr_ahead *ahead) {
   const void *a = reg[in->a], *b = reg[in->b], *c = reg[in->c];
   switch (in->code) {
@@ -283,28 +312,6 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   case EXPR_SELECT:
     expr_select(class_size(in->to), d, a, b, c);
     return;
-  case EXPR_CAST:
-    expr_fetch_tile(ahead, class_size(in->to));
-    switch (in->type) {
-    case CLASS_F32:
-      f32_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
-      return;
-    case CLASS_F64:
-      f64_expr_cast(in->to, d, a, in->low.i, (uint64_t)in->top.i);
-      return;
-    case CLASS_I32:
-      i32_expr_cast(in->to, d, a, (int32_t)in->low.i, (int32_t)in->top.i);
-      return;
-    case CLASS_I64:
-      i64_expr_cast(in->to, d, a, in->low.i, in->top.i);
-      return;
-    case CLASS_U32:
-      u32_expr_cast(in->to, d, a, (uint32_t)in->low.i, (uint32_t)in->top.i);
-      return;
-    default:
-      u64_expr_cast(in->to, d, a, (uint64_t)in->low.i, (uint64_t)in->top.i);
-      return;
-    }
   }
   switch (in->type) {
   case CLASS_F32:
@@ -324,6 +331,37 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
     return;
   default:
     u64_expr(in->code, d, a, b, (uint64_t)in->bits.i, ahead);
+  }
+}
+
+// expr_converts returns the cast of a program that only loads elements, casts them and stores them, the load of one that only loads and
+// stores them in another form, and otherwise NULL.
+static const expr_instruction *expr_converts(const expr_instruction *load, const expr_instruction *end) {
+  const expr_instruction *store = end - 1, *cast = end - load == 3 && load[1].code == EXPR_CAST && load[1].a == load->dst ? load + 1 : load;
+  int linear = (end - load == 2 || cast != load) && load->code == EXPR_LOAD && store->code == EXPR_STORE && store->a == cast->dst;
+  return linear && (cast != load || !expr_as_is(load) || !expr_as_is(store)) ? cast : NULL;
+}
+
+// expr_convert runs such a program over adjacent elements, whole pieces of them.
+static void expr_convert(const expr_instruction *load, const expr_instruction *cast, const expr_instruction *store, const char *from, char *to,
+                         int64_t n, int past) {
+  int64_t read = type_size[load->elem], write = type_size[store->elem];
+  int widens = !expr_as_is(load), narrows = !expr_as_is(store);
+  _Alignas(64) char room[3][EXPR_PIECE * 8];
+  for (int64_t i = 0; i < n; i += EXPR_PIECE, from += EXPR_PIECE * read, to += EXPR_PIECE * write) {
+    char *last = past ? room[2] : to;
+    const void *x = from;
+    if (widens)
+      x = cast == load && !narrows ? last : room[0], expr_widen(load->elem, (void *)x, from);
+    if (cast != load) {
+      void *d = narrows ? room[1] : last;
+      expr_cast(cast, d, x);
+      x = d;
+    }
+    if (narrows)
+      expr_narrow(store->elem, last, x);
+    if (past)
+      expr_send(to, last, EXPR_PIECE * write);
   }
 }
 
@@ -416,11 +454,7 @@ EXPORT(expr) {
       k--;
     list[k].copied = list[k].code == EXPR_LOAD && list[k].dst == list[j].a;
   }
-  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left. If all that a
-  // program does is to convert elements, stores do.
-  int converts = 1;
-  for (const expr_instruction *in = list + once; in < end; in++)
-    converts = converts && (in->code == EXPR_LOAD || in->code == EXPR_STORE);
+  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left.
   expr_instruction *fetcher = end;
   for (int64_t k = once, turn = -1; k < count; k++) {
     if (list[k].code != EXPR_LOAD)
@@ -430,15 +464,27 @@ EXPORT(expr) {
         fetcher = list + once, turn++;
       else
         fetcher++;
-    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || (fetcher->code == EXPR_STORE && !converts) || expr_chains(fetcher)));
+    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)));
     if (turn == EXPR_FETCHES)
       break;
     fetcher->fetches[turn] = (int16_t)(k + 1);
   }
+  const expr_instruction *cast = expr_converts(list + once, end);
   expr_place place;
   for (int64_t lo = w[0].i, n; lo < w[1].i; lo += n) {
     n = w[1].i - lo;
     expr_find(&l, lo, &place);
+    if (cast) {
+      int64_t row = l.dims[l.rank - 1].i - place.at[l.rank - 1], load = list[once].bits.i, store = end[-1].bits.i;
+      int64_t some = (n < row || (l.dense[load] && l.dense[store]) ? n : row) / EXPR_PIECE * EXPR_PIECE;
+      const char *from = expr_side(&l, load, type_size[list[once].elem], &place, lo, some);
+      char *to = expr_side(&l, store, type_size[end[-1].elem], &place, lo, some);
+      if (some > 0 && from && to) {
+        expr_convert(list + once, cast, end - 1, from, to, some, w[7].i && ((uintptr_t)to & 63) == 0);
+        n = some;
+        continue;
+      }
+    }
     // What is adjacent in memory is computed where it lies, in units, unless rows are short and have a rest; the rest of a longer row is a tile by itself.
     int64_t last = l.rank - 1, length = l.dims[last].i, whole = length - place.at[last], side = length >= EXPR_TILE || length % unit == 0 ? most : 0;
     side = side < whole ? side : whole;
@@ -538,17 +584,17 @@ EXPORT(expr) {
         }
         reg[in->dst] = as_is ? p : home[in->dst];
         if (!as_is)
-          expr_widen(in->elem, home[in->dst], p);
+          for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PIECE)
+            expr_widen(in->elem, home[in->dst] + i * class_size(in->to), p + i * size);
       } else if (in->code == EXPR_STORE) {
         char *p = expr_tile_of(&l, slot, size, &place, lo, n), *from = reg[in->a];
         if (p == from)
           continue;
         int past = p && w[7].i && ((uintptr_t)p & 63) == 0;
-        expr_ahead next = expr_reads(in, ahead);
-        expr_fetch_tile(&next, 0);
         if (!expr_as_is(in)) {
           char *to = p && !past ? p : raw;
-          expr_narrow(in->elem, to, from);
+          for (int64_t i = 0; i < n; i += EXPR_PIECE)
+            expr_narrow(in->elem, to + i * size, from + i * class_size(in->type));
           if (p == to)
             continue;
           from = raw;
@@ -556,11 +602,9 @@ EXPORT(expr) {
         if (!p)
           expr_move(&l, slot, size, place, n, from, 1);
         else if (past)
-          for (int64_t i = 0; i < n * size; i += 64)
-            past_line(p + i, from + i);
+          expr_send(p, from, n * size);
         else
-          for (int64_t i = 0; i < n * size; i += 4 * f32_W)
-            f32_store((float *)(p + i), f32_load((const float *)(from + i)));
+          memcpy(p, from, (size_t)(n * size));
       } else {
         char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         expr_ahead next = expr_reads(in, ahead);

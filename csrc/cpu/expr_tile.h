@@ -35,6 +35,8 @@ IN int64_t class_size(int64_t class) {
 // Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
 // the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
 enum { EXPR_PART = 64, EXPR_FETCHES = 4 };
+// Elements are converted in pieces, so that the processor reads the next one while it writes the last one past the caches.
+enum { EXPR_PIECE = 4 * EXPR_PART };
 typedef struct {
   const char *at; // or NULL
   int64_t size;   // of an element
@@ -52,12 +54,6 @@ IN void expr_fetch(const expr_ahead *ahead, int64_t i, int64_t size) {
       __builtin_prefetch(ahead->write + at, 1);
 }
 
-// expr_fetch_tile is for instructions whose loops do not fetch while they compute.
-IN void expr_fetch_tile(const expr_ahead *ahead, int64_t size) {
-  for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PART)
-    expr_fetch(ahead, i, size);
-}
-
 #define EACH(...) PARTS(EXPR_TILE, __VA_ARGS__)
 #define SOME(...) PARTS(n, __VA_ARGS__)
 #define PARTS(count, ...)                                                                          \
@@ -68,8 +64,10 @@ IN void expr_fetch_tile(const expr_ahead *ahead, int64_t size) {
     }                                                                                              \
   }                                                                                                \
   break;
-#define ALL(...)                                                                                   \
-  for (int64_t i = 0; i < EXPR_TILE; i++) {                                                        \
+#define ALL(...) COUNT(EXPR_TILE, __VA_ARGS__)
+#define PIECE(...) COUNT(EXPR_PIECE, __VA_ARGS__)
+#define COUNT(count, ...)                                                                          \
+  for (int64_t i = 0; i < count; i++) {                                                            \
     __VA_ARGS__;                                                                                   \
   }                                                                                                \
   break;
@@ -220,14 +218,14 @@ SIGNED(u64_expr, u64_expr_bare, uint64_t, uint64_t, x, x / y, x % y)
   TILES static void NAME(int64_t to, void *restrict q, const S *a, S low, S top) {                 \
     switch (to) {                                                                                  \
     case CLASS_F32:                                                                                \
-      ALL(((float *)q)[i] = (float)a[i])                                                          \
+      PIECE(((float *)q)[i] = (float)a[i])                                                          \
     case CLASS_F64:                                                                                \
-      ALL(((double *)q)[i] = (double)a[i])                                                        \
+      PIECE(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
     case CLASS_U32:                                                                                \
-      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
+      PIECE(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint32_t *)q)[i] = (uint32_t)x) \
     default:                                                                                       \
-      ALL(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
+      PIECE(S x = a[i]; x = x < low ? low : x; x = x > top ? top : x; ((uint64_t *)q)[i] = (uint64_t)x) \
     }                                                                                              \
   }
 CAST_INT(i32_expr_cast, int32_t)
@@ -239,30 +237,31 @@ CAST_INT(u64_expr_cast, uint64_t)
 #define CAST_FLOAT(NAME, F)                                                                        \
   TILES static void NAME(int64_t to, void *restrict q, const F *a, int64_t low, uint64_t top) {    \
     double least = (double)low, high = (double)top; /* 2^63 and 2^64 are above their ends */       \
+    const F below = (F)(0x1p31 - (sizeof(F) == 4 ? 128 : 1)); /* the last number below 2^31 that is whole */ \
     switch (to) {                                                                                  \
     case CLASS_F32:                                                                                \
-      ALL(((float *)q)[i] = (float)a[i])                                                          \
+      PIECE(((float *)q)[i] = (float)a[i])                                                          \
     case CLASS_F64:                                                                                \
-      ALL(((double *)q)[i] = (double)a[i])                                                        \
+      PIECE(((double *)q)[i] = (double)a[i])                                                        \
     case CLASS_I32:                                                                                \
       if (high < 0x1p24) { /* the ends are exact in F, too */                                      \
         F down = (F)least, up = (F)high;                                                           \
-        ALL(F x = a[i]; x = x != x ? 0 : x; x = x < down ? down : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+        PIECE(F x = a[i]; x = x != x ? 0 : x; x = x < down ? down : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
       }                                                                                            \
-      ALL(F x = a[i]; int over = x >= (F)0x1p31; x = x != x || over ? 0 : x; x = x < -(F)0x1p31 ? -(F)0x1p31 : x; \
-           ((int32_t *)q)[i] = over ? INT32_MAX : (int32_t)x)                                      \
+      PIECE(F x = a[i], y; x = x != x ? 0 : x; y = x < -(F)0x1p31 ? -(F)0x1p31 : x; y = y > below ? below : y; \
+           ((int32_t *)q)[i] = x > below ? INT32_MAX : (int32_t)y)                                 \
     case CLASS_U32:                                                                                \
       if (high < 0x1p24) {                                                                         \
         F up = (F)high;                                                                            \
-        ALL(F x = a[i]; x = x != x || x < 0 ? 0 : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
+        PIECE(F x = a[i]; x = x != x || x < 0 ? 0 : x; x = x > up ? up : x; ((int32_t *)q)[i] = (int32_t)x) \
       }                                                                                            \
-      ALL(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
+      PIECE(double x = (double)a[i]; x = x != x ? 0 : x; x = x < least ? least : x; x = x > high ? high : x; \
            ((uint32_t *)q)[i] = (uint32_t)x)                                                       \
     case CLASS_I64:                                                                                \
-      ALL(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
+      PIECE(double x = (double)a[i]; int over = x >= 0x1p63; x = x != x || over ? 0 : x; x = x < least ? least : x; \
            ((int64_t *)q)[i] = over ? INT64_MAX : (int64_t)x)                                      \
     default:                                                                                       \
-      ALL(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
+      PIECE(double x = (double)a[i]; int over = x >= 0x1p64; x = x != x || over || x < 0 ? 0 : x;   \
            ((uint64_t *)q)[i] = over ? UINT64_MAX : (uint64_t)x)                                   \
     }                                                                                              \
   }
@@ -356,42 +355,44 @@ TILES static void expr_random(uint32_t *restrict d, const uint64_t *seed, uint64
 TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
   switch (elem) {
   case TYPE_F16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+    for (int64_t i = 0; i < EXPR_PIECE; i += f32_W)
       f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
     break;
   case TYPE_BF16:
-    ALL(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
+    PIECE(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
   case TYPE_I8:
-    ALL(((int32_t *)q)[i] = ((const int8_t *)p)[i])
+    PIECE(((int32_t *)q)[i] = ((const int8_t *)p)[i])
   case TYPE_I16:
-    ALL(((int32_t *)q)[i] = ((const int16_t *)p)[i])
+    PIECE(((int32_t *)q)[i] = ((const int16_t *)p)[i])
   case TYPE_U8:
-    ALL(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
+    PIECE(((uint32_t *)q)[i] = ((const uint8_t *)p)[i])
   default:
-    ALL(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
+    PIECE(((uint32_t *)q)[i] = ((const uint16_t *)p)[i])
   }
 }
 
 TILES static void expr_narrow(int64_t elem, void *restrict q, const void *p) {
   switch (elem) {
   case TYPE_F16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+    for (int64_t i = 0; i < EXPR_PIECE; i += f32_W)
       f32_to_f16((uint16_t *)q + i, f32_load((const float *)p + i));
     break;
   case TYPE_BF16:
-    for (int64_t i = 0; i < EXPR_TILE; i += f32_W)
+    for (int64_t i = 0; i < EXPR_PIECE; i += f32_W)
       f32_to_bf16((uint16_t *)q + i, f32_load((const float *)p + i));
     break;
   case TYPE_I8:
   case TYPE_U8:
-    ALL(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
+    PIECE(((uint8_t *)q)[i] = (uint8_t)((const uint32_t *)p)[i])
   default:
-    ALL(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
+    PIECE(((uint16_t *)q)[i] = (uint16_t)((const uint32_t *)p)[i])
   }
 }
 #undef EACH
 #undef SOME
 #undef PARTS
 #undef ALL
+#undef PIECE
+#undef COUNT
 #undef WANTED
 #undef WORDS

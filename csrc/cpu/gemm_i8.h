@@ -5,23 +5,24 @@
 #define V CAT(T, v)
 #define W CAT(T, W)
 
+// Tiles are stored whole: those at the right edge of C are computed elsewhere.
 IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m) mask, int whole) {
-  int32_t x[W];
-  (void)whole, (void)mask;
-  CAT(T, store)(x, CAT(T, mul)(alpha, sum));
-  if (read) {
-    int32_t by[W];
-    CAT(T, store)(by, beta);
-    for (int64_t i = 0; i < n; i++)
-      x[i] = (int32_t)((uint32_t)x[i] + (uint32_t)by[0] * (uint32_t)at[i]);
-  }
-  __builtin_memcpy(at, x, (size_t)n * sizeof *at);
+  typedef uint32_t words __attribute__((vector_size(sizeof(V))));
+  V x = CAT(T, mul)(alpha, sum);
+  (void)n, (void)mask, (void)whole;
+  if (read)
+    x = (V)((words)x + (words)CAT(T, mul)(beta, CAT(T, load)(at)));
+  CAT(T, store)(at, x);
 }
 
 #define TILE gemm
 #define STEP step
 #undef SHAPES
 #define SHAPES PANEL_SHAPES
+#undef SPLIT
+#define SPLIT 0
+#undef RIGHT_LAST
+#define RIGHT_LAST(v) RIGHT(v)
 #undef START
 #define START(v) CAT(T, load)(b + v * W)
 #undef BEGIN
@@ -31,6 +32,10 @@ IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m
 #undef STEP
 #undef SHAPES
 #define SHAPES ALL_SHAPES
+#undef SPLIT
+#define SPLIT 1
+#undef RIGHT_LAST
+#define RIGHT_LAST(v) RIGHT_MASKED(v)
 #undef START
 #define START(v) CAT(T, zero)()
 #undef BEGIN
@@ -77,9 +82,13 @@ EXPORT(CAT(T, rows)) {
         left[q * GEMM_ROWS + r] = r < rows ? CAT(T, word)((const int8_t *)w[3].p + (i + r) * rs, cs, q * GROUP, k, OFFSET) : 0;
     const E *right = w[6].p;
     for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * (words + 1)) {
-      int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
-      CAT(T, gemm_kernels)[rows][nv](words, left, 1, GEMM_ROWS, right, 2 * W, (E *)w[7].p + i * ldc + j, ldc, (E)w[9].i,
-                                     (E)w[10].i, cols - (nv - 1) * W);
+      int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1, whole = cols == nv * W, ld = whole ? ldc : 2 * W;
+      E *c = (E *)w[7].p + i * ldc + j, edge[GEMM_ROWS * 2 * W], *to = whole ? c : edge;
+      for (int64_t r = 0; !whole && w[10].i != 0 && r < rows; r++)
+        __builtin_memcpy(edge + r * ld, c + r * ldc, (size_t)cols * sizeof *c);
+      CAT(T, gemm_kernels)[rows][nv](words, left, 1, GEMM_ROWS, right, 2 * W, to, ld, (E)w[9].i, (E)w[10].i, W);
+      for (int64_t r = 0; !whole && r < rows; r++)
+        __builtin_memcpy(c + r * ldc, edge + r * ld, (size_t)cols * sizeof *c);
     }
   }
 }

@@ -36,7 +36,7 @@ IN void near_add(const int metric, f32_v q, f32_v v, f32_v *sum, f32_v *square) 
 enum { near_piece = 256 };
 
 // Computes the sums for one vector and one query in W parts. With a bound, the sum is infinite if that of the first components is larger.
-IN void near_row(const int type, const int metric, int64_t dim, const void *v, const float *q, const int bounded, float bound,
+IN void near_row(const int type, const int metric, int64_t dim, const void *v, const float *q, int bounded, float bound,
                  f32_v *sum, f32_v *square) {
   f32_v s0 = f32_zero(), s1 = s0, s2 = s0, s3 = s0, t0 = s0, t1 = s0, t2 = s0, t3 = s0;
   int64_t d = 0;
@@ -92,7 +92,7 @@ IN void near_fetch(const void *v, int64_t bytes) {
 
 // Stores the sums for n of W vectors, which are at v, and one query; those of the others are 0. With fetch, each vector is prefetched
 // while the one before is computed.
-IN void near_sums(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, const int fetch, const void *end,
+IN void near_sums(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, int fetch, const void *end,
                   const void *q, const int8_t *rest, float bound, float *sum, float *square) {
   if (type == TYPE_I8 && dim > l2_i8_short) {
     for (int64_t i = 0; i < W; i++) {
@@ -196,34 +196,52 @@ IN float near_number(uint64_t key) {
 }
 
 // The last components of a query of bytes, which fill no register, followed by zeros.
-IN void near_tail(const int type, const int metric, int64_t dim, const void *query, int8_t *rest) {
+IN void near_tail(int64_t type, int64_t metric, int64_t dim, const void *query, int8_t *rest) {
   if (type == TYPE_I8 && metric == NEAR_L2)
     memcpy(rest, (const int8_t *)query + dim / i8_W * i8_W, (size_t)(dim % i8_W));
 }
 
-IN float near_norm(const int type, int64_t dim, const char *query) {
+static __attribute__((noinline)) float near_norm(int64_t type, int64_t dim, const char *query) {
   int8_t rest[i8_W] = {0};
   float sum[W], square[W];
   const void *own = query;
-  near_sums(type == TYPE_I8 ? TYPE_I8 : TYPE_F32, NEAR_COSINE, dim, &own, 1, 0, query + dim, query, rest, 0, sum, square);
+  if (type == TYPE_I8)
+    near_sums(TYPE_I8, NEAR_COSINE, dim, &own, 1, 0, query + dim, query, rest, 0, sum, square);
+  else
+    near_sums(TYPE_F32, NEAR_COSINE, dim, &own, 1, 0, query + dim, query, rest, 0, sum, square);
   return f32_root(square[0]);
 }
 
 // Stores the distances of n of W vectors from a query.
-IN void near_distances(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, const int fetch, const void *end,
-                       const void *query, const int8_t *rest, float norm, float bound, float *distance) {
-  float square[W];
-  near_sums(type, metric, dim, v, n, fetch, end, query, rest, bound, distance, square);
-  if (metric == NEAR_COSINE)
-    for (int64_t i = 0; i < n; i++)
-      distance[i] = near_cosine(type, dim, v[i], query, distance[i], square[i], norm);
-  if (metric == NEAR_IP)
-    f32_store(distance, f32_sub(f32_zero(), f32_load(distance)));
-}
+typedef void near_distances(int64_t dim, const void *const *v, int64_t n, int fetch, const void *end, const void *query, const int8_t *rest,
+                            float norm, float bound, float *distance);
+#define NEAR_CASES(F) F(F32, L2) F(F32, IP) F(F32, COSINE) F(F16, L2) F(F16, IP) F(F16, COSINE) F(BF16, L2) F(BF16, IP) F(BF16, COSINE) F(I8, L2) F(I8, IP) F(I8, COSINE)
+#define NEAR_FUNCTION(TYPE, METRIC)                                                                \
+  static void near_##TYPE##_##METRIC(int64_t dim, const void *const *v, int64_t n, int fetch, const void *end, const void *query,  \
+                                     const int8_t *rest, float norm, float bound, float *distance) { \
+    float square[W];                                                                               \
+    near_sums(TYPE_##TYPE, NEAR_##METRIC, dim, v, n, fetch, end, query, rest, bound, distance, square); \
+    for (int64_t i = 0; NEAR_##METRIC == NEAR_COSINE && i < n; i++)                                \
+      distance[i] = near_cosine(TYPE_##TYPE, dim, v[i], query, distance[i], square[i], norm);      \
+    if (NEAR_##METRIC == NEAR_IP)                                                                  \
+      f32_store(distance, f32_sub(f32_zero(), f32_load(distance)));                                \
+  }
+NEAR_CASES(NEAR_FUNCTION)
+#define NEAR_ENTRY(TYPE, METRIC) [TYPE_##TYPE][NEAR_##METRIC] = near_##TYPE##_##METRIC,
+static near_distances *const near_functions[][3] = {NEAR_CASES(NEAR_ENTRY)};
+#undef NEAR_ENTRY
+#undef NEAR_FUNCTION
+#undef NEAR_CASES
 
-IN void near_scan(const simd_word *w, const int type, const int metric) {
-  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, k = w[6].i, row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
+// Words: queries (as floats, or bytes), their number, vectors, their number, components, the place of
+// the first vector, k, for each query k + 1 pairs of words, the number of the vectors' type, that of the
+// metric. The last k pairs are a heap of the best distances, as keys, and their places. The caller fills it
+// with keys and places that come after all others.
+EXPORT(nearest) {
+  int64_t nq = w[1].i, nv = w[3].i, dim = w[4].i, k = w[6].i, type = w[8].i, metric = w[9].i;
+  int64_t row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
   const char *queries = w[0].p, *vectors = w[2].p, *end = vectors + nv * row;
+  near_distances *distances = near_functions[type][metric];
   float distance[W];
   const void *at[W];
   for (int64_t v = 0; v < nv; v += W) {
@@ -237,7 +255,7 @@ IN void near_scan(const simd_word *w, const int type, const int metric) {
       near_tail(type, metric, dim, own, rest);
       if (metric == NEAR_COSINE && v == 0) // the query's norm stands before its heap
         heap->key = f32_key(near_norm(type, dim, own));
-      near_distances(type, metric, dim, at, n, 0, end, own, rest, metric == NEAR_COSINE ? near_number(heap->key) : 0, 0, distance);
+      distances(dim, at, n, 0, end, own, rest, metric == NEAR_COSINE ? near_number(heap->key) : 0, 0, distance);
       // Equal distances pass, since another thread may have put a later vector into this heap.
       unsigned some = ~f32_lessbits(f32_set(near_number(heap[1].key)), f32_load(distance)) & ((1u << n) - 1);
       if (some)
@@ -246,25 +264,16 @@ IN void near_scan(const simd_word *w, const int type, const int metric) {
   }
 }
 
-#define NEAR_METRICS(f, type)                                                                      \
-  w[9].i == NEAR_L2 ? f(w, type, NEAR_L2) : w[9].i == NEAR_IP ? f(w, type, NEAR_IP) : f(w, type, NEAR_COSINE)
-#define NEAR_CASES(f)                                                                              \
-  switch (w[8].i) {                                                                                \
-    case TYPE_F32: NEAR_METRICS(f, TYPE_F32); break;                                               \
-    case TYPE_F16: NEAR_METRICS(f, TYPE_F16); break;                                               \
-    case TYPE_BF16: NEAR_METRICS(f, TYPE_BF16); break;                                             \
-    case TYPE_I8: NEAR_METRICS(f, TYPE_I8); break;                                                 \
-  }
-
-// Words: queries (as floats, or bytes), their number, vectors, their number, components, the place of
-// the first vector, k, for each query k + 1 pairs of words, the number of the vectors' type, that of the
-// metric. The last k pairs are a heap of the best distances, as keys, and their places. The caller fills it
-// with keys and places that come after all others.
-EXPORT(nearest) { NEAR_CASES(near_scan) }
-
-IN void near_pick(const simd_word *w, const int type) {
-  int64_t ld = w[1].i, nq = w[3].i, nv = w[5].i, dim = w[6].i, k = w[10].i, row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
+// Puts vectors into the heaps of many queries by squared distances that were computed in another order of additions: those near enough are
+// computed again as nearest does, so that results do not depend on the number of queries. Words: distances, of which each row is followed by W
+// floats that may be read; elements from one query's distances to the next; queries as for nearest, their number; vectors, their number,
+// components; for each query k + 1 pairs of words as for nearest; the number of the type; the place of the first vector; k; the largest
+// quotient of such a distance and the one that nearest computes, as a double.
+EXPORT(nearest_pick) {
+  int64_t ld = w[1].i, nq = w[3].i, nv = w[5].i, dim = w[6].i, type = w[8].i, k = w[10].i;
+  int64_t row = dim * type_size[type], query = dim * (type == TYPE_I8 ? 1 : 4);
   const char *vectors = w[4].p, *end = vectors + nv * row;
+  near_distances *distances = near_functions[type][NEAR_L2];
   float unit = (float)w[11].f, distance[W];
   for (int64_t q = 0; q < nq; q++) {
     const float *near = (const float *)w[0].p + q * ld;
@@ -281,7 +290,7 @@ IN void near_pick(const simd_word *w, const int type) {
       for (; some != 0; some &= some - 1) {
         int64_t i = v + __builtin_ctz(some);
         const void *at = vectors + i * row;
-        near_distances(type, NEAR_L2, dim, &at, 1, 0, end, own, rest, 0, 0, distance);
+        distances(dim, &at, 1, 0, end, own, rest, 0, 0, distance);
         near_offer(heap, k, distance, 1, w[9].i + i);
       }
       most = f32_set(near_number(heap->key) * unit + 0x1p-126f);
@@ -289,22 +298,11 @@ IN void near_pick(const simd_word *w, const int type) {
   }
 }
 
-// Puts vectors into the heaps of many queries by squared distances that were computed in another order of additions: those near enough are
-// computed again as nearest does, so that results do not depend on the number of queries. Words: distances, of which each row is followed by W
-// floats that may be read; elements from one query's distances to the next; queries as for nearest, their number; vectors, their number,
-// components; for each query k + 1 pairs of words as for nearest; the number of the type; the place of the first vector; k; the largest
-// quotient of such a distance and the one that nearest computes, as a double.
-EXPORT(nearest_pick) {
-  if (w[8].i == TYPE_F32)
-    near_pick(w, TYPE_F32);
-  else if (w[8].i == TYPE_F16)
-    near_pick(w, TYPE_F16);
-  else
-    near_pick(w, TYPE_I8);
-}
-
-IN void near_list(const simd_word *w, const int type, const int metric) {
-  int64_t n = w[3].i, dim = w[4].i, row = dim * type_size[type];
+// Computes the distances of listed vectors from one query. Words: the query (as floats, or bytes), all vectors, the list of their numbers
+// (uint32), its length, components, the number of all vectors, the distances, a bound, the number of the vectors' type, that of the metric. Squared
+// distances above the bound, a double, may be infinite.
+EXPORT(nearest_list) {
+  int64_t n = w[3].i, dim = w[4].i, type = w[8].i, metric = w[9].i, row = dim * type_size[type];
   const char *vectors = w[1].p, *end = vectors + w[5].i * row;
   const uint32_t *list = w[2].p;
   float *out = w[6].p, bound = (float)w[7].f, norm = metric == NEAR_COSINE ? near_norm(type, dim, w[0].p) : 0, some[W];
@@ -316,16 +314,9 @@ IN void near_list(const simd_word *w, const int type, const int metric) {
     for (int64_t j = 0; j < m; j++)
       at[j] = vectors + list[i + j] * row;
     float *to = m == W ? out + i : some;
-    near_distances(type, metric, dim, at, m, 1, end, w[0].p, rest, norm, bound, to);
+    near_functions[type][metric](dim, at, m, 1, end, w[0].p, rest, norm, bound, to);
     if (m < W)
       memcpy(out + i, some, (size_t)m * sizeof *some);
   }
 }
-
-// Computes the distances of listed vectors from one query. Words: the query (as floats, or bytes), all vectors, the list of their numbers
-// (uint32), its length, components, the number of all vectors, the distances, a bound, the number of the vectors' type, that of the metric. Squared
-// distances above the bound, a double, may be infinite.
-EXPORT(nearest_list) { NEAR_CASES(near_list) }
-#undef NEAR_CASES
-#undef NEAR_METRICS
 #undef W

@@ -312,6 +312,13 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
   case EXPR_SELECT:
     expr_select(class_size(in->to), d, a, b, c);
     return;
+  case EXPR_CAST:
+    for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PIECE) {
+      for (int64_t part = i; part < i + EXPR_PIECE; part += EXPR_PART)
+        expr_fetch(ahead, part, class_size(in->to));
+      expr_cast(in, (char *)d + i * class_size(in->to), (const char *)a + i * class_size(in->type));
+    }
+    return;
   }
   switch (in->type) {
   case CLASS_F32:

@@ -22,10 +22,10 @@ const (
 )
 
 // stream is a queue of operations and, while it is not empty, one goroutine that
-// works on it. An idle stream costs no goroutine of its own.
+// works on it. An idle stream costs no goroutine.
 type stream struct {
 	device *device
-	drain  func() // serve(s) as a func value, so that starting it allocates nothing
+	drain  func() // s.work as a func value, so that starting it allocates nothing
 
 	done    atomic.Uint64 // number of operations that are done or dropped
 	waiting atomic.Int32  // len(waiters)
@@ -66,7 +66,7 @@ var waiterPool = sync.Pool{New: func() any { return &waiter{ch: make(chan struct
 
 func newStream(d *device) *stream {
 	s := &stream{device: d}
-	s.drain = func() { serve(s) }
+	s.drain = s.work
 	return s
 }
 
@@ -125,11 +125,7 @@ func (s *stream) push(o op) error {
 	s.working = true
 	s.mu.Unlock()
 	if start {
-		select {
-		case idle <- s:
-		default:
-			go s.drain()
-		}
+		go s.drain()
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/driver"
 )
@@ -114,30 +113,18 @@ func takeStage(n int) *[]byte {
 	return b
 }
 
-// idle takes streams with work to goroutines that have none, at most mostIdle of them, in all devices. Their stacks
-// have grown already: to copy the stack of a new one takes longer than a short launch.
-var (
-	idle        = make(chan *stream)
-	idleWorkers atomic.Int32
-)
-
-const mostIdle = 2
-
-// serve works on the queue of a stream, and then on others, until enough goroutines are idle.
-func serve(s *stream) {
-	for {
-		s.work()
-		if idleWorkers.Add(1) > mostIdle {
-			idleWorkers.Add(-1)
-			return
-		}
-		s = <-idle
-		idleWorkers.Add(-1)
-	}
+// growStack makes a new goroutine's stack large enough for most launches. While little is on it, that takes a fraction
+// of what it takes in the middle of a launch, since a stack is copied when it grows.
+//
+//go:noinline
+func growStack(i int) byte {
+	var room [6 << 10]byte
+	return room[i]
 }
 
 // work runs queued operations and returns when the queue is empty.
 func (s *stream) work() {
+	growStack(0)
 	s.mu.Lock()
 	for len(s.pending) > 0 && s.failure.Load() == nil {
 		batch := s.pending

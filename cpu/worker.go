@@ -113,6 +113,11 @@ func takeStage(n int) *[]byte {
 	return b
 }
 
+// deep reports whether the operation needs more stack than a new goroutine has: a launch does, but of a Go function.
+func (o *op) deep() bool {
+	return o.tape != nil || o.launch != nil && o.launch.kernel.info.Implementation != "go"
+}
+
 // growStack makes a new goroutine's stack large enough for most launches. While little is on it, that takes a fraction
 // of what it takes in the middle of a launch, since a stack is copied when it grows.
 //
@@ -124,12 +129,16 @@ func growStack(i int) byte {
 
 // work runs queued operations and returns when the queue is empty.
 func (s *stream) work() {
-	growStack(0)
+	grown := false
 	s.mu.Lock()
 	for len(s.pending) > 0 && s.failure.Load() == nil {
 		batch := s.pending
 		s.pending, s.spare = s.spare, nil
 		s.mu.Unlock()
+		if last := &batch[len(batch)-1]; !grown && last.deep() {
+			grown = true
+			growStack(0)
+		}
 		s.runBatch(batch)
 		s.mu.Lock()
 		if cap(batch) <= 1024 { // the memory of a long queue is not kept

@@ -205,7 +205,6 @@ IN i8pair_v i8pair_set(int32_t x) { return _mm256_set1_epi32(x); }
 IN i8pair_v i8pair_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 IN void i8pair_store(int32_t *p, i8pair_v v) { _mm256_storeu_si256((__m256i *)p, v); }
 IN i8pair_m i8pair_first(int64_t n) { return f32_first(n); }
-IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels have whole registers
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return _mm256_mullo_epi32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
 // For squared distances: loading W words, converting stored numbers to words, subtracting the
@@ -247,7 +246,6 @@ enum { i8four_W = 8 };
 #define i8four_zero i8pair_zero
 #define i8four_set i8pair_set
 #define i8four_load i8pair_load
-#define i8four_loadm i8pair_loadm
 #define i8four_store i8pair_store
 #define i8four_first i8pair_first
 #define i8four_mul i8pair_mul

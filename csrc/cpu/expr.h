@@ -491,6 +491,8 @@ EXPORT(expr) {
         n = some;
         continue;
       }
+      if (from && to && l.dims[l.rank - 1].i >= EXPR_PIECE) // the rest of a row
+        n = n < row ? n : row;
     }
     // What is adjacent in memory is computed where it lies, in units, unless rows are short and have a rest; the rest of a longer row is a tile by itself.
     int64_t last = l.rank - 1, length = l.dims[last].i, whole = length - place.at[last], side = length >= EXPR_TILE || length % unit == 0 ? most : 0;

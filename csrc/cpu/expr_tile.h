@@ -359,7 +359,9 @@ TILES static void expr_widen(int64_t elem, void *restrict q, const void *p) {
       f32_store((float *)q + i, f32_from_f16((const uint16_t *)p + i));
     break;
   case TYPE_BF16:
-    PIECE(((uint32_t *)q)[i] = (uint32_t)((const uint16_t *)p)[i] << 16)
+    for (int64_t i = 0; i < EXPR_PIECE; i += f32_W)
+      f32_store((float *)q + i, f32_from_bf16((const uint16_t *)p + i));
+    break;
   case TYPE_I8:
     PIECE(((int32_t *)q)[i] = ((const int8_t *)p)[i])
   case TYPE_I16:

@@ -248,7 +248,6 @@ IN i8pair_v i8pair_set(int32_t x) { return vdupq_n_s32(x); }
 IN i8pair_v i8pair_load(const int32_t *p) { return vld1q_s32(p); }
 IN void i8pair_store(int32_t *p, i8pair_v v) { vst1q_s32(p, v); }
 IN i8pair_m i8pair_first(int64_t n) { return n; }
-IN i8pair_v i8pair_loadm(const int32_t *p, i8pair_m m) { return (void)m, i8pair_load(p); } // panels have whole registers
 IN i8pair_v i8pair_mul(i8pair_v a, i8pair_v b) { return vmulq_s32(a, b); }
 IN i8pair_v i8pair_step(i8pair_v a, i8pair_v b, i8pair_v c) {
   int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);

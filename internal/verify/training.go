@@ -85,7 +85,8 @@ func (l lesson) train(ctx context.Context, s *runtime.Session, device string) (T
 }
 
 // Train trains a network on a device to read the first images of digits, by momentum and with the cross entropy. The
-// same seed gives it the same first parameters and the same batches everywhere. c says the rest; nothing stays open.
+// same seed gives it the same first parameters and the same batches everywhere. c says the rest; nothing stays
+// open unless ctx is done.
 func Train(ctx context.Context, s *runtime.Session, device string, images int, layers []nn.Layer,
 	c nn.Config) (n Trained, err error) {
 	dev, err := s.Open(ctx, device)

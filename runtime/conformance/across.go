@@ -103,7 +103,7 @@ func acrossQueued(t *row, d, far *device) {
 	src, there, back := d.alloc(t, runtime.U32, n), far.alloc(t, runtime.U32, n), d.alloc(t, runtime.U32, n)
 	must(t, d.Sync(t.Context()))
 	must(t, far.Sync(t.Context()))
-	filled, copied := keep(d, new(runtime.Event)), keep(d, new(runtime.Event))
+	filled, copied := keep(d, new(runtime.Event)), keep(far, new(runtime.Event))
 	for i := range uint32(5) {
 		must(t, p.Fill(src, i+1))
 		must(t, p.RecordIn(filled))

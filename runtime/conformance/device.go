@@ -53,7 +53,10 @@ func (d *device) allocKind(t *row, kind runtime.MemoryKind, typ runtime.Type, n 
 	d.guarded = append(d.guarded, keep(d, whole))
 	must(t, d.Stream().Fill(whole, uint8(bandPattern)))
 	must(t, d.Stream().Sync(t.Context()), "other streams use it next")
-	return keep(d, call(d.slice(t, whole, bandBytes, size).As(typ)).must(t))
+	middle := d.slice(t, whole, bandBytes, size)
+	b := keep(d, call(middle.As(typ)).must(t))
+	must(t, middle.Close(), "b does not need it")
+	return b
 }
 
 // slice returns a view of n elements of a buffer, which is closed at the end of the check.

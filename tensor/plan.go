@@ -1,6 +1,6 @@
 package tensor
 
-// Plans. The planner is a chain of passes, each of which makes one value of the one before and changes nothing of it:
+// Plans. The planner is a chain of passes, each of which makes a new value of earlier ones and changes none of them:
 //
 //	newGraph   which tensors have to be computed, numbered           graph
 //	layout     how the elements of each lie                          layouts

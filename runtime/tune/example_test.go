@@ -3,6 +3,7 @@ package tune_test
 import (
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/tune"
@@ -24,4 +25,32 @@ func ExampleAccessPattern() {
 	fmt.Println(tune.AccessPattern([]int64{0, 64, 128, 192}))
 	// Output:
 	// strided 64
+}
+
+// A product of large matrices, of which each item computes sixteen results.
+func ExampleSelectTile() {
+	info := runtime.Info{ComputeMajor: 9, MaxGroupSize: 1024, LocalMemory: 48 << 10, SubgroupSize: 32}
+	t, err := tune.SelectTile(info, 4096, 4096, 4096, runtime.F32, 16)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(t)
+	fmt.Println(t.Grid())
+	// Output:
+	// 128x128x32, 16 results per item, 1024 groups of 1024 items, 32768 bytes
+	// 1048576 in 1024
+}
+
+func ExampleBaseline() {
+	b := tune.Baseline{Operation: "vector_add", TargetThroughput: 1e9, Device: "NVIDIA H100",
+		Date: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)}
+	worse, err := b.CheckRegression("NVIDIA H100", 0.85e9)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(b)
+	fmt.Println("worse:", worse)
+	// Output:
+	// vector_add on NVIDIA H100: 1e+09 per second, 2026-01-31
+	// worse: true
 }

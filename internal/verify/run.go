@@ -78,9 +78,6 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
-		return nil, err
-	}
 	if opt.Failed {
 		opt.Only = old.open()
 		if len(opt.Only) == 0 {
@@ -89,6 +86,9 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 	}
 	list, err := choose(opt.Only)
 	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(opt.Dir, 0o755); err != nil {
 		return nil, err
 	}
 	r := &runner{opt: opt, start: time.Now(), logs: &archive{}}

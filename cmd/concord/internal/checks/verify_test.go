@@ -52,8 +52,9 @@ func TestVerifyAbsent(t *testing.T) {
 
 // TestVerifyUsage: mistakes are told before anything runs.
 func TestVerifyUsage(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "report")
 	for want, args := range map[string][]string{
-		`there is no step "god"; the steps are device,`: {"cpu:0", "--only", "god", "--out", t.TempDir()},
+		`there is no step "god"; the steps are device,`: {"cpu:0", "--only", "god", "--out", missing},
 		"accepts 1 arg":               nil,
 		"--minutes -1":                {"cpu:0", "--minutes", "-1"},
 		"--minutes NaN":               {"cpu:0", "--minutes", "NaN"},
@@ -67,6 +68,7 @@ func TestVerifyUsage(t *testing.T) {
 			assert.Contains(t, stderr, want)
 		}
 	}
+	assert.NoDirExists(t, missing)
 }
 
 // notReport returns a folder with a file of another program.

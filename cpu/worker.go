@@ -113,7 +113,8 @@ func takeStage(n int) *[]byte {
 	return b
 }
 
-// deep reports whether the operation needs more stack than a new goroutine has: a launch does, but of a Go function.
+// deep reports whether the operation needs more stack than a new goroutine has: every launch that is not of a Go
+// function does.
 func (o *op) deep() bool {
 	return o.tape != nil || o.launch != nil && o.launch.kernel.info.Implementation != "go"
 }

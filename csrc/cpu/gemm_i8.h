@@ -5,7 +5,7 @@
 #define V CAT(T, v)
 #define W CAT(T, W)
 
-// Tiles are stored whole: those at the right edge of C are computed elsewhere, from whatever is there beside C's elements.
+// Tiles are stored whole. Those at the right edge of C are computed in memory of their own, whose elements beyond those of C are not used.
 IN void CAT(T, out)(E *at, V sum, V alpha, V beta, int read, int64_t n, CAT(T, m) mask, int whole) {
   typedef uint32_t words __attribute__((vector_size(sizeof(V))));
   V x = CAT(T, mul)(alpha, sum);

@@ -249,6 +249,43 @@ func TestDistances(t *testing.T) {
 	})
 }
 
+// TestCastsPastCaches casts to types of less, equal and larger size, with results that are stored past the caches, at
+// several alignments.
+func TestCastsPastCaches(t *testing.T) {
+	if brief() {
+		t.Skip("large buffers")
+	}
+	eachSet(t, func(t *testing.T, d *device) {
+		_, l3 := cacheSizes()
+		n := l3/2 + 1000
+		in := f32s(n)
+		for i := range in {
+			in[i] = float32(i%101-50) + 0.5
+		}
+		for to, size := range map[string]int{"bf16": 2, "i32": 4, "f64": 8} {
+			for _, skip := range []int{0, 3, 64 / size} {
+				out := make([]byte, (n+16)*size)
+				defines := []source.Define{{Name: "FROM", Value: "f32"}, {Name: "TO", Value: to}}
+				require.NoError(t, invoke(t, d, "cast", "cast", defines,
+					[3]int{1, 1, 1}, bytesOf(in[skip:]), out[skip*size:], uint64(n-skip)))
+				values := kernels.Decode(to, out)
+				for i, v := range values {
+					want := 0.0
+					if i >= skip && i < n {
+						want = float64(in[i])
+					}
+					if to == "i32" {
+						want = math.Trunc(want)
+					}
+					if v != want {
+						require.Equal(t, want, v, "%s, skip %d at %d", to, skip, i)
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestDistancesPastCaches computes distances that are stored past the caches.
 func TestDistancesPastCaches(t *testing.T) {
 	if brief() {

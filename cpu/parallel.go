@@ -21,8 +21,9 @@ func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	// With several ranges per thread, the others take over ranges of a thread that is slow.
-	return c.divide(n, max(grain, 1, (n+4*threads-1)/(4*threads)), threads, body{plain: f})
+	// With many ranges per thread, the others take over ranges of a thread that is slow, and threads read memory that
+	// lies close together.
+	return c.divide(n, max(grain, 1, (n+16*threads-1)/(16*threads)), threads, body{plain: f})
 }
 
 // body is a function that computes a range. It takes the launch or not.

@@ -313,7 +313,7 @@ static void expr_compute(const expr_instruction *in, void *d, char *const *reg, 
     expr_select(class_size(in->to), d, a, b, c);
     return;
   case EXPR_CAST:
-    for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PIECE) {
+    for (int64_t i = 0; i < n; i += EXPR_PIECE) {
       for (int64_t part = i; part < i + EXPR_PIECE; part += EXPR_PART)
         expr_fetch(ahead, part, class_size(in->to));
       expr_cast(in, (char *)d + i * class_size(in->to), (const char *)a + i * class_size(in->type));
@@ -593,7 +593,7 @@ EXPORT(expr) {
         }
         reg[in->dst] = as_is ? p : home[in->dst];
         if (!as_is)
-          for (int64_t i = 0; i < EXPR_TILE; i += EXPR_PIECE)
+          for (int64_t i = 0; i < n; i += EXPR_PIECE)
             expr_widen(in->elem, home[in->dst] + i * class_size(in->to), p + i * size);
       } else if (in->code == EXPR_STORE) {
         char *p = expr_tile_of(&l, slot, size, &place, lo, n), *from = reg[in->a];

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -145,4 +147,32 @@ func TestSetPrecisionMeanwhile(t *testing.T) {
 	}
 	over.Store(true)
 	wg.Wait()
+}
+
+// TestSetPrecisionOfFile: an index of a file in place leaves the file, and can be saved over it.
+func TestSetPrecisionOfFile(t *testing.T) {
+	const n, dim = 200, 8
+	r := rand.New(rand.NewPCG(2, 8))
+	f := flat(t, open(t, "cpu:0"), dim, Euclidean, FlatOptions{})
+	vectors, ids := random(r, n, dim), numbers(r, n)
+	require.NoError(t, f.Add(t.Context(), ids, vectors))
+	path := filepath.Join(t.TempDir(), "x.ann")
+	require.NoError(t, Save(t.Context(), path, f))
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, f.SetPrecision(t.Context(), FP16))
+	for range 2 { // the second one is of halves already
+		ix, err := Open(t.Context(), path, Options{})
+		require.NoError(t, err)
+		require.NoError(t, SetPrecision(t.Context(), ix, FP16))
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		sameAnswers(t, f, ix.(*Flat), ids, vectors[:4*dim], "of a file")
+		require.NoError(t, Save(t.Context(), path, ix))
+		require.NoError(t, ix.Close())
+		before, err = os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Less(t, len(before), 4*len(vectors)+8*n)
+	}
 }

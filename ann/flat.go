@@ -42,7 +42,7 @@ type Flat struct {
 
 // FlatOptions are what [NewFlat] takes. The zero value has the defaults.
 type FlatOptions struct {
-	Precision Precision // of the stored vectors; 0 is FP32
+	Precision Precision // of the stored vectors, until SetPrecision; 0 is FP32
 	MaxDim    int       // the largest dimension; 0 is 4096
 	MaxRows   int       // the largest number of vectors; 0 is no limit
 
@@ -168,11 +168,9 @@ func (f *Flat) shares(rows int) cluster.Placement {
 // codeFor returns the coding for vectors that are added, where scaled says that the scale of bytes is fixed.
 func (e *engine) codeFor(vectors []float32, scaled bool) (coding, error) {
 	if e.code.Precision == FP16 {
-		for i, x := range vectors {
-			if a := math.Abs(float64(x)); a >= 65520 && !math.IsInf(a, 0) {
-				return coding{}, fmt.Errorf("ann: component %d of vector %d is %v, and halves end at 65504: %w", i%e.dim, i/e.dim,
-					x, runtime.ErrInvalidArgument)
-			}
+		if i := overHalf(vectors); i >= 0 {
+			return coding{}, fmt.Errorf("ann: component %d of vector %d is %v, and halves end at 65504: %w", i%e.dim, i/e.dim,
+				vectors[i], runtime.ErrInvalidArgument)
 		}
 	}
 	if e.code.Precision != INT8Scaled {

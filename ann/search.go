@@ -23,7 +23,9 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	if err != nil {
 		return nil, err
 	}
+	f.mu.RLock() // SetPrecision replaces f.e
 	lists := make([][]Result, len(queries)/f.e.dim)
+	f.mu.RUnlock()
 	for q := range lists {
 		lists[q] = all[q*each : (q+1)*each : (q+1)*each]
 	}

@@ -375,8 +375,11 @@ func (s *storage) withRoom(ctx context.Context, search func() (in *store, err er
 			s.unmap() // the file's checksums are for changes of what the index has, and not for where it has it
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			rows := len(s.ids)
-			if i := slices.Index(s.stores, in); len(s.stores) > 1 {
+			rows, i := len(s.ids), slices.Index(s.stores, in)
+			switch {
+			case i < 0: // the vectors are elsewhere by now
+				return nil
+			case len(s.stores) > 1:
 				rows = s.place[i].Count
 			}
 			return in.spill(ctx, rows)

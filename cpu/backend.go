@@ -105,6 +105,9 @@ func describe(index int) driver.Info {
 		info.ID = "cpu:reference"
 		info.Name += " (float64 reference)"
 	}
+	c := cpuCaches()
+	info.L1Cache, info.L2Cache, info.L3Cache, info.CacheLine, info.CachesKnown = c.l1, c.l2, c.l3, c.line, c.known
+	info.MemoryChannels = systemChannels()
 	info.TotalMemory, _ = systemMemory()
 	info.MaxAllocation = info.TotalMemory
 	info.FreeMemory, info.FreeMemoryKnown = freeMemory()

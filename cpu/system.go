@@ -67,3 +67,21 @@ func targetFeatures() string {
 }
 
 func cpuClockMHz() int { return int(cpuid.CPU.Hz / 1e6) }
+
+// caches are the bytes of a cache of each level, of the first one for data, and of a line. known says that a level of 0
+// bytes is not there; otherwise it is unknown.
+type caches struct {
+	l1, l2, l3 int64
+	line       int
+	known      bool
+}
+
+// cpuCaches returns the caches of the first core: as the system reports them, or else the processor itself.
+func cpuCaches() caches {
+	if c := systemCaches(); c.known {
+		return c
+	}
+	has, told := cpuid.CPU.Cache, caches{line: cpuid.CPU.CacheLine} // -1 is unknown
+	told.l1, told.l2, told.l3 = max(int64(has.L1D), 0), max(int64(has.L2), 0), max(int64(has.L3), 0)
+	return told
+}

@@ -1,12 +1,14 @@
 package cpu
 
-// The memory and processor of the machine on Linux, from /proc.
+// The memory and processor of the machine on Linux, from /proc and /sys.
 
 import (
 	"bufio"
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -56,6 +58,62 @@ func systemCPUName() string {
 		}
 	}
 	return ""
+}
+
+func systemCaches() caches { return readCaches("/sys/devices/system/cpu/cpu0/cache") }
+
+// readCaches returns what a directory of /sys says of the caches of a core. A level that a core has twice for data, as
+// no processor is known to, counts once.
+func readCaches(dir string) (c caches) {
+	list, _ := filepath.Glob(filepath.Join(dir, "index*")) // the pattern is right
+	for _, index := range list {
+		word := func(name string) string {
+			text, _ := os.ReadFile(filepath.Join(index, name)) // what is missing is refused below
+			return strings.TrimSpace(string(text))
+		}
+		if word("type") == "Instruction" {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSuffix(word("size"), "K"), 10, 40)
+		if err != nil || kib <= 0 {
+			return caches{}
+		}
+		switch word("level") {
+		case "1":
+			c.l1 = kib << 10
+			c.line, _ = strconv.Atoi(word("coherency_line_size")) // 0 if it is unknown
+		case "2":
+			c.l2 = kib << 10
+		case "3":
+			c.l3 = kib << 10
+		}
+	}
+	c.known = c.l1 > 0
+	return c
+}
+
+func systemChannels() int { return countChannels("/sys/devices/system/edac/mc") }
+
+// countChannels returns on how many channels there are modules of memory, by a directory of /sys which only machines
+// have whose memory corrects errors; 0 is unknown. A module says where it is: "channel 1 slot 0".
+func countChannels(dir string) int {
+	list, _ := filepath.Glob(filepath.Join(dir, "mc*", "dimm*", "dimm_location")) // the pattern is right
+	channels := map[string]bool{}
+	for _, file := range list {
+		text, err := os.ReadFile(file)
+		fields := strings.Fields(string(text))
+		if err != nil {
+			return 0
+		}
+		at := filepath.Dir(filepath.Dir(file)) // the controller
+		for i := 0; i+1 < len(fields); i += 2 {
+			if fields[i] != "slot" && fields[i] != "csrow" {
+				at += " " + fields[i] + " " + fields[i+1]
+			}
+		}
+		channels[at] = true
+	}
+	return len(channels)
 }
 
 // adviseHuge requests huge pages. A failure only makes access slower, so it is ignored.

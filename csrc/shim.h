@@ -72,6 +72,7 @@ typedef struct cs_info {
   uint64_t shared_block;
   uint64_t shared_block_optin;
   uint64_t shared_multiprocessor;
+  uint64_t l2_cache;     // bytes
   int64_t max_group[3];  // items of a group in each dimension
   int64_t max_groups[3]; // groups in each dimension
   int32_t kind;          // CS_KIND_*

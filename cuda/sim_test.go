@@ -32,6 +32,9 @@ func TestSimulatedInfo(t *testing.T) {
 	assert.Equal(t, features(info.Arch), info.Features)
 	assert.Equal(t, 32, info.SubgroupSize)
 	assert.GreaterOrEqual(t, info.LocalMemoryOptIn, info.LocalMemory)
+	assert.EqualValues(t, 40<<20, info.L2Cache)
+	assert.Equal(t, []int{5120, 1215}, []int{info.MemoryBusBits, info.MemoryClockMHz})
+	assert.False(t, info.CachesKnown, "the driver tells one level")
 }
 
 // Local memory of a size that needs an opt-in.

@@ -30,6 +30,7 @@ func productTile(*source.Unit, string) (rows, cols int) { return 64, 64 }
 //	                             parts, queries          nearest
 //	                             rows, parts             scan_sum
 //	                             outer, inner            reduce_sum and its like
+//	an item for several elements n                       vector_add
 //	a group for several results  m                       gemv
 //	                             rows, n                 sort_blocks
 //	a group for a tile           m, n                    gemm, gemm_bias, gemm_i8, w2a8, gemm_q; gemm_batch has

@@ -47,6 +47,9 @@ func TestGeometry(t *testing.T) {
 		{"gemm_batch", "gemm_batch", nil, []int{0, 100, 100}, [3]int{8, 8, 1}, square},
 		{"conv2d", "conv2d", nil, []int{2, 3, 64, 65}, [3]int{16, 8, 6}, square},
 		{"l2_distance", "l2_distance_int8", nil, []int{1, 1000}, [3]int{128, 8, 1}, square},
+		{"vector_add", "vector_add", nil, []int{257}, [3]int{128, 1, 1}, auto},
+		{"vector_add", "vector_add", def("WIDTH", "16"), []int{1025}, [3]int{128, 1, 1}, auto},
+		{"vector_add", "vector_add", def("WIDTH", "1"), []int{64}, [3]int{64, 1, 1}, auto},
 		{"transpose", "transpose", nil, []int{2, 17, 16}, [3]int{16, 32, 2}, [3]int{16, 16, 1}},
 		{"transpose", "transpose", def("TILE", "1"), []int{2, 17, 16}, [3]int{16, 17, 2}, [3]int{1, 1, 1}},
 	} {

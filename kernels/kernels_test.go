@@ -125,6 +125,7 @@ func TestUnitRefuses(t *testing.T) {
 		{"conv2d", "SPREAD_H", "0", "not from 1 to 1024", nil},
 		{"conv2d", "SPREAD_W", "02", "not from 1 to 1024", nil},
 		{"transpose", "TILE", "64", "1 to 32", nil},
+		{"vector_add", "WIDTH", "3", "not one of 1 2 4 8 16", nil},
 	} {
 		_, err := Unit(c.id, c.features, source.Define{Name: c.name, Value: c.value})
 		assert.ErrorContains(t, err, c.want)
@@ -139,7 +140,7 @@ func TestOtherDefinitions(t *testing.T) {
 	for id, def := range map[string]source.Define{"scan": {Name: "GROUP", Value: "1"},
 		"reduce": {Name: "INDEX", Value: "i64"},
 		"topk":   {Name: "GROUP", Value: "32"}, "transpose": {Name: "TILE", Value: "32"},
-		"gemm_bias": {Name: "ACT", Value: "none"}} {
+		"gemm_bias": {Name: "ACT", Value: "none"}, "vector_add": {Name: "WIDTH", Value: "16"}} {
 		u, err := Unit(id, nil, def)
 		require.NoError(t, err)
 		assert.NotEmpty(t, u.Kernels())

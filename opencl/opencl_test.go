@@ -191,6 +191,8 @@ func TestProbe(t *testing.T) {
 	assert.EqualValues(t, number(d.id, cl.DEVICE_MAX_MEM_ALLOC_SIZE), info.MaxAllocation)
 	assert.EqualValues(t, number(d.id, cl.DEVICE_MEM_BASE_ADDR_ALIGN), info.BaseAlign*8, "OpenCL counts bits")
 	assert.Positive(t, info.TotalMemory)
+	assert.EqualValues(t, number(d.id, cl.DEVICE_GLOBAL_MEM_CACHE_SIZE), info.MemoryCache)
+	assert.False(t, info.CachesKnown, "OpenCL does not tell the level")
 	assert.Positive(t, info.LocalMemory)
 	assert.Positive(t, info.MaxGroupSize)
 	assert.Positive(t, info.MaxGroupSizes[2])

@@ -27,6 +27,7 @@ const (
 	amdBoard     cl.DeviceInfo = 0x4038 // cl_amd_device_attribute_query
 	amdFree      cl.DeviceInfo = 0x4039
 	amdWavefront cl.DeviceInfo = 0x4043
+	amdChannels  cl.DeviceInfo = 0x4044
 )
 
 type platform struct {
@@ -121,6 +122,8 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 		ClockMHz:      int(number(id, cl.DEVICE_MAX_CLOCK_FREQUENCY)),
 		MaxGroupSize:  int(number(id, cl.DEVICE_MAX_WORK_GROUP_SIZE)),
 		LocalMemory:   int64(number(id, cl.DEVICE_LOCAL_MEM_SIZE)),
+		MemoryCache:   int64(number(id, cl.DEVICE_GLOBAL_MEM_CACHE_SIZE)),
+		CacheLine:     int(number(id, cl.DEVICE_GLOBAL_MEM_CACHELINE_SIZE)),
 		UnifiedMemory: number(id, cl.DEVICE_HOST_UNIFIED_MEMORY) != 0,
 		Features: source.Features{
 			FP64:        has("cl_khr_fp64") || number(id, cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
@@ -150,6 +153,7 @@ func describe(pl platform, id cl.DeviceId, index int) driver.Info {
 			info.Name = board
 		}
 		info.SubgroupSize = int(number(id, amdWavefront))
+		info.MemoryChannels = int(number(id, amdChannels))
 	}
 	if number(id, cl.DEVICE_ADDRESS_BITS) == 32 {
 		info.MaxItems = math.MaxUint32 // its size_t has 32 bits

@@ -34,6 +34,8 @@ func open(t *testing.T) driver.Device {
 func TestSimulatedInfo(t *testing.T) {
 	d := open(t)
 	info := d.Info()
+	assert.EqualValues(t, 8<<20, info.L2Cache)
+	assert.Equal(t, []int{4096, 1600}, []int{info.MemoryBusBits, info.MemoryClockMHz})
 	assert.Equal(t, "sim-rocm:0", info.ID)
 	assert.True(t, info.Simulated)
 	assert.False(t, info.IsGPU(), "never reported as real")

@@ -65,6 +65,7 @@ func printing(t *testing.T) map[string][]string {
 		"parity":                {"--device", "cpu:0", "--kernel", "fill"},
 		"verify":                {"cpu:0", "--only", "quantized", "--minutes", "2", "--out", filepath.Join(dir, "verified")},
 		"bench":                 {"launch", "--device", "cpu:0"},
+		"bench train":           {"--size", "S", "--device", "cpu:0", "--time", "0s"},
 		"cache stats":           {},
 		"cache list":            {},
 		"cache verify":          {},
@@ -91,9 +92,8 @@ func printing(t *testing.T) map[string][]string {
 // leaves lists the commands that do something.
 func leaves(cmd *cobra.Command) (list []*cobra.Command) {
 	for _, c := range cmd.Commands() {
-		if c.HasSubCommands() {
-			list = append(list, leaves(c)...)
-		} else {
+		list = append(list, leaves(c)...)
+		if !c.HasSubCommands() || len(c.ValidArgs) > 0 {
 			list = append(list, c)
 		}
 	}

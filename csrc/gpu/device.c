@@ -110,6 +110,7 @@ static int32_t gpu_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_er
   info.clock_khz = attribute(lib, d, ATTR_CLOCK_RATE);
   info.memory_clock_khz = attribute(lib, d, ATTR_MEMORY_CLOCK_RATE);
   info.memory_bus_bits = attribute(lib, d, ATTR_MEMORY_BUS_WIDTH);
+  info.l2_cache = (uint64_t)attribute(lib, d, ATTR_L2_CACHE_SIZE);
   info.simulated = lib->simulated;
   *out = info;
   return CS_OK;

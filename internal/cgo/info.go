@@ -28,6 +28,8 @@ func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 		// Memory transfers data on both edges of the clock, hence the factor 2.
 		MemoryBandwidthGBs: 2 * float64(c.memory_clock_khz) * float64(c.memory_bus_bits) / 8 / 1e6,
 
+		MemoryClockMHz: int(c.memory_clock_khz) / 1000, MemoryBusBits: int(c.memory_bus_bits), L2Cache: int64(c.l2_cache),
+
 		MaxGroupSize:              int(c.max_threads),
 		ItemsPerComputeUnit:       int(c.max_threads_multiprocessor),
 		GroupsPerComputeUnit:      int(c.max_blocks_multiprocessor),

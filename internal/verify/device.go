@@ -45,6 +45,10 @@ func stepDevice(ctx context.Context, e *Env, dev *runtime.Device) error {
 	if info.FreeMemoryKnown {
 		e.fact("memory free", "%s of %s", gib(info.FreeMemory), gib(info.TotalMemory))
 	}
+	if info.CachesKnown || info.L2Cache > 0 || info.MemoryCache > 0 {
+		e.fact("bytes of caches", "L1 %d, L2 %d, L3 %d, of an unnamed level %d; 0 is none or unknown", info.L1Cache,
+			info.L2Cache, info.L3Cache, info.MemoryCache)
+	}
 	e.fact("threads of Go", "%d", goruntime.GOMAXPROCS(0))
 	e.check(ctx, "open, write and read", func(ctx context.Context) error { return there(ctx, dev) })
 	e.check(ctx, "a compiler", func(ctx context.Context) error {

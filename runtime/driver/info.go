@@ -117,6 +117,20 @@ type Info struct {
 	MemoryBandwidthGBs float64 `json:"memory_bandwidth_gbs,omitempty"`
 	PeakGFLOPS         float64 `json:"peak_gflops,omitempty"`
 
+	MemoryClockMHz int `json:"memory_clock_mhz,omitempty"`
+	MemoryBusBits  int `json:"memory_bus_bits,omitempty"`
+	MemoryChannels int `json:"memory_channels,omitempty"` // between the processor and its memory
+
+	// Bytes of one cache of each level, of the first of them for data alone. Compute units may share one, and a device
+	// may have several. With CachesKnown a level of 0 bytes is not there; without it, it is unknown.
+	L1Cache     int64 `json:"l1_cache,omitempty"`
+	L2Cache     int64 `json:"l2_cache,omitempty"`
+	L3Cache     int64 `json:"l3_cache,omitempty"`
+	CachesKnown bool  `json:"caches_known"`
+	// bytes of the cache of the device's memory where the driver does not say of which level it is, as OpenCL's do not
+	MemoryCache int64 `json:"memory_cache,omitempty"`
+	CacheLine   int   `json:"cache_line,omitempty"` // bytes
+
 	// Limits of a launch. A group is CUDA's and HIP's block, local memory their shared memory.
 	MaxGroupSize  int    `json:"max_group_size,omitempty"`  // items of a group
 	MaxGroupSizes [3]int `json:"max_group_sizes"`           // items of a group along each dimension

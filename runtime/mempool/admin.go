@@ -43,7 +43,7 @@ func (a Admin) do(op string, f func(*Pool) error) error {
 
 // SetLimits sets the limits on memory that the device holds: memory above soft bytes is not kept
 // for reuse, and a request that would need more than hard bytes fails (ErrBudget). 0 is the
-// default: for soft 70 % of the device's memory, for hard no limit.
+// default: for soft what AdviseLimit returns, for hard no limit.
 func (a Admin) SetLimits(soft, hard int64) error {
 	if soft == 0 {
 		soft = AdviseLimit(a.Owner.TotalMemory())

@@ -138,8 +138,14 @@ func New(source Source, o Options) *Pool {
 	return p
 }
 
-// AdviseLimit returns the soft limit for a device with that much memory: 70 % of it.
-func AdviseLimit(total int64) int64 { return total/100*70 + total%100*70/100 }
+// AdviseLimit returns the soft limit for a device with that much memory: 70 % of it, and below 8 GiB half of it. What
+// drivers, contexts and screens take is about the same on all devices, and more of a small memory.
+func AdviseLimit(total int64) int64 {
+	if total < 8<<30 {
+		return total / 2
+	}
+	return total/100*70 + total%100*70/100
+}
 
 // Track makes the pool record stacks and times of allocations from now on.
 func (p *Pool) Track(on bool) { p.track.Store(on) }

@@ -70,6 +70,9 @@ func TestSizes(t *testing.T) {
 	assert.EqualValues(t, 40<<20, s.Live)
 	assert.Equal(t, 0.0390625, s.Pressure(), "of 1 GiB")
 	assert.EqualValues(t, 6012954214, AdviseLimit(8<<30))
+	assert.EqualValues(t, 4<<30-1, AdviseLimit(8<<30-1), "a small memory")
+	assert.EqualValues(t, 1<<29, AdviseLimit(1<<30))
+	assert.EqualValues(t, 0, AdviseLimit(1), "which is that of an unknown memory")
 	assert.Positive(t, AdviseLimit(math.MaxInt64))
 	for _, n := range []int64{0, -1} {
 		_, err := p.Get(n, driver.OnDevice, nil)

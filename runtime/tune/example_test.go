@@ -41,6 +41,21 @@ func ExampleSelectTile() {
 	// 1048576 in 1024
 }
 
+// A kernel that goes through its elements in steps of the grid gets as many items as the device runs at a time.
+func ExampleSelectGrid() {
+	info := runtime.Info{ComputeUnits: 132, ItemsPerComputeUnit: 2048, MaxGroupSize: 1024, SubgroupSize: 32}
+	for _, n := range []int{10_000, 1_000_000_000} {
+		g, err := tune.SelectGrid(info, n)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(g)
+	}
+	// Output:
+	// 10240 in 1024
+	// 270336 in 1024
+}
+
 func ExampleBaseline() {
 	b := tune.Baseline{Operation: "vector_add", TargetThroughput: 1e9, Device: "NVIDIA H100",
 		Date: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)}

@@ -176,6 +176,7 @@ static int32_t device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error 
                    .clock_khz = 1500000,
                    .memory_clock_khz = 1000000,
                    .memory_bus_bits = 256,
+                   .l2_cache = 4 << 20,
                    .max_threads = 1024,
                    .simulated = 1};
   snprintf(out->pci, sizeof out->pci, "%d", ordinal);

@@ -175,7 +175,8 @@ func mendCompletion(root *cobra.Command) {
 func usageTemplate(root *cobra.Command) string {
 	return strings.NewReplacer(
 		"{{if .Runnable}}\n  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}\n  {{.CommandPath}} [command]{{end}}",
-		"\n  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND [flags]{{else}}{{.UseLine}}{{end}}",
+		"\n  {{if .HasAvailableSubCommands}}{{if .ValidArgs}}{{.UseLine}}\n  {{end}}{{.CommandPath}} COMMAND [flags]"+
+			"{{else}}{{.UseLine}}{{end}}",
 		"{{.CommandPath}} [command] --help", "{{.CommandPath}} COMMAND --help").Replace(root.UsageTemplate())
 }
 

@@ -119,7 +119,9 @@ the same devices, and fails if something has become slower by more than the nois
 between runs that are put together at random from the rounds of one measurement, of that in the file and
 of this one. --against measures this program and another version of it in turn, round by round, which
 finds more on a machine that does other work at the same time. What seems slower is measured up to
-three times more before it counts.`,
+three times more before it counts.
+
+concord bench train measures the training of networks, which is none of the suites.`,
 		Example: `  concord bench --device cpu:0
   concord bench gemm conv2d --json
   concord bench --device cpu:0 --device opencl:0 --report report.html
@@ -139,6 +141,7 @@ three times more before it counts.`,
 	cmd.Flags().IntVar(&rounds, "rounds", usualRounds, fmt.Sprintf("`number` of rounds of --baseline, --compare and "+
 		"--against, at least %d", fewestRounds))
 	cmd.MarkFlagsMutuallyExclusive("baseline", "compare", "against", "report")
+	cmd.AddCommand(trainCommand(a))
 	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
 		if baseline != "" || compare != "" || against != "" {
 			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
@@ -356,9 +359,14 @@ func (b *bencher) measure(ctx context.Context, sample func() (float64, error)) (
 			all = append(all, v)
 		}
 	}
+	return summed(all), nil
+}
+
+// summed sums up samples, of which there is at least one, and sorts them.
+func summed(all []float64) measured {
 	slices.Sort(all)
 	at := func(share float64) float64 { return all[int(share*float64(len(all)-1)+0.5)] }
-	return measured{median: at(0.5), spread: at(0.9) - at(0.1), low: at(0.1), high: at(0.9)}, nil
+	return measured{median: at(0.5), spread: at(0.9) - at(0.1), low: at(0.1), high: at(0.9)}
 }
 
 // errNoTime says that a device does not report the time of a kernel.

@@ -6,7 +6,9 @@ package devices
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,15 +95,14 @@ func withTelemetry(probes []runtime.Probe, list []reading) []listed {
 
 // deviceTable has a row for every device, and one for every backend without.
 func deviceTable(a *app.App, probes []runtime.Probe) *ui.Table {
-	t := ui.NewTable("DEVICE", "STATE", "KIND", "MEMORY", "UNITS", "NAME")
+	t := ui.NewTable("DEVICE", "STATE", "KIND", "MEMORY", "CACHES", "UNITS", "NAME")
 	for _, p := range probes {
 		for _, d := range p.Devices {
 			t.Add(a.Paint(ui.Bold, d.ID), paintState(a, p.State), string(d.Kind), known(d.TotalMemory),
-				ui.CountText(d.ComputeUnits),
-				d.Name)
+				cachesOf(&d), ui.CountText(d.ComputeUnits), d.Name)
 		}
 		if len(p.Devices) == 0 {
-			t.Add(p.Backend, paintState(a, p.State), "", "", "", ui.OneLine(p.Reason))
+			t.Add(p.Backend, paintState(a, p.State), "", "", "", "", ui.OneLine(p.Reason))
 		}
 	}
 	return t
@@ -115,6 +116,32 @@ func paintState(a *app.App, s driver.State) string {
 		return a.Paint(ui.Yellow, string(s))
 	}
 	return string(s)
+}
+
+// cachesOf returns the sizes of the caches by level, such as "48K 2M 260M", with "?" for a level that is unknown, or
+// the size of the one whose level is; "?" if nothing is known.
+func cachesOf(d *runtime.Info) string {
+	short := func(n int64) string {
+		switch {
+		case n > 0 && n%(1<<20) == 0:
+			return fmt.Sprintf("%dM", n>>20)
+		case n > 0:
+			return fmt.Sprintf("%dK", n>>10)
+		}
+		return "?"
+	}
+	levels := []int64{d.L1Cache, d.L2Cache, d.L3Cache}
+	for n := len(levels); n > 0 && levels[n-1] == 0; n = len(levels) {
+		levels = levels[:n-1]
+	}
+	if len(levels) == 0 {
+		levels = []int64{d.MemoryCache}
+	}
+	var words []string
+	for _, n := range levels {
+		words = append(words, short(n))
+	}
+	return strings.Join(words, " ")
 }
 
 // known returns a size as text, or "" if it is unknown.

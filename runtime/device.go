@@ -302,6 +302,9 @@ func (c *core) named(op string, err error) error {
 // close ends everything on the device, users before what they use: work, graphs, programs,
 // memory, device.
 func (c *core) close() error {
+	if check := c.session.checker.Load(); check != nil && !c.isClosed() {
+		(*check).Wait() // its copies are on the device
+	}
 	if !c.end() {
 		return nil
 	}

@@ -414,7 +414,7 @@ func (p *programCore) unload() error {
 	return p.module.Close()
 }
 
-// Kernel is one entry point of a program. It is immutable and safe for concurrent
+// Kernel is one entry point of a program. It is safe for concurrent
 // use.
 type Kernel struct {
 	program *programCore
@@ -423,6 +423,7 @@ type Kernel struct {
 	info    KernelInfo
 	decl    *source.Kernel
 	id      string // in Executions and events: family and entry point
+	tally   driver.Tally
 }
 
 // Info describes the compiled kernel. If the device's own implementation runs some of the launches,

@@ -116,7 +116,8 @@ func gemmLaunch(c *Call) boundFunc {
 }
 
 func gemvLaunch(c *Call) boundFunc {
-	s := gemmShape{m: int(c.Int(0)), n: 1, k: int(c.Int(1)), alpha: c.Float(2), beta: c.Float(6), transA: c.Flag("TRANS_A")}
+	s := gemmShape{m: int(c.Int(0)), n: 1, k: int(c.Int(1)), alpha: c.Float(2), beta: c.Float(6),
+		transA: c.Flag("TRANS_A")}
 	if s.alpha == 0 {
 		s.k = 0
 	}

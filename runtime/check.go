@@ -123,7 +123,10 @@ func (c *core) sample(checker driver.Checker, k *Kernel, bytes int64) *sample {
 	}
 	p := &sample{checker: checker, core: c, kernel: k}
 	p.out = driver.Sample{Device: c.info.ID, Unit: k.Unit(), Kernel: k.decl.Name, Bytes: bytes}
-	a, err := c.memory.alloc(bytes, OnDevice, nil)
+	a, err := (*allocation)(nil), fmt.Errorf("no memory is left for copies: %w", ErrOutOfMemory)
+	if c.hasRoom(bytes) {
+		a, err = c.memory.alloc(bytes, OnDevice, nil)
+	}
 	if err != nil {
 		p.out.Err = err
 		return p
@@ -131,6 +134,15 @@ func (c *core) sample(checker driver.Checker, k *Kernel, bytes int64) *sample {
 	p.block = newBuffer(a, U8, part(a.mem, 0, bytes), int(bytes))
 	p.block.SetTag("validation")
 	return p
+}
+
+// hasRoom reports whether the device has so much memory that an allocation needs not wait for other memory.
+func (c *core) hasRoom(bytes int64) bool {
+	pool, info := c.memory.pool.Stats(), c.drv.Info()
+	if limit := c.session.cfg.MemoryLimit; limit > 0 && pool.Requested+2*bytes > limit {
+		return false
+	}
+	return !info.FreeMemoryKnown || info.FreeMemory >= 2*bytes || pool.Reserved-pool.Requested >= 2*bytes
 }
 
 // before queues the copies of the memory of a launch. The caller holds the stream.

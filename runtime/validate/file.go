@@ -115,8 +115,8 @@ func (v *Validator) keep(s *driver.Sample, d *Difference) (name string, err erro
 		return "", fmt.Errorf("there are %d files already", v.opt.Files)
 	}
 	now := time.Now().UTC()
-	name = filepath.Join(v.opt.Dir, fmt.Sprintf("%s-%s-%d-%d.zip", s.Kernel, now.Format("20060102T150405.000"), os.Getpid(),
-		n))
+	name = fmt.Sprintf("%s-%s-%d-%d.zip", s.Kernel, now.Format("20060102T150405.000"), os.Getpid(), n)
+	name = filepath.Join(v.opt.Dir, name)
 	err = os.MkdirAll(v.opt.Dir, 0o755)
 	if err == nil {
 		err = file.Replace(name, func(w io.Writer) error { return write(w, s, d, now) })
@@ -172,9 +172,9 @@ func write(w io.Writer, s *driver.Sample, d *Difference, now time.Time) error {
 
 func regionName(i int) string { return fmt.Sprintf("memory%d.bin", i) }
 
-// Repeat launches the kernel of a file of a [Difference] again, with the same inputs, on a device, and judges the result
-// as it was judged then: the same rows, by the same reference. On the device of the file it runs the implementation that
-// ran then. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks until the device has
+// Repeat launches the kernel of a file of a [Difference] again, with the same inputs, on a device, and judges the
+// result as it was judged then: the same rows, by the same reference. On the device of the file it runs the
+// implementation that ran then. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks until the device has
 // computed.
 func Repeat(ctx context.Context, dev *runtime.Device, name string) (Difference, error) {
 	var none Difference

@@ -29,8 +29,8 @@ var (
 	errLarge    = errors.New("too much work for a check")
 )
 
-// Result is the verdict on one launch. It is about the first output that is wrong, or else about the one that is nearest
-// to its bound.
+// Result is the verdict on one launch: that on the first output that is wrong, or else on the one that is nearest to
+// its bound.
 type Result struct {
 	Reference string          // what it was compared with: "the float64 reference", or a device
 	Rows      []int           // that were judged, ascending; nil if all were
@@ -340,55 +340,69 @@ func choose(all, n int, r *rand.Rand) []int {
 	return list
 }
 
-// elsewhere judges a launch of another kernel by repeating it on a device of the session.
+// elsewhere judges a launch of another kernel by repeating it on a device of the session: the one with that name or, if
+// it is "", the first one that runs it.
 func elsewhere(ctx context.Context, session *runtime.Session, name string, s *driver.Sample) (r Result, err error) {
-	impl := runtime.Fastest
+	candidates := []candidate{{name, runtime.Fastest}}
 	if name == "" {
-		if name, impl, err = another(ctx, session, s); err != nil {
+		if candidates, err = besides(ctx, session, s); err != nil {
 			return r, err
 		}
 	}
-	dev, err := session.Open(ctx, name)
+	errs := []error{errUnjudged}
+	for _, c := range candidates {
+		r, err := c.judge(ctx, session, s)
+		if !errors.Is(err, runtime.ErrUnsupported) {
+			return r, err
+		}
+		errs = append(errs, err)
+	}
+	return r, errors.Join(errs...)
+}
+
+// candidate is a device that may repeat a launch.
+type candidate struct {
+	name string
+	impl runtime.Implementation
+}
+
+// besides returns the devices that are not that of a launch, the least preferred first, as that is the host's own
+// processor, and the launch's own if it ran an implementation of its own, for the portable text.
+func besides(ctx context.Context, session *runtime.Session, s *driver.Sample) (list []candidate, err error) {
+	infos, err := session.Devices(ctx)
+	for _, i := range slices.Backward(infos) {
+		if i.ID != s.Device && !i.Fake && !i.Simulated {
+			list = append(list, candidate{i.ID, runtime.Portable})
+		}
+	}
+	if s.Native {
+		list = append(list, candidate{s.Device, runtime.Portable})
+	}
+	return list, err
+}
+
+// judge repeats a launch on the device.
+func (c candidate) judge(ctx context.Context, session *runtime.Session, s *driver.Sample) (r Result, err error) {
+	dev, err := session.Open(ctx, c.name)
 	if err != nil {
 		return r, err
 	}
 	defer dev.Close()
-	want, err := launch(ctx, dev, impl, s)
-	switch {
-	case errors.Is(err, runtime.ErrUnsupported):
-		return r, fmt.Errorf("%w: %w", errUnjudged, err)
-	case err != nil:
+	want, err := launch(ctx, dev, c.impl, s)
+	if err != nil {
 		return r, err
 	}
 	r = Result{Reference: dev.String(), Arg: -1, First: -1, Verdict: kernels.Verdict{OK: true}}
 	got := regions(s, true)
 	for _, i := range outputs(s) {
 		a := &s.Args[i]
-		typ := a.Type.String()
 		end := a.Offset + a.Bytes/a.Type.Size()*a.Type.Size()
 		ref := want[a.Region][a.Offset:end]
-		if r.output(i, typ, ref, got[a.Region][a.Offset:end], loose(a.Type, ref)) {
+		if r.output(i, a.Type.String(), ref, got[a.Region][a.Offset:end], loose(a.Type, ref)) {
 			break
 		}
 	}
 	return r, nil
-}
-
-// another returns the device that repeats kernels of a device, and with which implementation.
-func another(ctx context.Context, session *runtime.Session, s *driver.Sample) (string, runtime.Implementation, error) {
-	if s.Device != "cpu:0" || s.Native {
-		return "cpu:0", runtime.Portable, nil
-	}
-	infos, err := session.Devices(ctx)
-	if err != nil {
-		return "", 0, err
-	}
-	for _, i := range infos {
-		if i.Backend != "cpu" && !i.Fake && !i.Simulated {
-			return i.ID, runtime.Portable, nil
-		}
-	}
-	return "", 0, fmt.Errorf("%w: there is no other device", errUnjudged)
 }
 
 // loose returns the bound of results without a reference: see Options.Device.

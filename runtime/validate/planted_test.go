@@ -68,13 +68,13 @@ func wrong(t testing.TB, kernel string, arg, at int) *runtime.Session {
 	t.Helper()
 	all := driver.Backends()
 	cpu := all[slices.IndexFunc(all, func(b driver.Backend) bool { return b.Name() == "cpu" })]
-	cfg := runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, func(l *driver.Launch) (driver.Memory, bool) {
+	spoil := func(l *driver.Launch) (driver.Memory, bool) {
 		if kernel == "" || l.Kernel.Info().Name != kernel || l.Args[arg].Memory.Size < int64(4*at+4) {
 			return driver.Memory{}, false
 		}
 		return element(l, arg, at), true
-	}}}}
-	s, err := runtime.New(cfg)
+	}
+	s, err := runtime.New(runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, spoil}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

@@ -46,9 +46,9 @@ type Options struct {
 	// must not close the Validator, a device or the session. nil means that differences are logged.
 	Report func(d Difference)
 
-	// Device repeats kernels that are not of the catalog. "" means cpu:0 or, for those of cpu:0, the portable text of its
-	// own kernels, and the first other device for portable kernels. Such results may differ by 2⁻¹⁰ of the largest
-	// magnitude of the buffer, those in double precision by 2⁻³⁰.
+	// Device repeats kernels that are not of the catalog. "" means another device, the host's processor before others, or
+	// the same device with the portable text where it ran an implementation of its own. Such results may differ by 2⁻¹⁰
+	// of the largest magnitude of the buffer, those in double precision by 2⁻³⁰, half by 2⁻⁸ and bfloat16 by 2⁻⁶.
 	Device string
 	Ignore []string // kernels that are not checked; nil means none
 	Seed   uint64   // of the choice of launches and rows; 0 means a random one
@@ -176,8 +176,8 @@ func newValidator(cfg runtime.Config, o Options) (*Validator, error) {
 		return nil, err
 	}
 	cfg.Validate = -1 // the session for other devices is not validated
-	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: mostWork, rand: rand.New(rand.NewPCG(o.Seed, 0)), credit: saved,
-		counted: time.Now()}
+	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: mostWork, credit: saved, counted: time.Now(),
+		rand: rand.New(rand.NewPCG(o.Seed, 0))}
 	v.idle = sync.NewCond(&v.mu)
 	return v, nil
 }

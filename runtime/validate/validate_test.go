@@ -45,7 +45,8 @@ func started(t testing.TB, s *runtime.Session, o Options) (*Validator, *[]Differ
 	return v, list
 }
 
-// TestCatalog: the cases of all families, which the devices are known to compute, have no difference, whole and in rows.
+// TestCatalog: the cases of all families, which the devices are known to compute, have no difference, whole and in
+// rows.
 func TestCatalog(t *testing.T) {
 	for name, most := range map[string]float64{"whole": math.Inf(1), "divided": 16} {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 func plant(at int) {
 	kernels.Register(kernels.Family{
 		ID: "planted", Doc: "numbers", Kernels: []string{"planted"},
-		Source: fstest.MapFS{"planted.cl": {Data: []byte("kernel void planted(global int *x) { size_t i = get_global_id(0); " +
-			"x[i] = i; }")}},
+		Source: fstest.MapFS{"planted.cl": {Data: []byte("kernel void planted(global int *x) {\n" +
+			"  size_t i = get_global_id(0);\n  x[i] = i;\n}\n")}},
 		Reference: func(c *kernels.Call) error {
 			for i := range c.I32(0) {
 				c.I32(0)[i] = int32(i)
@@ -81,7 +81,8 @@ func TestRunRepeat(t *testing.T) {
 	assert.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "equal to the float64 reference")
 
-	for _, args := range [][]string{{"--global", "1", file}, {"--device", "no such", file}, {"--timeout", "-1s", file}, {}} {
+	for _, args := range [][]string{{"--global", "1", file}, {"--device", "no such", file}, {"--timeout", "-1s", file},
+		{}} {
 		status, _, stderr = apptest.Run(append([]string{"run", "--repeat"}, args...)...)
 		assert.Equal(t, app.ExitUsage, status, "%v: %s", args, stderr)
 	}

@@ -43,6 +43,7 @@
 // Reference is a [Func], and Native returns one: a function that reads the arguments of one
 // launch through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
 // for natives. Bounds are computed with [Roundoff], [Smallest] and [Stored], and [Judge] compares results by them.
+// Package runtime/validate judges the launches of running programs, where a family has a Bound.
 //
 // # Rules for all kernels
 //

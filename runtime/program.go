@@ -414,8 +414,7 @@ func (p *programCore) unload() error {
 	return p.module.Close()
 }
 
-// Kernel is one entry point of a program. It is safe for concurrent
-// use.
+// Kernel is one entry point of a program. It is safe for concurrent use, and must not be copied.
 type Kernel struct {
 	program *programCore
 	drv     driver.Kernel

@@ -275,8 +275,8 @@ func (d *Device) Abandon(why error) error {
 }
 
 // Close releases this handle. The last Close of a device waits for its queued work, and for checks of it (see
-// Session.Check), and closes what is still open on it; its buffers, streams and programs then answer ErrClosed. Closing twice does
-// nothing.
+// Session.Check), and closes what is still open on it; its buffers, streams and programs then answer ErrClosed.
+// Closing twice does nothing.
 func (d *Device) Close() error {
 	if d == nil || d.core == nil || d.closed.Swap(true) {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// BenchmarkTraining trains a network of 784, 128 and 10 neurons with and without validation of one in 1,000 launches,
-// in turn; which comes first in a round changes from round to round. overhead-% is the median of the rounds' ratios, and
-// processor-% that of the processor time of all threads, which other programs disturb less.
+// BenchmarkTraining trains a network of 784, 128 and 10 neurons with and without validation of one in 1,000
+// launches, in turn; which comes first in a round changes from round to round. overhead-% is the median of the
+// rounds' ratios, and processor-% that of the processor time of all threads, which other programs disturb less.
 func BenchmarkTraining(b *testing.B) {
 	const images, epochs = 6000, 10
 	s, err := runtime.New(runtime.Config{Validate: -1})

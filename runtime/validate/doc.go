@@ -5,12 +5,12 @@
 // # Basics
 //
 // [Start] checks the first launch of each kernel on each device of a session, and then one in [Options.Every], also
-// launches that packages tensor, nn, quant and ann make, and those in graphs. A launch that is checked runs unchanged,
-// between copies of the memory that it may read and store; a graph with such a launch is queued launch by launch.
-// Later, on a goroutine of its own, a kernel of the catalog is repeated by its float64 reference and judged with the bound of
-// the catalog, as package runtime/parity judges devices. Of a large result random rows are judged. Any other kernel is
-// repeated on another device: its integers have to be equal, and its floating-point numbers nearly so, see
-// [Options.Device].
+// launches that packages tensor, nn, quant and ann make, and those in graphs. A launch that is checked runs
+// unchanged, between copies of the memory that it may read and store; a graph with such a launch is queued launch by
+// launch. Later, on a goroutine of its own, a kernel of the catalog is repeated by its float64 reference and judged
+// with the bound of the catalog, as package runtime/parity judges devices. Of a large result random rows are judged.
+// Any other kernel is repeated on another device: its integers have to be equal, and its floating-point numbers
+// nearly so, see [Options.Device].
 //
 // A [Difference] names kernel, sizes, arguments and the first element that is wrong, and has a file with the program
 // and all inputs, from which [Repeat], and concord run --repeat, launch the kernel once more.

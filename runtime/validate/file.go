@@ -174,8 +174,8 @@ func regionName(i int) string { return fmt.Sprintf("memory%d.bin", i) }
 
 // Repeat launches the kernel of a file of a [Difference] again, with the same inputs, on a device, and judges the
 // result as it was judged then: the same rows, by the same reference. On the device of the file it runs the
-// implementation that ran then. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks until the device has
-// computed.
+// implementation that ran then. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks
+// until the device has computed.
 func Repeat(ctx context.Context, dev *runtime.Device, name string) (Difference, error) {
 	var none Difference
 	if ctx == nil || dev == nil {

@@ -43,7 +43,7 @@ type Options struct {
 	Files int
 
 	// Report is called for each difference, one at a time, on a goroutine of the Validator. A panic of it is counted. It
-	// must not close the Validator, a device or the session. nil means that differences are logged.
+	// must not wait for the Validator, nor close it, a device or the session. nil means that differences are logged.
 	Report func(d Difference)
 
 	// Device repeats kernels that are not of the catalog. "" means another device, the host's processor before others, or

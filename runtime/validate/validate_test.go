@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -450,6 +451,34 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("CONCORD_VALIDATE", "0")
 	_, err = runtime.New(runtime.Config{})
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
+}
+
+// TestBudget: launches that are due are skipped and counted while the share of time is used up, and checked afterwards.
+func TestBudget(t *testing.T) {
+	s := wrong(t, "", 0, 0)
+	d := opened(t, s, "cpu:0")
+	v, _ := started(t, s, Options{Share: 0.5})
+	k, x, y := saxpy(t, d, 30)
+	launch := func() Stats {
+		for range 20 {
+			require.NoError(t, d.Stream().Launch(k, runtime.Items(64), float32(0.5), x, y, uint64(30)))
+			v.Wait()
+		}
+		return v.Stats()
+	}
+	set := func(credit time.Duration) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.credit = credit
+	}
+	set(-time.Hour)
+	stats := launch()
+	assert.Equal(t, int64(20), stats.Budget, "%v", v)
+	assert.Zero(t, stats.Checked)
+	assert.Zero(t, v.bytes)
+	set(time.Hour)
+	assert.Equal(t, int64(20), launch().Checked, "%v", v)
+	assert.LessOrEqual(t, v.credit, saved, "no more is saved up")
 }
 
 func TestOptions(t *testing.T) {

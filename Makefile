@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -304,6 +304,9 @@ soak: deps ## 10⁶ mixed operations on indexes of vectors under the race detect
 bench-profile: ## what observing costs, for launches of 50 µs to 5 ms, off and on in turn; and a trace of a million events
 	$(simulated) $(GO) test $(tags) -run '^$$' -bench Observed -benchtime 41x ./tests/memory
 	$(flags) $(GO) test $(tags) -run '^$$' -bench WriteTrace -benchmem ./runtime/profile
+
+bench-validate: ## what validating one in 1,000 launches costs a training, off and on in turn
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Training -benchtime 31x ./runtime/validate
 
 bench-guard: ## what concord bench --compare finds on this machine: 100 comparisons of the same, 20 with 15 % more work
 	GUARD=100 $(flags) $(GO) test $(tags) -count=1 $(limit) -v -run 'TestGuard$$' ./cmd/concord/internal/bench

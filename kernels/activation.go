@@ -14,7 +14,7 @@ func init() {
 		ID: "activation", Doc: "relu, sigmoid, tanh, gelu (exact and tanh form), swish",
 		Kernels: []string{"relu", "sigmoid", "tanh_act", "gelu", "gelu_tanh", "swish"},
 		Types:   floatTypes, Defines: []string{"T"},
-		Arguments: elementwise(2, 0, 1), Reference: refActivation,
+		Arguments: elementwise(2, 0, 1), Reference: refActivation, Bound: knows(activationLaunch), Rows: elementRows(2, 0, 1),
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for _, k := range f.Kernels {

@@ -18,7 +18,7 @@ func init() {
 		Kernels: []string{"add", "sub", "mul", "div", "add_scalar", "sub_scalar", "mul_scalar", "div_scalar",
 			"scalar_sub", "scalar_div", "add_broadcast", "sub_broadcast", "mul_broadcast", "div_broadcast"},
 		Types: allTypes, Defines: []string{"T"},
-		Arguments: arithArguments, Reference: refArith,
+		Arguments: arithArguments, Reference: refArith, Bound: knows(arithLaunch), Rows: arithRows,
 		Cases: arithCases,
 	})
 }

@@ -19,6 +19,7 @@ func init() {
 		Kernels: []string{"conv2d"}, Types: floatTypes, Defines: []string{"T", "BIAS", "NHWC", "CNHW", "SPREAD_H",
 			"SPREAD_W"},
 		Source: sources, Check: convCheck, Tile: productTile, Arguments: convArguments, Work: convWork, Reference: refConv2D,
+		Bound: knows(convLaunch), Rows: convRows,
 		Cases: convCases,
 	})
 }
@@ -27,7 +28,7 @@ func init() {
 	Register(Family{
 		ID: "im2col", Doc: "the matrix of patches with which a convolution becomes a matrix product",
 		Kernels: []string{"im2col"}, Types: floatTypes, Defines: []string{"T"},
-		Source: sources, Arguments: im2colArguments, Reference: refIm2Col,
+		Source: sources, Arguments: im2colArguments, Reference: refIm2Col, Bound: exactly,
 		Cases: func(f *Family) (list []Case) {
 			for _, s := range convShapes {
 				if s.groups == 1 {

@@ -14,7 +14,7 @@ func init() {
 	outline(Family{
 		ID: "fill", Doc: "every element set to a value",
 		Kernels: []string{"fill"}, Types: allTypes, Defines: []string{"T"},
-		Arguments: elementwise(2, 0), Reference: refFill,
+		Arguments: elementwise(2, 0), Reference: refFill, Bound: exactly, Rows: elementRows(2, 0),
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				values := []float64{0, 77}
@@ -44,7 +44,7 @@ func init() {
 	outline(Family{
 		ID: "copy", Doc: "out[i] = in[i], bit for bit",
 		Kernels: []string{"copy"}, Types: allTypes, Defines: []string{"T"},
-		Arguments: elementwise(2, 0, 1), Reference: refCopy,
+		Arguments: elementwise(2, 0, 1), Reference: refCopy, Bound: exactly, Rows: elementRows(2, 0, 1),
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, shape string, n int, data func() []float64) {
 				list = append(list, f.Case("copy", t, shape, n).
@@ -67,7 +67,7 @@ func init() {
 	outline(Family{
 		ID: "cast", Doc: "conversion between any two types: floats to nearest even, integers toward zero and saturating",
 		Kernels: []string{"cast"}, Types: allTypes, Defines: []string{"FROM", "TO"},
-		Arguments: castArguments, Reference: refCast,
+		Arguments: castArguments, Reference: refCast, Bound: knows(castLaunch), Rows: castRows,
 		Cases: castCases,
 	})
 }

@@ -18,6 +18,7 @@ func init() {
 			"nearest row",
 		Kernels: []string{"gather", "gather_parts"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
 		Source: sources, Check: indexCheck, Arguments: gatherArguments, Work: gatherWork, Reference: refGather,
+		Bound: exactly, Rows: gatherRows,
 		Native: gatherNative,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [3]int, clamp bool) {
@@ -129,6 +130,7 @@ func init() {
 			"all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_runs", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: scatterArguments, Work: scatterWork, Reference: refScatter, Native: scatterNative,
+		Bound: knows(scatterLaunch),
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range moveShapes {

@@ -20,19 +20,21 @@ func init() {
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
 		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues), Source: sources,
 		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Bound: knows(gemmLaunch), Rows: gemmRows,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
 		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues),
 		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Bound: knows(gemmLaunch), Rows: gemmRows,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
 		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"),
 		Check: oneOf(gemmValues), Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork,
-		Reference: refGemm, Cases: biasCases,
+		Reference: refGemm, Bound: knows(gemmLaunch), Rows: gemmRows, Cases: biasCases,
 	})
 }
 

@@ -7,6 +7,7 @@ func init() {
 		ID: "gemm_i8", Doc: "gemm of 8-bit integers with a result of 32 bits, exact",
 		Kernels: []string{"gemm_i8"}, Defines: []string{"TRANS_A", "TRANS_B"},
 		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Bound: exactly, Rows: gemmRows,
 		Cases: func(f *Family) (list []Case) {
 			for _, s := range []gemmShape{
 				{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 3, k: 2, alpha: 1}, {m: 3, n: 5, k: 0, alpha: 1, beta: 2},

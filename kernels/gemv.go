@@ -15,7 +15,7 @@ func init() {
 		ID: "gemv", Doc: "y = alpha·op(A)·x + beta·y, with or without a transpose",
 		Kernels: []string{"gemv"}, Types: floatTypes, Defines: []string{"T", "TRANS_A", "OUT", "GROUP"},
 		Check: oneOf(gemmValues), Source: sources, Tile: gemvTile, Arguments: gemvArguments, Work: gemvWork,
-		Reference: refGemv, Cases: gemvCases,
+		Reference: refGemv, Bound: knows(gemvLaunch), Rows: gemvRows, Cases: gemvCases,
 	})
 }
 

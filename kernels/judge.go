@@ -199,16 +199,24 @@ func Encode(typ string, numbers []float64) []byte {
 func Decode(typ string, b []byte) []float64 {
 	size := elementSize(typ)
 	numbers := make([]float64, len(b)/size)
+	switch typ { // most launches have these
+	case "f32":
+		for i := range numbers {
+			numbers[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+		}
+		return numbers
+	case "f64":
+		for i := range numbers {
+			numbers[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		}
+		return numbers
+	}
 	for i := range numbers {
 		var bits uint64
 		for j, v := range b[i*size : (i+1)*size] {
 			bits |= uint64(v) << (8 * j)
 		}
 		switch {
-		case typ == "f32":
-			numbers[i] = float64(math.Float32frombits(uint32(bits)))
-		case typ == "f64":
-			numbers[i] = math.Float64frombits(bits)
 		case typ == "f16":
 			numbers[i] = half.Float16(bits).Float64()
 		case typ == "bf16":

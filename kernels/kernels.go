@@ -43,6 +43,7 @@
 // Reference is a [Func], and Native returns one: a function that reads the arguments of one
 // launch through a [Call]. [Call.Get] and [Call.Set] are for references, [Elements] and Parallel
 // for natives. Bounds are computed with [Roundoff], [Smallest] and [Stored], and [Judge] compares results by them.
+// Package runtime/validate judges the launches of running programs, where a family has a Bound.
 //
 // # Rules for all kernels
 //
@@ -117,6 +118,14 @@ type Family struct {
 	// Reference computes a launch of any of Kernels in float64 and rounds once. The device
 	// cpu:reference runs it, and the results of all other devices are compared with its results.
 	Reference Func
+
+	// Bound returns, for a launch for which Arguments returned true, what [Case.Bound] is for a case, and whether it is
+	// known: without a known bound, a launch of a program cannot be judged. If it is nil, no launch has one.
+	Bound func(c *Call) (bound func(arg int, in [][]float64, ref []float64) []float64, known bool)
+
+	// Rows says how the result of such a launch is divided, so that of a large one some rows can be judged. It may be
+	// nil.
+	Rows func(c *Call) Rows
 
 	// Native returns the Go implementation of one of Kernels for cpu:0, or nil if there is none
 	// for that kernel of the program u. It is called, from any goroutine and more than once, when a program

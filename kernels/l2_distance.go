@@ -14,6 +14,7 @@ func init() {
 		ID: "l2_distance", Doc: "squared distance of every query to every vector",
 		Kernels: []string{"l2_distance_fp32", "l2_distance_fp16", "l2_distance_int8"},
 		Source:  sources, Tile: productTile, Arguments: l2Arguments, Work: l2Work, Reference: refL2,
+		Bound: knows(l2Launch), Rows: l2Rows,
 		Cases: l2Cases,
 	})
 }

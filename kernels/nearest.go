@@ -37,6 +37,7 @@ func init() {
 		Kernels: []string{"nearest", "nearest_merge"}, Types: []string{"f32", "f16", "bf16", "i8"},
 		Defines: []string{"T", "METRIC", "MAX_K", "GROUP"}, Check: checkNearest,
 		Source: sources, Arguments: nearestArguments, Work: nearestWork, Reference: refNearest,
+		Bound: nearestLaunch,
 		Cases: nearestCases,
 	})
 }

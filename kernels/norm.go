@@ -15,7 +15,7 @@ func init() {
 		ID: "norm", Doc: "layer_norm and rms_norm: rows divided by their standard deviation or root mean square, scaled " +
 			"and shifted",
 		Kernels: []string{"layer_norm", "rms_norm"}, Types: floatTypes, Defines: []string{"T"},
-		Arguments: normArguments, Reference: refNorm,
+		Arguments: normArguments, Reference: refNorm, Bound: knows(normLaunch), Rows: normRows,
 		Cases: normCases,
 	})
 }

@@ -20,7 +20,7 @@ func init() {
 			"reduce_sum_columns", "reduce_prod_columns", "reduce_mean_columns", "reduce_max_columns", "reduce_min_columns",
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: allTypes, Defines: []string{"T", "INDEX"},
-		Check: indexCheck, Arguments: reduceArguments, Reference: refReduce,
+		Check: indexCheck, Arguments: reduceArguments, Reference: refReduce, Bound: knows(reduceLaunch),
 		Cases: reduceCases,
 	})
 }

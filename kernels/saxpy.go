@@ -13,7 +13,7 @@ func init() {
 	outline(Family{
 		ID: "saxpy", Doc: "y = a·x + y",
 		Kernels: []string{"saxpy"}, Types: floatTypes, Defines: []string{"T"},
-		Arguments: elementwise(3, 1, 2), Reference: refSaxpy,
+		Arguments: elementwise(3, 1, 2), Reference: refSaxpy, Bound: knows(saxpyLaunch), Rows: elementRows(3, 1, 2),
 		Cases: saxpyCases,
 	})
 }

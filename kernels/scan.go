@@ -12,7 +12,8 @@ func init() {
 	Register(Family{
 		ID: "scan", Doc: "running sums of each row, by one group or by several",
 		Kernels: []string{"scan_sum"}, Types: allTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Arguments: scanArguments, Work: scanWork, Reference: refScan, Cases: scanCases,
+		Source: sources, Arguments: scanArguments, Work: scanWork, Reference: refScan,
+		Bound: knows(scanLaunch), Cases: scanCases,
 	})
 }
 

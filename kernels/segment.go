@@ -13,7 +13,8 @@ func init() {
 	Register(Family{
 		ID: "segment", Doc: "rows added to, or compared with, the row of their segment, in a fixed order",
 		Kernels: []string{"segment_add", "segment_max", "segment_min"}, Types: allTypes, Defines: []string{"T", "ORDER"},
-		Source: sources, Arguments: segmentArguments, Work: segmentWork, Reference: refSegment, Cases: segmentCases,
+		Source: sources, Arguments: segmentArguments, Work: segmentWork, Reference: refSegment,
+		Bound: knows(segmentLaunch), Cases: segmentCases,
 	})
 }
 

@@ -13,7 +13,7 @@ func init() {
 	outline(Family{
 		ID: "softmax", Doc: "e^(x - max) over its sum, for each row",
 		Kernels: []string{"softmax"}, Types: floatTypes, Defines: []string{"T"},
-		Arguments: softmaxArguments, Reference: refSoftmax,
+		Arguments: softmaxArguments, Reference: refSoftmax, Bound: knows(softmaxLaunch), Rows: softmaxRows,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][2]int{{1, 1}, {0, 5}, {3, 0}, {4, 2}, {31, 33}, {3, 127}, {2, 129}, {7, 1000}, {1, 65537}} {

@@ -18,7 +18,8 @@ func init() {
 		ID: "w2a8", Doc: "activations in 8 bits, and their products with ternary weights of 2 bits",
 		Kernels: []string{"quantize_rows", "w2a8"}, Defines: []string{"OUT", "GROUP"},
 		Check:  oneOf(map[string][]string{"OUT": {"i32"}}),
-		Source: sources, Tile: w2a8Tile, Arguments: w2a8Arguments, Work: quantizedWork, Reference: refW2A8, Cases: w2a8Cases,
+		Source: sources, Tile: w2a8Tile, Arguments: w2a8Arguments, Work: quantizedWork, Reference: refW2A8,
+		Bound: knows(w2a8Launch), Cases: w2a8Cases,
 	})
 }
 

@@ -274,9 +274,9 @@ func (d *Device) Abandon(why error) error {
 	return nil
 }
 
-// Close releases this handle. The last Close of a device waits for its queued work and closes what
-// is still open on it; its buffers, streams and programs then answer ErrClosed. Closing twice does
-// nothing.
+// Close releases this handle. The last Close of a device waits for its queued work, and for checks of it (see
+// Session.Check), and closes what is still open on it; its buffers, streams and programs then answer ErrClosed.
+// Closing twice does nothing.
 func (d *Device) Close() error {
 	if d == nil || d.core == nil || d.closed.Swap(true) {
 		return nil
@@ -302,6 +302,9 @@ func (c *core) named(op string, err error) error {
 // close ends everything on the device, users before what they use: work, graphs, programs,
 // memory, device.
 func (c *core) close() error {
+	if check := c.session.checker.Load(); check != nil && !c.isClosed() {
+		(*check).Wait() // its copies are on the device
+	}
 	if !c.end() {
 		return nil
 	}

@@ -179,7 +179,9 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 	if g.closed {
 		return g.core.closedError(op)
 	}
-	return s.queue(op, func() error {
+	checks := g.samples()
+	defer checks.submit()
+	return checks.failed(s.queue(op, func() error {
 		if s.core != g.core {
 			return fmt.Errorf("graph of %s: %w", g.core.info.ID, ErrInvalidArgument)
 		}
@@ -198,7 +200,12 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 			}
 		}
 		watched := s.begin()
-		err := g.drv.Launch(s.drv)
+		var err error
+		if len(checks) == 0 {
+			err = g.drv.Launch(s.drv)
+		} else {
+			err = checks.queue(s, g.does.bindings())
+		}
 		if watched {
 			s.done(g.graphEvent(), err, g.does.events()...)
 		}
@@ -207,7 +214,7 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 		}
 		s.launches.Add(g.does.kernels)
 		return nil
-	})
+	}))
 }
 
 // bind replaces what the graph's calls use, for a launch on s. The caller holds the graph and the stream.

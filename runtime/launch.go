@@ -40,8 +40,10 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 	if k == nil || k.program == nil {
 		return nil, fmt.Errorf("launch: kernel is nil: %w", ErrInvalidArgument)
 	}
+	check := s.sample(k, args)
+	defer check.submit() // after the stream is given back
 	if err := s.lock("launch"); err != nil {
-		return nil, err
+		return nil, check.failed(err)
 	}
 	queued := false
 	defer func() { s.unlock(queued) }()
@@ -50,18 +52,24 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 		err = s.capture.keepProgram(k.program)
 	}
 	if err != nil {
-		return nil, s.core.error("launch "+k.decl.Name, err)
+		return nil, check.failed(s.core.error("launch "+k.decl.Name, err))
+	}
+	if check != nil {
+		check.before(s, &s.spec, s.types)
 	}
 	watched := s.begin()
 	err = s.drv.Launch(&s.spec)
 	if watched {
 		s.done(s.launchEvent(k, &g), err)
 	}
+	if check != nil {
+		check.after(s, err)
+	}
 	err = s.core.noticed(err)
 	if err == nil {
 		queued = true
 		if s.capture != nil {
-			s.capture.launched(k, args)
+			s.capture.launched(k, s.types, args)
 			s.capture.worked(s.workOf(k, &g))
 		} else {
 			s.launches.Add(1)
@@ -97,15 +105,18 @@ func (s *Stream) pack(k *Kernel, g Grid, args []any) error {
 	}
 	spec.Kernel, spec.Data = k.drv, spec.Data[:0]
 	if cap(spec.Args) < len(params) {
-		spec.Args = make([]driver.Arg, len(params))
+		spec.Args, s.types = make([]driver.Arg, len(params)), make([]Type, len(params))
 	}
-	spec.Args = spec.Args[:len(params)]
+	spec.Args, s.types = spec.Args[:len(params)], s.types[:len(params)]
 	local := k.info.LocalBytes
 	for i := range args {
 		p, arg := &params[i], &spec.Args[i]
+		s.types[i] = driver.NoType
 		switch v := args[i].(type) {
 		case *Buffer:
-			err = s.packBuffer(arg, p, v)
+			if err = s.packBuffer(arg, p, v); err == nil && v.n > 0 {
+				s.types[i] = v.typ
+			}
 		case Local:
 			err = packLocal(arg, p, v)
 			local += min(int64(v), math.MaxInt64-local)

@@ -414,8 +414,7 @@ func (p *programCore) unload() error {
 	return p.module.Close()
 }
 
-// Kernel is one entry point of a program. It is immutable and safe for concurrent
-// use.
+// Kernel is one entry point of a program. It is safe for concurrent use, and must not be copied.
 type Kernel struct {
 	program *programCore
 	drv     driver.Kernel
@@ -423,6 +422,7 @@ type Kernel struct {
 	info    KernelInfo
 	decl    *source.Kernel
 	id      string // in Executions and events: family and entry point
+	tally   driver.Tally
 }
 
 // Info describes the compiled kernel. If the device's own implementation runs some of the launches,

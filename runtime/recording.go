@@ -37,6 +37,7 @@ type recorded struct {
 	launch   *driver.Launch
 	kernel   *Kernel  // of the launch
 	params   []uint64 // for each argument the id of its Param, emptyArgument, or 0; nil if all are 0
+	types    []Type   // of the elements of the arguments; NoType for those without
 	dst, src driver.Memory
 	pattern  []byte
 
@@ -90,9 +91,9 @@ func (r *recording) Close() error                                          { ret
 
 // launched adds to the launch that was recorded last what the driver does not know: the kernel, and
 // the arguments that are Params or have no elements.
-func (r *recording) launched(k *Kernel, args []any) {
+func (r *recording) launched(k *Kernel, types []Type, args []any) {
 	o := &r.ops[len(r.ops)-1]
-	o.kernel = k
+	o.kernel, o.types = k, slices.Clone(types)
 	for i := range args {
 		id := uint64(0) // not the Param itself, or every number in args would be allocated
 		switch v := args[i].(type) {
@@ -152,12 +153,17 @@ func (o *recorded) clone() recorded {
 	return c
 }
 
+// bindings returns the operations with the arguments that were bound last.
+func (r *recording) bindings() []recorded {
+	if r.bound {
+		return r.now
+	}
+	return r.ops
+}
+
 // queue queues the operations on a stream of the driver.
 func (r *recording) queue(s driver.Stream) error {
-	ops := r.ops
-	if r.bound {
-		ops = r.now
-	}
+	ops := r.bindings()
 	for i := range ops {
 		if err := ops[i].queue(s); err != nil {
 			return err

@@ -32,6 +32,7 @@ type Session struct {
 	trace     *profile.TraceFile          // for Config.Trace, or nil
 	endTrace  func()                      // ends its recording
 	listeners atomic.Pointer[[]*listener] // nil if nobody listens
+	checker   atomic.Pointer[driver.Checker]
 
 	mu      sync.Mutex
 	sights  map[string]*sight   // by Backend.Name
@@ -66,6 +67,10 @@ func New(cfg Config) (*Session, error) {
 		return kernelcache.Open(cacheOptions(cfg))
 	})
 	if s.endTrace, err = s.traceToFile(); err != nil {
+		return nil, err
+	}
+	if err := s.validate(); err != nil {
+		s.endTrace()
 		return nil, err
 	}
 	return s, nil
@@ -351,6 +356,10 @@ func (s *Session) Close() error {
 	if s == nil {
 		return nil
 	}
+	var errs []error
+	if c := s.checker.Swap(nil); c != nil {
+		errs = append(errs, (*c).Close())
+	}
 	s.mu.Lock()
 	cores := make([]*core, 0, len(s.open))
 	for _, c := range s.open {
@@ -359,7 +368,6 @@ func (s *Session) Close() error {
 	clear(s.open)
 	s.mu.Unlock()
 	slices.SortFunc(cores, func(a, b *core) int { return strings.Compare(a.key, b.key) })
-	var errs []error
 	for _, c := range cores {
 		errs = append(errs, c.close())
 	}

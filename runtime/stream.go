@@ -44,6 +44,7 @@ type Stream struct {
 	mu     sync.Mutex // held while work is queued, which gives the work its order
 	closed bool
 	spec   driver.Launch // reused by every launch, so that none allocates
+	types  []Type        // of the elements of spec's arguments; NoType for those without
 	values [][]byte      // likewise, of workOf
 	held   []*allocation // memory in use by the call under way
 	filler [8]byte       // of the fill under way

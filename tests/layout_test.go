@@ -81,6 +81,7 @@ var floors = []floor{
 	{"runtime/conformance", []string{"runtime", "runtime/managed", "runtime/driver", "runtime/profile", "source"}},
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/tune", []string{"runtime", "runtime/driver", "source"}},
+	{"runtime/validate", []string{"runtime", "runtime/driver", "kernels", "source", "internal/file"}},
 	{"runtime/accounts", []string{"runtime", "runtime/mempool"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",

@@ -29,7 +29,8 @@ func init() {
 	kernels.Register(kernels.Family{
 		ID: Family, Doc: "expressions, computed element by element from operands of up to eight dimensions",
 		Kernels: []string{Kernel, KernelColumns}, Defines: []string{defineMap, defineRank},
-		Text: text, Check: checkDefine, Reference: reference, Native: native, Cases: cases, Work: workOf,
+		Text: text, Check: checkDefine, Reference: reference, Bound: launchBound, Rows: launchRows, Native: native,
+		Cases: cases, Work: workOf,
 	})
 }
 

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,15 @@ var variables = []Variable{
 		text(func(c *driver.Config) *string { return &c.Device })},
 	{"CONCORD_TRACE", "", "file for a trace of launches, copies, compiles and waits, for concord trace show and " +
 		"ui.perfetto.dev; written while the program works", text(func(c *driver.Config) *string { return &c.Trace })},
+	{"CONCORD_VALIDATE", "", "N or N,DIRECTORY: one in N launches of each kernel is repeated on the float64 reference " +
+		"or on another device, in programs that import package runtime/validate, as the command does; differences are " +
+		"logged, and files for concord run --repeat written to the directory",
+		func(c *driver.Config, v string) (err error) {
+			n, dir, _ := strings.Cut(v, ",")
+			c.ValidateDir = dir
+			c.Validate, err = between(1, math.MaxInt32)(n)
+			return err
+		}},
 	{"CONCORD_MEMORY_POOL", "1", "0: every allocation goes to the driver",
 		set(func(c *driver.Config) *bool { return &c.NoMemoryPool }, parseOff)},
 	{"CONCORD_MEMORY_LIMIT", "", "hard limit per device in bytes, suffix K, M or G",

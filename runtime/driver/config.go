@@ -51,6 +51,13 @@ type Config struct {
 	// trace show. It is written again and again while they work, and when a session is closed; "" means none.
 	Trace string
 
+	// Validate is CONCORD_VALIDATE: one in so many launches of each kernel is repeated on the float64 reference or on
+	// another device, and differences are logged, in a program that imports package runtime/validate, which has more
+	// options. 0 means none, and so does a negative number, whatever the environment says. ValidateDir is where files go
+	// from which concord run --repeat repeats such launches; "" means no files.
+	Validate    int
+	ValidateDir string
+
 	MemoryLimit  int64 // CONCORD_MEMORY_LIMIT: hard limit per device in bytes; 0 means none
 	NoMemoryPool bool  // CONCORD_MEMORY_POOL=0: every allocation goes to the driver
 	// CONCORD_MEMORY_TRACE: file for the memory operations of devices, written when one is closed; "" means none

@@ -32,6 +32,7 @@ type runFlags struct {
 	args    []string
 	outs    []string
 	timeout time.Duration
+	repeat  bool
 }
 
 // job is a run whose flags were parsed.
@@ -66,7 +67,7 @@ type output struct {
 func Run(a *app.App) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run --global X[,Y[,Z]] [--arg A]... FILE",
+		Use:   "run {--global X[,Y[,Z]] [--arg A]... | --repeat} FILE",
 		Short: "Run a portable kernel with arrays from .npy files",
 		Long: `Run compiles FILE, a program in OpenCL C, launches one of its kernels once and waits.
 
@@ -87,6 +88,10 @@ runs in a separate process, which ends with this one. With --timeout it always d
 the process is ended in time: an endless kernel cannot be stopped otherwise. printf goes
 to standard error.
 
+With --repeat FILE is one that package runtime/validate wrote of a launch with a wrong result
+(see CONCORD_VALIDATE): the launch is repeated with its inputs, on its device or on --device,
+and judged as it was judged then. The command fails if the result is wrong.
+
 --out replaces a file as a whole or not at all, and keeps its permissions; links stay. A
 read-only file, even for the superuser, or a file in a directory that permits no new file
 is refused. Pipes and devices are written to directly: with /dev/stdout, or -, the array
@@ -99,6 +104,9 @@ goes to standard output, and text to standard error.`,
 	}
 	f.add(cmd)
 	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		if f.repeat {
+			return f.repeatFile(ctx, a, cmd, args[0])
+		}
 		j, err := f.job(args[0])
 		if err != nil {
 			return err
@@ -131,7 +139,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	fs.StringArrayVar(&f.args, "arg", nil, "`argument` of the kernel (repeat, in order)")
 	fs.StringArrayVar(&f.outs, "out", nil, "write argument I to a file after the run: `I=F.npy` (repeat)")
 	fs.DurationVar(&f.timeout, "timeout", 0, "end the run after this time, such as 5s")
-	_ = cmd.MarkFlagRequired("global") // the flag exists
+	fs.BoolVar(&f.repeat, "repeat", false, "FILE is of a launch with a wrong result: repeat it")
 	f.program.add(cmd)
 }
 
@@ -160,6 +168,9 @@ func writeRan(a *app.App, r *ran) {
 // job checks everything that the command line alone shows.
 func (f *runFlags) job(file string) (*job, error) {
 	j := &job{flags: f, file: file}
+	if f.global == "" {
+		return nil, app.Usagef("--global is required")
+	}
 	if _, err := f.program.definitions(); err != nil {
 		return nil, err
 	}

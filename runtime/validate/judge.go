@@ -1,0 +1,522 @@
+package validate
+
+// The judgement of one launch: by the float64 reference, or by another device.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+const (
+	mostWork = 1 << 16 // operations for which all rows are judged, about a millisecond; a result with more is divided
+	tooMuch  = 1 << 21 // operations of a result that cannot be divided for which it is not judged
+	mostRows = 4096
+	someRows = 4
+)
+
+var (
+	errForeign  = errors.New("not a kernel of the catalog")
+	errUnjudged = errors.New("nothing judges it")
+	errLarge    = errors.New("too much work for a check")
+)
+
+// Result is the verdict on one launch: that on the first output that is wrong, or else on the one that is nearest to
+// its bound.
+type Result struct {
+	Reference string          // what it was compared with: "the float64 reference", or a device
+	Rows      []int           // that were judged, ascending; nil if all were
+	Arg       int             // the position of the output
+	Verdict   kernels.Verdict // At is the worst element's place in the buffer
+	First     int             // the place of the first wrong element, or -1
+}
+
+// String says what is wrong.
+func (r Result) String() string {
+	text := fmt.Sprintf("argument %d differs from %s: the worst is %v", r.Arg, r.Reference, r.Verdict)
+	if r.Verdict.OK {
+		text = fmt.Sprintf("equal to %s within the bounds; the nearest to one is of argument %d, %v", r.Reference, r.Arg,
+			r.Verdict)
+	} else if r.First >= 0 {
+		text += fmt.Sprintf(", the first element %d", r.First)
+	}
+	if r.Rows != nil {
+		text += fmt.Sprintf(" (of %d rows)", len(r.Rows))
+	}
+	return text
+}
+
+// host runs references on the calling goroutine.
+type host struct{ ctx context.Context }
+
+func (h host) Context() context.Context { return h.ctx }
+func (h host) Threads() int             { return 1 }
+func (h host) Parallel(n, _ int, f func(lo, hi int)) error {
+	if err := h.ctx.Err(); err != nil || n <= 0 {
+		return err
+	}
+	f(0, n)
+	return h.ctx.Err()
+}
+
+// newCall returns a launch as a Go kernel gets it, with the memory of regions.
+func newCall(ctx context.Context, s *driver.Sample, decl *source.Kernel, memory [][]byte) *kernels.Call {
+	c := &kernels.Call{Unit: s.Unit, Kernel: s.Kernel, Params: decl.Params, Dim: s.Dim, Global: s.Global, Local: s.Local,
+		Host: host{ctx}}
+	for i := range s.Args {
+		a := &s.Args[i]
+		arg := kernels.Argument{Bytes: a.Value}
+		switch a.Kind {
+		case driver.ArgLocal:
+			arg = kernels.Argument{Kind: kernels.LocalArgument, Size: a.Local}
+		case driver.ArgMemory:
+			arg = kernels.Argument{Kind: kernels.BufferArgument}
+			if a.Bytes > 0 {
+				arg.Bytes = memory[a.Region][a.Offset : a.Offset+a.Bytes]
+			}
+		}
+		c.Args = append(c.Args, arg)
+	}
+	return c
+}
+
+// regions returns the memory of a sample before the launch, or after it.
+func regions(s *driver.Sample, after bool) [][]byte {
+	list := make([][]byte, len(s.Regions))
+	for i, r := range s.Regions {
+		if list[i] = r.Before; after && r.After != nil {
+			list[i] = r.After
+		}
+	}
+	return list
+}
+
+// outputs returns the positions of the buffers that a launch may change.
+func outputs(s *driver.Sample) (list []int) {
+	for i := range s.Args {
+		if a := &s.Args[i]; a.Kind == driver.ArgMemory && a.Written && a.Bytes > 0 {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// reference judges a launch of a kernel of the catalog by its float64 reference.
+// A result that takes more operations than most is divided.
+func reference(ctx context.Context, s *driver.Sample, seed uint64, most float64) (r Result, err error) {
+	family, ok := kernels.Find(s.Unit.Family())
+	decl, there := s.Unit.Kernel(s.Kernel)
+	if !ok || !there || !slices.Contains(family.Kernels, s.Kernel) {
+		return r, errForeign
+	}
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case kernels.ArgumentError:
+			err = fmt.Errorf("the reference refuses the arguments: %w", why)
+		default:
+			err = fmt.Errorf("the reference panicked: %v", why)
+		}
+	}()
+	r = Result{Reference: "the float64 reference", Arg: -1, First: -1, Verdict: kernels.Verdict{OK: true}}
+	before := newCall(ctx, s, decl, regions(s, false))
+	after := newCall(ctx, s, decl, regions(s, true))
+	works := family.Arguments == nil || family.Arguments(before)
+	var bound func(arg int, in [][]float64, ref []float64) []float64
+	var cut divided
+	want := before
+	if works {
+		if family.Bound == nil {
+			return r, fmt.Errorf("%w: no bound is known for all arguments", errUnjudged)
+		}
+		before, after, cut = divide(family, decl, before, after, rand.New(rand.NewPCG(seed, 0)), most)
+		if work(family, decl, before) > tooMuch {
+			return r, errLarge
+		}
+		var known bool
+		if bound, known = family.Bound(before); !known {
+			return r, fmt.Errorf("%w: no bound is known for these arguments", errUnjudged)
+		}
+		if cut == nil { // its buffers may overlap
+			want = newCall(ctx, s, decl, copied(s))
+		} else {
+			want = new(*before)
+			want.Args = slices.Clone(before.Args)
+			for _, i := range outputs(s) {
+				want.Args[i].Bytes = slices.Clone(before.Args[i].Bytes)
+			}
+		}
+		if err := family.Reference(want); err != nil {
+			return r, err
+		}
+	}
+	var in [][]float64
+	if bound != nil {
+		in = inputs(s, before)
+	}
+	if len(cut) > 0 {
+		r.Rows = cut[0].chosen
+	}
+	for _, i := range outputs(s) {
+		typ := elementOf(s, i)
+		n := len(want.Args[i].Bytes) / kernels.SizeOf(typ) * kernels.SizeOf(typ)
+		ref, got := want.Args[i].Bytes[:n], after.Args[i].Bytes[:n]
+		var allowed []float64
+		if bound != nil {
+			allowed = bound(i, in, kernels.Decode(typ, ref))
+		}
+		for j, b := range allowed {
+			if b != b { // of inputs that are not numbers
+				allowed[j] = math.Inf(1)
+			}
+		}
+		if done := r.output(i, typ, ref, got, allowed); done {
+			r.Verdict.At, r.First = cut.place(i, r.Verdict.At, typ), cut.place(i, r.First, typ)
+			break
+		}
+	}
+	return r, nil
+}
+
+// output judges an output, and reports whether it is wrong.
+func (r *Result) output(arg int, typ string, want, got []byte, bound []float64) bool {
+	v := kernels.Judge(typ, want, got, bound)
+	if !v.OK {
+		r.Arg, r.Verdict, r.First = arg, v, first(typ, want, got, bound)
+		return true
+	}
+	if share := v.MaxError / v.Tolerance; r.Arg < 0 || share > r.Verdict.MaxError/r.Verdict.Tolerance {
+		r.Arg, r.Verdict = arg, v
+	}
+	return false
+}
+
+// first returns the first element that exceeds its bound, of a result that is wrong.
+func first(typ string, want, got []byte, bound []float64) int {
+	size := kernels.SizeOf(typ)
+	lo, hi := 0, len(want)/size // the elements before lo are right, and not all before hi
+	for hi-lo > 1 {
+		mid := (lo + hi) / 2
+		var some []float64
+		if bound != nil {
+			some = bound[lo:mid]
+		}
+		if kernels.Judge(typ, want[lo*size:mid*size], got[lo*size:mid*size], some).OK {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// inputs returns the numbers of the arguments before a launch, as bounds take them.
+func inputs(s *driver.Sample, c *kernels.Call) [][]float64 {
+	in := make([][]float64, len(c.Args))
+	for i := range c.Args {
+		p := &c.Params[i]
+		switch {
+		case c.Args[i].Kind == kernels.BufferArgument && len(c.Args[i].Bytes) > 0:
+			in[i] = kernels.Decode(elementOf(s, i), c.Args[i].Bytes)
+		case c.Args[i].Kind == kernels.ValueArgument && p.Kind != source.Struct && p.Width == 1:
+			in[i] = []float64{c.Float(i)}
+		}
+	}
+	return in
+}
+
+// elementOf returns the element type of a buffer. One of 16 bits may be passed as integers where the program has
+// bfloat16.
+func elementOf(s *driver.Sample, i int) string {
+	t := s.Args[i].Type.String()
+	if t != "u16" {
+		return t
+	}
+	for _, d := range s.Unit.Defines() {
+		if d.Value == "bf16" && s.Unit.Family() != "" {
+			return d.Value
+		}
+	}
+	return t
+}
+
+// copied returns the memory of a sample before the launch, with copies of what the launch may change.
+func copied(s *driver.Sample) [][]byte {
+	list := regions(s, false)
+	for i, r := range s.Regions {
+		if r.After != nil {
+			list[i] = slices.Clone(r.Before)
+		}
+	}
+	return list
+}
+
+// divided is how a large result was divided: first by rows, and these again.
+type divided []struct {
+	rows   kernels.Rows
+	chosen []int
+}
+
+// place returns the element of a buffer of the whole launch that is element at in the part.
+func (list divided) place(arg, at int, typ string) int {
+	if at < 0 {
+		return at
+	}
+	b := at * kernels.SizeOf(typ)
+	for _, d := range slices.Backward(list) {
+		b = d.rows.Place(arg, b, d.chosen)
+	}
+	return b / kernels.SizeOf(typ)
+}
+
+// interpreted is how much longer the reference of an expression takes, which evaluates one operation after the other.
+const interpreted = 16
+
+// work estimates the operations of a launch of the catalog.
+func work(f *kernels.Family, decl *source.Kernel, c *kernels.Call) float64 {
+	values := make([][]byte, len(c.Args))
+	bytes := 0.0
+	for i := range c.Args {
+		if a := &c.Args[i]; a.Kind == kernels.ValueArgument {
+			values[i] = a.Bytes
+		} else {
+			bytes += float64(len(a.Bytes))
+		}
+	}
+	operations, moved := c.Unit.Work(decl, c.Global, values)
+	if operations+moved == 0 {
+		moved = bytes
+	}
+	if f.Text != nil {
+		return interpreted * (operations + moved/4)
+	}
+	return max(operations, moved/4)
+}
+
+// divide takes random rows of a launch with much work, and of what it stored.
+func divide(f *kernels.Family, decl *source.Kernel, before, after *kernels.Call, r *rand.Rand,
+	most float64) (*kernels.Call, *kernels.Call, divided) {
+	var list divided
+	for f.Rows != nil && len(list) < 3 {
+		all := work(f, decl, before)
+		if enough := most * float64(1+7*min(len(list), 1)); all <= enough { // few rows are better whole
+			break
+		}
+		rows := f.Rows(before)
+		n := max(int(most/all*float64(rows.N)), someRows)
+		if n = min(n, mostRows); n >= rows.N {
+			break
+		}
+		chosen := choose(rows.N, n, r)
+		before, after = rows.Take(before, chosen), rows.Take(after, chosen)
+		list = append(list, struct {
+			rows   kernels.Rows
+			chosen []int
+		}{rows, chosen})
+	}
+	return before, after, list
+}
+
+// choose returns n different numbers below all, in ascending order, with the last one among them: there are the
+// remainders of tiles.
+func choose(all, n int, r *rand.Rand) []int {
+	taken := map[int]bool{all - 1: true}
+	list := []int{all - 1}
+	for len(list) < n {
+		if i := r.IntN(all); !taken[i] {
+			taken[i] = true
+			list = append(list, i)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// elsewhere judges a launch of another kernel by repeating it on a device of the session: the one with that name or, if
+// it is "", the first one that runs it.
+func elsewhere(ctx context.Context, session *runtime.Session, name string, s *driver.Sample) (r Result, err error) {
+	candidates := []candidate{{name, runtime.Fastest}}
+	if name == "" {
+		if candidates, err = besides(ctx, session, s); err != nil {
+			return r, err
+		}
+	}
+	errs := []error{errUnjudged}
+	for _, c := range candidates {
+		r, err := c.judge(ctx, session, s)
+		if !errors.Is(err, runtime.ErrUnsupported) {
+			return r, err
+		}
+		errs = append(errs, err)
+	}
+	return r, errors.Join(errs...)
+}
+
+// candidate is a device that may repeat a launch.
+type candidate struct {
+	name string
+	impl runtime.Implementation
+}
+
+// besides returns the devices that are not that of a launch, the least preferred first, as that is the host's own
+// processor, and the launch's own if it ran an implementation of its own, for the portable text.
+func besides(ctx context.Context, session *runtime.Session, s *driver.Sample) (list []candidate, err error) {
+	infos, err := session.Devices(ctx)
+	for _, i := range slices.Backward(infos) {
+		if i.ID != s.Device && !i.Fake && !i.Simulated {
+			list = append(list, candidate{i.ID, runtime.Portable})
+		}
+	}
+	if s.Native {
+		list = append(list, candidate{s.Device, runtime.Portable})
+	}
+	return list, err
+}
+
+// judge repeats a launch on the device.
+func (c candidate) judge(ctx context.Context, session *runtime.Session, s *driver.Sample) (r Result, err error) {
+	dev, err := session.Open(ctx, c.name)
+	if err != nil {
+		return r, err
+	}
+	defer dev.Close()
+	want, err := launch(ctx, dev, c.impl, s)
+	if err != nil {
+		return r, err
+	}
+	r = Result{Reference: dev.String(), Arg: -1, First: -1, Verdict: kernels.Verdict{OK: true}}
+	got := regions(s, true)
+	for _, i := range outputs(s) {
+		a := &s.Args[i]
+		end := a.Offset + a.Bytes/a.Type.Size()*a.Type.Size()
+		ref := want[a.Region][a.Offset:end]
+		if r.output(i, a.Type.String(), ref, got[a.Region][a.Offset:end], loose(a.Type, ref)) {
+			break
+		}
+	}
+	return r, nil
+}
+
+// loose returns the bound of results without a reference: see Options.Device.
+func loose(t driver.Type, want []byte) []float64 {
+	if !t.IsFloat() {
+		return nil
+	}
+	part := 0x1p-10
+	switch t {
+	case driver.F64:
+		part = 0x1p-30
+	case driver.BF16:
+		part = 0x1p-6
+	case driver.F16:
+		part = 0x1p-8
+	}
+	numbers := kernels.Decode(t.String(), want)
+	largest := kernels.Smallest(t.String())
+	for _, x := range numbers {
+		if x = math.Abs(x); x > largest && !math.IsInf(x, 0) {
+			largest = x
+		}
+	}
+	for i := range numbers {
+		numbers[i] = part * largest
+	}
+	return numbers
+}
+
+// launch repeats a launch on a device and returns the memory of its regions after it.
+func launch(ctx context.Context, dev *runtime.Device, impl runtime.Implementation, s *driver.Sample) ([][]byte, error) {
+	p, err := dev.Program(ctx, s.Unit, runtime.ProgramOptions{Implementation: impl})
+	if err != nil {
+		return nil, err
+	}
+	defer p.Close()
+	k, err := p.Kernel(s.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := dev.NewStream() // so that a launch that fails does not fail others
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	var all []*runtime.Buffer
+	defer func() {
+		for _, b := range slices.Backward(all) {
+			_ = b.Close() // Close of a buffer reports nothing
+		}
+	}()
+	keep := func(b *runtime.Buffer, err error) (*runtime.Buffer, error) {
+		if err == nil {
+			all = append(all, b)
+		}
+		return b, err
+	}
+	memory := make([]*runtime.Buffer, len(s.Regions))
+	for i, r := range s.Regions {
+		if memory[i], err = keep(dev.Alloc(runtime.U8, r.Bytes)); err != nil {
+			return nil, err
+		}
+		if err := stream.Write(ctx, memory[i], 0, r.Before); err != nil {
+			return nil, err
+		}
+	}
+	args := make([]any, len(s.Args))
+	for i := range s.Args {
+		a := &s.Args[i]
+		switch {
+		case a.Kind == driver.ArgValue:
+			args[i] = a.Value
+			continue
+		case a.Kind == driver.ArgLocal:
+			args[i] = runtime.Local(a.Local)
+			continue
+		}
+		var b *runtime.Buffer
+		if a.Bytes == 0 {
+			b, err = keep(dev.Alloc(anyOf(k.Params()[i].Kind), 0))
+		} else if b, err = keep(memory[a.Region].Slice(a.Offset, a.Bytes)); err == nil {
+			b, err = keep(b.As(a.Type))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", i, err)
+		}
+		args[i] = b
+	}
+	if err := stream.Launch(k, grid(s), args...); err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(s.Regions))
+	for i, r := range s.Regions {
+		out[i] = make([]byte, r.Bytes)
+		if err := stream.Read(ctx, memory[i], 0, out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// grid returns the grid of a launch.
+func grid(s *driver.Sample) (g runtime.Grid) {
+	copy(g.Items[:s.Dim], s.Global[:])
+	copy(g.Group[:s.Dim], s.Local[:])
+	return g
+}
+
+// anyOf returns a type of elements of a kind, for buffers without elements.
+func anyOf(kind source.Kind) runtime.Type {
+	for _, t := range driver.Types() {
+		if t.Kind() == kind {
+			return t
+		}
+	}
+	return runtime.U8
+}

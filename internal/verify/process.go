@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/concord-compute/concord/internal/group"
 )
 
 // process runs the processes of a step, one at a time.
@@ -39,7 +41,7 @@ func (p *process) run(ctx context.Context) end {
 	p.told, p.doing = nil, ""
 	limit := time.Until(p.end)
 	cmd := p.opt.Command()
-	ownGroup(cmd)
+	group.Own(cmd)
 	cmd.Env = append(cmd.Environ(), p.env...)
 	cmd.Stderr = p.log
 	cmd.WaitDelay = time.Second // a process that was started by it may hold its outputs
@@ -71,7 +73,7 @@ func (p *process) run(ctx context.Context) end {
 		_ = out.SetReadDeadline(time.Now().Add(drain))
 	}()
 	killed, waited := p.watch(ctx, lines, exited, limit)
-	killGroup(cmd) // also what it started and left
+	group.Kill(cmd) // also what it started and left
 	if killed != nil {
 		select {
 		case waited = <-exited:
@@ -247,5 +249,5 @@ func endWith(in io.Reader) {
 	if dir := os.Getenv("TMPDIR"); strings.HasPrefix(filepath.Base(dir), tempName) {
 		_ = os.RemoveAll(dir) // the parent would have
 	}
-	endGroup()
+	group.End()
 }

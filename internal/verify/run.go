@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/internal/group"
 	"github.com/concord-compute/concord/runtime"
 )
 
@@ -160,7 +161,7 @@ func Run(ctx context.Context, opt Options) (*Report, error) {
 // time that takes half a minute. The function that it returns ends that.
 func loadTorch() (stop func()) {
 	cmd := exec.Command("python3", "-c", "import torch")
-	ownGroup(cmd)
+	group.Own(cmd)
 	if cmd.Start() != nil {
 		return func() {}
 	}
@@ -170,7 +171,7 @@ func loadTorch() (stop func()) {
 		close(ended)
 	}()
 	return func() {
-		killGroup(cmd)
+		group.Kill(cmd)
 		<-ended
 	}
 }

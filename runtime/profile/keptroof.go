@@ -3,14 +3,9 @@ package profile
 // Roofs that were measured: in this process, and on disk.
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -87,7 +82,7 @@ func (k *KeptRoof) find() bool {
 // roofVersion is part of every file, and changes with its format and with what is measured.
 const roofVersion = 1
 
-// roofFile is the content of a file, behind a checksum of it.
+// roofFile is the content of a file.
 type roofFile struct {
 	Version int    `json:"version"`
 	Key     string `json:"key"`
@@ -96,29 +91,11 @@ type roofFile struct {
 
 func (k *KeptRoof) name() string { return k.key + ".json" }
 
-// read reads a roof that write wrote, from a directory that no other user can write.
+// read reads a roof that write wrote.
 func (k *KeptRoof) read() (Roof, error) {
-	root, err := file.OpenRoot(k.dir)
+	text, err := file.Kept(k.dir, k.name())
 	if err != nil {
 		return Roof{}, err
-	}
-	defer root.Close()
-	f, info, err := file.OpenIn(root, k.name())
-	if err != nil {
-		return Roof{}, err
-	}
-	defer f.Close()
-	const most = 1 << 16
-	if info.Size() > most {
-		return Roof{}, fmt.Errorf("roof of %d bytes: %w", info.Size(), driver.ErrFormat)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, most))
-	if err != nil {
-		return Roof{}, err
-	}
-	sum, text, ok := bytes.Cut(data, []byte("\n"))
-	if want := sha256.Sum256(text); !ok || string(sum) != hex.EncodeToString(want[:]) {
-		return Roof{}, fmt.Errorf("roof: %w", driver.ErrCorrupt)
 	}
 	var r roofFile
 	if err := json.Unmarshal(text, &r); err != nil || r.Version != roofVersion || r.Key != k.key {
@@ -127,19 +104,10 @@ func (k *KeptRoof) read() (Roof, error) {
 	return r.Roof, nil
 }
 
-// write writes a file as a whole or not at all: the checksum of the text, and the text.
 func (k *KeptRoof) write(r Roof) error {
-	root, err := file.OpenRoot(k.dir)
-	if err != nil {
-		return err
-	}
-	root.Close()
 	text, err := json.MarshalIndent(roofFile{roofVersion, k.key, r}, "", "  ")
 	if err != nil {
 		return err
 	}
-	return file.Replace(filepath.Join(k.dir, k.name()), func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%x\n%s", sha256.Sum256(text), text)
-		return err
-	})
+	return file.Keep(k.dir, k.name(), text)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/concord-compute/concord/runtime/choice"
 	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/runtime/mempool"
@@ -43,6 +44,7 @@ type core struct {
 	info     Info         // without Index
 	place    atomic.Int64 // Info.Index, or -1
 	drv      driver.Device
+	choices  *choice.State
 	compiler driver.Compiler // nil if the device cannot build programs
 	natives  driver.Natives  // nil if it has none
 	handles  int             // guarded by session.mu
@@ -82,6 +84,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	c.place.Store(int64(index))
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
+	c.choices = choicesOf(&c.info, drv)
 	c.idle = make(chan struct{})
 	c.memory = memory{core: c, live: map[*allocation]struct{}{}}
 	c.streams = streams{core: c, open: map[*Stream]struct{}{}, graphs: map[*Graph]struct{}{}}

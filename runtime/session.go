@@ -320,6 +320,9 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
+	if err := c.tune(); err != nil {
+		return nil, errors.Join(err, c.close())
+	}
 	if s.trace != nil {
 		s.trace.AddRoof(info.ID, c.keptRoof(ctx))
 	}

@@ -78,6 +78,10 @@ type Config struct {
 	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
 	CacheSize       int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
+	// Tune is CONCORD_TUNE: the file of a table of choices (package choice) that devices use if it is for them, off for the
+	// defaults, or "" for what was measured on this machine before or, without that, comes with the module.
+	Tune string
+
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery; nil means that devices are discovered
 	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
 	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
@@ -103,7 +107,8 @@ type Config struct {
 	CPUKernels string // CONCORD_CPU_KERNELS: avx512, avx2, neon or go; "" means the widest that the processor has
 
 	// Bundles holds compiled kernels that are shipped with the program, such as an embed.FS
-	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles. Nil means none.
+	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles. Files that end in .json are tables that
+	// "concord tune export" wrote: devices that they are for use them unless one was kept on the machine. Nil means none.
 	Bundles fs.FS
 
 	// Backends replaces the registered ones, for tests and programs with backends of their own. Nil

@@ -1,0 +1,87 @@
+package choice
+
+// The choices of one device.
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// State has the choices of a device, their values, and the table that they are from. Package runtime makes one for each
+// device. It is safe for concurrent use.
+type State struct {
+	choices  []*Choice
+	tunedFor string
+	driver   string
+	choose   func(s *Set)
+	set      atomic.Pointer[Set]
+	table    atomic.Pointer[Table]
+}
+
+// NewState returns the state of a device that reads these choices, with the defaults. tunedFor and driver are what
+// [Table.Fits] compares, and choose is called with every new set, nil for the defaults.
+func NewState(choices []*Choice, tunedFor, driver string, choose func(s *Set)) *State {
+	return &State{choices: choices, tunedFor: tunedFor, driver: driver, choose: choose}
+}
+
+// Choices returns the choices that the device reads, by name.
+func (s *State) Choices() []*Choice { return slices.Clone(s.choices) }
+
+// TunedFor names what the best values depend on, apart from the driver.
+func (s *State) TunedFor() string { return s.tunedFor }
+
+// Of returns the value of a choice.
+func (s *State) Of(c *Choice) int { return s.set.Load().Of(c) }
+
+// Table returns the table whose values the device has, or nil if it has the defaults. The caller does not change it.
+func (s *State) Table() *Table { return s.table.Load() }
+
+// Fits returns nil if a table holds for the device, or otherwise what differs: see [Table.Fits].
+func (s *State) Fits(t *Table) error { return t.Fits(s.tunedFor, s.driver, s.choices) }
+
+// New returns a table for the device with the given values, made now.
+func (s *State) New(values map[string]int) *Table {
+	t := &Table{For: s.tunedFor, Driver: s.driver, Made: now(), Values: values}
+	t.Choices = t.VersionOf(s.choices)
+	return t
+}
+
+// Use gives the device the values of a table, nil the defaults, for all work that begins after it returns. The error
+// wraps [ErrOther] if the table is for another device, and [ErrInvalid] if a value is outside its range; nothing changes
+// then.
+func (s *State) Use(t *Table) error {
+	set, err := s.check(t)
+	if err != nil {
+		return err
+	}
+	s.table.Store(t)
+	s.Try(set)
+	return nil
+}
+
+// Check returns the error that Use would.
+func (s *State) Check(t *Table) error {
+	_, err := s.check(t)
+	return err
+}
+
+func (s *State) check(t *Table) (*Set, error) {
+	if t == nil {
+		return nil, nil
+	}
+	if err := s.Fits(t); err != nil {
+		return nil, err
+	}
+	set, err := t.Set()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t, err)
+	}
+	return set, nil
+}
+
+// Try gives the device other values for a while, nil the defaults, without a table: to measure them.
+func (s *State) Try(set *Set) {
+	s.set.Store(set)
+	s.choose(set)
+}

@@ -1,0 +1,190 @@
+package runtime
+
+// The choices of a device: those that were measured on this machine, pinned, or shipped.
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// Choices returns the choices of the device, the table that its values are from, and the values.
+func (d *Device) Choices() *choice.State { return d.core.choices }
+
+// choicesOf returns the choices of a device: those that its backend reads, and those of packages that are no backend.
+func choicesOf(info *Info, d driver.Device) *choice.State {
+	list := slices.DeleteFunc(choice.All(), func(c *choice.Choice) bool {
+		room, _, _ := strings.Cut(c.Name, ".")
+		return slices.ContainsFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == room })
+	})
+	tunable, ok := d.(driver.Tunable)
+	if !ok {
+		return choice.NewState(list, info.Name, info.DriverVersion, func(*choice.Set) {})
+	}
+	for _, c := range tunable.Choices() {
+		if !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, func(a, b *choice.Choice) int { return strings.Compare(a.Name, b.Name) })
+	return choice.NewState(list, tunable.TunedFor(), info.DriverVersion, tunable.Choose)
+}
+
+// tune gives a device that was opened the table that it uses. The error is that of a pinned table that cannot be read, or
+// has values that no device can use; one that is for another device has no effect, and is logged.
+func (c *core) tune() error {
+	t, err := c.table()
+	if err == nil {
+		err = c.choices.Use(t)
+	}
+	if err != nil {
+		return c.tuneError(err)
+	}
+	if t != nil {
+		c.session.debug(1, "tuned", "device", c.info.ID, "table", t)
+	}
+	return nil
+}
+
+func (c *core) tuneError(err error) error {
+	if errors.Is(err, choice.ErrInvalid) || errors.Is(err, choice.ErrOther) {
+		err = fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	}
+	return &OpError{Backend: c.info.Backend, Device: c.info.ID, Op: "tune", Err: err}
+}
+
+// table returns the table that a device uses, or nil if it has the defaults.
+func (c *core) table() (*choice.Table, error) {
+	switch name := c.session.cfg.Tune; name {
+	case "off":
+		return nil, nil
+	case "":
+		if dir, name := c.tunedFile(); dir != "" {
+			// A file that is damaged, or that others could have written, is none.
+			if text, err := file.Kept(dir, name); err == nil {
+				if t, err := choice.Parse(text); err == nil && c.choices.Check(t) == nil {
+					return t, nil
+				}
+			}
+		}
+		return c.carried(), nil
+	default:
+		t, err := pinned(name)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.choices.Fits(t); err != nil {
+			c.session.debug(1, "not tuned", "device", c.info.ID, "table", name, "reason", err)
+			return nil, nil
+		}
+		return t, nil
+	}
+}
+
+// carried returns the table for a device that the program's bundles have, or else the newest that comes with Concord;
+// nil if there is none.
+func (c *core) carried() *choice.Table {
+	tables := choice.Shipped()
+	if bundles := c.session.cfg.Bundles; bundles != nil {
+		var own []*choice.Table
+		// What cannot be read is not there.
+		_ = fs.WalkDir(bundles, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(name) != ".json" {
+				return nil
+			}
+			if f, err := bundles.Open(name); err == nil {
+				defer f.Close()
+				if t, err := choice.Read(f); err == nil {
+					own = append(own, t)
+				}
+			}
+			return nil
+		})
+		tables = append(own, tables...)
+	}
+	for _, t := range tables {
+		if c.choices.Check(t) == nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// pinned reads the table that the configuration names.
+func pinned(name string) (*choice.Table, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+	}
+	defer f.Close()
+	t, err := choice.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", name, driver.ErrFormat, err)
+	}
+	return t, nil
+}
+
+// tunedFile returns the directory and the file of the table that was measured on this machine; "" if nothing is kept.
+func (c *core) tunedFile() (dir, name string) {
+	if dir = cacheDir(c.session.cfg); dir == "" {
+		return "", ""
+	}
+	h := sha256.New()
+	for _, f := range []string{c.choices.TunedFor(), c.info.Backend, c.info.DriverVersion} {
+		fmt.Fprintf(h, "%d %s\n", len(f), f)
+	}
+	return filepath.Join(dir, "tuned"), hex.EncodeToString(h.Sum(nil)) + ".json"
+}
+
+// KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or else the defaults, and
+// keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with the cache off only for
+// this one. A session whose configuration names a table, or none, does not look there. It may be called while work
+// runs. The error is ErrInvalidArgument if the table is not for the device or has a value outside of its range, and
+// otherwise that of writing the file, after which the device uses what it did.
+func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
+	c, err := d.use(ctx, "tune")
+	if err != nil {
+		return err
+	}
+	if err := c.choices.Check(t); err != nil {
+		return c.tuneError(err)
+	}
+	if dir, name := c.tunedFile(); dir != "" {
+		if err := replace(dir, name, t); err != nil {
+			return c.tuneError(err)
+		}
+	}
+	if t == nil {
+		t = c.carried()
+	}
+	return c.choices.Use(t)
+}
+
+// replace writes a table, or removes what was written before.
+func replace(dir, name string, t *choice.Table) error {
+	if t == nil {
+		err := os.Remove(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return err
+	}
+	var text bytes.Buffer
+	if err := t.Write(&text); err != nil {
+		return err
+	}
+	return file.Keep(dir, name, text.Bytes())
+}

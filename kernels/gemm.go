@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-var gemmDefines = []string{"T", "TRANS_A", "TRANS_B", "TYPE_A", "TYPE_B", "OUT"}
+var gemmDefines = tiled(productTiles, gemmValues, "T", "TRANS_A", "TRANS_B", "TYPE_A", "TYPE_B", "OUT")
 
 // productTypes are the types of gemm and gemm_batch. Integers of 8 bits have gemm_i8.
 var productTypes = append(slices.Clone(floatTypes), "i32", "i64")
@@ -19,21 +19,21 @@ func init() {
 	Register(Family{
 		ID: "gemm", Doc: "C = alpha·op(A)·op(B) + beta·C for any m, n, k and transposes",
 		Kernels: []string{"gemm"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues), Source: sources,
-		Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Tile: gemmTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Bound: knows(gemmLaunch), Rows: gemmRows,
 		Cases: gemmCases,
 	})
 	Register(Family{
 		ID: "gemm_batch", Doc: "gemm for a batch of matrices with any strides between them",
 		Kernels: []string{"gemm_batch"}, Types: productTypes, Defines: gemmDefines, Check: oneOf(gemmValues),
-		Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
+		Source: sources, Tile: gemmTile, Arguments: gemmArguments, Work: gemmWork, Reference: refGemm,
 		Bound: knows(gemmLaunch), Rows: gemmRows,
 		Cases: batchCases,
 	})
 	Register(Family{
 		ID: "gemm_bias", Doc: "gemm followed by a bias for each column and an activation",
 		Kernels: []string{"gemm_bias"}, Types: floatTypes, Defines: append(slices.Clone(gemmDefines), "ACT"),
-		Check: oneOf(gemmValues), Source: sources, Tile: productTile, Arguments: gemmArguments, Work: gemmWork,
+		Check: oneOf(gemmValues), Source: sources, Tile: gemmTile, Arguments: gemmArguments, Work: gemmWork,
 		Reference: refGemm, Bound: knows(gemmLaunch), Rows: gemmRows, Cases: biasCases,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // gemmResults are the pairs of the type of matrices and that of their products, besides f32.
@@ -61,6 +62,15 @@ func gemmCases(f *Family) (list []Case) {
 			s.alpha, s.types = 1+float64(i)/2, types
 			list = append(list, gemmCase(f, "f32", "f32", s))
 		}
+	}
+	for i, sides := range [][]string{{"16", "4", "4", "16", "0"}, {"8", "4", "16", "16", "16"}, {"4", "16", "4", "64", "4"},
+		{"16", "4", "8", "32", "4"}} {
+		c := gemmCase(f, "f32", "f32", gemmShape{m: 165, n: 139, k: 71, alpha: 1.5, beta: 1, pad: 3, transA: i&1 != 0,
+			transB: i&2 != 0, note: " tile " + strings.Join(sides, "×")})
+		for j, t := range productTiles {
+			c = c.define(t.define, sides[j])
+		}
+		list = append(list, c)
 	}
 	for _, t := range []string{"i32", "i64"} {
 		for _, s := range []gemmShape{{m: 1, n: 1, k: 1, alpha: 1}, {m: 0, n: 5, k: 5, alpha: 1},

@@ -1,10 +1,25 @@
-// The tile that a group of ITEMS×ITEMS items computes in the matrix products: SPAN×SPAN results,
-// EACH×EACH of them per item, from DEPTH columns of A and rows of B at a time; and the defaults of
-// the definitions that say whether A and B are stored transposed.
+// The tile that a group of ITEMS×ITEMS items computes in the matrix products: HIGH×SPAN results,
+// EACH×WIDE of them per item, from DEPTH columns of A and rows of B at a time, whose rows in
+// local memory are PAD elements apart; and the defaults of
+// the definitions that say whether A and B are stored transposed. Definitions may choose other tiles where a family
+// has them; see kernels.Tile.
+#ifndef ITEMS
 #define ITEMS 8
+#endif
+#ifndef EACH
 #define EACH 8
-#define SPAN 64
+#endif
+#ifndef WIDE
+#define WIDE 8
+#endif
+#ifndef DEPTH
 #define DEPTH 16
+#endif
+#ifndef PAD
+#define PAD 4
+#endif
+#define HIGH (ITEMS * EACH)
+#define SPAN (ITEMS * WIDE)
 
 #ifndef TRANS_A
 #define TRANS_A 0

@@ -16,7 +16,7 @@ import (
 func choose(g graph, l layouts, fuse bool) *storage {
 	nodes := len(g.nodes)
 	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, nodes),
-		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes)}
+		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes), prices: g.prices()}
 	for _, n := range c.order {
 		among := func(a *node) bool { return c.reduces[a.number] }
 		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, among)
@@ -53,6 +53,7 @@ func choose(g graph, l layouts, fuse bool) *storage {
 type chooser struct {
 	*storage
 	layouts
+	prices
 	fuse bool
 	// By the numbers of nodes:
 	users   [][]user // the stored nodes whose kernels would compute it, the last one first
@@ -187,26 +188,9 @@ func (c *chooser) costs(n *node, visits int) (recompute, store int) {
 		return 0, 0
 	}
 	elements := max(count(n.shape), 1)
-	move := moveEffort(elements * size(n.typ))
+	move := c.moving(elements * size(n.typ))
 	compute, inputs := c.effort(n)
-	return (visits - 1) * (compute + inputs*move), (visits+1)*move + launchEffort/elements
-}
-
-// Efforts are in the time in which the CPU adds two numbers in registers and all its threads, measured with tensors of
-// 4 KiB to 64 MiB. launchEffort is that of another task.
-const launchEffort = 10000
-
-// moveEffort returns that of reading or storing an element of a tensor of so many bytes, which lie in caches or not.
-func moveEffort(bytes int) int {
-	switch {
-	case bytes <= 1<<20:
-		return 2
-	case bytes <= 4<<20:
-		return 3
-	case bytes <= 16<<20:
-		return 5
-	}
-	return 12
+	return (visits - 1) * (compute + inputs*move), (visits+1)*move + c.task/elements
 }
 
 // effort returns that of computing an element of n from what is stored, and how many stored elements are read for it.
@@ -277,17 +261,13 @@ func (c *chooser) computeInto(whole *node, at part, n *node) {
 	}
 }
 
-// manyTimes is how often a number may be computed again before it is stored instead, and how many elements make it
-// worthwhile to read them once.
-const manyTimes = 4096
-
 // scalar reports whether n is one number, made by a function of stored ones, that a kernel would compute for each of
 // many elements.
 func (c *chooser) scalar(n *node, users []user) bool {
 	if count(n.shape) != 1 || c.shared(n, 1).reason == "" || c.reduces[n.number] {
 		return false
 	}
-	return slices.ContainsFunc(users, func(u user) bool { return count(u.by.shape) >= manyTimes })
+	return slices.ContainsFunc(users, func(u user) bool { return count(u.by.shape) >= c.many })
 }
 
 // readable makes sure that argument i of a call is stored, or is a view of what is stored.

@@ -104,7 +104,7 @@ func TestTrianglesOfTruths(t *testing.T) {
 // A number that a function makes is computed once, not for each element that it is stretched to.
 func TestOneNumberIsComputedOnce(t *testing.T) {
 	s := scope(t)
-	step, x := Full(s, F32, 3), gaussian(s, 1, 1, 2*manyTimes)
+	step, x := Full(s, F32, 3), gaussian(s, 1, 1, 2*manyTimes.Default)
 	require.NoError(t, Eval(t.Context(), step, x))
 	y := x.Mul(step.Log().Expm1().Add(1))
 	assert.Len(t, tasks(t, y), 2)
@@ -150,7 +150,7 @@ func TestProductsAreComputedIntoTheirPlaces(t *testing.T) {
 // Results that are computed from the same elements are computed by one kernel, also where none is made of another.
 func TestResultsOfTheSameElementsAreOneKernel(t *testing.T) {
 	s := scope(t)
-	n := manyTimes
+	n := manyTimes.Default
 	w, m, g := gaussian(s, 1, 1, n), gaussian(s, 2, 1, n), gaussian(s, 3, 1, n)
 	require.NoError(t, Eval(t.Context(), w, m, g))
 	next := m.Mul(0.9).Add(g)

@@ -90,9 +90,9 @@ func TestSmallLoopsAreOneKernel(t *testing.T) {
 	assert.Len(t, tasks(t, x.Sum(0), y.Max(0)), 1)
 	between := x.Exp().Reshape(1, 7).MatMul(m).Reshape(7)
 	assert.Len(t, tasks(t, between.Sin(), x.Exp()), 3)
-	large := gaussian(s, 1, 1, manyTimes)
+	large := gaussian(s, 1, 1, manyTimes.Default)
 	require.NoError(t, Eval(t.Context(), large))
-	assert.Len(t, tasks(t, large.Exp(), Iota(s, F32, manyTimes).Sin()), 2)
+	assert.Len(t, tasks(t, large.Exp(), Iota(s, F32, manyTimes.Default).Sin()), 2)
 }
 
 // What needs no argument is computed once for all calls, unless it is a result or large.

@@ -162,14 +162,16 @@ func (e *engine) mapProgram(ctx context.Context, m *expr.Map, rank int) (*progra
 	})
 }
 
-// catalog returns the program of a family of the catalog, with definitions such as "T=f32", "TRANS_B=1".
+// catalog returns the program of a family of the catalog, with definitions such as "T=f32", "TRANS_B=1", and the tile that
+// was chosen for the device.
 func (e *engine) catalog(ctx context.Context, family string, defines ...string) (*program, error) {
-	return e.program(ctx, programKey{family: family, definitions: fmt.Sprint(defines)}, func() (*source.Unit, error) {
-		var list []source.Define
-		for _, d := range defines {
-			name, value, _ := strings.Cut(d, "=")
-			list = append(list, source.Define{Name: name, Value: value})
-		}
+	list := make([]source.Define, 0, len(defines))
+	for _, d := range defines {
+		name, value, _ := strings.Cut(d, "=")
+		list = append(list, source.Define{Name: name, Value: value})
+	}
+	list = kernels.Chosen(family, list, e.device.Choices().Of)
+	return e.program(ctx, programKey{family: family, definitions: fmt.Sprint(list)}, func() (*source.Unit, error) {
 		return kernels.Unit(family, e.device.Features(), list...)
 	})
 }

@@ -51,6 +51,7 @@ type document struct {
 	Args           []documentArg   `json:"args"`
 	Regions        []int           `json:"regions"` // the bytes of each
 	Seed           uint64          `json:"seed"`
+	Work           float64         `json:"work"` // operations of a result that is judged as a whole
 	Reference      string          `json:"reference"`
 }
 
@@ -119,7 +120,7 @@ func (v *Validator) keep(s *driver.Sample, d *Difference) (name string, err erro
 	name = filepath.Join(v.opt.Dir, name)
 	err = os.MkdirAll(v.opt.Dir, 0o755)
 	if err == nil {
-		err = file.Replace(name, func(w io.Writer) error { return write(w, s, d, now) })
+		err = file.Replace(name, func(w io.Writer) error { return write(w, s, d, v.most, now) })
 	}
 	if err != nil {
 		v.mu.Lock()
@@ -131,10 +132,11 @@ func (v *Validator) keep(s *driver.Sample, d *Difference) (name string, err erro
 }
 
 // write writes a launch.
-func write(w io.Writer, s *driver.Sample, d *Difference, now time.Time) error {
+func write(w io.Writer, s *driver.Sample, d *Difference, work float64, now time.Time) error {
 	doc := document{Format: fileFormat, Found: now.Format(time.RFC3339) + ": " + d.String(), Device: s.Device,
 		Implementation: s.Implementation, Native: s.Native, Family: s.Unit.Family(), Name: s.Unit.Name(), Kernel: s.Kernel,
-		Defines: s.Unit.Defines(), Dim: s.Dim, Items: s.Global, Group: s.Local, Seed: d.Seed, Reference: d.Reference}
+		Defines: s.Unit.Defines(), Dim: s.Dim, Items: s.Global, Group: s.Local, Seed: d.Seed, Work: work,
+		Reference: d.Reference}
 	for _, a := range s.Args {
 		doc.Args = append(doc.Args, documentArg{a.Kind, a.Value, a.Local, a.Type.String(), a.Written, a.Region, a.Offset,
 			a.Bytes})
@@ -199,7 +201,7 @@ func Repeat(ctx context.Context, dev *runtime.Device, name string) (Difference, 
 		s.Regions[i].After = after[i]
 	}
 	s.Device = dev.String()
-	r, err := reference(ctx, s, doc.Seed, mostWork)
+	r, err := reference(ctx, s, doc.Seed, doc.Work)
 	if errors.Is(err, errForeign) {
 		other := doc.Reference
 		if other == dev.String() {

@@ -138,7 +138,7 @@ func reference(ctx context.Context, s *driver.Sample, seed uint64, most float64)
 			return r, fmt.Errorf("%w: no bound is known for all arguments", errUnjudged)
 		}
 		before, after, cut = divide(family, decl, before, after, rand.New(rand.NewPCG(seed, 0)), most)
-		if work(family, decl, before) > tooMuch {
+		if work(family, decl, before) > max(tooMuch, 2*most) {
 			return r, errLarge
 		}
 		var known bool

@@ -35,6 +35,7 @@ const (
 type Options struct {
 	Every int     // one in so many launches of each kernel is checked; 0 means 1000
 	Share float64 // the part of the time of one thread for checks; 0 means 0.005, and 1 or more sets no limit
+	Work  float64 // operations of a launch whose whole result is judged, of those with more some rows; 0 means 65536
 	Bytes int64   // of copies of memory that may wait, and so of one launch; 0 means 64 MiB
 
 	// Dir is the directory for the files of differences, which is made if need be; "" means no files. There are at most
@@ -64,12 +65,15 @@ func (o *Options) check() error {
 		return bad("Every", o.Every)
 	case !(o.Share >= 0):
 		return bad("Share", o.Share)
+	case !(o.Work >= 0):
+		return bad("Work", o.Work)
 	case o.Bytes < 0:
 		return bad("Bytes", o.Bytes)
 	case o.Files < 0:
 		return bad("Files", o.Files)
 	}
 	o.Every, o.Share = cmp.Or(o.Every, usualEvery), cmp.Or(o.Share, usualShare)
+	o.Work = cmp.Or(o.Work, mostWork)
 	o.Bytes, o.Files = cmp.Or(o.Bytes, usualBytes), cmp.Or(o.Files, usualFiles)
 	o.Seed = cmp.Or(o.Seed, rand.Uint64())
 	o.Ignore = slices.Clone(o.Ignore)
@@ -176,7 +180,7 @@ func newValidator(cfg runtime.Config, o Options) (*Validator, error) {
 		return nil, err
 	}
 	cfg.Validate = -1 // the session for other devices is not validated
-	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: mostWork, credit: saved, counted: time.Now(),
+	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: o.Work, credit: saved, counted: time.Now(),
 		rand: rand.New(rand.NewPCG(o.Seed, 0))}
 	v.idle = sync.NewCond(&v.mu)
 	return v, nil

@@ -1,0 +1,182 @@
+package tune
+
+// Processes that measure, one at a time.
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/concord-compute/concord/internal/group"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/source"
+)
+
+var infinite = math.Inf(1)
+
+func isDouble(d source.Define) bool { return d.Name == "T" && d.Value == "f64" }
+
+// children starts processes as they are needed.
+type children struct {
+	command func() *exec.Cmd
+	cmd     *exec.Cmd // the one that runs, or nil
+	in      io.WriteCloser
+	answers chan answer
+	ended   chan error
+	errors  *tail
+}
+
+// ask returns the rates of a request, or why there are none. A process that has not answered in time, or has ended, is
+// replaced at the next request.
+func (c *children) ask(ctx context.Context, q request, patience time.Duration) ([]choice.Rate, string) {
+	if c.cmd == nil {
+		if err := c.start(); err != nil {
+			return nil, fmt.Sprintf("start a process: %v", err)
+		}
+	}
+	if err := json.NewEncoder(c.in).Encode(q); err != nil {
+		return nil, c.over()
+	}
+	doing := ""
+	still := time.NewTimer(patience)
+	defer still.Stop()
+	for {
+		select {
+		case a, ok := <-c.answers:
+			switch {
+			case !ok:
+				return nil, during(doing) + c.over()
+			case a.Lost:
+				c.stop()
+				return nil, a.Failed
+			case a.Done:
+				return a.Rates, a.Failed
+			}
+			doing = a.Doing
+			still.Reset(patience)
+		case <-still.C:
+			c.stop()
+			return nil, during(doing) + fmt.Sprintf("it did not end within %v", patience)
+		case <-ctx.Done():
+			c.stop()
+			return nil, ctx.Err().Error()
+		}
+	}
+}
+
+func during(point string) string {
+	if point == "" {
+		return ""
+	}
+	return point + ": "
+}
+
+func (c *children) start() error {
+	cmd := c.command()
+	group.Own(cmd)
+	c.errors = &tail{}
+	cmd.Stderr = c.errors
+	cmd.WaitDelay = time.Second // what it has started may hold its outputs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, far, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return err
+	}
+	cmd.Stdout = far
+	err = cmd.Start()
+	far.Close()
+	if err != nil {
+		in.Close()
+		out.Close()
+		return err
+	}
+	answers, ended := make(chan answer), make(chan error, 1)
+	go func() {
+		defer close(answers)
+		defer out.Close()
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var a answer
+			if json.Unmarshal(lines.Bytes(), &a) == nil { // a driver may print, too
+				answers <- a
+			}
+		}
+	}()
+	go func() { ended <- cmd.Wait() }()
+	c.cmd, c.in, c.answers, c.ended = cmd, in, answers, ended
+	return nil
+}
+
+// stop ends the process, and all that it has started.
+func (c *children) stop() {
+	if c.cmd == nil {
+		return
+	}
+	group.Kill(c.cmd)
+	c.in.Close()
+	go func(answers chan answer) {
+		for range answers {
+		}
+	}(c.answers)
+	select {
+	case <-c.ended:
+	case <-time.After(5 * time.Second): // it waits for the driver in the kernel, which no signal ends
+	}
+	c.cmd = nil
+}
+
+// over ends a process that does not answer any more, and says how it ended and what it wrote at last.
+func (c *children) over() string {
+	var err error
+	select {
+	case err = <-c.ended:
+		c.ended <- err
+	case <-time.After(time.Second):
+	}
+	c.stop()
+	text := "its process ended"
+	if err != nil {
+		text += ": " + err.Error()
+	}
+	if last := c.errors.last(); last != "" {
+		text += ": " + last
+	}
+	return text
+}
+
+// tail keeps the first lines of what a process writes to its standard error, where a crash says its reason.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+const mostTail = 4096
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text.Write(b[:min(len(b), mostTail-t.text.Len())])
+	return len(b), nil
+}
+
+// last returns the first line.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(t.text.String()), "\n")
+	return line
+}

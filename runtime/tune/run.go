@@ -1,0 +1,211 @@
+package tune
+
+// The tuner: it asks child processes to measure candidates, and collects what they find.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
+	"github.com/concord-compute/concord/runtime/roof"
+)
+
+// Options say what is tuned, and for how long.
+type Options struct {
+	// Command returns a command whose process calls [Serve] for the device. The tuner starts it, and again after each
+	// candidate that it did not survive.
+	Command func() *exec.Cmd
+
+	Only  []string      // names of subjects, or words that they begin with; nil: all that the device has choices for
+	Sizes []string      // names of points; nil: all
+	Time  time.Duration // of the whole; 0 means 5 minutes
+	// Patience is how long a candidate may take for one size; 0 means 30 s. One that takes longer is stopped.
+	Patience time.Duration
+
+	Progress func(p Progress) // is called after each trial; nil: nobody wants to know
+}
+
+// Progress is what a tuner has done so far.
+type Progress struct {
+	Trial     choice.Trial  // the last one
+	Trials    int           // all
+	Subject   int           // the number of the subject under way, from 1
+	Subjects  int           // of how many
+	Elapsed   time.Duration // since the start
+	Remaining time.Duration // at most
+}
+
+// Run looks for values of the device's choices with which it computes faster than with the defaults, and returns them as
+// a table. Nothing changes on the device: see [runtime.Device.KeepTuned]. The defaults and each candidate are measured
+// in turn in a child process, after the candidate's results were judged. A candidate that computes something else, does
+// not end, crashes or loses the device costs its process: the table says so, and the search goes on.
+//
+// Values of choices that several subjects read are those of the subject that was tuned first. Run blocks for as long
+// as Options.Time says. If ctx ends, the table has what was found until then, and the error is that of ctx. Otherwise an
+// error is that of a name, of a device without choices, or of a command that does not start; a subject of which
+// even the defaults fail is a trial with the reason.
+func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, error) {
+	choices := dev.Choices().Choices()
+	if opt.Command == nil {
+		return nil, fmt.Errorf("tune: Options.Command is nil: %w", runtime.ErrInvalidArgument)
+	}
+	if opt.Time < 0 || opt.Patience < 0 {
+		return nil, fmt.Errorf("tune: a time of %v and a patience of %v: %w", opt.Time, opt.Patience,
+			runtime.ErrInvalidArgument)
+	}
+	if opt.Time == 0 {
+		opt.Time = 5 * time.Minute
+	}
+	if opt.Patience == 0 {
+		opt.Patience = 30 * time.Second
+	}
+	all := Subjects(choices)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("tune: nothing is tuned on %s: %w", dev, runtime.ErrUnsupported)
+	}
+	_, natives := dev.Driver().(driver.Natives)
+	list, err := opt.choose(all, natives)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := roof.Of(ctx, dev)
+	if err != nil {
+		return nil, err
+	}
+	t := &tuner{opt: opt, start: time.Now(), roof: limit, children: &children{command: opt.Command},
+		table: dev.Choices().New(map[string]int{})}
+	defer t.children.stop()
+	for i := range list {
+		t.number, t.subjects = i+1, len(list)
+		left := opt.Time - time.Since(t.start)
+		t.tune(ctx, &list[i], choices, time.Now().Add(left/time.Duration(len(list)-i)))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	table := dev.Choices().New(t.table.Values)
+	table.Trials = t.table.Trials
+	return table, ctx.Err()
+}
+
+// choose returns the subjects and points that the options name.
+func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
+	var names, sizes []string
+	for _, s := range list {
+		names = append(names, s.Name)
+		for _, p := range s.Points {
+			sizes = append(sizes, p.Name)
+		}
+	}
+	begins := func(name, with string) bool { return name == with || strings.HasPrefix(name, with+" ") }
+	for _, n := range o.Only {
+		if !slices.ContainsFunc(names, func(s string) bool { return begins(s, n) }) {
+			return nil, fmt.Errorf("tune: no %q among %s: %w", n, strings.Join(names, ", "), runtime.ErrInvalidArgument)
+		}
+	}
+	for _, n := range o.Sizes {
+		if !slices.Contains(sizes, n) {
+			return nil, fmt.Errorf("tune: no size %q among %s: %w", n, strings.Join(slices.Compact(sizes), ", "),
+				runtime.ErrInvalidArgument)
+		}
+	}
+	list = slices.DeleteFunc(list, func(s Subject) bool {
+		if len(o.Only) == 0 { // a device with implementations of its own uses the portable text for odd launches only
+			return natives && s.Points[0].Portable
+		}
+		return !slices.ContainsFunc(o.Only, func(n string) bool { return begins(s.Name, n) })
+	})
+	for i := range list {
+		list[i].Points = slices.DeleteFunc(slices.Clone(list[i].Points), func(p Point) bool {
+			return len(o.Sizes) > 0 && !slices.Contains(o.Sizes, p.Name)
+		})
+	}
+	return slices.DeleteFunc(list, func(s Subject) bool { return len(s.Points) == 0 }), nil
+}
+
+// tuner is one Run.
+type tuner struct {
+	opt              Options
+	start            time.Time
+	roof             profile.Roof
+	children         *children
+	table            *choice.Table
+	number, subjects int
+}
+
+// tune adds the best values of one subject to the table.
+func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end time.Time) {
+	trial := func(values map[string]int, last bool) choice.Trial {
+		got := t.trial(ctx, s, values, last)
+		if ctx.Err() == nil {
+			t.table.Trials = append(t.table.Trials, got)
+			t.tell(got)
+		}
+		return got
+	}
+	usual := trial(nil, false)
+	if usual.Failed != "" {
+		return
+	}
+	free := slices.DeleteFunc(s.choices(all), func(c *choice.Choice) bool {
+		_, taken := t.table.Values[c.Name]
+		return taken
+	})
+	maps.Copy(t.table.Values, search(ctx, free, t.most(s, usual.Rates), end, trial))
+}
+
+// most returns the score at which the subject is as fast as the device's roof allows; infinite without a roof.
+func (t *tuner) most(s *Subject, usual []choice.Rate) float64 {
+	least := make([]choice.Rate, 0, len(usual))
+	for _, r := range usual {
+		i := slices.IndexFunc(s.Points, func(p Point) bool { return p.Name == r.Name })
+		flops := s.Points[i].Flops
+		if t.roof.DoubleGFLOPS > 0 && slices.ContainsFunc(s.Points[i].Defines, isDouble) {
+			flops *= t.roof.GFLOPS / t.roof.DoubleGFLOPS
+		}
+		limit, _ := t.roof.Limit(flops, s.Points[i].Bytes)
+		if limit <= 0 {
+			return infinite
+		}
+		least = append(least, choice.Rate{Ns: float64(limit.Nanoseconds()) / enough, Default: r.Default})
+	}
+	return choice.Score(least)
+}
+
+func (t *tuner) tell(last choice.Trial) {
+	if t.opt.Progress != nil {
+		elapsed := time.Since(t.start)
+		t.opt.Progress(Progress{Trial: last, Trials: len(t.table.Trials), Subject: t.number, Subjects: t.subjects,
+			Elapsed: elapsed, Remaining: max(0, t.opt.Time-elapsed)})
+	}
+}
+
+// trial has a child measure values; the last one of a subject for longer.
+func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, last bool) choice.Trial {
+	got := choice.Trial{Subject: s.Name, Values: values}
+	q := request{Subject: s.Name, Values: values, Seconds: 0.1}
+	if last {
+		q.Seconds = 0.5
+	}
+	for _, p := range s.Points {
+		q.Points = append(q.Points, p.Name)
+	}
+	got.Rates, got.Failed = t.children.ask(ctx, q, t.opt.Patience)
+	switch score := choice.Score(got.Rates); {
+	case got.Failed != "":
+	case len(got.Rates) < len(q.Points):
+		slow := got.Rates[len(got.Rates)-1]
+		got.Failed = fmt.Sprintf("%s takes %.1f times as long as with the defaults", slow.Name, slow.Ns/slow.Default)
+	default:
+		got.Score = score
+	}
+	return got
+}

@@ -1,0 +1,243 @@
+package tune
+
+// The child: it launches candidates, has their results judged, and times them beside the defaults.
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/parity"
+	"github.com/concord-compute/concord/runtime/validate"
+)
+
+// request is what a child is asked to measure.
+type request struct {
+	Subject string         `json:"subject"`
+	Points  []string       `json:"points"`
+	Values  map[string]int `json:"values"`
+	Seconds float64        `json:"seconds"` // of measuring a point, about
+}
+
+// answer is what it found, or the point that is under way.
+type answer struct {
+	Doing  string        `json:"doing,omitempty"`
+	Rates  []choice.Rate `json:"rates,omitempty"`
+	Failed string        `json:"failed,omitempty"`
+	Lost   bool          `json:"lost,omitempty"` // the device, and with it this process
+	Done   bool          `json:"done,omitempty"`
+}
+
+const (
+	fewest        = 5   // samples of a point
+	enoughSamples = 21  // of a point
+	drop          = 1.5 // times as slow as the defaults is not measured to the end
+	tick          = 500 * time.Microsecond
+)
+
+// Serve is the child of [Run]: it answers requests, one line of JSON each, until in ends. A program calls it in the
+// process that Options.Command starts, with a device of a session that has nothing else to do. The error is that of
+// writing, or of a request that is none.
+func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.Reader, out io.Writer) error {
+	lines, write := bufio.NewScanner(in), json.NewEncoder(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var q request
+		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+			return fmt.Errorf("tune: a request: %w: %w", runtime.ErrFormat, err)
+		}
+		a := answer{Done: true}
+		m := &measurement{session: s, dev: dev, request: q, doing: func(point string) error {
+			return write.Encode(answer{Doing: point})
+		}}
+		var err error
+		if a.Rates, err = m.run(ctx); err != nil {
+			a.Failed, a.Lost = err.Error(), errors.Is(err, runtime.ErrDeviceLost)
+		}
+		if err := write.Encode(a); err != nil {
+			return err
+		}
+	}
+	return lines.Err()
+}
+
+// measurement is one request under way.
+type measurement struct {
+	request
+	session *runtime.Session
+	dev     *runtime.Device
+	doing   func(point string) error
+}
+
+func (m *measurement) run(ctx context.Context) (rates []choice.Rate, err error) {
+	i := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == m.Subject })
+	if i < 0 {
+		return nil, fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
+	}
+	set, err := choice.NewSet(m.Values)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range subjects[i].Points {
+		if !slices.Contains(m.Points, p.Name) {
+			continue
+		}
+		if err := m.doing(p.Name); err != nil {
+			return nil, err
+		}
+		r, err := m.point(ctx, &p, set)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if rates = append(rates, r); r.Ns > drop*r.Default {
+			break
+		}
+	}
+	return rates, nil
+}
+
+// built is a kernel of a point with the tile of a set of choices, and its grid.
+type built struct {
+	set     *choice.Set
+	kernel  *runtime.Kernel
+	program *runtime.Program
+	grid    runtime.Grid
+}
+
+func (m *measurement) build(ctx context.Context, p *Point, set *choice.Set) (b built, err error) {
+	var opt runtime.ProgramOptions
+	if p.Portable {
+		opt.Implementation = runtime.Portable
+	}
+	b.set = set
+	defines := kernels.Chosen(p.Family, p.Defines, set.Of)
+	if b.kernel, b.program, err = parity.Kernel(ctx, m.dev, p.Family, p.Kernel, opt, defines...); err != nil {
+		return b, err
+	}
+	if b.grid, err = parity.Grid(b.kernel, p.Sizes...); err != nil {
+		return b, errors.Join(err, b.program.Close())
+	}
+	return b, nil
+}
+
+// point measures a launch with the values of set and with the defaults, in turn.
+func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r choice.Rate, err error) {
+	usual, err := m.build(ctx, p, nil)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, usual.program.Close()) }()
+	own, err := m.build(ctx, p, set)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, own.program.Close()) }()
+	args, closers, err := m.arguments(ctx, p)
+	defer func() {
+		for _, c := range closers {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err != nil {
+		return r, err
+	}
+	stream := m.dev.Stream()
+	launches := func(b built, n int) (float64, error) {
+		m.dev.Choices().Try(b.set)
+		start := time.Now()
+		for range n {
+			if err := stream.Launch(b.kernel, b.grid, args...); err != nil {
+				return 0, err
+			}
+		}
+		err := stream.Sync(ctx)
+		return float64(time.Since(start).Nanoseconds()) / float64(n), err
+	}
+	defer m.dev.Choices().Try(nil)
+	if err := m.judge(func() error { _, err := launches(own, 1); return err }); err != nil {
+		return r, err
+	}
+	first, err := launches(usual, 1)
+	if err != nil {
+		return r, err
+	}
+	n := max(1, int(float64(tick.Nanoseconds())/max(first, 1)))
+	var took [2][]float64 // with the defaults, and with the candidate
+	for start := time.Now(); len(took[1]) < enoughSamples &&
+		(len(took[1]) < fewest || time.Since(start).Seconds() < m.Seconds); {
+		for i, b := range []built{usual, own} {
+			ns, err := launches(b, n)
+			if err != nil {
+				return r, err
+			}
+			took[i] = append(took[i], ns)
+		}
+		if len(took[1]) >= 3 && median(took[1]) > 2*drop*median(took[0]) {
+			break
+		}
+	}
+	return choice.Rate{Name: p.Name, Ns: median(took[1]), Default: median(took[0])}, nil
+}
+
+// judge runs a launch whose results are compared with those of the float64 reference, of large ones some rows.
+func (m *measurement) judge(launch func() error) error {
+	wrong := ""
+	v, err := validate.Start(m.session, validate.Options{Every: 1, Share: 1, Bytes: 1 << 31, Work: 1 << 28,
+		Report: func(d validate.Difference) { wrong = d.String() }})
+	if err != nil {
+		return err
+	}
+	err = launch()
+	v.Wait()
+	stats := v.Stats()
+	err = errors.Join(err, v.Close())
+	switch {
+	case err != nil:
+		return err
+	case wrong != "":
+		return fmt.Errorf("wrong result: %s", wrong)
+	case stats.Checked == 0:
+		return fmt.Errorf("the result was not judged: %v", stats)
+	}
+	return nil
+}
+
+// arguments uploads the buffers of a launch.
+func (m *measurement) arguments(ctx context.Context, p *Point) (args []any, closers []io.Closer, err error) {
+	random := rand.New(rand.NewPCG(1, uint64(len(p.Args))))
+	for _, a := range p.Args {
+		b, ok := a.(Buffer)
+		if !ok {
+			args = append(args, a)
+			continue
+		}
+		numbers := make([]float64, b.Len)
+		for i := range numbers {
+			numbers[i] = 2*random.Float64() - 1
+		}
+		buf, err := m.dev.Alloc(b.Type, b.Len)
+		if err != nil {
+			return nil, closers, err
+		}
+		closers = append(closers, buf)
+		if err := m.dev.Stream().Write(ctx, buf, 0, kernels.Encode(b.Type.String(), numbers)); err != nil {
+			return nil, closers, err
+		}
+		args = append(args, buf)
+	}
+	return args, closers, nil
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/tensors"
 	"github.com/concord-compute/concord/cmd/concord/internal/trace"
 	"github.com/concord-compute/concord/cmd/concord/internal/training"
+	"github.com/concord-compute/concord/cmd/concord/internal/tuning"
 	_ "github.com/concord-compute/concord/runtime/all" // every backend of this build
 )
 
@@ -45,6 +46,7 @@ var commands = []app.Command{
 	trace.Command,
 	training.Train,
 	program.Translate,
+	tuning.Command,
 	checks.Verify,
 }
 

@@ -29,7 +29,7 @@ func printing(t *testing.T) map[string][]string {
 	cl := apptest.TextFile(t, "k.cl", "kernel void k(global int *x) { x[0] = 1; }")
 	network, digits, index := filepath.Join(dir, "digits.safetensors"), apptest.DigitFiles(t, 100),
 		filepath.Join(dir, "digits.ann")
-	model := filepath.Join(dir, "digits.gguf")
+	model, tuned := filepath.Join(dir, "digits.gguf"), filepath.Join(dir, "tuned.json")
 	for _, args := range [][]string{
 		{"compile", "--target", "host", cl},
 		{"cache", "export", bundle},
@@ -37,6 +37,7 @@ func printing(t *testing.T) map[string][]string {
 		{"search", "build", "--vectors", "mnist", "--out", index},
 		{"quantize", network, model, "--format", "Q8_0"},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
+		{"tune", "export", tuned},
 		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {
 		text, err := apptest.Process(args...).CombinedOutput()
@@ -81,6 +82,13 @@ func printing(t *testing.T) map[string][]string {
 		"trace memory":          {trace},
 		"trace run":             {"--", "/bin/sh", "-c", `"$0" doctor >/dev/null`, os.Args[0]},
 		"trace show":            {events},
+		"tune":                  {"gemm f32", "--size", "64", "--minutes", "0.05", "--try"},
+		"tune list":             {},
+		"tune show":             {},
+		"tune export":           {filepath.Join(dir, "table.json")},
+		"tune pin":              {filepath.Join(dir, "table.json")},
+		"tune import":           {tuned},
+		"tune reset":            {},
 		"help":                  {"run"},
 		"completion bash":       {},
 		"completion zsh":        {},

@@ -1,0 +1,158 @@
+package tuning
+
+// What concord tune says of tables, and what it does with them.
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/ui"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
+)
+
+func valuesText(values map[string]int) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		list = append(list, fmt.Sprintf("%s=%d", name, values[name]))
+	}
+	return strings.Join(list, " ")
+}
+
+// listed is a choice with its value on a device.
+type listed struct {
+	Name    string `json:"name"`
+	Value   int    `json:"value"`
+	Default int    `json:"default"`
+	Values  []int  `json:"values"`
+	Rounds  bool   `json:"rounds"` // whether results may differ in the order of rounding
+	Doc     string `json:"doc"`
+	Why     string `json:"why"`
+}
+
+func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
+	all := []listed{}
+	state := dev.Choices()
+	for _, c := range state.Choices() {
+		all = append(all, listed{c.Name, state.Of(c), c.Default, c.Values, c.Rounds, c.Doc, c.Why})
+	}
+	return a.Show(map[string]any{"device": dev.Info().ID, "choices": all}, func() {
+		t := ui.NewTable("CHOICE", "VALUE", "DEFAULT", "LEAST", "MOST", "MEANING")
+		for _, c := range all {
+			t.Add(c.Name, fmt.Sprint(c.Value), fmt.Sprint(c.Default), fmt.Sprint(c.Values[0]),
+				fmt.Sprint(c.Values[len(c.Values)-1]), c.Doc)
+		}
+		t.Write(a.Stdout, "")
+	})
+}
+
+// inUse returns the table of the device; one without values if it has the defaults.
+func inUse(dev *runtime.Device) *choice.Table {
+	if t := dev.Choices().Table(); t != nil {
+		return t
+	}
+	return dev.Choices().New(map[string]int{})
+}
+
+func show(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
+	table := inUse(dev)
+	return a.Show(table, func() {
+		if dev.Choices().Table() == nil {
+			a.Printf("%s has the defaults.\n", dev)
+			return
+		}
+		write(a, table, false)
+	})
+}
+
+// write prints a table, and the fastest trial of each subject beside the defaults.
+func write(a *app.App, table *choice.Table, tried bool) {
+	a.Printf("%v\n", table)
+	for _, name := range slices.Sorted(maps.Keys(table.Values)) {
+		a.Printf("  %s = %d\n", name, table.Values[name])
+	}
+	if len(table.Values) == 0 {
+		a.Println("  the defaults are the fastest of what was tried")
+	}
+	var subjects []string
+	last := map[string]choice.Trial{}
+	for _, t := range table.Trials {
+		if t.Failed != "" {
+			a.Printf("  %s\n", trialText(t))
+		} else if old, ok := last[t.Subject]; !ok || t.Score > old.Score {
+			last[t.Subject] = t
+		}
+		if !slices.Contains(subjects, t.Subject) {
+			subjects = append(subjects, t.Subject)
+		}
+	}
+	t := ui.NewTable("OPERATION", "SIZE", "DEFAULTS", "TUNED", "TIMES AS FAST")
+	for _, s := range subjects {
+		for _, r := range last[s].Rates {
+			t.Add(s, r.Name, nanoseconds(r.Default), nanoseconds(r.Ns), fmt.Sprintf("%.2f", r.Default/r.Ns))
+		}
+	}
+	if len(t.Rows) > 1 {
+		t.Write(a.Stdout, "  ")
+	}
+	if tried {
+		a.Println("Nothing was kept.")
+	}
+}
+
+func nanoseconds(ns float64) string { return ui.DurationText(time.Duration(ns)) }
+
+func export(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
+	table := inUse(dev)
+	if err := a.Save(ctx, file, func(w io.Writer) error { return table.Write(w) }); err != nil {
+		return err
+	}
+	return a.Show(map[string]any{"file": file, "values": table.Values}, func() {
+		a.Printf("%s: %v\n", file, table)
+	})
+}
+
+func pin(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
+	table := inUse(dev)
+	if err := a.Save(ctx, file, func(w io.Writer) error { return table.Write(w) }); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return err
+	}
+	return a.Show(map[string]any{"file": path, "values": table.Values}, func() {
+		a.Printf("%s: %v\nPrograms use just that with CONCORD_TUNE=%s\n", file, table, path)
+	})
+}
+
+func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	table, err := choice.Read(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	if err := dev.KeepTuned(ctx, table); err != nil {
+		return err
+	}
+	return a.Show(map[string]any{"file": file, "values": table.Values}, func() { a.Printf("%s: %v\n", dev, table) })
+}
+
+func reset(ctx context.Context, a *app.App, dev *runtime.Device, _ string) error {
+	if err := dev.KeepTuned(ctx, nil); err != nil {
+		return err
+	}
+	return show(ctx, a, dev, "")
+}

@@ -1,0 +1,180 @@
+// Package tuning has the command tune.
+package tuning
+
+// concord tune: measures the choices of a device.
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/ui"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/tune"
+)
+
+// tuneFlags are those of concord tune.
+type tuneFlags struct {
+	device  string
+	sizes   []string
+	minutes float64
+	try     bool
+	child   bool
+}
+
+// Command returns the command tune.
+func Command(a *app.App) *cobra.Command {
+	var f tuneFlags
+	cmd := &cobra.Command{
+		Use:   "tune [SUBJECT...]",
+		Short: "Measure which blocks and thresholds are the fastest on a device",
+		Long: `Tune looks for values of a device's choices (sizes of blocks, thresholds between methods) with
+which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
+such as gemm or "gemm f32"; without one all are tuned that the device has choices for.
+
+Every candidate is launched in a process of its own, its results are judged by the float64 reference, and
+it is timed in turn with the defaults. One that computes wrongly, crashes or hangs is named, and the others
+go on. Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord,
+or the defaults. CONCORD_TUNE=FILE pins a table, so that every run computes the same bits, and
+CONCORD_TUNE=off the defaults.`,
+		Example: `  concord tune gemm --minutes 5
+  concord tune "gemm f32" --size 1024 --try
+  concord tune list
+  concord tune export table.json`,
+	}
+	cmd.PersistentFlags().StringVar(&f.device, "device", "cpu:0", "`device` that is tuned")
+	cmd.Flags().StringSliceVar(&f.sizes, "size", nil, "`sizes` that are measured, separated by commas; all when absent")
+	cmd.Flags().Float64Var(&f.minutes, "minutes", 5, "end before so many `minutes` are over")
+	cmd.Flags().BoolVar(&f.try, "try", false, "only show what was found, and keep nothing")
+	cmd.Flags().BoolVar(&f.child, "child", false, "be a process that measures")
+	_ = cmd.Flags().MarkHidden("child") // the flag exists
+	cmd.AddCommand(
+		part(a, &f, "list", "List the choices of the device, with their values and reasons", list),
+		part(a, &f, "show", "Show the table in use, and what was measured for it", show),
+		part(a, &f, "export FILE", "Write the table in use to a file", export),
+		part(a, &f, "import FILE", "Keep a table that was exported on a machine of the same kind", keep),
+		part(a, &f, "pin FILE", "Write the table in use to a file, and say how programs use just that", pin),
+		part(a, &f, "reset", "Forget what was measured on this machine", reset),
+	)
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		if err := app.CheckDevice(f.device); err != nil {
+			return err
+		}
+		if f.child {
+			return serve(ctx, a, f.device)
+		}
+		return run(ctx, a, &f, args)
+	})
+}
+
+// part is a subcommand.
+func part(a *app.App, f *tuneFlags, use, short string,
+	work func(ctx context.Context, a *app.App, dev *runtime.Device, file string) error) *cobra.Command {
+	name, _, takesFile := strings.Cut(use, " ")
+	cmd := &cobra.Command{Use: use, Short: short, Long: short + ".", Args: cobra.NoArgs,
+		Example: "  concord tune " + name + "\n  concord tune " + name + " --device cpu:0 --json"}
+	if takesFile {
+		cmd.Args, cmd.Example = cobra.ExactArgs(1), "  concord tune "+name+" table.json"
+	}
+	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		dev, err := open(ctx, a, f.device)
+		if err != nil {
+			return err
+		}
+		return work(ctx, a, dev, strings.Join(args, ""))
+	})
+}
+
+// open opens the device. The session closes it.
+func open(ctx context.Context, a *app.App, name string) (*runtime.Device, error) {
+	if err := app.CheckDevice(name); err != nil {
+		return nil, err
+	}
+	s, err := a.Open(app.Exactly)
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, name)
+}
+
+func serve(ctx context.Context, a *app.App, device string) error {
+	dev, err := open(ctx, a, device)
+	if err != nil {
+		return err
+	}
+	return tune.Serve(ctx, a.Session, dev, os.Stdin, a.Stdout)
+}
+
+func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error {
+	if !(f.minutes > 0) || f.minutes > 24*60 {
+		return app.Usagef("--minutes %v: it is above 0 and at most 1440", f.minutes)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	dev, err := open(ctx, a, f.device)
+	if err != nil {
+		return err
+	}
+	bar := a.Progress(1000)
+	table, err := tune.Run(ctx, dev, tune.Options{
+		Command: func() *exec.Cmd { return exec.Command(self, "tune", "--child", "--device", f.device) },
+		Only:    subjects, Sizes: f.sizes, Time: time.Duration(f.minutes * float64(time.Minute)),
+		Progress: func(p tune.Progress) {
+			bar.Doing(fmt.Sprintf("%v, at most %v more  %d/%d %s", p.Elapsed.Round(time.Second),
+				p.Remaining.Round(time.Second), p.Subject, p.Subjects, trialText(p.Trial)))
+			bar.At(int(1000*p.Elapsed/(p.Elapsed+p.Remaining+1)), 1000)
+		}})
+	bar.End()
+	if err != nil {
+		return err
+	}
+	if old := dev.Choices().Table(); old != nil { // what was tuned before stays
+		table = merged(dev.Choices(), old, table)
+	}
+	if !f.try {
+		if err := dev.KeepTuned(ctx, table); err != nil {
+			return err
+		}
+	}
+	return a.Show(table, func() { write(a, table, f.try) })
+}
+
+// merged returns a table with the values and trials of an older one for what the new one has not tried.
+func merged(state *choice.State, old, table *choice.Table) *choice.Table {
+	values := maps.Clone(old.Values)
+	for _, t := range table.Trials {
+		for name := range t.Values {
+			delete(values, name)
+		}
+	}
+	maps.Copy(values, table.Values)
+	both := state.New(values)
+	again := func(t choice.Trial) bool {
+		return slices.ContainsFunc(table.Trials, func(o choice.Trial) bool { return o.Subject == t.Subject })
+	}
+	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), again), table.Trials...)
+	return both
+}
+
+// trialText is a trial in one line.
+func trialText(t choice.Trial) string {
+	values := "the defaults"
+	if len(t.Values) > 0 {
+		values = valuesText(t.Values)
+	}
+	if t.Failed != "" {
+		return fmt.Sprintf("%s, %s: %s", t.Subject, values, ui.OneLine(t.Failed))
+	}
+	return fmt.Sprintf("%s, %s: %.2f times as fast", t.Subject, values, t.Score)
+}

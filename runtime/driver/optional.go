@@ -6,6 +6,7 @@ package driver
 import (
 	"context"
 
+	"github.com/concord-compute/concord/runtime/choice"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -220,4 +221,16 @@ type Targeter interface {
 	// with the same results. That is system, processor, ABI, and the fixed options that are not specific to a
 	// compiler. It needs no compiler, and is part of a cache key like Identity.
 	Target() []string
+}
+
+// Tunable is implemented by devices on which some numbers were chosen by measuring.
+type Tunable interface {
+	// Choices returns the choices that the device reads, the same at every call.
+	Choices() []*choice.Choice
+	// Choose gives the device other values, nil the defaults, for all work that begins after it returns. It may be
+	// called from any goroutine, while work runs.
+	Choose(s *choice.Set)
+	// TunedFor names what the best values depend on, apart from the driver: a processor's family, instructions, caches
+	// and threads, or a card's model. It is one line, the same at every call and in every process.
+	TunedFor() string
 }

@@ -68,12 +68,12 @@ func TestAnyChoices(t *testing.T) {
 	}
 	eachSet(t, func(t *testing.T, d *device) {
 		f := newFence(t, 99)
-		rounds, rows := 40, 4
-		if brief() {
-			rounds = 6
-		}
+		rounds, rows := 3, 4
 		if d.simd != nil {
-			rows = d.simd.rows
+			rounds, rows = 12, d.simd.rows
+		}
+		if brief() {
+			rounds = 3
 		}
 		for i := range rounds {
 			values := anyValues(f.r, d.Choices())
@@ -99,17 +99,16 @@ func TestAnyChoices(t *testing.T) {
 				}
 				for done := 0; done < 20; {
 					s := f.wildTrial(rows)
-					if done%4 == 0 {
-						s = f.convTrial([]string{"f32", "f64", "f16", "bf16"}[done/4%4], 24, 6)
+					switch done % 5 {
+					case 0:
+						s = f.convTrial([]string{"f32", "f64", "f16", "bf16"}[done/5%4], 24, 6)
+					case 1:
+						s = f.winogradTrial("f32", rows, 4, false)
 					}
-					if done%4 == 1 {
-						s = f.winogradTrial("f32", rows, 9, false)
+					if s.n*s.k*s.outs()*s.depth() <= 1<<21 || done%5 == 1 {
+						s.run(t, d, f)
+						done++
 					}
-					if s.n*s.k*s.outs()*s.depth() > 1<<21 && done%4 > 1 {
-						continue
-					}
-					s.run(t, d, f)
-					done++
 				}
 				for k := i % 23; k < len(cases); k += 23 {
 					if c := &cases[k]; hasCase(d, c) {
@@ -121,6 +120,51 @@ func TestAnyChoices(t *testing.T) {
 	})
 }
 
+// anyWork returns a random product or convolution, which can be computed again and again, and its name.
+func (f *fence) anyWork(t *testing.T, d *device, rows int) (work func() [][]byte, name string) {
+	t.Helper()
+	if f.r.IntN(2) == 0 {
+		s := f.wildTrial(rows)
+		if f.r.IntN(3) == 0 {
+			s = f.winogradTrial("f32", rows, 24, f.r.IntN(2) == 0)
+		}
+		if s.n*s.k*s.outs()*s.depth() > 1<<25 {
+			return f.anyWork(t, d, rows)
+		}
+		x, weight := f.numbers(s.typ, s.n*s.c*s.h*s.w), f.numbers(s.typ, s.k*s.depth())
+		bias, y := f.numbers(s.typ, s.k), f.numbers(s.typ, s.n*s.k*s.outs())
+		defines := define("T", s.typ, "BIAS", zeroOne(s.bias), "NHWC", zeroOne(s.last), "CNHW", zeroOne(s.across),
+			"SPREAD_H", fmt.Sprint(s.gapH+1), "SPREAD_W", fmt.Sprint(s.gapW+1))
+		return func() [][]byte {
+			require.NoError(t, invoke(t, d, "conv2d", "conv2d", defines, [3]int{1, 1, 1}, s.args(x, weight, bias, y)...))
+			return [][]byte{bytes.Clone(y)}
+		}, fmt.Sprintf("%+v", s)
+	}
+	most := []int{700, 700, 900}
+	if i := f.r.IntN(4); i < 2 {
+		most[i] = 40
+	}
+	m, n, k := 1+f.r.IntN(most[0]), 1+f.r.IntN(most[1]), 1+f.r.IntN(most[2])
+	typ, across := []string{"f32", "f32", "f64", "f16"}[f.r.IntN(4)], [2]bool{f.r.IntN(2) == 0, f.r.IntN(2) == 0}
+	a, b, c := f.numbers(typ, m*k), f.numbers(typ, k*n), f.numbers(typ, m*n)
+	ld, one, zero := [2]int{k, n}, any(float32(1)), any(float32(0))
+	if across[0] {
+		ld[0] = m
+	}
+	if across[1] {
+		ld[1] = k
+	}
+	if typ == "f64" {
+		one, zero = 1., 0.
+	}
+	defines := define("T", typ, "TRANS_A", zeroOne(across[0]), "TRANS_B", zeroOne(across[1]))
+	return func() [][]byte {
+		require.NoError(t, invoke(t, d, "gemm", "gemm", defines, [3]int{1, 1, 1}, uint32(m), uint32(n), uint32(k), one, a,
+			uint32(ld[0]), b, uint32(ld[1]), zero, c, uint32(n)))
+		return [][]byte{bytes.Clone(c)}
+	}, fmt.Sprint("gemm ", typ, m, n, k, across)
+}
+
 // TestChoicesKeepBits computes with other values of the choices that do not round.
 func TestChoicesKeepBits(t *testing.T) {
 	var cases []kernels.Case
@@ -128,32 +172,41 @@ func TestChoicesKeepBits(t *testing.T) {
 		cases = append(cases, kernels.Cases(f.ID)...)
 	}
 	eachSet(t, func(t *testing.T, d *device) {
-		r, each := rand.New(rand.NewPCG(5, 5)), 3
-		if brief() {
-			each = 29
+		f, every, count, rows := newFence(t, 5), 3, 200, 4
+		if brief() || d.simd == nil {
+			every, count = 29, 30
+		}
+		if d.simd != nil {
+			rows = d.simd.rows
 		}
 		same := slices.DeleteFunc(d.Choices(), func(c *choice.Choice) bool { return c.Rounds })
-		smallCaches(t, r)
-		run := func(c *kernels.Case, values map[string]int) [][]byte {
-			set, err := choice.NewSet(values)
-			require.NoError(t, err)
-			d.Choose(set)
-			return runCase(t, d, c)
-		}
-		for k := r.IntN(each); k < len(cases); k += each {
-			c := &cases[k]
-			if !hasCase(d, c) {
-				continue
+		compare := func(work func() [][]byte, name string) {
+			equal := func(usual [][]byte, values map[string]int) bool {
+				set, err := choice.NewSet(values)
+				require.NoError(t, err)
+				d.Choose(set)
+				return slices.EqualFunc(usual, work(), bytes.Equal)
 			}
-			usual, values := run(c, nil), anyValues(r, same)
-			equal := func(values map[string]int) bool { return slices.EqualFunc(usual, run(c, values), bytes.Equal) }
-			if equal(values) {
-				continue
+			d.Choose(nil)
+			usual, values := work(), anyValues(f.r, same)
+			if equal(usual, values) {
+				return
 			}
 			alone := slices.DeleteFunc(slices.Sorted(maps.Keys(values)), func(name string) bool {
-				return equal(map[string]int{name: values[name]})
+				return equal(usual, map[string]int{name: values[name]})
 			})
-			t.Errorf("%s has other bits by %v of %v", c.Name(), alone, values)
+			t.Errorf("%s has other bits by %v of %v", name, alone, values)
+		}
+		smallCaches(t, f.r)
+		for k := f.r.IntN(every); k < len(cases); k += every {
+			if c := &cases[k]; hasCase(d, c) {
+				compare(func() [][]byte { return runCase(t, d, c) }, c.Name())
+			}
+		}
+		for range count {
+			cpuid.CPU.Cache.L2, cpuid.CPU.Cache.L3 = 1<<(13+f.r.IntN(8)), 1<<(15+f.r.IntN(8))
+			compare(f.anyWork(t, d, rows))
+			f.free()
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/choice"
 )
 
 // call is a kernels.Call with the device that runs it. It is the Host of that Call.
@@ -13,6 +14,7 @@ type call struct {
 	kernels.Call
 	device *device
 	ctx    context.Context
+	chosen *choice.Set // the device's when the launch began
 }
 
 // Context implements kernels.Host.

@@ -34,6 +34,11 @@
 // that several threads compute together, of products of few rows and of convolutions may depend on that number
 // in their last digits, within their bounds.
 //
+// The numbers that were chosen by measuring are choices (cpu/choices*.go, driver.Tunable): blocks and methods of
+// products and convolutions, the lengths of parts of rows, when threads are woken and how long they poll, what is stored
+// past the caches. A launch keeps the values with which it began. cpu:reference has none, and compiled kernels only
+// those of threads.
+//
 // # Faults
 //
 // The launch of a compiled kernel fails if it divides an integer by zero, accesses a guard page behind its

@@ -26,10 +26,10 @@ func simdGemmInt(c *call) error {
 	alpha, beta := uint64(c.Int(3)), uint64(c.Int(8))
 	rs, cs := g.strides(c, 0)
 	bs, bc := g.strides(c, 1)
-	rows := min(max(gemmIntMost/(gemmIntCols*max(g.k, 1)), 16), g.m)
+	rows := min(max(gemmIntMost/(gemmIntCols*max(g.k, 1)), c.Choose(intRows)), g.m)
 	across, down := (g.n+gemmIntCols-1)/gemmIntCols, (g.m+rows-1)/rows
 	threads := c.device.threads
-	if !threadsPay(float64(g.count)*float64(g.m)*float64(g.n)*float64(g.k), 0) {
+	if !c.threadsPay(float64(g.count)*float64(g.m)*float64(g.n)*float64(g.k), 0) {
 		threads = 1
 	}
 	return c.inRooms(g.count*across*down, 1, threads, max(gemmIntCols*g.k*size, 64), func(task, _ int, room block) {

@@ -61,7 +61,7 @@ func im2col[U unsigned](c *call) error {
 	s := convolutionOf(c, false)
 	x, columns := kernels.Elements[U](&c.Call, 14), kernels.Elements[U](&c.Call, 15)
 	depth := s.depth()
-	return c.Parallel(s.n*depth*s.outH, max(grain/s.outW, 1), func(lo, hi int) {
+	return c.Parallel(s.n*depth*s.outH, max(c.Choose(goGrain)/s.outW, 1), func(lo, hi int) {
 		for line := lo; line < hi; line++ {
 			image, p, i := line/s.outH/depth, line/s.outH%depth, line%s.outH
 			q, r, e := p/s.cols/s.rows, p/s.cols%s.rows, p%s.cols

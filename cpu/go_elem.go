@@ -18,13 +18,6 @@ type element interface {
 	number | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// grain is the smallest number of elements for which another goroutine saves time; piece is the
-// number of elements that are converted at a time.
-const (
-	grain = 4096
-	piece = 1024
-)
-
 // view is a buffer: as a slice of F, or as the bits of its elements for the 16-bit floating types.
 type view[F element] struct {
 	full []F

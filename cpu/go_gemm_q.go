@@ -18,7 +18,7 @@ func goQuantizeBlocks(c *call) error {
 	rows, cols, k := int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
 	x, q, scales, sums := c.F32(0), c.I8(1), c.F32(2), c.I32(3)
 	blocks := k / kernels.GemmQBlock
-	return c.Parallel(rows*blocks, grain/kernels.GemmQBlock, func(lo, hi int) {
+	return c.Parallel(rows*blocks, c.Choose(goGrain)/kernels.GemmQBlock, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			from := i % blocks * kernels.GemmQBlock
 			block := x[i/blocks*cols:][min(from, cols):min(from+kernels.GemmQBlock, cols)]
@@ -53,7 +53,7 @@ func goGemmQ(c *call) error {
 	unit := kernels.GemmQScales(factors)
 	q, scales, sums, w, by, y := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.U16(4), c.F32(5)
 	blocks := k / block
-	return c.Parallel((n+rows-1)/rows, max(1, grain/max(k*m*rows, 1)), func(lo, hi int) {
+	return c.Parallel((n+rows-1)/rows, max(1, c.Choose(goGrain)/max(k*m*rows, 1)), func(lo, hi int) {
 		for p := lo; p < hi; p++ {
 			for i := range m {
 				var all [rows]float32

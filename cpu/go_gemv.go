@@ -20,7 +20,7 @@ func goGemv[F number](c *call, t string) error {
 		y.set(i, sum)
 	}
 	if !c.Flag("TRANS_A") {
-		return c.Parallel(m, max(1, grain/max(k, 1)), func(lo, hi int) {
+		return c.Parallel(m, max(1, c.Choose(goGrain)/max(k, 1)), func(lo, hi int) {
 			room := make([]F, k)
 			for i := lo; i < hi; i++ {
 				var s [4]F
@@ -33,7 +33,8 @@ func goGemv[F number](c *call, t string) error {
 			}
 		})
 	}
-	return c.Parallel(m, max(16, grain/max(k, 1)), func(lo, hi int) {
+	piece := c.Choose(goSums)
+	return c.Parallel(m, max(16, c.Choose(goGrain)/max(k, 1)), func(lo, hi int) {
 		room, sums := make([]F, piece), make([]F, piece)
 		for ; lo < hi; lo += piece {
 			end := min(lo+piece, hi)

@@ -29,15 +29,9 @@ func init() {
 	native("l2_distance", "l2_distance_int8", goL2Int)
 }
 
-const (
-	tileRows  = 32
-	tileCols  = 64
-	tileDepth = 512
-
-	// The largest number of multiply-adds in a range of more than one tile: some hundredths of a
-	// second. A launch can be stopped only between two ranges.
-	rowProductsMost = 1 << 28
-)
+// rowProductsMost is the largest number of multiply-adds in a range of more than one tile: some hundredths of a
+// second. A launch can be stopped only between two ranges.
+const rowProductsMost = 1 << 28
 
 // panelElem is the constraint of the elements of panels.
 type panelElem interface {
@@ -51,13 +45,14 @@ type panelElem interface {
 func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 	packLeft, packRight func(i, p0, p1 int, dst []F), micro func(a0, a1, a2, a3, b0, b1 []F) [8]F,
 	out func(i, j int, sums []S)) error {
+	tileRows, tileCols, tileDepth := c.Choose(goRows), c.Choose(goCols), c.Choose(goDepth)
 	across := (n + tileCols - 1) / tileCols
 	tiles := across * ((m + tileRows - 1) / tileRows)
 	if tiles == 0 {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	some := min((tiles+4*threads-1)/(4*threads), rowProductsMost/(tileRows*tileCols)/max(k, 1))
+	some := min(c.each(tiles, threadRanges), rowProductsMost/(tileRows*tileCols)/max(k, 1))
 	return c.ranges(tiles, max(some, 1), threads, func(_ *call, lo, hi int) {
 		left, right := make([]F, tileRows*tileDepth), make([]F, tileCols*tileDepth)
 		sums := make([]S, tileRows*tileCols)
@@ -74,7 +69,7 @@ func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 				for j := range cols {
 					packRight(j0+j, p0, p1, right[j*depth:(j+1)*depth])
 				}
-				panelProducts(left, right, rows, cols, depth, micro, sums)
+				panelProducts(left, right, rows, cols, depth, micro, sums, tileCols)
 			}
 			for i := range rows {
 				out(i0+i, j0, sums[i*tileCols:i*tileCols+cols])
@@ -84,7 +79,7 @@ func rowProducts[F panelElem, S float32 | float64 | int64](c *call, m, n, k int,
 }
 
 func panelProducts[F panelElem, S float32 | float64 | int64](left, right []F, rows, cols, depth int,
-	micro func(a0, a1, a2, a3, b0, b1 []F) [8]F, sums []S) {
+	micro func(a0, a1, a2, a3, b0, b1 []F) [8]F, sums []S, wide int) {
 	row := func(x []F, i, n int) []F { // rows beyond the last are replaced by the last
 		i = min(i, n-1)
 		return x[i*depth : (i+1)*depth]
@@ -95,7 +90,7 @@ func panelProducts[F panelElem, S float32 | float64 | int64](left, right []F, ro
 			s := micro(a0, a1, a2, a3, row(right, j, cols), row(right, j+1, cols))
 			for r := range min(4, rows-i) {
 				for q := range min(2, cols-j) {
-					sums[(i+r)*tileCols+j+q] += S(s[2*r+q])
+					sums[(i+r)*wide+j+q] += S(s[2*r+q])
 				}
 			}
 		}
@@ -219,7 +214,7 @@ func goL2(c *call, t string) error {
 	})
 }
 
-// goL2Int sums exactly and divides once. A part of a sum is at most 512·255², which fits in
+// goL2Int sums exactly and divides once. A part of a sum is at most 1024·255², which fits in
 // 32 bits.
 func goL2Int(c *call) error {
 	queries, vectors, dim := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))

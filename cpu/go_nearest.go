@@ -137,7 +137,7 @@ func (s *search) bytes() int { return max(s.dim*kernels.SizeOf(s.t), 1) }
 // depend on the division.
 func (s *search) find(scan func(lo, hi int, heaps []neighbor)) error {
 	threads := s.device.threads
-	if !threadsPay(0, float64(s.vectors)*float64(s.bytes())) {
+	if !s.threadsPay(0, float64(s.vectors)*float64(s.bytes())) {
 		threads = 1
 	}
 	s.scan, s.each, s.size = scan, (s.vectors+s.parts-1)/s.parts, s.queries*(s.k+1)
@@ -158,7 +158,8 @@ func (s *search) find(scan func(lo, hi int, heaps []neighbor)) error {
 		fillWith(all, noNeighbor)
 		s.first = min(p*s.each, s.vectors)
 		if n := min(s.each, s.vectors-s.first); n > 0 {
-			if err := s.ranges(n, max(1, min((n+4*threads-1)/(4*threads), mostBytes/s.bytes())), threads, s.within); err != nil {
+			if err := s.ranges(n, max(1, min(s.call.each(n, threadRanges), s.mostBytes()/s.bytes())), threads,
+				s.within); err != nil {
 				return err
 			}
 		}
@@ -397,7 +398,7 @@ func byteSums(metric string, q, v []int8) (sum, square float32) {
 func goNearestMerge(c *call) error {
 	rows, n, k := int(c.Int(4)), int(c.Int(5))*int(c.Int(6)), int(c.Int(6))
 	distances, places := c.F32(0), c.U32(1)
-	return c.Parallel(rows, max(1, grain/max(n, 1)), func(lo, hi int) {
+	return c.Parallel(rows, max(1, c.Choose(goGrain)/max(n, 1)), func(lo, hi int) {
 		heap := make([]neighbor, k)
 		for r := lo; r < hi; r++ {
 			fillWith(heap, noNeighbor)

@@ -13,7 +13,7 @@ func init() {
 func goScan[F element](c *call) error {
 	t, rows, n, parts := c.Type("T"), int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 	in, out, totals, span := viewOf[F](c, 0, t), viewOf[F](c, 2, t), kernels.Elements[F](&c.Call, 1), (n+parts-1)/parts
-	return c.Parallel(rows*parts, max(1, grain/span), func(lo, hi int) {
+	return c.Parallel(rows*parts, max(1, c.Choose(goGrain)/span), func(lo, hi int) {
 		sx, sy := make([]F, span), make([]F, span)
 		for g := lo; g < hi; g++ {
 			r, p := g/parts, g%parts

@@ -29,7 +29,8 @@ func goSegment[F element](c *call) error {
 	sums := c.Kernel == "segment_add"
 	combine := map[string]func(to, x []F){"segment_add": addTo[F], "segment_max": raiseTo[F],
 		"segment_min": lowerTo[F]}[c.Kernel]
-	return c.Parallel(segments, max(1, min(1+grain/n, segments/(8*c.device.threads))), func(lo, hi int) {
+	some := max(1, min(1+c.Choose(goGrain)/n, segments/(c.Choose(goShares)*c.device.threads)))
+	return c.Parallel(segments, some, func(lo, hi int) {
 		scratch, sum, wide := make([]F, n), make([]F, n), make([]F, n)
 		k := sort.Search(count, func(k int) bool { return int(id[k]) >= lo })
 		for k < count && int(id[k]) < hi && int(id[k]) >= lo {

@@ -73,7 +73,7 @@ func (s *sorting[K, V]) key(i int) K {
 func (s *sorting[K, V]) blocks() error {
 	const most = kernels.SortBlock
 	parts, bytes := (s.n+most-1)/most, int(unsafe.Sizeof(s.sign))
-	return s.call.Parallel(s.rows*parts, 1+grain/min(s.n, most), func(lo, hi int) {
+	return s.call.Parallel(s.rows*parts, 1+s.call.Choose(goGrain)/min(s.n, most), func(lo, hi int) {
 		var keys [most]K
 		var lists [2][most]uint16
 		var counts [8][256]uint16
@@ -117,7 +117,7 @@ func (s *sorting[K, V]) blocks() error {
 
 // merge merges parts of the results: where a part begins in the two runs follows from its place.
 func (s *sorting[K, V]) merge(width int) error {
-	return s.call.Parallel(s.rows*s.n, 4*grain, func(lo, hi int) {
+	return s.call.Parallel(s.rows*s.n, 4*s.call.Choose(goGrain), func(lo, hi int) {
 		for lo < hi {
 			row, within := lo/s.n*s.n, lo%s.n
 			pair := within / width &^ 1 * width

@@ -14,7 +14,7 @@ func init() { native("topk", "topk", typed(goTopK[float32], goTopK[float64])) }
 func goTopK[F number](c *call, t string) error {
 	in, out, places := viewOf[F](c, 0, t), viewOf[F](c, 1, t), c.U32(2)
 	rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
-	return c.Parallel(rows, max(1, grain/n), func(lo, hi int) {
+	return c.Parallel(rows, max(1, c.Choose(goGrain)/n), func(lo, hi int) {
 		scratch, heap := make([]F, n), make([]neighbor, min(n, k))
 		for r := lo; r < hi; r++ {
 			fillWith(heap, noNeighbor)

@@ -32,7 +32,7 @@ func goTranspose(c *call) error {
 func transposeBits[U unsigned](c *call) error {
 	in, out := kernels.Elements[U](&c.Call, 0), kernels.Elements[U](&c.Call, 1)
 	rows, cols := int(c.Int(2)), int(c.Int(3))
-	const tile = 32 // both sides of a tile stay in the first cache
+	tile := c.Choose(goTile)
 	bands := (cols + tile - 1) / tile
 	return c.Parallel(c.Global[2]*bands, 1, func(lo, hi int) {
 		for b := lo; b < hi; b++ {

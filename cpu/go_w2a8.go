@@ -16,7 +16,7 @@ func init() {
 func goQuantizeRows(c *call) error {
 	rows, cols, k := int(c.Int(4)), int(c.Int(5)), int(c.Int(6))
 	x, q, scales, sums := c.F32(0), c.I8(1), c.F32(2), c.I32(3)
-	return c.Parallel(rows, max(1, grain/max(k, 1)), func(lo, hi int) {
+	return c.Parallel(rows, max(1, c.Choose(goGrain)/max(k, 1)), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row, to := x[i*cols:(i+1)*cols], q[i*k:(i+1)*k]
 			most := math.Float32bits(1e-5) // the bits of magnitudes have their order, with those of NaN last
@@ -44,7 +44,7 @@ func goW2A8(c *call) error {
 	m, n, k := int(c.Int(6)), int(c.Int(7)), int(c.Int(8))
 	q, scales, sums, w, by := c.Bytes(0), c.F32(1), c.I32(2), c.Bytes(3), c.F32(4)
 	_, whole := c.Define("OUT")
-	return c.Parallel(n, max(1, grain/max(k*m, 1)), func(lo, hi int) {
+	return c.Parallel(n, max(1, c.Choose(goGrain)/max(k*m, 1)), func(lo, hi int) {
 		codes := make([]int32, k)
 		for j := lo; j < hi; j++ {
 			from := w[j*k/4 : (j+1)*k/4]

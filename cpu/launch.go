@@ -146,6 +146,7 @@ func (p *launch) execute() error {
 	if err := p.call.ctx.Err(); err != nil {
 		return p.failed("the device was closed before it ran", driver.ErrClosed)
 	}
+	p.call.chosen = p.call.device.workers.chosen.Load()
 	if p.kernel.module != nil {
 		return p.runHost()
 	}

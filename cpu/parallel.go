@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/concord-compute/concord/runtime/choice"
 )
 
 // Parallel implements kernels.Host. It calls f for consecutive ranges [lo, hi) that together are
@@ -21,9 +23,13 @@ func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	// With many ranges per thread, the others take over ranges of a thread that is slow, and threads read memory that
-	// lies close together.
-	return c.divide(n, max(grain, 1, (n+16*threads-1)/(16*threads)), threads, body{plain: f})
+	return c.divide(n, max(grain, 1, c.each(n, parallelRanges)), threads, body{plain: f})
+}
+
+// each returns the length of the ranges of [0, n) if every thread gets as many as a choice says.
+func (c *call) each(n int, ranges *choice.Choice) int {
+	count := c.Choose(ranges) * c.device.threads
+	return (n + count - 1) / count
 }
 
 // body is a function that computes a range. It takes the launch or not.
@@ -172,9 +178,9 @@ func (c *call) await(counter *atomic.Int32, n int, failed *atomic.Bool) bool {
 		switch {
 		case failed.Load() || c.ctx.Err() != nil:
 			return false
-		case turn > 2000:
-			time.Sleep(20 * time.Microsecond)
-		case turn > 50:
+		case turn > c.Choose(yieldTurns):
+			time.Sleep(time.Duration(c.Choose(sleepMicros)) * time.Microsecond)
+		case turn > c.Choose(spinTurns):
 			goruntime.Gosched()
 		}
 	}

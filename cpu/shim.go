@@ -103,11 +103,6 @@ func readProgram(d *device, u *source.Unit, lib cgo.Library) (*module, error) {
 	return newModule(d, u, lib, rows)
 }
 
-// aloneNs is the time in nanoseconds that a launch runs on one thread before other threads are
-// woken to help; waking one takes about as long. A launch that is expected to take payNs wakes them
-// at once.
-const aloneNs, payNs = 15000, 25000
-
 // runHost runs the launch on the executor and waits for it.
 func (p *launch) runHost() error {
 	h, d := &p.host, p.call.device
@@ -119,10 +114,12 @@ func (p *launch) runHost() error {
 		C.uint32_t(d.threads), &groups, &e)
 	if job != nil {
 		cancel := (*C.int32_t)(unsafe.Pointer(&d.cancelled))
-		start, shared, helped := time.Now(), p.kernel.pace.expects(uint64(groups)) > payNs, time.Duration(0)
+		start, shared, helped := time.Now(), p.kernel.pace.expects(uint64(groups)) > float64(p.call.Choose(helpNs)),
+			time.Duration(0)
+		alone := C.uint64_t(p.call.Choose(aloneNs))
 		// A thread that gets no memory for its stacks stops helping, while other threads go on. So
 		// this loop repeats until the job is done, or until this thread can no longer help.
-		for shared || C.concord_host_help(job, nil, cancel, aloneNs) != 0 {
+		for shared || C.concord_host_help(job, nil, cancel, alone) != 0 {
 			shared = false
 			h.job = unsafe.Pointer(job)
 			helped += p.shareJob(min(d.threads, int(min(groups, 1<<30))) - 1)

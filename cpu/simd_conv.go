@@ -127,7 +127,7 @@ func (p *convPlan) plan() {
 	p.along = convAxis{size: p.w, out: p.outW, filter: p.cols, stride: p.strideW, pad: p.padW,
 		dilation: p.dilationW}.shared()
 	l2, _ := cacheSizes()
-	room := l2 / 2 / p.size // for planes, in elements
+	room := p.call.share(convRoom, l2) / p.size // for planes, in elements
 	p.cutColumns(room)
 	p.cutRows(room)
 	p.cutImages(room)
@@ -137,7 +137,7 @@ func (p *convPlan) plan() {
 	if p.set.bytes < 64 {
 		// A strip of the planes fits into the first-level cache, where all filters find it. The strips of
 		// AVX-512 are too wide for that.
-		p.deep, p.together = max(min(p.deep, 300/max(p.rows*p.cols, 1)), 1), max(p.filters, 1)
+		p.deep, p.together = max(min(p.deep, p.call.Choose(convDeep)/max(p.rows*p.cols, 1)), 1), max(p.filters, 1)
 	}
 	p.deep = even(p.channels, p.deep, 1)
 	if p.bare() {
@@ -160,7 +160,7 @@ func (p *convPlan) bare() bool {
 	l2, _ := cacheSizes()
 	return p.rows == 1 && p.cols == 1 && p.strideH == 1 && p.strideW == 1 && p.padH == 0 && p.padW == 0 && p.outH == p.h &&
 		p.outW == p.w &&
-		p.batch == 1 && !p.packed && p.filters >= p.set.rows && p.depth()*p.filters*p.size <= l2/2
+		p.batch == 1 && !p.packed && p.filters >= p.set.rows && p.depth()*p.filters*p.size <= p.call.share(convBare, l2)
 }
 
 // oddLines returns n elements rounded up to an odd number of cache lines, so that planes of so many elements
@@ -187,25 +187,25 @@ func (p *convPlan) room() int {
 
 // cutColumns decides whether columns share planes. If they do, products are also computed for those
 // elements of a plane that belong to no output. If not, more elements are copied, which needs room
-// for the planes of at least one row of the output; a copy costs about as much as four products.
+// for the planes of at least one row of the output.
 func (p *convPlan) cutColumns(room int) {
 	shared, apart := &p.along, p.along.apart()
 	products := float64(shared.longer) * float64(p.rows) * float64(p.cols) * float64(p.filters)
 	copies := apart.elements(p.outW) - shared.elements(p.outW)
 	fits := apart.elements(p.outW)*float64(p.rows) <= float64(room)
-	if products > 4*copies && (fits || copies <= 0) {
+	if products > float64(p.call.Choose(convCopy))*copies && (fits || copies <= 0) {
 		p.along = apart
 	}
 }
 
 // cutRows decides how many rows of the output a task computes, and whether rows share planes. There
-// has to be room for the planes of so many channels that 512 products are summed, and there should be
-// enough tasks for the threads, but none with fewer than 256 elements of the output.
+// has to be room for the planes of so many channels that enough products are summed, and there should be
+// enough tasks for the threads, but none with too few elements of the output.
 func (p *convPlan) cutRows(room int) {
-	least := min(p.channels, 1+511/max(p.rows*p.cols, 1))
+	least := min(p.channels, 1+(p.call.Choose(convSums)-1)/max(p.rows*p.cols, 1))
 	rows := float64(room) / max(float64(least)*p.along.elements(p.outW), 1) // of planes
-	parts := 4*p.call.device.threads/(p.n*p.groups) + 1
-	want := min(max((p.outH+parts-1)/parts, 256/p.outW), p.outH)
+	parts := p.tasks()/(p.n*p.groups) + 1
+	want := min(max((p.outH+parts-1)/parts, p.call.Choose(convOuts)/p.outW), p.outH)
 	fit := func(a *convAxis) int { return max(min(want, int(rows/float64(max(a.planes, 1)))-a.longer), 1) }
 	p.lines = fit(&p.down)
 	if apart := p.down.apart(); p.down.elements(p.lines) > apart.elements(p.lines) {
@@ -214,15 +214,18 @@ func (p *convPlan) cutRows(room int) {
 	p.lines = even(p.outH, p.lines, 1)
 }
 
+// tasks returns the number of tasks that there should be.
+func (p *convPlan) tasks() int { return p.call.Choose(convTasks) * p.call.device.threads }
+
 // cutImages decides how many images a task computes. Several images whose outputs are too small to
 // fill the registers are placed side by side, in planes for one filter element each.
 func (p *convPlan) cutImages(room int) {
-	outs, lanes := p.outs(), p.set.bytes/p.size
+	outs, lanes, c := p.outs(), p.set.bytes/p.size, p.call
 	p.batch = 1
-	if p.lines < p.outH || outs >= 8*lanes || p.filters < 4*p.set.rows {
+	if p.lines < p.outH || outs >= c.Choose(convSmall)*lanes || p.filters < c.Choose(convSmallFilters)*p.set.rows {
 		return
 	}
-	batch := even(p.n, 16*lanes/outs, 1)
+	batch := even(p.n, max(c.Choose(convBeside)*lanes/outs, 1), 1)
 	if batch > 1 && float64(p.rows)*float64(p.cols)*float64(batch*outs) <= float64(room) {
 		p.batch, p.down, p.along = batch, p.down.apart(), p.along.apart()
 	}
@@ -264,7 +267,7 @@ func (p *convPlan) straight(x, weight, bias, y []byte) error {
 	}
 	defer copies.give(&p.call.device.scratch)
 	move := func(bytes, outers, inners int, from []byte, a convSteps, to []byte, b convSteps) error {
-		return p.call.Parallel(p.groups*outers*inners, 1+grain/max(bytes, 1), func(lo, hi int) {
+		return p.call.Parallel(p.groups*outers*inners, 1+p.call.Choose(goGrain)/max(bytes, 1), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				g, outer, inner := i/inners/outers, i/inners%outers, i%inners
 				copy(to[b.plane(g, outer, inner)*bytes:][:bytes], from[a.plane(g, outer, inner)*bytes:])
@@ -352,12 +355,18 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 	words := p.words(p.rows*p.cols, address(x), filters, add, address(steps.data), address(y))
 	tasks := p.parts() * ((p.filters + p.some - 1) / p.some)
 	threads := p.call.device.threads
-	if !threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
+	if !p.call.threadsPay(2*float64(p.n*p.k*p.outs())*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	return p.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, p.room(), func(lo, hi int, room block) {
+	return p.call.inRooms(tasks, p.each(tasks, threads), threads, p.room(), func(lo, hi int, room block) {
 		p.set.run(p.op(simd.ConvF32), append(slices.Clone(words), address(room.data), uint64(lo), uint64(hi))...)
 	})
+}
+
+// each returns the length of the ranges of tasks.
+func (p *convPlan) each(tasks, threads int) int {
+	count := p.call.Choose(convRanges) * threads
+	return (tasks + count - 1) / count
 }
 
 // words returns the words of conv_shape, with the addresses of all but room.
@@ -403,7 +412,7 @@ func (p *convPlan) pack(weight uint64) (block, error) {
 		return block{}, err
 	}
 	panels := tall / p.set.rows
-	grain := 1 + 1<<16/(p.set.rows*(depth+1))
+	grain := 1 + p.call.Choose(convGrain)/(p.set.rows*(depth+1))
 	err = p.call.Parallel(p.groups*panels, grain, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			g, row := i/panels, i%panels*p.set.rows
@@ -446,7 +455,7 @@ func (p *convPlan) halves() error {
 			continue
 		}
 		from, to := address(c.Bytes(16+i)), address(wide[i])
-		err := c.Parallel(n, grain*16, func(lo, hi int) {
+		err := c.Parallel(n, c.Choose(convGrain), func(lo, hi int) {
 			p.set.run(simd.Widen, p.half, 1, uint64(hi-lo), from+2*uint64(lo), uint64(n), to+4*uint64(lo), uint64(n))
 		})
 		if err != nil {
@@ -457,7 +466,7 @@ func (p *convPlan) halves() error {
 		return err
 	}
 	from, to, n := address(wide[3]), address(c.Bytes(19)), counts[3]
-	return c.Parallel(n, grain*16, func(lo, hi int) {
+	return c.Parallel(n, c.Choose(convGrain), func(lo, hi int) {
 		p.set.run(simd.Narrow, p.half, 1, uint64(hi-lo), from+4*uint64(lo), uint64(n), to+2*uint64(lo), uint64(n), 0, 0, 0)
 	})
 }

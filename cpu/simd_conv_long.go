@@ -13,11 +13,11 @@ import (
 // long reports whether dot products save time: they have to be long enough to pay for the sums of the lanes at
 // their ends, and the output so small that the products by the definition would leave lanes empty.
 func (p *convPlan) long() bool {
-	if p.outs() > 128 || p.outs() >= p.rows*p.cols {
+	if p.outs() > p.call.Choose(longOuts) || p.outs() >= p.rows*p.cols {
 		return false
 	}
 	down, along := p.longDown(), p.longAlong()
-	return p.depth() >= 512 && p.pitch() <= 1<<16 && down.longer <= p.rows && along.longer <= p.cols
+	return p.depth() >= p.call.Choose(longDepth) && p.pitch() <= 1<<16 && down.longer <= p.rows && along.longer <= p.cols
 }
 
 // pitch returns the length of a row of a plane: that of a filter's rows, and what planes that places of the
@@ -45,9 +45,10 @@ func (p *convPlan) planLong() {
 	p.batch = even(p.n, (p.n+want-1)/want, 1)
 	want = (want + p.n - 1) / p.n
 	p.some = min(even(p.filters, (p.filters+want-1)/want, 6), p.filters)
-	p.some = max(min(p.some, 8*l2/(p.size*p.pitch())), 1)
+	c := p.call
+	p.some = max(min(p.some, c.share(longFilters, l2)/(p.size*p.pitch())), 1)
 	// The filters stay in the third-level cache, if they need not be cut so short for it that the sums of lanes cost more.
-	elements := max(min(l3/4/p.size/p.some, 4096), 1024)
+	elements := max(min(c.share(longShare, l3)/p.size/p.some, c.Choose(longMost)), c.Choose(longLeast))
 	p.lines = even(p.rows, max(elements/p.pitch(), 1), 1)
 	p.deep = 1
 	if all := (p.rows + p.down.longer) * p.pitch(); p.lines == p.rows {
@@ -58,11 +59,11 @@ func (p *convPlan) planLong() {
 	if unit := lanes / gcd(lanes, p.cols); p.outs() == 1 && p.padH == 0 && p.padW == 0 && p.dilationH == 1 &&
 		p.dilationW == 1 && p.w == p.cols && p.rows <= p.h && p.rows%unit == 0 {
 		p.packed, p.deep, p.lines = true, 1, roundUpInt(p.lines, unit)
-		p.sums = min(p.batch, 64)
+		p.sums = min(p.batch, c.Choose(longImages))
 		return
 	}
 	p.plane = p.oddLines(p.deep*(p.lines+p.down.longer)*p.pitch() + p.along.longer + p.set.bytes/p.size)
-	p.sums = max(min(l2/8/(p.size*p.plane*p.planes()), p.batch), 1)
+	p.sums = max(min(c.share(longPlanes, l2)/(p.size*p.plane*p.planes()), p.batch), 1)
 }
 
 // longRoom returns the bytes of a task's sums, filters and planes, with a register after the filters and the planes.
@@ -119,10 +120,10 @@ func (p *convPlan) runLong(x, weight, bias, y []byte) (finite bool, err error) {
 	more := slices.Concat(u(q.imageSteps(), q.h*q.w), u(q.filterSteps(), q.rows*q.cols), u(q.outSteps(), q.outs()))
 	tasks := q.groups * ((q.n + q.batch - 1) / q.batch) * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads
-	if !threadsPay(2*float64(q.n*q.k*q.outs())*float64(q.depth()), float64(len(x)+len(weight)+len(y))) {
+	if !p.call.threadsPay(2*float64(q.n*q.k*q.outs())*float64(q.depth()), float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	err = q.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room(), func(lo, hi int, own block) {
+	err = q.call.inRooms(tasks, q.each(tasks, threads), threads, room(), func(lo, hi int, own block) {
 		q.set.run(op, slices.Concat(list, []uint64{address(own.data)}, more,
 			[]uint64{uint64(lo), uint64(hi), address(shared.data)})...)
 	})

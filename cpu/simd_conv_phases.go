@@ -68,7 +68,7 @@ func (p *convPlan) apart(x, weight, bias, y []byte) error {
 			}
 			at += lines * along.outs * p.size
 		}
-		err := p.call.Parallel(lines, 1+grain/p.outW, func(lo, hi int) {
+		err := p.call.Parallel(lines, 1+p.call.Choose(goGrain)/p.outW, func(lo, hi int) {
 			p.set.run(p.op(simd.ConvZipF32), uint64(len(columns)), uint64(p.outW), uint64(lines), uint64(down.outs),
 				address(block.data),
 				address(y)+uint64(down.first*p.outW*p.size), uint64(down.step*p.outW), uint64(p.outs()), uint64(lo), uint64(hi))
@@ -138,7 +138,7 @@ func phasesAxis(size int, list []convPhase) (a convAxis, ok bool) {
 
 // plan decides how the work is divided. It returns false if the phases have to be computed apart: if images and
 // channels have changed places, or if the planes of all channels, or the sums of one block of filters in all
-// phases, do not fit in half of the second-level cache.
+// phases, do not fit in a part of the second-level cache.
 func (p *phasesPlan) plan() bool {
 	var down, along bool
 	p.down, down = phasesAxis(p.h, p.rowPhases)
@@ -150,16 +150,17 @@ func (p *phasesPlan) plan() bool {
 	l2, _ := cacheSizes()
 	pitch := p.along.out + p.along.longer
 	phases := len(p.rowPhases) * len(p.colPhases)
-	fit := min(l2/2/p.size/p.channels/pitch-p.down.longer, l2/2/p.size/p.set.rows/phases/pitch)
+	room := p.call.share(phasesRoom, l2) / p.size
+	fit := min(room/p.channels/pitch-p.down.longer, room/p.set.rows/phases/pitch)
 	if fit < 1 {
 		return false
 	}
-	parts := 4*p.call.device.threads/(p.n*p.groups) + 1
-	p.lines = even(p.down.out, min(max((p.down.out+parts-1)/parts, 256/p.along.out, 1), fit), 1)
+	parts := p.tasks()/(p.n*p.groups) + 1
+	p.lines = even(p.down.out, min(max((p.down.out+parts-1)/parts, p.call.Choose(convOuts)/p.along.out, 1), fit), 1)
 	p.plane = p.oddLines((p.lines + p.down.longer) * pitch)
 	p.sums = roundUpInt(p.lines*pitch, p.set.bytes/p.size)
 	p.deep, p.some = p.channels, p.filters
-	p.together = even(p.filters, max(l2/4/p.size/(phases*p.sums), p.set.rows), p.set.rows)
+	p.together = even(p.filters, max(p.call.share(phasesSums, l2)/p.size/(phases*p.sums), p.set.rows), p.set.rows)
 	return true
 }
 
@@ -204,10 +205,11 @@ func (p *phasesPlan) run(x, weight, bias, y []byte) error {
 	list := p.words(places, address(x), 0, add, 0, address(y))
 	room := (p.channels*p.plane+count*p.together*p.sums)*p.size + 2*p.set.bytes
 	tasks, threads := p.parts(), p.call.device.threads
-	if !threadsPay(2*float64(p.n*p.k*p.down.out*p.along.out)*float64(p.depth()), float64(len(x)+len(weight)+len(y))) {
+	products := float64(p.n*p.k*p.down.out*p.along.out) * float64(p.depth())
+	if !p.call.threadsPay(2*products, float64(len(x)+len(weight)+len(y))) {
 		threads = 1
 	}
-	return p.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room, func(lo, hi int, own block) {
+	return p.call.inRooms(tasks, p.each(tasks, threads), threads, room, func(lo, hi int, own block) {
 		p.set.run(p.op(simd.ConvPhasesF32), slices.Concat(list, []uint64{address(own.data), uint64(len(p.rowPhases)),
 			uint64(len(p.colPhases)), uint64(p.outH), uint64(p.outW),
 			address(shared.data), uint64(lo), uint64(hi)})...)
@@ -227,7 +229,7 @@ func packPhases[E uint32 | uint64](p *phasesPlan, weight, to []byte) error {
 	from := unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(weight))), p.k*p.depth())
 	out := unsafe.Slice((*E)(unsafe.Pointer(unsafe.SliceData(to))), len(to)/p.size)
 	panels := (p.filters + tall - 1) / tall
-	return p.call.Parallel(p.groups*panels, 1+grain/(tall*depth), func(lo, hi int) {
+	return p.call.Parallel(p.groups*panels, 1+p.call.Choose(goGrain)/(tall*depth), func(lo, hi int) {
 		for panel := lo; panel < hi; panel++ {
 			g, first := panel/panels, panel%panels*tall
 			count := min(p.filters-first, tall)

@@ -214,7 +214,7 @@ func TestPlacesInLongRows(t *testing.T) {
 		f := newFence(t, 13)
 		for i, typ := range slices.Concat(someTypes, []string{"u8", "i16", "u32", "i64"}) {
 			for k, op := range []string{"argmax", "argmin"} {
-				rows, n, index := 1+(i+k)%2, 4*longRow+i*7, []string{"u32", "i64", "i32"}[i%3]
+				rows, n, index := 1+(i+k)%2, 4*topkPart.Default+i*7, []string{"u32", "i64", "i32"}[i%3]
 				in := f.anything(typ, rows*n)
 				if i%2 == 0 {
 					clear(in[len(in)/3:])

@@ -50,10 +50,10 @@ func bindDefined(u *source.Unit, kernel string) goFunc {
 		defer func() {
 			clear(n.Args)
 			clear(n.Params)
-			n.Unit, n.device, n.ctx = nil, nil, nil
+			n.Unit, n.device, n.ctx, n.chosen = nil, nil, nil, nil
 			arrangedCalls.Put(n)
 		}()
-		n.device, n.ctx = c.device, c.ctx
+		n.device, n.ctx, n.chosen = c.device, c.ctx, c.chosen
 		n.layout = d.Arrange(&c.Call, &n.Call, n.layout)
 		return run(&n.call)
 	}
@@ -140,7 +140,7 @@ func bindSteps(m *expr.Map) goFunc {
 			return nil
 		}
 		l.words = append(l.words[:0], 0, 0, uint64(len(b.Instructions)), uint64(b.Prologue), uint64(b.Registers),
-			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(overflows(l.n*written)), 0)
+			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(c.overflows(l.n*written)), 0)
 		for _, d := range l.Layout.Dims {
 			l.words = append(l.words, uint64(d))
 		}
@@ -229,7 +229,7 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 	s, code := &e.steps[step], e.code[step]
 	past := uint64(0)
 	if s.Combine == nil {
-		past = flag(overflows(l.Len() * s.Types[0].Size() * len(s.Types)))
+		past = flag(e.overflows(l.Len() * s.Types[0].Size() * len(s.Types)))
 	}
 	words := exprRanges.Get().(*[]uint64)
 	defer exprRanges.Put(words)

@@ -9,14 +9,9 @@ import (
 	"github.com/concord-compute/concord/internal/simd"
 )
 
-// fewMost is the largest number of rows for which the methods are used, fewTogether that of the rows that a function
-// multiplies, FEW_MOST of csrc/cpu/all.h, and fewLeast the smallest number of elements of the matrix.
-const fewMost, fewTogether, fewLeast = 32, 16, 1 << 12
-
-// fewColumns is the most columns of the matrix that a task computes from its rows, fewDots how many rows of it a task
-// multiplies as dot products: a multiple of every set's FEW_ROWS. If there are fewer than fewNarrow of either,
-// the depth is divided, too.
-const fewColumns, fewDots, fewNarrow = 2048, 12, 512
+// fewTogether is the largest number of rows that a function multiplies, FEW_MOST of csrc/cpu/all.h, and fewTile a
+// multiple of every set's FEW_ROWS.
+const fewTogether, fewTile = 16, 12
 
 // few reports whether the product is one of few rows or columns that gains by reading the large matrix as it is stored:
 // since it would be converted otherwise, or comes from memory, or would be packed.
@@ -26,11 +21,13 @@ func (p *product) few() bool {
 		few, many, w, across = p.n, p.m, &p.a, !p.a.across
 	}
 	elements := p.k * many
-	if few == 0 || few > fewMost || p.k < 16 || elements < fewLeast {
+	c := p.call
+	if few == 0 || few > c.Choose(fewMost) || p.k < c.Choose(fewDeep) || elements < c.Choose(fewLeast) {
 		return false
 	}
 	l2, _ := cacheSizes()
-	return p.a.size != p.size || p.b.size != p.size || elements*w.size > l2 || across && few > 4 && elements >= 1<<16
+	return p.a.size != p.size || p.b.size != p.size || elements*w.size > l2 ||
+		across && few > c.Choose(fewAcross) && elements >= c.Choose(fewAcrossLeast)
 }
 
 // fewRows is the state of one product while it is computed: rows of floats x times a matrix w.
@@ -49,8 +46,9 @@ func (p *product) runFew() error {
 	if f.turned {
 		f.w, f.x = p.a.turned(), p.b.turned()
 	}
-	if f.many < fewNarrow {
-		f.depth = roundUpInt(max(1<<10, (1<<20)/(f.w.size*f.many)), 64)
+	c := p.call
+	if f.many < c.Choose(fewNarrow) {
+		f.depth = roundUpInt(max(c.Choose(fewPartLeast), c.Choose(fewPart)<<10/(f.w.size*f.many)), 64)
 		f.parts = (p.k + f.depth - 1) / f.depth
 	}
 	sums, floats := roundUpInt(f.parts*f.few*f.many*p.size, 64), roundUpInt(f.few*p.k*p.size, 64)
@@ -61,9 +59,9 @@ func (p *product) runFew() error {
 	defer p.call.device.scratch.give(room)
 	f.sums = address(room.data)
 	f.readRows(f.sums+uint64(sums), f.sums+uint64(sums+floats))
-	unit := fewDots
+	unit := fewTile * c.Choose(fewDots)
 	if !f.w.across {
-		unit = min(fewColumns, roundUpInt((f.many+2*p.call.device.threads-1)/(2*p.call.device.threads), 64))
+		unit = min(roundUpInt(c.Choose(fewColumns), 64), roundUpInt(c.each(f.many, fewTasks), 64))
 	}
 	tasks := (f.many + unit - 1) / unit
 	if f.parts == 1 {
@@ -94,7 +92,7 @@ func (x matrix) turned() matrix {
 // spread calls f for ranges of [0, n), on several threads if that saves time.
 func (f *fewRows) spread(n int, part func(lo, hi int)) error {
 	elements := float64(f.many) * float64(f.k)
-	if !threadsPay(2*float64(f.few)*elements, float64(f.w.size)*elements) {
+	if !f.call.threadsPay(2*float64(f.few)*elements, float64(f.w.size)*elements) {
 		part(0, n)
 		return nil
 	}

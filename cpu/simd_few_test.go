@@ -27,7 +27,7 @@ func (f *fence) anyFew(i int) gemmTrial {
 	case 1: // beyond the second-level cache
 		many, g.k = 512+f.r.IntN(700), 300+f.r.IntN(900)
 	}
-	g.m, g.n = 1+f.r.IntN(fewMost+2), many
+	g.m, g.n = 1+f.r.IntN(fewMost.Default+2), many
 	if f.r.IntN(3) == 0 {
 		g.m, g.n = g.n, g.m
 	}

@@ -139,11 +139,11 @@ func (p *product) batch() error {
 			}
 		}
 	}
-	chunk := max(1, int(5e3/one))
-	if c.device.threads == 1 || one > threadNanoseconds || one*float64(q.count) < threadNanoseconds {
+	chunk, pays := max(1, int(float64(c.Choose(batchNs))/one)), float64(c.Choose(threadsPayNs))
+	if c.device.threads == 1 || one > pays || one*float64(q.count) < pays {
 		return c.serial(q.count, chunk, body{with: part})
 	}
-	return c.ranges(q.count, max(chunk, (q.count+4*c.device.threads-1)/(4*c.device.threads)), c.device.threads, part)
+	return c.ranges(q.count, max(chunk, c.each(q.count, threadRanges)), c.device.threads, part)
 }
 
 // nth returns product i of a batch.
@@ -165,10 +165,10 @@ func (p *product) compute() error {
 	switch {
 	case p.few():
 		return p.runFew()
-	case p.k > 4 && p.n <= 4 && p.dots(p.n) || p.k > 4 && p.m <= 4 && p.b.across && !p.a.across:
+	case p.k > p.call.Choose(dotDepth) && p.short():
 		return p.runDot()
 	case p.k == 0 || !p.b.across && p.direct():
-		if p.n > width && p.n < 4*width && rest > 0 && p.dots(rest) {
+		if p.n > width && p.n < 4*width && rest > 0 && p.dots(rest) { // other widths fill tiles of several registers
 			return p.runApart(rest)
 		}
 		return p.runDirect()
@@ -183,16 +183,16 @@ func (p *product) compute() error {
 // narrow reports whether B has so few columns that packing A, each element of which meets them once, costs more
 // than it saves, while there are rows for all threads.
 func (p *product) narrow() bool {
-	return !p.b.across && !p.a.across && p.n <= 2*p.strip() && p.n%p.strip() == 0 && p.k > 4*p.n &&
-		p.rounded.out.size == 0 &&
-		p.m >= p.set.rows*p.call.device.threads
+	c := p.call
+	return !p.b.across && !p.a.across && p.n <= c.Choose(narrowCols)*p.strip() && p.n%p.strip() == 0 &&
+		p.k > c.Choose(narrowDepth)*p.n && p.rounded.out.size == 0 && p.m >= p.set.rows*c.device.threads
 }
 
 // runNarrow adds up products of parts of the depth, whose rows of B stay in the second-level cache.
 func (p *product) runNarrow() error {
 	l2, _ := cacheSizes()
 	q, rows := *p, p.set.rows
-	depth := even(q.k, max(l2/2/(q.n*q.size), 64), 16)
+	depth := even(q.k, max(q.call.share(narrowShare, l2)/(q.n*q.size), q.call.Choose(narrowLeast)), 16)
 	return q.call.Parallel((q.m+rows-1)/rows, 1, func(lo, hi int) {
 		for p0 := 0; p0 < q.k; p0 += depth {
 			part := q
@@ -211,8 +211,14 @@ func (p *product) runNarrow() error {
 // dots reports whether n columns cost less as dot products with rows of A than as a register that
 // they fill only in part. Adding up the lanes of a register costs about ten multiply-adds.
 func (p *product) dots(n int) bool {
-	steps := n * (2*p.k/p.strip() + 10)
-	return !p.a.across && (p.b.across || p.n == 1 && p.b.ld == 1 || p.m >= 8 && steps < p.k)
+	steps := n * (2*p.k/p.strip() + p.call.Choose(dotSum))
+	return !p.a.across && (p.b.across || p.n == 1 && p.b.ld == 1 || p.m >= p.call.Choose(dotRows) && steps < p.k)
+}
+
+// short reports whether the result has so few columns, or rows, that it is computed as dot products.
+func (p *product) short() bool {
+	few := p.call.Choose(dotFew)
+	return p.n <= few && p.dots(p.n) || p.m <= few && p.b.across && !p.a.across
 }
 
 // runApart computes the last columns as dot products.
@@ -226,30 +232,33 @@ func (p *product) runApart(cols int) error {
 	return q.runDot()
 }
 
-// threadNanoseconds is the work from which a second thread saves time: starting one takes about
-// 20 µs.
-const threadNanoseconds = 40e3
-
-// guess estimates the time of work on one thread in nanoseconds: 100 operations and 25 bytes per nanosecond.
-func guess(operations, bytes float64) float64 { return operations/100 + bytes/25 }
+// guess estimates the time of work on one thread in nanoseconds.
+func (c *call) guess(operations, bytes float64) float64 {
+	return operations/float64(c.Choose(guessOperations)) + bytes/float64(c.Choose(guessBytes))
+}
 
 // threadsPay reports whether more than one thread saves time.
-func threadsPay(operations, bytes float64) bool { return guess(operations, bytes) > threadNanoseconds }
+func (c *call) threadsPay(operations, bytes float64) bool {
+	return c.guess(operations, bytes) > float64(c.Choose(threadsPayNs))
+}
 
 func (p *product) nanoseconds() float64 {
 	m, n, k := float64(p.m), float64(p.n), float64(p.k)
-	return guess(2*m*n*k, float64(p.size)*(m*k+k*n+m*n))
+	return p.call.guess(2*m*n*k, float64(p.size)*(m*k+k*n+m*n))
 }
 
 func (p *product) threadsPay() bool {
-	return p.nanoseconds() > threadNanoseconds
+	return p.nanoseconds() > float64(p.call.Choose(threadsPayNs))
 }
 
 // direct reports whether packing would cost more than it saves: B is used by few rows, or fits into
 // the second-level cache without packing.
 func (p *product) direct() bool {
 	l2, _ := cacheSizes()
-	return p.m <= 4*p.set.rows || p.k <= 8 || p.k*p.n*p.size <= l2/2 && (p.m <= 240 || p.n <= 2*p.strip())
+	c := p.call
+	return p.m <= c.Choose(directRows)*p.set.rows || p.k <= c.Choose(directDepth) ||
+		p.k*p.n*p.size <= c.share(directRight, l2) &&
+			(p.m <= c.Choose(directTall) || p.n <= c.Choose(directWide)*p.strip())
 }
 
 // runDirect computes the product without packing.
@@ -259,7 +268,7 @@ func (p *product) runDirect() error {
 		return nil
 	}
 	q := *p // a copy, so that only this method allocates one
-	if q.m >= 4*q.set.rows*q.call.device.threads {
+	if q.m >= q.call.Choose(directSplit)*q.set.rows*q.call.device.threads {
 		rows := q.set.rows
 		return q.call.Parallel((q.m+rows-1)/rows, 1, func(lo, hi int) { q.directPart(lo*rows, min(hi*rows, q.m), 0, q.n) })
 	}

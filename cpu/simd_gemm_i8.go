@@ -45,26 +45,26 @@ func runGemmI8(c *call) error {
 			out+uint64(lo*g.ld[2]*4), uint64(g.ld[2]), uint64(uint32(c.Int(3))), uint64(uint32(c.Int(8))), address(room.data))
 	}
 	m, n, k := float64(g.m), float64(g.n), float64(g.k)
-	if !threadsPay(m*n*k, 4*k*n) {
+	if !c.threadsPay(m*n*k, 4*k*n) {
 		packStrips(c, 0, strips)
 		multiply(c, 0, g.m)
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	some := max(min((strips+4*threads-1)/(4*threads), mostBytes/4/max(strip*g.k, 1)), 1)
+	some := max(min(c.each(strips, threadRanges), c.mostBytes()/4/max(strip*g.k, 1)), 1)
 	if err := c.ranges(strips, some, threads, packStrips); err != nil {
 		return err
 	}
-	return c.ranges(g.m, gemmI8Part(g.m, g.n, g.k, set.rows, threads), threads, multiply)
+	return c.ranges(g.m, gemmI8Part(g.m, g.n, g.k, set.rows, c.Choose(threadRanges)*threads), threads, multiply)
 }
 
 // gemmI8Most is the largest number of multiply-adds of a task of more than one tile of rows: some tens of
 // milliseconds. A launch can be stopped, or let another one run, only between two tasks.
 const gemmI8Most = 1 << 31
 
-// gemmI8Part returns the number of rows of A in a task: whole tiles, and enough tasks for the threads.
-func gemmI8Part(m, n, k, tile, threads int) int {
+// gemmI8Part returns the number of rows of A in a task: whole tiles, and that many tasks.
+func gemmI8Part(m, n, k, tile, tasks int) int {
 	most := min(gemmI8Most/max(float64(n)*float64(k), 1), float64(m))
-	most = min(most, float64((m+4*threads-1)/(4*threads)+tile-1))
+	most = min(most, float64((m+tasks-1)/tasks+tile-1))
 	return even(m, max(int(most)/tile, 1)*tile, tile)
 }

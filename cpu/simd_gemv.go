@@ -11,10 +11,6 @@ import (
 
 func init() { vector("gemv", "gemv", bindGemv) }
 
-// gemvBlock is the number of columns, and gemvRows the smallest number of rows, of a part of a transposed product: the
-// sums of its columns stay in the second-level cache, and adding the parts takes little of the time.
-const gemvBlock, gemvRows = 4096, 64
-
 // bindGemv returns a function that divides the rows among the threads, or, for a transposed product, parts of
 // the matrix. How the matrix is divided depends on its size alone, and so does the result.
 func bindGemv(u *source.Unit) goFunc {
@@ -34,7 +30,7 @@ func bindGemv(u *source.Unit) goFunc {
 		trans := c.Flag("TRANS_A")
 		depth, parts := k, 1 // rows of a part, and parts
 		if trans && k > 0 {
-			depth = max(gemvRows, (1<<20)/max(size*m, 1))
+			depth = max(c.Choose(gemvRows), c.Choose(gemvPart)<<10/max(size*m, 1))
 			parts = (k + depth - 1) / depth
 		}
 		room, err := c.device.scratch.take(int64(wide * (m*parts + k)))
@@ -58,11 +54,12 @@ func bindGemv(u *source.Unit) goFunc {
 				store(c, lo, hi)
 			})
 		}
-		across := (m + gemvBlock - 1) / gemvBlock
-		if err := c.spread(parts*across, size*min(m, gemvBlock)*max(depth, 1), func(_ *call, lo, hi int) {
+		block := c.Choose(gemvBlock)
+		across := (m + block - 1) / block
+		if err := c.spread(parts*across, size*min(m, block)*max(depth, 1), func(_ *call, lo, hi int) {
 			for i := lo; i < hi; i++ {
-				p, j := i/across*depth, i%across*gemvBlock
-				set.run(simd.GemvColumns, typ, uint64(max(min(depth, k-p), 0)), uint64(min(gemvBlock, m-j)),
+				p, j := i/across*depth, i%across*block
+				set.run(simd.GemvColumns, typ, uint64(max(min(depth, k-p), 0)), uint64(min(block, m-j)),
 					a+uint64((p*lda+j)*size), uint64(lda),
 					x+uint64(wide*p), sums+uint64(wide*(i/across*m+j)))
 			}

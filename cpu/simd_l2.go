@@ -25,7 +25,7 @@ type distance struct {
 func simdL2(c *call, size int) error {
 	l := distance{call: c, nq: int(c.Int(3)), nv: int(c.Int(4)), dim: int(c.Int(5)), size: size,
 		queries: c.at(0), vectors: c.at(1), out: c.at(2)}
-	many := l.nq > c.device.simd.bytes/8 // more than half the lanes of a register of sums
+	many := c.manyQueries(l.nq)
 	switch {
 	case size == 1 && many && l.dim <= l2Int8Short:
 		return l.packedBytes()
@@ -38,6 +38,9 @@ func simdL2(c *call, size int) error {
 	}
 	return l.parallel(1, func(lo, hi int) { l.part(lo, hi, l.queries, 0, 0) })
 }
+
+// manyQueries reports whether so many queries fill the lanes of a register of sums.
+func (c *call) manyQueries(n int) bool { return 100*n > c.Choose(nearMany)*c.device.simd.bytes/4 }
 
 const (
 	l2Int8Short = 32768 // the largest number of components whose sum fits in 32 bits
@@ -66,7 +69,7 @@ func (l *distance) part(lo, hi int, queries, packed, room uint64) {
 // past returns 1 if the results should be stored past the caches: if they are larger than these and each
 // row of them begins at a cache line.
 func (l *distance) past() uint64 {
-	return flag(overflows(4*l.nq*l.nv) && l.out%64 == 0 && l.nv%16 == 0)
+	return flag(l.call.overflows(4*l.nq*l.nv) && l.out%64 == 0 && l.nv%16 == 0)
 }
 
 // widened computes with few queries, which it converts to float first.

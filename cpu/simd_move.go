@@ -24,18 +24,18 @@ func (c *call) transpose(size, rows, cols, batch int, in, out uint64) error {
 	all, set := rows*cols*batch, c.device.simd
 	// The height of several tiles of csrc/cpu/move.h, or of the whole matrix if its rows are so few
 	// that the tiles are along them.
-	band, some := 256/size, 4096/size
-	if rows <= 3*band {
+	band, some := c.Choose(turnBand)/size, c.Choose(turnRow)/size
+	if rows <= c.Choose(turnFew)*band {
 		band = rows
 	}
 	bands := (rows + band - 1) / band
-	parts := (8*c.device.threads + batch*bands - 1) / (batch * bands)
+	parts := (c.Choose(turnRanges)*c.device.threads + batch*bands - 1) / (batch * bands)
 	wide := max(some, ((cols+parts-1)/parts+some-1)/some*some)
 	parts = (cols + wide - 1) / wide
 	where := uint64(0)
-	if l2, _ := cacheSizes(); overflows(all * size) {
+	if l2, _ := cacheSizes(); c.overflows(all * size) {
 		where = 1
-	} else if all*size > 4*l2 {
+	} else if all*size > c.share(turnNear, l2) {
 		where = 2
 	}
 	return c.spread(batch*bands*parts, 2*band*min(cols, wide)*size, func(_ *call, lo, hi int) {

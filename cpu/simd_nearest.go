@@ -49,7 +49,7 @@ func simdNearest(c *call, typ uint64) error {
 			address(wide.data), uint64(s.dim))
 		s.vector.queries = address(wide.data)
 	}
-	if s.metric == "l2" && s.queries > set.bytes/8 && s.t != "bf16" && s.vectors > 0 && s.dim > 0 &&
+	if s.metric == "l2" && c.manyQueries(s.queries) && s.t != "bf16" && s.vectors > 0 && s.dim > 0 &&
 		(s.t != "i8" || s.dim <= l2Int8Short) {
 		return s.findMany()
 	}
@@ -63,10 +63,6 @@ func (s *search) scanVectors(lo, hi int, heaps []neighbor) {
 		uint64(hi-lo), uint64(s.dim), uint64(lo), uint64(s.k),
 		pointer(heaps), v.typ, v.metric)
 }
-
-// manyBytes is about the size of the distances of a block of vectors from many queries: they stay in the
-// second-level cache beside the vectors.
-const manyBytes = 1 << 18
 
 // findMany computes the distances from many queries in tiles that stay in registers (csrc/cpu/l2.h), and then selects.
 func (s *search) findMany() error {
@@ -82,7 +78,7 @@ func (s *search) findMany() error {
 		words := (s.dim + v.word - 1) / v.word
 		step, query, extra = l2Int8Block, 4*(words+1), roundUpInt(4*words, set.bytes)*l2Int8Block
 	}
-	v.block = max(1, manyBytes/(4*s.queries*step)) * step
+	v.block = max(1, s.Choose(nearBlock)<<10/(4*s.queries*step)) * step
 	v.wide = v.block + set.bytes/4
 	lanes := set.bytes / 2
 	strips := roundUp(int64((s.queries+lanes-1)/lanes*lanes*query), baseAlign)

@@ -27,24 +27,26 @@ type panelSizes struct {
 // needs fewer passes over C.
 func (p *product) sizes() panelSizes {
 	l2, l3 := cacheSizes()
-	threads, strip, rows := p.call.device.threads, p.strip(), p.set.rows
+	c, strip, rows := p.call, p.strip(), p.set.rows
+	threads, tasks, chunk := c.device.threads, c.Choose(gemmTasks)*c.device.threads, c.Choose(gemmChunk)*strip
 	var s panelSizes
-	s.depth = even(p.k, min(max(l2/2/((8*rows+strip)*p.size)/16*16, 64), 512), 1)
-	s.cols = even(p.n, min(max(l3/8/(s.depth*p.size)/strip*strip, 8*strip), 4096), strip)
-	s.chunk = min(8*strip, roundUpInt(s.cols, strip))
-	block := l2 * 3 / 4
-	if p.set.bytes == 32 { // such processors have 512 KiB, in which strips of B and C need more of the room
-		block = l2 * 9 / 16
+	fit := c.share(gemmDepthShare, l2) / ((c.Choose(gemmDepthTiles)*rows + strip) * p.size)
+	s.depth = even(p.k, min(max(fit/16*16, c.Choose(gemmDepthLeast)), c.Choose(gemmDepth)), 1)
+	s.cols = even(p.n, min(max(c.share(gemmPanel, l3)/(s.depth*p.size)/strip*strip, chunk), c.Choose(gemmCols)), strip)
+	s.chunk = min(chunk, roundUpInt(s.cols, strip))
+	block := c.share(gemmBlock, l2)
+	if p.set.bytes == 32 {
+		block = c.share(gemmBlock32, l2)
 	}
-	s.rows = min(max(block/(s.depth*p.size)/rows*rows, rows), 32*rows)
+	s.rows = min(max(block/(s.depth*p.size)/rows*rows, rows), c.Choose(gemmTall)*rows)
 	blocks := (p.m + s.rows - 1) / s.rows
-	if blocks = max(blocks, min(2*threads, (p.m+rows-1)/rows)); threads > 1 {
+	if blocks = max(blocks, min(tasks, (p.m+rows-1)/rows)); threads > 1 {
 		blocks = (blocks + threads - 1) / threads * threads
 	}
 	s.rows = even(p.m, (p.m+blocks-1)/blocks, rows)
 	s.wide = s.cols
-	if blocks = (p.m + s.rows - 1) / s.rows; blocks < 2*threads {
-		parts := (2*threads + blocks - 1) / blocks
+	if blocks = (p.m + s.rows - 1) / s.rows; blocks < tasks {
+		parts := (tasks + blocks - 1) / blocks
 		s.wide = roundUpInt((s.cols+parts-1)/parts, strip)
 	}
 	return s
@@ -227,7 +229,7 @@ func (p *product) halves() error {
 	}
 	l2, _ := cacheSizes()
 	few := p.few()
-	small := !few && sums+wide <= l2/2
+	small := !few && sums+wide <= p.call.share(halvesSmall, l2)
 	if !small {
 		wide = 0 // panels are converted to float while they are packed
 	}

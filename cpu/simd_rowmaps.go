@@ -111,12 +111,12 @@ func (l *rowLaunch) at(c *call, k, i int) uint64 {
 func (l *rowLaunch) typ() uint64 { return uint64(l.elem) - 1 }
 
 // past returns 1 if the results are so many that they are stored past the caches.
-func (l *rowLaunch) past() uint64 {
-	return flag(overflows(l.elem.Size()*l.Layout.Len()) && l.elem.Size()*l.n >= 1024)
+func (l *rowLaunch) past(c *call) uint64 {
+	return flag(c.overflows(l.elem.Size()*l.Layout.Len()) && l.elem.Size()*l.n >= c.Choose(rowPast))
 }
 
 func (l *rowLaunch) softmax(c *call, lo, hi int) {
-	c.device.simd.run(simd.Softmax, l.typ(), uint64(hi-lo), uint64(l.n), l.at(c, 0, lo*l.n), l.at(c, 1, lo*l.n), l.past())
+	c.device.simd.run(simd.Softmax, l.typ(), uint64(hi-lo), uint64(l.n), l.at(c, 0, lo*l.n), l.at(c, 1, lo*l.n), l.past(c))
 }
 
 // norm is layer_norm if there is a beta, and rms_norm otherwise.
@@ -126,5 +126,5 @@ func (l *rowLaunch) norm(c *call, lo, hi int) {
 		beta = l.at(c, l.Inputs[2], 0)
 	}
 	c.device.simd.run(simd.Norm, l.typ(), uint64(hi-lo), uint64(l.n), l.at(c, l.Inputs[0], lo*l.n),
-		l.at(c, l.Inputs[1], 0), beta, l.at(c, l.out(), lo*l.n), math.Float64bits(l.Number(1, &l.Launch)), l.past())
+		l.at(c, l.Inputs[1], 0), beta, l.at(c, l.out(), lo*l.n), math.Float64bits(l.Number(1, &l.Launch)), l.past(c))
 }

@@ -37,28 +37,27 @@ func wideType(number uint64) (wide uint64, size int) {
 // at returns the address of buffer argument i.
 func (c *call) at(i int) uint64 { return address(c.Bytes(i)) }
 
-// fewBytes and mostBytes limit the bytes that a thread processes at a time: enough that the
-// distribution costs little, and few enough that all threads end at about the same time.
-const fewBytes, mostBytes = 1 << 14, 1 << 22
-
 // spread calls f with c for ranges of [0, n) in parallel, or once if the n times bytes bytes are so
 // few that more threads would not save time. An f that takes the arguments of the launch from c is
 // made once for a program, and no launch allocates it.
 func (c *call) spread(n, bytes int, f func(c *call, lo, hi int)) error {
-	threads := c.device.threads
-	if !threadsPay(0, float64(n)*float64(bytes)) {
+	if !c.threadsPay(0, float64(n)*float64(bytes)) {
 		if n > 0 {
 			f(c, 0, n)
 		}
 		return nil
 	}
 	bytes = max(bytes, 1)
-	return c.ranges(n, max(fewBytes/bytes+1, min((n+4*threads-1)/(4*threads), mostBytes/bytes)), threads, f)
+	some := max(c.Choose(rangeLeast)<<10/bytes+1, min(c.each(n, threadRanges), c.mostBytes()/bytes))
+	return c.ranges(n, some, c.device.threads, f)
 }
+
+// mostBytes returns the most bytes that a thread processes at a time.
+func (c *call) mostBytes() int { return c.Choose(rangeMost) << 10 }
 
 // overflows reports whether a result of n bytes is so large that it is faster to store it past the
 // caches.
-func overflows(n int) bool {
+func (c *call) overflows(n int) bool {
 	_, l3 := cacheSizes()
-	return n > l3
+	return n > c.share(pastCaches, l3)
 }

@@ -28,7 +28,9 @@ type strips struct {
 // inStrips reports whether A and a strip fit into the second-level cache, and packed B into the third.
 func (p *product) inStrips() bool {
 	l2, l3 := cacheSizes()
-	return p.m*p.k*p.size <= l2 && p.k*p.strip()*p.size <= l2/8 && p.k*p.n*p.size <= l3/8
+	c := p.call
+	return p.m*p.k*p.size <= c.share(stripsLeft, l2) && p.k*p.strip()*p.size <= c.share(stripsDeep, l2) &&
+		p.k*p.n*p.size <= c.share(stripsRight, l3)
 }
 
 func (p *product) runStrips() error {
@@ -42,8 +44,8 @@ func (p *product) runStrips() error {
 	if p.threadsPay() {
 		threads = p.call.device.threads
 	}
-	q := *p
-	s := &strips{product: &q, at: address(b.data), rows: even(p.m, (p.m+4*threads-1)/(4*threads), p.set.rows),
+	q, parts := *p, p.call.Choose(stripsParts)*threads
+	s := &strips{product: &q, at: address(b.data), rows: even(p.m, (p.m+parts-1)/parts, p.set.rows),
 		list: make([]strip, count)}
 	return p.call.ranges(count+threads-1, 1, threads, s.run)
 }

@@ -12,9 +12,6 @@ import (
 
 func init() { vector("topk", "topk", bindTopK) }
 
-// longRow is the number of elements of a row from which another thread saves time.
-const longRow = 1 << 16
-
 // bindTopK returns a function that divides rows among the threads, or, if there are few long rows, parts
 // of rows.
 func bindTopK(u *source.Unit) goFunc {
@@ -24,7 +21,7 @@ func bindTopK(u *source.Unit) goFunc {
 		rows, n, k := int(c.Int(3)), int(c.Int(4)), int(c.Int(5))
 		want := min(n, k)
 		in, values, places := c.at(0), c.at(1), c.at(2)
-		if rows < c.device.threads && n >= 4*longRow && want <= longRow/64 {
+		if rows < c.device.threads && n >= c.Choose(topkParts)*c.Choose(topkPart) && want <= c.Choose(topkMost) {
 			for r := range rows {
 				if err := c.topLong(typ, n, want, in+uint64(r*n*size), values+uint64(r*k*size), places+uint64(4*r*k),
 					c.U32(2)[r*k:][:want]); err != nil {
@@ -55,7 +52,7 @@ func bindTopK(u *source.Unit) goFunc {
 // elements stay in the order of the row, so that ties are decided as in the whole row.
 func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
 	// With fewer parts, fewer elements pass through a heap. The last part gets the remainder.
-	length := max(longRow, n/(4*c.device.threads))
+	length := max(c.Choose(topkPart), n/(c.Choose(threadRanges)*c.device.threads))
 	size, parts, set := typeSize(typ), n/length, c.device.simd
 	room, err := c.device.scratch.take(int64(parts*k*(size+4+16)) + 128)
 	if err != nil {

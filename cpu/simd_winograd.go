@@ -18,12 +18,13 @@ import (
 func (p *convPlan) winograd() bool {
 	channels, filters := p.c/p.groups, p.k/p.groups
 	_, l3 := cacheSizes()
-	n, few := p.tile(), 256
-	if p.strideH == 2 { // fewer products are saved with each transformed filter
-		few = 1024
+	n, c, few := p.tile(), p.call, winogradOuts
+	if p.strideH == 2 {
+		few = winogradOuts2
 	}
 	return p.gapH == 0 && p.gapW == 0 && p.size == 4 && n > 0 && p.dilationH == 1 && p.dilationW == 1 &&
-		channels >= 16 && filters >= 4*p.set.rows && p.n*p.outs() >= few && n*n*p.k*channels*p.size <= l3
+		channels >= c.Choose(winogradChannels) && filters >= c.Choose(winogradFilters)*p.set.rows &&
+		p.n*p.outs() >= c.Choose(few) && n*n*p.k*channels*p.size <= c.share(winogradMost, l3)
 }
 
 // tile returns the number of rows, and columns, of the input that a tile of 2×2 elements of the output comes
@@ -39,7 +40,7 @@ func (p *convPlan) tile() int {
 
 // planWinograd divides the work: the output of the plan are the tiles of 2×2 elements, those of all images,
 // which are computed in strips. A task computes some strips with some of the filters. If the transformed
-// filters are too many for half of the second-level cache, it computes several strips with each filter that it
+// filters are too many for a part of the second-level cache, it computes several strips with each filter that it
 // reads.
 func (p *convPlan) planWinograd() {
 	p.channels, p.filters = p.c/p.groups, p.k/p.groups
@@ -47,20 +48,20 @@ func (p *convPlan) planWinograd() {
 	p.down = convAxis{size: p.h, out: (p.outH + 1) / 2, stride: 1, pad: p.padH, planes: 1}
 	p.along = convAxis{size: p.w, out: (p.outW + 1) / 2, stride: 1, pad: p.padW, planes: 1}
 	l2, _ := cacheSizes()
-	threads, total := p.call.device.threads, p.allStrips()
+	c, threads, total := p.call, p.call.device.threads, p.allStrips()
 	p.strips = 1
-	if n*n*p.filters*p.channels*p.size > l2/2 {
-		p.strips = min(max(l2/8/(p.channels*p.strip()*p.size), 1), 16)
+	if n*n*p.filters*p.channels*p.size > c.share(winogradNear, l2) {
+		p.strips = min(max(c.share(winogradStrip, l2)/(p.channels*p.strip()*p.size), 1), c.Choose(winogradStrips))
 	}
 	p.portions = (total + p.strips - 1) / p.strips
 	blocks := threads / gcd(p.portions*p.groups, threads) // of filters, so that all threads get the same number of tasks
-	if total >= 4*threads {
+	if total >= c.Choose(winogradTasks)*threads {
 		p.portions, blocks = roundUpInt(p.portions, threads), 1
 	}
 	p.strips = (total + p.portions - 1) / p.portions
 	p.together = p.set.rows
 	if p.strips > 1 {
-		p.together *= max(l2/2/(n*n*p.strips*p.set.rows*p.strip()*p.size), 1)
+		p.together *= max(c.share(winogradSums, l2)/(n*n*p.strips*p.set.rows*p.strip()*p.size), 1)
 	}
 	p.some = min(even(p.filters, (p.filters+blocks-1)/blocks, p.set.rows), p.filters)
 }
@@ -99,7 +100,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 	tasks := q.groups * q.portions * ((q.filters + q.some - 1) / q.some)
 	threads := q.call.device.threads
 	var odd atomic.Bool
-	err = q.call.inRooms(tasks, (tasks+16*threads-1)/(16*threads), threads, room, func(lo, hi int, own block) {
+	err = q.call.inRooms(tasks, q.each(tasks, threads), threads, room, func(lo, hi int, own block) {
 		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW),
 			uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {

@@ -12,14 +12,12 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-const (
-	// inlineBytes is the size up to which an idle stream fills and copies at
-	// once: that is faster than waking a worker.
-	inlineBytes = 64 << 10
-	// stageBytes is the size up to which an upload to a busy stream copies the data to other
-	// memory and returns; a larger upload blocks until its turn.
-	stageBytes = 256 << 10
-)
+// inlineBytes returns the size up to which an idle stream fills and copies at once.
+func (w *workers) inlineBytes() int { return w.choose(inlineKiB) << 10 }
+
+// stageBytes returns the size up to which an upload to a busy stream copies the data to other memory and returns; a
+// larger upload blocks until its turn.
+func (w *workers) stageBytes() int { return w.choose(stageKiB) << 10 }
 
 // stream is a queue of operations and, while it is not empty, one goroutine that
 // works on it. An idle stream costs no goroutine.
@@ -156,7 +154,7 @@ func (s *stream) Upload(ctx context.Context, dst driver.Memory, src []byte) erro
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !idle && len(src) <= stageBytes {
+	if !idle && len(src) <= s.device.workers.stageBytes() {
 		stage := takeStage(len(src))
 		copy(*stage, src)
 		return s.push(op{kind: opCopy, dst: to, src: *stage, stage: stage})
@@ -215,7 +213,7 @@ func (s *stream) copy(dst driver.Memory, from []byte) error {
 
 // soon runs a short operation at once if the stream is idle, and queues any other.
 func (s *stream) soon(idle bool, o op) error {
-	if idle && len(o.dst) <= inlineBytes {
+	if idle && len(o.dst) <= s.device.workers.inlineBytes() {
 		return s.here(o.run)
 	}
 	return s.push(o)

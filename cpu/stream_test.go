@@ -48,7 +48,7 @@ func TestTransfersBehindALaunch(t *testing.T) {
 	s := openStream(t, d)
 	ctx := background(t)
 	a, b := allocBytes(t, d, 8), allocBytes(t, d, 8)
-	big := allocBytes(t, d, 2*stageBytes)
+	big := allocBytes(t, d, int64(2*d.workers.stageBytes()))
 	f, started, open := gate()
 	require.NoError(t, s.Launch(launchOf(goKernel(d, "gate", f), 1)))
 	<-started
@@ -61,7 +61,7 @@ func TestTransfersBehindALaunch(t *testing.T) {
 
 	expired, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*stageBytes)), context.DeadlineExceeded,
+	require.ErrorIs(t, s.Upload(expired, big, make([]byte, 2*d.workers.stageBytes())), context.DeadlineExceeded,
 		"ctx ends the wait of a large upload")
 	out := make([]byte, 8)
 	require.ErrorIs(t, s.Download(expired, out, a), context.DeadlineExceeded)

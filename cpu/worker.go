@@ -39,7 +39,9 @@ type op struct {
 }
 
 // heavy reports whether o needs a place among the device's workers.
-func (o *op) heavy() bool { return o.kind == opLaunch || o.kind == opTape || len(o.dst) > inlineBytes }
+func (o *op) heavy(w *workers) bool {
+	return o.kind == opLaunch || o.kind == opTape || len(o.dst) > w.inlineBytes()
+}
 
 // runHeld runs o, with a place if it needs one.
 func (o *op) runHeld(w *workers) error {
@@ -47,7 +49,7 @@ func (o *op) runHeld(w *workers) error {
 		o.tape.turn.Lock()
 		defer o.tape.turn.Unlock()
 	}
-	if o.heavy() {
+	if o.heavy(w) {
 		w.enter()
 		defer w.leave() // deferred, because a Go kernel may end the goroutine
 	}

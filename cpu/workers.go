@@ -13,17 +13,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/concord-compute/concord/runtime/choice"
 )
 
 // lingers is how long a helper polls for work before it ends, and how long a launch polls for the end of its
-// helpers before it sleeps. Waking a thread takes about as long on a virtual machine whose other processor is
-// idle, so polling at most doubles what the pause costs, while launches that follow each other
-// need no waking.
-const lingers = 200 * time.Microsecond
+// helpers before it sleeps. As long as waking a thread takes, polling at most doubles what the pause costs, while
+// launches that follow each other need no waking.
+func (w *workers) lingers() time.Duration {
+	return time.Duration(w.choose(lingerMicros)) * time.Microsecond
+}
 
 // workers distributes the places of one device.
 type workers struct {
 	crowded int32 // launches that wait for a place; read without mu between chunks, by C too
+	chosen  atomic.Pointer[choice.Set]
 
 	mu      sync.Mutex
 	limit   int
@@ -166,9 +170,10 @@ func (s *share) assistOnce() {
 // linger polls for work that has a place for the caller, which counts as idle. It returns nil if there was none
 // for some time.
 func (w *workers) linger() *share {
-	for start := time.Now(); ; goruntime.Gosched() {
-		over := time.Since(start) > lingers
-		if !over && !becomes(&w.calls, false) {
+	polls := w.choose(pollTurns)
+	for start, most := time.Now(), w.lingers(); ; goruntime.Gosched() {
+		over := time.Since(start) > most
+		if !over && !becomes(&w.calls, false, polls) {
 			continue
 		}
 		w.mu.Lock()
@@ -186,9 +191,9 @@ func (w *workers) linger() *share {
 	}
 }
 
-// becomes polls n for about a microsecond, and reports whether it has become zero, or not zero.
-func becomes(n *atomic.Int32, zero bool) bool {
-	for range 500 {
+// becomes polls n some times, and reports whether it has become zero, or not zero.
+func becomes(n *atomic.Int32, zero bool, polls int) bool {
+	for range polls {
 		if (n.Load() == 0) == zero {
 			return true
 		}
@@ -228,7 +233,8 @@ func (w *workers) settle(s *share) {
 	}
 	w.mu.Unlock()
 	if s.inside.Load() > 0 {
-		for start := time.Now(); time.Since(start) < lingers && !becomes(&s.inside, true); goruntime.Gosched() {
+		polls, most := w.choose(pollTurns), w.lingers()
+		for start := time.Now(); time.Since(start) < most && !becomes(&s.inside, true, polls); goruntime.Gosched() {
 		}
 	}
 	s.out.Wait()

@@ -25,24 +25,11 @@ type Machine interface {
 }
 
 // The CPU computes the elements of a row once for all reductions and outputs that need them, if the row has at
-// most Kept elements. With two or more rows for each thread, it may have LongestKept. Others are computed at
-// each visit.
+// most Kept elements, or as many as were chosen for the device. With two or more rows for each thread, it may have
+// LongestKept. Others are computed at each visit.
 const (
-	Kept        = piece
+	Kept        = 1 << 15
 	LongestKept = 1 << 20
-)
-
-const (
-	// piece is the number of elements that are computed before they are combined; so many stay in a cache.
-	piece = 32768
-	// share is how many elements are worth a thread.
-	share = piece
-	// pieces is how many pieces of columns are combined to one partial result at most.
-	pieces = 64
-	// wide is how many columns are reduced side by side at most.
-	wide = 8192
-	// narrow is the number of columns from which rows of them are combined one by one.
-	narrow = 512
 )
 
 // reducing is one launch. Later launches reuse its memory.
@@ -54,6 +41,10 @@ type reducing struct {
 	steps   []Step
 	number  int // that the machine has for the first of the steps
 	rows, n int
+	piece   int  // elements that are computed before they are combined
+	share   int  // elements that are worth a thread
+	wide    int  // columns that are reduced side by side at most
+	narrow  int  // columns up to which several rows are combined as one
 	columns bool // neighbouring rows lie side by side in memory, and not the elements of a row
 	blocks  bool // all steps are computed for some rows before the next rows
 	length  int  // of the parts of a row that are reduced by themselves
@@ -102,6 +93,8 @@ func (m *Map) Reduce(c *kernels.Call, machine Machine) error {
 	r.m, r.call, r.machine = m, c, machine
 	m.Read(c, &r.Launch)
 	r.rows, r.n = r.Layout.rows()
+	r.piece, r.share = chosen(c, pieceElements), chosen(c, shareElements)
+	r.wide, r.narrow = chosen(c, wideColumns), chosen(c, narrowColumns)
 	if r.rows == 0 || r.n == 0 && len(m.outputsBy(true)) == 0 {
 		return nil
 	}
@@ -118,7 +111,7 @@ func (m *Map) Reduce(c *kernels.Call, machine Machine) error {
 	}
 	defer machine.Free()
 	if r.blocks {
-		return c.Parallel(r.rows, max(1, share/max(r.n, 1)), r.block)
+		return c.Parallel(r.rows, max(1, r.share/max(r.n, 1)), r.block)
 	}
 	for r.at = range r.steps {
 		if err := r.level(); err != nil {
@@ -169,22 +162,24 @@ func (r *reducing) inner() int {
 // divide chooses what is computed at a time, and the parts of rows.
 func (r *reducing) divide() {
 	r.columns = r.m.columns(&r.Layout)
-	r.blocks = !r.columns && (r.n <= piece || r.n <= LongestKept && r.rows >= 2*r.call.Threads())
-	r.length, r.few = piece, 1
+	r.blocks = !r.columns && (r.n <= r.piece || r.n <= LongestKept && r.rows >= 2*r.call.Threads())
+	r.length, r.few = r.piece, 1
 	if r.columns {
-		if r.inner() <= wide { // their rows are adjacent
-			r.few = piece / r.inner()
+		if r.inner() <= r.wide { // their rows are adjacent
+			r.few = r.piece / r.inner()
 		}
 		// Parts are about equally long, since each is computed by one thread. The pieces of a part are about equally
 		// long, too.
-		least := 32
-		for _, elem := range r.m.inputs { // a part's results, of 32 bits or more, are few beside its elements
-			least = max(least, 128/elem.Size())
+		rowsLeast := chosen(r.call, leastRows)
+		least := rowsLeast
+		for _, elem := range r.m.inputs { // a part's results are of 32 bits or more
+			least = max(least, rowsLeast*F32.Size()/elem.Size())
 		}
-		if r.m.locating > 0 { // what is found in a part costs a copy
-			least = max(least, r.n/16)
+		if r.m.locating > 0 {
+			least = max(least, r.n/chosen(r.call, locatingParts))
 		}
-		r.length = r.few * ceil(min(max(r.n/256, least), pieces*r.few), r.few)
+		most := chosen(r.call, mostPieces) * r.few
+		r.length = r.few * ceil(min(max(r.n/chosen(r.call, partsMost), least), most), r.few)
 		rows := ceil(r.n, max(1, ceil(r.n, r.length)))
 		times := max(1, ceil(rows, r.few))
 		r.few = max(1, ceil(rows, times))
@@ -198,13 +193,13 @@ func ceil(a, b int) int { return (a + b - 1) / b }
 // height returns how many rows are computed together.
 func (r *reducing) height() int {
 	if r.blocks {
-		return min(r.rows, max(1, piece/max(r.n, 1)))
+		return min(r.rows, max(1, r.piece/max(r.n, 1)))
 	}
 	return r.rows
 }
 
 // band returns how many columns are reduced side by side.
-func (r *reducing) band() int { return min(r.inner(), wide) }
+func (r *reducing) band() int { return min(r.inner(), r.wide) }
 
 // room returns the bytes of n numbers, after which others are aligned.
 func room(n int) int { return (8*n + 63) &^ 63 }
@@ -221,11 +216,11 @@ func (r *reducing) allocate() error {
 	reductions := len(r.m.reductions)
 	lists := reductions + r.m.locating // of partial results
 	shared := (reductions+len(r.m.values))*room(r.height()) + lists*room(r.height()*r.parts)
-	own := reductions * room(piece)
+	own := reductions * room(r.piece)
 	if r.blocks {
 		shared, own = 0, own+shared
 	} else if r.columns {
-		own += lists*room(r.length/r.few*r.band()) + room(2*narrow)
+		own += lists*room(r.length/r.few*r.band()) + room(2*r.narrow)
 	}
 	memory, err := r.machine.Memory(shared + own*r.call.Threads())
 	if err != nil {

@@ -44,13 +44,13 @@ func (r *reducing) worker() *worker {
 		w.memory, w.partial = r.results(w.memory, w.partial)
 	}
 	for i := range r.m.reductions {
-		w.memory = append(w.memory, r.take(piece))
+		w.memory = append(w.memory, r.take(r.piece))
 		if r.columns {
 			w.tops = append(w.tops, r.takePartials(i, r.length/r.few*r.band()))
 		}
 	}
 	if r.columns {
-		w.sums = r.take(2 * narrow)
+		w.sums = r.take(2 * r.narrow)
 	}
 	w.spaces = slices.Grow(w.spaces[:0], len(r.steps))[:len(r.steps)]
 	for i := range w.spaces {
@@ -171,15 +171,15 @@ func (r *reducing) level() error {
 	s, c := &r.steps[r.at], r.call
 	switch {
 	case s.Rows:
-		return c.Parallel((r.rows+Tile-1)/Tile, share/Tile, r.compute)
+		return c.Parallel((r.rows+Tile-1)/Tile, r.share/Tile, r.compute)
 	case s.Combine == nil:
-		return c.Parallel((r.rows*r.n+Tile-1)/Tile, share/Tile, r.compute)
+		return c.Parallel((r.rows*r.n+Tile-1)/Tile, r.share/Tile, r.compute)
 	}
 	units, each := r.rows*r.parts, r.length
 	if r.columns {
 		units, each = r.rows/r.inner()*r.bands()*r.parts, r.length*r.band()
 	}
-	if err := c.Parallel(units, max(1, share/each), r.reduce); err != nil {
+	if err := c.Parallel(units, max(1, r.share/each), r.reduce); err != nil {
 		return err
 	}
 	w := r.worker()
@@ -345,7 +345,7 @@ func (w *worker) columnsOf(op Op, t Type, n, step, columns int, into, from parti
 		return
 	}
 	together := 1
-	for step == columns && 2*together*columns <= narrow && 2*together <= n {
+	for step == columns && 2*together*columns <= w.narrow && 2*together <= n {
 		together *= 2
 	}
 	if together > 1 {

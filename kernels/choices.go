@@ -18,9 +18,11 @@ type tile struct {
 
 // productTiles has the tile of the portable products.
 var productTiles = []tile{
-	{"ITEMS", side("items", "items of a group along rows and columns of a product", "64 items run on every device", 8, 4, 8, 16)},
+	{"ITEMS", side("items", "items of a group along rows and columns of a product",
+		"64 items run on every device", 8, 4, 8, 16)},
 	{"EACH", side("each", "rows of the results of an item", "64 sums fit in the registers of every device", 8, 4, 8, 16)},
-	{"WIDE", side("wide", "columns of the results of an item, which are one vector", "see kernels.gemm.each", 8, 4, 8, 16)},
+	{"WIDE", side("wide", "columns of the results of an item, which are one vector",
+		"see kernels.gemm.each", 8, 4, 8, 16)},
 	{"DEPTH", side("depth", "columns of the left matrix in local memory at a time", "more take more local memory",
 		16, 16, 32, 64)},
 	{"PAD", side("pad", "elements between rows of the right matrix in local memory", "rows begin in other banks",

@@ -63,8 +63,8 @@ func gemmCases(f *Family) (list []Case) {
 			list = append(list, gemmCase(f, "f32", "f32", s))
 		}
 	}
-	for i, sides := range [][]string{{"16", "4", "4", "16", "0"}, {"8", "4", "16", "16", "16"}, {"4", "16", "4", "64", "4"},
-		{"16", "4", "8", "32", "4"}} {
+	for i, sides := range [][]string{{"16", "4", "4", "16", "0"}, {"8", "4", "16", "16", "16"},
+		{"4", "16", "4", "64", "4"}, {"16", "4", "8", "32", "4"}} {
 		c := gemmCase(f, "f32", "f32", gemmShape{m: 165, n: 139, k: 71, alpha: 1.5, beta: 1, pad: 3, transA: i&1 != 0,
 			transB: i&2 != 0, note: " tile " + strings.Join(sides, "×")})
 		for j, t := range productTiles {

@@ -113,7 +113,7 @@ func TestUnitRefuses(t *testing.T) {
 	}{
 		{"none", "T", "f32", "no family", nil},
 		{"gemm", "T", "i8", "not one of f32 f64 f16 bf16", nil},
-		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B TYPE_A TYPE_B OUT]", nil},
+		{"gemm", "TILE", "8", "not one of [T TRANS_A TRANS_B TYPE_A TYPE_B OUT ITEMS EACH WIDE DEPTH PAD]", nil},
 		{"gemm", "TRANS_A", "2", "not 0 or 1", nil},
 		{"gemm", "TYPE_B", "f32", "not one of f16 bf16", nil},
 		{"gemm_bias", "ACT", "swish", "not one of none relu sigmoid tanh gelu silu", nil},

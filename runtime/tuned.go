@@ -43,8 +43,8 @@ func choicesOf(info *Info, d driver.Device) *choice.State {
 	return choice.NewState(list, tunable.TunedFor(), info.DriverVersion, tunable.Choose)
 }
 
-// tune gives a device that was opened the table that it uses. The error is that of a pinned table that cannot be read, or
-// has values that no device can use; one that is for another device has no effect, and is logged.
+// tune gives a device that was opened the table that it uses. The error is that of a pinned table that cannot be
+// read, or has values that no device can use; one that is for another device has no effect, and is logged.
 func (c *core) tune() error {
 	t, err := c.table()
 	if err == nil {
@@ -149,11 +149,11 @@ func (c *core) tunedFile() (dir, name string) {
 	return filepath.Join(dir, "tuned"), hex.EncodeToString(h.Sum(nil)) + ".json"
 }
 
-// KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or else the defaults, and
-// keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with the cache off only for
-// this one. A session whose configuration names a table, or none, does not look there. It may be called while work
-// runs. The error is ErrInvalidArgument if the table is not for the device or has a value outside of its range, and
-// otherwise that of writing the file, after which the device uses what it did.
+// KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or
+// else the defaults, and keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with
+// the cache off only for this one. A session whose configuration names a table, or none, does not look there. It may
+// be called while work runs. The error is ErrInvalidArgument if the table is not for the device or has a value
+// outside of its range, and otherwise that of writing the file, after which the device uses what it did.
 func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	c, err := d.use(ctx, "tune")
 	if err != nil {

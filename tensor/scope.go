@@ -162,8 +162,8 @@ func (e *engine) mapProgram(ctx context.Context, m *expr.Map, rank int) (*progra
 	})
 }
 
-// catalog returns the program of a family of the catalog, with definitions such as "T=f32", "TRANS_B=1", and the tile that
-// was chosen for the device.
+// catalog returns the program of a family of the catalog, with definitions such as "T=f32", "TRANS_B=1", and the tile
+// that was chosen for the device.
 func (e *engine) catalog(ctx context.Context, family string, defines ...string) (*program, error) {
 	list := make([]source.Define, 0, len(defines))
 	for _, d := range defines {

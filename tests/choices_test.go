@@ -94,10 +94,7 @@ var goFacts = map[string]string{
 	"rows.go 15 20":                        "what plans of tensors assume of rows, whatever the device",
 	"rows_work.go finish 4":                "bytes of a number",
 	"choose.go revisits 4":                 "rows for two threads, which plans assume whatever the device has",
-	"choose.go 10000":                      "an estimate of package tensor, not of a device",
-	"choose.go moveEffort 20 4 16":         "estimates of package tensor, not of a device",
 	"choose.go effort 1000":                "the end of a walk",
-	"choose.go 4096":                       "an estimate of package tensor, not of a device",
 	"choose.go shared 16":                  "the end of a walk",
 }
 
@@ -122,7 +119,7 @@ var cFacts = map[string]string{
 	"conv.h lone_rows <3 <9 >3":                                 "tiles that fill the registers",
 	"conv_long.h <3 <9":                                         "unrolled code",
 	"expr.h EXPR_LINKS EXPR_STRIPS EXPR_STREAMS":                "sizes of arrays on the stack",
-	"expr.h EXPR_NEAR":                                          "compiled in: from that size on streams are fetched ahead",
+	"expr.h EXPR_NEAR":                                          "compiled in: streams above it are fetched ahead",
 	"expr.h <=192":                                              "bytes that package cpu counts",
 	"expr_chain.h CHAIN_AHEAD":                                  "compiled in: bytes by which streams are fetched ahead",
 	"expr_chain.h CHAIN_SECOND <12 <8 EIGHT":                    "a mark of an instruction; unrolled code",

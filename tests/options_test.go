@@ -26,6 +26,7 @@ import (
 	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/runtime/mempool"
 	"github.com/concord-compute/concord/runtime/parity"
+	"github.com/concord-compute/concord/runtime/tune"
 	"github.com/concord-compute/concord/runtime/validate"
 	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/tensor"
@@ -254,6 +255,10 @@ func TestOptions(t *testing.T) {
 			return tensor.Eval(ctx, tensor.ConvTranspose(image, filters, nil, tensor.ConvTransposeOptions{}))
 		},
 		"tensor.PoolOptions": func() error { return tensor.Eval(ctx, image.MaxPool([]int{2, 2}, tensor.PoolOptions{})) },
+	}
+	uses["tune.Options"] = func() error {
+		_, err := tune.Run(ctx, dev, tune.Options{})
+		return err
 	}
 	uses["validate.Options"] = func() error { return closed(validate.Start(dev.Session(), validate.Options{})) }
 	for _, x := range units {

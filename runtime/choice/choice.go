@@ -36,29 +36,29 @@ var (
 
 // New registers a choice and returns it. It is meant for variables of packages. It panics, with a sentence that gives
 // the reason, if a part is missing, the values are not ascending or lack the default, or the name is taken.
-func New(c Choice) *Choice {
+func New(x Choice) *Choice {
 	mu.Lock()
 	defer mu.Unlock()
-	taken := slices.ContainsFunc(list, func(o *Choice) bool { return o.Name == c.Name })
+	taken := slices.ContainsFunc(list, func(o *Choice) bool { return o.Name == x.Name })
 	why := ""
 	switch {
-	case !name.MatchString(c.Name):
+	case !name.MatchString(x.Name):
 		why = "has no name such as cpu.gemm.depth"
 	case taken:
 		why = "is registered twice"
-	case c.Doc == "" || c.Why == "":
+	case x.Doc == "" || x.Why == "":
 		why = "needs a meaning, and a reason of its default"
-	case !slices.IsSorted(c.Values) || len(slices.Compact(slices.Clone(c.Values))) != len(c.Values):
+	case !slices.IsSorted(x.Values) || len(slices.Compact(slices.Clone(x.Values))) != len(x.Values):
 		why = "has values that are not ascending"
-	case !slices.Contains(c.Values, c.Default):
+	case !slices.Contains(x.Values, x.Default):
 		why = "has a default that is not among its values"
 	}
 	if why != "" {
-		panic(fmt.Sprintf("choice: %q %s", c.Name, why))
+		panic(fmt.Sprintf("choice: %q %s", x.Name, why))
 	}
-	c.at = len(list)
-	list = append(list, &c)
-	return &c
+	x.at = len(list)
+	list = append(list, &x)
+	return &x
 }
 
 // All returns the choices of all packages of the program, by name.
@@ -94,8 +94,8 @@ type Set struct {
 	values []int // by Choice.at
 }
 
-// NewSet returns the set that has the given values, by name, and otherwise the defaults. The error wraps [ErrInvalid] if
-// a name is not that of a choice, or a value is outside its range.
+// NewSet returns the set that has the given values, by name, and otherwise the defaults. The error wraps [ErrInvalid]
+// if a name is not that of a choice, or a value is outside its range.
 func NewSet(values map[string]int) (*Set, error) {
 	all := All()
 	s := &Set{make([]int, len(all))}

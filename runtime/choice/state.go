@@ -48,8 +48,8 @@ func (s *State) New(values map[string]int) *Table {
 }
 
 // Use gives the device the values of a table, nil the defaults, for all work that begins after it returns. The error
-// wraps [ErrOther] if the table is for another device, and [ErrInvalid] if a value is outside its range; nothing changes
-// then.
+// wraps [ErrOther] if the table is for another device, and [ErrInvalid] if a value is outside its range; nothing
+// changes then.
 func (s *State) Use(t *Table) error {
 	set, err := s.check(t)
 	if err != nil {

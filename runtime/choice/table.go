@@ -20,7 +20,7 @@ import (
 
 // Table has values that were measured, and what they hold for.
 type Table struct {
-	For     string         `json:"for"`              // the processor or card: driver.Tunable's TunedFor, or its first parts
+	For     string         `json:"for"`              // the processor or card: State's TunedFor, or its first parts
 	Driver  string         `json:"driver,omitempty"` // its version; "": any
 	Choices string         `json:"choices"`          // what VersionOf returned when it was made
 	Made    time.Time      `json:"made"`
@@ -83,7 +83,8 @@ func (t *Table) Set() (*Set, error) { return NewSet(t.Values) }
 
 // String describes the table: "2 values for GenuineIntel family 6 model 207, 2026-01-31, 40 trials".
 func (t *Table) String() string {
-	return fmt.Sprintf("%d values for %s, %s, %d trials", len(t.Values), t.For, t.Made.Format(time.DateOnly), len(t.Trials))
+	return fmt.Sprintf("%d values for %s, %s, %d trials", len(t.Values), t.For, t.Made.Format(time.DateOnly),
+		len(t.Trials))
 }
 
 // Write writes the table as JSON.

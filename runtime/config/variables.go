@@ -62,8 +62,9 @@ var variables = []Variable{
 		text(func(c *driver.Config) *string { return &c.CacheDir })},
 	{"CONCORD_CACHE_SIZE", "256M", "disk limit of the kernel cache, suffix K, M or G; the least recently used kernels " +
 		"go first", set(func(c *driver.Config) *int64 { return &c.CacheSize }, ParseSize)},
-	{"CONCORD_TUNE", "", "file of a table of choices, as concord tune export writes it, which devices that it was made for " +
-		"use; off: the defaults; otherwise what concord tune has measured on this machine, or a table that comes with Concord",
+	{"CONCORD_TUNE", "", "file of a table of choices, as concord tune export writes it, which devices that it was made " +
+		"for use; off: the defaults; otherwise what concord tune has measured on this machine, or a table that comes " +
+		"with Concord",
 		text(func(c *driver.Config) *string { return &c.Tune })},
 	{"CONCORD_FAKE_DEVICES", "", "backends to fake, for tests: cuda,rocm:2; empty but set: no GPU at all",
 		func(c *driver.Config, v string) error {

@@ -53,8 +53,8 @@ type Config struct {
 
 	// Validate is CONCORD_VALIDATE: one in so many launches of each kernel is repeated on the float64 reference or on
 	// another device, and differences are logged, in a program that imports package runtime/validate, which has more
-	// options. 0 means none, and so does a negative number, whatever the environment says. ValidateDir is where files go
-	// from which concord run --repeat repeats such launches; "" means no files.
+	// options. 0 means none, and so does a negative number, whatever the environment says. ValidateDir is where files
+	// go from which concord run --repeat repeats such launches; "" means no files.
 	Validate    int
 	ValidateDir string
 
@@ -78,8 +78,8 @@ type Config struct {
 	CacheDir        string // CONCORD_CACHE_DIR: "" means concord in the user's cache directory, "off" no disk
 	CacheSize       int64  // CONCORD_CACHE_SIZE: disk limit of the kernel cache in bytes; 0 means 256 MiB
 
-	// Tune is CONCORD_TUNE: the file of a table of choices (package choice) that devices use if it is for them, off for the
-	// defaults, or "" for what was measured on this machine before or, without that, comes with the module.
+	// Tune is CONCORD_TUNE: the file of a table of choices (package choice) that devices use if it is for them, or off
+	// for the defaults. "" means what was measured on this machine before or, without that, comes with the module.
 	Tune string
 
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery; nil means that devices are discovered
@@ -106,9 +106,9 @@ type Config struct {
 	CPUThreads int    // CONCORD_CPU_THREADS: 0 means GOMAXPROCS
 	CPUKernels string // CONCORD_CPU_KERNELS: avx512, avx2, neon or go; "" means the widest that the processor has
 
-	// Bundles holds compiled kernels that are shipped with the program, such as an embed.FS
-	// of files that "concord cache export" wrote: see kernelcache.Options.Bundles. Files that end in .json are tables that
-	// "concord tune export" wrote: devices that they are for use them unless one was kept on the machine. Nil means none.
+	// Bundles holds compiled kernels that are shipped with the program, such as an embed.FS of files that "concord
+	// cache export" wrote: see kernelcache.Options.Bundles. Files that end in .json are tables that "concord tune
+	// export" wrote: devices that they are for use them unless one was kept on the machine. Nil means none.
 	Bundles fs.FS
 
 	// Backends replaces the registered ones, for tests and programs with backends of their own. Nil

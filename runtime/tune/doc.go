@@ -1,10 +1,10 @@
-// Package tune measures which values of a device's choices (package runtime/choice) are the fastest, and has rules where
-// nothing was measured.
+// Package tune measures which values of a device's choices (package runtime/choice) are the fastest, and has rules
+// where nothing was measured.
 //
 // # Basics
 //
-// [Run] looks for values that are better than the defaults, and [runtime.Device.KeepTuned] keeps them for this and later
-// sessions. The command concord tune does both. Candidates run in processes of their own, which call [Serve]:
+// [Run] looks for values that are better than the defaults, and [runtime.Device.KeepTuned] keeps them for this and
+// later sessions. The command concord tune does both. Candidates run in processes of their own, which call [Serve]:
 //
 //	table, err := tune.Run(ctx, dev, tune.Options{Command: self, Time: 5 * time.Minute})
 //	if err == nil {
@@ -17,7 +17,7 @@
 //
 // [SelectTile] divides products of matrices, [LaunchParams2D] other two-dimensional problems, [SelectElementwise]
 // elements among groups, and [SelectGrid] elements among as many groups as the device runs. [AccessPattern] tells the
-// memory access of a list of offsets, and a [Baseline] whether a rate has become worse. The device's own advice for a kernel is
-// [runtime.Kernel.Occupancy] and [runtime.Kernel.SuggestGroup]; package runtime/profile computes both by the vendors'
-// rules, without a device.
+// memory access of a list of offsets, and a [Baseline] whether a rate has become worse. The device's own advice for a
+// kernel is [runtime.Kernel.Occupancy] and [runtime.Kernel.SuggestGroup]; package runtime/profile computes both by
+// the vendors' rules, without a device.
 package tune

@@ -82,8 +82,12 @@ func TestKeptForAnother(t *testing.T) {
 		`made for "plant", and this is "planted, 1 thread"`: func(t *choice.Table) { t.For = "plant" },
 		`made with driver "1"`:                              func(t *choice.Table) { t.Driver = "1" },
 		"made with version 0 of the choices":                func(t *choice.Table) { t.Choices = "0" },
-		`no choice is named "planted.x"`:                    func(t *choice.Table) { t.Values = map[string]int{"planted.x": 1} },
-		"planted.way is 7, and not 0 to 6":                  func(t *choice.Table) { t.Values = map[string]int{"planted.way": 7} },
+		`no choice is named "planted.x"`: func(t *choice.Table) {
+			t.Values = map[string]int{"planted.x": 1}
+		},
+		"planted.way is 7, and not 0 to 6": func(t *choice.Table) {
+			t.Values = map[string]int{"planted.way": 7}
+		},
 	} {
 		table := *good
 		change(&table)
@@ -155,8 +159,9 @@ func TestCarried(t *testing.T) {
 	own := tableFor(d, map[string]int{"planted.pause": 24})
 	cfg := plantedConfig()
 	cfg.CacheDir = filepath.Join(dir, "cache")
-	cfg.Bundles = fstest.MapFS{"a/other.json": text(other), "b/no table.json": {Data: []byte("{}")}, "c/own.json": text(own),
-		"d/own.txt": text(tableFor(d, map[string]int{"planted.pause": 8}))}
+	cfg.Bundles = fstest.MapFS{"a/other.json": text(other), "b/no table.json": {Data: []byte("{}")},
+		"c/own.json": text(own),
+		"d/own.txt":  text(tableFor(d, map[string]int{"planted.pause": 8}))}
 	s, err := runtime.New(cfg)
 	require.NoError(t, err)
 	defer s.Close()

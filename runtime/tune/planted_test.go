@@ -150,7 +150,8 @@ func plantedDev(t *testing.T) *runtime.Device {
 	return d
 }
 
-// Candidates that compute wrongly, never end, crash or lose the device are named, and the tuner goes on to the good one.
+// Candidates that compute wrongly, never end, crash or lose the device are named, and the tuner goes on to the good
+// one.
 func TestPlanted(t *testing.T) {
 	dev := plantedDev(t)
 	var told []Progress
@@ -167,9 +168,10 @@ func TestPlanted(t *testing.T) {
 			failed[trial.Values["planted.way"]] = trial.Failed
 		}
 	}
-	for w, why := range map[int]string{wrongWay: "24: wrong result: gemm on cpu:0", endlessWay: "24: it did not end within 3s",
-		crashWay: "24: its process ended: exit status 2: panic: runtime error: invalid memory address",
-		lostWay:  "the bus fell off", slowWay: "24 takes"} {
+	for w, why := range map[int]string{wrongWay: "24: wrong result: gemm on cpu:0",
+		endlessWay: "24: it did not end within 3s",
+		crashWay:   "24: its process ended: exit status 2: panic: runtime error: invalid memory address",
+		lostWay:    "the bus fell off", slowWay: "24 takes"} {
 		assert.Contains(t, failed[w], why)
 	}
 	assert.Len(t, failed, 5)

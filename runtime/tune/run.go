@@ -20,8 +20,8 @@ import (
 
 // Options say what is tuned, and for how long.
 type Options struct {
-	// Command returns a command whose process calls [Serve] for the device. The tuner starts it, and again after each
-	// candidate that it did not survive.
+	// Command is required. It returns a command whose process calls [Serve] for the device. The tuner starts it, and
+	// again after each candidate that it did not survive.
 	Command func() *exec.Cmd
 
 	Only  []string      // names of subjects, or words that they begin with; nil: all that the device has choices for
@@ -43,14 +43,14 @@ type Progress struct {
 	Remaining time.Duration // at most
 }
 
-// Run looks for values of the device's choices with which it computes faster than with the defaults, and returns them as
-// a table. Nothing changes on the device: see [runtime.Device.KeepTuned]. The defaults and each candidate are measured
-// in turn in a child process, after the candidate's results were judged. A candidate that computes something else, does
-// not end, crashes or loses the device costs its process: the table says so, and the search goes on.
+// Run looks for values of the device's choices with which it computes faster than with the defaults, and returns them
+// as a table. Nothing changes on the device: see [runtime.Device.KeepTuned]. The defaults and each candidate are
+// measured in turn in a child process, after the candidate's results were judged. A candidate that computes something
+// else, does not end, crashes or loses the device costs its process: the table says so, and the search goes on.
 //
 // Values of choices that several subjects read are those of the subject that was tuned first. Run blocks for as long
-// as Options.Time says. If ctx ends, the table has what was found until then, and the error is that of ctx. Otherwise an
-// error is that of a name, of a device without choices, or of a command that does not start; a subject of which
+// as Options.Time says. If ctx ends, the table has what was found until then, and the error is that of ctx. Otherwise
+// an error is that of a name, of a device without choices, or of a command that does not start; a subject of which
 // even the defaults fail is a trial with the reason.
 func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, error) {
 	choices := dev.Choices().Choices()

@@ -101,7 +101,8 @@ func init() {
 		Bytes: 8 * rows * cols}}})
 }
 
-// image is a convolution of eight square images: channels, side, filters, their side, stride, padding, dilation, groups.
+// image is a convolution of eight square images: channels, side, filters, their side, stride, padding, dilation,
+// groups.
 type image struct{ c, side, k, filter, stride, pad, dilation, groups int }
 
 // convolution is a layer of a network.

@@ -5,9 +5,10 @@ package cpu
 // Large products, in panels.
 var (
 	gemmDepth = order("gemm.depth", "most rows of the right matrix in a panel",
-		"memory is read in order, so that more than the first-level cache pays: C is passed over less often",
-		512, 128, 192, 256, 384, 512, 768, 1024)
-	gemmDepthShare = order("gemm.depth.share", "64ths of the second-level cache for some tiles and a strip of a panel",
+		"memory is read in order, so that more than the first-level cache pays: C is passed over less often", 512, 128,
+		192, 256, 384, 512, 768, 1024)
+	gemmDepthShare = order("gemm.depth.share",
+		"64ths of the second-level cache for some tiles and a strip of a panel",
 		"they are read again and again while the block passes through", 32, 8, 16, 32, 48)
 	gemmDepthTiles = order("gemm.depth.tiles", "tiles that are beside a strip in cpu.gemm.depth.share",
 		"so many are read before the strip is again", 8, 2, 4, 8, 16)
@@ -15,18 +16,20 @@ var (
 		"C would be passed over too often", 64, 32, 64, 128)
 	gemmPanel = speed("gemm.panel", "64ths of the third-level cache that a panel takes",
 		"two panels are in use, and other processes have their shares", 8, 2, 4, 8, 16, 32)
-	gemmCols = speed("gemm.cols", "most columns of a panel", "more of them are no longer read in less time",
-		4096, 512, 1024, 2048, 4096, 8192)
+	gemmCols = speed("gemm.cols", "most columns of a panel", "more of them are no longer read in less time", 4096,
+		512, 1024, 2048, 4096, 8192)
 	gemmChunk = speed("gemm.chunk", "strips that a task packs, and the least of a panel",
 		"a task takes some microseconds", 8, 2, 4, 8, 16, 32)
 	gemmBlock = speed("gemm.block", "64ths of the second-level cache that packed rows take",
 		"strips and results pass through the rest", 48, 16, 24, 32, 40, 48, 56)
-	gemmBlock32 = speed("gemm.block.avx2", "the same for registers of 32 bytes",
-		"such processors have 512 KiB, in which strips of B and C need more of the room", 36, 16, 24, 32, 36, 40, 48, 56)
+	gemmBlock32 = speed("gemm.block.avx2", "64ths of that cache that packed rows take, with registers of 32 bytes",
+		"such processors have 512 KiB, in which strips of B and C need more of the room", 36, 16, 24, 32, 36, 40, 48,
+		56)
 	gemmTall  = speed("gemm.tall", "most tiles that a task multiplies", "enough tasks are left", 32, 4, 8, 16, 32, 64)
-	gemmTasks = speed("gemm.tasks", "blocks of rows and columns for each thread", "threads differ in speed",
-		2, 1, 2, 3, 4)
-	halvesSmall = order("gemm.halves", "64ths of the second-level cache for matrices of 16 bits that are converted first",
+	gemmTasks = speed("gemm.tasks", "blocks of rows and columns for each thread", "threads differ in speed", 2, 1, 2,
+		3, 4)
+	halvesSmall = order("gemm.halves",
+		"64ths of the second-level cache for matrices of 16 bits that are converted first",
 		"conversions while packing cost more for small ones", 32, 4, 8, 16, 32, 64)
 )
 
@@ -40,7 +43,8 @@ var (
 		"it is read from there", 32, 8, 16, 32, 48, 64)
 	directTall = order("gemm.direct.tall", "rows up to which a right matrix in that cache is not packed",
 		"more rows pay for packing", 240, 48, 96, 240, 480, 960)
-	directWide = order("gemm.direct.wide", "strips up to which it is not packed, for any number of rows",
+	directWide = order("gemm.direct.wide",
+		"strips up to which a right matrix in that cache is not packed, for any number of rows",
 		"rows of it are adjacent", 2, 1, 2, 4, 8)
 	directSplit = order("gemm.direct.split", "tiles for each thread from which rows are divided, and not columns",
 		"every thread reads all of the right matrix then", 4, 1, 2, 4, 8)
@@ -54,55 +58,57 @@ var (
 		"it is a tree of additions that wait for each other", 10, 4, 7, 10, 14, 20)
 	narrowCols = order("gemm.narrow.cols", "strips up to which a deep product is divided by depth",
 		"each element of the left matrix meets so few", 2, 1, 2, 4)
-	narrowDepth = order("gemm.narrow.depth", "depth of such a product, in its columns, if it is more",
+	narrowDepth = order("gemm.narrow.depth", "depth, in columns, above which narrow products are divided by depth",
 		"sums are stored once for each part", 4, 1, 2, 4, 8, 16)
-	narrowShare = order("gemm.narrow.share", "64ths of the second-level cache that a part of its right matrix takes",
-		"rows pass through the rest", 32, 8, 16, 32, 48)
-	narrowLeast = order("gemm.narrow.least", "least depth of such a part", "sums are stored once for each part",
-		64, 32, 64, 128, 256)
+	narrowShare = order("gemm.narrow.share",
+		"64ths of the second-level cache that a part of a narrow right matrix takes", "rows pass through the rest", 32,
+		8, 16, 32, 48)
+	narrowLeast = order("gemm.narrow.least", "least depth of a part of a narrow product",
+		"sums are stored once for each part", 64, 32, 64, 128, 256)
 	stripsLeft = order("gemm.strips.left", "64ths of the second-level cache for a left matrix that is not packed",
 		"it stays there for all strips", 64, 0, 16, 32, 64, 96)
-	stripsDeep = order("gemm.strips.deep", "64ths of that cache for a strip beside it", "each strip is read many times",
-		8, 2, 4, 8, 16)
+	stripsDeep = order("gemm.strips.deep", "64ths of the second-level cache for a strip beside that matrix",
+		"each strip is read many times", 8, 2, 4, 8, 16)
 	stripsRight = order("gemm.strips.right", "64ths of the third-level cache for the packed right matrix",
 		"others help with its strips", 8, 2, 4, 8, 16)
-	stripsParts = order("gemm.strips.parts", "parts of the rows for each thread that helps", "threads end together",
-		4, 1, 2, 4, 8)
-	batchNs = speed("gemm.batch", "nanoseconds of the smallest range of a batch", "a range costs some hundred",
-		5000, 1000, 2500, 5000, 10000, 20000)
-	intRows = speed("gemm.int.rows", "least rows of a task of integers", "columns are packed for each task",
-		16, 4, 8, 16, 32)
+	stripsParts = order("gemm.strips.parts", "parts of a strip's rows for each thread that helps",
+		"threads end together", 4, 1, 2, 4, 8)
+	batchNs = speed("gemm.batch", "nanoseconds of the smallest range of a batch", "a range costs some hundred", 5000,
+		1000, 2500, 5000, 10000, 20000)
+	intRows = speed("gemm.int.rows", "least rows of a task of integers", "columns are packed for each task", 16, 4,
+		8, 16, 32)
 )
 
 // Products of few rows or columns, and with vectors.
 var (
 	fewMost = order("gemm.few.rows", "rows up to which a matrix is read as it is stored",
 		"it comes from memory, and is not used often enough for another form", 32, 4, 8, 16, 32, 64)
-	fewDeep = order("gemm.few.depth", "depth from which on that is done", "sums of lanes cost more",
-		16, 8, 16, 32, 64)
-	fewLeast = order("gemm.few.least", "elements of the matrix from which on that is done", "small ones are in a cache",
-		1<<12, 1<<10, 1<<11, 1<<12, 1<<14, 1<<16)
-	fewAcross = order("gemm.few.across", "rows from which on a matrix in a cache is read so if it is transposed, less one",
+	fewDeep = order("gemm.few.depth", "depth from which on a matrix is read as it is stored",
+		"sums of lanes cost more", 16, 8, 16, 32, 64)
+	fewLeast = order("gemm.few.least", "elements from which on a matrix is read as it is stored",
+		"small ones are in a cache", 1<<12, 1<<10, 1<<11, 1<<12, 1<<14, 1<<16)
+	fewAcross = order("gemm.few.across",
+		"rows from which on a matrix in a cache is read so if it is transposed, less one",
 		"it would be packed otherwise", 4, 1, 2, 4, 8, 16)
-	fewAcrossLeast = order("gemm.few.across.least", "elements from which on that is done",
-		"packing small ones costs little",
-		1<<16, 1<<13, 1<<14, 1<<15, 1<<16, 1<<18)
+	fewAcrossLeast = order("gemm.few.across.least",
+		"elements from which on a transposed matrix in a cache is read as it is stored",
+		"packing small ones costs little", 1<<16, 1<<13, 1<<14, 1<<15, 1<<16, 1<<18)
 	fewColumns = order("gemm.few.columns", "most columns of the matrix that a task computes",
 		"their sums stay in the first-level cache", 2048, 512, 1024, 2048, 4096)
-	fewTasks = order("gemm.few.tasks", "tasks for each thread", "threads end together", 2, 1, 2, 4, 8)
-	fewDots  = speed("gemm.few.dots", "twelves of rows of the matrix in a task", "whole tiles of every instruction set",
-		1, 1, 2, 4, 8)
+	fewTasks = order("gemm.few.tasks", "tasks for each thread of products of few rows", "threads end together", 2, 1,
+		2, 4, 8)
+	fewDots = speed("gemm.few.dots", "twelves of rows of the matrix in a task",
+		"whole tiles of every instruction set", 1, 1, 2, 4, 8)
 	fewNarrow = order("gemm.few.narrow", "columns, or rows, below which the depth is divided, too",
-		"tasks would be too few",
-		512, 128, 256, 512, 1024)
-	fewPart = order("gemm.few.part", "bytes of the matrix in a part of the depth, in KiB", "a task takes some 50 µs",
-		1024, 256, 512, 1024, 2048)
-	fewPartLeast = order("gemm.few.part.least", "least depth of such a part", "parts are added up at the end",
-		1024, 256, 512, 1024, 2048)
+		"tasks would be too few", 512, 128, 256, 512, 1024)
+	fewPart = order("gemm.few.part", "matrix in a part of the depth of a product of few rows, in KiB",
+		"a task takes some 50 µs", 1024, 256, 512, 1024, 2048)
+	fewPartLeast = order("gemm.few.part.least", "least depth of a part of a product of few rows",
+		"parts are added up at the end", 1024, 256, 512, 1024, 2048)
 	gemvBlock = speed("gemv.block", "columns of a part of a transposed product with a vector",
 		"the sums of its columns stay in the second-level cache", 4096, 1024, 2048, 4096, 8192)
-	gemvRows = order("gemv.rows", "least rows of such a part", "adding the parts takes little of the time",
-		64, 16, 32, 64, 128, 256)
-	gemvPart = order("gemv.part", "bytes of the matrix in such a part, in KiB", "a task takes some 50 µs",
-		1024, 256, 512, 1024, 2048)
+	gemvRows = order("gemv.rows", "least rows of a part of a transposed product with a vector",
+		"adding the parts takes little of the time", 64, 16, 32, 64, 128, 256)
+	gemvPart = order("gemv.part", "matrix in a part of a transposed product with a vector, in KiB",
+		"a task takes some 50 µs", 1024, 256, 512, 1024, 2048)
 )

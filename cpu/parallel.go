@@ -23,7 +23,7 @@ func (c *call) Parallel(n, grain int, f func(lo, hi int)) error {
 		return c.ctx.Err()
 	}
 	threads := c.device.threads
-	return c.divide(n, max(grain, 1, c.each(n, parallelRanges)), threads, body{plain: f})
+	return c.divide(n, max(grain, 1, c.each(n, threadParts)), threads, body{plain: f})
 }
 
 // each returns the length of the ranges of [0, n) if every thread gets as many as a choice says.

@@ -119,7 +119,7 @@ var cFacts = map[string]string{
 	"conv.h lone_rows <3 <9 >3":                                 "tiles that fill the registers",
 	"conv_long.h <3 <9":                                         "unrolled code",
 	"expr.h EXPR_LINKS EXPR_STRIPS EXPR_STREAMS":                "sizes of arrays on the stack",
-	"expr.h EXPR_NEAR":                                          "compiled in: streams above it are fetched ahead",
+	"expr.h EXPR_NEAR":                                          "compiled in: from there on streams are fetched ahead",
 	"expr.h <=192":                                              "bytes that package cpu counts",
 	"expr_chain.h CHAIN_AHEAD":                                  "compiled in: bytes by which streams are fetched ahead",
 	"expr_chain.h CHAIN_SECOND <12 <8 EIGHT":                    "a mark of an instruction; unrolled code",

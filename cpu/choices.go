@@ -111,8 +111,8 @@ var (
 		"it is faster than waking a worker", 64, 16, 32, 64, 128, 256)
 	stageKiB = speed("copy.stage", "largest upload to a busy stream that is copied to other memory, in KiB",
 		"a second copy of so much costs less than to wait", 256, 64, 128, 256, 512, 1024)
-	turnBand = speed("transpose.band", "bytes of the columns that a band of a transposition has",
-		"several tiles of the vector functions", 256, 64, 128, 256, 512, 1024)
+	turnBand = speed("transpose.band", "bytes of the columns that a band of a transposition has, rounded up to "+
+		"tiles of 256", "one tile of the vector functions", 256, 256, 512, 1024)
 	turnFew = speed("transpose.few", "bands of rows, of which a band has all if there are no more",
 		"the tiles are along the rows then", 3, 1, 2, 3, 4)
 	turnRow = speed("transpose.row", "bytes of the rows that a part of a band has at least", "a page of memory",

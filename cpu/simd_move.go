@@ -24,7 +24,7 @@ func (c *call) transpose(size, rows, cols, batch int, in, out uint64) error {
 	all, set := rows*cols*batch, c.device.simd
 	// The height of several tiles of csrc/cpu/move.h, or of the whole matrix if its rows are so few
 	// that the tiles are along them.
-	band, some := c.Choose(turnBand)/size, c.Choose(turnRow)/size
+	band, some := roundUpInt(c.Choose(turnBand), 256)/size, c.Choose(turnRow)/size
 	if rows <= c.Choose(turnFew)*band {
 		band = rows
 	}

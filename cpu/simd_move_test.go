@@ -3,13 +3,16 @@ package cpu
 // Tests of transpose and topk with sizes for which the kernels use different methods.
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
+	"github.com/klauspost/cpuid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/internal/simd"
 	"github.com/concord-compute/concord/kernels"
+	"github.com/concord-compute/concord/runtime/choice"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -94,5 +97,35 @@ func TestTopKOrders(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// Every value of the band's choice gives whole tiles, also of matrices whose results are stored past the caches.
+func TestTransposeBands(t *testing.T) {
+	eachSet(t, func(t *testing.T, d *device) {
+		const rows, cols = 1024, 640
+		in, want := make([]float32, rows*cols), make([]float32, rows*cols)
+		for i := range in {
+			in[i] = float32(i)
+			want[i%cols*rows+i/cols] = in[i]
+		}
+		cache := &cpuid.CPU.Cache
+		defer func(l3 int) { cache.L3 = l3 }(cache.L3)
+		for _, l3 := range []int{1 << 16, 1 << 30} { // results are stored past the caches, or not
+			cache.L3 = l3
+			for _, band := range []int{256, 257, 300, 511, 512, 900, 1024} {
+				set, err := choice.NewSet(map[string]int{turnBand.Name: band, turnFew.Name: 1})
+				require.NoError(t, err)
+				d.Choose(set)
+				block, err := d.scratch.take(4 * rows * cols) // aligned, as the memory of devices is
+				require.NoError(t, err)
+				out := block.data[:4*rows*cols]
+				require.NoError(t, invoke(t, d, "transpose", "transpose", nil, [3]int{cols, rows, 1}, bytesOf(in), out,
+					uint32(rows), uint32(cols)))
+				require.True(t, bytes.Equal(bytesOf(want), out), "a band of %d bytes", band)
+				d.scratch.give(block)
+			}
+		}
+		d.Choose(nil)
 	})
 }

@@ -42,7 +42,8 @@ func tiled(list []tile, values map[string][]string, others ...string) []string {
 
 // side registers a choice of the tile of products. Each sum has the same order in every tile.
 func side(name, doc, why string, usual int, values ...int) *choice.Choice {
-	return choice.New(choice.Choice{Name: "kernels.gemm." + name, Doc: doc, Why: why, Default: usual, Values: values})
+	return choice.New(choice.Choice{Name: "kernels.gemm." + name, Doc: doc, Why: why, Default: usual, Values: values,
+		Only: true})
 }
 
 // Chosen returns the definitions of a program of a family with those of the tile that was chosen for a device, which

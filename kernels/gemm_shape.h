@@ -2,7 +2,7 @@
 // EACH×WIDE of them per item, from DEPTH columns of A and rows of B at a time, whose rows in
 // local memory are PAD elements apart; and the defaults of
 // the definitions that say whether A and B are stored transposed. Definitions may choose other tiles where a family
-// has them; see kernels.Tile.
+// has them; see kernels.Chosen.
 #ifndef ITEMS
 #define ITEMS 8
 #endif

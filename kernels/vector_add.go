@@ -70,7 +70,16 @@ func vectorAddNative(u *source.Unit, _ string) Func {
 	case "f64":
 		return nativeVectorAdd[float64]
 	}
-	return nil
+	return nativeHalfAdd
+}
+
+func nativeHalfAdd(c *Call) error {
+	a, b, set := c.Get(0, "f16"), c.Get(1, "f16"), c.Set(2, "f16")
+	return c.Parallel(int(c.Int(3)), 1<<12, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			set(i, a(i)+b(i))
+		}
+	})
 }
 
 func nativeVectorAdd[T float32 | float64](c *Call) error {

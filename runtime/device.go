@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime/choice"
@@ -45,6 +46,7 @@ type core struct {
 	place    atomic.Int64 // Info.Index, or -1
 	drv      driver.Device
 	choices  *choice.State
+	keeping  sync.Mutex      // held while a table is kept
 	compiler driver.Compiler // nil if the device cannot build programs
 	natives  driver.Natives  // nil if it has none
 	handles  int             // guarded by session.mu
@@ -84,7 +86,7 @@ func newCore(s *Session, info Info, drv driver.Device) (*core, error) {
 	c.place.Store(int64(index))
 	c.compiler, _ = drv.(driver.Compiler)
 	c.natives, _ = drv.(driver.Natives)
-	c.choices = choicesOf(&c.info, drv)
+	c.choices = s.choicesOf(&c.info, drv)
 	c.idle = make(chan struct{})
 	c.memory = memory{core: c, live: map[*allocation]struct{}{}}
 	c.streams = streams{core: c, open: map[*Stream]struct{}{}, graphs: map[*Graph]struct{}{}}

@@ -25,14 +25,15 @@ import (
 func (d *Device) Choices() *choice.State { return d.core.choices }
 
 // choicesOf returns the choices of a device: those that its backend reads, and those of packages that are no backend.
-func choicesOf(info *Info, d driver.Device) *choice.State {
+func (s *Session) choicesOf(info *Info, d driver.Device) *choice.State {
+	backends := slices.Concat(s.backends(), driver.Backends())
 	list := slices.DeleteFunc(choice.All(), func(c *choice.Choice) bool {
 		room, _, _ := strings.Cut(c.Name, ".")
-		return slices.ContainsFunc(driver.Backends(), func(b driver.Backend) bool { return b.Name() == room })
+		return slices.ContainsFunc(backends, func(b driver.Backend) bool { return b.Name() == room })
 	})
 	tunable, ok := d.(driver.Tunable)
 	if !ok {
-		return choice.NewState(list, info.Name, info.DriverVersion, func(*choice.Set) {})
+		return choice.NewState(list, info.Backend+" "+info.Name, info.DriverVersion, func(*choice.Set) {})
 	}
 	for _, c := range tunable.Choices() {
 		if !slices.Contains(list, c) {
@@ -162,6 +163,8 @@ func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	if err := c.choices.Check(t); err != nil {
 		return c.tuneError(err)
 	}
+	c.keeping.Lock() // so that the file has the table in use
+	defer c.keeping.Unlock()
 	if dir, name := c.tunedFile(); dir != "" {
 		if err := replace(dir, name, t); err != nil {
 			return c.tuneError(err)

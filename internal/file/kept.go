@@ -44,8 +44,11 @@ func Kept(dir, name string) ([]byte, error) {
 }
 
 // Keep writes a file as a whole or not at all: the checksum of the text, and the text. It makes the directory, which
-// no other user may be able to write.
+// no other user may be able to write. The error is driver.ErrTooLarge if the file would have more than 4 MiB.
 func Keep(dir, name string, text []byte) error {
+	if len(text) > mostKept-sha256.Size*2-1 {
+		return fmt.Errorf("%s: %d bytes: %w", name, len(text), driver.ErrTooLarge)
+	}
 	root, err := OpenRoot(dir)
 	if err != nil {
 		return err

@@ -22,10 +22,11 @@ type Choice struct {
 	Doc     string // what the number is, with its unit
 	Why     string // where the default comes from
 	Default int
-	Values  []int // what is worth trying, ascending, with the default; all between the first and the last are valid
+	Values  []int // what is worth trying, ascending, with the default
+	Only    bool  // only Values are valid; otherwise all between the first and the last are
 	Rounds  bool  // whether results may differ in the order of rounding
 
-	at int // its place in sets
+	at int // its place in sets, from 1; 0 of one that is not registered
 }
 
 var (
@@ -56,8 +57,8 @@ func New(x Choice) *Choice {
 	if why != "" {
 		panic(fmt.Sprintf("choice: %q %s", x.Name, why))
 	}
-	x.at = len(list)
 	list = append(list, &x)
+	x.at = len(list)
 	return &x
 }
 
@@ -85,13 +86,16 @@ func (c *Choice) Check(value int) error {
 	if least, most := c.Values[0], c.Values[len(c.Values)-1]; value < least || value > most {
 		return fmt.Errorf("%s is %d, and not %d to %d: %w", c.Name, value, least, most, ErrInvalid)
 	}
+	if c.Only && !slices.Contains(c.Values, value) {
+		return fmt.Errorf("%s is %d, and not one of %v: %w", c.Name, value, c.Values, ErrInvalid)
+	}
 	return nil
 }
 
 // Set has the values of choices on a device. It never changes, so that goroutines may share it. A nil *Set has the
 // defaults.
 type Set struct {
-	values []int // by Choice.at
+	values []int // by Choice.at, less one
 }
 
 // NewSet returns the set that has the given values, by name, and otherwise the defaults. The error wraps [ErrInvalid]
@@ -100,7 +104,7 @@ func NewSet(values map[string]int) (*Set, error) {
 	all := All()
 	s := &Set{make([]int, len(all))}
 	for _, c := range all {
-		s.values[c.at] = c.Default
+		s.values[c.at-1] = c.Default
 	}
 	for _, n := range slices.Sorted(maps.Keys(values)) {
 		i := slices.IndexFunc(all, func(c *Choice) bool { return c.Name == n })
@@ -110,17 +114,17 @@ func NewSet(values map[string]int) (*Set, error) {
 		if err := all[i].Check(values[n]); err != nil {
 			return nil, err
 		}
-		s.values[all[i].at] = values[n]
+		s.values[all[i].at-1] = values[n]
 	}
 	return s, nil
 }
 
 // Of returns the value of a choice.
 func (s *Set) Of(c *Choice) int {
-	if s == nil || c.at >= len(s.values) {
+	if s == nil || c.at == 0 || c.at > len(s.values) {
 		return c.Default
 	}
-	return s.values[c.at]
+	return s.values[c.at-1]
 }
 
 // Changed returns the values that differ from the defaults, by name.

@@ -1,6 +1,7 @@
 package choice
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 var (
 	depth = New(Choice{Name: "test.gemm.depth", Doc: "rows at a time", Why: "measured", Default: 256,
 		Values: []int{64, 256, 512}, Rounds: true})
+	_     = New(Choice{Name: "test.sides", Doc: "n", Why: "w", Default: 8, Values: []int{4, 8, 16}, Only: true})
 	ahead = New(Choice{Name: "test.copy.ahead", Doc: "bytes", Why: "measured", Values: []int{0, 1024}})
 )
 
@@ -26,8 +28,7 @@ func TestSet(t *testing.T) {
 	assert.Equal(t, 100, s.Of(depth))
 	assert.Equal(t, 0, s.Of(ahead))
 	assert.Equal(t, map[string]int{"test.gemm.depth": 100}, s.Changed())
-	late := New(Choice{Name: "test.late", Doc: "n", Why: "w", Default: 7, Values: []int{7}})
-	assert.Equal(t, 7, s.Of(late), "registered after the set was made")
+	assert.Equal(t, 7, s.Of(&Choice{Default: 7}), "not registered")
 
 	for name, bad := range map[string]map[string]int{
 		`no choice is named "test.gemm"`:             {"test.gemm": 1},
@@ -35,7 +36,7 @@ func TestSet(t *testing.T) {
 		"test.gemm.depth is 513, and not 64 to 512":  {"test.gemm.depth": 513, "test.copy.ahead": 1},
 		"test.copy.ahead is -1, and not 0 to 1024":   {"test.copy.ahead": -1},
 		`no choice is named ""`:                      {"": 0},
-		"test.late is 8, and not 7 to 7":             {"test.late": 8},
+		"test.sides is 5, and not one of [4 8 16]":   {"test.sides": 5},
 		`no choice is named "test.gemm.depth.other"`: {"test.gemm.depth.other": 64},
 	} {
 		_, err := NewSet(bad)
@@ -84,14 +85,15 @@ func TestLists(t *testing.T) {
 
 func TestAtOnce(t *testing.T) {
 	var all sync.WaitGroup
+	many := fmt.Sprintf("test.many%d.", len(All())) // other names in every round of the test
 	for i := range 32 {
 		all.Go(func() {
-			New(Choice{Name: "test.many." + strings.Repeat("x", i+1), Doc: "d", Why: "w", Values: []int{0}})
+			New(Choice{Name: many + strings.Repeat("x", i+1), Doc: "d", Why: "w", Values: []int{0}})
 			s, err := NewSet(map[string]int{"test.gemm.depth": 64})
 			assert.NoError(t, err)
 			assert.Equal(t, 64, s.Of(depth))
 		})
 	}
 	all.Wait()
-	assert.Len(t, Of("test.many"), 32)
+	assert.Len(t, Of(strings.TrimSuffix(many, ".")), 32)
 }

@@ -1,5 +1,5 @@
 // Package choice has the numbers that were chosen by measuring: the sizes of blocks, the thresholds between two ways
-// to compute the same, how far ahead memory is fetched. Each is a [Choice] with a name, a meaning, a default, and the
+// to compute the same. Each is a [Choice] with a name, a meaning, a default, and the
 // values that are worth trying, registered by the package that reads it. A [Set] has the values that a device uses,
 // and a [Table] is a set that was measured on a processor or card, with what it holds for. Package runtime/tune
 // measures tables; a session gives every device the one that fits it.

@@ -5,6 +5,7 @@ package choice
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,6 +16,7 @@ type State struct {
 	tunedFor string
 	driver   string
 	choose   func(s *Set)
+	mu       sync.Mutex // held while the values change
 	set      atomic.Pointer[Set]
 	table    atomic.Pointer[Table]
 }
@@ -55,8 +57,10 @@ func (s *State) Use(t *Table) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.table.Store(t)
-	s.Try(set)
+	s.try(set)
 	return nil
 }
 
@@ -82,6 +86,12 @@ func (s *State) check(t *Table) (*Set, error) {
 
 // Try gives the device other values for a while, nil the defaults, without a table: to measure them.
 func (s *State) Try(set *Set) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.try(set)
+}
+
+func (s *State) try(set *Set) {
 	s.set.Store(set)
 	s.choose(set)
 }

@@ -34,6 +34,8 @@ type Trial struct {
 	Values  map[string]int `json:"values"`           // that differed from the defaults
 	Rates   []Rate         `json:"rates,omitempty"`  // for each size
 	Score   float64        `json:"score,omitempty"`  // the geometric mean of how many times as fast as the defaults
+	Final   bool           `json:"final,omitempty"`  // the best values of the subject, measured again and for longer
+	Slow    bool           `json:"slow,omitempty"`   // not measured to the end: the last rate is far behind the defaults
 	Failed  string         `json:"failed,omitempty"` // why the values cannot be used: a wrong result, a crash, a hang
 }
 

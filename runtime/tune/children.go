@@ -30,9 +30,10 @@ type children struct {
 	command func() *exec.Cmd
 	cmd     *exec.Cmd // the one that runs, or nil
 	in      io.WriteCloser
+	out     *os.File
 	answers chan answer
 	ended   chan error
-	errors  *tail
+	errors  *first
 }
 
 // ask returns the rates of a request, or why there are none. A process that has not answered in time, or has ended, is
@@ -43,6 +44,7 @@ func (c *children) ask(ctx context.Context, q request, patience time.Duration) (
 			return nil, fmt.Sprintf("start a process: %v", err)
 		}
 	}
+	c.errors.reset()
 	if err := json.NewEncoder(c.in).Encode(q); err != nil {
 		return nil, c.over()
 	}
@@ -58,6 +60,9 @@ func (c *children) ask(ctx context.Context, q request, patience time.Duration) (
 			case a.Lost:
 				c.stop()
 				return nil, a.Failed
+			case a.Done && a.Failed == "" && !a.answers(q):
+				c.stop()
+				return nil, "its process measured something else: another program"
 			case a.Done:
 				return a.Rates, a.Failed
 			}
@@ -83,7 +88,7 @@ func during(point string) string {
 func (c *children) start() error {
 	cmd := c.command()
 	group.Own(cmd)
-	c.errors = &tail{}
+	c.errors = &first{}
 	cmd.Stderr = c.errors
 	cmd.WaitDelay = time.Second // what it has started may hold its outputs
 	in, err := cmd.StdinPipe()
@@ -106,7 +111,6 @@ func (c *children) start() error {
 	answers, ended := make(chan answer), make(chan error, 1)
 	go func() {
 		defer close(answers)
-		defer out.Close()
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -117,7 +121,7 @@ func (c *children) start() error {
 		}
 	}()
 	go func() { ended <- cmd.Wait() }()
-	c.cmd, c.in, c.answers, c.ended = cmd, in, answers, ended
+	c.cmd, c.in, c.out, c.answers, c.ended = cmd, in, out, answers, ended
 	return nil
 }
 
@@ -136,10 +140,11 @@ func (c *children) stop() {
 	case <-c.ended:
 	case <-time.After(5 * time.Second): // it waits for the driver in the kernel, which no signal ends
 	}
+	c.out.Close() // what it has started may hold the other end
 	c.cmd = nil
 }
 
-// over ends a process that does not answer any more, and says how it ended and what it wrote at last.
+// over ends a process that does not answer any more, and says how it ended and what it wrote first.
 func (c *children) over() string {
 	var err error
 	select {
@@ -152,31 +157,37 @@ func (c *children) over() string {
 	if err != nil {
 		text += ": " + err.Error()
 	}
-	if last := c.errors.last(); last != "" {
+	if last := c.errors.line(); last != "" {
 		text += ": " + last
 	}
 	return text
 }
 
-// tail keeps the first lines of what a process writes to its standard error, where a crash says its reason.
-type tail struct {
+// first keeps what a process first writes to its standard error for a request: there a crash says its reason.
+type first struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-const mostTail = 4096
+const mostFirst = 4096
 
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text.Write(b[:min(len(b), mostTail-t.text.Len())])
+func (f *first) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text.Write(b[:min(len(b), mostFirst-f.text.Len())])
 	return len(b), nil
 }
 
-// last returns the first line.
-func (t *tail) last() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	line, _, _ := strings.Cut(strings.TrimSpace(t.text.String()), "\n")
+func (f *first) reset() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.text.Reset()
+}
+
+// line returns the first line.
+func (f *first) line() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(f.text.String()), "\n")
 	return line
 }

@@ -1,8 +1,11 @@
 package tune
 
 import (
+	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -14,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/internal/group"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -162,8 +166,9 @@ func TestPlanted(t *testing.T) {
 	assert.Equal(t, "planted, 1 thread", table.For)
 	require.NoError(t, dev.Choices().Check(table))
 
-	failed := map[int]string{}
+	failed, slow := map[int]string{}, false
 	for _, trial := range table.Trials {
+		slow = slow || trial.Slow && trial.Values["planted.way"] == slowWay
 		if trial.Failed != "" {
 			failed[trial.Values["planted.way"]] = trial.Failed
 		}
@@ -171,10 +176,11 @@ func TestPlanted(t *testing.T) {
 	for w, why := range map[int]string{wrongWay: "24: wrong result: gemm on cpu:0",
 		endlessWay: "24: it did not end within 3s",
 		crashWay:   "24: its process ended: exit status 2: panic: runtime error: invalid memory address",
-		lostWay:    "the bus fell off", slowWay: "24 takes"} {
+		lostWay:    "the bus fell off"} {
 		assert.Contains(t, failed[w], why)
 	}
-	assert.Len(t, failed, 5)
+	assert.Len(t, failed, 4)
+	assert.True(t, slow, "what takes eight times as long is not measured to the end")
 	require.Len(t, told, len(table.Trials))
 	assert.Empty(t, told[0].Trial.Values, "the defaults come first")
 	assert.Equal(t, len(told), told[len(told)-1].Trials)
@@ -183,11 +189,11 @@ func TestPlanted(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	dev := plantedDev(t)
 	for why, o := range map[string]Options{
-		"Command is nil":                {},
-		"a time of -1ns":                {Command: self, Time: -1},
-		"a patience of 0s":              {Command: self, Time: -1},
-		`no "plante" among planted way`: {Command: self, Only: []string{"plante"}},
-		`no size "65" among 24, 40`:     {Command: self, Sizes: []string{"24", "65"}},
+		"Command is nil":     {},
+		"a time of -1ns":     {Command: self, Time: -1},
+		"a patience of -1s":  {Command: self, Patience: -time.Second},
+		`no "plante" among`:  {Command: self, Only: []string{"plante"}},
+		`no size "65" among`: {Command: self, Sizes: []string{"24", "65"}},
 	} {
 		table, err := Run(t.Context(), dev, o)
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
@@ -221,10 +227,11 @@ func TestRunEnds(t *testing.T) {
 	assert.Len(t, table.Trials, 1)
 }
 
+var searchA, searchB = choice.New(choice.Choice{Name: "search.a", Doc: "d", Why: "w", Values: []int{0, 1, 2, 3, 4, 5}}),
+	choice.New(choice.Choice{Name: "search.b", Doc: "d", Why: "w", Values: []int{0, 1, 2, 3, 4, 5}})
+
 // The search finds the best values of choices that depend on each other, without trying all of them.
 func TestSearch(t *testing.T) {
-	a := choice.New(choice.Choice{Name: "search.a", Doc: "d", Why: "w", Values: []int{0, 1, 2, 3, 4, 5}})
-	b := choice.New(choice.Choice{Name: "search.b", Doc: "d", Why: "w", Values: []int{0, 1, 2, 3, 4, 5}})
 	trials := 0
 	trial := func(values map[string]int, _ bool) choice.Trial {
 		trials++
@@ -232,15 +239,16 @@ func TestSearch(t *testing.T) {
 		return choice.Trial{Values: values, Score: 1 + x*y/10 + x/10 - y/20}
 	}
 	far := time.Now().Add(time.Hour)
-	best := search(t.Context(), []*choice.Choice{b, a}, infinite, far, trial)
+	all := []*choice.Choice{searchB, searchA}
+	best := search(t.Context(), all, nil, infinite, far, trial)
 	assert.Equal(t, map[string]int{"search.a": 5, "search.b": 5}, best)
 	assert.Less(t, trials, 36)
 
 	trials = 0
-	best = search(t.Context(), []*choice.Choice{a, b}, 1.1, far, trial)
+	best = search(t.Context(), []*choice.Choice{searchA, searchB}, nil, 1.1, far, trial)
 	assert.Equal(t, map[string]int{"search.a": 1}, best, "the roof ends the search")
 	assert.Equal(t, 2, trials)
-	assert.Nil(t, search(t.Context(), []*choice.Choice{a, b}, infinite, time.Now(), trial), "no time")
+	assert.Empty(t, search(t.Context(), all, nil, infinite, time.Now(), trial), "no time")
 
 	worse := func(values map[string]int, last bool) choice.Trial {
 		if last {
@@ -248,5 +256,57 @@ func TestSearch(t *testing.T) {
 		}
 		return choice.Trial{Score: 1.1}
 	}
-	assert.Nil(t, search(t.Context(), []*choice.Choice{a}, infinite, far, worse), "chance")
+	assert.Nil(t, search(t.Context(), []*choice.Choice{searchA}, nil, infinite, far, worse), "chance")
+}
+
+// It begins with what is in use, and leaves out what is no better than the default.
+func TestSearchGoesOn(t *testing.T) {
+	var tried []map[string]int
+	trial := func(values map[string]int, _ bool) choice.Trial {
+		tried = append(tried, values)
+		return choice.Trial{Values: values, Score: 1 + float64(values["search.a"])/10}
+	}
+	far := time.Now().Add(time.Hour)
+	from := map[string]int{"search.a": 4, "search.b": 3}
+	best := search(t.Context(), []*choice.Choice{searchA, searchB}, from, infinite, far, trial)
+	assert.Equal(t, map[string]int{"search.a": 5}, best)
+	assert.Equal(t, from, tried[0])
+
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	assert.Equal(t, from, search(ctx, []*choice.Choice{searchA, searchB}, from, infinite, far, trial), "interrupted")
+	bad := func(values map[string]int, _ bool) choice.Trial { return choice.Trial{Failed: "wrong", Score: 9} }
+	assert.Empty(t, search(t.Context(), []*choice.Choice{searchA, searchB}, from, infinite, far, bad))
+	slow := func(values map[string]int, _ bool) choice.Trial { return choice.Trial{Slow: true, Score: 9} }
+	assert.Empty(t, search(t.Context(), []*choice.Choice{searchA, searchB}, from, infinite, far, slow))
+}
+
+// A child whose parent is gone ends, also while a candidate never does.
+func TestChildEndsWithItsParent(t *testing.T) {
+	cmd := self()
+	group.Own(cmd)
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.NoError(t, json.NewEncoder(in).Encode(request{Subject: "planted way", For: "planted, 1 thread",
+		Points: []string{"24"}, Values: map[string]int{"planted.way": endlessWay}}))
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	assert.Contains(t, line, `"doing":"24"`)
+	require.NoError(t, in.Close())
+	assert.Error(t, cmd.Wait())
+}
+
+func TestAnswers(t *testing.T) {
+	q := request{Points: []string{"24", "40"}}
+	for _, good := range [][]choice.Rate{{{Name: "24", Ns: 1, Default: 2}},
+		{{Name: "24", Ns: 1, Default: 2}, {Name: "40", Ns: 1, Default: 2}}} {
+		assert.True(t, (&answer{Rates: good}).answers(q))
+	}
+	for _, bad := range [][]choice.Rate{nil, {{Name: "40", Ns: 1, Default: 2}}, {{Name: "24", Default: 2}},
+		{{Name: "24", Ns: infinite, Default: 2}}, {{Name: "24", Ns: 1, Default: math.NaN()}}} {
+		assert.False(t, (&answer{Rates: bad}).answers(q))
+	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 
 	Only  []string      // names of subjects, or words that they begin with; nil: all that the device has choices for
 	Sizes []string      // names of points; nil: all
-	Time  time.Duration // of the whole; 0 means 5 minutes
+	Time  time.Duration // of the whole; 0 means 5 minutes. The device's roof is measured before, if it is not known
 	// Patience is how long a candidate may take for one size; 0 means 30 s. One that takes longer is stopped.
 	Patience time.Duration
 
@@ -49,9 +49,10 @@ type Progress struct {
 // else, does not end, crashes or loses the device costs its process: the table says so, and the search goes on.
 //
 // Values of choices that several subjects read are those of the subject that was tuned first. Run blocks for as long
-// as Options.Time says. If ctx ends, the table has what was found until then, and the error is that of ctx. Otherwise
-// an error is that of a name, of a device without choices, or of a command that does not start; a subject of which
-// even the defaults fail is a trial with the reason.
+// as Options.Time says. The search of a subject begins with what is in use. If ctx ends, the table has what was found
+// until then, and what is in use for the subject under way, and the error is that of ctx. Otherwise an error is that
+// of a name, of a device without choices, or of a command that does not start; a subject of which even the defaults
+// fail is a trial with the reason.
 func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, error) {
 	choices := dev.Choices().Choices()
 	if opt.Command == nil {
@@ -80,19 +81,22 @@ func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, 
 	if err != nil {
 		return nil, err
 	}
-	t := &tuner{opt: opt, start: time.Now(), roof: limit, children: &children{command: opt.Command},
-		table: dev.Choices().New(map[string]int{})}
+	t := &tuner{opt: opt, dev: dev, start: time.Now(), roof: limit, children: &children{command: opt.Command},
+		values: map[string]int{}}
 	defer t.children.stop()
+	timed, stop := context.WithTimeout(ctx, opt.Time)
+	defer stop()
 	for i := range list {
-		t.number, t.subjects = i+1, len(list)
-		left := opt.Time - time.Since(t.start)
-		t.tune(ctx, &list[i], choices, time.Now().Add(left/time.Duration(len(list)-i)))
-		if ctx.Err() != nil {
+		if timed.Err() != nil {
 			break
 		}
+		t.number, t.subjects = i+1, len(list)
+		left := opt.Time - time.Since(t.start)
+		// A part of its share is for the last trial.
+		t.tune(timed, &list[i], choices, time.Now().Add(left/time.Duration(len(list)-i)*4/5))
 	}
-	table := dev.Choices().New(t.table.Values)
-	table.Trials = t.table.Trials
+	table := dev.Choices().New(t.values)
+	table.Trials = t.trials
 	return table, ctx.Err()
 }
 
@@ -134,19 +138,21 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 // tuner is one Run.
 type tuner struct {
 	opt              Options
+	dev              *runtime.Device
 	start            time.Time
 	roof             profile.Roof
 	children         *children
-	table            *choice.Table
+	values           map[string]int // those that are better than the defaults
+	trials           []choice.Trial
 	number, subjects int
 }
 
-// tune adds the best values of one subject to the table.
+// tune adds the best values of one subject to those that were found.
 func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end time.Time) {
 	trial := func(values map[string]int, last bool) choice.Trial {
 		got := t.trial(ctx, s, values, last)
 		if ctx.Err() == nil {
-			t.table.Trials = append(t.table.Trials, got)
+			t.trials = append(t.trials, got)
 			t.tell(got)
 		}
 		return got
@@ -156,10 +162,16 @@ func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end 
 		return
 	}
 	free := slices.DeleteFunc(s.choices(all), func(c *choice.Choice) bool {
-		_, taken := t.table.Values[c.Name]
+		_, taken := t.values[c.Name]
 		return taken
 	})
-	maps.Copy(t.table.Values, search(ctx, free, t.most(s, usual.Rates), end, trial))
+	from := map[string]int{} // what is in use
+	for _, c := range free {
+		if v := t.dev.Choices().Of(c); v != c.Default {
+			from[c.Name] = v
+		}
+	}
+	maps.Copy(t.values, search(ctx, free, from, t.most(s, usual.Rates), end, trial))
 }
 
 // most returns the score at which the subject is as fast as the device's roof allows; infinite without a roof.
@@ -183,15 +195,15 @@ func (t *tuner) most(s *Subject, usual []choice.Rate) float64 {
 func (t *tuner) tell(last choice.Trial) {
 	if t.opt.Progress != nil {
 		elapsed := time.Since(t.start)
-		t.opt.Progress(Progress{Trial: last, Trials: len(t.table.Trials), Subject: t.number, Subjects: t.subjects,
+		t.opt.Progress(Progress{Trial: last, Trials: len(t.trials), Subject: t.number, Subjects: t.subjects,
 			Elapsed: elapsed, Remaining: max(0, t.opt.Time-elapsed)})
 	}
 }
 
 // trial has a child measure values; the last one of a subject for longer.
 func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, last bool) choice.Trial {
-	got := choice.Trial{Subject: s.Name, Values: values}
-	q := request{Subject: s.Name, Values: values, Seconds: 0.1}
+	got := choice.Trial{Subject: s.Name, Values: values, Final: last}
+	q := request{Subject: s.Name, For: t.dev.Choices().TunedFor(), Values: values, Seconds: 0.1}
 	if last {
 		q.Seconds = 0.5
 	}
@@ -199,13 +211,12 @@ func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, la
 		q.Points = append(q.Points, p.Name)
 	}
 	got.Rates, got.Failed = t.children.ask(ctx, q, t.opt.Patience)
-	switch score := choice.Score(got.Rates); {
-	case got.Failed != "":
-	case len(got.Rates) < len(q.Points):
-		slow := got.Rates[len(got.Rates)-1]
-		got.Failed = fmt.Sprintf("%s takes %.1f times as long as with the defaults", slow.Name, slow.Ns/slow.Default)
-	default:
-		got.Score = score
+	const most = 500 // bytes of a reason, which may be the log of a compiler
+	if len(got.Failed) > most {
+		got.Failed = strings.ToValidUTF8(got.Failed[:most], "") + "…"
+	}
+	if got.Failed == "" {
+		got.Score, got.Slow = choice.Score(got.Rates), len(got.Rates) < len(q.Points)
 	}
 	return got
 }

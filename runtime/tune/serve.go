@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/concord-compute/concord/internal/group"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
@@ -23,6 +24,7 @@ import (
 // request is what a child is asked to measure.
 type request struct {
 	Subject string         `json:"subject"`
+	For     string         `json:"for"` // what the device is tuned for
 	Points  []string       `json:"points"`
 	Values  map[string]int `json:"values"`
 	Seconds float64        `json:"seconds"` // of measuring a point, about
@@ -38,47 +40,122 @@ type answer struct {
 }
 
 const (
-	fewest        = 5   // samples of a point
-	enoughSamples = 21  // of a point
-	drop          = 1.5 // times as slow as the defaults is not measured to the end
-	tick          = 500 * time.Microsecond
+	fewest        = 5  // samples of a point
+	enoughSamples = 21 // of a point
+	// Times as slow as the defaults: larger sizes are not measured then, and from twice that on not this one to its end.
+	drop = 1.5
+	tick = 500 * time.Microsecond
 )
+
+// answers reports whether the rates are of the points that were asked for, or of the first of them, and are times.
+func (a *answer) answers(q request) bool {
+	for i, r := range a.Rates {
+		asked := i < len(q.Points) && r.Name == q.Points[i]
+		if !asked || !(r.Ns > 0 && r.Default > 0 && r.Ns < infinite && r.Default < infinite) {
+			return false
+		}
+	}
+	return len(a.Rates) > 0
+}
 
 // Serve is the child of [Run]: it answers requests, one line of JSON each, until in ends. A program calls it in the
 // process that Options.Command starts, with a device of a session that has nothing else to do. The error is that of
-// writing, or of a request that is none.
+// writing, or of a request that is none. If in ends while it measures, it ends the process, and its group: whoever
+// asked is gone, and a candidate may never end.
 func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.Reader, out io.Writer) error {
-	lines, write := bufio.NewScanner(in), json.NewEncoder(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+	lines := make(chan []byte)
+	over, failed := make(chan struct{}), error(nil)
+	defer close(over)
+	go func() {
+		defer close(lines)
+		scan := bufio.NewScanner(in)
+		scan.Buffer(nil, 1<<20)
+		for scan.Scan() {
+			select {
+			case lines <- slices.Clone(scan.Bytes()):
+			case <-over:
+				return
+			}
+		}
+		failed = scan.Err()
+	}()
+	m := &measurement{session: s, dev: dev}
+	defer m.free()
+	write := json.NewEncoder(out)
+	for line := range lines {
 		var q request
-		if err := json.Unmarshal(lines.Bytes(), &q); err != nil {
+		if err := json.Unmarshal(line, &q); err != nil {
 			return fmt.Errorf("tune: a request: %w: %w", runtime.ErrFormat, err)
 		}
+		done, gone := make(chan struct{}), make(chan bool)
+		go func() { // there is no other request before the answer: what comes is the end
+			select {
+			case _, early := <-lines:
+				if !early {
+					group.End()
+				}
+				gone <- early
+			case <-done:
+				gone <- false
+			}
+		}()
 		a := answer{Done: true}
-		m := &measurement{session: s, dev: dev, request: q, doing: func(point string) error {
-			return write.Encode(answer{Doing: point})
-		}}
+		m.request = q
+		m.doing = func(point string) error { return write.Encode(answer{Doing: point}) }
 		var err error
 		if a.Rates, err = m.run(ctx); err != nil {
 			a.Failed, a.Lost = err.Error(), errors.Is(err, runtime.ErrDeviceLost)
+		}
+		close(done)
+		if early := <-gone; early {
+			return fmt.Errorf("tune: a request before the answer to the last one: %w", runtime.ErrFormat)
 		}
 		if err := write.Encode(a); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+	return failed
 }
 
-// measurement is one request under way.
+// measurement is one request under way, and what it can use again of the last one.
 type measurement struct {
 	request
 	session *runtime.Session
 	dev     *runtime.Device
 	doing   func(point string) error
+
+	of    string // the subject of these
+	ready map[string]*launch
+}
+
+// launch is a point that is ready: its buffers, and its kernel as it is with the defaults.
+type launch struct {
+	args    []any
+	buffers []io.Closer
+	usual   built
+}
+
+// free closes what is ready.
+func (m *measurement) free() {
+	for _, l := range m.ready {
+		l.close()
+	}
+	m.ready = map[string]*launch{}
+}
+
+func (l *launch) close() {
+	for _, b := range l.buffers {
+		b.Close()
+	}
+	if l.usual.program != nil {
+		l.usual.program.Close()
+	}
 }
 
 func (m *measurement) run(ctx context.Context) (rates []choice.Rate, err error) {
+	if now := m.dev.Choices().TunedFor(); now != m.For {
+		return nil, fmt.Errorf("tune: the process measures %q, and not %q: %w", now, m.For, runtime.ErrInvalidArgument)
+	}
 	i := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == m.Subject })
 	if i < 0 {
 		return nil, fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
@@ -86,6 +163,10 @@ func (m *measurement) run(ctx context.Context) (rates []choice.Rate, err error) 
 	set, err := choice.NewSet(m.Values)
 	if err != nil {
 		return nil, err
+	}
+	if m.of != m.Subject {
+		m.free()
+		m.of = m.Subject
 	}
 	for _, p := range subjects[i].Points {
 		if !slices.Contains(m.Points, p.Name) {
@@ -103,6 +184,24 @@ func (m *measurement) run(ctx context.Context) (rates []choice.Rate, err error) 
 		}
 	}
 	return rates, nil
+}
+
+// prepare makes a point ready, unless it is.
+func (m *measurement) prepare(ctx context.Context, p *Point) (*launch, error) {
+	if l := m.ready[p.Name]; l != nil {
+		return l, nil
+	}
+	l := &launch{}
+	var err error
+	if l.usual, err = m.build(ctx, p, nil); err == nil {
+		l.args, l.buffers, err = m.arguments(ctx, p)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	m.ready[p.Name] = l
+	return l, nil
 }
 
 // built is a kernel of a point with the tile of a set of choices, and its grid.
@@ -124,32 +223,24 @@ func (m *measurement) build(ctx context.Context, p *Point, set *choice.Set) (b b
 		return b, err
 	}
 	if b.grid, err = parity.Grid(b.kernel, p.Sizes...); err != nil {
-		return b, errors.Join(err, b.program.Close())
+		err = errors.Join(err, b.program.Close())
+		b.program = nil
 	}
-	return b, nil
+	return b, err
 }
 
 // point measures a launch with the values of set and with the defaults, in turn.
 func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r choice.Rate, err error) {
-	usual, err := m.build(ctx, p, nil)
+	l, err := m.prepare(ctx, p)
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, usual.program.Close()) }()
+	usual, args := l.usual, l.args
 	own, err := m.build(ctx, p, set)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, own.program.Close()) }()
-	args, closers, err := m.arguments(ctx, p)
-	defer func() {
-		for _, c := range closers {
-			err = errors.Join(err, c.Close())
-		}
-	}()
-	if err != nil {
-		return r, err
-	}
 	stream := m.dev.Stream()
 	launches := func(b built, n int) (float64, error) {
 		m.dev.Choices().Try(b.set)

@@ -45,10 +45,10 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 		all = append(all, listed{c.Name, state.Of(c), c.Default, c.Values, c.Rounds, c.Doc, c.Why})
 	}
 	return a.Show(map[string]any{"device": dev.Info().ID, "choices": all}, func() {
-		t := ui.NewTable("CHOICE", "VALUE", "DEFAULT", "LEAST", "MOST", "MEANING")
+		t := ui.NewTable("CHOICE", "VALUE", "DEFAULT", "LEAST", "MOST", "MEANING", "REASON OF THE DEFAULT")
 		for _, c := range all {
 			t.Add(c.Name, fmt.Sprint(c.Value), fmt.Sprint(c.Default), fmt.Sprint(c.Values[0]),
-				fmt.Sprint(c.Values[len(c.Values)-1]), c.Doc)
+				fmt.Sprint(c.Values[len(c.Values)-1]), c.Doc, c.Why)
 		}
 		t.Write(a.Stdout, "")
 	})
@@ -87,7 +87,7 @@ func write(a *app.App, table *choice.Table, tried bool) {
 	for _, t := range table.Trials {
 		if t.Failed != "" {
 			a.Printf("  %s\n", trialText(t))
-		} else if old, ok := last[t.Subject]; !ok || t.Score > old.Score {
+		} else if old, ok := last[t.Subject]; !ok || t.Final || !old.Final && !t.Slow && t.Score > old.Score {
 			last[t.Subject] = t
 		}
 		if !slices.Contains(subjects, t.Subject) {
@@ -135,6 +135,9 @@ func pin(ctx context.Context, a *app.App, dev *runtime.Device, file string) erro
 }
 
 func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
+	if err := keeps(a, false); err != nil {
+		return err
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -151,6 +154,9 @@ func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) err
 }
 
 func reset(ctx context.Context, a *app.App, dev *runtime.Device, _ string) error {
+	if err := keeps(a, false); err != nil {
+		return err
+	}
 	if err := dev.KeepTuned(ctx, nil); err != nil {
 		return err
 	}

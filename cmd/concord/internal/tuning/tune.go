@@ -5,6 +5,7 @@ package tuning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -41,8 +42,8 @@ func Command(a *app.App) *cobra.Command {
 which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
 such as gemm or "gemm f32"; without one all are tuned that the device has choices for.
 
-Every candidate is launched in a process of its own, its results are judged by the float64 reference, and
-it is timed in turn with the defaults. One that computes wrongly, crashes or hangs is named, and the others
+Candidates are launched in a process apart, their results are judged by the float64 reference, and they
+are timed in turn with the defaults. The search begins with what is in use. One that computes wrongly, crashes or hangs is named, and the others
 go on. Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord,
 or the defaults. CONCORD_TUNE=FILE pins a table, so that every run computes the same bits, and
 CONCORD_TUNE=off the defaults.`,
@@ -126,6 +127,9 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 	if err != nil {
 		return err
 	}
+	if err := keeps(a, f.try); err != nil {
+		return err
+	}
 	bar := a.Progress(1000)
 	table, err := tune.Run(ctx, dev, tune.Options{
 		Command: func() *exec.Cmd { return exec.Command(self, "tune", "--child", "--device", f.device) },
@@ -136,18 +140,29 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 			bar.At(int(1000*p.Elapsed/(p.Elapsed+p.Remaining+1)), 1000)
 		}})
 	bar.End()
-	if err != nil {
+	if table == nil {
 		return err
 	}
 	if old := dev.Choices().Table(); old != nil { // what was tuned before stays
 		table = merged(dev.Choices(), old, table)
 	}
-	if !f.try {
-		if err := dev.KeepTuned(ctx, table); err != nil {
-			return err
-		}
+	// An interrupted tuning keeps what it has found, and a table without values none: a later version of Concord may
+	// have a better one.
+	if !f.try && len(table.Values) > 0 {
+		err = errors.Join(err, dev.KeepTuned(context.WithoutCancel(ctx), table))
+	}
+	if err != nil {
+		return err
 	}
 	return a.Show(table, func() { write(a, table, f.try) })
+}
+
+// keeps returns an error if the configuration names a table or the defaults, so that what is kept has no effect.
+func keeps(a *app.App, try bool) error {
+	if set := a.Session.Config().Tune; set != "" && !try {
+		return app.Usagef("CONCORD_TUNE is %s, which has no place for what is measured; unset it, or only --try", set)
+	}
+	return nil
 }
 
 // merged returns a table with the values and trials of an older one for what the new one has not tried.
@@ -175,6 +190,9 @@ func trialText(t choice.Trial) string {
 	}
 	if t.Failed != "" {
 		return fmt.Sprintf("%s, %s: %s", t.Subject, values, ui.OneLine(t.Failed))
+	}
+	if t.Slow {
+		return fmt.Sprintf("%s, %s: too slow", t.Subject, values)
 	}
 	return fmt.Sprintf("%s, %s: %.2f times as fast", t.Subject, values, t.Score)
 }

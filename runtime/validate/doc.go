@@ -35,7 +35,7 @@
 //
 // Some launches are too large to be judged, and counted in Stats.Large: those with more than two million operations
 // of kernels whose results are not divided into rows (gemm_q and w2a8 of quantized products, reductions, scans, sorts,
-// some programs of expressions), and those of which the smallest part has more: one element of a product, one filter's row of a
-// convolution's result, one row of a softmax or norm. Of a large convolution with few filters or with groups only those
-// rows are judged whose filters lie on no padding above or below.
+// some programs of expressions), and those of which the smallest part has more: one element of a product, one filter's
+// row of a convolution's result, one row of a softmax or norm. Of a large convolution with few filters or with groups
+// only those rows are judged whose filters lie on no padding above or below.
 package validate

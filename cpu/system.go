@@ -81,7 +81,7 @@ func cpuCaches() caches {
 	if c := systemCaches(); c.known {
 		return c
 	}
-	has, told := cpuid.CPU.Cache, caches{line: cpuid.CPU.CacheLine} // -1 is unknown
-	told.l1, told.l2, told.l3 = max(int64(has.L1D), 0), max(int64(has.L2), 0), max(int64(has.L3), 0)
+	has, told := cpuid.CPU.Cache, caches{line: max(cpuid.CPU.CacheLine, 0)}
+	told.l1, told.l2, told.l3 = max(int64(has.L1D), 0), max(int64(has.L2), 0), max(int64(has.L3), 0) // -1 is unknown
 	return told
 }

@@ -27,6 +27,8 @@ func arithLaunch(c *Call) boundFunc {
 	return arithBound(Case{}, c.Kernel, c.Type("T"), 0, 1).Bound
 }
 
+func vectorAddLaunch(c *Call) boundFunc { return arithBound(Case{}, "add", c.Type("T"), 0, 1).Bound }
+
 func activationLaunch(c *Call) boundFunc {
 	return activationCase(none, c.Kernel, c.Type("T"), "", int(c.Int(2)), nil).Bound
 }

@@ -134,14 +134,14 @@ func gatherRows(c *Call) Rows {
 // fewRows are so few rows of a product that its columns are divided.
 const fewRows = 8
 
-// gemmRows divides a batch into its products, and a product into rows or, if these are few, into columns.
+// gemmRows divides a batch into its products, and one product into rows or, if these are few, into columns.
 func gemmRows(c *Call) Rows {
 	types, m, n, k := gemmTypes(c), int(c.Int(0)), int(c.Int(1)), int(c.Int(2))
 	lda, ldb, ldc := int(c.Int(5)), int(c.Int(7)), int(c.Int(10))
 	if c.Kernel != "gemm_i8" && c.Float(3) == 0 {
 		k = 0
 	}
-	if c.Kernel == "gemm_batch" {
+	if count, _ := gemmCount(c); count > 1 {
 		return batchRows(c, types, m, n, k)
 	}
 	var values map[int]int // of a launch of one row or column
@@ -198,7 +198,7 @@ func matrixPart(arg int, typ string, k, ld int, column bool) Part {
 	return Part{Arg: arg, Step: ld * size, Len: k * size, Count: 1}
 }
 
-// batchRows divides a batch whose results do not lie between each other.
+// batchRows divides a batch of several products whose results do not lie between each other.
 func batchRows(c *Call, types [3]string, m, n, k int) Rows {
 	count, step := gemmCount(c)
 	rows := Rows{N: count}
@@ -209,7 +209,7 @@ func batchRows(c *Call, types [3]string, m, n, k int) Rows {
 			continue // it belongs to all
 		}
 		elements, size := (shape[0]-1)*int(c.Int(arg+1))+shape[1], SizeOf(types[i])
-		if i == 2 && step[2] < elements && count > 1 {
+		if i == 2 && step[2] < elements {
 			return Rows{}
 		}
 		rows.Parts = append(rows.Parts, Part{Arg: arg, Step: step[i] * size, Len: elements * size, Count: 1})
@@ -239,7 +239,8 @@ func gemvRows(c *Call) Rows {
 	return rows
 }
 
-// convRows divides a convolution into images or, of one image, into filters.
+// convRows divides a convolution into images, and one image into filters or, if these are few or in groups, into rows
+// of the result.
 func convRows(c *Call) Rows {
 	s, t := convOf(c), c.Type("T")
 	outH, outW := s.out()
@@ -251,8 +252,10 @@ func convRows(c *Call) Rows {
 			Part{Arg: 19, Step: outs * size, Len: outs * size, Count: s.k, Jump: s.n * outs * size})
 	case s.n > 1:
 		return rowsOfArgs(c, 0, part(16, t, s.c*s.h*s.w), part(19, t, s.k*outs))
-	case s.n == 0 || s.groups > 1:
+	case s.n == 0:
 		return Rows{}
+	case s.groups > 1 || s.k <= fewRows:
+		return convResultRows(c, s, t)
 	}
 	parts := []Part{part(17, t, s.c*s.filter[0]*s.filter[1]), part(19, t, outs)}
 	if across {
@@ -266,6 +269,29 @@ func convRows(c *Call) Rows {
 		parts = append(parts, part(18, t, 1))
 	}
 	return rowsOfArgs(c, 4, parts...)
+}
+
+// convResultRows divides the result of one image into the rows whose filters lie on no padding above or below. In a
+// launch of some of them, what their filters lie on is stacked.
+func convResultRows(c *Call, s convShape, t string) Rows {
+	outH, outW := s.out()
+	reach := s.dilation[0]*(s.filter[0]-1) + 1
+	first := max((s.pad[0]+s.stride[0]-1)/s.stride[0], 0)
+	from := first*s.stride[0] - s.pad[0] // the first row of the image that is read
+	if s.spread[0] != 1 || reach < 1 || s.h < from+reach {
+		return Rows{}
+	}
+	in, out := SizeOf(t)*s.w, SizeOf(t)*outW
+	read := Part{Arg: 16, First: from * in, Step: s.stride[0] * in, Len: reach * in, Count: s.c, Jump: s.h * in}
+	stored := Part{Arg: 19, First: first * out, Step: out, Len: out, Count: s.k, Jump: outH * out}
+	if s.nhwc {
+		read = Part{Arg: 16, First: from * in * s.c, Step: s.stride[0] * in * s.c, Len: reach * in * s.c, Count: 1}
+		stored = Part{Arg: 19, First: first * out * s.k, Step: out * s.k, Len: out * s.k, Count: 1}
+	}
+	return Rows{N: min((s.h-reach-from)/s.stride[0]+1, outH-first), Parts: []Part{read, stored},
+		Values: func(n int) map[int][]byte {
+			return sized(c, map[int]int{2: n * reach, 7: reach, 9: 0, 14: n})
+		}}
 }
 
 func l2Rows(c *Call) Rows {

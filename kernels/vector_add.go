@@ -17,6 +17,7 @@ func init() {
 		Arguments: elementwise(3, 0, 1, 2),
 		Work:      func(c *Call, bytes float64) (operations, moved float64) { return float64(c.Int(3)), bytes },
 		Reference: refVectorAdd, Native: vectorAddNative, Cases: vectorAddCases,
+		Bound: knows(vectorAddLaunch), Rows: elementRows(3, 0, 1, 2),
 	})
 }
 

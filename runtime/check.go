@@ -15,15 +15,21 @@ import (
 
 // Check makes c choose launches on all devices of the session, also those in graphs, until stop is called: see package
 // runtime/validate. What c chose runs as it would otherwise, but for copies in front of and behind it on its stream; a
-// graph with such a launch is queued launch by launch. There is one checker at a time, and the next one takes the place
-// of the last. The session's Close closes it. stop may be called twice.
+// graph with such a launch is queued launch by launch. There is one checker at a time: the next one, or nil, takes the
+// place of the last, which is closed, so that Check waits for what that one judges. The session's Close closes it, too.
+// stop closes nothing, and may be called twice.
 func (s *Session) Check(c driver.Checker) (stop func()) {
-	if c == nil {
-		s.checker.Store(nil)
-		return func() {}
+	next, stop := (*driver.Checker)(nil), func() {}
+	if c != nil {
+		next = &c
+		stop = func() { s.checker.CompareAndSwap(next, nil) }
 	}
-	s.checker.Store(&c)
-	return func() { s.checker.CompareAndSwap(&c, nil) }
+	if last := s.checker.Swap(next); last != nil && *last != c {
+		if err := (*last).Close(); err != nil {
+			slog.Warn("concord: closing the checker of launches failed", "reason", err)
+		}
+	}
+	return stop
 }
 
 // toldNoChecker is for the warning that Config.Validate has no effect.

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,6 +102,48 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// The copies in front of a launch that the driver refuses keep their block until they are done.
+func TestCheckRefused(t *testing.T) {
+	b := &nullBackend{slow: new(atomic.Bool)}
+	b.stream = func(s *nullStream) driver.Stream { return refusing{s} }
+	s, d := open(t, b, Config{})
+	k := kernel(t, d, "axpy")
+	x := buffer(t, d, F32, 64)
+	c := &everyOther{}
+	s.Check(c)
+	b.slow.Store(true)
+	require.ErrorIs(t, d.Stream().Launch(k, Items(64), float32(1), x, x, 64), ErrLaunch)
+	require.Len(t, c.got, 1)
+	require.ErrorIs(t, c.got[0].Err, ErrLaunch)
+	assert.Positive(t, d.Stats().Deferred)
+	assert.Zero(t, b.frees.Load(), "the copies use it")
+	b.slow.Store(false)
+	assert.Zero(t, d.Stats().Deferred)
+	assert.EqualValues(t, 1, b.frees.Load())
+	c.got[0].Close()
+}
+
+// refusing is a stream that refuses launches.
+type refusing struct{ *nullStream }
+
+func (s refusing) Launch(*driver.Launch) error { return ErrLaunch }
+
+// The checker that another one displaces is closed, one that is stopped is not.
+func TestCheckDisplaced(t *testing.T) {
+	s, _ := open(t, &nullBackend{}, Config{})
+	var list [4]everyOther
+	for i := range list[:3] {
+		s.Check(&list[i])
+	}
+	s.Check(&list[2])
+	assert.Equal(t, [3]int{1, 1, 0}, [3]int{list[0].closed, list[1].closed, list[2].closed})
+	s.Check(nil)
+	assert.Equal(t, 1, list[2].closed)
+	s.Check(&list[3])()
+	s.Check(nil)
+	assert.Zero(t, list[3].closed)
+}
+
 // A device that is closed waits for checks of it.
 func TestCheckBeforeClose(t *testing.T) {
 	s, d := open(t, &nullBackend{}, Config{})
@@ -109,6 +152,7 @@ func TestCheckBeforeClose(t *testing.T) {
 	require.NoError(t, d.Close())
 	assert.Equal(t, 1, c.waited)
 	s.Check(nil)
+	assert.Equal(t, 1, c.closed)
 }
 
 // Config.Validate needs a package that this program does not import.

@@ -55,6 +55,7 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 		return nil, check.failed(s.core.error("launch "+k.decl.Name, err))
 	}
 	if check != nil {
+		queued = true // the copies are, whatever the driver says of the launch
 		check.before(s, &s.spec, s.types)
 	}
 	watched := s.begin()

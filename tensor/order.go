@@ -9,8 +9,8 @@ import (
 )
 
 // Layout says in which order the elements of an array lie in memory: its dimensions, the one that changes most slowly
-// first, each once. So {0, 2, 3, 1} are images [batch, channels, rows, columns] whose channels lie side by side. The
-// zero value is [RowMajor].
+// first, each once. So {0, 2, 3, 1} are images [batch, channels, rows, columns] whose channels lie side by side. An
+// empty one is [RowMajor].
 type Layout []int
 
 // RowMajor is the layout in which the last dimension changes fastest. It is that of results, and suits all devices.
@@ -49,7 +49,7 @@ func (l Layout) Strides(shape ...int) []int {
 
 // at returns the dimension that is at place i in the order of the memory.
 func (l Layout) at(i int) int {
-	if l == nil {
+	if len(l) == 0 {
 		return i
 	}
 	return l[i]
@@ -57,7 +57,7 @@ func (l Layout) at(i int) int {
 
 // stored returns the lengths of a shape in the order of the memory; false unless the layout is one of this shape.
 func (l Layout) stored(shape []int) ([]int, bool) {
-	if l == nil {
+	if len(l) == 0 {
 		return shape, true
 	}
 	stored := make([]int, len(l))
@@ -86,14 +86,14 @@ func (l Layout) String() string {
 // copy in order, as a plan decides. The layout has to be one of the shape's dimensions, or the result has a mistake
 // that wraps [ErrShape].
 //
-// To read a tensor x in a layout l, Read(ctx, x.Permute(l...)).
+// To read a tensor x in a layout l other than [RowMajor], Read(ctx, x.Permute(l...)).
 func FromLayout[T Element](s *Scope, data []T, l Layout, shape ...int) *Tensor {
 	stored, ok := l.stored(shape)
 	if !ok {
 		return failf(s, "from layout", ErrShape, "layout %v of shape %v", []int(l), shape)
 	}
 	t := From(s, data, append([]int{}, stored...)...)
-	if t.err != nil || l == nil {
+	if t.err != nil || len(l) == 0 {
 		return t
 	}
 	back := make([]int, len(l))

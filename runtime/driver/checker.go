@@ -5,6 +5,7 @@ package driver
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync/atomic"
 
@@ -22,7 +23,7 @@ type Checker interface {
 	// Check takes a launch that was queued, or one of which Err says why it cannot be checked. It returns at once,
 	// and owns the sample, whose Read or Close it has to call.
 	Check(s *Sample)
-	// Wait waits until all launches are judged that Check has got. A device calls it before it is closed.
+	// Wait waits until as many launches are judged as Admit had admitted before. A device calls it before it is closed.
 	Wait()
 	// Close is Wait, and Wants chooses nothing any more.
 	Close() error
@@ -35,8 +36,10 @@ type Tally struct{ left atomic.Int64 }
 func (t *Tally) Due() bool { return t.left.Add(-1) < 0 }
 
 // Again makes the tally due after about every launches: a random number of them, so that no pattern of the program's
-// meets that of the checks. With 1 the next launch is due.
-func (t *Tally) Again(every int, r *rand.Rand) { t.left.Store(r.Int64N(int64(max(2*every-1, 1)))) }
+// meets that of the checks. With 1 the next launch is due. More than math.MaxInt32 are as many.
+func (t *Tally) Again(every int, r *rand.Rand) {
+	t.left.Store(r.Int64N(max(2*int64(min(every, math.MaxInt32))-1, 1)))
+}
 
 // Sample is one launch with copies of its memory.
 type Sample struct {

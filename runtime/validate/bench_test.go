@@ -56,6 +56,7 @@ func BenchmarkTraining(b *testing.B) {
 	require.NoError(b, err)
 	defer v.Close()
 	train() // uses up what is saved of the share
+	v.stop()
 	launches := d.Stats().Launches
 	var times [2][]time.Duration // off, on
 	var ratios, used []float64
@@ -69,8 +70,6 @@ func BenchmarkTraining(b *testing.B) {
 				v.counted = time.Now() // the share of the time in which it is on
 				v.mu.Unlock()
 				stop = s.Check(v)
-			} else {
-				s.Check(nil)
 			}
 			start := processorTime(b)
 			times[on] = append(times[on], train())

@@ -32,4 +32,10 @@
 // rounding) is not judged, and counted. A result that is out of the range of its type on the way, but not by its
 // definition, is a difference. Kernels that are not of the catalog have to have the same results for the same inputs:
 // those that store in an order that changes from launch to launch belong into [Options.Ignore].
+//
+// Some launches are too large to be judged, and counted in Stats.Large: those with more than two million operations
+// of kernels whose results are not divided into rows (gemm_q and w2a8 of quantized products, reductions, scans, sorts,
+// some programs of expressions), and those of which the smallest part has more: one element of a product, one filter's
+// row of a convolution's result, one row of a softmax or norm. Of a large convolution with few filters or with groups
+// only those rows are judged whose filters lie on no padding above or below.
 package validate

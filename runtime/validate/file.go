@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -135,7 +136,8 @@ func (v *Validator) keep(s *driver.Sample, d *Difference) (name string, err erro
 func write(w io.Writer, s *driver.Sample, d *Difference, work float64, now time.Time) error {
 	doc := document{Format: fileFormat, Found: now.Format(time.RFC3339) + ": " + d.String(), Device: s.Device,
 		Implementation: s.Implementation, Native: s.Native, Family: s.Unit.Family(), Name: s.Unit.Name(), Kernel: s.Kernel,
-		Defines: s.Unit.Defines(), Dim: s.Dim, Items: s.Global, Group: s.Local, Seed: d.Seed, Work: work,
+		Defines: s.Unit.Defines(), Dim: s.Dim, Items: s.Global, Group: s.Local, Seed: d.Seed,
+		Work:      min(work, math.MaxFloat64), // JSON has no infinity
 		Reference: d.Reference}
 	for _, a := range s.Args {
 		doc.Args = append(doc.Args, documentArg{a.Kind, a.Value, a.Local, a.Type.String(), a.Written, a.Region, a.Offset,

@@ -138,7 +138,7 @@ func reference(ctx context.Context, s *driver.Sample, seed uint64, most float64)
 			return r, fmt.Errorf("%w: no bound is known for all arguments", errUnjudged)
 		}
 		before, after, cut = divide(family, decl, before, after, rand.New(rand.NewPCG(seed, 0)), most)
-		if work(family, decl, before) > max(tooMuch, 2*most) {
+		if work(family, decl, before) > limit(most) {
 			return r, errLarge
 		}
 		var known bool
@@ -193,10 +193,18 @@ func (r *Result) output(arg int, typ string, want, got []byte, bound []float64) 
 		r.Arg, r.Verdict, r.First = arg, v, first(typ, want, got, bound)
 		return true
 	}
-	if share := v.MaxError / v.Tolerance; r.Arg < 0 || share > r.Verdict.MaxError/r.Verdict.Tolerance {
+	if r.Arg < 0 || share(v) > share(r.Verdict) {
 		r.Arg, r.Verdict = arg, v
 	}
 	return false
+}
+
+// share returns the part of its bound that an error is: 0 without an error, whose bound may be 0, too.
+func share(v kernels.Verdict) float64 {
+	if v.MaxError == 0 {
+		return 0
+	}
+	return v.MaxError / v.Tolerance
 }
 
 // first returns the first element that exceeds its bound, of a result that is wrong.
@@ -301,11 +309,14 @@ func work(f *kernels.Family, decl *source.Kernel, c *kernels.Call) float64 {
 	return max(operations, moved/4)
 }
 
+// limit returns the operations from which on a result, or its rows, are too large to be judged.
+func limit(most float64) float64 { return max(tooMuch, 2*most) }
+
 // divide takes random rows of a launch with much work, and of what it stored.
 func divide(f *kernels.Family, decl *source.Kernel, before, after *kernels.Call, r *rand.Rand,
 	most float64) (*kernels.Call, *kernels.Call, divided) {
 	var list divided
-	for f.Rows != nil && len(list) < 3 {
+	for f.Rows != nil && len(list) < 4 {
 		all := work(f, decl, before)
 		if enough := most * float64(1+7*min(len(list), 1)); all <= enough { // few rows are better whole
 			break
@@ -313,10 +324,18 @@ func divide(f *kernels.Family, decl *source.Kernel, before, after *kernels.Call,
 		rows := f.Rows(before)
 		n := max(int(most/all*float64(rows.N)), someRows)
 		if n = min(n, mostRows); n >= rows.N {
-			break
+			if all <= limit(most) || rows.N < 2 {
+				break
+			}
+			n = 1
 		}
 		chosen := choose(rows.N, n, r)
-		before, after = rows.Take(before, chosen), rows.Take(after, chosen)
+		some := rows.Take(before, chosen)
+		if n > 1 && work(f, decl, some) > limit(most) && f.Rows(some).N <= n { // these are not divided further
+			chosen = choose(rows.N, 1, r)
+			some = rows.Take(before, chosen)
+		}
+		before, after = some, rows.Take(after, chosen)
 		list = append(list, struct {
 			rows   kernels.Rows
 			chosen []int
@@ -325,9 +344,12 @@ func divide(f *kernels.Family, decl *source.Kernel, before, after *kernels.Call,
 	return before, after, list
 }
 
-// choose returns n different numbers below all, in ascending order, with the last one among them: there are the
-// remainders of tiles.
+// choose returns n different numbers below all, in ascending order. Of several the last one is among them: there are
+// the remainders of tiles.
 func choose(all, n int, r *rand.Rand) []int {
+	if n == 1 {
+		return []int{r.IntN(all)}
+	}
 	taken := map[int]bool{all - 1: true}
 	list := []int{all - 1}
 	for len(list) < n {
@@ -388,6 +410,12 @@ func (c candidate) judge(ctx context.Context, session *runtime.Session, s *drive
 		return r, err
 	}
 	defer dev.Close()
+	if dev.String() == s.Device {
+		if !s.Native {
+			return r, fmt.Errorf("%w: it ran on %s itself", errUnjudged, dev)
+		}
+		c.impl = runtime.Portable
+	}
 	want, err := launch(ctx, dev, c.impl, s)
 	if err != nil {
 		return r, err

@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,24 @@ import (
 // planted is the cpu backend with a fault: behind each launch it overwrites the memory that spoil names.
 type planted struct {
 	driver.Backend
+	name  string
 	spoil func(l *driver.Launch) (driver.Memory, bool)
+}
+
+func (b planted) Name() string { return b.name }
+
+func (b planted) Probe(ctx context.Context, cfg *driver.Config) driver.Probe {
+	p := b.Backend.Probe(ctx, cfg)
+	p.Devices = slices.Clone(p.Devices)
+	for i := range p.Devices {
+		p.Devices[i] = b.named(p.Devices[i])
+	}
+	return p
+}
+
+func (b planted) named(i driver.Info) driver.Info {
+	i.ID, i.Backend = b.name+strings.TrimPrefix(i.ID, i.Backend), b.name
+	return i
 }
 
 func (b planted) Describe() driver.Description { return driver.Describe(b.Backend) }
@@ -34,6 +52,8 @@ type plantedDevice struct {
 	driver.Natives
 	b planted
 }
+
+func (d *plantedDevice) Info() driver.Info { return d.b.named(d.Device.Info()) }
 
 func (d *plantedDevice) NewStream() (driver.Stream, error) {
 	s, err := d.Device.NewStream()
@@ -66,15 +86,32 @@ func element(l *driver.Launch, arg, at int) driver.Memory {
 // if the kernel is "".
 func wrong(t testing.TB, kernel string, arg, at int) *runtime.Session {
 	t.Helper()
-	all := driver.Backends()
-	cpu := all[slices.IndexFunc(all, func(b driver.Backend) bool { return b.Name() == "cpu" })]
 	spoil := func(l *driver.Launch) (driver.Memory, bool) {
 		if kernel == "" || l.Kernel.Info().Name != kernel || l.Args[arg].Memory.Size < int64(4*at+4) {
 			return driver.Memory{}, false
 		}
 		return element(l, arg, at), true
 	}
-	s, err := runtime.New(runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, spoil}}})
+	return spoiled(t, "cpu", spoil)
+}
+
+// wrongAll is wrong with whole buffers that are wrong.
+func wrongAll(t testing.TB, kernel string, arg int) *runtime.Session {
+	t.Helper()
+	return spoiled(t, "cpu", func(l *driver.Launch) (driver.Memory, bool) {
+		if l.Kernel.Info().Name != kernel {
+			return driver.Memory{}, false
+		}
+		return l.Args[arg].Memory, true
+	})
+}
+
+// spoiled returns a session with the cpu backend under a name.
+func spoiled(t testing.TB, name string, spoil func(l *driver.Launch) (driver.Memory, bool)) *runtime.Session {
+	t.Helper()
+	all := driver.Backends()
+	cpu := all[slices.IndexFunc(all, func(b driver.Backend) bool { return b.Name() == "cpu" })]
+	s, err := runtime.New(runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, name, spoil}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

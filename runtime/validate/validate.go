@@ -133,19 +133,21 @@ type Validator struct {
 	stop     func()
 	most     float64 // operations for which a whole result is judged
 	launches atomic.Int64
-	closed   atomic.Bool
+	end      sync.Once
 
 	mu      sync.Mutex
-	idle    *sync.Cond // pending is 0
+	less    *sync.Cond // a launch was judged
 	rand    *rand.Rand
 	stats   Stats
 	credit  time.Duration // of the share of time; negative if it is used up
 	counted time.Time     // until when credit is counted
 	pending int           // launches that were admitted and are not judged
+	judged  int64         // launches that were
 	bytes   int64         // of their copies
 	queue   []*driver.Sample
 	working bool // a goroutine judges the queue
-	files   int  // written, or being written
+	closed  bool
+	files   int // written, or being written
 	own     *runtime.Session
 }
 
@@ -162,7 +164,7 @@ func init() {
 }
 
 // Start begins to validate a session, until Close of the Validator or of the session. A session has one Validator: the
-// next takes the place of the last, also of that of CONCORD_VALIDATE.
+// next takes the place of the last, also of that of CONCORD_VALIDATE, which is closed.
 func Start(s *runtime.Session, o Options) (*Validator, error) {
 	if s == nil {
 		return nil, fmt.Errorf("validate: session is nil: %w", runtime.ErrInvalidArgument)
@@ -182,7 +184,7 @@ func newValidator(cfg runtime.Config, o Options) (*Validator, error) {
 	cfg.Validate = -1 // the session for other devices is not validated
 	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: o.Work, credit: saved, counted: time.Now(),
 		rand: rand.New(rand.NewPCG(o.Seed, 0))}
-	v.idle = sync.NewCond(&v.mu)
+	v.less = sync.NewCond(&v.mu)
 	return v, nil
 }
 
@@ -195,7 +197,7 @@ func (v *Validator) Wants(t *driver.Tally) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.closed.Load():
+	case v.closed:
 		return false
 	case v.pending >= mostQueue:
 		v.stats.Full++
@@ -225,7 +227,7 @@ func (v *Validator) Admit(bytes int64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	switch {
-	case v.closed.Load():
+	case v.closed:
 		return false
 	case bytes > v.opt.Bytes:
 		v.stats.Large++
@@ -277,9 +279,9 @@ func (v *Validator) work() {
 		v.stats.Time += took
 		v.credit -= took
 		v.bytes -= s.Bytes
-		if v.pending--; v.pending == 0 {
-			v.idle.Broadcast()
-		}
+		v.pending--
+		v.judged++
+		v.less.Broadcast()
 	}
 	v.working = false
 }
@@ -376,12 +378,13 @@ func (v *Validator) others() (*runtime.Session, error) {
 	return s, err
 }
 
-// Wait waits until all launches are judged that were chosen so far.
+// Wait waits until all launches are judged that were chosen so far. It does not wait for later ones, as launches are
+// judged in their order.
 func (v *Validator) Wait() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for v.pending > 0 {
-		v.idle.Wait()
+	for until := v.judged + int64(v.pending); v.judged < until; {
+		v.less.Wait()
 	}
 }
 
@@ -397,20 +400,23 @@ func (v *Validator) Stats() Stats {
 // String returns Stats as text.
 func (v *Validator) String() string { return v.Stats().String() }
 
-// Close ends the validation and waits for the checks under way. Closing twice does nothing.
-func (v *Validator) Close() error {
+// Close ends the validation and waits for the checks under way. Closing again waits for the first Close, and does
+// nothing else.
+func (v *Validator) Close() (err error) {
 	v.stop()
-	if v.closed.Swap(true) {
-		return nil
-	}
-	v.Wait()
-	if v.cfg.Debug >= 1 {
-		slog.Info("concord: validated", "launches", v.String())
-	}
-	if v.own == nil {
-		return nil
-	}
-	return v.own.Close()
+	v.end.Do(func() {
+		v.mu.Lock()
+		v.closed = true
+		v.mu.Unlock()
+		v.Wait()
+		if v.cfg.Debug >= 1 {
+			slog.Info("concord: validated", "launches", v.String())
+		}
+		if v.own != nil {
+			err = v.own.Close()
+		}
+	})
+	return err
 }
 
 // Difference is a launch whose result is wrong.

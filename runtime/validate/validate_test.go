@@ -233,7 +233,8 @@ const doubled = `kernel void doubled(global const float *x, global float *y, loc
   if (i < n) y[i] = l[get_local_id(0)] * by.y + y[i];
 }`
 
-// TestElsewhere: a kernel of the program is repeated on another device; here on a cpu:0 without the fault.
+// TestElsewhere: a kernel of the program is repeated on another device, here on one without the fault, and never on its
+// own.
 func TestElsewhere(t *testing.T) {
 	s := wrong(t, "doubled", 1, 5)
 	d := opened(t, s, "cpu:0")
@@ -247,9 +248,8 @@ func TestElsewhere(t *testing.T) {
 	defer p.Close()
 	k, err := p.Kernel("doubled")
 	require.NoError(t, err)
-	right := wrong(t, "", 0, 0)
-	v, list := started(t, s, Options{Device: "cpu:0", Dir: t.TempDir()})
-	v.cfg = right.Config()
+	right := spoiled(t, "other", func(*driver.Launch) (m driver.Memory, wrong bool) { return m, false })
+	v, list := started(t, s, Options{Device: "cpu:0"})
 	whole, err := runtime.Upload(t.Context(), d, make([]float32, 100))
 	require.NoError(t, err)
 	defer whole.Close()
@@ -266,14 +266,22 @@ func TestElsewhere(t *testing.T) {
 	}
 	require.NoError(t, launch())
 	v.Wait()
+	assert.Empty(t, *list)
+	assert.Equal(t, int64(1), v.Stats().Unjudged, "it is not compared with itself: %v", v)
+
+	require.NoError(t, runtime.Write(t.Context(), whole, make([]float32, 100)))
+	v, list = started(t, s, Options{Dir: t.TempDir(), Device: "other:0"})
+	v.cfg = right.Config()
+	require.NoError(t, launch())
+	v.Wait()
 	require.Len(t, *list, 1, "%v", v)
 	found := (*list)[0]
 	assert.Equal(t, "doubled", found.Kernel)
-	assert.Equal(t, "cpu:0", found.Reference)
+	assert.Equal(t, "other:0", found.Reference)
 	assert.Equal(t, 5, found.First)
 	assert.Equal(t, []string{"f32[64]", "f32[64]", "128 bytes of local memory", "00000000000000400000000000000000", "60"},
 		found.Args)
-	again, err := Repeat(t.Context(), opened(t, right, "cpu:0"), found.File)
+	again, err := Repeat(t.Context(), opened(t, right, "other:0"), found.File)
 	require.ErrorIs(t, err, errUnjudged, "there is no other device: %v", again)
 
 	v, list = started(t, s, Options{})
@@ -479,16 +487,4 @@ func TestBudget(t *testing.T) {
 	set(time.Hour)
 	assert.Equal(t, int64(20), launch().Checked, "%v", v)
 	assert.LessOrEqual(t, v.credit, saved, "no more is saved up")
-}
-
-func TestOptions(t *testing.T) {
-	s := wrong(t, "", 0, 0)
-	for _, o := range []Options{{Every: -1}, {Share: -1}, {Share: math.NaN()}, {Bytes: -1}, {Files: -1}} {
-		_, err := Start(s, o)
-		assert.ErrorIs(t, err, runtime.ErrInvalidArgument, "%+v", o)
-	}
-	_, err := Start(nil, Options{})
-	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-	assert.Equal(t, "10 launches, 2 checked, 1 differ, 3 skipped for time, 1 not judged, 0.5 s (the last: why)",
-		Stats{Launches: 10, Checked: 2, Differences: 1, Budget: 3, Unjudged: 1, Time: 5e8, Why: "why"}.String())
 }

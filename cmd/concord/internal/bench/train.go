@@ -110,8 +110,9 @@ The CPU is measured first and the others beside it; without --device these are w
 median of epochs of a few steps, after one in which programs are built. A network that does not fit in what a
 device has free is left out.
 
---baseline writes the rates to a file, with the names of the devices. --compare measures what such a file has,
-and fails if a rate is less than nine tenths of it.`,
+--baseline writes the rates to a file, with the names of the devices. --compare compares what it measures
+with such a file, and fails if a rate is less than nine tenths of the one there. Rates of the file that were not
+measured are named, and do not fail.`,
 		Example: `  concord bench train
   concord bench train --size S,M --device opencl:0 --batch 128
   concord bench train --size S --device cpu:0 --baseline rates.json
@@ -195,13 +196,21 @@ func benchTrain(ctx context.Context, a *app.App, f *trainFlags) error {
 	if err != nil {
 		return err
 	}
+	document := map[string]any{"results": rows}
+	var left []tune.Baseline
 	if f.compare != "" {
-		if err := compareRates(rows, before); err != nil {
+		if left, err = compareRates(rows, before); err != nil {
 			return fmt.Errorf("--compare %s: %w", f.compare, err)
 		}
+		document["not_measured"] = left
 	}
 	bad := slices.ContainsFunc(rows, func(t trained) bool { return t.failed || t.Slower })
-	err = a.Verdict(map[string]any{"results": rows}, func() { writeTrained(a, rows, f.compare != "") }, !bad)
+	err = a.Verdict(document, func() {
+		writeTrained(a, rows, f.compare != "")
+		for _, b := range left {
+			a.Printf("not measured: %s\n", b)
+		}
+	}, !bad)
 	if f.baseline != "" { // if this fails, the rates have been printed
 		if saveErr := a.Save(ctx, f.baseline, func(w io.Writer) error {
 			return tune.WriteBaselines(w, baselinesOf(rows))
@@ -348,9 +357,10 @@ func baselinesOf(rows []trained) []tune.Baseline {
 	return list
 }
 
-// compareRates notes in each row whether it became slower. A file that has nothing of what was measured is an error.
-func compareRates(rows []trained, before []tune.Baseline) error {
-	found := false
+// compareRates notes in each row whether it became slower, and returns those before that were not measured. A file that
+// has nothing of what was measured is an error.
+func compareRates(rows []trained, before []tune.Baseline) (left []tune.Baseline, err error) {
+	seen := make([]bool, len(before))
 	for i := range rows {
 		t := &rows[i]
 		at := slices.IndexFunc(before, func(b tune.Baseline) bool {
@@ -361,14 +371,20 @@ func compareRates(rows []trained, before []tune.Baseline) error {
 		}
 		slower, err := before[at].CheckRegression(t.Name, float64(t.Rate))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		t.Baseline, t.Slower, found = app.Number(before[at].TargetThroughput), slower, true
+		t.Baseline, t.Slower, seen[at] = app.Number(before[at].TargetThroughput), slower, true
 	}
-	if !found {
-		return fmt.Errorf("it has no rate of what was measured on these devices: %w", runtime.ErrInvalidArgument)
+	if !slices.Contains(seen, true) {
+		return nil, fmt.Errorf("it has no rate of what was measured on these devices: %w", runtime.ErrInvalidArgument)
 	}
-	return nil
+	left = []tune.Baseline{}
+	for i, b := range before {
+		if !seen[i] {
+			left = append(left, b)
+		}
+	}
+	return left, nil
 }
 
 func writeTrained(a *app.App, rows []trained, compared bool) {

@@ -62,13 +62,18 @@ func TestBenchTrain(t *testing.T) {
 		b := list[0]
 		b.TargetThroughput *= rate
 		b.Device += device
-		require.NoError(t, tune.WriteBaselines(&text, []tune.Baseline{b}))
+		other := list[0]
+		other.Operation = "train XL, batch 16"
+		require.NoError(t, tune.WriteBaselines(&text, []tune.Baseline{b, other}))
 		require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o644))
 		status, stdout, stderr := apptest.Run(append(args, "--compare", file, "--json")...)
 		require.Equal(t, want, status, stderr)
 		return stdout + stderr
 	}
-	document := apptest.Document(t, compare(1e-3, "", app.ExitOK))["results"].([]any)[0].(map[string]any)
+	whole := apptest.Document(t, compare(1e-3, "", app.ExitOK))
+	require.Len(t, whole["not_measured"], 1)
+	assert.Equal(t, "train XL, batch 16", whole["not_measured"].([]any)[0].(map[string]any)["operation"])
+	document := whole["results"].([]any)[0].(map[string]any)
 	assert.NotContains(t, document, "slower")
 	assert.Positive(t, document["baseline"])
 	document = apptest.Document(t, compare(1e3, "", app.ExitFailed))["results"].([]any)[0].(map[string]any)

@@ -128,12 +128,12 @@ func (c *core) carried() *choice.Table {
 func pinned(name string) (*choice.Table, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalidArgument, err)
+		return nil, fmt.Errorf("CONCORD_TUNE, Config.Tune: %w: %w", ErrInvalidArgument, err)
 	}
 	defer f.Close()
 	t, err := choice.Read(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", name, driver.ErrFormat, err)
+		return nil, fmt.Errorf("CONCORD_TUNE, Config.Tune: %s: %w: %w", name, driver.ErrFormat, err)
 	}
 	return t, nil
 }

@@ -4,6 +4,10 @@
 // and a [Table] is a set that was measured on a processor or card, with what it holds for. Package runtime/tune
 // measures tables; a session gives every device the one that fits it.
 //
+// A program reads and sets the choices of a device by runtime.Device's Choices and KeepTuned:
+//
+//	fmt.Println(dev.Choices().TunedFor(), dev.Choices().Table())
+//
 // No choice changes what is computed. Those with Rounds change the order in which numbers are added, and with it the
 // last bits: two runs with the same table give the same bits.
 package choice

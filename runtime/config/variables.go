@@ -30,9 +30,10 @@ var variables = []Variable{
 		text(func(c *driver.Config) *string { return &c.Device })},
 	{"CONCORD_TRACE", "", "file for a trace of launches, copies, compiles and waits, for concord trace show and " +
 		"ui.perfetto.dev; written while the program works", text(func(c *driver.Config) *string { return &c.Trace })},
-	{"CONCORD_VALIDATE", "", "N or N,DIRECTORY: one in N launches of each kernel is repeated on the float64 reference " +
-		"or on another device, in programs that import package runtime/validate, as the command does; differences are " +
-		"logged, and files for concord run --repeat written to the directory",
+	{"CONCORD_VALIDATE", "", "N or N,DIRECTORY: one in N launches of each kernel, as far as half a percent of the " +
+		"time allows, is repeated on the float64 reference or on another device, in programs that import " +
+		"package runtime/validate, as the command does; differences are logged, and files for " +
+		"concord run --repeat written to the directory",
 		func(c *driver.Config, v string) (err error) {
 			n, dir, _ := strings.Cut(v, ",")
 			c.ValidateDir = dir

@@ -174,7 +174,8 @@ func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end 
 	maps.Copy(t.values, search(ctx, free, from, t.most(s, usual.Rates), end, trial))
 }
 
-// most returns the score at which the subject is as fast as the device's roof allows; infinite without a roof.
+// most returns the score at which the subject is as fast as the device's roof allows; infinite without a roof, or with
+// one that the defaults reach: it was measured while the machine was busy.
 func (t *tuner) most(s *Subject, usual []choice.Rate) float64 {
 	least := make([]choice.Rate, 0, len(usual))
 	for _, r := range usual {
@@ -189,7 +190,10 @@ func (t *tuner) most(s *Subject, usual []choice.Rate) float64 {
 		}
 		least = append(least, choice.Rate{Ns: float64(limit.Nanoseconds()) / enough, Default: r.Default})
 	}
-	return choice.Score(least)
+	if score := choice.Score(least); score > 1 {
+		return score
+	}
+	return infinite
 }
 
 func (t *tuner) tell(last choice.Trial) {

@@ -15,6 +15,8 @@
 // A [Difference] names kernel, sizes, arguments and the first element that is wrong, and has a file with the program
 // and all inputs, from which [Repeat], and concord run --repeat, launch the kernel once more.
 //
+//	session, err := runtime.New(runtime.Config{})
+//	...
 //	v, err := validate.Start(session, validate.Options{Dir: "differences"})
 //	defer v.Close()
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/tune"
 )
 
 func valuesText(values map[string]int) string {
@@ -44,13 +45,23 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 	for _, c := range state.Choices() {
 		all = append(all, listed{c.Name, state.Of(c), c.Default, c.Values, c.Rounds, c.Doc, c.Why})
 	}
-	return a.Show(map[string]any{"device": dev.Info().ID, "choices": all}, func() {
+	subjects := map[string][]string{} // and their sizes
+	for _, s := range tune.Subjects(state.Choices()) {
+		for _, p := range s.Points {
+			subjects[s.Name] = append(subjects[s.Name], p.Name)
+		}
+	}
+	return a.Show(map[string]any{"device": dev.Info().ID, "choices": all, "subjects": subjects}, func() {
 		t := ui.NewTable("CHOICE", "VALUE", "DEFAULT", "LEAST", "MOST", "MEANING", "REASON OF THE DEFAULT")
 		for _, c := range all {
 			t.Add(c.Name, fmt.Sprint(c.Value), fmt.Sprint(c.Default), fmt.Sprint(c.Values[0]),
 				fmt.Sprint(c.Values[len(c.Values)-1]), c.Doc, c.Why)
 		}
 		t.Write(a.Stdout, "")
+		a.Println("\nWhat is tuned, and its sizes:")
+		for _, name := range slices.Sorted(maps.Keys(subjects)) {
+			a.Printf("  %s: %s\n", name, strings.Join(subjects[name], ", "))
+		}
 	})
 }
 
@@ -80,7 +91,15 @@ func write(a *app.App, table *choice.Table, tried bool) {
 		a.Printf("  %s = %d\n", name, table.Values[name])
 	}
 	if len(table.Values) == 0 {
-		a.Println("  the defaults are the fastest of what was tried")
+		candidates := 0
+		for _, t := range table.Trials {
+			candidates += min(len(t.Values), 1)
+		}
+		if candidates == 0 {
+			a.Println("  no candidate was tried: that takes more --minutes, or fewer sizes")
+			return
+		}
+		a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
 	}
 	var subjects []string
 	last := map[string]choice.Trial{}
@@ -96,6 +115,9 @@ func write(a *app.App, table *choice.Table, tried bool) {
 	}
 	t := ui.NewTable("OPERATION", "SIZE", "DEFAULTS", "TUNED", "TIMES AS FAST")
 	for _, s := range subjects {
+		if len(last[s].Values) == 0 || len(table.Values) == 0 {
+			continue
+		}
 		for _, r := range last[s].Rates {
 			t.Add(s, r.Name, nanoseconds(r.Default), nanoseconds(r.Ns), fmt.Sprintf("%.2f", r.Default/r.Ns))
 		}

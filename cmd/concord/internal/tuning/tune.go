@@ -43,10 +43,13 @@ which it computes faster than with the defaults, and keeps them for this machine
 such as gemm or "gemm f32"; without one all are tuned that the device has choices for.
 
 Candidates are launched in a process apart, their results are judged by the float64 reference, and they
-are timed in turn with the defaults. The search begins with what is in use. One that computes wrongly, crashes or hangs is named, and the others
-go on. Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord,
-or the defaults. CONCORD_TUNE=FILE pins a table, so that every run computes the same bits, and
-CONCORD_TUNE=off the defaults.`,
+are timed in turn with the defaults. The search begins with what is in use. A candidate that computes
+wrongly, crashes or hangs is named, and the others go on.
+
+Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
+does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
+every run there computes the same bits, and CONCORD_TUNE=off the defaults. The device's roof is measured
+first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.`,
 		Example: `  concord tune gemm --minutes 5
   concord tune "gemm f32" --size 1024 --try
   concord tune list
@@ -159,8 +162,12 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 
 // keeps returns an error if the configuration names a table or the defaults, so that what is kept has no effect.
 func keeps(a *app.App, try bool) error {
-	if set := a.Session.Config().Tune; set != "" && !try {
-		return app.Usagef("CONCORD_TUNE is %s, which has no place for what is measured; unset it, or only --try", set)
+	switch cfg := a.Session.Config(); {
+	case try:
+	case cfg.Tune != "":
+		return app.Usagef("CONCORD_TUNE is %s, so that nothing else is used or kept; unset it", cfg.Tune)
+	case cfg.CacheDir == "off":
+		return app.Usagef("CONCORD_CACHE_DIR is off, so that nothing is kept; unset it")
 	}
 	return nil
 }

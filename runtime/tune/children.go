@@ -36,8 +36,8 @@ type children struct {
 	errors  *first
 }
 
-// ask returns the rates of a request, or why there are none. A process that has not answered in time, or has ended, is
-// replaced at the next request.
+// ask returns the rates of a request, or why there are none. A process that has not answered in time, has ended, or
+// whose candidate failed is replaced at the next request.
 func (c *children) ask(ctx context.Context, q request, patience time.Duration) ([]choice.Rate, string) {
 	if c.cmd == nil {
 		if err := c.start(); err != nil {
@@ -57,14 +57,14 @@ func (c *children) ask(ctx context.Context, q request, patience time.Duration) (
 			switch {
 			case !ok:
 				return nil, during(doing) + c.over()
-			case a.Lost:
+			case a.Failed != "": // its stream, or its device, may have failed for good
 				c.stop()
 				return nil, a.Failed
-			case a.Done && a.Failed == "" && !a.answers(q):
+			case a.Done && !a.answers(q):
 				c.stop()
 				return nil, "its process measured something else: another program"
 			case a.Done:
-				return a.Rates, a.Failed
+				return a.Rates, ""
 			}
 			doing = a.Doing
 			still.Reset(patience)

@@ -85,8 +85,8 @@ func TestKeptForAnother(t *testing.T) {
 		`no choice is named "planted.x"`: func(t *choice.Table) {
 			t.Values = map[string]int{"planted.x": 1}
 		},
-		"planted.way is 7, and not 0 to 6": func(t *choice.Table) {
-			t.Values = map[string]int{"planted.way": 7}
+		"planted.way is 8, and not 0 to 7": func(t *choice.Table) {
+			t.Values = map[string]int{"planted.way": 8}
 		},
 	} {
 		table := *good

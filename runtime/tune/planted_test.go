@@ -31,12 +31,13 @@ const (
 	crashWay
 	lostWay
 	slowWay
+	brokenWay // all that follows on the stream fails, too
 	fastWay
 )
 
 var (
 	way = choice.New(choice.Choice{Name: "planted.way", Doc: "what goes wrong", Why: "a test", Default: usualWay,
-		Values: []int{usualWay, wrongWay, endlessWay, crashWay, lostWay, slowWay, fastWay}})
+		Values: []int{usualWay, wrongWay, endlessWay, crashWay, lostWay, slowWay, brokenWay, fastWay}})
 	pause = choice.New(choice.Choice{Name: "planted.pause", Doc: "milliseconds of a launch", Why: "a test", Default: 16,
 		Values: []int{8, 16, 24}})
 )
@@ -72,12 +73,13 @@ func (d *plantedDevice) TunedFor() string          { return "planted, 1 thread" 
 
 func (d *plantedDevice) NewStream() (driver.Stream, error) {
 	s, err := d.Device.NewStream()
-	return &plantedStream{s, d}, err
+	return &plantedStream{Stream: s, d: d}, err
 }
 
 type plantedStream struct {
 	driver.Stream
-	d *plantedDevice
+	d      *plantedDevice
+	broken atomic.Bool
 }
 
 func (s *plantedStream) Launch(l *driver.Launch) error {
@@ -92,10 +94,15 @@ func (s *plantedStream) Launch(l *driver.Launch) error {
 		_ = (*(*int)(nil)) //nolint:govet // a crash is what is wanted
 	case lostWay:
 		return fmt.Errorf("the bus fell off: %w", driver.ErrDeviceLost)
+	case brokenWay:
+		s.broken.Store(true)
 	case slowWay:
 		took *= 8
 	case fastWay:
 		took /= 4
+	}
+	if s.broken.Load() {
+		return fmt.Errorf("the stream is broken: %w", driver.ErrInvalidArgument)
 	}
 	time.Sleep(took)
 	if err := s.Stream.Launch(l); err != nil || s.d.set.Load().Of(way) != wrongWay {
@@ -176,10 +183,10 @@ func TestPlanted(t *testing.T) {
 	for w, why := range map[int]string{wrongWay: "24: wrong result: gemm on cpu:0",
 		endlessWay: "24: it did not end within 3s",
 		crashWay:   "24: its process ended: exit status 2: panic: runtime error: invalid memory address",
-		lostWay:    "the bus fell off"} {
+		lostWay:    "the bus fell off", brokenWay: "the stream is broken"} {
 		assert.Contains(t, failed[w], why)
 	}
-	assert.Len(t, failed, 4)
+	assert.Len(t, failed, 5)
 	assert.True(t, slow, "what takes eight times as long is not measured to the end")
 	require.Len(t, told, len(table.Trials))
 	assert.Empty(t, told[0].Trial.Values, "the defaults come first")

@@ -35,7 +35,6 @@ type answer struct {
 	Doing  string        `json:"doing,omitempty"`
 	Rates  []choice.Rate `json:"rates,omitempty"`
 	Failed string        `json:"failed,omitempty"`
-	Lost   bool          `json:"lost,omitempty"` // the device, and with it this process
 	Done   bool          `json:"done,omitempty"`
 }
 
@@ -60,8 +59,8 @@ func (a *answer) answers(q request) bool {
 
 // Serve is the child of [Run]: it answers requests, one line of JSON each, until in ends. A program calls it in the
 // process that Options.Command starts, with a device of a session that has nothing else to do. The error is that of
-// writing, or of a request that is none. If in ends while it measures, it ends the process, and its group: whoever
-// asked is gone, and a candidate may never end.
+// writing, or of a request that is none. If in is closed during a measurement, Serve kills its own process and the
+// process group: the caller is gone, and a candidate may never end.
 func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.Reader, out io.Writer) error {
 	lines := make(chan []byte)
 	over, failed := make(chan struct{}), error(nil)
@@ -104,7 +103,7 @@ func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.R
 		m.doing = func(point string) error { return write.Encode(answer{Doing: point}) }
 		var err error
 		if a.Rates, err = m.run(ctx); err != nil {
-			a.Failed, a.Lost = err.Error(), errors.Is(err, runtime.ErrDeviceLost)
+			a.Failed = err.Error()
 		}
 		close(done)
 		if early := <-gone; early {

@@ -181,7 +181,7 @@ func (r *panels) multiply(panel, task int, own uint64) {
 		}
 		r.set.run(r.op(simd.GemmF32Block), uint64(i1-i0), uint64(j1-j0), uint64(p1-p0), at, uint64(ld), flag(r.a.across),
 			from, r.out.element(i0, j0), uint64(r.out.ld), math.Float64bits(r.alpha), math.Float64bits(beta), left, after.bias,
-			after.f)
+			after.f, uint64(r.call.Choose(gemmFetch)))
 		if p1 == r.k {
 			r.round(i0, i1, j0, j1)
 		}

@@ -102,7 +102,7 @@ func (p *convPlan) runWinograd(x, weight, bias, y []byte) (finite bool, err erro
 	var odd atomic.Bool
 	err = q.call.inRooms(tasks, q.each(tasks, threads), threads, room, func(lo, hi int, own block) {
 		q.set.run(simd.Winograd, append(slices.Clone(words), address(own.data), uint64(n), uint64(q.outH), uint64(q.outW),
-			uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi))...)
+			uint64(q.portions), uint64(q.strips), uint64(lo), uint64(hi), uint64(q.call.Choose(gemmFetch)))...)
 		if *(*float32)(unsafe.Pointer(unsafe.SliceData(own.data))) != 0 {
 			odd.Store(true)
 		}

@@ -52,18 +52,53 @@ static CAT(T, finish) *const CAT(T, finishes)[] = {
 #define TILE gemm
 #define STEP fma
 #include "tile.h"
-#undef TILE
-#undef STEP
 
-// The kernel of the largest tile, on whole panels.
-#define BODY_OF(R, NV) CAT(T, gemm_body_##R##_##NV)(k, a, 1, GEMM_ROWS, b, 2 * W, c, ldc, alpha, beta, W, 1);
-#define FETCH_OF(R, NV) ROWS_##R(FETCH)
-static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, const E *b, E *c, int64_t ldc, E alpha, E beta) {
-  WHOLE(FETCH_OF)
+// The kernel of the largest tile, on whole panels. They are in the second-level cache, from which processors do not fetch early enough by
+// themselves: each step fetches what the step ahead of it by so many multiplies. The left panel goes on into that of the next tile, while
+// the right one begins again. C is fetched late, since the panels would evict it, and a row in four steps, since a processor waits for
+// few lines at a time.
+#define STEPS(R, NV, N, AHEAD)                                                                     \
+  for (int64_t end = k - (N); k > end; k--, b += 2 * W) {                                          \
+    AHEAD                                                                                          \
+    STEP_##NV(R)                                                                                   \
+    q0 += R, q1 += R, q2 += R, q3 += R;                                                            \
+  }
+#define AHEAD_LEFT                                                                                 \
+  FETCH_PANEL(q0 + left)                                                                           \
+  if (GEMM_ROWS * sizeof(E) > 64)                                                                  \
+    FETCH_PANEL(q0 + left + 64 / sizeof(E))
+#define AHEAD_BOTH                                                                                 \
+  AHEAD_LEFT                                                                                       \
+  FETCH_PANEL(b + right)                                                                           \
+  if (2 * W * sizeof(E) > 64)                                                                      \
+    FETCH_PANEL(b + right + 64 / sizeof(E))
+#define BODY_OF(R, NV)                                                                             \
+  ROWS_##R(ZERO_##NV)                                                                              \
+  for (int64_t row = -1; row < R; row++) {                                                         \
+    int64_t some = row < 0 ? k - 4 * R - ahead : k < 4 ? k : 4;                                    \
+    if (row >= 0)                                                                                  \
+      FETCH(row)                                                                                   \
+    STEPS(R, NV, some, AHEAD_BOTH)                                                                 \
+  }                                                                                                \
+  STEPS(R, NV, k, AHEAD_LEFT)                                                                      \
+  V va = CAT(T, set)(scales[0]), vb = CAT(T, set)(scales[1]);                                      \
+  ROWS_##R(OUT_##NV)
+static __attribute__((noinline)) void CAT(T, gemm_whole)(int64_t k, const E *a, const E *b, E *c, int64_t ldc, E alpha, E beta, int64_t ahead) {
+  const int64_t rs = 1, last = W, left = ahead * GEMM_ROWS, right = ahead * 2 * W;
+  const int whole = 1;
+  const E *q0 = a, *q1 = a + 3, *q2 = a + 6, *q3 = a + 9;
+  const CAT(T, m) mask = CAT(T, first)(W);
+  E scales[2] = {alpha, beta};
+  IN_MEMORY(scales)
   WHOLE(BODY_OF)
+  (void)q1, (void)q2, (void)q3, (void)left, (void)right;
 }
 #undef BODY_OF
-#undef FETCH_OF
+#undef AHEAD_BOTH
+#undef AHEAD_LEFT
+#undef STEPS
+#undef TILE
+#undef STEP
 
 // gcc keeps arrays of vectors in registers only if it unrolls the loops over them.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -284,13 +319,13 @@ EXPORT(CAT(T, gemm_pack)) {
 
 // A product of packed rows of A with packed columns of B, and the operation after it, if any.
 static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, const E *right, E *c, int64_t ldc, E alpha, E beta,
-                             CAT(T, finish) *finish, const E *bias) {
+                             CAT(T, finish) *finish, const E *bias, int64_t ahead) {
   for (int64_t j = 0; j < n; j += 2 * W, right += 2 * W * k) {
     int64_t cols = n - j < 2 * W ? n - j : 2 * W, nv = cols > W ? 2 : 1;
     for (int64_t i = 0; i < m; i += GEMM_ROWS) {
       int64_t rows = m - i < GEMM_ROWS ? m - i : GEMM_ROWS;
       if (rows == GEMM_ROWS && cols == 2 * W)
-        CAT(T, gemm_whole)(k, left + i * k, right, c + i * ldc + j, ldc, alpha, beta);
+        CAT(T, gemm_whole)(k, left + i * k, right, c + i * ldc + j, ldc, alpha, beta, ahead);
       else
         CAT(T, gemm_kernels)[rows][nv](k, left + i * k, 1, GEMM_ROWS, right, 2 * W, c + i * ldc + j, ldc,
                                        alpha, beta, cols - (nv - 1) * W);
@@ -301,11 +336,12 @@ static void CAT(T, multiply)(int64_t m, int64_t n, int64_t k, const E *left, con
 }
 
 // Multiplies a block of rows of A with packed columns of B. Words: m, n, depth, A, lda, across,
-// packed B, C, ldc, alpha, beta, memory for packed A, the bias, the number of the operation after.
+// packed B, C, ldc, alpha, beta, memory for packed A, the bias, the number of the operation after, the steps of
+// the depth by which panels are fetched ahead.
 EXPORT(CAT(T, gemm_block)) {
   CAT(T, pack)(w[5].i != 0, w[0].i, w[2].i, w[3].p, w[4].i, w[11].p, GEMM_ROWS);
   CAT(T, multiply)(w[0].i, w[1].i, w[2].i, w[11].p, w[6].p, w[7].p, w[8].i, (E)w[9].f, (E)w[10].f,
-                   CAT(T, finishes)[w[13].i], w[12].p);
+                   CAT(T, finishes)[w[13].i], w[12].p, w[14].i);
 }
 
 #undef V

@@ -342,7 +342,7 @@ static V winograd_out(int64_t n, const float *sums, int64_t next, int64_t filter
 }
 
 // Words: those of conv_shape, then n, the height and the width of the output, the parts into which the strips of all tiles of a group are divided, the most strips of
-// a part, and the first task and the one after the last: a part and some filters. The output of the shape are the tiles, and its weights are those of
+// a part, the first task and the one after the last, each a part and some filters, and the steps by which panels are fetched ahead. The output of the shape are the tiles, and its weights are those of
 // winograd_filters. A strip has 2·W tiles. For each element of the transforms, the strips of a part are multiplied with `together` filters, before the next
 // element: that many filters of one element and the strips should fit in the second-level cache. Room has memory, each at a multiple of 64 bytes, for the strips of
 // transformed input and for the sums; its first element becomes other than 0 if a result is not finite, as transforms spread what is not.
@@ -385,7 +385,7 @@ EXPORT(winograd) {
             const float *a = left + (p * n * n + begin[sum]) * channels * GEMM_ROWS, *b = right + j * strip + begin[sum] * element + sum * 16;
             float *to = sums + sum * all + j * block + p * tile;
             if (filters >= (p + 1) * GEMM_ROWS && nv == 2)
-              f32_gemm_whole(depth, a, b, to, 2 * W, 1, 0);
+              f32_gemm_whole(depth, a, b, to, 2 * W, 1, 0, rest[7].i);
             else
               f32_gemm_kernels[conv_less(filters - p * GEMM_ROWS, GEMM_ROWS)][nv](depth, a, 1, GEMM_ROWS, b, 2 * W, to, 2 * W, 1, 0, W);
           }

@@ -11,7 +11,7 @@ import (
 // convSize is one convolution of n images that are square, with square filters.
 type convSize struct{ n, c, side, k, filter, stride, pad, dilation, groups int }
 
-// convSizes begin with the one that PyTorch also computes with channels last; the others are
+// convSizes begin with the one that PyTorch also computes with channels last inside; the others are
 // typical layers of networks.
 var convSizes = []convSize{
 	{8, 64, 56, 64, 3, 1, 1, 1, 1},
@@ -51,10 +51,10 @@ func (b *bench) convolution() error {
 	return nil
 }
 
-// convolve measures one size, with last also in PyTorch's channels-last layout. The two layouts are
-// separate rows, because PyTorch's channels-last form is slower in a process that also has the
+// convolve measures one size in both of PyTorch's memory orders, and, if inside is set, with x and y converted to and from
+// channels last. These are separate rows, because PyTorch's channels-last form is slower in a process that also has the
 // other calls.
-func (b *bench) convolve(s *convSize, last bool) error {
+func (b *bench) convolve(s *convSize, inside bool) error {
 	out := kernels.ConvOut(s.side, s.filter, s.stride, s.pad, s.pad, s.dilation)
 	args := []any{uint32(s.n), uint32(s.c), uint32(s.side), uint32(s.side), uint32(s.k)}
 	for _, v := range []int{s.filter, s.stride, s.pad, s.dilation} {
@@ -73,8 +73,8 @@ func (b *bench) convolve(s *convSize, last bool) error {
 	}
 	calls := []struct{ name, text string }{{"conv2d", ""}, {"conv2d_last", ", data in another order, channels last"},
 		{"conv2d_converted", ", channels last, x and y converted"}}
-	if !last {
-		calls = calls[:1]
+	if !inside {
+		calls = calls[:2]
 	}
 	for _, call := range calls {
 		peer, err := b.peer("torch", map[string]any{"n": s.n, "c": s.c, "h": s.side, "w": s.side, "out": s.k,

@@ -272,6 +272,12 @@ func (c *Call) value(i int) (bits uint64, kind source.Kind) {
 // Int returns an integer argument. An unsigned 64-bit number above the largest
 // int64 wraps, as in a Go conversion.
 func (c *Call) Int(i int) int64 {
+	if i >= 0 && i < len(c.Args) && i < len(c.Params) { // what most sizes are, of which a launch has many
+		a, p := &c.Args[i], &c.Params[i]
+		if a.Kind == ValueArgument && len(a.Bytes) == 4 && p.Kind == source.UInt && p.Width <= 1 {
+			return int64(binary.NativeEndian.Uint32(a.Bytes))
+		}
+	}
 	bits, kind := c.value(i)
 	v, ok := integer(bits, kind)
 	if !ok {

@@ -130,7 +130,7 @@ func init() {
 			"all are added",
 		Kernels: []string{"scatter_last", "scatter", "scatter_runs", "scatter_add"}, Types: allTypes, Defines: []string{"T"},
 		Source: sources, Arguments: scatterArguments, Work: scatterWork, Reference: refScatter, Native: scatterNative,
-		Bound: knows(scatterLaunch),
+		Bound: knows(scatterLaunch), Rows: scatterRows,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range moveShapes {

@@ -35,7 +35,7 @@ func init() {
 		Kernels: []string{"quantize_blocks", "gemm_q"}, Defines: []string{"BITS", "FACTORS", "GROUP"},
 		Check:  oneOf(map[string][]string{"BITS": {"4", "5", "6", "8"}, "FACTORS": {"0", "1", "2"}}),
 		Source: sources, Tile: gemmQTile, Arguments: gemmQArguments, Work: quantizedWork,
-		Reference: refGemmQ, Bound: knows(gemmQLaunch), Cases: gemmQCases,
+		Reference: refGemmQ, Bound: knows(gemmQLaunch), Rows: gemmQRows, Cases: gemmQCases,
 	})
 }
 

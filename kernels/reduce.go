@@ -21,7 +21,7 @@ func init() {
 			"reduce_argmax_columns", "reduce_argmin_columns"},
 		Types: allTypes, Defines: []string{"T", "INDEX"},
 		Check: indexCheck, Arguments: reduceArguments, Reference: refReduce, Bound: knows(reduceLaunch),
-		Cases: reduceCases,
+		Rows: reduceRows, Cases: reduceCases,
 	})
 }
 

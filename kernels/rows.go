@@ -126,7 +126,10 @@ func castRows(c *Call) Rows {
 
 func gatherRows(c *Call) Rows {
 	if c.Kernel != "gather" {
-		return Rows{}
+		parts, count := int(c.Int(3)), int(c.Int(5))
+		out := part(2, c.Type("T"), int(c.Int(6)))
+		out.Count, out.Jump = parts, count*out.Len
+		return rowsOfArgs(c, 5, part(1, c.Type("INDEX"), 1), out)
 	}
 	return rowsOfArgs(c, 4, part(1, c.Type("INDEX"), 1), part(2, c.Type("T"), int(c.Int(5))))
 }

@@ -13,7 +13,7 @@ func init() {
 		ID: "scan", Doc: "running sums of each row, by one group or by several",
 		Kernels: []string{"scan_sum"}, Types: allTypes, Defines: []string{"T", "GROUP"},
 		Source: sources, Arguments: scanArguments, Work: scanWork, Reference: refScan,
-		Bound: knows(scanLaunch), Cases: scanCases,
+		Bound: knows(scanLaunch), Rows: scanRows, Cases: scanCases,
 	})
 }
 

@@ -14,7 +14,7 @@ func init() {
 		ID: "segment", Doc: "rows added to, or compared with, the row of their segment, in a fixed order",
 		Kernels: []string{"segment_add", "segment_max", "segment_min"}, Types: allTypes, Defines: []string{"T", "ORDER"},
 		Source: sources, Arguments: segmentArguments, Work: segmentWork, Reference: refSegment,
-		Bound: knows(segmentLaunch), Cases: segmentCases,
+		Bound: knows(segmentLaunch), Rows: segmentRows, Cases: segmentCases,
 	})
 }
 

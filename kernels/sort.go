@@ -20,7 +20,7 @@ func init() {
 		Kernels: []string{"sort_blocks", "sort_merge"}, Types: allTypes,
 		Defines: []string{"T", "GROUP", "VALUE", "DESCENDING"},
 		Source:  sources, Check: oneOf(map[string][]string{"VALUE": allTypes}), Tile: sortTile, Arguments: sortArguments,
-		Reference: refSort, Bound: exactly, Cases: sortCases,
+		Reference: refSort, Bound: exactly, Rows: sortRows, Cases: sortCases,
 	})
 }
 

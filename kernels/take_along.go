@@ -13,7 +13,7 @@ func init() {
 		ID: "take_along", Doc: "elements along the middle axis of outer × axis × inner, each by an index of any integer type",
 		Kernels: []string{"take_along"}, Types: allTypes, Defines: []string{"T", "INDEX", "CLAMP"},
 		Source: sources, Check: indexCheck, Arguments: takeArguments, Work: takeWork, Reference: refTake, Native: takeNative,
-		Bound: exactly,
+		Bound: exactly, Rows: takeRows,
 		Cases: func(f *Family) (list []Case) {
 			add := func(t, index string, s [4]int, clamp bool) {
 				outer, axis, count, inner := s[0], s[1], s[2], s[3]

@@ -14,7 +14,7 @@ func init() {
 	Register(Family{
 		ID: "topk", Doc: "the k smallest values of each row in ascending order, with their indices",
 		Kernels: []string{"topk"}, Types: floatTypes, Defines: []string{"T", "GROUP"},
-		Source: sources, Arguments: topkArguments, Reference: refTopK, Bound: exactly,
+		Source: sources, Arguments: topkArguments, Reference: refTopK, Bound: exactly, Rows: topkRows,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][3]int{{1, 1, 1}, {0, 4, 2}, {2, 0, 0}, {3, 4, 0}, {3, 2, 2}, {5, 31, 3}, {4, 257, 257},

@@ -13,6 +13,7 @@ func init() {
 		ID: "transpose", Doc: "each matrix of a batch transposed",
 		Kernels: []string{"transpose"}, Types: allTypes, Defines: []string{"T", "TILE"},
 		Source: sources, Tile: transposeTile, Arguments: transposeArguments, Reference: refTranspose, Bound: exactly,
+		Rows: transposeRows,
 		Cases: func(f *Family) (list []Case) {
 			for _, t := range f.Types {
 				for i, s := range [][3]int{{1, 1, 1}, {0, 3, 1}, {31, 33, 1}, {1, 257, 1}, {16, 16, 2}, {17, 15, 3}, {127, 1, 2},

@@ -19,7 +19,7 @@ func init() {
 		Kernels: []string{"quantize_rows", "w2a8"}, Defines: []string{"OUT", "GROUP"},
 		Check:  oneOf(map[string][]string{"OUT": {"i32"}}),
 		Source: sources, Tile: w2a8Tile, Arguments: w2a8Arguments, Work: quantizedWork, Reference: refW2A8,
-		Bound: knows(w2a8Launch), Cases: w2a8Cases,
+		Bound: knows(w2a8Launch), Rows: w2a8Rows, Cases: w2a8Cases,
 	})
 }
 

@@ -16,7 +16,7 @@ import (
 func choose(g graph, l layouts, fuse bool) *storage {
 	nodes := len(g.nodes)
 	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, nodes),
-		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes), prices: g.prices()}
+		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes), price: g.prices()}
 	for _, n := range c.order {
 		among := func(a *node) bool { return c.reduces[a.number] }
 		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, among)
@@ -53,8 +53,8 @@ func choose(g graph, l layouts, fuse bool) *storage {
 type chooser struct {
 	*storage
 	layouts
-	prices
-	fuse bool
+	price Costs
+	fuse  bool
 	// By the numbers of nodes:
 	users   [][]user // the stored nodes whose kernels would compute it, the last one first
 	twice   []answer // whether it is cheaper to store it than to compute it at two visits
@@ -188,9 +188,9 @@ func (c *chooser) costs(n *node, visits int) (recompute, store int) {
 		return 0, 0
 	}
 	elements := max(count(n.shape), 1)
-	move := c.moving(elements * size(n.typ))
+	move := c.price.moving(elements * size(n.typ))
 	compute, inputs := c.effort(n)
-	return (visits - 1) * (compute + inputs*move), (visits+1)*move + c.task/elements
+	return (visits - 1) * (compute + inputs*move), (visits+1)*move + c.price.Task/elements
 }
 
 // effort returns that of computing an element of n from what is stored, and how many stored elements are read for it.
@@ -203,7 +203,7 @@ func (c *chooser) effort(n *node) (compute, reads int) {
 		switch {
 		case kinds[n.what].maps:
 			for op, times := range n.expression().Operations() {
-				compute += times * op.Effort()
+				compute += times * c.price.effort(op)
 			}
 		case !n.is(kindView):
 			reads++
@@ -267,7 +267,7 @@ func (c *chooser) scalar(n *node, users []user) bool {
 	if count(n.shape) != 1 || c.shared(n, 1).reason == "" || c.reduces[n.number] {
 		return false
 	}
-	return slices.ContainsFunc(users, func(u user) bool { return count(u.by.shape) >= c.many })
+	return slices.ContainsFunc(users, func(u user) bool { return count(u.by.shape) >= c.price.Many })
 }
 
 // readable makes sure that argument i of a call is stored, or is a view of what is stored.
@@ -290,8 +290,8 @@ func (c *chooser) readable(o *callOp, i int, a *node) {
 	c.materialize(c.copied(a), operand)
 }
 
-// shared decides whether n is stored because several kernels would compute it: it has a function, or what it is made of
-// is more memory than it is itself.
+// shared decides whether n is stored because several kernels would compute it: it has an expensive function, or what it
+// is made of is more memory than it is itself.
 func (c *chooser) shared(n *node, kernels int) decision {
 	bytes, costly := 0, false
 	c.walks++
@@ -308,7 +308,7 @@ func (c *chooser) shared(n *node, kernels int) decision {
 		switch {
 		case kinds[n.what].maps:
 			for op := range n.expression().Operations() {
-				costly = costly || function(op)
+				costly = costly || c.price.expensive(op)
 			}
 			costly = costly || n.expression().Indexed() && depth > 0
 		case n.is(kindReduction):

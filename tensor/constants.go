@@ -86,7 +86,7 @@ const largestConstant = 1 << 16
 // constants divides a plan into the tasks that read nothing but what others of them write, so that what they compute is
 // the same in each call, and a plan of the others, which keeps that.
 func (p *plan) constants() (once []task, rest *plan) {
-	rest = &plan{values: p.values, results: p.results, extern: p.extern, kept: slices.Clone(p.kept)}
+	rest = &plan{values: p.values, results: p.results, extern: p.extern, kept: slices.Clone(p.kept), costs: p.costs}
 	fixed := map[*value]bool{}
 	writers := map[*value]int{}
 	for _, t := range p.tasks {

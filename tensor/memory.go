@@ -163,6 +163,7 @@ func (k *kernel) aliased(out int, may func(w *value) bool) *value {
 type Plan struct {
 	Tasks  []Task
 	Memory Memory // of a compiled function
+	Costs  Costs  // by which it was made
 }
 
 // Task is one step of a Plan: a kernel that fuses several operations, or an operation with kernels of its own.
@@ -222,7 +223,7 @@ func explained(ts []*Tensor, show func(pass string, value fmt.Stringer)) (*plan,
 }
 
 func (p *plan) describe() *Plan {
-	out := &Plan{}
+	out := &Plan{Costs: p.costs}
 	for _, t := range p.tasks {
 		var d Task
 		switch t := t.(type) {

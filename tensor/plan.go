@@ -24,6 +24,7 @@ type plan struct {
 	results []place  // of the tensors that were asked for
 	extern  []*value // computed before, which tasks read or which are results
 	kept    []bool   // by the numbers of values: it is needed after the plan
+	costs   Costs    // by which it was decided
 }
 
 // keeps reports whether a value has to stay after its last task.
@@ -66,7 +67,8 @@ func newPlan(ts []*Tensor, fused bool, show func(pass string, value fmt.Stringer
 
 // finished returns the plan of tasks.
 func (p taskList) finished() (*plan, error) {
-	out := &plan{tasks: slices.Clone(p.tasks), values: p.values, kept: make([]bool, p.made)}
+	out := &plan{tasks: slices.Clone(p.tasks), values: p.values, kept: make([]bool, p.made),
+		costs: p.prices()}
 	for i, t := range p.tasks {
 		if k, ok := t.(*kernel); ok {
 			k := *k

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime/choice"
 )
 
 var update = flag.Bool("update", false, "write the plans of TestPasses as they are now")
@@ -114,4 +117,127 @@ func BenchmarkPlan(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// withCosts gives the device of a scope costs until the test ends.
+func withCosts(t *testing.T, s *Scope, values map[string]int) {
+	t.Helper()
+	set, err := choice.NewSet(values)
+	require.NoError(t, err)
+	s.Device().Choices().Try(set)
+	t.Cleanup(func() { s.Device().Choices().Try(nil) })
+}
+
+// TestCosts: what is stored, and which loops become one kernel, follows from the costs of the device, and results do
+// not.
+func TestCosts(t *testing.T) {
+	s := scope(t)
+	tall := gaussian(s, 1, 1, 1000, 96)
+	graphs := map[string]func() []*Tensor{
+		// A sine that a kernel visits twice, where the elements of its rows do not lie side by side.
+		"columns": func() []*Tensor {
+			sine := tall.T().Sin()
+			return []*Tensor{sine.T().Div(sine.T().Square().Sum(0).Add(1))}
+		},
+		// Two loops of one size that read nothing in common.
+		"loops": func() []*Tensor {
+			return []*Tensor{Iota(s, F32, 100, 50).Mul(3), gaussian(s, 2, 1, 100, 50).Add(1)}
+		},
+		// A root that a kernel would compute for each of many elements.
+		"root": func() []*Tensor { return []*Tensor{gaussian(s, 2, 1, 100, 50).Mul(Full(s, F32, 2, 1).Sqrt())} },
+	}
+	results := func(name string) (tasks int, costs Costs, numbers []float32) {
+		ts := graphs[name]()
+		p, err := Explain(ts...)
+		require.NoError(t, err)
+		for _, x := range ts {
+			list, err := Read[float32](t.Context(), x)
+			require.NoError(t, err)
+			numbers = append(numbers, list...)
+		}
+		return len(p.Tasks), p.Costs, numbers
+	}
+	for _, c := range []struct {
+		graph  string
+		values map[string]int
+		fewer  bool // tasks than with the defaults
+	}{
+		{"columns", map[string]int{"tensor.task": 50000000}, true}, // launches are dear
+		{"columns", map[string]int{"tensor.task": 500}, false},
+		{"columns", map[string]int{"tensor.move.1m": 80, "tensor.move.4m": 80}, true},
+		{"columns", map[string]int{"tensor.move.1m": 3}, false},
+		{"columns", map[string]int{"tensor.move.1m": 3, "tensor.functions": 10}, true},
+		{"columns", map[string]int{"tensor.functions": 3200}, false},
+		{"loops", map[string]int{"tensor.many": 8192}, true},
+		{"loops", map[string]int{"tensor.many": 1024}, false},
+		{"root", map[string]int{"tensor.many": 8192}, true},
+		{"root", map[string]int{"tensor.many": 1024}, false},
+	} {
+		usual, defaults, want := results(c.graph)
+		assert.Equal(t, Costs{Task: 10000, Move: [4]int{2, 3, 5, 12}, Functions: 100, Many: 4096}, defaults)
+		withCosts(t, s, c.values)
+		tasks, costs, got := results(c.graph)
+		assert.NotEqual(t, defaults, costs)
+		again, _, _ := results(c.graph)
+		assert.Equal(t, tasks, again)
+		if c.fewer {
+			assert.Less(t, tasks, usual, "%s with %v", c.graph, c.values)
+		} else {
+			assert.Equal(t, usual, tasks, "%s with %v", c.graph, c.values)
+		}
+		assert.InDeltaSlice(t, want, got, 1e-5)
+		s.Device().Choices().Try(nil)
+	}
+}
+
+// TestCheapFunctions: a function that takes no longer than an addition is computed by each kernel that needs it.
+func TestCheapFunctions(t *testing.T) {
+	s := scope(t)
+	e := gaussian(s, 1, 1, 64, 32).Exp()
+	stored := func() bool {
+		list, err := ExplainPasses(e.Sum(-1), e.Mul(2))
+		require.NoError(t, err)
+		i := slices.IndexFunc(list, func(p Pass) bool { return p.Name == "choose" })
+		return strings.Contains(list[i].Text, "several kernels need it, and it is expensive")
+	}
+	assert.True(t, stored())
+	withCosts(t, s, map[string]int{"tensor.functions": 10})
+	assert.False(t, stored())
+}
+
+// TestCostsMeasured: costs of a table of the device are measured ones.
+func TestCostsMeasured(t *testing.T) {
+	s := scope(t)
+	state := s.Device().Choices()
+	x := Iota(s, F32, 9).Add(1)
+	p, err := Explain(x)
+	require.NoError(t, err)
+	assert.Zero(t, p.Costs.Measured)
+	assert.Equal(t, "task 10000, element 2 up to 1 MiB, 3 up to 4 MiB, 5 up to 16 MiB, else 12, functions 100 %, "+
+		"kernel of its own from 4096 elements (defaults)", p.Costs.String())
+	table := state.New(map[string]int{"tensor.move.4m": 3, "tensor.task": 20000})
+	require.NoError(t, state.Use(table))
+	defer func() { require.NoError(t, state.Use(nil)) }()
+	p, err = Explain(x)
+	require.NoError(t, err)
+	assert.Equal(t, 20000, p.Costs.Task)
+	assert.Equal(t, table.Made, p.Costs.Measured)
+	assert.Contains(t, p.Costs.String(), "(measured 20")
+	f := Compile(s, func(args ...*Tensor) []*Tensor { return []*Tensor{args[0].Exp()} })
+	defer f.Close()
+	plan, err := f.Plan(t.Context(), x)
+	require.NoError(t, err)
+	assert.Equal(t, p.Costs, plan.Costs)
+	require.NoError(t, state.Use(state.New(map[string]int{"kernels.gemm.each": 4})))
+	p, err = Explain(x)
+	require.NoError(t, err)
+	assert.Zero(t, p.Costs.Measured, "of something else")
+}
+
+// TestMain sees to it that plans are those of the defaults, whatever was tuned on the machine.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("CONCORD_TUNE", "off"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
 }

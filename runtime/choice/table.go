@@ -24,7 +24,7 @@ type Table struct {
 	Driver  string         `json:"driver,omitempty"` // its version; "": any
 	Choices string         `json:"choices"`          // what VersionOf returned when it was made
 	Made    time.Time      `json:"made"`
-	Values  map[string]int `json:"values"`           // those that are better than the defaults, by name
+	Values  map[string]int `json:"values"`           // those that are better than the defaults or are costs, by name
 	Trials  []Trial        `json:"trials,omitempty"` // all that was measured
 }
 
@@ -37,6 +37,16 @@ type Trial struct {
 	Final   bool           `json:"final,omitempty"`  // the best values of the subject, measured again and for longer
 	Slow    bool           `json:"slow,omitempty"`   // not measured to the end: the last rate is far behind the defaults
 	Failed  string         `json:"failed,omitempty"` // why the values cannot be used: a wrong result, a crash, a hang
+	Costs   []Cost         `json:"costs,omitempty"`  // of which the values follow, if they are not searched for
+}
+
+// Cost is how long something takes on the device, by which others decide what it does.
+type Cost struct {
+	Name string  `json:"name"` // "launch"
+	Of   string  `json:"of"`   // what takes that time: "launch", "byte", "element", "operation", "multiply-add"
+	Ns   float64 `json:"ns"`   // the median of the samples
+	Low  float64 `json:"low"`  // a quarter of the samples is below
+	High float64 `json:"high"` // a quarter is above
 }
 
 // Rate is what one size was measured with.

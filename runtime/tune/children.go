@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/internal/group"
-	"github.com/concord-compute/concord/runtime/choice"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -36,17 +35,18 @@ type children struct {
 	errors  *first
 }
 
-// ask returns the rates of a request, or why there are none. A process that has not answered in time, has ended, or
+// ask returns the answer to a request, or why there is none. A process that has not answered in time, has ended, or
 // whose candidate failed is replaced at the next request.
-func (c *children) ask(ctx context.Context, q request, patience time.Duration) ([]choice.Rate, string) {
+func (c *children) ask(ctx context.Context, q request, patience time.Duration) (answer, string) {
+	none := answer{}
 	if c.cmd == nil {
 		if err := c.start(); err != nil {
-			return nil, fmt.Sprintf("start a process: %v", err)
+			return none, fmt.Sprintf("start a process: %v", err)
 		}
 	}
 	c.errors.reset()
 	if err := json.NewEncoder(c.in).Encode(q); err != nil {
-		return nil, c.over()
+		return none, c.over()
 	}
 	doing := ""
 	still := time.NewTimer(patience)
@@ -56,24 +56,24 @@ func (c *children) ask(ctx context.Context, q request, patience time.Duration) (
 		case a, ok := <-c.answers:
 			switch {
 			case !ok:
-				return nil, during(doing) + c.over()
+				return none, during(doing) + c.over()
 			case a.Failed != "": // its stream, or its device, may have failed for good
 				c.stop()
-				return nil, a.Failed
+				return none, a.Failed
 			case a.Done && !a.answers(q):
 				c.stop()
-				return nil, "its process measured something else: another program"
+				return none, "its process measured something else: another program"
 			case a.Done:
-				return a.Rates, ""
+				return a, ""
 			}
 			doing = a.Doing
 			still.Reset(patience)
 		case <-still.C:
 			c.stop()
-			return nil, during(doing) + fmt.Sprintf("it did not end within %v", patience)
+			return none, during(doing) + fmt.Sprintf("it did not end within %v", patience)
 		case <-ctx.Done():
 			c.stop()
-			return nil, ctx.Err().Error()
+			return none, ctx.Err().Error()
 		}
 	}
 }

@@ -11,7 +11,9 @@
 //		err = dev.KeepTuned(ctx, table)
 //	}
 //
-// [Subjects] are the operations that are measured; [Register] adds one.
+// [Subjects] are the operations that are measured; [Register] adds one. The subject costs is no search: it measures
+// what a launch, a copy, an element and an operation take, and its values are the costs by which package tensor plans
+// on the device.
 //
 // # Rules
 //

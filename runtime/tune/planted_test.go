@@ -64,7 +64,8 @@ type plantedDevice struct {
 	driver.Device
 	driver.Compiler
 	driver.Natives
-	set atomic.Pointer[choice.Set]
+	set   atomic.Pointer[choice.Set]
+	wrong atomic.Bool // maps compute wrongly
 }
 
 func (d *plantedDevice) Choices() []*choice.Choice { return []*choice.Choice{pause, way} }
@@ -84,7 +85,12 @@ type plantedStream struct {
 
 func (s *plantedStream) Launch(l *driver.Launch) error {
 	if l.Kernel.Info().Name != "gemm" {
-		return s.Stream.Launch(l)
+		if err := s.Stream.Launch(l); err != nil || !s.d.wrong.Load() {
+			return err
+		}
+		m := l.Args[1].Memory
+		m.Size = 4
+		return s.Fill(m, []byte{0, 0, 0x80, 0x45})
 	}
 	took := time.Duration(s.d.set.Load().Of(pause)) * time.Millisecond
 	switch s.d.set.Load().Of(way) {
@@ -166,7 +172,8 @@ func plantedDev(t *testing.T) *runtime.Device {
 func TestPlanted(t *testing.T) {
 	dev := plantedDev(t)
 	var told []Progress
-	table, err := Run(t.Context(), dev, Options{Command: self, Patience: 3 * time.Second, Time: 2 * time.Minute,
+	table, err := Run(t.Context(), dev, Options{Command: self, Only: []string{"planted"}, Patience: 3 * time.Second,
+		Time:     2 * time.Minute,
 		Progress: func(p Progress) { told = append(told, p) }})
 	require.NoError(t, err)
 	assert.Equal(t, map[string]int{"planted.way": fastWay, "planted.pause": 8}, table.Values)

@@ -48,6 +48,7 @@ type Progress struct {
 // measured in turn in a child process, after the candidate's results were judged. A candidate that computes something
 // else, does not end, crashes or loses the device costs its process: the table says so, and the search goes on.
 //
+// The subject costs has one trial, whose values are in the table also where they are the defaults: they were measured.
 // Values of choices that several subjects read are those of the subject that was tuned first. Run blocks for as long
 // as Options.Time says. The search of a subject begins with what is in use. If ctx ends, the table has what was found
 // until then, and what is in use for the subject under way, and the error is that of ctx. Otherwise an error is that
@@ -149,6 +150,10 @@ type tuner struct {
 
 // tune adds the best values of one subject to those that were found.
 func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end time.Time) {
+	if s.measured {
+		t.costs(ctx, s, all)
+		return
+	}
 	trial := func(values map[string]int, last bool) choice.Trial {
 		got := t.trial(ctx, s, values, last)
 		if ctx.Err() == nil {
@@ -207,20 +212,43 @@ func (t *tuner) tell(last choice.Trial) {
 // trial has a child measure values; the last one of a subject for longer.
 func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, last bool) choice.Trial {
 	got := choice.Trial{Subject: s.Name, Values: values, Final: last}
-	q := request{Subject: s.Name, For: t.dev.Choices().TunedFor(), Values: values, Seconds: 0.1}
+	seconds := 0.1
 	if last {
-		q.Seconds = 0.5
+		seconds = 0.5
 	}
+	var a answer
+	if a, got.Failed = t.ask(ctx, s, values, seconds); got.Failed == "" {
+		got.Rates = a.Rates
+		got.Score, got.Slow = choice.Score(got.Rates), len(got.Rates) < len(s.Points)
+	}
+	return got
+}
+
+// costs has a child measure the costs, and takes the values that follow from them.
+func (t *tuner) costs(ctx context.Context, s *Subject, all []*choice.Choice) {
+	got := choice.Trial{Subject: s.Name, Final: true}
+	var a answer
+	if a, got.Failed = t.ask(ctx, s, nil, 0.2); got.Failed == "" {
+		got.Costs, got.Values = a.Costs, planning(a.Costs, s.choices(all))
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	maps.Copy(t.values, got.Values)
+	t.trials = append(t.trials, got)
+	t.tell(got)
+}
+
+// ask has a child measure a subject, each point for about so many seconds, and returns its answer or why there is none.
+func (t *tuner) ask(ctx context.Context, s *Subject, values map[string]int, seconds float64) (answer, string) {
+	q := request{Subject: s.Name, For: t.dev.Choices().TunedFor(), Values: values, Seconds: seconds}
 	for _, p := range s.Points {
 		q.Points = append(q.Points, p.Name)
 	}
-	got.Rates, got.Failed = t.children.ask(ctx, q, t.opt.Patience)
+	a, failed := t.children.ask(ctx, q, t.opt.Patience)
 	const most = 500 // bytes of a reason, which may be the log of a compiler
-	if len(got.Failed) > most {
-		got.Failed = strings.ToValidUTF8(got.Failed[:most], "") + "…"
+	if len(failed) > most {
+		failed = strings.ToValidUTF8(failed[:most], "") + "…"
 	}
-	if got.Failed == "" {
-		got.Score, got.Slow = choice.Score(got.Rates), len(got.Rates) < len(q.Points)
-	}
-	return got
+	return a, failed
 }

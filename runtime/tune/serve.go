@@ -34,6 +34,7 @@ type request struct {
 type answer struct {
 	Doing  string        `json:"doing,omitempty"`
 	Rates  []choice.Rate `json:"rates,omitempty"`
+	Costs  []choice.Cost `json:"costs,omitempty"` // in place of rates
 	Failed string        `json:"failed,omitempty"`
 	Done   bool          `json:"done,omitempty"`
 }
@@ -46,8 +47,18 @@ const (
 	tick = 500 * time.Microsecond
 )
 
-// answers reports whether the rates are of the points that were asked for, or of the first of them, and are times.
+// answers reports whether the rates are of the points that were asked for, or of the first of them, and are times; or
+// whether there are all costs, and they are times.
 func (a *answer) answers(q request) bool {
+	if q.Subject == costsName {
+		names := costNames()
+		for i, c := range a.Costs {
+			if i >= len(names) || c.Name != names[i] || !(c.Ns > 0 && c.Ns < infinite) {
+				return false
+			}
+		}
+		return len(a.Costs) == len(names)
+	}
 	for i, r := range a.Rates {
 		asked := i < len(q.Points) && r.Name == q.Points[i]
 		if !asked || !(r.Ns > 0 && r.Default > 0 && r.Ns < infinite && r.Default < infinite) {
@@ -102,7 +113,7 @@ func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.R
 		m.request = q
 		m.doing = func(point string) error { return write.Encode(answer{Doing: point}) }
 		var err error
-		if a.Rates, err = m.run(ctx); err != nil {
+		if a.Rates, a.Costs, err = m.run(ctx); err != nil {
 			a.Failed = err.Error()
 		}
 		close(done)
@@ -151,38 +162,42 @@ func (l *launch) close() {
 	}
 }
 
-func (m *measurement) run(ctx context.Context) (rates []choice.Rate, err error) {
+func (m *measurement) run(ctx context.Context) (rates []choice.Rate, costs []choice.Cost, err error) {
 	if now := m.dev.Choices().TunedFor(); now != m.For {
-		return nil, fmt.Errorf("tune: the process measures %q, and not %q: %w", now, m.For, runtime.ErrInvalidArgument)
+		return nil, nil, fmt.Errorf("tune: the process measures %q, and not %q: %w", now, m.For, runtime.ErrInvalidArgument)
 	}
 	i := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == m.Subject })
 	if i < 0 {
-		return nil, fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
+		return nil, nil, fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
 	}
 	set, err := choice.NewSet(m.Values)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if m.of != m.Subject {
 		m.free()
 		m.of = m.Subject
+	}
+	if subjects[i].measured {
+		costs, err = m.costs(ctx)
+		return nil, costs, err
 	}
 	for _, p := range subjects[i].Points {
 		if !slices.Contains(m.Points, p.Name) {
 			continue
 		}
 		if err := m.doing(p.Name); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r, err := m.point(ctx, &p, set)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, err)
+			return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
 		}
 		if rates = append(rates, r); r.Ns > drop*r.Default {
 			break
 		}
 	}
-	return rates, nil
+	return rates, nil, nil
 }
 
 // prepare makes a point ready, unless it is.
@@ -253,7 +268,7 @@ func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r c
 		return float64(time.Since(start).Nanoseconds()) / float64(n), err
 	}
 	defer m.dev.Choices().Try(nil)
-	if err := m.judge(func() error { _, err := launches(own, 1); return err }); err != nil {
+	if err := m.judge(func() error { _, err := launches(own, 1); return err }, 1<<28); err != nil {
 		return r, err
 	}
 	first, err := launches(usual, 1)
@@ -278,10 +293,11 @@ func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r c
 	return choice.Rate{Name: p.Name, Ns: median(took[1]), Default: median(took[0])}, nil
 }
 
-// judge runs a launch whose results are compared with those of the float64 reference, of large ones some rows.
-func (m *measurement) judge(launch func() error) error {
+// judge runs a launch whose results are compared with those of the float64 reference; of more work than that some rows
+// are.
+func (m *measurement) judge(launch func() error, work float64) error {
 	wrong := ""
-	v, err := validate.Start(m.session, validate.Options{Every: 1, Share: 1, Bytes: 1 << 31, Work: 1 << 28,
+	v, err := validate.Start(m.session, validate.Options{Every: 1, Share: 1, Bytes: 1 << 31, Work: work,
 		Report: func(d validate.Difference) { wrong = d.String() }})
 	if err != nil {
 		return err

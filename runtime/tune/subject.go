@@ -18,6 +18,8 @@ type Subject struct {
 	Name   string   // "gemm f32"
 	Reads  []string // the choices that are tried, or what their names begin with before a dot
 	Points []Point
+
+	measured bool // the choices are costs, which follow from what is measured: points have names only
 }
 
 // Point is a launch of a kernel of the catalog. Buffers have random numbers between -1 and 1.

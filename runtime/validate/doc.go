@@ -10,7 +10,7 @@
 // launch. Later, on a goroutine of its own, a kernel of the catalog is repeated by its float64 reference and judged
 // with the bound of the catalog, as package runtime/parity judges devices. Of a large result random rows are judged.
 // Any other kernel is repeated on another device: its integers have to be equal, and its floating-point numbers
-// nearly so, see [Options.Device].
+// nearly so, see [Options.Device]. That device is opened for the first such launch, and stays open until Close.
 //
 // A [Difference] names kernel, sizes, arguments and the first element that is wrong, and has a file with the program
 // and all inputs, from which [Repeat], and concord run --repeat, launch the kernel once more.
@@ -36,8 +36,11 @@
 // those that store in an order that changes from launch to launch belong into [Options.Ignore].
 //
 // Some launches are too large to be judged, and counted in Stats.Large: those with more than two million operations
-// of kernels whose results are not divided into rows (gemm_q and w2a8 of quantized products, reductions, scans, sorts,
-// some programs of expressions), and those of which the smallest part has more: one element of a product, one filter's
-// row of a convolution's result, one row of a softmax or norm. Of a large convolution with few filters or with groups
-// only those rows are judged whose filters lie on no padding above or below.
+// of kernels whose results are not divided into rows (im2col, scatter_last, some programs of expressions), and those of
+// which the smallest part has more: one element of a product, a panel of 16 columns of a product of quantized blocks,
+// one filter's row of a convolution's result, one row of a softmax, norm, reduction or scan, one column of what
+// segments and scatters store, one pair of runs that a sort merges. Some of a result belongs to no row: of a large
+// convolution with few filters or with groups what has filters that lie on padding above or below, of a quantized
+// product with few rows the columns behind the last whole panel, of one row that is sorted what lies behind the last
+// whole block or pair of runs.
 package validate

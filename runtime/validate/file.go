@@ -178,7 +178,8 @@ func regionName(i int) string { return fmt.Sprintf("memory%d.bin", i) }
 
 // Repeat launches the kernel of a file of a [Difference] again, with the same inputs, on a device, and judges the
 // result as it was judged then: the same rows, by the same reference. On the device of the file it runs the
-// implementation that ran then. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks
+// implementation that ran then. What the Difference says of device and implementation is of the repetition, and Found
+// of the launch of the file. A file that is damaged is an error that matches driver.ErrCorrupt. Repeat blocks
 // until the device has computed.
 func Repeat(ctx context.Context, dev *runtime.Device, name string) (Difference, error) {
 	var none Difference
@@ -195,27 +196,29 @@ func Repeat(ctx context.Context, dev *runtime.Device, name string) (Difference, 
 			impl = runtime.Native
 		}
 	}
-	after, err := launch(ctx, dev, impl, s)
+	after, form, err := launch(ctx, dev, impl, s)
 	if err != nil {
 		return none, err
 	}
 	for i := range s.Regions {
 		s.Regions[i].After = after[i]
 	}
-	s.Device = dev.String()
+	s.Device, s.Implementation = dev.String(), form
 	r, err := reference(ctx, s, doc.Seed, doc.Work)
 	if errors.Is(err, errForeign) {
 		other := doc.Reference
 		if other == dev.String() {
 			other = ""
 		}
-		r, err = elsewhere(ctx, dev.Session(), other, s)
+		devices := newOthers(dev.Session())
+		r, err = devices.judge(ctx, other, s)
+		err = errors.Join(err, devices.close())
 	}
 	if err != nil {
 		return none, err
 	}
 	d := difference(s, doc.Seed, r)
-	d.File = name
+	d.File, d.Found = name, fmt.Sprintf("%s (%s)", doc.Device, doc.Implementation)
 	return d, nil
 }
 

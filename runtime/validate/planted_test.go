@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,7 +19,11 @@ type planted struct {
 	driver.Backend
 	name  string
 	spoil func(l *driver.Launch) (driver.Memory, bool)
+	uses  *uses
 }
+
+// uses counts how often devices were opened and closed.
+type uses struct{ opened, closed atomic.Int64 }
 
 func (b planted) Name() string { return b.name }
 
@@ -43,6 +48,7 @@ func (b planted) Open(ctx context.Context, i int, cfg *driver.Config) (driver.De
 	if err != nil {
 		return nil, err
 	}
+	b.uses.opened.Add(1)
 	return &plantedDevice{d, d.(driver.Compiler), d.(driver.Natives), b}, nil
 }
 
@@ -54,6 +60,11 @@ type plantedDevice struct {
 }
 
 func (d *plantedDevice) Info() driver.Info { return d.b.named(d.Device.Info()) }
+
+func (d *plantedDevice) Close() error {
+	d.b.uses.closed.Add(1)
+	return d.Device.Close()
+}
 
 func (d *plantedDevice) NewStream() (driver.Stream, error) {
 	s, err := d.Device.NewStream()
@@ -111,7 +122,7 @@ func spoiled(t testing.TB, name string, spoil func(l *driver.Launch) (driver.Mem
 	t.Helper()
 	all := driver.Backends()
 	cpu := all[slices.IndexFunc(all, func(b driver.Backend) bool { return b.Name() == "cpu" })]
-	s, err := runtime.New(runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, name, spoil}}})
+	s, err := runtime.New(runtime.Config{Validate: -1, Backends: []driver.Backend{planted{cpu, name, spoil, &uses{}}}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s

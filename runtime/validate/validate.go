@@ -147,8 +147,8 @@ type Validator struct {
 	queue   []*driver.Sample
 	working bool // a goroutine judges the queue
 	closed  bool
-	files   int // written, or being written
-	own     *runtime.Session
+	files   int     // written, or being written
+	own     *others // of a session for them; nil: none was needed
 }
 
 var _ driver.Checker = (*Validator)(nil)
@@ -361,21 +361,14 @@ func (v *Validator) judge(s *driver.Sample, seed uint64) (r Result, err error) {
 	if !errors.Is(err, errForeign) {
 		return r, err
 	}
-	session, err := v.others()
-	if err != nil {
-		return r, err
+	if v.own == nil { // only the goroutine that works uses it
+		session, err := runtime.New(v.cfg)
+		if err != nil {
+			return r, err
+		}
+		v.own = newOthers(session)
 	}
-	return elsewhere(ctx, session, v.opt.Device, s)
-}
-
-// others returns the session for other devices. Only the goroutine that works calls it.
-func (v *Validator) others() (*runtime.Session, error) {
-	if v.own != nil {
-		return v.own, nil
-	}
-	s, err := runtime.New(v.cfg)
-	v.own = s
-	return s, err
+	return v.own.judge(ctx, v.opt.Device, s)
 }
 
 // Wait waits until all launches are judged that were chosen so far. It does not wait for later ones, as launches are
@@ -413,7 +406,7 @@ func (v *Validator) Close() (err error) {
 			slog.Info("concord: validated", "launches", v.String())
 		}
 		if v.own != nil {
-			err = v.own.Close()
+			err = errors.Join(v.own.close(), v.own.session.Close())
 		}
 	})
 	return err
@@ -430,6 +423,7 @@ type Difference struct {
 	Seed           uint64   // of the choice of rows
 	Result                  // what differs from what
 	File           string   // from which the launch can be repeated; "" if there is none
+	Found          string   // of a launch that was repeated: on what it was wrong, "cpu:0 (go)"
 	FileErr        error    // why there is none, nil if there is one, or none was asked for
 }
 

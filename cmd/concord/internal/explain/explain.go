@@ -31,6 +31,7 @@ type explained struct {
 	Results []string      `json:"results"`
 	Tasks   []tensor.Task `json:"tasks"`
 	Apart   int           `json:"tasks_without_fusion"`
+	Costs   tensor.Costs  `json:"costs"` // by which the plan was decided
 	Fused   *app.Number   `json:"seconds,omitempty"`
 	Unfused *app.Number   `json:"seconds_without_fusion,omitempty"`
 	Passes  []tensor.Pass `json:"passes,omitempty"`
@@ -50,7 +51,9 @@ An EXPRESSION is one of Go: the methods of package tensor on the named tensors, 
 + - * /, numbers, and the functions where, concat, stack and grad. Assignments, separated by semicolons,
 give names to parts. With --time it is computed on random numbers, also operation by operation.
 With --passes explain also prints what each pass of the planner decides: the numbered graph, the strides,
-what is stored and why, the tasks, their order, those that are fused, and the memory between them.`,
+what is stored and why, the tasks, their order, those that are fused, and the memory between them.
+The line costs has those by which the plan was decided, in the time in which the device adds two numbers
+in registers: the defaults, or what concord tune costs has measured.`,
 		Example: `  concord explain 'x.softmax(-1)' 'x=f32[4096,1024]'
   concord explain 'h := (x.matmul(w) + b).relu(); loss := h.square().mean(); grad(loss, w, b)' \
       'x=f32[128,784]' 'w=f32[784,512]' 'b=f32[512]'
@@ -113,7 +116,7 @@ func explain(ctx context.Context, a *app.App, device string, timed, passes bool,
 	if err != nil {
 		return err
 	}
-	d.Tasks, d.Apart = p.Tasks, len(q.Tasks)
+	d.Tasks, d.Apart, d.Costs = p.Tasks, len(q.Tasks), p.Costs
 	if passes {
 		if d.Passes, err = tensor.ExplainPasses(fused.results...); err != nil {
 			return err
@@ -132,6 +135,7 @@ func explain(ctx context.Context, a *app.App, device string, timed, passes bool,
 		}
 		a.Printf("%s of %s on %s\n%v", strings.Join(d.Results, ", "), strings.Join(inputs, " "), d.Device, p)
 		a.Printf("%s; operation by operation %d\n", ui.Quantity(len(d.Tasks), "task"), d.Apart)
+		a.Printf("costs: %v\n", p.Costs)
 		if timed {
 			a.Printf("%s; operation by operation %s, %.2f times as long\n", rounded(float64(*d.Fused)),
 				rounded(float64(*d.Unfused)), float64(*d.Unfused / *d.Fused))

@@ -1,21 +1,27 @@
 package explain
 
 import (
+	"bytes"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
+	"github.com/concord-compute/concord/runtime"
 )
 
 func TestExplain(t *testing.T) {
+	t.Setenv("CONCORD_TUNE", "off")
 	status, stdout, stderr := apptest.Run("explain", "x.softmax(-1)", "x=f32[64,32]")
 	require.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "f32[64 32] of x=f32[64,32] on cpu:0\n")
 	assert.Contains(t, stdout, "max sub exp sum reciprocal mul")
 	assert.Contains(t, stdout, "1 task; operation by operation 6\n")
+	assert.Contains(t, stdout, "\ncosts: task 10000, element 2 up to 1 MiB, ")
+	assert.Contains(t, stdout, "4096 elements (defaults)\n")
 
 	status, stdout, stderr = apptest.Run("explain", "--json", "--time", "h := (x.matmul(w) + b).relu(); loss := (1 - "+
 		"h).square().mean(); grad(loss, w, b)",
@@ -59,4 +65,24 @@ func TestExplain(t *testing.T) {
 	}
 	status, _, stderr = apptest.Run("explain", "--", "-x", "x=F32[2]")
 	assert.Equal(t, app.ExitOK, status, stderr)
+}
+
+// Costs that were measured are named so.
+func TestExplainCosts(t *testing.T) {
+	dev, err := runtime.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer dev.Close()
+	table := dev.Choices().New(map[string]int{"tensor.task": 20000})
+	var text bytes.Buffer
+	require.NoError(t, table.Write(&text))
+	t.Setenv("CONCORD_TUNE", apptest.TextFile(t, "table.json", text.String()))
+	status, stdout, stderr := apptest.Run("explain", "x + 1", "x=f32[9]")
+	require.Equal(t, app.ExitOK, status, stderr)
+	assert.Contains(t, stdout, "costs: task 20000, ")
+	assert.Contains(t, stdout, "(measured "+table.Made.Format(time.DateOnly)+")\n")
+	status, stdout, stderr = apptest.Run("explain", "--json", "x + 1", "x=f32[9]")
+	require.Equal(t, app.ExitOK, status, stderr)
+	costs := apptest.Document(t, stdout)["costs"].(map[string]any)
+	assert.EqualValues(t, 20000, costs["task"])
+	assert.Equal(t, table.Made.Format(time.RFC3339), costs["measured"])
 }

@@ -15,6 +15,8 @@ import (
 // repeated is the document of run --repeat.
 type repeated struct {
 	Device    string     `json:"device"`
+	Form      string     `json:"implementation"` // that ran
+	Found     string     `json:"found_on"`       // the device and the implementation whose result was wrong
 	Kernel    string     `json:"kernel"`
 	Defines   []string   `json:"defines"`
 	Args      []string   `json:"args"`
@@ -80,13 +82,16 @@ func repeat(ctx context.Context, a *app.App, device, file string) error {
 		return err
 	}
 	v := d.Verdict
-	doc := &repeated{Device: d.Device, Kernel: d.Kernel, Defines: d.Defines, Args: d.Args, Reference: d.Reference,
-		Rows: len(d.Rows), Arg: d.Arg, First: d.First, Worst: v.At, Got: app.Number(v.Got), Want: app.Number(v.Want),
+	doc := &repeated{Device: d.Device, Form: d.Implementation, Found: d.Found, Kernel: d.Kernel, Defines: d.Defines,
+		Args: d.Args, Reference: d.Reference, Rows: len(d.Rows), Arg: d.Arg, First: d.First, Worst: v.At,
+		Got: app.Number(v.Got), Want: app.Number(v.Want),
 		Tolerance: app.Number(v.Tolerance), Verdict: "ok"}
 	if !v.OK {
 		doc.Verdict = "wrong"
 	}
-	if err := a.Show(doc, func() { a.Printf("%v\n", d) }); err != nil {
+	if err := a.Show(doc, func() {
+		a.Printf("Wrong when the file was written, on %s. Now, on %s (%s):\n%v\n", d.Found, d.Device, d.Implementation, d)
+	}); err != nil {
 		return err
 	}
 	if !v.OK {

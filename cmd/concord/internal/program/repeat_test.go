@@ -77,9 +77,13 @@ func TestRunRepeat(t *testing.T) {
 	assert.Equal(t, "wrong", doc["verdict"])
 	assert.EqualValues(t, 7, doc["first"])
 	assert.EqualValues(t, -1, doc["got"])
+	assert.Equal(t, "cpu:0 (go)", doc["found_on"])
+	assert.Equal(t, "go", doc["implementation"])
 	status, stdout, stderr = apptest.Run("run", "--repeat", "--device", "cpu:reference", file)
 	assert.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "equal to the float64 reference")
+	assert.Contains(t, stdout, "Wrong when the file was written, on cpu:0 (go). Now, on cpu:reference (reference):\n"+
+		"planted on cpu:reference (reference) over 32")
 
 	for _, args := range [][]string{{"--global", "1", file}, {"--device", "no such", file}, {"--timeout", "-1s", file},
 		{}} {

@@ -91,15 +91,18 @@ func write(a *app.App, table *choice.Table, tried bool) {
 		a.Printf("  %s = %d\n", name, table.Values[name])
 	}
 	if len(table.Values) == 0 {
-		candidates := 0
+		candidates, failed := 0, false
 		for _, t := range table.Trials {
 			candidates += min(len(t.Values), 1)
+			failed = failed || t.Failed != ""
 		}
-		if candidates == 0 {
+		switch {
+		case candidates > 0:
+			a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
+		case !failed:
 			a.Println("  no candidate was tried: that takes more --minutes, or fewer sizes")
 			return
 		}
-		a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
 	}
 	var subjects []string
 	last := map[string]choice.Trial{}
@@ -125,9 +128,34 @@ func write(a *app.App, table *choice.Table, tried bool) {
 	if len(t.Rows) > 1 {
 		t.Write(a.Stdout, "  ")
 	}
+	writeCosts(a, last)
 	if tried {
 		a.Println("Nothing was kept.")
 	}
+}
+
+// writeCosts prints what the values of a subject that is no search follow from.
+func writeCosts(a *app.App, last map[string]choice.Trial) {
+	for _, s := range slices.Sorted(maps.Keys(last)) {
+		t := ui.NewTable("COST", "OF A", "MEDIAN", "QUARTER BELOW", "QUARTER ABOVE")
+		for _, c := range last[s].Costs {
+			t.Add(c.Name, c.Of, shortTime(c.Ns), shortTime(c.Low), shortTime(c.High))
+		}
+		if len(last[s].Costs) > 0 {
+			t.Write(a.Stdout, "  ")
+		}
+	}
+}
+
+// shortTime is a time that may be less than a nanosecond.
+func shortTime(ns float64) string {
+	switch {
+	case ns < 1e3:
+		return fmt.Sprintf("%.3g ns", ns)
+	case ns < 1e6:
+		return fmt.Sprintf("%.3g µs", ns/1e3)
+	}
+	return nanoseconds(ns)
 }
 
 func nanoseconds(ns float64) string { return ui.DurationText(time.Duration(ns)) }

@@ -42,6 +42,9 @@ func Command(a *app.App) *cobra.Command {
 which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
 such as gemm or "gemm f32"; without one all are tuned that the device has choices for.
 
+The subject costs is no search: it measures what a launch, a copy, an element and an operation take, by
+which package tensor decides what a plan stores and fuses there, and keeps that. explain shows it.
+
 Candidates are launched in a process apart, their results are judged by the float64 reference, and they
 are timed in turn with the defaults. The search begins with what is in use. A candidate that computes
 wrongly, crashes or hangs is named, and the others go on.
@@ -52,6 +55,7 @@ every run there computes the same bits, and CONCORD_TUNE=off the defaults. The d
 first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.`,
 		Example: `  concord tune gemm --minutes 5
   concord tune "gemm f32" --size 1024 --try
+  concord tune costs
   concord tune list
   concord tune export table.json`,
 	}
@@ -197,6 +201,9 @@ func trialText(t choice.Trial) string {
 	}
 	if t.Failed != "" {
 		return fmt.Sprintf("%s, %s: %s", t.Subject, values, ui.OneLine(t.Failed))
+	}
+	if len(t.Costs) > 0 {
+		return fmt.Sprintf("%s: %s", t.Subject, values)
 	}
 	if t.Slow {
 		return fmt.Sprintf("%s, %s: too slow", t.Subject, values)

@@ -216,12 +216,18 @@ func (m *measurement) build(ctx context.Context, p *Point, set *choice.Set) (b b
 	if p.Portable {
 		opt.Implementation = runtime.Portable
 	}
-	b.set = set
-	defines := kernels.Chosen(p.Family, p.Defines, set.Of)
-	if b.kernel, b.program, err = parity.Kernel(ctx, m.dev, p.Family, p.Kernel, opt, defines...); err != nil {
+	b.set = set // and not what the device has, as parity.Kernel does
+	unit, err := kernels.Unit(p.Family, m.dev.Features(), kernels.Chosen(p.Family, p.Defines, set.Of)...)
+	if err != nil {
 		return b, err
 	}
-	if b.grid, err = parity.Grid(b.kernel, p.Sizes...); err != nil {
+	if b.program, err = m.dev.Program(ctx, unit, opt); err != nil {
+		return b, err
+	}
+	if b.kernel, err = b.program.Kernel(p.Kernel); err == nil {
+		b.grid, err = parity.Grid(b.kernel, p.Sizes...)
+	}
+	if err != nil {
 		err = errors.Join(err, b.program.Close())
 		b.program = nil
 	}

@@ -55,7 +55,7 @@ func (c *core) tune() error {
 		return c.tuneError(err)
 	}
 	if t != nil {
-		c.session.debug(1, "tuned", "device", c.info.ID, "table", t)
+		c.session.debug(1, "tuned", "device", c.info.ID, "table", c.choices.Table())
 	}
 	return nil
 }
@@ -73,13 +73,8 @@ func (c *core) table() (*choice.Table, error) {
 	case "off":
 		return nil, nil
 	case "":
-		if dir, name := c.tunedFile(); dir != "" {
-			// A file that is damaged, or that others could have written, is none.
-			if text, err := file.Kept(dir, name); err == nil {
-				if t, err := choice.Parse(text); err == nil && c.choices.Check(t) == nil {
-					return t, nil
-				}
-			}
+		if t := c.kept(); t != nil {
+			return t, nil
 		}
 		return c.carried(), nil
 	default:
@@ -91,8 +86,42 @@ func (c *core) table() (*choice.Table, error) {
 			c.session.debug(1, "not tuned", "device", c.info.ID, "table", name, "reason", err)
 			return nil, nil
 		}
-		return t, nil
+		return c.held(t, name), nil
 	}
+}
+
+// held returns what a table has for the choices of the device.
+func (c *core) held(t *choice.Table, name string) *choice.Table {
+	held, changed := c.choices.Held(t)
+	if changed != nil {
+		c.session.debug(1, "values were left out", "device", c.info.ID, "table", name, "reason",
+			strings.Join(changed, "; "))
+	}
+	return held
+}
+
+// kept returns the table that was measured on this machine, or nil. A file that is damaged, that others could have
+// written, or that does not hold for this device or version, is none.
+func (c *core) kept() *choice.Table {
+	dir, name := c.tunedFile()
+	if dir == "" {
+		return nil
+	}
+	var t *choice.Table
+	text, err := file.Kept(dir, name)
+	if err == nil {
+		t, err = choice.Parse(text)
+	}
+	if err == nil {
+		err = c.choices.Check(t)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.session.debug(1, "not tuned", "device", c.info.ID, "table", filepath.Join(dir, name), "reason", err)
+		}
+		return nil
+	}
+	return c.held(t, filepath.Join(dir, name))
 }
 
 // carried returns the table for a device that the program's bundles have, or else the newest that comes with Concord;
@@ -153,7 +182,8 @@ func (c *core) tunedFile() (dir, name string) {
 // KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or
 // else the defaults, and keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with
 // the cache off only for this one. A session whose configuration names a table, or none, does not look there. It may
-// be called while work runs. The error is ErrInvalidArgument if the table is not for the device or has a value
+// be called while work runs. Values of operations whose choices have changed since the table was made are left out, see
+// choice.Table.Held. The error is ErrInvalidArgument if the table is not for the device or has a value
 // outside of its range, and otherwise that of writing the file, after which the device uses what it did.
 func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	c, err := d.use(ctx, "tune")
@@ -162,6 +192,9 @@ func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	}
 	if err := c.choices.Check(t); err != nil {
 		return c.tuneError(err)
+	}
+	if t != nil {
+		t, _ = c.choices.Held(t)
 	}
 	c.keeping.Lock() // so that the file has the table in use
 	defer c.keeping.Unlock()

@@ -81,7 +81,9 @@ func TestKeptForAnother(t *testing.T) {
 	for why, change := range map[string]func(table *choice.Table){
 		`made for "plant", and this is "planted, 1 thread"`: func(t *choice.Table) { t.For = "plant" },
 		`made with driver "1"`:                              func(t *choice.Table) { t.Driver = "1" },
-		"made with version 0 of the choices":                func(t *choice.Table) { t.Choices = "0" },
+		"made with version 0 of the choices": func(t *choice.Table) {
+			t.Versions = map[string]string{"planted": "0"}
+		},
 		`no choice is named "planted.x"`: func(t *choice.Table) {
 			t.Values = map[string]int{"planted.x": 1}
 		},

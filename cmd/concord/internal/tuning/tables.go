@@ -99,7 +99,11 @@ func write(a *app.App, table *choice.Table, tried bool) {
 			a.Println("  no candidate was tried: that takes more --minutes, or fewer sizes")
 			return
 		}
-		a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
+		if candidates == 1 {
+			a.Println("  the one candidate is not faster than the defaults")
+		} else {
+			a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
+		}
 	}
 	var subjects []string
 	last := map[string]choice.Trial{}
@@ -172,7 +176,14 @@ func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) err
 	if err := dev.KeepTuned(ctx, table); err != nil {
 		return err
 	}
-	return a.Show(map[string]any{"file": file, "values": table.Values}, func() { a.Printf("%s: %v\n", dev, table) })
+	table, changed := dev.Choices().Held(table)
+	document := map[string]any{"file": file, "values": table.Values, "left_out": append([]string{}, changed...)}
+	return a.Show(document, func() {
+		a.Printf("%s: %v\n", dev, table)
+		for _, why := range changed {
+			a.Printf("  values were left out: %s\n", why)
+		}
+	})
 }
 
 func reset(ctx context.Context, a *app.App, dev *runtime.Device, _ string) error {

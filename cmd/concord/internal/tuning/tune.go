@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +47,10 @@ wrongly, crashes or hangs is named, and the others go on.
 Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
 does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
 every run there computes the same bits, and CONCORD_TUNE=off the defaults. The device's roof is measured
-first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.`,
+first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.
+
+A table holds for the choices that it was made with: of an operation whose choices have other names, values or
+defaults in this version nothing is used, and what is known of others stays.`,
 		Example: `  concord tune gemm --minutes 5
   concord tune "gemm f32" --size 1024 --try
   concord tune list
@@ -144,11 +145,12 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 		}})
 	bar.End()
 	if table == nil {
+		if errors.Is(err, runtime.ErrInvalidArgument) { // the name of a subject or size
+			err = app.UsageError(err)
+		}
 		return err
 	}
-	if old := dev.Choices().Table(); old != nil { // what was tuned before stays
-		table = merged(dev.Choices(), old, table)
-	}
+	table = dev.Choices().Merged(dev.Choices().Table(), table) // what was tuned before stays
 	// An interrupted tuning keeps what it has found, and a table without values none: a later version of Concord may
 	// have a better one.
 	if !f.try && len(table.Values) > 0 {
@@ -170,23 +172,6 @@ func keeps(a *app.App, try bool) error {
 		return app.Usagef("CONCORD_CACHE_DIR is off, so that nothing is kept; unset it")
 	}
 	return nil
-}
-
-// merged returns a table with the values and trials of an older one for what the new one has not tried.
-func merged(state *choice.State, old, table *choice.Table) *choice.Table {
-	values := maps.Clone(old.Values)
-	for _, t := range table.Trials {
-		for name := range t.Values {
-			delete(values, name)
-		}
-	}
-	maps.Copy(values, table.Values)
-	both := state.New(values)
-	again := func(t choice.Trial) bool {
-		return slices.ContainsFunc(table.Trials, func(o choice.Trial) bool { return o.Subject == t.Subject })
-	}
-	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), again), table.Trials...)
-	return both
 }
 
 // trialText is a trial in one line.

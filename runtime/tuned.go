@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/choice"
@@ -72,7 +74,7 @@ func (c *core) table() (*choice.Table, error) {
 	switch name := c.session.cfg.Tune; name {
 	case "off":
 		return nil, nil
-	case "":
+	case "", driver.TuneFirst:
 		if t := c.kept(); t != nil {
 			return t, nil
 		}
@@ -209,18 +211,113 @@ func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	return c.choices.Use(t)
 }
 
-// replace writes a table, or removes what was written before.
+// notesOf returns the name of a tuner's notes beside a table, which say what it has tried.
+func notesOf(table string) string { return strings.TrimSuffix(table, ".json") + ".tried" }
+
+// replace writes a table, or removes what was written before, with the tuner's notes.
 func replace(dir, name string, t *choice.Table) error {
 	if t == nil {
-		err := os.Remove(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		var errs []error
+		for _, n := range []string{name, notesOf(name)} {
+			if err := os.Remove(filepath.Join(dir, n)); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
-		return err
+		return errors.Join(errs...)
 	}
 	var text bytes.Buffer
 	if err := t.Write(&text); err != nil {
 		return err
 	}
 	return file.Keep(dir, name, text.Bytes())
+}
+
+// mostOffers is of how many launches of a kernel a tuner is told: the first ones, so that the others cost nothing.
+const mostOffers = 1000
+
+// toldNoTuner is for the warning that Config.Tune "first" has no effect.
+var toldNoTuner sync.Once
+
+// tuneFirst starts the tuner of Config.Tune.
+func (s *Session) tuneFirst() error {
+	if s.cfg.Tune != driver.TuneFirst {
+		return nil
+	}
+	t, err := driver.NewTuner(&s.cfg)
+	if errors.Is(err, ErrUnsupported) && !s.cfg.Strict {
+		toldNoTuner.Do(func() { slog.Warn("concord: nothing is tuned at its first use", "reason", err) })
+		return nil
+	}
+	s.tuner = t
+	return err
+}
+
+// offer tells the session's tuner of the launch that was queued.
+func (s *Stream) offer(k *Kernel) {
+	t := s.core.session.tuner
+	if t == nil || k.offered.Load() >= mostOffers {
+		return
+	}
+	if k.offered.Add(1); !t.Launched(tuneTarget{s.core}, k.Unit(), k.decl.Name, &s.spec) {
+		k.offered.Store(mostOffers)
+	}
+}
+
+// tuneTarget is a device as a tuner sees it.
+type tuneTarget struct{ *core }
+
+func (t tuneTarget) ID() string             { return t.key }
+func (t tuneTarget) Choices() *choice.State { return t.choices }
+
+// TunedFiles implements driver.TuneTarget.
+func (t tuneTarget) TunedFiles() (dir, table, notes string) {
+	if dir, table = t.tunedFile(); dir == "" {
+		return "", "", ""
+	}
+	return dir, table, notesOf(table)
+}
+
+// Tuned implements driver.TuneTarget.
+func (t tuneTarget) Tuned() *choice.Table {
+	if kept := t.kept(); kept != nil {
+		return kept
+	}
+	return t.choices.Table()
+}
+
+// Keep implements driver.TuneTarget.
+func (t tuneTarget) Keep(table *choice.Table) (used bool, err error) {
+	if err := t.choices.Check(table); err != nil {
+		return false, t.tuneError(err)
+	}
+	t.keeping.Lock()
+	defer t.keeping.Unlock()
+	dir, name := t.tunedFile()
+	if dir == "" {
+		return false, nil
+	}
+	if err := replace(dir, name, table); err != nil {
+		return false, t.tuneError(err)
+	}
+	if !t.keepsBits(table) || !t.enter() {
+		return false, nil
+	}
+	defer t.leave()
+	return true, t.choices.Use(table)
+}
+
+// keepsBits reports whether the values of a table differ from those in use only in choices that the backend reads at
+// each launch and that do not change the order of rounding.
+func (t tuneTarget) keepsBits(table *choice.Table) bool {
+	set, err := table.Set()
+	if err != nil {
+		return false
+	}
+	var own []*choice.Choice
+	if tunable, ok := t.drv.(driver.Tunable); ok {
+		own = tunable.Choices()
+	}
+	return !slices.ContainsFunc(t.choices.Choices(), func(c *choice.Choice) bool {
+		return set.Of(c) != t.choices.Of(c) && (c.Rounds || !slices.Contains(own, c))
+	})
 }

@@ -85,7 +85,7 @@ var floors = []floor{
 	{"runtime/parity", []string{"runtime", "runtime/driver", "kernels", "source"}},
 	{"runtime/validate", []string{"runtime", "runtime/driver", "kernels", "source", "internal/file"}},
 	{"runtime/tune", []string{"runtime", "runtime/choice", "runtime/driver", "runtime/parity", "runtime/profile",
-		"runtime/roof", "runtime/validate", "kernels", "source", "internal/group"}},
+		"runtime/roof", "runtime/validate", "runtime/config", "kernels", "source", "internal/file", "internal/group"}},
 	{"runtime/accounts", []string{"runtime", "runtime/mempool"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
 	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",

@@ -62,6 +62,8 @@ func (a *answer) answers(q request) bool {
 // writing, or of a request that is none. If in is closed during a measurement, Serve kills its own process and the
 // process group: the caller is gone, and a candidate may never end.
 func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.Reader, out io.Writer) error {
+	busy.Add(1)
+	defer busy.Add(-1)
 	lines := make(chan []byte)
 	over, failed := make(chan struct{}), error(nil)
 	defer close(over)

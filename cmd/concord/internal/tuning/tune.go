@@ -18,6 +18,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/tune"
 )
 
@@ -46,7 +47,10 @@ wrongly, crashes or hangs is named, and the others go on.
 
 Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
 does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
-every run there computes the same bits, and CONCORD_TUNE=off the defaults. The device's roof is measured
+every run there computes the same bits, and CONCORD_TUNE=off the defaults. With CONCORD_TUNE=first this
+command, and a program that calls FirstUse of package runtime/tune, measures beside its work what it uses
+and was not measured before, for the next one; a process of the lowest priority does it, at most two minutes
+for each operation and size, and ends with the program. The device's roof is measured
 first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.
 
 A table holds for the choices that it was made with: of an operation whose choices have other names, values or
@@ -166,7 +170,7 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 func keeps(a *app.App, try bool) error {
 	switch cfg := a.Session.Config(); {
 	case try:
-	case cfg.Tune != "":
+	case cfg.Tune != "" && cfg.Tune != driver.TuneFirst:
 		return app.Usagef("CONCORD_TUNE is %s, so that nothing else is used or kept; unset it", cfg.Tune)
 	case cfg.CacheDir == "off":
 		return app.Usagef("CONCORD_CACHE_DIR is off, so that nothing is kept; unset it")

@@ -34,6 +34,7 @@ func TestTuneRefuses(t *testing.T) {
 func TestTuneImports(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CONCORD_CACHE_DIR", filepath.Join(dir, "cache"))
+	t.Setenv("CONCORD_TUNE", "first") // which keeps tables, too
 	s, err := runtime.New(app.Exactly)
 	require.NoError(t, err)
 	defer s.Close()

@@ -48,7 +48,8 @@ func side(name, doc, why string, usual int, values ...int) *choice.Choice {
 
 // Chosen returns the definitions of a program of a family with those of the tile that was chosen for a device, which
 // [Geometry] reads from the program. of returns the values, as choice.Set and choice.State have them. Products that are
-// not summed in float32 have the default: their sums take other memory than those that were measured.
+// not summed in float32 have the default: their sums take other memory than those that were measured. What the
+// definitions say of the tile stays.
 func Chosen(family string, defines []source.Define, of func(c *choice.Choice) int) []source.Define {
 	if family != "gemm" && family != "gemm_batch" && family != "gemm_bias" {
 		return defines
@@ -59,7 +60,8 @@ func Chosen(family string, defines []source.Define, of func(c *choice.Choice) in
 		}
 	}
 	for _, t := range productTiles {
-		if v := of(t.by); v != t.by.Default {
+		given := slices.ContainsFunc(defines, func(d source.Define) bool { return d.Name == t.define })
+		if v := of(t.by); v != t.by.Default && !given {
 			defines = append(slices.Clip(defines), source.Define{Name: t.define, Value: strconv.Itoa(v)})
 		}
 	}

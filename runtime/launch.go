@@ -75,6 +75,7 @@ func (s *Stream) launch(k *Kernel, g Grid, args []any) (driver.Kernel, error) {
 		} else {
 			s.launches.Add(1)
 		}
+		s.offer(k)
 		if s.core.session.cfg.Debug >= 2 { // checked here, so that the message's arguments cost nothing when it is not logged
 			s.core.session.debug(2, "launched", "device", s.core.info.ID, "kernel", k.decl.Name, "grid", g.String())
 		}

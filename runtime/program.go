@@ -423,6 +423,7 @@ type Kernel struct {
 	decl    *source.Kernel
 	id      string // in Executions and events: family and entry point
 	tally   driver.Tally
+	offered atomic.Int32 // launches of which the session's tuner was told, or mostOffers
 }
 
 // Info describes the compiled kernel. If the device's own implementation runs some of the launches,

@@ -33,6 +33,7 @@ type Session struct {
 	endTrace  func()                      // ends its recording
 	listeners atomic.Pointer[[]*listener] // nil if nobody listens
 	checker   atomic.Pointer[driver.Checker]
+	tuner     driver.Tuner // for Config.Tune "first", or nil
 
 	mu      sync.Mutex
 	sights  map[string]*sight   // by Backend.Name
@@ -69,7 +70,11 @@ func New(cfg Config) (*Session, error) {
 	if s.endTrace, err = s.traceToFile(); err != nil {
 		return nil, err
 	}
-	if err := s.validate(); err != nil {
+	err = s.validate()
+	if err == nil {
+		err = s.tuneFirst()
+	}
+	if err != nil {
 		s.endTrace()
 		return nil, err
 	}
@@ -354,12 +359,16 @@ func (s *Session) release(c *core) error {
 	return c.close()
 }
 
-// Close closes every device that is still open, and the kernel cache. It may be called twice.
+// Close ends what is tuned beside the program, and closes every device that is still open and the kernel cache. It may
+// be called twice.
 func (s *Session) Close() error {
 	if s == nil {
 		return nil
 	}
 	var errs []error
+	if s.tuner != nil { // its processes use the devices, too
+		errs = append(errs, s.tuner.Close())
+	}
 	if c := s.checker.Swap(nil); c != nil {
 		errs = append(errs, (*c).Close())
 	}

@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/choice"
@@ -55,7 +57,7 @@ func (c *core) tune() error {
 		return c.tuneError(err)
 	}
 	if t != nil {
-		c.session.debug(1, "tuned", "device", c.info.ID, "table", t)
+		c.session.debug(1, "tuned", "device", c.info.ID, "table", c.choices.Table())
 	}
 	return nil
 }
@@ -72,14 +74,9 @@ func (c *core) table() (*choice.Table, error) {
 	switch name := c.session.cfg.Tune; name {
 	case "off":
 		return nil, nil
-	case "":
-		if dir, name := c.tunedFile(); dir != "" {
-			// A file that is damaged, or that others could have written, is none.
-			if text, err := file.Kept(dir, name); err == nil {
-				if t, err := choice.Parse(text); err == nil && c.choices.Check(t) == nil {
-					return t, nil
-				}
-			}
+	case "", driver.TuneFirst:
+		if t := c.kept(); t != nil {
+			return t, nil
 		}
 		return c.carried(), nil
 	default:
@@ -91,8 +88,42 @@ func (c *core) table() (*choice.Table, error) {
 			c.session.debug(1, "not tuned", "device", c.info.ID, "table", name, "reason", err)
 			return nil, nil
 		}
-		return t, nil
+		return c.held(t, name), nil
 	}
+}
+
+// held returns what a table has for the choices of the device.
+func (c *core) held(t *choice.Table, name string) *choice.Table {
+	held, changed := c.choices.Held(t)
+	if changed != nil {
+		c.session.debug(1, "values were left out", "device", c.info.ID, "table", name, "reason",
+			strings.Join(changed, "; "))
+	}
+	return held
+}
+
+// kept returns the table that was measured on this machine, or nil. A file that is damaged, that others could have
+// written, or that does not hold for this device or version, is none.
+func (c *core) kept() *choice.Table {
+	dir, name := c.tunedFile()
+	if dir == "" {
+		return nil
+	}
+	var t *choice.Table
+	text, err := file.Kept(dir, name)
+	if err == nil {
+		t, err = choice.Parse(text)
+	}
+	if err == nil {
+		err = c.choices.Check(t)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.session.debug(1, "not tuned", "device", c.info.ID, "table", filepath.Join(dir, name), "reason", err)
+		}
+		return nil
+	}
+	return c.held(t, filepath.Join(dir, name))
 }
 
 // carried returns the table for a device that the program's bundles have, or else the newest that comes with Concord;
@@ -153,7 +184,8 @@ func (c *core) tunedFile() (dir, name string) {
 // KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or
 // else the defaults, and keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with
 // the cache off only for this one. A session whose configuration names a table, or none, does not look there. It may
-// be called while work runs. The error is ErrInvalidArgument if the table is not for the device or has a value
+// be called while work runs. Values of operations whose choices have changed since the table was made are left out, see
+// choice.Table.Held. The error is ErrInvalidArgument if the table is not for the device or has a value
 // outside of its range, and otherwise that of writing the file, after which the device uses what it did.
 func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	c, err := d.use(ctx, "tune")
@@ -162,6 +194,9 @@ func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	}
 	if err := c.choices.Check(t); err != nil {
 		return c.tuneError(err)
+	}
+	if t != nil {
+		t, _ = c.choices.Held(t)
 	}
 	c.keeping.Lock() // so that the file has the table in use
 	defer c.keeping.Unlock()
@@ -176,18 +211,113 @@ func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	return c.choices.Use(t)
 }
 
-// replace writes a table, or removes what was written before.
+// notesOf returns the name of a tuner's notes beside a table, which say what it has tried.
+func notesOf(table string) string { return strings.TrimSuffix(table, ".json") + ".tried" }
+
+// replace writes a table, or removes what was written before, with the tuner's notes.
 func replace(dir, name string, t *choice.Table) error {
 	if t == nil {
-		err := os.Remove(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		var errs []error
+		for _, n := range []string{name, notesOf(name)} {
+			if err := os.Remove(filepath.Join(dir, n)); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
-		return err
+		return errors.Join(errs...)
 	}
 	var text bytes.Buffer
 	if err := t.Write(&text); err != nil {
 		return err
 	}
 	return file.Keep(dir, name, text.Bytes())
+}
+
+// mostOffers is of how many launches of a kernel a tuner is told: the first ones, so that the others cost nothing.
+const mostOffers = 1000
+
+// toldNoTuner is for the warning that Config.Tune "first" has no effect.
+var toldNoTuner sync.Once
+
+// tuneFirst starts the tuner of Config.Tune.
+func (s *Session) tuneFirst() error {
+	if s.cfg.Tune != driver.TuneFirst {
+		return nil
+	}
+	t, err := driver.NewTuner(&s.cfg)
+	if errors.Is(err, ErrUnsupported) && !s.cfg.Strict {
+		toldNoTuner.Do(func() { slog.Warn("concord: nothing is tuned at its first use", "reason", err) })
+		return nil
+	}
+	s.tuner = t
+	return err
+}
+
+// offer tells the session's tuner of the launch that was queued.
+func (s *Stream) offer(k *Kernel) {
+	t := s.core.session.tuner
+	if t == nil || k.offered.Load() >= mostOffers {
+		return
+	}
+	if k.offered.Add(1); !t.Launched(tuneTarget{s.core}, k.Unit(), k.decl.Name, &s.spec) {
+		k.offered.Store(mostOffers)
+	}
+}
+
+// tuneTarget is a device as a tuner sees it.
+type tuneTarget struct{ *core }
+
+func (t tuneTarget) ID() string             { return t.key }
+func (t tuneTarget) Choices() *choice.State { return t.choices }
+
+// TunedFiles implements driver.TuneTarget.
+func (t tuneTarget) TunedFiles() (dir, table, notes string) {
+	if dir, table = t.tunedFile(); dir == "" {
+		return "", "", ""
+	}
+	return dir, table, notesOf(table)
+}
+
+// Tuned implements driver.TuneTarget.
+func (t tuneTarget) Tuned() *choice.Table {
+	if kept := t.kept(); kept != nil {
+		return kept
+	}
+	return t.choices.Table()
+}
+
+// Keep implements driver.TuneTarget.
+func (t tuneTarget) Keep(table *choice.Table) (used bool, err error) {
+	if err := t.choices.Check(table); err != nil {
+		return false, t.tuneError(err)
+	}
+	t.keeping.Lock()
+	defer t.keeping.Unlock()
+	dir, name := t.tunedFile()
+	if dir == "" {
+		return false, nil
+	}
+	if err := replace(dir, name, table); err != nil {
+		return false, t.tuneError(err)
+	}
+	if !t.keepsBits(table) || !t.enter() {
+		return false, nil
+	}
+	defer t.leave()
+	return true, t.choices.Use(table)
+}
+
+// keepsBits reports whether the values of a table differ from those in use only in choices that the backend reads at
+// each launch and that do not change the order of rounding.
+func (t tuneTarget) keepsBits(table *choice.Table) bool {
+	set, err := table.Set()
+	if err != nil {
+		return false
+	}
+	var own []*choice.Choice
+	if tunable, ok := t.drv.(driver.Tunable); ok {
+		own = tunable.Choices()
+	}
+	return !slices.ContainsFunc(t.choices.Choices(), func(c *choice.Choice) bool {
+		return set.Of(c) != t.choices.Of(c) && (c.Rounds || !slices.Contains(own, c))
+	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/training"
 	"github.com/concord-compute/concord/cmd/concord/internal/tuning"
 	_ "github.com/concord-compute/concord/runtime/all" // every backend of this build
+	"github.com/concord-compute/concord/runtime/tune"
 )
 
 // commands are all commands, in the order of the help. Each package below exports its own.
@@ -50,4 +51,7 @@ var commands = []app.Command{
 	checks.Verify,
 }
 
-func main() { app.Main(commands...) }
+func main() {
+	tune.FirstUse()
+	app.Main(commands...)
+}

@@ -4,6 +4,7 @@ package choice
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,7 +37,8 @@ func (s *State) TunedFor() string { return s.tunedFor }
 // Of returns the value of a choice.
 func (s *State) Of(c *Choice) int { return s.set.Load().Of(c) }
 
-// Table returns the table whose values the device has, or nil if it has the defaults. The caller does not change it.
+// Table returns the table whose values the device has, without those that do not hold any more, or nil if it has the
+// defaults. The caller does not change it.
 func (s *State) Table() *Table { return s.table.Load() }
 
 // Fits returns nil if a table holds for the device, or otherwise what differs: see [Table.Fits].
@@ -44,16 +46,43 @@ func (s *State) Fits(t *Table) error { return t.Fits(s.tunedFor, s.driver, s.cho
 
 // New returns a table for the device with the given values, made now.
 func (s *State) New(values map[string]int) *Table {
-	t := &Table{For: s.tunedFor, Driver: s.driver, Made: now(), Values: values}
-	t.Choices = t.VersionOf(s.choices)
+	t := &Table{For: s.tunedFor, Driver: s.driver, Made: now(), Values: values, Versions: map[string]string{}}
+	for _, of := range t.operations() {
+		t.Versions[of] = VersionOf(of, s.choices)
+	}
 	return t
 }
 
-// Use gives the device the values of a table, nil the defaults, for all work that begins after it returns. The error
-// wraps [ErrOther] if the table is for another device, and [ErrInvalid] if a value is outside its range; nothing
-// changes then.
+// Merged returns a table for the device with the values and trials of an older one, nil for none, for what a newer one
+// has not tried.
+func (s *State) Merged(old, table *Table) *Table {
+	if old == nil {
+		return table
+	}
+	old, _ = old.Held(s.choices)
+	values := maps.Clone(old.Values)
+	for _, t := range table.Trials {
+		for name := range t.Values {
+			delete(values, name)
+		}
+	}
+	maps.Copy(values, table.Values)
+	both := s.New(values)
+	again := func(t Trial) bool {
+		return slices.ContainsFunc(table.Trials, func(o Trial) bool { return o.Subject == t.Subject })
+	}
+	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), again), table.Trials...)
+	return both
+}
+
+// Held returns what a table has for the choices of the device: see [Table.Held].
+func (s *State) Held(t *Table) (held *Table, changed []string) { return t.Held(s.choices) }
+
+// Use gives the device the values of a table, nil the defaults, for all work that begins after it returns. Values of
+// operations whose choices have changed since are left out, as by [Table.Held]. The error wraps [ErrOther] if the table
+// is for another device, or no value is left, and [ErrInvalid] if a value is outside its range; nothing changes then.
 func (s *State) Use(t *Table) error {
-	set, err := s.check(t)
+	t, set, err := s.check(t)
 	if err != nil {
 		return err
 	}
@@ -66,22 +95,24 @@ func (s *State) Use(t *Table) error {
 
 // Check returns the error that Use would.
 func (s *State) Check(t *Table) error {
-	_, err := s.check(t)
+	_, _, err := s.check(t)
 	return err
 }
 
-func (s *State) check(t *Table) (*Set, error) {
+// check returns what is left of a table, and its values.
+func (s *State) check(t *Table) (*Table, *Set, error) {
 	if t == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err := s.Fits(t); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	t, _ = s.Held(t)
 	set, err := t.Set()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", t, err)
+		return nil, nil, fmt.Errorf("%s: %w", t, err)
 	}
-	return set, nil
+	return t, set, nil
 }
 
 // Try gives the device other values for a while, nil the defaults, without a table: to measure them.

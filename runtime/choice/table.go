@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -20,12 +21,14 @@ import (
 
 // Table has values that were measured, and what they hold for.
 type Table struct {
-	For     string         `json:"for"`              // the processor or card: State's TunedFor, or its first parts
-	Driver  string         `json:"driver,omitempty"` // its version; "": any
-	Choices string         `json:"choices"`          // what VersionOf returned when it was made
-	Made    time.Time      `json:"made"`
-	Values  map[string]int `json:"values"`           // those that are better than the defaults or are costs, by name
-	Trials  []Trial        `json:"trials,omitempty"` // all that was measured
+	For    string         `json:"for"`              // the processor or card: State's TunedFor, or its first parts
+	Driver string         `json:"driver,omitempty"` // its version; "": any
+	Made   time.Time      `json:"made"`
+	Values map[string]int `json:"values"`           // those that are better than the defaults or are costs, by name
+	Trials []Trial        `json:"trials,omitempty"` // all that was measured
+
+	// Versions has what [VersionOf] returned, when the table was made, for each operation that has values.
+	Versions map[string]string `json:"versions"`
 }
 
 // Trial is what a set of values was measured with.
@@ -60,32 +63,74 @@ type Rate struct {
 var ErrOther = errors.New("the table is for another device")
 
 // Fits returns nil if the table holds for a device: one that is named so up to a comma, with such a driver, and that
-// reads these choices. Otherwise the error wraps [ErrOther] and says what differs.
+// has the same choices for at least one operation of the table. Otherwise the error wraps [ErrOther] and says what
+// differs. A table without values holds whatever the choices are.
 func (t *Table) Fits(tunedFor, driver string, choices []*Choice) error {
-	switch version := t.VersionOf(choices); {
+	switch {
 	case t.For != tunedFor && !strings.HasPrefix(tunedFor, t.For+","):
 		return fmt.Errorf("%w: it was made for %q, and this is %q", ErrOther, t.For, tunedFor)
 	case t.Driver != "" && t.Driver != driver:
 		return fmt.Errorf("%w: it was made with driver %q, and this is %q", ErrOther, t.Driver, driver)
-	case t.Choices != version:
-		return fmt.Errorf("%w: it was made with version %s of the choices, and this is %s", ErrOther, t.Choices, version)
+	}
+	if held, changed := t.Held(choices); len(held.Values) == 0 && len(changed) > 0 {
+		return fmt.Errorf("%w: %s", ErrOther, strings.Join(changed, "; "))
 	}
 	return nil
 }
 
-// VersionOf names what the table's values mean among the choices of a device: it changes with the names, the values and
-// the defaults of those choices and of the other ones for the same operation, whose names differ in the last part only.
-func (t *Table) VersionOf(choices []*Choice) string {
-	operation := func(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
-	mine := map[string]bool{}
-	for name := range t.Values {
-		mine[operation(name)] = true
-	}
-	h := sha256.New()
-	for _, c := range choices {
-		if mine[operation(c.Name)] {
-			fmt.Fprintf(h, "%s %d %v\n", c.Name, c.Default, c.Values)
+// Held returns the table with only those values that still mean what they did when it was made: the choices for their
+// operation are the same among those of a device. changed has a sentence for each other operation, whose values, and
+// the trials of them, were left out; it is nil where none was, and the table is t then.
+func (t *Table) Held(choices []*Choice) (held *Table, changed []string) {
+	gone := map[string]bool{}
+	for _, of := range t.operations() {
+		if was, now := t.Versions[of], VersionOf(of, choices); was != now {
+			gone[of] = true
+			changed = append(changed, fmt.Sprintf("it was made with version %s of the choices for %s, and this is %s",
+				cmp.Or(was, "none"), of, now))
 		}
+	}
+	if changed == nil {
+		return t, nil
+	}
+	held = &Table{For: t.For, Driver: t.Driver, Made: t.Made, Values: maps.Clone(t.Values),
+		Versions: maps.Clone(t.Versions)}
+	maps.DeleteFunc(held.Values, func(name string, _ int) bool { return gone[operation(name)] })
+	maps.DeleteFunc(held.Versions, func(of, _ string) bool { return gone[of] })
+	for _, trial := range t.Trials {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(trial.Values)), func(name string) bool {
+			return gone[operation(name)]
+		}) {
+			held.Trials = append(held.Trials, trial)
+		}
+	}
+	return held, changed
+}
+
+// operations returns the operations that have values.
+func (t *Table) operations() []string {
+	var list []string
+	for name := range t.Values {
+		list = append(list, operation(name))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// Operation returns what the choice is for, among whose choices it is: its name without the last part.
+func (c *Choice) Operation() string { return operation(c.Name) }
+
+func operation(name string) string { return name[:max(0, strings.LastIndexByte(name, '.'))] }
+
+// VersionOf names what the values of an operation mean among the choices of a device. These are the choices whose names
+// are that of the operation and one part more. It changes with their names, values and defaults, and with no other
+// choice.
+func VersionOf(of string, choices []*Choice) string {
+	mine := slices.DeleteFunc(slices.Clone(choices), func(c *Choice) bool { return c.Operation() != of })
+	slices.SortFunc(mine, func(a, b *Choice) int { return strings.Compare(a.Name, b.Name) })
+	h := sha256.New()
+	for _, c := range mine {
+		fmt.Fprintf(h, "%s %d %v %t\n", c.Name, c.Default, c.Values, c.Only)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
@@ -95,8 +140,16 @@ func (t *Table) Set() (*Set, error) { return NewSet(t.Values) }
 
 // String describes the table: "2 values for GenuineIntel family 6 model 207, 2026-01-31, 40 trials".
 func (t *Table) String() string {
-	return fmt.Sprintf("%d values for %s, %s, %d trials", len(t.Values), t.For, t.Made.Format(time.DateOnly),
-		len(t.Trials))
+	return fmt.Sprintf("%s for %s, %s, %s", count(len(t.Values), "value"), t.For, t.Made.Format(time.DateOnly),
+		count(len(t.Trials), "trial"))
+}
+
+// count returns a number of things: "1 value", "2 values".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // Write writes the table as JSON.
@@ -125,15 +178,24 @@ func Read(r io.Reader) (*Table, error) {
 	return Parse(text)
 }
 
-// Parse is [Read] of a text.
+// Parse is [Read] of a text. A table of a version of Concord that had one version of all its choices is an error that
+// says so: nothing tells which of its values still mean the same.
 func Parse(text []byte) (*Table, error) {
-	t := new(Table)
-	if err := json.Unmarshal(text, t); err != nil {
+	var read struct {
+		Table
+		Choices string `json:"choices"` // of earlier tables, in place of Versions
+	}
+	t := &read.Table
+	if err := json.Unmarshal(text, &read); err != nil {
 		return nil, fmt.Errorf("table of choices: %w: %w", ErrInvalid, err)
 	}
-	if t.For == "" || t.Choices == "" || t.Made.IsZero() {
+	switch {
+	case t.For == "" || t.Made.IsZero() || t.Versions == nil && read.Choices == "":
 		return nil, fmt.Errorf("table of choices: it does not say what it is for, of which choices and when it was made: %w",
 			ErrInvalid)
+	case t.Versions == nil:
+		return nil, fmt.Errorf("table of choices: it was made by an earlier version of Concord, whose tables do not say "+
+			"which version of its choices each operation had: %w", ErrInvalid)
 	}
 	return t, nil
 }

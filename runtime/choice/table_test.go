@@ -15,8 +15,8 @@ import (
 var made = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func table(values map[string]int, choices []*Choice) *Table {
-	t := &Table{For: "GenuineIntel family 6, avx512", Made: made, Values: values}
-	t.Choices = t.VersionOf(choices)
+	t := NewState(choices, "GenuineIntel family 6, avx512", "", func(*Set) {}).New(values)
+	t.Made = made
 	return t
 }
 
@@ -30,7 +30,9 @@ func TestTableAsText(t *testing.T) {
 	got, err := Read(&text)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
-	assert.Equal(t, "1 values for GenuineIntel family 6, avx512, 2026-01-31, 2 trials", got.String())
+	assert.Equal(t, "1 value for GenuineIntel family 6, avx512, 2026-01-31, 2 trials", got.String())
+	assert.Equal(t, "2 values for x, 0001-01-01, 1 trial",
+		(&Table{For: "x", Values: map[string]int{"a": 1, "b": 2}, Trials: make([]Trial, 1)}).String())
 	set, err := got.Set()
 	require.NoError(t, err)
 	assert.Equal(t, 64, set.Of(depth))
@@ -69,6 +71,81 @@ func TestFits(t *testing.T) {
 	require.NoError(t, own.Fits(own.For, "", append(list, &Choice{Name: "test.conv.rows"})))
 	require.NoError(t, own.Fits(own.For, "", with(func(c *Choice) { c.Doc = "other words" })))
 	require.NoError(t, table(nil, list).Fits(own.For, "", nil), "a table of defaults")
+}
+
+// A changed list of choices takes the values of its operation from a table, and no others.
+func TestHeld(t *testing.T) {
+	list := []*Choice{depth, ahead}
+	both := table(map[string]int{"test.gemm.depth": 64, "test.copy.ahead": 1024}, list)
+	tried := func(subject, name string, value int) Trial {
+		return Trial{Subject: subject, Values: map[string]int{name: value}}
+	}
+	both.Trials = []Trial{{Subject: "gemm f32"}, tried("gemm f32", "test.gemm.depth", 64),
+		tried("copy", "test.copy.ahead", 1024)}
+	whole, changed := both.Held(list)
+	assert.Same(t, both, whole)
+	assert.Empty(t, changed)
+
+	for why, change := range map[string]func(c *Choice){
+		"default": func(c *Choice) { c.Default = 64 }, "range": func(c *Choice) { c.Values = []int{64, 256} },
+		"kind of range": func(c *Choice) { c.Only = true }, "name": func(c *Choice) { c.Name = "test.gemm.height" },
+	} {
+		other := *depth
+		change(&other)
+		now := []*Choice{ahead, &other}
+		held, changed := both.Held(now)
+		assert.Equal(t, map[string]int{"test.copy.ahead": 1024}, held.Values, why)
+		assert.Equal(t, map[string]string{"test.copy": both.Versions["test.copy"]}, held.Versions, why)
+		assert.Equal(t, []Trial{both.Trials[0], both.Trials[2]}, held.Trials, why)
+		require.Len(t, changed, 1, why)
+		assert.Equal(t, "it was made with version "+both.Versions["test.gemm"]+" of the choices for test.gemm, and this is "+
+			VersionOf("test.gemm", now), changed[0])
+		require.NoError(t, both.Fits(both.For, "", now), why)
+
+		chosen := (*Set)(nil)
+		s := NewState(now, both.For, "", func(s *Set) { chosen = s })
+		require.NoError(t, s.Use(both), why)
+		assert.Equal(t, 1024, chosen.Of(ahead))
+		assert.Equal(t, 256, chosen.Of(depth))
+		assert.Equal(t, held, s.Table())
+	}
+	assert.Equal(t, map[string]int{"test.gemm.depth": 64, "test.copy.ahead": 1024}, both.Values, "it is not changed")
+
+	// One more choice of the operation may have made another value the best.
+	more := append(list, &Choice{Name: "test.gemm.rows", Values: []int{1}})
+	held, _ := both.Held(more)
+	assert.NotContains(t, held.Values, "test.gemm.depth")
+
+	unknown := *both
+	unknown.Versions = map[string]string{"test.copy": both.Versions["test.copy"]}
+	held, changed = unknown.Held(list)
+	assert.NotContains(t, held.Values, "test.gemm.depth", "nothing says what it meant")
+	assert.Contains(t, changed[0], "version none of the choices for test.gemm")
+}
+
+func TestMerged(t *testing.T) {
+	list := []*Choice{depth, ahead}
+	s := NewState(list, "x", "", func(*Set) {})
+	old := s.New(map[string]int{"test.gemm.depth": 64, "test.copy.ahead": 1024})
+	old.Trials = []Trial{{Subject: "gemm f32", Values: old.Values}, {Subject: "copy"}}
+	next := s.New(map[string]int{"test.gemm.depth": 512})
+	next.Trials = []Trial{{Subject: "gemm f32", Values: map[string]int{"test.gemm.depth": 512}}}
+	assert.Same(t, next, s.Merged(nil, next))
+	got := s.Merged(old, next)
+	assert.Equal(t, map[string]int{"test.gemm.depth": 512, "test.copy.ahead": 1024}, got.Values)
+	assert.Equal(t, []Trial{old.Trials[1], next.Trials[0]}, got.Trials)
+	require.NoError(t, s.Check(got))
+
+	old.Versions["test.copy"] = "0"
+	assert.NotContains(t, s.Merged(old, next).Values, "test.copy.ahead", "it does not hold any more")
+}
+
+// The table of an earlier version of Concord is refused with a reason, whatever its values are.
+func TestEarlierTable(t *testing.T) {
+	_, err := Parse([]byte(`{"for": "x", "choices": "0123456789abcdef", "made": "2026-01-31T12:00:00Z",
+		"values": {"test.gemm.depth": 64}}`))
+	require.ErrorIs(t, err, ErrInvalid)
+	assert.ErrorContains(t, err, "made by an earlier version of Concord")
 }
 
 func TestScore(t *testing.T) {

@@ -65,7 +65,8 @@ var variables = []Variable{
 		"go first", set(func(c *driver.Config) *int64 { return &c.CacheSize }, ParseSize)},
 	{"CONCORD_TUNE", "", "file of a table of choices, as concord tune export writes it, which devices that it was made " +
 		"for use; off: the defaults; otherwise what concord tune has measured on this machine, or a table that comes " +
-		"with Concord",
+		"with Concord; first: the same, and programs that call FirstUse of package runtime/tune, as the command does, " +
+		"measure in the background what they use and was not measured",
 		text(func(c *driver.Config) *string { return &c.Tune })},
 	{"CONCORD_FAKE_DEVICES", "", "backends to fake, for tests: cuda,rocm:2; empty but set: no GPU at all",
 		func(c *driver.Config, v string) error {

@@ -80,6 +80,8 @@ type Config struct {
 
 	// Tune is CONCORD_TUNE: the file of a table of choices (package choice) that devices use if it is for them, or off
 	// for the defaults. "" means what was measured on this machine before or, without that, comes with the module.
+	// TuneFirst is the same, and what was not measured is, in the background, when it is first used: see FirstUse of
+	// package runtime/tune, which the program has to call.
 	Tune string
 
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery; nil means that devices are discovered

@@ -40,7 +40,7 @@ func openDisk(dir string, maxBytes int64, maxEntries int) (*disk, error) {
 	}
 	d := &disk{
 		folder: folder{dir: abs},
-		flock:  flock,
+		flock:  file.TryLock,
 		bounds: bounds{maxBytes: maxBytes, maxEntries: maxEntries},
 	}
 	if _, err := d.open(); err != nil {

@@ -21,9 +21,6 @@ const (
 	lockTries = 100
 )
 
-// errLocked means that another process has the lock.
-var errLocked = errors.New("locked by another process")
-
 // errLate means that the lock was not free within the limit; errNoName that lock files
 // repeatedly lost their names.
 var (
@@ -42,7 +39,7 @@ func (d *disk) lock(ctx context.Context, key Key, limit time.Duration) (unlock f
 	deadline := time.Now().Add(limit)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		unlock, err := d.tryLock(root, name)
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, file.ErrLocked) {
 			return unlock, err
 		}
 		left := time.Until(deadline)

@@ -23,11 +23,12 @@ const (
 	pattern = 0xa5
 )
 
-// Kernel returns a kernel of the catalog, built for a device with definitions, and its program, which the caller
-// closes. It blocks while a compiler works. Errors are those of kernels.Unit and Device.Program.
+// Kernel returns a kernel of the catalog, built for a device with definitions and the tile that was chosen for it (see
+// kernels.Chosen), and its program, which the caller closes. It blocks while a compiler works. Errors are those of
+// kernels.Unit and Device.Program.
 func Kernel(ctx context.Context, dev *runtime.Device, family, name string, opt runtime.ProgramOptions,
 	defines ...source.Define) (*runtime.Kernel, *runtime.Program, error) {
-	unit, err := kernels.Unit(family, dev.Features(), defines...)
+	unit, err := chosen(dev, family, defines)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,6 +41,11 @@ func Kernel(ctx context.Context, dev *runtime.Device, family, name string, opt r
 		return nil, nil, errors.Join(err, p.Close())
 	}
 	return k, p, nil
+}
+
+// chosen returns the unit of a family with the tile that was chosen for a device.
+func chosen(dev *runtime.Device, family string, defines []source.Define) (*source.Unit, error) {
+	return kernels.Unit(family, dev.Features(), kernels.Chosen(family, defines, dev.Choices().Of)...)
 }
 
 // Grid returns the grid with which a kernel of the catalog makes results of those sizes, see kernels.Geometry.

@@ -386,7 +386,7 @@ func (sub *subject) build(ctx context.Context, cases []kernels.Case, builders in
 }
 
 func (sub *subject) unit(c *kernels.Case) (*source.Unit, error) {
-	return kernels.Unit(c.Family, sub.dev.Features(), c.Defines...)
+	return chosen(sub.dev, c.Family, c.Defines)
 }
 
 // result returns the result of a case without a verdict.

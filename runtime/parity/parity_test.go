@@ -10,6 +10,7 @@ import (
 	_ "github.com/concord-compute/concord/cpu"
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
 )
 
 // TestChooseBuildsWhatIsNamed counts the calls of a family's Cases.
@@ -122,4 +123,32 @@ func TestJudged(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	}
+}
+
+// What was tuned is what is built, judged and measured: kernels have the tile that was chosen for the device.
+func TestChosenTile(t *testing.T) {
+	s, err := runtime.New(runtime.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	d, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	set, err := choice.NewSet(map[string]int{"kernels.gemm.items": 4})
+	require.NoError(t, err)
+	d.Choices().Try(set)
+	k, p, err := Kernel(t.Context(), d, "gemm", "gemm", runtime.ProgramOptions{})
+	require.NoError(t, err)
+	defer p.Close()
+	items, ok := k.Unit().Define("ITEMS")
+	assert.True(t, ok)
+	assert.Equal(t, "4", items)
+	sub := &subject{dev: d}
+	u, err := sub.unit(&kernels.Cases("gemm")[0])
+	require.NoError(t, err)
+	items, _ = u.Define("ITEMS")
+	assert.Equal(t, "4", items)
+	d.Choices().Try(nil)
+	u, err = sub.unit(&kernels.Cases("gemm")[0])
+	require.NoError(t, err)
+	_, ok = u.Define("ITEMS")
+	assert.False(t, ok)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
@@ -19,6 +20,10 @@ type Baseline struct {
 	TargetThroughput float64   `json:"target_throughput"`
 	Device           string    `json:"device"` // its name: Info.Name
 	Date             time.Time `json:"date"`
+
+	// Rates were measured one by one, and tell by how much the rate differs from itself; nil where that is not known.
+	// The rate is their median.
+	Rates []float64 `json:"rates,omitempty"`
 }
 
 // CheckRegression reports whether a rate is less than nine tenths of the baseline's. The error is ErrInvalidArgument
@@ -72,6 +77,9 @@ func ReadBaselines(r io.Reader) ([]Baseline, error) {
 		if b.Operation == "" || b.Device == "" || b.Date.IsZero() || !(b.TargetThroughput > 0) {
 			return nil, fmt.Errorf("baselines: number %d has no operation, device, date or rate above 0: %w", i,
 				runtime.ErrFormat)
+		}
+		if slices.ContainsFunc(b.Rates, func(r float64) bool { return !(r > 0) }) {
+			return nil, fmt.Errorf("baselines: number %d has a rate that is not above 0: %w", i, runtime.ErrFormat)
 		}
 	}
 	return list, nil

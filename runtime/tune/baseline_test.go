@@ -13,7 +13,8 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-var vectorAdd = Baseline{"vector_add", 1e9, "H100", time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)}
+var vectorAdd = Baseline{Operation: "vector_add", TargetThroughput: 1e9, Device: "H100",
+	Date: time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)}
 
 func TestCheckRegression(t *testing.T) {
 	for rate, want := range map[float64]bool{0: true, 1: true, 899_999_999: true, 900_000_000: false, 2e9: false} {
@@ -43,7 +44,8 @@ func TestCheckRegression(t *testing.T) {
 
 func TestBaselinesAsText(t *testing.T) {
 	var text bytes.Buffer
-	list := []Baseline{vectorAdd, {"gemm", 0.1, "PoCL", time.Date(2026, 2, 1, 12, 30, 0, 0, time.UTC)}}
+	list := []Baseline{vectorAdd, {"gemm", 0.1, "PoCL",
+		time.Date(2026, 2, 1, 12, 30, 0, 0, time.UTC), []float64{0.09, 0.1, 0.2}}}
 	require.NoError(t, WriteBaselines(&text, list))
 	got, err := ReadBaselines(&text)
 	require.NoError(t, err)
@@ -52,7 +54,9 @@ func TestBaselinesAsText(t *testing.T) {
 
 	for _, bad := range []string{"", "{}", "[{}]", "null, 1",
 		`[{"operation": "a", "device": "d", "target_throughput": 0, "date": "2026-01-31T00:00:00Z"}]`,
-		`[{"operation": "a", "device": "d", "target_throughput": 1}]`, "[", strings.Repeat(" ", mostBaselines+1)} {
+		`[{"operation": "a", "device": "d", "target_throughput": 1}]`,
+		`[{"operation": "a", "device": "d", "target_throughput": 1, "date": "2026-01-31T00:00:00Z", "rates": [1, 0]}]`,
+		"[", strings.Repeat(" ", mostBaselines+1)} {
 		_, err := ReadBaselines(strings.NewReader(bad))
 		assert.ErrorIs(t, err, runtime.ErrFormat, "%.60s", bad)
 	}

@@ -15,6 +15,17 @@
 // what a launch, a copy, an element and an operation take, and its values are the costs by which package tensor plans
 // on the device.
 //
+// # At first use
+//
+// A program whose main begins with [FirstUse] can tune what it uses, in the background and for its next process, and
+// nobody has to call Run: with CONCORD_TUNE=first, or
+//
+//	func main() {
+//		tune.FirstUse()
+//		session, err := runtime.New(runtime.Config{Tune: driver.TuneFirst})
+//		...
+//	}
+//
 // # Rules
 //
 // [SelectTile] divides products of matrices, [LaunchParams2D] other two-dimensional problems, [SelectElementwise]

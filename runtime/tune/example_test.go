@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/tune"
 )
 
@@ -68,4 +69,15 @@ func ExampleBaseline() {
 	// Output:
 	// vector_add on NVIDIA H100: 1e+09 per second, 2026-01-31
 	// worse: true
+}
+
+// A program that is tuned at first use. The process that measures is this program, too: it ends in FirstUse.
+func ExampleFirstUse() {
+	tune.FirstUse()
+	session, err := runtime.New(runtime.Config{Tune: driver.TuneFirst})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	// What the program launches now is tuned beside it, unless it was before.
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
 )
@@ -81,7 +82,9 @@ func TestKeptForAnother(t *testing.T) {
 	for why, change := range map[string]func(table *choice.Table){
 		`made for "plant", and this is "planted, 1 thread"`: func(t *choice.Table) { t.For = "plant" },
 		`made with driver "1"`:                              func(t *choice.Table) { t.Driver = "1" },
-		"made with version 0 of the choices":                func(t *choice.Table) { t.Choices = "0" },
+		"made with version 0 of the choices": func(t *choice.Table) {
+			t.Versions = map[string]string{"planted": "0"}
+		},
 		`no choice is named "planted.x"`: func(t *choice.Table) {
 			t.Values = map[string]int{"planted.x": 1}
 		},
@@ -143,6 +146,33 @@ func TestPinned(t *testing.T) {
 		require.ErrorIs(t, err, wrong)
 		require.NoError(t, s.Close())
 	}
+}
+
+// A table of an earlier version of Concord, which had one version of all choices, is not used: where it was kept the
+// device has the defaults, and where it is pinned the error says why.
+func TestKeptByAnEarlierVersion(t *testing.T) {
+	dir := t.TempDir()
+	cache := filepath.Join(dir, "cache")
+	d := kept(t, cache, "")
+	require.NoError(t, d.KeepTuned(t.Context(), tableFor(d, map[string]int{"planted.pause": 8})))
+	files, err := filepath.Glob(filepath.Join(cache, "tuned", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	text := []byte(`{"for": "planted", "choices": "0123456789abcdef", "made": "2026-01-31T12:00:00Z",
+		"values": {"planted.pause": 8}}`)
+	require.NoError(t, file.Keep(filepath.Dir(files[0]), filepath.Base(files[0]), text))
+	assert.Nil(t, kept(t, cache, "").Choices().Table())
+
+	pinned := filepath.Join(dir, "pinned.json")
+	require.NoError(t, os.WriteFile(pinned, text, 0o600))
+	cfg := plantedConfig()
+	cfg.Tune = pinned
+	s, err := runtime.New(cfg)
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = s.Open(t.Context(), "cpu:0")
+	require.ErrorIs(t, err, runtime.ErrFormat)
+	assert.ErrorContains(t, err, "made by an earlier version of Concord")
 }
 
 // Bundles of a program carry tables, which a table that was kept on the machine replaces.

@@ -128,6 +128,7 @@ func plantedConfig() runtime.Config {
 func session() (*runtime.Session, error) { return runtime.New(plantedConfig()) }
 
 func TestMain(m *testing.M) {
+	firstInTests()
 	if os.Getenv("CONCORD_TEST_TUNE_CHILD") == "" {
 		os.Exit(m.Run())
 	}

@@ -55,6 +55,8 @@ type Progress struct {
 // of a name, of a device without choices, or of a command that does not start; a subject of which even the defaults
 // fail is a trial with the reason.
 func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, error) {
+	busy.Add(1)
+	defer busy.Add(-1)
 	choices := dev.Choices().Choices()
 	if opt.Command == nil {
 		return nil, fmt.Errorf("tune: Options.Command is nil: %w", runtime.ErrInvalidArgument)
@@ -82,7 +84,8 @@ func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, 
 	if err != nil {
 		return nil, err
 	}
-	t := &tuner{opt: opt, dev: dev, start: time.Now(), roof: limit, children: &children{command: opt.Command},
+	t := &tuner{opt: opt, state: dev.Choices(), start: time.Now(), roof: limit,
+		now: dev.Choices().Of, children: &children{command: opt.Command},
 		values: map[string]int{}}
 	defer t.children.stop()
 	timed, stop := context.WithTimeout(ctx, opt.Time)
@@ -139,7 +142,8 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 // tuner is one Run.
 type tuner struct {
 	opt              Options
-	dev              *runtime.Device
+	state            *choice.State
+	now              func(c *choice.Choice) int // the values with which a search begins
 	start            time.Time
 	roof             profile.Roof
 	children         *children
@@ -172,7 +176,7 @@ func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end 
 	})
 	from := map[string]int{} // what is in use
 	for _, c := range free {
-		if v := t.dev.Choices().Of(c); v != c.Default {
+		if v := t.now(c); v != c.Default {
 			from[c.Name] = v
 		}
 	}
@@ -241,7 +245,7 @@ func (t *tuner) costs(ctx context.Context, s *Subject, all []*choice.Choice) {
 
 // ask has a child measure a subject, each point for about so many seconds, and returns its answer or why there is none.
 func (t *tuner) ask(ctx context.Context, s *Subject, values map[string]int, seconds float64) (answer, string) {
-	q := request{Subject: s.Name, For: t.dev.Choices().TunedFor(), Values: values, Seconds: seconds}
+	q := request{Subject: s.Name, For: t.state.TunedFor(), Values: values, Seconds: seconds}
 	for _, p := range s.Points {
 		q.Points = append(q.Points, p.Name)
 	}

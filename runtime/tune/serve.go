@@ -73,6 +73,8 @@ func (a *answer) answers(q request) bool {
 // writing, or of a request that is none. If in is closed during a measurement, Serve kills its own process and the
 // process group: the caller is gone, and a candidate may never end.
 func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.Reader, out io.Writer) error {
+	busy.Add(1)
+	defer busy.Add(-1)
 	lines := make(chan []byte)
 	over, failed := make(chan struct{}), error(nil)
 	defer close(over)
@@ -231,12 +233,18 @@ func (m *measurement) build(ctx context.Context, p *Point, set *choice.Set) (b b
 	if p.Portable {
 		opt.Implementation = runtime.Portable
 	}
-	b.set = set
-	defines := kernels.Chosen(p.Family, p.Defines, set.Of)
-	if b.kernel, b.program, err = parity.Kernel(ctx, m.dev, p.Family, p.Kernel, opt, defines...); err != nil {
+	b.set = set // and not what the device has, as parity.Kernel does
+	unit, err := kernels.Unit(p.Family, m.dev.Features(), kernels.Chosen(p.Family, p.Defines, set.Of)...)
+	if err != nil {
 		return b, err
 	}
-	if b.grid, err = parity.Grid(b.kernel, p.Sizes...); err != nil {
+	if b.program, err = m.dev.Program(ctx, unit, opt); err != nil {
+		return b, err
+	}
+	if b.kernel, err = b.program.Kernel(p.Kernel); err == nil {
+		b.grid, err = parity.Grid(b.kernel, p.Sizes...)
+	}
+	if err != nil {
 		err = errors.Join(err, b.program.Close())
 		b.program = nil
 	}

@@ -182,6 +182,9 @@ func newValidator(cfg runtime.Config, o Options) (*Validator, error) {
 		return nil, err
 	}
 	cfg.Validate = -1 // the session for other devices is not validated
+	if cfg.Tune == driver.TuneFirst {
+		cfg.Tune = "off" // nor is it the program's work, which is worth tuning
+	}
 	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: o.Work, credit: saved, counted: time.Now(),
 		rand: rand.New(rand.NewPCG(o.Seed, 0))}
 	v.less = sync.NewCond(&v.mu)

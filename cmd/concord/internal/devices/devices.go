@@ -25,7 +25,11 @@ func List(a *app.App) *cobra.Command {
 		Use:   "devices",
 		Short: "List every backend: its devices, or why it has none",
 		Long: `Devices lists every backend with its devices, and for NVIDIA and AMD devices also the
-readings of their sensors; concord top shows them live.`,
+readings of their sensors; concord top shows them live.
+
+CACHES are the sizes of one data cache of each level, from the first on, such as 48K 2M 260M; compute units may
+share a cache. Where the driver tells only one size and not of which level it is, as OpenCL's do, that one is
+shown; ? is a size that nobody tells.`,
 		Example: `  concord devices
   concord devices --json`,
 		Args: cobra.ExactArgs(0),

@@ -97,7 +97,9 @@ func write(a *app.App, table *choice.Table, tried bool) {
 			failed = failed || t.Failed != ""
 		}
 		switch {
-		case candidates > 0:
+		case candidates == 1:
+			a.Println("  the one candidate is not faster than the defaults")
+		case candidates > 1:
 			a.Printf("  none of %d candidates is faster than the defaults\n", candidates)
 		case !failed:
 			a.Println("  no candidate was tried: that takes more --minutes, or fewer sizes")
@@ -200,7 +202,14 @@ func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) err
 	if err := dev.KeepTuned(ctx, table); err != nil {
 		return err
 	}
-	return a.Show(map[string]any{"file": file, "values": table.Values}, func() { a.Printf("%s: %v\n", dev, table) })
+	table, changed := dev.Choices().Held(table)
+	document := map[string]any{"file": file, "values": table.Values, "left_out": append([]string{}, changed...)}
+	return a.Show(document, func() {
+		a.Printf("%s: %v\n", dev, table)
+		for _, why := range changed {
+			a.Printf("  values were left out: %s\n", why)
+		}
+	})
 }
 
 func reset(ctx context.Context, a *app.App, dev *runtime.Device, _ string) error {

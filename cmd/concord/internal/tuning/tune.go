@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/tune"
 )
 
@@ -51,8 +50,14 @@ wrongly, crashes or hangs is named, and the others go on.
 
 Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
 does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
-every run there computes the same bits, and CONCORD_TUNE=off the defaults. The device's roof is measured
-first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.`,
+every run there computes the same bits, and CONCORD_TUNE=off the defaults. With CONCORD_TUNE=first this
+command, and a program that calls FirstUse of package runtime/tune, measures beside its work what it uses
+and was not measured before, for the next one; a process of the lowest priority does it, at most two minutes
+for each operation and size, and ends with the program. The device's roof is measured
+first, once, which takes some seconds beside --minutes. tune list names the subjects and their sizes.
+
+A table holds for the choices that it was made with: of an operation whose choices have other names, values or
+defaults in this version nothing is used, and what is known of others stays.`,
 		Example: `  concord tune gemm --minutes 5
   concord tune "gemm f32" --size 1024 --try
   concord tune costs
@@ -148,11 +153,12 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 		}})
 	bar.End()
 	if table == nil {
+		if errors.Is(err, runtime.ErrInvalidArgument) { // the name of a subject or size
+			err = app.UsageError(err)
+		}
 		return err
 	}
-	if old := dev.Choices().Table(); old != nil { // what was tuned before stays
-		table = merged(dev.Choices(), old, table)
-	}
+	table = dev.Choices().Merged(dev.Choices().Table(), table) // what was tuned before stays
 	// An interrupted tuning keeps what it has found, and a table without values none: a later version of Concord may
 	// have a better one.
 	if !f.try && len(table.Values) > 0 {
@@ -168,29 +174,12 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 func keeps(a *app.App, try bool) error {
 	switch cfg := a.Session.Config(); {
 	case try:
-	case cfg.Tune != "":
+	case cfg.Tune != "" && cfg.Tune != driver.TuneFirst:
 		return app.Usagef("CONCORD_TUNE is %s, so that nothing else is used or kept; unset it", cfg.Tune)
 	case cfg.CacheDir == "off":
 		return app.Usagef("CONCORD_CACHE_DIR is off, so that nothing is kept; unset it")
 	}
 	return nil
-}
-
-// merged returns a table with the values and trials of an older one for what the new one has not tried.
-func merged(state *choice.State, old, table *choice.Table) *choice.Table {
-	values := maps.Clone(old.Values)
-	for _, t := range table.Trials {
-		for name := range t.Values {
-			delete(values, name)
-		}
-	}
-	maps.Copy(values, table.Values)
-	both := state.New(values)
-	again := func(t choice.Trial) bool {
-		return slices.ContainsFunc(table.Trials, func(o choice.Trial) bool { return o.Subject == t.Subject })
-	}
-	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), again), table.Trials...)
-	return both
 }
 
 // trialText is a trial in one line.

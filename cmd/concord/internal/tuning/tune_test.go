@@ -2,6 +2,8 @@ package tuning
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,4 +59,46 @@ func TestShowFailed(t *testing.T) {
 	require.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "costs, the defaults: the device is lost\n")
 	assert.NotContains(t, stdout, "no candidate was tried")
+}
+
+// A name that is none is wrong usage.
+func TestTuneRefuses(t *testing.T) {
+	for says, args := range map[string][]string{
+		`no "gemn" among gemm f32`:   {"gemn"},
+		`no size "65" among 64`:      {"gemm", "--size", "64,65"},
+		"--minutes 0: it is above 0": {"--minutes", "0"},
+		`"x" is not an index`:        {"--device", "cpu:x"},
+	} {
+		status, stdout, stderr := apptest.Run(append([]string{"tune", "--try"}, args...)...)
+		assert.Equal(t, app.ExitUsage, status, stderr)
+		assert.Empty(t, stdout)
+		assert.Contains(t, stderr, says)
+	}
+}
+
+// Import names the values of a table that do not hold any more, and keeps the others.
+func TestTuneImports(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("CONCORD_CACHE_DIR", filepath.Join(dir, "cache"))
+	t.Setenv("CONCORD_TUNE", "first") // which keeps tables, too
+	s, err := runtime.New(app.Exactly)
+	require.NoError(t, err)
+	defer s.Close()
+	d, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	table := d.Choices().New(map[string]int{"cpu.transpose.ranges": 2, "kernels.gemm.items": 4})
+	table.Versions["cpu.transpose"] = "0"
+	name := filepath.Join(dir, "table.json")
+	f, err := os.Create(name)
+	require.NoError(t, err)
+	require.NoError(t, table.Write(f))
+	require.NoError(t, f.Close())
+	status, stdout, stderr := apptest.Run("tune", "import", name)
+	require.Equal(t, app.ExitOK, status, stderr)
+	assert.Contains(t, stdout, ": 1 value for ")
+	assert.Contains(t, stdout, "values were left out: it was made with version 0 of the choices for cpu.transpose")
+	status, stdout, stderr = apptest.Run("tune", "show")
+	require.Equal(t, app.ExitOK, status, stderr)
+	assert.Contains(t, stdout, "kernels.gemm.items = 4")
+	assert.NotContains(t, stdout, "cpu.transpose")
 }

@@ -1,0 +1,498 @@
+package tune
+
+// Tuning at first use: what a program computes is tuned beside it, in a process of the same program.
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	goruntime "runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/concord-compute/concord/internal/file"
+	"github.com/concord-compute/concord/internal/group"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/config"
+	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/source"
+)
+
+const (
+	firstTime  = 2 * time.Minute // of the tuning of an operation for a size, at most
+	firstPause = 5 * time.Second // between looks at a lock that another process has
+	// margin is how many times as fast values have to be, and how many times as long other sizes may take. It is more
+	// than for Run, since the program computes at the same time.
+	margin = 1.05
+	// near is by which factor each size of a launch may differ from that of a point.
+	near = 4
+)
+
+// firstVariable makes a process the one that measures. It is not one of the CONCORD_ variables, which belong to the
+// user.
+const firstVariable = "_CONCORD_TUNE_FIRST"
+
+// measurer is what the process that measures is told.
+type measurer struct {
+	Device string         `json:"device"`
+	Config runtime.Config `json:"config"` // of the session, without what only its process has
+}
+
+// busy counts the calls of Run and Serve: what they launch is no use of the program's.
+var busy atomic.Int32
+
+// FirstUse makes a program able to tune at first use: sessions with Config.Tune first, or CONCORD_TUNE=first, do then.
+// A program calls it as the first statement of main. The process that measures is the program itself, started once more
+// with no arguments: there FirstUse measures until the program's own process ends, and does not return. In a program
+// that does not call it no process is started, and such a session warns that nothing is tuned.
+//
+// Among the first thousand launches of each kernel of the catalog, those are tuned that one of [Subjects] computes and
+// whose sizes are each within a factor of 4 of those of a point, unless that was tuned on this machine before, or the
+// table in use has values for it. It takes at most two minutes for each size, one after the other, in a process of the
+// lowest priority, which has the device and some of its memory beside the program. Processes that have the same cache
+// directory wait for each other. Values are kept if the sizes that were used are computed 1.05 times as fast as with
+// the defaults, and no other size of the subject takes 5 % longer.
+//
+// No launch waits, and results stay the same bits: the values are for processes to come. A process uses them at once
+// only where all that changes is read at each launch and keeps every bit. What is under way when the session is closed,
+// or the process ends, ends with it, and begins again in the next process; what was not found in its time is not looked
+// for again until concord tune reset. With a pinned table, with CONCORD_TUNE=off, with the cache off, in sessions with
+// Config.Backends and on systems without file locks nothing is tuned.
+func FirstUse() {
+	if text := os.Getenv(firstVariable); text != "" {
+		if err := measure(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	driver.RegisterTuner(func(cfg *driver.Config) (driver.Tuner, error) {
+		f, err := newBackground(cfg)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
+	})
+}
+
+// measure is the process that measures.
+func measure(text string) error {
+	group.Nice()
+	_ = os.Unsetenv(firstVariable) // compilers that this process starts do not measure
+	for _, v := range config.Variables() {
+		_ = os.Unsetenv(v.Name) // they are in the session's configuration
+	}
+	var m measurer
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return fmt.Errorf("%s: %w", firstVariable, err)
+	}
+	s, err := runtime.New(m.Config)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	dev, err := s.Open(ctx, m.Device)
+	if err == nil {
+		err = Serve(ctx, s, dev, os.Stdin, os.Stdout)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// background is the tuner of a session.
+type background struct {
+	cfg         driver.Config
+	time, pause time.Duration
+	ctx         context.Context
+	stop        context.CancelFunc
+	working     sync.WaitGroup
+
+	mu     sync.Mutex
+	lists  map[driver.TuneTarget][]Subject // that have choices of the device
+	seen   map[use]bool
+	queue  []use
+	works  bool // a goroutine tunes the queue
+	closed bool
+}
+
+// use is a point of a subject that was launched on a device.
+type use struct {
+	on             driver.TuneTarget
+	subject, point string
+}
+
+func newBackground(cfg *driver.Config) (*background, error) {
+	if cfg.Backends != nil {
+		return nil, fmt.Errorf("the session has backends of its own, which another process has not: %w",
+			runtime.ErrUnsupported)
+	}
+	f := &background{cfg: *cfg, time: firstTime, pause: firstPause, lists: map[driver.TuneTarget][]Subject{},
+		seen: map[use]bool{}}
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	return f, nil
+}
+
+// Launched implements driver.Tuner.
+func (f *background) Launched(on driver.TuneTarget, u *source.Unit, kernel string, l *driver.Launch) bool {
+	if busy.Load() > 0 {
+		return true
+	}
+	known := func(s Subject) bool {
+		return slices.ContainsFunc(s.Points, func(p Point) bool { return p.Family == u.Family() && p.Kernel == kernel })
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	list, ok := f.lists[on]
+	if !ok {
+		list = Subjects(on.Choices().Choices())
+		f.lists[on] = list
+	}
+	if !slices.ContainsFunc(list, known) {
+		return false
+	}
+	s, p := nearest(list, u, kernel, l)
+	if s == nil {
+		return true
+	}
+	w := use{on, s.Name, p.Name}
+	if f.closed || f.seen[w] {
+		return true
+	}
+	f.seen[w] = true
+	f.queue = append(f.queue, w)
+	if !f.works {
+		f.works = true
+		f.working.Go(f.work)
+	}
+	return true
+}
+
+// nearest returns the point whose sizes are nearest to those of a launch, and its subject; nil if none is near.
+func nearest(list []Subject, u *source.Unit, kernel string, l *driver.Launch) (of *Subject, at *Point) {
+	native, least := l.Kernel.Info().Native, math.Inf(1)
+	for i := range list {
+		for j := range list[i].Points {
+			p := &list[i].Points[j]
+			if p.Family != u.Family() || p.Kernel != kernel || p.Portable == native || !p.typed(u) {
+				continue
+			}
+			if d := p.distance(l); d < least {
+				of, at, least = &list[i], p, d
+			}
+		}
+	}
+	return of, at
+}
+
+// typed reports whether a program is for the types of the point.
+func (p *Point) typed(u *source.Unit) bool {
+	const usual = "f32"
+	want := usual
+	for _, d := range p.Defines {
+		if d.Name == "T" {
+			want = d.Value
+		}
+	}
+	got, ok := u.Define("T")
+	if !ok {
+		got = usual
+	}
+	return got == want
+}
+
+// distance is how much the sizes of a launch differ from those of the point; infinite if one does by more than near.
+func (p *Point) distance(l *driver.Launch) (sum float64) {
+	if len(p.Args) != len(l.Args) {
+		return infinite
+	}
+	for i, a := range p.Args {
+		size, ok := a.(uint32)
+		if !ok {
+			continue
+		}
+		given := &l.Args[i]
+		if given.Kind != driver.ArgValue || given.Size != 4 {
+			return infinite
+		}
+		// One more, as paddings may be 0.
+		ratio := (float64(binary.LittleEndian.Uint32(l.Data[given.Offset:])) + 1) / (float64(size) + 1)
+		if ratio > near || ratio < 1.0/near {
+			return infinite
+		}
+		sum += math.Abs(math.Log2(ratio))
+	}
+	return sum
+}
+
+// Close implements driver.Tuner.
+func (f *background) Close() error {
+	f.mu.Lock()
+	f.closed = true
+	f.mu.Unlock()
+	f.stop()
+	f.working.Wait()
+	return nil
+}
+
+// work tunes the queue, and ends when it is empty.
+func (f *background) work() {
+	for {
+		f.mu.Lock()
+		if f.closed || len(f.queue) == 0 {
+			f.works = false
+			f.mu.Unlock()
+			return
+		}
+		w := f.queue[0]
+		f.queue = f.queue[1:]
+		f.mu.Unlock()
+		said, err := f.tune(w)
+		if f.cfg.Debug >= 1 && (said != "" || err != nil) {
+			slog.Info("concord: tuning at first use", "device", w.on.ID(), "subject", w.subject, "size", w.point,
+				"result", said, "error", err)
+		}
+	}
+}
+
+// tune tunes a point that was launched, unless it was, and says what came of it.
+func (f *background) tune(w use) (said string, err error) {
+	dir, _, notes := w.on.TunedFiles()
+	choices := w.on.Choices().Choices()
+	all := Subjects(choices)
+	i := slices.IndexFunc(all, func(s Subject) bool { return s.Name == w.subject })
+	if i < 0 {
+		return "", nil
+	}
+	s := all[i]
+	switch {
+	case dir == "":
+		return "", fmt.Errorf("nothing is kept, as the cache is off: %w", runtime.ErrUnsupported)
+	case s.tuned(w.on.Choices().Table(), w.point, choices), readTried(dir, notes).has(&s, w.point, choices):
+		return "", nil
+	}
+	unlock, err := file.Lock(f.ctx, dir, "lock", f.pause)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	before, done := w.on.Tuned(), readTried(dir, notes)
+	if s.tuned(before, w.point, choices) || done.has(&s, w.point, choices) { // while this process waited
+		if before == nil {
+			return "another process found nothing faster", nil
+		}
+		return f.keep(w.on, before)
+	}
+	done = done.with(&s, w.point, choices)
+	table, said, err := f.search(w.on, &s, done.points(&s), before)
+	if err != nil {
+		return "", err
+	}
+	if table != nil {
+		if said, err = f.keep(w.on, w.on.Choices().Merged(before, table)); err != nil {
+			return "", err
+		}
+	}
+	return said, done.write(dir, notes)
+}
+
+// keep keeps a table, and says so.
+func (f *background) keep(on driver.TuneTarget, t *choice.Table) (said string, err error) {
+	used, err := on.Keep(t)
+	if err != nil {
+		return "", err
+	}
+	if used {
+		return fmt.Sprintf("%v, in use from now on", t), nil
+	}
+	return fmt.Sprintf("%v, for the next process", t), nil
+}
+
+// tuned reports whether a table has values of the subject, or what they were measured with at the point.
+func (s *Subject) tuned(t *choice.Table, point string, choices []*choice.Choice) bool {
+	if t == nil {
+		return false
+	}
+	measured, tried := false, false
+	for i := range t.Trials {
+		if t.Trials[i].Subject == s.Name {
+			tried = true
+			measured = measured || slices.ContainsFunc(t.Trials[i].Rates, func(r choice.Rate) bool { return r.Name == point })
+		}
+	}
+	valued := slices.ContainsFunc(s.choices(choices), func(c *choice.Choice) bool {
+		_, ok := t.Values[c.Name]
+		return ok
+	})
+	return measured || valued && !tried
+}
+
+// search looks for values of the subject that are better for some points and harmless for the others. The table is nil
+// if there are none, or the time was over before that was known. The error is that of the session's end, or why nothing
+// can be measured.
+func (f *background) search(on driver.TuneTarget, s *Subject, points []string,
+	before *choice.Table) (found *choice.Table, said string, err error) {
+	command, err := f.command(on.ID())
+	if err != nil {
+		return nil, "", err
+	}
+	ctx, stop := context.WithTimeout(f.ctx, f.time)
+	defer stop()
+	now := (*choice.Set)(nil)
+	if before != nil {
+		if now, err = before.Set(); err != nil {
+			return nil, "", err
+		}
+	}
+	state := on.Choices()
+	t := &tuner{opt: Options{Patience: f.time / 4}, state: state, now: now.Of, start: time.Now(),
+		children: &children{command: command}, values: map[string]int{}}
+	defer t.children.stop()
+	used := *s
+	used.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return !slices.Contains(points, p.Name) })
+	t.tune(ctx, &used, state.Choices(), t.start.Add(f.time*3/5)) // the rest is for the last trial and the other sizes
+	const late = "nothing was found in time"
+	switch {
+	case f.ctx.Err() != nil:
+		return nil, "", f.ctx.Err()
+	case len(t.trials) == 0:
+		return nil, late, nil
+	case t.trials[0].Failed != "":
+		return nil, "", errors.New(t.trials[0].Failed)
+	}
+	harm := ""
+	if len(t.values) > 0 {
+		harm = t.harm(ctx, s)
+	}
+	switch {
+	case f.ctx.Err() != nil:
+		return nil, "", f.ctx.Err()
+	case ctx.Err() != nil:
+		return nil, late, nil
+	case harm != "":
+		return nil, "what was found is not kept: " + harm, nil
+	case len(t.values) == 0 && before == nil:
+		return nil, "nothing is faster than the defaults", nil
+	}
+	table := state.New(t.values)
+	table.Trials = t.trials
+	return table, "", nil
+}
+
+// harm returns what is against the values that were found at any point of the subject, or "". What is slower once may
+// have met other work of the machine, and is measured again.
+func (t *tuner) harm(ctx context.Context, s *Subject) (why string) {
+	if last := t.trials[len(t.trials)-1]; last.Score < margin {
+		return fmt.Sprintf("%.2f times as fast as the defaults may be chance", last.Score)
+	}
+	for range 2 {
+		got := t.trial(ctx, s, t.values, true)
+		if got.Failed != "" {
+			return got.Failed
+		}
+		i := slices.IndexFunc(got.Rates, func(r choice.Rate) bool { return r.Ns > margin*r.Default })
+		if i < 0 {
+			return ""
+		}
+		r := got.Rates[i]
+		why = fmt.Sprintf("%s takes %.2f times as long as with the defaults", r.Name, r.Ns/r.Default)
+	}
+	return why
+}
+
+// command returns what starts the process that measures a device.
+func (f *background) command(device string) (func() *exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program: %w", err)
+	}
+	m := measurer{Device: device, Config: f.cfg}
+	c := &m.Config
+	c.Tune, c.Validate, c.Debug, c.Strict, c.Bundles = "off", -1, 0, false, nil
+	c.Device, c.Fallback, c.Trace, c.MemoryTrace = "", runtime.Require, "", ""
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return func() *exec.Cmd {
+		cmd := exec.Command(self)
+		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") }),
+			"GOMAXPROCS="+strconv.Itoa(goruntime.GOMAXPROCS(0)), firstVariable+"="+string(text))
+		return cmd
+	}, nil
+}
+
+// tried are the points of subjects that were tuned at first use, whether or not something was found.
+type tried []attempt
+
+type attempt struct {
+	Subject string   `json:"subject"`
+	Points  []string `json:"points"`
+	Version string   `json:"version"` // of its choices
+}
+
+// readTried reads notes. Those that are missing or damaged are none.
+func readTried(dir, name string) (list tried) {
+	text, err := file.Kept(dir, name)
+	if err != nil || json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+func (list tried) write(dir, name string) error {
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return file.Keep(dir, name, text)
+}
+
+// version names what the choices of the subject mean on a device.
+func (s *Subject) version(choices []*choice.Choice) string {
+	var list []string
+	for _, c := range s.choices(choices) {
+		list = append(list, choice.VersionOf(c.Operation(), choices))
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " ")
+}
+
+func (list tried) points(s *Subject) []string {
+	for _, t := range list {
+		if t.Subject == s.Name {
+			return t.Points
+		}
+	}
+	return nil
+}
+
+func (list tried) has(s *Subject, point string, choices []*choice.Choice) bool {
+	return slices.ContainsFunc(list, func(t attempt) bool {
+		return t.Subject == s.Name && t.Version == s.version(choices) && slices.Contains(t.Points, point)
+	})
+}
+
+// with returns the list with one more point of a subject, without those of other versions of its choices.
+func (list tried) with(s *Subject, point string, choices []*choice.Choice) tried {
+	more := attempt{Subject: s.Name, Version: s.version(choices), Points: []string{point}}
+	var next tried
+	for _, t := range list {
+		switch {
+		case t.Subject != s.Name:
+			next = append(next, t)
+		case t.Version == more.Version:
+			more.Points = append(slices.Clone(t.Points), point)
+		}
+	}
+	return append(next, more)
+}

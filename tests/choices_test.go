@@ -24,6 +24,30 @@ import (
 // as a threshold if it is compared by order, if it limits something (min, max, even), if something is divided by it, or
 // if it has a name. What a call or an index is given does not count, nor do the files of choices.
 var goFacts = map[string]string{
+	"ann/codes.go 128":                     "the longest code, which options have, and kept memory",
+	"ann/codes.go 14 20":                   "how codes are made, and the limit of an option, as powers of 2",
+	"ann/codes.go cut 32":                  "bits of a distance",
+	"ann/codes.go shortlist 1e-30":         "the smallest step that is divided by",
+	"ann/graph.go 16 4":                    "how a graph is followed, on which depends what is found",
+	"ann/graph.go 32":                      "layers of a graph, which files have",
+	"ann/graph.go take 4":                  "bytes of an element",
+	"ann/graph_insert.go 1000":             "the end of a walk",
+	"ann/graph_insert.go 1e-5":             "directions that are the same",
+	"ann/hnsw_search.go 50":                "the default of an option, on which depends what is found",
+	"ann/hnsw_search.go search 10 50":      "from how few vectors on all are compared, on which depends what is found",
+	"ann/ivf.go 16 24 256 4096":            "how lists are made, on which depends what is found",
+	"ann/ivf.go due 16":                    "how lists are made, on which depends what is found",
+	"ann/ivf.go usualLists 4":              "the default of an option, on which depends what is found",
+	"ann/ivf_search.go probes 10 50":       "from how few vectors on all are compared, on which depends what is found",
+	"ann/ivf_train.go 10":                  "how lists are made, on which depends what is found",
+	"ann/ivf_train.go 256":                 "the size of kept memory",
+	"ann/ivf_train.go move 1024":           "how lists are made, on which depends what is found",
+	"ann/ivf_train.go stored 4 20":         "bytes of memory for rows that are read once",
+	"ann/rank.go follows 32":               "bits of a distance",
+	"ann/rank.go work 32":                  "bits of a distance",
+	"ann/storesearch.go listed 20":         "MiB",
+	"ann/work.go grow 16":                  "a buffer is not empty",
+	"ann/work.go together 24":              "bounds of memory, as a power of 2",
 	"backend.go 4096":                      "the executor's limit of items in a group, which kernels may rely on",
 	"backend.go 20":                        "the local memory that a device promises, as a power of 2",
 	"batch.go 64 8 20":                     "bounds of the compiler's memory, which no launch depends on",
@@ -175,8 +199,12 @@ func goThresholds(t *testing.T, name string, text any) (found []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
 	require.NoError(t, err)
+	place := filepath.Base(name)
+	if strings.Contains(name, "/ann/") { // package cpu has files of the same names
+		place = "ann/" + place
+	}
 	for _, d := range file.Decls {
-		at := filepath.Base(name) + " "
+		at := place + " "
 		if f, ok := d.(*ast.FuncDecl); ok {
 			at += f.Name.Name + " "
 		}
@@ -299,6 +327,16 @@ func TestThresholdsAreChoices(t *testing.T) {
 	})
 	require.NotEmpty(t, files)
 	var found []string
+	searches, err := filepath.Glob("../ann/*.go")
+	require.NoError(t, err)
+	for _, f := range searches { // those that search, and make lists, codes and graphs
+		name := filepath.Base(f)
+		if slices.ContainsFunc([]string{"codes", "graph", "hnsw_search", "ivf", "rank", "search", "storesearch", "work"},
+			func(begin string) bool { return strings.HasPrefix(name, begin) }) && !strings.Contains(name, "_file") &&
+			!strings.Contains(name, "_test") {
+			files = append(files, f)
+		}
+	}
 	for _, f := range append(files, "../kernels/expr/rows.go", "../kernels/expr/rows_work.go", "../tensor/choose.go") {
 		found = append(found, goThresholds(t, f, nil)...)
 	}

@@ -18,6 +18,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	_ "github.com/concord-compute/concord/ann"
+	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/tune"
 )
 
 // Go files of the CPU that compute, and the pass of tensor that decides what is stored. A number of 3 or more counts
@@ -356,6 +361,48 @@ func TestThresholdsAreChoices(t *testing.T) {
 	open, stale = without(found, cFacts, func(string) bool { return false })
 	assert.Empty(t, open, "are these choices?")
 	assert.Empty(t, stale, "are no longer there")
+}
+
+// untuned are the choices that no subject of the tuner has, or what their names begin with before a dot, and why.
+var untuned = map[string]string{
+	"ann":             "searches of indexes are no launches of kernels",
+	"cpu.copy.inline": "copies and fills are no launches of kernels",
+	"cpu.copy.stage":  "uploads are no launches of kernels",
+	"cpu.go.depth":    "products are in Go only where there are no vector functions",
+	"cpu.go.rows":     "products are in Go only where there are no vector functions",
+	"cpu.go.cols":     "products are in Go only where there are no vector functions",
+	"cpu.go.sums":     "products are in Go only where there are no vector functions",
+	"tensor":          "what plans take a launch and a copy to cost, and no part of a launch",
+	"cpu.go.tile":     "transpositions are in Go only where there are no vector functions",
+}
+
+// TestChoicesHaveSubjects finds choices that concord tune does not try, and names in its subjects that are no choices.
+func TestChoicesHaveSubjects(t *testing.T) {
+	named := func(c *choice.Choice, prefix string) bool { return slices.Contains(choice.Of(prefix), c) }
+	all := choice.All()
+	require.NotEmpty(t, choice.Of("ann"))
+	reads := map[string]bool{}
+	for _, s := range tune.Subjects(all) {
+		for _, prefix := range s.Reads {
+			reads[prefix] = true
+			assert.NotEmpty(t, choice.Of(prefix), "%s reads %s", s.Name, prefix)
+		}
+	}
+	for _, c := range all {
+		tried, reason := false, ""
+		for prefix := range reads {
+			tried = tried || named(c, prefix)
+		}
+		for prefix, why := range untuned {
+			if named(c, prefix) {
+				reason = why
+			}
+		}
+		assert.Equal(t, tried, reason == "", "%s has a subject, or a reason why not: %q", c.Name, reason)
+	}
+	for prefix := range untuned {
+		assert.NotEmpty(t, choice.Of(prefix), prefix)
+	}
 }
 
 // TestThresholdsAreFound plants some.

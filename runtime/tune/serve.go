@@ -253,7 +253,12 @@ func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r c
 		return float64(time.Since(start).Nanoseconds()) / float64(n), err
 	}
 	defer m.dev.Choices().Try(nil)
-	if err := m.judge(func() error { _, err := launches(own, 1); return err }); err != nil {
+	once := func(b built) error { _, err := launches(b, 1); return err }
+	err = m.judge(func() error { return once(own) })
+	if errors.Is(err, errUnjudged) {
+		err = m.same(ctx, l, func() error { return once(usual) }, func() error { return once(own) })
+	}
+	if err != nil {
 		return r, err
 	}
 	first, err := launches(usual, 1)
@@ -295,6 +300,8 @@ func (m *measurement) judge(launch func() error) error {
 		return err
 	case wrong != "":
 		return fmt.Errorf("wrong result: %s", wrong)
+	case stats.Unjudged > 0:
+		return fmt.Errorf("%w: %v", errUnjudged, stats)
 	case stats.Checked == 0:
 		return fmt.Errorf("the result was not judged: %v", stats)
 	}
@@ -310,10 +317,7 @@ func (m *measurement) arguments(ctx context.Context, p *Point) (args []any, clos
 			args = append(args, a)
 			continue
 		}
-		numbers := make([]float64, b.Len)
-		for i := range numbers {
-			numbers[i] = 2*random.Float64() - 1
-		}
+		numbers := b.numbers(random)
 		buf, err := m.dev.Alloc(b.Type, b.Len)
 		if err != nil {
 			return nil, closers, err

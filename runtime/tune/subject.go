@@ -20,6 +20,7 @@ type Subject struct {
 	Name   string   // "gemm f32"
 	Reads  []string // the choices that are tried, or what their names begin with before a dot
 	Points []Point
+	Named  bool // it is tuned only if Options.Only names it: programs seldom spend their time there
 }
 
 // Point is a launch of a kernel of the catalog.

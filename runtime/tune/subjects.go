@@ -24,6 +24,16 @@ var large = []string{"cpu.gemm.depth", "cpu.gemm.panel", "cpu.gemm.cols", "cpu.g
 
 // catalog returns the subjects in the order in which they are tuned.
 func catalog() []Subject {
+	list := usual()
+	for _, s := range seldom() {
+		s.Named = true
+		list = append(list, s)
+	}
+	return list
+}
+
+// usual are the subjects in which most programs spend their time.
+func usual() []Subject {
 	squares := []int{64, 128, 256, 512, 1024, 2048, 4096}
 	return []Subject{
 		{Name: "gemm f32", Reads: large, Points: each(squares, func(n int) Point { return product(runtime.F32, n, n, n) })},
@@ -33,6 +43,32 @@ func catalog() []Subject {
 		{Name: "gemm of few rows", Reads: []string{"cpu.gemm.few"}, Points: append(each([]int{1, 2, 4, 8, 16, 32},
 			func(m int) Point { return product(runtime.F32, m, 4096, 4096) }), across(product(runtime.F32, 8, 512, 1024)),
 			product(runtime.F32, 4, 128, 16384))},
+		{Name: "conv2d f32", Reads: []string{"cpu.conv.room", "cpu.conv.deep", "cpu.conv.bare", "cpu.conv.copy",
+			"cpu.conv.sums", "cpu.conv.tasks", "cpu.conv.outputs", "cpu.conv.small", "cpu.conv.beside", "cpu.conv.ranges",
+			"cpu.conv.grain"}, Points: convolutions(
+			image{64, 56, 64, 1, 1, 0, 1, 1}, image{3, 224, 64, 7, 2, 3, 1, 1}, image{3, 56, 16, 3, 1, 1, 1, 1},
+			image{64, 28, 64, 3, 1, 4, 4, 1}, image{512, 7, 512, 1, 1, 0, 1, 1}, image{1024, 14, 256, 1, 1, 0, 1, 1},
+			image{128, 28, 128, 3, 1, 1, 1, 32}, image{64, 56, 64, 3, 1, 1, 1, 64})},
+		{Name: "conv2d by Winograd's method", Reads: []string{"cpu.winograd"}, Points: convolutions(
+			image{64, 56, 64, 3, 1, 1, 1, 1}, image{64, 56, 64, 3, 2, 1, 1, 1}, image{64, 28, 64, 5, 1, 2, 1, 1},
+			image{256, 14, 256, 3, 1, 1, 1, 1}, image{512, 7, 512, 3, 1, 1, 1, 1}, image{16, 28, 32, 3, 1, 1, 1, 1})},
+		{Name: "transpose f32", Reads: []string{"cpu.transpose"}, Points: []Point{turn(4096, 4096), turn(512, 512),
+			turn(64, 262144)}},
+		{Name: "reduce f32", Reads: []string{"cpu.reduce"}, Points: []Point{reduction("reduce_sum", 1, 1<<22, 1),
+			reduction("reduce_sum", 4096, 1024, 1), reduction("reduce_max", 1<<16, 64, 1),
+			reduction("reduce_sum_columns", 1, 4096, 1024), reduction("reduce_sum_columns", 64, 1024, 64),
+			reduction("reduce_sum_columns", 1, 1<<16, 16), reduction("reduce_argmax", 4, 1<<20, 1),
+			reduction("reduce_argmax_columns", 1, 4096, 256)}},
+		{Name: "expressions", Reads: []string{"cpu.expr"}, Points: []Point{
+			expression("several chains", 3, severalChains, 1<<18), expression("several chains", 3, severalChains, 1<<22),
+			expression("functions", 2, functions, 1<<16), expression("functions", 2, functions, 1<<21),
+			expression("a chain", 2, chain, 1<<22)}},
+	}
+}
+
+// seldom are the others.
+func seldom() []Subject {
+	return []Subject{
 		{Name: "gemm of few columns", Reads: []string{"cpu.gemm.dot"}, Points: []Point{product(runtime.F32, 512, 1, 512),
 			product(runtime.F32, 512, 4, 512), product(runtime.F32, 200, 67, 128), product(runtime.F32, 16, 2, 256)}},
 		{Name: "gemm of narrow matrices", Reads: []string{"cpu.gemm.narrow"}, Points: []Point{
@@ -45,16 +81,6 @@ func catalog() []Subject {
 			batch(128, 32)}},
 		{Name: "gemv f32", Reads: []string{"cpu.gemv"}, Points: []Point{vector(1024, 1024), vector(8192, 1024),
 			vector(1024, 8192), vector(200, 20000)}},
-
-		{Name: "conv2d f32", Reads: []string{"cpu.conv.room", "cpu.conv.deep", "cpu.conv.bare", "cpu.conv.copy",
-			"cpu.conv.sums", "cpu.conv.tasks", "cpu.conv.outputs", "cpu.conv.small", "cpu.conv.beside", "cpu.conv.ranges",
-			"cpu.conv.grain"}, Points: convolutions(
-			image{64, 56, 64, 1, 1, 0, 1, 1}, image{3, 224, 64, 7, 2, 3, 1, 1}, image{3, 56, 16, 3, 1, 1, 1, 1},
-			image{64, 28, 64, 3, 1, 4, 4, 1}, image{512, 7, 512, 1, 1, 0, 1, 1}, image{1024, 14, 256, 1, 1, 0, 1, 1},
-			image{128, 28, 128, 3, 1, 1, 1, 32}, image{64, 56, 64, 3, 1, 1, 1, 64})},
-		{Name: "conv2d by Winograd's method", Reads: []string{"cpu.winograd"}, Points: convolutions(
-			image{64, 56, 64, 3, 1, 1, 1, 1}, image{64, 56, 64, 3, 2, 1, 1, 1}, image{64, 28, 64, 5, 1, 2, 1, 1},
-			image{256, 14, 256, 3, 1, 1, 1, 1}, image{512, 7, 512, 3, 1, 1, 1, 1}, image{16, 28, 32, 3, 1, 1, 1, 1})},
 		{Name: "conv2d of images with gaps", Reads: []string{"cpu.conv.phases"}, Points: []Point{
 			image{32, 14, 32, 3, 1, 1, 1, 1}.spread(2), image{32, 14, 32, 4, 1, 2, 1, 1}.spread(2)}},
 		{Name: "conv2d with turned images", Reads: []string{"cpu.conv.turned"}, Points: []Point{
@@ -62,20 +88,8 @@ func catalog() []Subject {
 			image{8, 12, 128, 8, 1, 0, 1, 1}.of(32)}},
 		{Name: "conv2d with long filters", Reads: []string{"cpu.conv.long"}, Points: convolutions(
 			image{16, 30, 32, 28, 1, 0, 1, 1}, image{128, 8, 256, 8, 1, 0, 1, 1}, image{32, 18, 16, 14, 1, 0, 1, 1})},
-
-		{Name: "transpose f32", Reads: []string{"cpu.transpose"}, Points: []Point{turn(4096, 4096), turn(512, 512),
-			turn(64, 262144)}},
-		{Name: "reduce f32", Reads: []string{"cpu.reduce"}, Points: []Point{reduction("reduce_sum", 1, 1<<22, 1),
-			reduction("reduce_sum", 4096, 1024, 1), reduction("reduce_max", 1<<16, 64, 1),
-			reduction("reduce_sum_columns", 1, 4096, 1024), reduction("reduce_sum_columns", 64, 1024, 64),
-			reduction("reduce_sum_columns", 1, 1<<16, 16), reduction("reduce_argmax", 4, 1<<20, 1),
-			reduction("reduce_argmax_columns", 1, 4096, 256)}},
 		{Name: "softmax and norm f32", Reads: []string{"cpu.rows"}, Points: []Point{rows("softmax", 65536, 256),
 			rows("softmax", 16384, 1024), rows("layer_norm", 65536, 256)}},
-		{Name: "expressions", Reads: []string{"cpu.expr"}, Points: []Point{
-			expression("several chains", 3, severalChains, 1<<18), expression("several chains", 3, severalChains, 1<<22),
-			expression("functions", 2, functions, 1<<16), expression("functions", 2, functions, 1<<21),
-			expression("a chain", 2, chain, 1<<22)}},
 		{Name: "results past the caches", Reads: []string{"cpu.copy.past"}, Points: []Point{
 			elements("activation", "relu", 1<<22), elements("activation", "relu", 24<<20),
 			elements("arith", "add", 24<<20), turn(4096, 6144)}},

@@ -98,7 +98,7 @@ func seldom() []Subject {
 		{Name: "l2_distance", Reads: []string{"cpu.nearest.many"}, Points: []Point{distances("fp32", runtime.F32, 4),
 			distances("fp32", runtime.F32, 8), distances("fp32", runtime.F32, 16), distances("int8", runtime.I8, 8)}},
 		{Name: "nearest f32", Reads: []string{"cpu.nearest.block"}, Points: []Point{nearest(32, 1<<16, 64, 10),
-			nearest(256, 1<<15, 128, 10)}},
+			nearest(64, 1<<14, 128, 10), nearest(256, 1<<12, 128, 10)}},
 		{Name: "sort, scan, segments", Reads: []string{"cpu.go.segments", "cpu.threads.grain"}, Points: []Point{
 			sorted(64, 1024), sorted(1, 1<<18), scan(1024, 1024), segments(1024, 8, 64), segments(16384, 4, 16)}},
 		{Name: "threads", Reads: []string{"cpu.threads.pay", "cpu.threads.operations", "cpu.threads.bytes",

@@ -24,8 +24,6 @@ const (
 	mostCode   = 128     // bytes of a code
 	bookSample = 1 << 14 // vectors from which the values of codes are made
 	mostRefine = 1 << 20
-	scanned    = 128               // blocks that are compared in one call
-	scannedNew = 4                 // the same while too few are found for a bound
 	mostSum    = math.MaxInt16     // of a table's numbers
 	mostFar    = math.MaxFloat32   // above which distances are not compared by codes
 	perBlock   = kernels.CodeBlock // codes in a block
@@ -97,12 +95,13 @@ func (c *coder) take(dim int) (*codeScan, error) {
 	}
 	s := &codeScan{asked: make([]float32, dim)}
 	b := kernels.CodeBook{Bytes: c.bytes}
+	longest := codesRun.Values[len(codesRun.Values)-1]
 	for _, part := range []struct {
 		bytes int
 		to    func(memory []byte)
 	}{{4 * assigned * dim, func(m []byte) { s.points = elements[float32](m)[:assigned*dim] }},
 		{assigned * c.bytes, func(m []byte) { s.codes = m }},
-		{b.TableSize(), func(m []byte) { s.table = m }}, {4 * (scanned*perBlock + 1), func(m []byte) {
+		{b.TableSize(), func(m []byte) { s.table = m }}, {4 * (longest*perBlock + 1), func(m []byte) {
 			s.found = elements[uint32](m)
 		}}} {
 		buf, memory, err := c.alloc(runtime.U8, part.bytes, "codes")
@@ -396,6 +395,7 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 	defer k.scans.give(s)
 	asked, last, bound := x.compared(s.asked, query), near{math.MaxUint64, math.MaxInt64}, false
 	s.best = s.best[:0]
+	least, longest := x.coder.dev.Choices().Of(codesFirst), x.coder.dev.Choices().Of(codesRun)
 	for _, l := range lists {
 		if err := ctx.Err(); err != nil {
 			return rows, false, err
@@ -410,8 +410,8 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 			return rows, false, nil
 		}
 		for b, each := 0, 0; b < len(blocks); b += each {
-			limit, run := mostSum, scannedNew
-			if len(s.best) >= most+max(most, perBlock*scannedNew) || !bound && len(s.best) > most {
+			limit, run := mostSum, least
+			if len(s.best) >= most+max(most, perBlock*least) || !bound && len(s.best) > most {
 				last = s.cut(most, x.ids)
 				bound = true
 			}
@@ -421,7 +421,7 @@ func (x *IVF) shortlist(ctx context.Context, rows []uint32, query []float32, lis
 				if limit = int(min((last.distance()-base)/max(step, 1e-30)+1, mostSum)); limit < 0 {
 					break
 				}
-				run = min(max(scannedNew, most/perBlock), scanned)
+				run = min(max(least, most/perBlock), longest)
 			}
 			for each = 1; b+each < len(blocks) && each < run && blocks[b+each] == blocks[b]+uint32(each); each++ {
 			}

@@ -103,7 +103,7 @@ func TestFilterOnce(t *testing.T) {
 func TestFilterParts(t *testing.T) {
 	dev := open(t, "cpu:0")
 	const dim = 1 << 12
-	n := 3 * gathered / (4 * dim)
+	n := 3 * rowsGathered.Default << 20 / (4 * dim)
 	r := rand.New(rand.NewPCG(13, 14))
 	f := flat(t, dev, dim, L2Squared, FlatOptions{})
 	ids, vectors := make([]int64, n), random(r, n, dim)

@@ -318,14 +318,10 @@ func (v *view) keep(s *searcher, from, to uint32, adopt bool, all, chosen []cand
 	return chosen
 }
 
-// checked is the number of chosen nodes that are compared with a candidate at a time: mostly one of the first
-// ones decides.
-const checked = 8
-
 // choose returns up to m of sorted candidates, each of which is nearer to the node that they are candidates for
 // than to any one before: so links lead in different directions.
 func (v *view) choose(s *searcher, all []candidate, m int) []candidate {
-	chosen := s.chosen[:0]
+	chosen, checked := s.chosen[:0], v.e.dev.Choices().Of(graphChecked)
 	list := elements[uint32](s.rows.host)
 	for _, c := range all {
 		if len(chosen) == m {

@@ -13,18 +13,13 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-const (
-	rankedTogether = 2048  // rows that are compared in one call
-	rankedAlone    = 16384 // rows for which another thread pays
-	functionAlone  = 1024  // the same where a function of the program compares them
-)
-
 // ranking compares listed rows with one query on several threads. It is used again and again.
 type ranking struct {
 	ctx     context.Context
 	ids     []int64 // by row
 	list    []uint32
 	k       int
+	each    int // rows that are compared in one call
 	next    atomic.Int64
 	wait    sync.WaitGroup
 	threads []*rankThread
@@ -89,8 +84,9 @@ func offerNear(heap []near, x near, k int) []near {
 // ranked returns the k nearest of listed rows for the query that ask brought, in the order of results, on at
 // most so many threads. ids has the id of each row. What it returns is valid until the next call.
 func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []uint32, k, threads int) ([]near, error) {
-	r := &w.ranking
-	threads = max(1, min(threads, len(list)/rankedAlone))
+	r, choices := &w.ranking, w.e.dev.Choices()
+	r.each = choices.Of(rankTogether)
+	threads = max(1, min(threads, len(list)/choices.Of(rankAlone)))
 	query := w.queries.host
 	if w.e.code.Precision == FP16 {
 		if err := w.grow(&w.floats, runtime.F32, w.e.dim); err != nil {
@@ -102,11 +98,12 @@ func (w *work) ranked(ctx context.Context, vectors []byte, ids []int64, list []u
 	for len(r.threads) < threads {
 		t := &rankThread{r: r, ranker: w.e.ranker}
 		t.run = t.work
-		if err := w.room(&t.distances, &t.rows, rankedTogether); err != nil {
-			t.distances.close()
+		r.threads = append(r.threads, t)
+	}
+	for _, t := range r.threads[:threads] {
+		if err := w.room(&t.distances, &t.rows, r.each); err != nil {
 			return nil, err
 		}
-		r.threads = append(r.threads, t)
 	}
 	r.ctx, r.ids, r.list, r.k = ctx, ids, list, k
 	r.next.Store(0)
@@ -152,11 +149,11 @@ func (w *work) byRank(ctx context.Context, dst []Result, query []float32, vector
 func (t *rankThread) work() {
 	defer t.r.wait.Done()
 	for t.r.ctx.Err() == nil {
-		lo := int(t.r.next.Add(1)-1) * rankedTogether
+		lo := int(t.r.next.Add(1)-1) * t.r.each
 		if lo >= len(t.r.list) {
 			return
 		}
-		list := t.r.list[lo:min(lo+rankedTogether, len(t.r.list))]
+		list := t.r.list[lo:min(lo+t.r.each, len(t.r.list))]
 		n := copy(elements[uint32](t.rows.host), list)
 		t.args.Rows, t.args.Distances = elements[uint32](t.rows.host)[:n], elements[float32](t.distances.host)[:n]
 		t.ranker.Rank(&t.args)
@@ -177,7 +174,7 @@ func (e *engine) byFunction(ctx context.Context, dst []Result, query []float32, 
 	all, asked, code := make([]Result, n), make([]float32, e.dim), make([]byte, e.dim*e.code.size())
 	e.code.encode(code, query)
 	e.code.decode(asked, code)
-	threads = max(1, min(threads, 1+n/functionAlone))
+	threads = max(1, min(threads, 1+n/e.dev.Choices().Of(rankFunction)))
 	if err := sideBySide(threads, func(t int) error {
 		vector := make([]float32, e.dim)
 		for i := t * n / threads; i < (t+1)*n/threads && ctx.Err() == nil; i++ {

@@ -69,7 +69,9 @@ func (s *store) setMemory(memory []byte, release func()) {
 	s.works.close() // their memory on the device makes room for chunks
 	s.drop()
 	s.streams, s.held, s.mapped, s.release = true, memory, release != nil, release
-	s.chunk, s.most = max(1, streamed/s.size(1)), 256
+	choices := s.e.dev.Choices()
+	// another chunk is copied meanwhile, while the device has room for both
+	s.chunk, s.most = max(1, choices.Of(rowsStreamed)<<20/s.size(1)), choices.Of(queriesTogether)
 }
 
 // onDevice returns the number of bytes of rows in the device's memory.

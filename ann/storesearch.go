@@ -11,17 +11,6 @@ import (
 	"github.com/concord-compute/concord/runtime"
 )
 
-// skipped is the number of rows up to which a filter is applied by finding so many more, instead of copying the
-// rows that it admits.
-const skipped = 64
-
-// gathered is the size in bytes of the rows that are copied and searched at a time.
-const gathered = 16 << 20
-
-// streamed is the size in bytes of a chunk, and of the one that is copied meanwhile, while the device has room
-// for both.
-const streamed = 32 << 20
-
 // sought is what a search is for.
 type sought struct {
 	k      int       // results for each query
@@ -116,7 +105,7 @@ func (s *store) find(ctx context.Context, w *work, ids []int64, nq int, so sough
 		return s.findListed(ctx, w, n, nq, so)
 	case a == nil || a.count == n:
 		return w.add(ctx, s.base, n, nq, k, 0)
-	case n-a.count <= skipped && k+n-a.count <= mostK:
+	case n-a.count <= s.e.dev.Choices().Of(rowsSkipped) && k+n-a.count <= mostK:
 		more := k + n - a.count
 		distances, places, err := w.search(ctx, s.base, n, nq, more)
 		if err != nil {
@@ -184,7 +173,7 @@ func first(hits []hit, to []candidate, k int) []candidate {
 // first in the list come first. They are valid until the next call.
 func (w *work) listed(ctx context.Context, base *runtime.Buffer, rows int, list []uint32, nq, most int) ([]hit, error) {
 	dim, code := w.e.dim, w.e.code
-	each := min(len(list), max(most, gathered/(dim*code.size()), 1))
+	each := min(len(list), max(most, w.e.dev.Choices().Of(rowsGathered)<<20/(dim*code.size()), 1))
 	if err := w.grow(&w.rows, code.typ(), each*dim); err != nil {
 		return nil, err
 	}

@@ -156,7 +156,7 @@ func (w *work) candidates(n, k int) int {
 
 // together returns how many queries are searched for in one round over n rows.
 func (w *work) together(n, k int) int {
-	return max(1, min(256, (1<<24)/max(w.candidates(n, k), 1)))
+	return max(1, min(w.e.dev.Choices().Of(queriesTogether), (1<<24)/max(w.candidates(n, k), 1)))
 }
 
 // ask brings queries to the device.

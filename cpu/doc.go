@@ -36,8 +36,8 @@
 //
 // The numbers that were chosen by measuring are choices (cpu/choices*.go, driver.Tunable): blocks and methods of
 // products and convolutions, the lengths of parts of rows, when threads are woken and how long they poll, what is
-// stored past the caches. A launch keeps the values with which it began. cpu:reference has none, and compiled
-// kernels only those of threads.
+// stored past the caches, what expressions fetch ahead. A launch keeps the values with which it began. cpu:reference
+// has none, and compiled kernels only those of threads.
 //
 // # Faults
 //

@@ -59,9 +59,9 @@ func bindDefined(u *source.Unit, kernel string) goFunc {
 	}
 }
 
-// exprWords is the number of words in front of the lengths of dimensions, and instructionWords the number of words of
-// an instruction; see csrc/cpu/expr.h.
-const exprWords, instructionWords = 9, 4
+// exprRoom is the word that has the memory of a program, and instructionWords the number of words of an instruction;
+// see csrc/cpu/expr.h.
+const exprRoom, instructionWords = 8, 4
 
 // exprLinks is how many operations a chain of csrc/cpu/expr.h has at most.
 const exprLinks = 128
@@ -141,6 +141,7 @@ func bindSteps(m *expr.Map) goFunc {
 		}
 		l.words = append(l.words[:0], 0, 0, uint64(len(b.Instructions)), uint64(b.Prologue), uint64(b.Registers),
 			uint64(len(l.Layout.Dims)), uint64(len(elems)), flag(c.overflows(l.n*written)), 0)
+		l.words = c.exprChoices(l.words)
 		for _, d := range l.Layout.Dims {
 			l.words = append(l.words, uint64(d))
 		}
@@ -173,17 +174,23 @@ func bindSteps(m *expr.Map) goFunc {
 	}
 }
 
+// exprChoices appends the words of the choices that csrc/cpu/expr.h reads.
+func (c *call) exprChoices(words []uint64) []uint64 {
+	return append(words, uint64(c.Choose(exprNear))<<10, uint64(c.Choose(exprAhead)), uint64(c.Choose(exprNext)),
+		uint64(c.Choose(exprFetches)), uint64(c.Choose(exprTiles)))
+}
+
 // run computes a range of tiles.
 func (l *exprLaunch) run(c *call, lo, hi int) {
 	w := exprRanges.Get().(*[]uint64)
 	*w = append((*w)[:0], l.words...)
 	(*w)[0], (*w)[1] = uint64(lo*expr.Tile), uint64(min(hi*expr.Tile, l.n))
 	if l.room != nil {
-		(*w)[exprWords-1] = <-l.room
+		(*w)[exprRoom] = <-l.room
 	}
 	c.device.simd.run(simd.Expr, *w...)
 	if l.room != nil {
-		l.room <- (*w)[exprWords-1]
+		l.room <- (*w)[exprRoom]
 	}
 	exprRanges.Put(w)
 }
@@ -236,6 +243,7 @@ func (e *exprSteps) Compute(step int, l *expr.Layout, memory [][]byte, params []
 	w := append((*words)[:0], uint64(lo), uint64(hi), uint64(len(code)/instructionWords), uint64(s.Block.Prologue),
 		uint64(s.Block.Registers),
 		uint64(len(l.Dims)), uint64(len(l.Operands)), past, 0)
+	w = e.exprChoices(w)
 	for _, d := range l.Dims {
 		w = append(w, uint64(d))
 	}

@@ -18,12 +18,41 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	_ "github.com/concord-compute/concord/ann"
+	_ "github.com/concord-compute/concord/cpu"
+	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/tune"
 )
 
 // Go files of the CPU that compute, and the pass of tensor that decides what is stored. A number of 3 or more counts
 // as a threshold if it is compared by order, if it limits something (min, max, even), if something is divided by it, or
 // if it has a name. What a call or an index is given does not count, nor do the files of choices.
 var goFacts = map[string]string{
+	"ann/codes.go 128":                     "the longest code, which options have, and kept memory",
+	"ann/codes.go 14 20":                   "how codes are made, and the limit of an option, as powers of 2",
+	"ann/codes.go cut 32":                  "bits of a distance",
+	"ann/codes.go shortlist 1e-30":         "the smallest step that is divided by",
+	"ann/graph.go 16 4":                    "how a graph is followed, on which depends what is found",
+	"ann/graph.go 32":                      "layers of a graph, which files have",
+	"ann/graph.go take 4":                  "bytes of an element",
+	"ann/graph_insert.go 1000":             "the end of a walk",
+	"ann/graph_insert.go 1e-5":             "directions that are the same",
+	"ann/hnsw_search.go 50":                "the default of an option, on which depends what is found",
+	"ann/hnsw_search.go search 10 50":      "from how few vectors on all are compared, on which depends what is found",
+	"ann/ivf.go 16 24 256 4096":            "how lists are made, on which depends what is found",
+	"ann/ivf.go due 16":                    "how lists are made, on which depends what is found",
+	"ann/ivf.go usualLists 4":              "the default of an option, on which depends what is found",
+	"ann/ivf_search.go probes 10 50":       "from how few vectors on all are compared, on which depends what is found",
+	"ann/ivf_train.go 10":                  "how lists are made, on which depends what is found",
+	"ann/ivf_train.go 256":                 "the size of kept memory",
+	"ann/ivf_train.go move 1024":           "how lists are made, on which depends what is found",
+	"ann/ivf_train.go stored 4 20":         "bytes of memory for rows that are read once",
+	"ann/rank.go follows 32":               "bits of a distance",
+	"ann/rank.go work 32":                  "bits of a distance",
+	"ann/storesearch.go listed 20":         "MiB",
+	"ann/work.go grow 16":                  "a buffer is not empty",
+	"ann/work.go together 24":              "bounds of memory, as a power of 2",
 	"backend.go 4096":                      "the executor's limit of items in a group, which kernels may rely on",
 	"backend.go 20":                        "the local memory that a device promises, as a power of 2",
 	"batch.go 64 8 20":                     "bounds of the compiler's memory, which no launch depends on",
@@ -67,7 +96,7 @@ var goFacts = map[string]string{
 	"simd_conv_long.go long 16":            "bounds of memory, as a power of 2",
 	"simd_conv.go steps 8":                 "bytes of a number",
 	"simd_conv_turned.go planTurned 100":   "percent",
-	"simd_expr.go 9 4 128 96 10":           "sizes of memory that C has, too",
+	"simd_expr.go 8 4 128 96 10":           "places of words and sizes of memory that C has, too",
 	"simd_few.go 16 12":                    "rows of the vector functions",
 	"simd_few.go runFew 10":                "KiB",
 	"simd_gemm.go compute 4":               "registers of the widest tile of few rows",
@@ -119,13 +148,13 @@ var cFacts = map[string]string{
 	"conv.h lone_rows <3 <9 >3":                                 "tiles that fill the registers",
 	"conv_long.h <3 <9":                                         "unrolled code",
 	"expr.h EXPR_LINKS EXPR_STRIPS EXPR_STREAMS":                "sizes of arrays on the stack",
-	"expr.h EXPR_NEAR":                                          "compiled in: from there on streams are fetched ahead",
 	"expr.h <=192":                                              "bytes that package cpu counts",
-	"expr_chain.h CHAIN_AHEAD":                                  "compiled in: bytes by which streams are fetched ahead",
 	"expr_chain.h CHAIN_SECOND <12 <8 EIGHT":                    "a mark of an instruction; unrolled code",
 	"expr_functions.h cc_pi":                                    "pi",
-	"expr_tile.h EXPR_TILE EXPR_STEP EXPR_REGISTERS EXPR_RANK":  "the form of block programs, which package expr shares",
-	"expr_tile.h EXPR_PART EXPR_PIECE EXPR_FETCHES":             "unrolled code",
+	"expr_tile.h EXPR_REGISTERS EXPR_RANK":                      "the form of block programs; sizes of arrays",
+	"expr_tile.h EXPR_TILE EXPR_STEP":                           "compiled in: loops of a length that compilers know",
+	"expr_tile.h EXPR_PART EXPR_PIECE":                          "compiled in: loops of a length that compilers know",
+	"expr_tile.h EXPR_FETCHES":                                  "the size of an array",
 	"expr_tile.h <10":                                           "rounds of a generator of random numbers",
 	"few.h UNROLL <4 >4":                                        "unrolled code",
 	"gemm.h <=3 >=8":                                            "compiled in: what pays for four sums",
@@ -133,13 +162,13 @@ var cFacts = map[string]string{
 	"gemm_int.h gemm_int_cols <4":                               "columns that package cpu packs; unrolled code",
 	"l2.h l2_block l2_i8_block l2_i8_short":                     "sizes that package cpu shares",
 	"l2.h L2_I8_ROWS GROUP OFFSET UNROLL <16 <4":                "tiles, and products of an instruction",
-	"move.h HIGH":                                               "compiled in: tiles of whole cache lines",
+	"move.h HIGH":                                               "compiled in: an array on the stack; whole lines",
 	"move.h LINE >=64":                                          "bytes of a cache line",
 	"nearest.h near_piece near_parallel near_short":             "the error of sums, which the catalog's bounds are for",
 	"nearest.h <1024":                                           "compiled in: bytes of a vector that are fetched ahead",
 	"reduce.h BLOCK LEVELS ACROSS <8":                           "the error of sums; sizes of arrays",
 	"reduce_int.h BLOCK":                                        "compiled in: a part of the first-level cache",
-	"rows.h BESIDE":                                             "compiled in: a part of the first-level cache",
+	"rows.h BESIDE":                                             "compiled in: an array on the stack",
 	"rows.h BLOCK":                                              "the error of sums, which the catalog's bounds are for",
 	"topk.h NEAR <128":                                          "compiled in: what is looked at first",
 	"topk.h TOPK_FEW TOPK_ROOM <4":                              "registers",
@@ -175,8 +204,12 @@ func goThresholds(t *testing.T, name string, text any) (found []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
 	require.NoError(t, err)
+	place := filepath.Base(name)
+	if strings.Contains(name, "/ann/") { // package cpu has files of the same names
+		place = "ann/" + place
+	}
 	for _, d := range file.Decls {
-		at := filepath.Base(name) + " "
+		at := place + " "
 		if f, ok := d.(*ast.FuncDecl); ok {
 			at += f.Name.Name + " "
 		}
@@ -299,6 +332,16 @@ func TestThresholdsAreChoices(t *testing.T) {
 	})
 	require.NotEmpty(t, files)
 	var found []string
+	searches, err := filepath.Glob("../ann/*.go")
+	require.NoError(t, err)
+	for _, f := range searches { // those that search, and make lists, codes and graphs
+		name := filepath.Base(f)
+		if slices.ContainsFunc([]string{"codes", "graph", "hnsw_search", "ivf", "rank", "search", "storesearch", "work"},
+			func(begin string) bool { return strings.HasPrefix(name, begin) }) && !strings.Contains(name, "_file") &&
+			!strings.Contains(name, "_test") {
+			files = append(files, f)
+		}
+	}
 	for _, f := range append(files, "../kernels/expr/rows.go", "../kernels/expr/rows_work.go", "../tensor/choose.go") {
 		found = append(found, goThresholds(t, f, nil)...)
 	}
@@ -318,6 +361,48 @@ func TestThresholdsAreChoices(t *testing.T) {
 	open, stale = without(found, cFacts, func(string) bool { return false })
 	assert.Empty(t, open, "are these choices?")
 	assert.Empty(t, stale, "are no longer there")
+}
+
+// untuned are the choices that no subject of the tuner has, or what their names begin with before a dot, and why.
+var untuned = map[string]string{
+	"ann":             "searches of indexes are no launches of kernels",
+	"cpu.copy.inline": "copies and fills are no launches of kernels",
+	"cpu.copy.stage":  "uploads are no launches of kernels",
+	"cpu.go.depth":    "products are in Go only where there are no vector functions",
+	"cpu.go.rows":     "products are in Go only where there are no vector functions",
+	"cpu.go.cols":     "products are in Go only where there are no vector functions",
+	"cpu.go.sums":     "products are in Go only where there are no vector functions",
+	"tensor":          "what plans take a launch and a copy to cost, and no part of a launch",
+	"cpu.go.tile":     "transpositions are in Go only where there are no vector functions",
+}
+
+// TestChoicesHaveSubjects finds choices that concord tune does not try, and names in its subjects that are no choices.
+func TestChoicesHaveSubjects(t *testing.T) {
+	named := func(c *choice.Choice, prefix string) bool { return slices.Contains(choice.Of(prefix), c) }
+	all := choice.All()
+	require.NotEmpty(t, choice.Of("ann"))
+	reads := map[string]bool{}
+	for _, s := range tune.Subjects(all) {
+		for _, prefix := range s.Reads {
+			reads[prefix] = true
+			assert.NotEmpty(t, choice.Of(prefix), "%s reads %s", s.Name, prefix)
+		}
+	}
+	for _, c := range all {
+		tried, reason := false, ""
+		for prefix := range reads {
+			tried = tried || named(c, prefix)
+		}
+		for prefix, why := range untuned {
+			if named(c, prefix) {
+				reason = why
+			}
+		}
+		assert.Equal(t, tried, reason == "", "%s has a subject, or a reason why not: %q", c.Name, reason)
+	}
+	for prefix := range untuned {
+		assert.NotEmpty(t, choice.Of(prefix), prefix)
+	}
 }
 
 // TestThresholdsAreFound plants some.

@@ -219,7 +219,7 @@ static expr_chain *const expr_chains_of[] = {
 };
 
 // How many operations a chain has at most, or several together; how many chains and stores are computed together, and for how many operands they fetch.
-enum { EXPR_LINKS = 128, EXPR_STRIPS = 32, EXPR_STREAMS = 15, EXPR_NEAR = 2 << 20 };
+enum { EXPR_LINKS = 128, EXPR_STRIPS = 32, EXPR_STREAMS = 15 };
 
 // Whether a code of chains has at least two operands.
 static int expr_two(int64_t code) {
@@ -380,12 +380,14 @@ static void expr_convert(const expr_instruction *load, const expr_instruction *c
 _Static_assert(sizeof(expr_instruction) + sizeof(expr_next) <= 192, "cpu/simd_expr.go counts so many bytes");
 
 // Words: first element, last element plus one, number of instructions, number of those that run once, registers, rank,
-// operands, 1 if the results are larger than the caches, EXPR_BYTES of memory or NULL; rank lengths; for each operand
-// its memory, its first element and rank steps; four words for each instruction, see expr_decode, of which the second is also the operand of a load
-// or store.
+// operands, 1 if the results are larger than the caches, EXPR_BYTES of memory or NULL; the choices: bytes of all operands, as if all elements had 8,
+// above which several chains fetch ahead, by how many bytes they do, by how many tiles other operations do, for how many operands each of these does, at
+// most EXPR_FETCHES, and how many tiles chains compute at a time; rank lengths; for each operand its memory, its first element and rank steps; four
+// words for each instruction, see expr_decode, of which the second is also the operand of a load or store.
 EXPORT(expr) {
   int64_t count = w[2].i, once = w[3].i, registers = w[4].i;
-  expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 9, .operand = w + 9 + w[5].i};
+  expr_layout l = {.rank = w[5].i, .operands = w[6].i, .dims = w + 14, .operand = w + 14 + w[5].i};
+  int64_t distance = w[10].i, next_tile = EXPR_TILE * w[11].i, fetches = w[12].i;
   char dense[EXPR_REGISTERS];
   const simd_word *code = l.operand + l.operands * (2 + l.rank);
   _Alignas(64) char own[w[8].p ? 64 : EXPR_BYTES(registers, count)];
@@ -430,7 +432,7 @@ EXPORT(expr) {
       expr_as_is(end - 1) && class_size(last->to) == class_size(end[-1].type))
     direct = last;
   // A program that is loads, chains of one class, and stores of what they compute does many tiles at a time, and so does one that is a load and a store.
-  int64_t most = EXPR_TILE * 256, chains = 0, operations = 0;
+  int64_t most = EXPR_TILE * w[13].i, chains = 0, operations = 0;
   const expr_instruction *chain = NULL;
   char loaded[EXPR_REGISTERS] = {0};
   for (const expr_instruction *in = list + once; in < end; in++)
@@ -451,7 +453,7 @@ EXPORT(expr) {
   int64_t bytes = 8 * l.operands; // of the operands, as if all were of 8 bytes
   for (int64_t j = 0; j < l.rank; j++)
     bytes *= l.dims[j].i;
-  int far = bytes > EXPR_NEAR; // they do not lie in the second-level cache
+  int far = bytes > w[9].i; // they do not lie in the second-level cache
   if (operations > EXPR_LINKS || chains + stores > EXPR_STRIPS)
     most = 0;
   int64_t unit = chain ? 512 / class_size(chain->type) : EXPR_TILE; // numbers of eight registers, or of a multiple
@@ -471,8 +473,8 @@ EXPORT(expr) {
         fetcher = list + once, turn++;
       else
         fetcher++;
-    } while (turn < EXPR_FETCHES && (fetcher == end || fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)));
-    if (turn == EXPR_FETCHES)
+    } while (turn < fetches && (fetcher == end || fetcher->code == EXPR_LOAD || fetcher->code == EXPR_STORE || expr_chains(fetcher)));
+    if (turn == fetches)
       break;
     fetcher->fetches[turn] = (int16_t)(k + 1);
   }
@@ -532,7 +534,7 @@ EXPORT(expr) {
             refill += refill->down != 0;
           } else if (chains > 1 && far && fetch < streams + EXPR_STREAMS && (down[in->dst] != 0 || rows == 1)) {
             below[fetch - streams] = down[in->dst]; // one row for all stays in the caches
-            *fetch++ = (expr_next){p + CHAIN_AHEAD, size};
+            *fetch++ = (expr_next){p + distance, size};
           }
           reg[in->dst] = p;
         } else {
@@ -582,7 +584,7 @@ EXPORT(expr) {
       } else if (in->code == EXPR_LOAD) {
         char *p = expr_tile_of(&l, slot, size, &place, lo, n);
         int as_is = expr_as_is(in);
-        ahead[in - list] = (expr_next){p ? p + EXPR_TILE * size : NULL, size};
+        ahead[in - list] = (expr_next){p ? p + next_tile * size : NULL, size};
         constant[in->dst] = 0;
         if (!p && expr_repeats(&l, slot, &place, n)) {
           p = as_is ? home[in->dst] : raw;
@@ -617,7 +619,7 @@ EXPORT(expr) {
       } else {
         char *p = in == direct ? expr_tile_of(&l, end[-1].bits.i, class_size(in->to), &place, lo, n) : NULL;
         expr_ahead next = expr_reads(in, ahead);
-        next.write = p ? p + EXPR_TILE * class_size(in->to) : NULL;
+        next.write = p ? p + next_tile * class_size(in->to) : NULL;
         p = p ? p : home[in->dst];
         expr_compute(in, p, reg, lo, n, &next); // reg[in->dst] changes only now, since an operand may be in it
         reg[in->dst] = p;

@@ -67,9 +67,8 @@ typedef struct {
   int64_t step; // all bits set, or 0 if the next eight registers are written over these
   int past;
 } expr_strip;
-// How many bytes before it is read memory is fetched for several chains. Processors foresee the reads of an instruction only if it reads one array in order; here one
+// Memory is fetched for several chains before it is read. Processors foresee the reads of an instruction only if it reads one array in order; here one
 // instruction reads several operands in turn.
-enum { CHAIN_AHEAD = 1024 };
 enum { CHAIN_SECOND = 256, CHAIN_SQUARE = EXPR_END }; // the result of the one before it times itself
 
 // The result is that of the second operand for zeros of both signs, and a NaN if an operand is.

@@ -119,14 +119,6 @@ func NewSet(values map[string]int) (*Set, error) {
 	return s, nil
 }
 
-// Of returns the value of a choice.
-func (s *Set) Of(c *Choice) int {
-	if s == nil || c.at == 0 || c.at > len(s.values) {
-		return c.Default
-	}
-	return s.values[c.at-1]
-}
-
 // Changed returns the values that differ from the defaults, by name.
 func (s *Set) Changed() map[string]int {
 	changed := map[string]int{}

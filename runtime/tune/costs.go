@@ -37,8 +37,8 @@ var moves = []struct {
 	bytes int
 }{{"move.1m", 512 << 10}, {"move.4m", 2 << 20}, {"move.16m", 8 << 20}, {"move.more", 64 << 20}}
 
-// functions are the operations that stand for all whose effort package expr knows.
-var functions = []expr.Op{expr.Exp, expr.Log, expr.Tanh, expr.Sin}
+// costFunctions are the operations that stand for all whose effort package expr knows.
+var costFunctions = []expr.Op{expr.Exp, expr.Log, expr.Tanh, expr.Sin}
 
 const (
 	additions   = 64 // of the map that adds
@@ -53,7 +53,7 @@ func costNames() (list []string) {
 	for _, m := range moves {
 		list = append(list, m.name)
 	}
-	for _, f := range functions {
+	for _, f := range costFunctions {
 		list = append(list, f.String())
 	}
 	return append(list, productCost)
@@ -90,10 +90,10 @@ func planning(costs []choice.Cost, choices []*choice.Choice) map[string]int {
 		want["tensor."+m.name] = ns[m.name] / add
 	}
 	sum := 0.0
-	for _, f := range functions {
+	for _, f := range costFunctions {
 		sum += math.Log(ns[f.String()] / add / float64(f.Effort()))
 	}
-	want["tensor.functions"] = 100 * math.Exp(sum/float64(len(functions)))
+	want["tensor.functions"] = 100 * math.Exp(sum/float64(len(costFunctions)))
 	values := map[string]int{}
 	for _, c := range choices {
 		if w, ok := want[c.Name]; ok && w > 0 && !math.IsInf(w, 0) {
@@ -213,7 +213,7 @@ func (c *coster) measure(name string) (choice.Cost, error) {
 			})
 		}
 	}
-	for _, f := range functions {
+	for _, f := range costFunctions {
 		if f.String() == name {
 			y := expr.Apply(f, x.Mul(x.Number(0.9)))
 			for i := 1; i < repetitions; i++ {

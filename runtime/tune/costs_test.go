@@ -25,8 +25,8 @@ func costsOf(launch, add float64, moves [4]float64) (list []choice.Cost) {
 			c.Ns = launch
 		case i >= 4 && i < 8:
 			c.Ns = moves[i-4]
-		case i >= 8 && i < 8+len(functions):
-			c.Ns = add * float64(functions[i-8].Effort())
+		case i >= 8 && i < 8+len(costFunctions):
+			c.Ns = add * float64(costFunctions[i-8].Effort())
 		}
 		list = append(list, c)
 	}
@@ -52,7 +52,7 @@ func TestPlanning(t *testing.T) {
 		busy["tensor.move.more"]}, "the machine was busy during the second")
 	functional := costsOf(500, 0.05, [4]float64{0.1, 0.15, 0.25, 0.6})
 	for i := range functional {
-		if i >= 8 && i < 8+len(functions) {
+		if i >= 8 && i < 8+len(costFunctions) {
 			functional[i].Ns *= 2
 		}
 	}
@@ -81,8 +81,8 @@ func TestCostsAnswer(t *testing.T) {
 	}
 }
 
-// chain is a graph whose plan depends on costs, with results between 0 and 1.
-func chain(s *tensor.Scope) *tensor.Tensor {
+// planned is a graph whose plan depends on costs, with results between 0 and 1.
+func planned(s *tensor.Scope) *tensor.Tensor {
 	sine := tensor.Iota(s, tensor.F32, 200, 300).Mul(0.01).T().Sin()
 	return sine.T().Mul(sine.T().Square().Mean(0)).Abs()
 }
@@ -106,7 +106,7 @@ func TestCostsOfDevices(t *testing.T) {
 			defer dev.Close()
 			s := tensor.NewScope(dev)
 			defer s.Close()
-			want, err := tensor.Read[float32](t.Context(), chain(s))
+			want, err := tensor.Read[float32](t.Context(), planned(s))
 			require.NoError(t, err)
 
 			live := dev.Stats().LiveBuffers
@@ -134,11 +134,11 @@ func TestCostsOfDevices(t *testing.T) {
 			t.Log(table.Values)
 			assert.Len(t, table.Values, len(choice.Of("tensor")))
 			require.NoError(t, dev.Choices().Use(table))
-			p, err := tensor.Explain(chain(s))
+			p, err := tensor.Explain(planned(s))
 			require.NoError(t, err)
 			assert.Equal(t, table.Made, p.Costs.Measured)
 			assert.Equal(t, table.Values["tensor.task"], p.Costs.Task)
-			got, err := tensor.Read[float32](t.Context(), chain(s))
+			got, err := tensor.Read[float32](t.Context(), planned(s))
 			require.NoError(t, err)
 			assert.InDeltaSlice(t, want, got, 1e-5)
 		})
@@ -176,7 +176,7 @@ func TestCostsOfWrongKernels(t *testing.T) {
 
 // Functions that stand for all have an effort to be compared with.
 func TestFunctions(t *testing.T) {
-	for _, f := range functions {
+	for _, f := range costFunctions {
 		assert.Greater(t, f.Effort(), expr.Add.Effort(), f)
 	}
 }

@@ -160,7 +160,7 @@ func (f *background) Launched(on driver.TuneTarget, u *source.Unit, kernel strin
 	if !slices.ContainsFunc(list, known) {
 		return false
 	}
-	s, p := nearest(list, u, kernel, l)
+	s, p := nearestPoint(list, u, kernel, l)
 	if s == nil {
 		return true
 	}
@@ -177,8 +177,8 @@ func (f *background) Launched(on driver.TuneTarget, u *source.Unit, kernel strin
 	return true
 }
 
-// nearest returns the point whose sizes are nearest to those of a launch, and its subject; nil if none is near.
-func nearest(list []Subject, u *source.Unit, kernel string, l *driver.Launch) (of *Subject, at *Point) {
+// nearestPoint returns the point whose sizes are nearest to those of a launch, and its subject; nil if none is near.
+func nearestPoint(list []Subject, u *source.Unit, kernel string, l *driver.Launch) (of *Subject, at *Point) {
 	native, least := l.Kernel.Info().Native, math.Inf(1)
 	for i := range list {
 		for j := range list[i].Points {

@@ -420,7 +420,7 @@ func TestNearest(t *testing.T) {
 			l.Args = append(l.Args, arg)
 		}
 		got := ""
-		if s, p := nearest(list, unit, c.family, l); s != nil {
+		if s, p := nearestPoint(list, unit, c.family, l); s != nil {
 			got = s.Name + " " + p.Name
 		}
 		assert.Equal(t, c.want, got, "%s %v", c.family, c.args)

@@ -24,7 +24,7 @@ type Options struct {
 	// again after each candidate that it did not survive.
 	Command func() *exec.Cmd
 
-	Only  []string      // names of subjects, or words that they begin with; nil: all that the device has choices for
+	Only  []string      // names of subjects, or words that they begin with; nil: all but those that are Subject.Named
 	Sizes []string      // names of points; nil: all
 	Time  time.Duration // of the whole; 0 means 5 minutes. The device's roof is measured before, if it is not known
 	// Patience is how long a candidate may take for one size; 0 means 30 s. One that takes longer is stopped.
@@ -109,14 +109,22 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 	var names, sizes []string
 	for _, s := range list {
 		names = append(names, s.Name)
-		for _, p := range s.Points {
-			sizes = append(sizes, p.Name)
-		}
 	}
 	begins := func(name, with string) bool { return name == with || strings.HasPrefix(name, with+" ") }
 	for _, n := range o.Only {
 		if !slices.ContainsFunc(names, func(s string) bool { return begins(s, n) }) {
 			return nil, fmt.Errorf("tune: no %q among %s: %w", n, strings.Join(names, ", "), runtime.ErrInvalidArgument)
+		}
+	}
+	list = slices.DeleteFunc(list, func(s Subject) bool {
+		if len(o.Only) == 0 { // a device with implementations of its own uses the portable text for odd launches only
+			return s.Named || natives && s.Points[0].Portable
+		}
+		return !slices.ContainsFunc(o.Only, func(n string) bool { return begins(s.Name, n) })
+	})
+	for _, s := range list {
+		for _, p := range s.Points {
+			sizes = append(sizes, p.Name)
 		}
 	}
 	for _, n := range o.Sizes {
@@ -125,12 +133,6 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 				runtime.ErrInvalidArgument)
 		}
 	}
-	list = slices.DeleteFunc(list, func(s Subject) bool {
-		if len(o.Only) == 0 { // a device with implementations of its own uses the portable text for odd launches only
-			return natives && s.Points[0].Portable
-		}
-		return !slices.ContainsFunc(o.Only, func(n string) bool { return begins(s.Name, n) })
-	})
 	for i := range list {
 		list[i].Points = slices.DeleteFunc(slices.Clone(list[i].Points), func(p Point) bool {
 			return len(o.Sizes) > 0 && !slices.Contains(o.Sizes, p.Name)

@@ -276,7 +276,12 @@ func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r c
 		return float64(time.Since(start).Nanoseconds()) / float64(n), err
 	}
 	defer m.dev.Choices().Try(nil)
-	if err := m.judge(func() error { _, err := launches(own, 1); return err }, 1<<28); err != nil {
+	once := func(b built) error { _, err := launches(b, 1); return err }
+	err = m.judge(func() error { return once(own) }, 1<<28)
+	if errors.Is(err, errUnjudged) {
+		err = m.same(ctx, l, func() error { return once(usual) }, func() error { return once(own) })
+	}
+	if err != nil {
 		return r, err
 	}
 	first, err := launches(usual, 1)
@@ -319,6 +324,8 @@ func (m *measurement) judge(launch func() error, work float64) error {
 		return err
 	case wrong != "":
 		return fmt.Errorf("wrong result: %s", wrong)
+	case stats.Unjudged > 0:
+		return fmt.Errorf("%w: %v", errUnjudged, stats)
 	case stats.Checked == 0:
 		return fmt.Errorf("the result was not judged: %v", stats)
 	}
@@ -334,10 +341,7 @@ func (m *measurement) arguments(ctx context.Context, p *Point) (args []any, clos
 			args = append(args, a)
 			continue
 		}
-		numbers := make([]float64, b.Len)
-		for i := range numbers {
-			numbers[i] = 2*random.Float64() - 1
-		}
+		numbers := b.numbers(random)
 		buf, err := m.dev.Alloc(b.Type, b.Len)
 		if err != nil {
 			return nil, closers, err

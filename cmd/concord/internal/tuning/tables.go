@@ -45,8 +45,11 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 	for _, c := range state.Choices() {
 		all = append(all, listed{c.Name, state.Of(c), c.Default, c.Values, c.Rounds, c.Doc, c.Why})
 	}
-	subjects := map[string][]string{} // and their sizes
+	subjects, named := map[string][]string{}, map[string]string{} // and their sizes; how those are tuned
 	for _, s := range tune.Subjects(state.Choices()) {
+		if s.Named {
+			named[s.Name] = ", if it is named"
+		}
 		for _, p := range s.Points {
 			subjects[s.Name] = append(subjects[s.Name], p.Name)
 		}
@@ -60,7 +63,7 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 		t.Write(a.Stdout, "")
 		a.Println("\nWhat is tuned, and its sizes:")
 		for _, name := range slices.Sorted(maps.Keys(subjects)) {
-			a.Printf("  %s: %s\n", name, strings.Join(subjects[name], ", "))
+			a.Printf("  %s%s: %s\n", name, named[name], strings.Join(subjects[name], ", "))
 		}
 	})
 }

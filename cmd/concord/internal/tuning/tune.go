@@ -39,7 +39,7 @@ func Command(a *app.App) *cobra.Command {
 		Short: "Measure which blocks and thresholds are the fastest on a device",
 		Long: `Tune looks for values of a device's choices (sizes of blocks, thresholds between methods) with
 which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
-such as gemm or "gemm f32"; without one all are tuned that the device has choices for.
+such as gemm or "gemm f32"; without one those are tuned in which most programs spend their time.
 
 The subject costs is no search: it measures what a launch, a copy, an element and an operation take, by
 which package tensor decides what a plan stores and fuses there, and keeps that. explain shows it.

@@ -248,18 +248,21 @@ const images = 8 // of a convolution
 
 func convolutions(list ...image) (points []Point) {
 	for _, i := range list {
-		points = append(points, i.convolution(images, 1))
+		points = append(points, i.convolution())
 	}
 	return points
 }
 
+// convolution is one of the usual number of images.
+func (i image) convolution() Point { return i.layer(images, 1) }
+
 // of is a convolution of so many images.
-func (i image) of(images int) Point { return i.convolution(images, 1) }
+func (i image) of(images int) Point { return i.layer(images, 1) }
 
 // spread is a convolution of images whose elements lie so far apart, with zeros between them.
-func (i image) spread(step int) Point { return i.convolution(images, step) }
+func (i image) spread(step int) Point { return i.layer(images, step) }
 
-func (i image) convolution(images, step int) Point {
+func (i image) layer(images, step int) Point {
 	out := kernels.ConvOut((i.side-1)*step+1, i.filter, i.stride, i.pad, i.pad, i.dilation)
 	args := []any{images, i.c, i.side, i.side, i.k, i.filter, i.filter, i.stride, i.stride, i.pad, i.pad, i.dilation,
 		i.dilation, i.groups, out, out}

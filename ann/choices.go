@@ -2,8 +2,7 @@ package ann
 
 // The numbers of searches that were chosen by measuring, as choices of the index's device, or of cpu:0 for codes. Those
 // on which depends what is found are no choices: the number of lists, how many of them, of their codes and of a graph's
-// vectors a search compares, and from how few vectors on it compares all, which options or the documentation have. A
-// table with values of these holds only in programs that import this package.
+// vectors a search compares, and from how few vectors on it compares all, which options or the documentation have.
 
 import "github.com/concord-compute/concord/runtime/choice"
 

@@ -60,9 +60,9 @@ func usual() []Subject {
 			reduction("reduce_sum_columns", 1, 1<<16, 16), reduction("reduce_argmax", 4, 1<<20, 1),
 			reduction("reduce_argmax_columns", 1, 4096, 256)}},
 		{Name: "expressions", Reads: []string{"cpu.expr"}, Points: []Point{
-			expression("several chains", 3, severalChains, 1<<18), expression("several chains", 3, severalChains, 1<<22),
-			expression("functions", 2, functions, 1<<16), expression("functions", 2, functions, 1<<21),
-			expression("a chain", 2, chain, 1<<22)}},
+			expression("several chains", 3, chainsMap, 1<<18), expression("several chains", 3, chainsMap, 1<<22),
+			expression("functions", 2, functionsMap, 1<<16), expression("functions", 2, functionsMap, 1<<21),
+			expression("a chain", 2, chainMap, 1<<22)}},
 	}
 }
 
@@ -97,8 +97,8 @@ func seldom() []Subject {
 			topk(1, 1<<21, 500), topk(1, 1<<20, 2000)}},
 		{Name: "l2_distance", Reads: []string{"cpu.nearest.many"}, Points: []Point{distances("fp32", runtime.F32, 4),
 			distances("fp32", runtime.F32, 8), distances("fp32", runtime.F32, 16), distances("int8", runtime.I8, 8)}},
-		{Name: "nearest f32", Reads: []string{"cpu.nearest.block"}, Points: []Point{nearest(32, 1<<16, 64, 10),
-			nearest(64, 1<<14, 128, 10), nearest(256, 1<<12, 128, 10)}},
+		{Name: "nearest f32", Reads: []string{"cpu.nearest.block"}, Points: []Point{nearestOf(32, 1<<16, 64, 10),
+			nearestOf(64, 1<<14, 128, 10), nearestOf(256, 1<<12, 128, 10)}},
 		{Name: "sort, scan, segments", Reads: []string{"cpu.go.segments", "cpu.threads.grain"}, Points: []Point{
 			sorted(64, 1024), sorted(1, 1<<18), scan(1024, 1024), segments(1024, 8, 64), segments(16384, 4, 16)}},
 		{Name: "threads", Reads: []string{"cpu.threads.pay", "cpu.threads.operations", "cpu.threads.bytes",
@@ -248,18 +248,21 @@ const images = 8 // of a convolution
 
 func convolutions(list ...image) (points []Point) {
 	for _, i := range list {
-		points = append(points, i.convolution(images, 1))
+		points = append(points, i.convolution())
 	}
 	return points
 }
 
+// convolution is one of the usual number of images.
+func (i image) convolution() Point { return i.layer(images, 1) }
+
 // of is a convolution of so many images.
-func (i image) of(images int) Point { return i.convolution(images, 1) }
+func (i image) of(images int) Point { return i.layer(images, 1) }
 
 // spread is a convolution of images whose elements lie so far apart, with zeros between them.
-func (i image) spread(step int) Point { return i.convolution(images, step) }
+func (i image) spread(step int) Point { return i.layer(images, step) }
 
-func (i image) convolution(images, step int) Point {
+func (i image) layer(images, step int) Point {
 	out := kernels.ConvOut((i.side-1)*step+1, i.filter, i.stride, i.pad, i.pad, i.dilation)
 	args := []any{images, i.c, i.side, i.side, i.k, i.filter, i.filter, i.stride, i.stride, i.pad, i.pad, i.dilation,
 		i.dilation, i.groups, out, out}
@@ -318,12 +321,12 @@ func elements(family, kernel string, n int) Point {
 
 // Expressions in the form of package kernels/expr.
 const (
-	// chain is (a + b)·a - b.
-	chain = "input.f32.1;input.f32.0;add.f32.0,1;mul.f32.2,1;sub.f32.3,0;out.f32.4"
-	// severalChains is e^u·(c + u) with u = a·b.
-	severalChains = "input.f32.1;input.f32.0;mul.f32.0,1;input.f32.2;add.f32.2,3;exp.f32.2;mul.f32.4,5;out.f32.6"
-	// functions is log(1 + |a|) where a < b, and otherwise sin(b).
-	functions = "input.f32.0;input.f32.1;lt.bool.0,1;abs.f32.0;log1p.f32.3;sin.f32.1;select.f32.2,4,5;out.f32.6"
+	// chainMap is (a + b)·a - b.
+	chainMap = "input.f32.1;input.f32.0;add.f32.0,1;mul.f32.2,1;sub.f32.3,0;out.f32.4"
+	// chainsMap is e^u·(c + u) with u = a·b.
+	chainsMap = "input.f32.1;input.f32.0;mul.f32.0,1;input.f32.2;add.f32.2,3;exp.f32.2;mul.f32.4,5;out.f32.6"
+	// functionsMap is log(1 + |a|) where a < b, and otherwise sin(b).
+	functionsMap = "input.f32.0;input.f32.1;lt.bool.0,1;abs.f32.0;log1p.f32.3;sin.f32.1;select.f32.2,4,5;out.f32.6"
 )
 
 func expression(name string, inputs int, text string, n int) Point {
@@ -348,7 +351,7 @@ func distances(kernel string, t runtime.Type, queries int) Point {
 		vectors, dim)
 }
 
-func nearest(queries, vectors, dim, k int) Point {
+func nearestOf(queries, vectors, dim, k int) Point {
 	return launchOf(fmt.Sprintf("%d of %s", k, shape(queries, vectors, dim)), "nearest", "", []int{1, queries},
 		1.5*products(queries, vectors, dim), floats(queries*dim), floats(vectors*dim), floats(queries*k),
 		numbers(runtime.U32, queries*k), queries, vectors, dim, k, 1)

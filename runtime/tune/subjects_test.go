@@ -66,7 +66,7 @@ func TestSame(t *testing.T) {
 	m := &measurement{session: s, dev: dev}
 	m.free()
 	defer m.free()
-	p := nearest(20, 5000, 16, 3)
+	p := nearestOf(20, 5000, 16, 3)
 	l, err := m.prepare(t.Context(), &p)
 	require.NoError(t, err)
 	launch := func() error {

@@ -401,12 +401,14 @@ func TestNearest(t *testing.T) {
 		{"gemm", nil, product(runtime.F32, 1000, 900, 1100).Args, driver.KernelInfo{}, "portable gemm f32 1024"},
 		{"gemm", nil, product(runtime.F32, 3, 4096, 2048).Args, native, "gemm of few rows 4x4096x4096"},
 		{"gemm", nil, product(runtime.F32, 2, 2, 2).Args, native, ""},
-		{"gemm", defines{{Name: "T", Value: "f16"}}, product(runtime.F16, 64, 64, 64).Args, native, ""},
+		{"gemm", defines{{Name: "T", Value: "f16"}}, product(runtime.F16, 64, 64, 64).Args, native, "gemm f16 64"},
+		{"gemm", defines{{Name: "T", Value: "bf16"}}, product(runtime.F16, 64, 64, 64).Args, native, ""},
 		{"gemm_bias", nil, product(runtime.F32, 64, 64, 64).Args, native, ""},
-		{"conv2d", nil, image{64, 50, 64, 3, 1, 1, 1, 1}.convolution().Args, native, "conv2d f32 64x56x64 by 3x3"},
+		{"conv2d", nil, image{64, 50, 64, 3, 1, 1, 1, 1}.convolution().Args, native,
+			"conv2d by Winograd's method 64x56x64 by 3x3"},
 		{"conv2d", nil, image{256, 14, 256, 3, 1, 0, 1, 32}.convolution().Args, native,
 			"conv2d f32 128x28x128 by 3x3 groups 32"},
-		{"conv2d", nil, image{4096, 14, 256, 3, 1, 1, 1, 1}.convolution().Args, native, ""},
+		{"conv2d", nil, image{8192, 14, 256, 3, 1, 1, 1, 1}.convolution().Args, native, ""},
 	} {
 		unit, err := kernels.Unit(c.family, &source.Features{FP64: true, FP16: true}, c.defines...)
 		require.NoError(t, err)

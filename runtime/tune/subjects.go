@@ -20,7 +20,7 @@ func init() {
 
 // large are the choices of products in panels, and of those that pack less.
 var large = []string{"cpu.gemm.depth", "cpu.gemm.panel", "cpu.gemm.cols", "cpu.gemm.chunk", "cpu.gemm.block",
-	"cpu.gemm.tall", "cpu.gemm.tasks", "cpu.gemm.direct", "cpu.gemm.strips"}
+	"cpu.gemm.tall", "cpu.gemm.tasks", "cpu.gemm.fetch", "cpu.gemm.direct", "cpu.gemm.strips"}
 
 // catalog returns the subjects in the order in which they are tuned.
 func catalog() []Subject {

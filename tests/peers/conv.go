@@ -51,9 +51,9 @@ func (b *bench) convolution() error {
 	return nil
 }
 
-// convolve measures one size in both of PyTorch's memory orders, and, if inside is set, with x and y converted to and from
-// channels last. These are separate rows, because PyTorch's channels-last form is slower in a process that also has the
-// other calls.
+// convolve measures one size in both of PyTorch's memory orders, and, if inside is set, with x and y converted to and
+// from channels last. These are separate rows, because PyTorch's channels-last form is slower in a process that also
+// has the other calls.
 func (b *bench) convolve(s *convSize, inside bool) error {
 	out := kernels.ConvOut(s.side, s.filter, s.stride, s.pad, s.pad, s.dilation)
 	args := []any{uint32(s.n), uint32(s.c), uint32(s.side), uint32(s.side), uint32(s.k)}

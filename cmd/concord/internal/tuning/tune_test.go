@@ -64,10 +64,10 @@ func TestShowFailed(t *testing.T) {
 // A name that is none is wrong usage.
 func TestTuneRefuses(t *testing.T) {
 	for says, args := range map[string][]string{
-		`no "gemn" among gemm f32`:   {"gemn"},
-		`no size "65" among 64`:      {"gemm", "--size", "64,65"},
-		"--minutes 0: it is above 0": {"--minutes", "0"},
-		`"x" is not an index`:        {"--device", "cpu:x"},
+		`no "gemn" among costs, gemm f32`: {"gemn"},
+		`no size "65" among 64`:           {"gemm", "--size", "64,65"},
+		"--minutes 0: it is above 0":      {"--minutes", "0"},
+		`"x" is not an index`:             {"--device", "cpu:x"},
 	} {
 		status, stdout, stderr := apptest.Run(append([]string{"tune", "--try"}, args...)...)
 		assert.Equal(t, app.ExitUsage, status, stderr)

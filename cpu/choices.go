@@ -46,6 +46,9 @@ func (d *device) TunedFor() string {
 	if d.simd != nil {
 		kernels = d.simd.name
 	}
+	if d.reference {
+		kernels = "reference"
+	}
 	vendor := cpuVendor()
 	if vendor == "" {
 		vendor = cpuName()

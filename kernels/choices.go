@@ -48,20 +48,20 @@ func side(name, doc, why string, usual int, values ...int) *choice.Choice {
 
 // Chosen returns the definitions of a program of a family with those of the tile that was chosen for a device, which
 // [Geometry] reads from the program. of returns the values, as choice.Set and choice.State have them. Products that are
-// not summed in float32 have the default: their sums take other memory than those that were measured. What the
-// definitions say of the tile stays.
+// not summed in float32 have the default: their sums take other memory than those that were measured. So
+// have programs whose definitions name any part of a tile: parts of two tiles were never measured together.
 func Chosen(family string, defines []source.Define, of func(c *choice.Choice) int) []source.Define {
 	if family != "gemm" && family != "gemm_batch" && family != "gemm_bias" {
 		return defines
 	}
 	for _, d := range defines {
-		if d.Name == "T" && d.Value != "f32" && d.Value != "f16" && d.Value != "bf16" {
+		if d.Name == "T" && d.Value != "f32" && d.Value != "f16" && d.Value != "bf16" ||
+			slices.ContainsFunc(productTiles, func(t tile) bool { return t.define == d.Name }) {
 			return defines
 		}
 	}
 	for _, t := range productTiles {
-		given := slices.ContainsFunc(defines, func(d source.Define) bool { return d.Name == t.define })
-		if v := of(t.by); v != t.by.Default && !given {
+		if v := of(t.by); v != t.by.Default {
 			defines = append(slices.Clip(defines), source.Define{Name: t.define, Value: strconv.Itoa(v)})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // them can be computed and judged alone: see [Call.Take]. The zero value is a launch that is not divided.
 type Rows struct {
 	N     int    // rows; 0 if the launch is not divided
+	Rest  bool   // the launch has results that belong to no row
 	Parts []Part // of the buffers of which a row has a part; the others belong to every row
 	// Values returns the bytes of the value arguments, by their positions, that differ in a launch of n rows that lie
 	// one after the other.

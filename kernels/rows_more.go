@@ -15,7 +15,7 @@ func quantizedRows(c *Call, result string, of [3]int, width, weights, scales int
 		}
 		return rowsOfArgs(c, 6, parts...)
 	}
-	return Rows{N: n / width, Parts: []Part{{Arg: 3, Step: weights, Len: weights, Count: 1},
+	return Rows{N: n / width, Rest: n%width > 0, Parts: []Part{{Arg: 3, Step: weights, Len: weights, Count: 1},
 		{Arg: 4, Step: scales, Len: scales, Count: 1},
 		{Arg: 5, Step: width * size, Len: width * size, Count: m, Jump: n * size}},
 		Values: func(pieces int) map[int][]byte { return sized(c, map[int]int{7: pieces * width}) }}
@@ -97,7 +97,7 @@ func sortRows(c *Call) Rows {
 	if c.Kernel == "sort_merge" {
 		width = 2 * int(c.Int(6))
 	}
-	return Rows{N: n / width, Parts: parts(width), Values: func(n int) map[int][]byte {
+	return Rows{N: n / width, Rest: n%width > 0, Parts: parts(width), Values: func(n int) map[int][]byte {
 		return sized(c, map[int]int{5: n * width})
 	}}
 }

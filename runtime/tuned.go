@@ -279,10 +279,7 @@ func (t tuneTarget) TunedFiles() (dir, table, notes string) {
 
 // Tuned implements driver.TuneTarget.
 func (t tuneTarget) Tuned() *choice.Table {
-	if kept := t.kept(); kept != nil {
-		return kept
-	}
-	return t.choices.Table()
+	return t.kept()
 }
 
 // Keep implements driver.TuneTarget.

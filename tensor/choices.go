@@ -66,8 +66,8 @@ type Costs struct {
 	Move      [4]int `json:"move"`      // to read or store an element of a tensor of up to 1 MiB, 4, 16, and of more
 	Functions int    `json:"functions"` // of functions of elements, in percent of those of package expr
 	Many      int    `json:"many"`      // elements that are worth a kernel of their own
-	// Measured is when they were measured: that of the device's table (runtime/choice). It is zero if the table has none
-	// of them, so that they are the defaults.
+	// Measured is the time of the device's table (runtime/choice), which has them with all else that was tuned. It is zero
+	// if the table has none of them, so that they are the defaults.
 	Measured time.Time `json:"measured,omitzero"`
 }
 
@@ -91,7 +91,7 @@ func costsOf(d *runtime.Device) Costs {
 func (c Costs) String() string {
 	from := "defaults"
 	if !c.Measured.IsZero() {
-		from = "measured " + c.Measured.Format(time.DateOnly)
+		from = "from a table of " + c.Measured.Format(time.DateOnly)
 	}
 	return fmt.Sprintf("task %d, element %d up to 1 MiB, %d up to 4 MiB, %d up to 16 MiB, else %d, functions %d %%, "+
 		"kernel of its own from %d elements (%s)", c.Task, c.Move[0], c.Move[1], c.Move[2], c.Move[3], c.Functions,

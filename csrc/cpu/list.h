@@ -109,7 +109,7 @@
 #if defined(__x86_64__)
 #define FETCH_PANEL(at) __builtin_prefetch(at);
 #else
-#define FETCH_PANEL(at)
+#define FETCH_PANEL(at) (void)0;
 #endif
 
 // Fetches a row of C.

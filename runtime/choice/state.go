@@ -60,7 +60,8 @@ func (s *State) Merged(old, table *Table) *Table {
 		return table
 	}
 	old, _ = old.Held(s.choices)
-	values := maps.Clone(old.Values)
+	values := map[string]int{}
+	maps.Copy(values, old.Values)
 	for _, t := range table.Trials {
 		for name := range t.Values {
 			delete(values, name)

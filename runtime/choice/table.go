@@ -33,14 +33,15 @@ type Table struct {
 
 // Trial is what a set of values was measured with.
 type Trial struct {
-	Subject string         `json:"subject"`          // what was computed: "gemm f32"
-	Values  map[string]int `json:"values"`           // that differed from the defaults
-	Rates   []Rate         `json:"rates,omitempty"`  // for each size
-	Score   float64        `json:"score,omitempty"`  // the geometric mean of how many times as fast as the defaults
-	Final   bool           `json:"final,omitempty"`  // the best values of the subject, measured again and for longer
-	Slow    bool           `json:"slow,omitempty"`   // not measured to the end: the last rate is far behind the defaults
-	Failed  string         `json:"failed,omitempty"` // why the values cannot be used: a wrong result, a crash, a hang
-	Costs   []Cost         `json:"costs,omitempty"`  // of which the values follow, if they are not searched for
+	Subject string         `json:"subject"`           // what was computed: "gemm f32"
+	Values  map[string]int `json:"values"`            // that differed from the defaults
+	Rates   []Rate         `json:"rates,omitempty"`   // for each size
+	Score   float64        `json:"score,omitempty"`   // the geometric mean of how many times as fast as the defaults
+	Final   bool           `json:"final,omitempty"`   // the best values of the subject, measured again and for longer
+	Slow    bool           `json:"slow,omitempty"`    // not measured to the end: the last rate is far behind the defaults
+	Failed  string         `json:"failed,omitempty"`  // why the values cannot be used: a wrong result, a crash, a hang
+	Costs   []Cost         `json:"costs,omitempty"`   // of which the values follow, if they are not searched for
+	Version string         `json:"version,omitempty"` // of all choices of the subject, also those that have no value
 }
 
 // Cost is how long something takes on the device, by which others decide what it does.

@@ -131,6 +131,7 @@ func TestMerged(t *testing.T) {
 	next := s.New(map[string]int{"test.gemm.depth": 512})
 	next.Trials = []Trial{{Subject: "gemm f32", Values: map[string]int{"test.gemm.depth": 512}}}
 	assert.Same(t, next, s.Merged(nil, next))
+	assert.Equal(t, next.Values, s.Merged(&Table{For: next.For}, next).Values, "a table without values")
 	got := s.Merged(old, next)
 	assert.Equal(t, map[string]int{"test.gemm.depth": 512, "test.copy.ahead": 1024}, got.Values)
 	assert.Equal(t, []Trial{old.Trials[1], next.Trials[0]}, got.Trials)

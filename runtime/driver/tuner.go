@@ -32,7 +32,8 @@ type TuneTarget interface {
 	// TunedFiles returns the directory of what is kept for the device, and there the names of its table and of the
 	// tuner's notes; "" if nothing is kept. No other user may be able to write the directory.
 	TunedFiles() (dir, table, notes string)
-	// Tuned returns the table that a session would use now that begins, or nil if it would have the defaults.
+	// Tuned returns the table that is kept for the device now, or nil: what other processes have kept counts, and tables
+	// of bundles and those that Concord comes with do not.
 	Tuned() *choice.Table
 	// Keep keeps a table for sessions to come, and uses it from now on if it differs from what is in use only in
 	// choices that the backend reads at each launch and that change no bit of a result.

@@ -194,20 +194,25 @@ func nearestPoint(list []Subject, u *source.Unit, kernel string, l *driver.Launc
 	return of, at
 }
 
-// typed reports whether a program is for the types of the point.
+// typed reports whether a program is for the types of the point, and has the definitions of the point. Others than
+// those of gaps between elements may be added.
 func (p *Point) typed(u *source.Unit) bool {
 	const usual = "f32"
 	want := usual
 	for _, d := range p.Defines {
-		if d.Name == "T" {
+		if got, _ := u.Define(d.Name); d.Name == "T" {
 			want = d.Value
+		} else if got != d.Value {
+			return false
 		}
 	}
 	got, ok := u.Define("T")
 	if !ok {
 		got = usual
 	}
-	return got == want
+	return got == want && !slices.ContainsFunc(u.Defines(), func(d source.Define) bool {
+		return strings.HasPrefix(d.Name, "SPREAD") && !slices.Contains(p.Defines, d)
+	})
 }
 
 // distance is how much the sizes of a launch differ from those of the point; infinite if one does by more than near.
@@ -216,16 +221,23 @@ func (p *Point) distance(l *driver.Launch) (sum float64) {
 		return infinite
 	}
 	for i, a := range p.Args {
-		size, ok := a.(uint32)
-		if !ok {
+		given := &l.Args[i]
+		var size, got float64
+		switch a := a.(type) {
+		case uint32:
+			if given.Kind != driver.ArgValue || given.Size != 4 {
+				return infinite
+			}
+			size, got = float64(a), float64(binary.NativeEndian.Uint32(l.Data[given.Offset:]))
+		case uint64:
+			if given.Kind != driver.ArgValue || given.Size != 8 {
+				return infinite
+			}
+			size, got = float64(a), float64(binary.NativeEndian.Uint64(l.Data[given.Offset:]))
+		default:
 			continue
 		}
-		given := &l.Args[i]
-		if given.Kind != driver.ArgValue || given.Size != 4 {
-			return infinite
-		}
-		// One more, as paddings may be 0.
-		ratio := (float64(binary.LittleEndian.Uint32(l.Data[given.Offset:])) + 1) / (float64(size) + 1)
+		ratio := (got + 1) / (size + 1) // one more, as paddings may be 0
 		if ratio > near || ratio < 1.0/near {
 			return infinite
 		}
@@ -293,16 +305,20 @@ func (f *background) tune(w use) (said string, err error) {
 		return f.keep(w.on, before)
 	}
 	done = done.with(&s, w.point, choices)
-	table, said, err := f.search(w.on, &s, done.points(&s), before)
+	now := before
+	if now == nil {
+		now = w.on.Choices().Table()
+	}
+	table, said, err := f.search(w.on, &s, done.points(&s), now)
 	if err != nil {
 		return "", err
 	}
-	if table != nil {
-		if said, err = f.keep(w.on, w.on.Choices().Merged(before, table)); err != nil {
+	if table != nil { // what others have kept or forgotten meanwhile stays so
+		if said, err = f.keep(w.on, w.on.Choices().Merged(w.on.Tuned(), table)); err != nil {
 			return "", err
 		}
 	}
-	return said, done.write(dir, notes)
+	return said, readTried(dir, notes).with(&s, w.point, choices).write(dir, notes)
 }
 
 // keep keeps a table, and says so.
@@ -324,7 +340,7 @@ func (s *Subject) tuned(t *choice.Table, point string, choices []*choice.Choice)
 	}
 	measured, tried := false, false
 	for i := range t.Trials {
-		if t.Trials[i].Subject == s.Name {
+		if t.Trials[i].Subject == s.Name && t.Trials[i].Version == s.version(choices) {
 			tried = true
 			measured = measured || slices.ContainsFunc(t.Trials[i].Rates, func(r choice.Rate) bool { return r.Name == point })
 		}

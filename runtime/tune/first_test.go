@@ -427,6 +427,24 @@ func TestNearest(t *testing.T) {
 		}
 		assert.Equal(t, c.want, got, "%s %v", c.family, c.args)
 	}
+	l := &driver.Launch{Data: binary.NativeEndian.AppendUint64(nil, 3),
+		Args: []driver.Arg{{Kind: driver.ArgValue, Size: 8}}}
+	large, small := Point{Args: []any{uint64(1 << 16)}}, Point{Args: []any{uint64(3)}}
+	assert.Equal(t, float64(infinite), large.distance(l), "sizes of 64 bits")
+	assert.Zero(t, small.distance(l))
+}
+
+// What was measured with other choices of a subject does not count.
+func TestTuned(t *testing.T) {
+	all := choice.All()
+	list := Subjects(all)
+	s := &list[slices.IndexFunc(list, func(s Subject) bool { return s.Name == "gemm f32" })]
+	table := &choice.Table{Trials: []choice.Trial{{Subject: s.Name, Version: "another",
+		Rates: []choice.Rate{{Name: "64"}}}}}
+	assert.False(t, s.tuned(table, "64", all))
+	table.Trials[0].Version = s.version(all)
+	assert.True(t, s.tuned(table, "64", all))
+	assert.False(t, s.tuned(table, "128", all))
 }
 
 // informed is a kernel that only says what it is.

@@ -217,7 +217,7 @@ func (t *tuner) tell(last choice.Trial) {
 
 // trial has a child measure values; the last one of a subject for longer.
 func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, last bool) choice.Trial {
-	got := choice.Trial{Subject: s.Name, Values: values, Final: last}
+	got := choice.Trial{Subject: s.Name, Values: values, Final: last, Version: s.version(t.state.Choices())}
 	seconds := 0.1
 	if last {
 		seconds = 0.5
@@ -232,7 +232,7 @@ func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, la
 
 // costs has a child measure the costs, and takes the values that follow from them.
 func (t *tuner) costs(ctx context.Context, s *Subject, all []*choice.Choice) {
-	got := choice.Trial{Subject: s.Name, Final: true}
+	got := choice.Trial{Subject: s.Name, Final: true, Version: s.version(all)}
 	var a answer
 	if a, got.Failed = t.ask(ctx, s, nil, 0.2); got.Failed == "" {
 		got.Costs, got.Values = a.Costs, planning(a.Costs, s.choices(all))

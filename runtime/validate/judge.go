@@ -322,6 +322,9 @@ func divide(f *kernels.Family, decl *source.Kernel, before, after *kernels.Call,
 			break
 		}
 		rows := f.Rows(before)
+		if rows.Rest && all <= limit(most) {
+			break
+		}
 		n := max(int(most/all*float64(rows.N)), someRows)
 		if n = min(n, mostRows); n >= rows.N {
 			if all <= limit(most) || rows.N < 2 {

@@ -79,7 +79,7 @@ func TestExplainCosts(t *testing.T) {
 	status, stdout, stderr := apptest.Run("explain", "x + 1", "x=f32[9]")
 	require.Equal(t, app.ExitOK, status, stderr)
 	assert.Contains(t, stdout, "costs: task 20000, ")
-	assert.Contains(t, stdout, "(measured "+table.Made.Format(time.DateOnly)+")\n")
+	assert.Contains(t, stdout, "(from a table of "+table.Made.Format(time.DateOnly)+")\n")
 	status, stdout, stderr = apptest.Run("explain", "--json", "x + 1", "x=f32[9]")
 	require.Equal(t, app.ExitOK, status, stderr)
 	costs := apptest.Document(t, stdout)["costs"].(map[string]any)

@@ -158,10 +158,11 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 		}
 		return err
 	}
-	table = dev.Choices().Merged(dev.Choices().Table(), table) // what was tuned before stays
-	// An interrupted tuning keeps what it has found, and a table without values none: a later version of Concord may
-	// have a better one.
-	if !f.try && len(table.Values) > 0 {
+	used := dev.Choices().Table()
+	table = dev.Choices().Merged(used, table) // what was tuned before stays
+	// An interrupted tuning keeps what it has found. A table without values is kept only in place of one that has some:
+	// a later version of Concord may have a better one.
+	if !f.try && (len(table.Values) > 0 || used != nil && len(used.Values) > 0) {
 		err = errors.Join(err, dev.KeepTuned(context.WithoutCancel(ctx), table))
 	}
 	if err != nil {

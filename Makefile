@@ -111,6 +111,7 @@ test: deps ## the tests of every package; installs what they need if it can
 # The packages with tests that -short makes shorter: most of them compile much, or train.
 test-long: deps ## what make test leaves out: every program of the catalog, every training, many more damaged programs and files
 	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/... ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
+	$(flags) $(GO) test -tags=watchedchoices -count=1 $(limit) -run SubjectsRead ./runtime/tune
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
 	@.ci/deps $(packages)
@@ -151,6 +152,7 @@ otherarch = $(if $(filter arm64,$(call goenv,GOARCH)),%_amd64.c,%_arm64.c)
 
 check-c: ## the C sources with every warning an error
 	$(if $(cgo),for f in $(filter-out $(otherarch),$(wildcard */*.c internal/gpu/*.c internal/simd/*.c)); do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
+	if command -v aarch64-linux-gnu-gcc >/dev/null; then for f in internal/simd/*_arm64.c; do aarch64-linux-gnu-gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only $$f || exit; done; fi
 
 test-rusticl: packages += mesa-opencl-icd
 test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl $(flags)

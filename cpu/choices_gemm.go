@@ -28,7 +28,8 @@ var (
 	gemmTall  = speed("gemm.tall", "most tiles that a task multiplies", "enough tasks are left", 32, 4, 8, 16, 32, 64)
 	gemmTasks = speed("gemm.tasks", "blocks of rows and columns for each thread", "threads differ in speed", 2, 1, 2,
 		3, 4)
-	gemmFetch = speed("gemm.fetch", "steps of the depth by which packed panels are fetched ahead",
+	gemmFetch = speed("gemm.fetch",
+		"steps of the depth by which packed panels are fetched ahead; with 0 each step fetches what it reads",
 		"they come from the second-level cache in so many steps", 24, 0, 8, 16, 24, 32, 48)
 	halvesSmall = order("gemm.halves",
 		"64ths of the second-level cache for matrices of 16 bits that are converted first",

@@ -227,6 +227,7 @@ func benchTrain(ctx context.Context, a *app.App, f *trainFlags) error {
 		}
 		document["not_measured"] = left
 	}
+	besideCPU(rows)
 	bad := slices.ContainsFunc(rows, func(t trained) bool { return t.failed || t.Slower })
 	err = a.Verdict(document, func() {
 		writeTrained(a, rows, f.compare != "")
@@ -268,8 +269,7 @@ func (f *trainFlags) measure(ctx context.Context, a *app.App, s *runtime.Session
 	defer bar.End()
 	rows := []trained{}
 	for _, n := range list {
-		cpu := app.Null
-		for i, t := range targets {
+		for _, t := range targets {
 			bar.Doing(fmt.Sprintf("%s on %s", n.name, t.Label))
 			row := trained{Network: n.name, Parameters: n.parameters(), Batch: f.batch, Device: t.Label, Name: t.Name,
 				Rate: app.Null, Spread: app.Null, StepMS: app.Null, GFLOPS: app.Null, VsCPU: app.Null, Reason: t.Reason}
@@ -286,15 +286,23 @@ func (f *trainFlags) measure(ctx context.Context, a *app.App, s *runtime.Session
 					row.sum()
 				}
 			}
-			if i == 0 {
-				cpu = row.Rate
-			}
-			row.VsCPU = row.Rate / cpu
 			rows = append(rows, row)
 			bar.Step()
 		}
 	}
 	return rows, nil
+}
+
+// besideCPU compares the rates of each network with the first one, which is that of the CPU.
+func besideCPU(rows []trained) {
+	cpu := map[string]app.Number{}
+	for i := range rows {
+		t := &rows[i]
+		if _, ok := cpu[t.Network]; !ok {
+			cpu[t.Network] = t.Rate
+		}
+		t.VsCPU = t.Rate / cpu[t.Network]
+	}
 }
 
 // errNoRoom is that a network does not fit in the free memory of a device.
@@ -380,15 +388,19 @@ func baselinesOf(rows []trained) []tune.Baseline {
 	return list
 }
 
-// confirmRates is compareRates, and measures what seems slower up to three times more.
+// confirmRates is compareRates, and measures what seems slower up to three times more. A row that cannot be measured
+// again keeps its rate and has failed.
 func confirmRates(rows []trained, before []tune.Baseline) (left []tune.Baseline, err error) {
 	left, err = compareRates(rows, before)
 	for range 3 {
 		suspects := 0
 		for i := range rows {
-			if t := &rows[i]; err == nil && t.Slower {
-				var more []float64
-				more, err = t.again()
+			if t := &rows[i]; err == nil && t.Slower && !t.failed {
+				more, again := t.again()
+				if again != nil {
+					t.Reason, t.failed = again.Error(), true
+					continue
+				}
 				t.rates = append(t.rates, more...)
 				t.sum()
 				suspects++

@@ -285,7 +285,8 @@ func TestFirstUse(t *testing.T) {
 
 	next, d := using(t, dir, driver.TuneFirst)
 	require.NotNil(t, d.Choices().Table())
-	assert.Equal(t, map[string]int{"nap.pause": 2, "nap.order": 2}, d.Choices().Table().Values)
+	assert.Equal(t, map[string]int{"nap.pause": 2, "nap.order": 2}, d.Choices().Table().Values, "%v",
+		d.Choices().Table().Trials)
 	used(t, next, runtime.F64, 24)
 	used(t, next, runtime.F32, 100)
 	used(t, next, runtime.F32, 120)

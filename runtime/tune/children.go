@@ -43,8 +43,9 @@ func (c *children) ask(ctx context.Context, q request, patience time.Duration) (
 		if err := c.start(); err != nil {
 			return none, fmt.Sprintf("start a process: %v", err)
 		}
+	} else { // what a new process wrote may be why it has ended
+		c.errors.reset()
 	}
-	c.errors.reset()
 	if err := json.NewEncoder(c.in).Encode(q); err != nil {
 		return none, c.over()
 	}

@@ -124,12 +124,14 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 	})
 	for _, s := range list {
 		for _, p := range s.Points {
-			sizes = append(sizes, p.Name)
+			if !slices.Contains(sizes, p.Name) {
+				sizes = append(sizes, p.Name)
+			}
 		}
 	}
 	for _, n := range o.Sizes {
 		if !slices.Contains(sizes, n) {
-			return nil, fmt.Errorf("tune: no size %q among %s: %w", n, strings.Join(slices.Compact(sizes), ", "),
+			return nil, fmt.Errorf("tune: no size %q among %s: %w", n, strings.Join(sizes, ", "),
 				runtime.ErrInvalidArgument)
 		}
 	}

@@ -87,6 +87,16 @@ func show(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 	})
 }
 
+// keptIn reports whether a table has the values of a trial.
+func keptIn(table *choice.Table, t choice.Trial) bool {
+	for name, v := range t.Values {
+		if now, ok := table.Values[name]; !ok || now != v {
+			return false
+		}
+	}
+	return true
+}
+
 // write prints a table, and the fastest trial of each subject beside the defaults.
 func write(a *app.App, table *choice.Table, tried bool) {
 	a.Printf("%v\n", table)
@@ -124,6 +134,10 @@ func write(a *app.App, table *choice.Table, tried bool) {
 	t := ui.NewTable("OPERATION", "SIZE", "DEFAULTS", "TUNED", "TIMES AS FAST")
 	for _, s := range subjects {
 		if len(last[s].Values) == 0 || len(table.Values) == 0 {
+			continue
+		}
+		if !keptIn(table, last[s]) {
+			a.Printf("  %s: what was tried is no better than the defaults, and is not kept\n", s)
 			continue
 		}
 		for _, r := range last[s].Rates {

@@ -26,12 +26,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
-// Two choices of the backend nap: how many milliseconds its products take. One of them is said to change rounding.
+// Choices of the backend nap: how many milliseconds its products take, which differ by more than what a process of the
+// lowest priority waits for a busy processor. One of them is said to change rounding.
 var (
 	napPause = choice.New(choice.Choice{Name: "nap.pause", Doc: "milliseconds of a product in double precision",
-		Why: "a test", Default: 24, Values: []int{2, 24}})
+		Why: "a test", Default: 72, Values: []int{2, 72}})
 	napOrder = choice.New(choice.Choice{Name: "nap.order", Doc: "milliseconds of a product in single precision",
-		Why: "a test", Default: 24, Values: []int{2, 24}, Rounds: true})
+		Why: "a test", Default: 72, Values: []int{2, 72}, Rounds: true})
 	napOther = choice.New(choice.Choice{Name: "nap.other", Doc: "milliseconds of a product of 50 rows, unless it is 0",
 		Why: "a test", Values: []int{0, 1}})
 )
@@ -94,7 +95,7 @@ func (s *napStream) Launch(l *driver.Launch) error {
 		if other := s.d.set.Load().Of(napOther); other > 0 {
 			took = other
 			if l.Args[9].Memory.Size < 50*50*4 { // the result
-				took = 50
+				took = 150
 			}
 		}
 		time.Sleep(time.Duration(took) * time.Millisecond)
@@ -279,7 +280,7 @@ func TestFirstUse(t *testing.T) {
 	used(t, s, runtime.F64, 24)
 	assert.Equal(t, map[string]int{"nap.pause": 2}, d.Choices().Table().Values, "which keeps every bit, at once")
 	assert.Equal(t, usual, used(t, s, runtime.F32, 100))
-	assert.Equal(t, 24, d.Choices().Of(napOrder), "what may change bits is for the next process")
+	assert.Equal(t, 72, d.Choices().Of(napOrder), "what may change bits is for the next process")
 	assert.Equal(t, usual, used(t, s, runtime.F32, 100))
 	assert.Len(t, started(starts), 2, "a process for each subject")
 

@@ -152,7 +152,7 @@ otherarch = $(if $(filter arm64,$(call goenv,GOARCH)),%_amd64.c,%_arm64.c)
 
 check-c: ## the C sources with every warning an error
 	$(if $(cgo),for f in $(filter-out $(otherarch),$(wildcard */*.c internal/gpu/*.c internal/simd/*.c)); do $$($(GO) env CC) -std=c11 -O2 -Wall -Wextra -Werror -c -o /dev/null $$f || exit; done)
-	if command -v aarch64-linux-gnu-gcc >/dev/null; then for f in internal/simd/*_arm64.c; do aarch64-linux-gnu-gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only $$f || exit; done; fi
+	if echo '#include <math.h>' | aarch64-linux-gnu-gcc -fsyntax-only -x c - 2>/dev/null; then for f in internal/simd/*_arm64.c; do aarch64-linux-gnu-gcc -std=c11 -Wall -Wextra -Werror -fsyntax-only $$f || exit; done; fi
 
 test-rusticl: packages += mesa-opencl-icd
 test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vendors/rusticl.icd CONCORD_REQUIRE=opencl $(flags)

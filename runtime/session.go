@@ -70,11 +70,14 @@ func New(cfg Config) (*Session, error) {
 	if s.endTrace, err = s.traceToFile(); err != nil {
 		return nil, err
 	}
-	err = s.validate()
+	err = s.tuneFirst()
 	if err == nil {
-		err = s.tuneFirst()
+		err = s.validate()
 	}
 	if err != nil {
+		if s.tuner != nil {
+			err = errors.Join(err, s.tuner.Close())
+		}
 		s.endTrace()
 		return nil, err
 	}

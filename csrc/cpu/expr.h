@@ -25,7 +25,7 @@ static void expr_find(const expr_layout *l, int64_t lo, expr_place *p) {
   p->at[0] = lo;
 }
 
-// Elements in reverse order are moved by vector instructions. They are read upwards, and those of the next tile are fetched meanwhile, since the
+// Elements in reverse order are moved by vector instructions. They are read upwards, and those of a later tile are fetched meanwhile, since the
 // processor by itself fetches little for several operands that are read downwards.
 #define MOVE(E)                                                                                    \
   if (step == -1)                                                                                  \
@@ -155,7 +155,7 @@ typedef struct {
   int64_t code, type, to, dst, a, b, c, elem;
   simd_word bits, low, top;
   int64_t copied;  // of a load: whether the register must not be the operand's memory
-  int16_t fetches[EXPR_FETCHES]; // one more than the numbers of the loads whose next tiles this instruction fetches, then 0
+  int16_t fetches[EXPR_FETCHES]; // one more than the numbers of the loads whose later tiles this instruction fetches, then 0
   int64_t links;   // of the first instruction of a chain: how many instructions the chain has
 } expr_instruction;
 
@@ -168,7 +168,7 @@ static void expr_decode(const simd_word *w, expr_instruction *in) {
   memset(in->fetches, 0, sizeof in->fetches);
 }
 
-// expr_reads returns what an instruction fetches of the next tiles of the loads, which ahead has.
+// expr_reads returns what an instruction fetches of later tiles of the loads, which ahead has.
 static expr_ahead expr_reads(const expr_instruction *in, const expr_next *ahead) {
   expr_ahead next = {.write = NULL};
   for (int64_t k = 0, found = 0; k < EXPR_FETCHES && in->fetches[k]; k++)
@@ -463,7 +463,7 @@ EXPORT(expr) {
       k--;
     list[k].copied = list[k].code == EXPR_LOAD && list[k].dst == list[j].a;
   }
-  // Operations outside of chains fetch the next tiles of loads, in turn, as long as there are loads left.
+  // Operations outside of chains fetch later tiles of loads, in turn, as long as there are loads left.
   expr_instruction *fetcher = end;
   for (int64_t k = once, turn = -1; k < count; k++) {
     if (list[k].code != EXPR_LOAD)

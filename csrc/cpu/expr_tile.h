@@ -32,8 +32,8 @@ IN int64_t class_size(int64_t class) {
 #else
 #define TILES __attribute__((optimize("O3,no-math-errno,no-trapping-math,fp-contract=off")))
 #endif
-// Memory that is fetched into the cache while an instruction computes: the next tile of an operand, and the memory of
-// the next tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
+// Memory that is fetched into the cache while an instruction computes: a later tile of an operand, and the memory of
+// a later tile of the result. Without this the processor would have few loads in flight, and would wait for memory.
 enum { EXPR_PART = 64, EXPR_FETCHES = 4 };
 // Elements are converted in pieces, so that the processor reads the next one while it writes the last one past the caches.
 enum { EXPR_PIECE = 4 * EXPR_PART };

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One has the lock at a time; who waits gets it when it is free, and gives up when its context ends.
+// Only one caller has the lock. Another one waits until it is free, or until its context ends.
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
 	unlock, err := Lock(t.Context(), dir, "lock", time.Millisecond)

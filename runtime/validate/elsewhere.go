@@ -93,7 +93,9 @@ func (c candidate) judge(ctx context.Context, o *others, s *driver.Sample) (r Re
 		return r, err
 	}
 	defer func() {
-		if errors.Is(err, runtime.ErrDeviceLost) { // it may come back
+		// A lost device may come back. One that has not answered in time may still be at work, and the next check would
+		// wait for that.
+		if errors.Is(err, runtime.ErrDeviceLost) || errors.Is(err, context.DeadlineExceeded) {
 			delete(o.open, c.name)
 			err = errors.Join(err, dev.Close())
 		}

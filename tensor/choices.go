@@ -71,13 +71,13 @@ type Costs struct {
 	Measured time.Time `json:"measured,omitzero"`
 }
 
-// costsOf returns the costs of a device.
+// costsOf returns the costs of a device, all of one moment.
 func costsOf(d *runtime.Device) Costs {
-	s := d.Choices()
+	s, t := d.Choices().InUse()
 	c := Costs{Task: s.Of(taskEffort), Functions: s.Of(functions), Many: s.Of(manyTimes),
 		Move: [4]int{s.Of(nearEffort), s.Of(sideEffort), s.Of(farEffort), s.Of(mostEffort)}}
 	own := []*choice.Choice{taskEffort, nearEffort, sideEffort, farEffort, mostEffort, functions, manyTimes}
-	if t := s.Table(); t != nil && slices.ContainsFunc(own, func(x *choice.Choice) bool {
+	if t != nil && slices.ContainsFunc(own, func(x *choice.Choice) bool {
 		_, measured := t.Values[x.Name]
 		return measured
 	}) {
@@ -96,14 +96,6 @@ func (c Costs) String() string {
 	return fmt.Sprintf("task %d, element %d up to 1 MiB, %d up to 4 MiB, %d up to 16 MiB, else %d, functions %d %%, "+
 		"kernel of its own from %d elements (%s)", c.Task, c.Move[0], c.Move[1], c.Move[2], c.Move[3], c.Functions,
 		c.Many, from)
-}
-
-// prices returns the costs of the device on which a graph is computed.
-func (g *graph) prices() Costs {
-	if len(g.nodes) == 0 {
-		return Costs{}
-	}
-	return costsOf(g.nodes[0].scope.engine.device)
 }
 
 // moving returns the effort of reading or storing an element of a tensor of so many bytes, which lie in caches or not.

@@ -16,7 +16,7 @@ import (
 func choose(g graph, l layouts, fuse bool) *storage {
 	nodes := len(g.nodes)
 	c := &chooser{storage: newStorage(g), layouts: l, fuse: fuse, users: make([][]user, nodes),
-		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes), price: g.prices()}
+		twice: make([]answer, nodes), reduces: make([]bool, nodes), seen: make([]int, nodes), price: g.costs}
 	for _, n := range c.order {
 		among := func(a *node) bool { return c.reduces[a.number] }
 		c.reduces[n.number] = n.is(kindReduction) || slices.ContainsFunc(n.args, among)

@@ -106,7 +106,7 @@ func (f *fusion) fuseInto(b *kernel, needs *dependencies, gone map[*value]bool,
 // same small loop in any case, since a launch takes longer than they do.
 func fuseLoops(p taskList) taskList {
 	f := newFusion(p)
-	many := p.prices().Many
+	many := p.graph.costs.Many
 	small := func(k *kernel) bool { return count(k.layout.Dims) < many }
 	loop := func(k *kernel) []int { return k.outs[len(k.outs)-1].n.shape }
 	may := func(t task) *kernel {

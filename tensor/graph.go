@@ -28,6 +28,7 @@ type graph struct {
 	nodes   []*node
 	order   []*node // those to compute, args before what is made of them
 	results []*node // those that were asked for, in the order of the question
+	costs   Costs   // of the device, when the graph was made: all passes decide by the same ones
 }
 
 // newGraph returns the graph of tensors without mistakes. Of several args the one with the longest chain of operations
@@ -81,12 +82,15 @@ func newGraph(ts []*Tensor) (graph, error) {
 		of[t].asked = true
 		g.results = append(g.results, of[t])
 	}
+	if len(g.nodes) > 0 {
+		g.costs = costsOf(g.nodes[0].scope.engine.device)
+	}
 	return g, nil
 }
 
 // clone returns a copy to which nodes can be added.
 func (g graph) clone() graph {
-	return graph{slices.Clip(g.nodes), slices.Clip(g.order), g.results}
+	return graph{slices.Clip(g.nodes), slices.Clip(g.order), g.results, g.costs}
 }
 
 // add returns a new node.

@@ -68,7 +68,7 @@ func newPlan(ts []*Tensor, fused bool, show func(pass string, value fmt.Stringer
 // finished returns the plan of tasks.
 func (p taskList) finished() (*plan, error) {
 	out := &plan{tasks: slices.Clone(p.tasks), values: p.values, kept: make([]bool, p.made),
-		costs: p.prices()}
+		costs: p.graph.costs}
 	for i, t := range p.tasks {
 		if k, ok := t.(*kernel); ok {
 			k := *k

@@ -190,6 +190,29 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// TestCostsOfOneMoment: all passes of a plan decide by the same costs, also if a table comes between two of them.
+func TestCostsOfOneMoment(t *testing.T) {
+	s := scope(t)
+	ts := []*Tensor{Iota(s, F32, 100, 50).Mul(3), gaussian(s, 2, 1, 100, 50).Add(1)}
+	want, err := newPlan(ts, true, nil)
+	require.NoError(t, err)
+	for _, after := range []string{"graph", "choose", "schedule"} {
+		got, err := newPlan(ts, true, func(pass string, _ fmt.Stringer) {
+			if pass == after {
+				withCosts(t, s, map[string]int{"tensor.many": 8192})
+			}
+		})
+		require.NoError(t, err)
+		assert.Equal(t, want.costs, got.costs, after)
+		assert.Len(t, got.tasks, len(want.tasks), after)
+		s.Device().Choices().Try(nil)
+	}
+	withCosts(t, s, map[string]int{"tensor.many": 8192})
+	other, err := newPlan(ts, true, nil)
+	require.NoError(t, err)
+	assert.Less(t, len(other.tasks), len(want.tasks), "the costs make a difference")
+}
+
 // TestCheapFunctions: a function that takes no longer than an addition is computed by each kernel that needs it.
 func TestCheapFunctions(t *testing.T) {
 	s := scope(t)

@@ -170,7 +170,8 @@ func (e *engine) catalog(ctx context.Context, family string, defines ...string) 
 		name, value, _ := strings.Cut(d, "=")
 		list = append(list, source.Define{Name: name, Value: value})
 	}
-	list = kernels.Chosen(family, list, e.device.Choices().Of)
+	set, _ := e.device.Choices().InUse() // a tile has several numbers
+	list = kernels.Chosen(family, list, set.Of)
 	return e.program(ctx, programKey{family: family, definitions: fmt.Sprint(list)}, func() (*source.Unit, error) {
 		return kernels.Unit(family, e.device.Features(), list...)
 	})

@@ -41,6 +41,14 @@ func (s *State) Of(c *Choice) int { return s.set.Load().Of(c) }
 // defaults. The caller does not change it.
 func (s *State) Table() *Table { return s.table.Load() }
 
+// InUse returns the values of the device, and the table that they are from, both of one moment: a reader that calls Of
+// several times, or Of and Table, may meet a change between two calls. The caller changes neither.
+func (s *State) InUse() (*Set, *Table) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.set.Load(), s.table.Load()
+}
+
 // Fits returns nil if a table holds for the device, or otherwise what differs: see [Table.Fits].
 func (s *State) Fits(t *Table) error { return t.Fits(s.tunedFor, s.driver, s.choices) }
 
@@ -54,7 +62,8 @@ func (s *State) New(values map[string]int) *Table {
 }
 
 // Merged returns a table for the device with the values and trials of an older one, nil for none, for what a newer one
-// has not tried.
+// has not tried. Of a subject that both have tried it has the older trials with values that stay in use, or with the
+// defaults, if they were measured for other sizes.
 func (s *State) Merged(old, table *Table) *Table {
 	if old == nil {
 		return table
@@ -69,11 +78,32 @@ func (s *State) Merged(old, table *Table) *Table {
 	}
 	maps.Copy(values, table.Values)
 	both := s.New(values)
-	again := func(t Trial) bool {
-		return slices.ContainsFunc(table.Trials, func(o Trial) bool { return o.Subject == t.Subject })
-	}
-	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), again), table.Trials...)
+	replaced := func(t Trial) bool { return table.replaces(&t, values) }
+	both.Trials = append(slices.DeleteFunc(slices.Clone(old.Trials), replaced), table.Trials...)
 	return both
+}
+
+// replaces reports whether the trials of a table tell all that an older one does, if these are the values in use.
+func (t *Table) replaces(old *Trial, values map[string]int) bool {
+	tried, sizes := false, map[string]bool{}
+	for i := range t.Trials {
+		if t.Trials[i].Subject != old.Subject {
+			continue
+		}
+		if tried = true; t.Trials[i].Version != old.Version {
+			return true
+		}
+		for _, r := range t.Trials[i].Rates {
+			sizes[r.Name] = true
+		}
+	}
+	inUse := old.Failed == "" && (old.Final || len(old.Values) == 0)
+	for name, v := range old.Values {
+		now, ok := values[name]
+		inUse = inUse && ok && now == v
+	}
+	more := slices.ContainsFunc(old.Rates, func(r Rate) bool { return !sizes[r.Name] })
+	return tried && !(inUse && more)
 }
 
 // Held returns what a table has for the choices of the device: see [Table.Held].

@@ -27,6 +27,9 @@ type Table struct {
 	Values map[string]int `json:"values"`           // those that are better than the defaults or are costs, by name
 	Trials []Trial        `json:"trials,omitempty"` // all that was measured
 
+	// Left are the subjects for which a tuning had no time, or not enough. What is kept has none.
+	Left []string `json:"left,omitempty"`
+
 	// Versions has what [VersionOf] returned, when the table was made, for each operation that has values.
 	Versions map[string]string `json:"versions"`
 }

@@ -137,8 +137,46 @@ func TestMerged(t *testing.T) {
 	assert.Equal(t, []Trial{old.Trials[1], next.Trials[0]}, got.Trials)
 	require.NoError(t, s.Check(got))
 
+	// The trials of other sizes stay, if what they were measured with does.
+	size := func(name string) []Rate { return []Rate{{name, 1, 2}} }
+	usual := Trial{Subject: "gemm f32", Rates: size("64")}
+	same := Trial{Subject: "gemm f32", Values: map[string]int{"test.gemm.depth": 512}, Rates: size("64"), Final: true}
+	again := Trial{Subject: "gemm f32", Rates: size("128"), Values: same.Values, Final: true}
+	other := Trial{Subject: "gemm f32", Values: old.Values, Rates: size("64"), Final: true}
+	tried := Trial{Subject: "gemm f32", Values: same.Values, Rates: size("64")}
+	known := Trial{Subject: "gemm f32", Rates: size("128")}
+	older := Trial{Subject: "gemm f32", Rates: size("64"), Version: "older"}
+	old.Trials, next.Trials = []Trial{usual, same, other, tried, known, older}, []Trial{again}
+	assert.Equal(t, []Trial{usual, same, again}, s.Merged(old, next).Trials)
+
 	old.Versions["test.copy"] = "0"
 	assert.NotContains(t, s.Merged(old, next).Values, "test.copy.ahead", "it does not hold any more")
+}
+
+// A reader gets the values and the table of one moment, however often they change meanwhile.
+func TestInUse(t *testing.T) {
+	s := NewState([]*Choice{depth}, "x", "", func(*Set) {})
+	set, of := s.InUse()
+	assert.Equal(t, 256, set.Of(depth))
+	assert.Nil(t, of)
+	list := []*Table{s.New(map[string]int{"test.gemm.depth": 64}), s.New(map[string]int{"test.gemm.depth": 512})}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for i := range 2000 {
+			assert.NoError(t, s.Use(list[i%2]))
+		}
+	}()
+	for more := true; more; {
+		select {
+		case <-over:
+			more = false
+		default:
+		}
+		if set, of := s.InUse(); of != nil {
+			require.Equal(t, of.Values["test.gemm.depth"], set.Of(depth))
+		}
+	}
 }
 
 // The table of an earlier version of Concord is refused with a reason, whatever its values are.

@@ -45,7 +45,8 @@ func Kernel(ctx context.Context, dev *runtime.Device, family, name string, opt r
 
 // chosen returns the unit of a family with the tile that was chosen for a device.
 func chosen(dev *runtime.Device, family string, defines []source.Define) (*source.Unit, error) {
-	return kernels.Unit(family, dev.Features(), kernels.Chosen(family, defines, dev.Choices().Of)...)
+	set, _ := dev.Choices().InUse() // a tile has several numbers
+	return kernels.Unit(family, dev.Features(), kernels.Chosen(family, defines, set.Of)...)
 }
 
 // Grid returns the grid with which a kernel of the catalog makes results of those sizes, see kernels.Geometry.

@@ -47,7 +47,8 @@ func (s *Session) choicesOf(info *Info, d driver.Device) *choice.State {
 }
 
 // tune gives a device that was opened the table that it uses. The error is that of a pinned table that cannot be
-// read, or has values that no device can use; one that is for another device has no effect, and is logged.
+// read, or has values that no device can use, and with Config.Strict of one that is for another device. Otherwise such
+// a table has no effect, and the process is warned.
 func (c *core) tune() error {
 	t, err := c.table()
 	if err == nil {
@@ -85,11 +86,29 @@ func (c *core) table() (*choice.Table, error) {
 			return nil, err
 		}
 		if err := c.choices.Fits(t); err != nil {
-			c.session.debug(1, "not tuned", "device", c.info.ID, "table", name, "reason", err)
-			return nil, nil
+			return nil, c.unpinned(name, err)
 		}
 		return c.held(t, name), nil
 	}
+}
+
+// toldUnpinned has the devices and tables of which this process has been warned.
+var toldUnpinned sync.Map
+
+// unpinned says that a pinned table does not apply to the device, which has the defaults. The error is that of
+// Config.Strict. Nothing is said of devices without choices of their own, such as the float64 reference.
+func (c *core) unpinned(name string, reason error) error {
+	if tunable, ok := c.drv.(driver.Tunable); ok && len(tunable.Choices()) == 0 {
+		return nil
+	}
+	if c.session.cfg.Strict {
+		return fmt.Errorf("CONCORD_TUNE=%s, refused by CONCORD_STRICT=1: %w", name, reason)
+	}
+	if _, told := toldUnpinned.LoadOrStore([2]string{c.info.ID, name}, true); !told {
+		slog.Warn("concord: the pinned table does not apply to the device, which has the defaults", "device", c.info.ID,
+			"table", name, "reason", reason)
+	}
+	return nil
 }
 
 // held returns what a table has for the choices of the device.
@@ -159,7 +178,8 @@ func (c *core) carried() *choice.Table {
 func pinned(name string) (*choice.Table, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("CONCORD_TUNE, Config.Tune: %w: %w", ErrInvalidArgument, err)
+		return nil, fmt.Errorf("CONCORD_TUNE, Config.Tune: %q is neither off nor %s nor the file of a table: %w: %w", name,
+			driver.TuneFirst, ErrInvalidArgument, err)
 	}
 	defer f.Close()
 	t, err := choice.Read(f)
@@ -184,9 +204,11 @@ func (c *core) tunedFile() (dir, name string) {
 // KeepTuned makes a table the device's own from now on, nil a table of Config.Bundles or that comes with Concord or
 // else the defaults, and keeps it on disk, in the directory tuned beside the kernel cache, for sessions to come; with
 // the cache off only for this one. A session whose configuration names a table, or none, does not look there. It may
-// be called while work runs. Values of operations whose choices have changed since the table was made are left out, see
-// choice.Table.Held. The error is ErrInvalidArgument if the table is not for the device or has a value
-// outside of its range, and otherwise that of writing the file, after which the device uses what it did.
+// be called while work runs. It replaces what was kept: a caller that adds to TuneTarget().Tuned() holds Lock of
+// package runtime/tune, so that no other process keeps something in between. Values of operations whose choices have
+// changed since the table was made are left out, see choice.Table.Held. The error is ErrInvalidArgument if the table is
+// not for the device or has a value outside of its range, and otherwise that of writing the file, after which the
+// device uses what it did.
 func (d *Device) KeepTuned(ctx context.Context, t *choice.Table) error {
 	c, err := d.use(ctx, "tune")
 	if err != nil {
@@ -262,6 +284,10 @@ func (s *Stream) offer(k *Kernel) {
 		k.offered.Store(mostOffers)
 	}
 }
+
+// TuneTarget returns the device as a tuner sees it: with what is kept for it. It may be used after the device was
+// closed.
+func (d *Device) TuneTarget() driver.TuneTarget { return tuneTarget{d.core} }
 
 // tuneTarget is a device as a tuner sees it.
 type tuneTarget struct{ *core }

@@ -66,10 +66,22 @@ func Unknown(environ []string) (names []string) {
 // letters. If those are more than a third of the name without its prefix, it is likely to be a name of another
 // program, and the result is "".
 func Nearest(name string) (meant string) {
-	least := (len(strings.TrimPrefix(name, "CONCORD_"))+1)/3 + 1
+	var names []string
 	for _, v := range variables {
-		if d := distance(name, v.Name); d < least {
-			meant, least = v.Name, d
+		names = append(names, v.Name)
+	}
+	return nearest(name, names, len(strings.TrimPrefix(name, "CONCORD_")))
+}
+
+// NearestOf returns the one of several names that a misspelt name means: the first one from which it differs in the
+// fewest letters. If those are more than a third of the name the result is "".
+func NearestOf(name string, among []string) (meant string) { return nearest(name, among, len(name)) }
+
+func nearest(name string, among []string, letters int) (meant string) {
+	least := (letters+1)/3 + 1
+	for _, n := range among {
+		if d := distance(name, n); d < least {
+			meant, least = n, d
 		}
 	}
 	return meant

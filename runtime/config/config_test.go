@@ -75,6 +75,14 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func TestNearestOf(t *testing.T) {
+	for name, want := range map[string]string{"gemn": "gemm", "gem": "gemm", "soft": "", "softmx": "softmax", "": "",
+		"gemm f23": "gemm f32"} {
+		assert.Equal(t, want, NearestOf(name, []string{"gemm", "gemm f32", "softmax"}), name)
+	}
+	assert.Empty(t, NearestOf("gemm", nil))
+}
+
 func TestMergeAndStrict(t *testing.T) {
 	env := driver.Config{Device: "cuda", Debug: 1, MemoryLimit: 10}
 	got := Merge(driver.Config{Device: "cpu"}, env)

@@ -73,8 +73,9 @@ var variables = []Variable{
 			c.FakeDevices = &v
 			return nil
 		}},
-	{"CONCORD_STRICT", "0", "1: refuse fakes, unknown CONCORD_ names and files of traces that cannot be written, and " +
-		"set the fallback to require", set(func(c *driver.Config) *bool { return &c.Strict }, parseBool)},
+	{"CONCORD_STRICT", "0", "1: refuse fakes, unknown CONCORD_ names, files of traces that cannot be written and " +
+		"devices for which the table of CONCORD_TUNE is not, and set the fallback to require",
+		set(func(c *driver.Config) *bool { return &c.Strict }, parseBool)},
 	{"CONCORD_FALLBACK", "prefer", "when an existing device fails to open: require returns the error, prefer opens the " +
 		"next best device, at last the CPU", func(c *driver.Config, v string) error {
 		c.Fallback = driver.Fallback(strings.ToLower(v))

@@ -43,7 +43,8 @@ const (
 type Config struct {
 	Device   string   // CONCORD_DEVICE: the device that Open("auto") opens; "" means auto
 	Fallback Fallback // CONCORD_FALLBACK; "" means Prefer
-	// CONCORD_STRICT: refuses fakes, unknown variables and files of traces that cannot be written, and implies Require
+	// CONCORD_STRICT: refuses fakes, unknown variables, files of traces that cannot be written and devices for which the
+	// table of Tune is not, and implies Require
 	Strict bool
 	Debug  int // CONCORD_DEBUG: 0 is silent, 1 logs discovery, compiles, fallbacks; 2 also launches and allocations
 

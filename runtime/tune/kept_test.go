@@ -2,8 +2,10 @@ package tune
 
 import (
 	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -119,7 +121,42 @@ func TestKeptForAnother(t *testing.T) {
 			assert.Equal(t, 16, chosen(other, pause), "the defaults, and not what was kept")
 		}
 		require.NoError(t, s.Close())
+
+		cfg.Strict = true
+		s, err = runtime.New(cfg)
+		require.NoError(t, err)
+		_, err = s.Open(t.Context(), "cpu:0")
+		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+		require.ErrorContains(t, err, why)
+		require.NoError(t, s.Close())
 	}
+}
+
+// A pinned table that is for another device says so, once for each device, but not of the reference.
+func TestPinnedForAnother(t *testing.T) {
+	table := tableFor(kept(t, "off", ""), map[string]int{"planted.pause": 8})
+	table.For = "another"
+	name := filepath.Join(t.TempDir(), "pinned.json")
+	f, err := os.Create(name)
+	require.NoError(t, err)
+	require.NoError(t, table.Write(f))
+	require.NoError(t, f.Close())
+	var log bytes.Buffer
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	for range 2 {
+		s, err := runtime.New(runtime.Config{CacheDir: "off", Tune: name, Validate: -1})
+		require.NoError(t, err)
+		for _, d := range []string{"cpu:0", "nap:0", "cpu:reference"} {
+			_, err = s.Open(t.Context(), d)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Close())
+	}
+	assert.Equal(t, 2, strings.Count(log.String(), "the pinned table does not apply to the device"), "%s", &log)
+	assert.Contains(t, log.String(), "device=cpu:0")
+	assert.Contains(t, log.String(), "device=nap:0")
+	assert.Contains(t, log.String(), `made for \"another\"`)
 }
 
 func TestPinned(t *testing.T) {
@@ -137,6 +174,7 @@ func TestPinned(t *testing.T) {
 	assert.Equal(t, table, pinned.Choices().Table())
 
 	for setting, wrong := range map[string]error{filepath.Join(dir, "none.json"): runtime.ErrInvalidArgument,
+		"fisrt":    runtime.ErrInvalidArgument,
 		os.Args[0]: runtime.ErrFormat} {
 		cfg := plantedConfig()
 		cfg.Tune = setting
@@ -144,6 +182,9 @@ func TestPinned(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.Open(t.Context(), "cpu:0")
 		require.ErrorIs(t, err, wrong)
+		if setting == "fisrt" {
+			assert.ErrorContains(t, err, `CONCORD_TUNE, Config.Tune: "fisrt" is neither off nor first nor the file of a table`)
+		}
 		require.NoError(t, s.Close())
 	}
 }

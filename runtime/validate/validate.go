@@ -182,8 +182,8 @@ func newValidator(cfg runtime.Config, o Options) (*Validator, error) {
 		return nil, err
 	}
 	cfg.Validate = -1 // the session for other devices is not validated
-	if cfg.Tune == driver.TuneFirst {
-		cfg.Tune = "off" // nor is it the program's work, which is worth tuning
+	if cfg.Tune != "" {
+		cfg.Tune = "off" // nor is it the program's work, which is worth tuning, or for whose device a table is pinned
 	}
 	v := &Validator{opt: o, cfg: cfg, stop: func() {}, most: o.Work, credit: saved, counted: time.Now(),
 		rand: rand.New(rand.NewPCG(o.Seed, 0))}

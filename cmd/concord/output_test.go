@@ -37,6 +37,7 @@ func printing(t *testing.T) map[string][]string {
 		{"search", "build", "--vectors", "mnist", "--out", index},
 		{"quantize", network, model, "--format", "Q8_0"},
 		{"trace", "memory", "--record", trace, "--", os.Args[0], "doctor"},
+		{"tune", "costs"},
 		{"tune", "export", tuned},
 		{"trace", "run", "--out", events, "--", os.Args[0], "doctor"},
 	} {

@@ -6,9 +6,14 @@
 // [Run] looks for values that are better than the defaults, and [runtime.Device.KeepTuned] keeps them for this and
 // later sessions. The command concord tune does both. Candidates run in processes of their own, which call [Serve]:
 //
+//	unlock, err := tune.Lock(ctx, dev, nil)
+//	if err != nil {
+//		return err
+//	}
+//	defer unlock()
 //	table, err := tune.Run(ctx, dev, tune.Options{Command: self, Time: 5 * time.Minute})
 //	if err == nil {
-//		err = dev.KeepTuned(ctx, table)
+//		err = dev.KeepTuned(ctx, dev.Choices().Merged(dev.TuneTarget().Tuned(), table))
 //	}
 //
 // [Subjects] are the operations that are measured; [Register] adds one. The subject costs is no search: it measures

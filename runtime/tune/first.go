@@ -32,9 +32,8 @@ import (
 const (
 	firstTime  = 2 * time.Minute // of the tuning of an operation for a size, at most
 	firstPause = 5 * time.Second // between looks at a lock that another process has
-	// margin is how many times as fast values have to be, and how many times as long other sizes may take. It is more
-	// than for Run, since the program computes at the same time.
-	margin = 1.05
+	// firstGap is between two tunings, so that a process that waits for the lock gets it.
+	firstGap = 3 * lockLook
 	// near is by which factor each size of a launch may differ from that of a point.
 	near = 4
 )
@@ -60,14 +59,16 @@ var busy atomic.Int32
 // Among the first thousand launches of each kernel of the catalog, those are tuned that one of [Subjects] computes and
 // whose sizes are each within a factor of 4 of those of a point, unless that was tuned on this machine before, or the
 // table in use has values for it. It takes at most two minutes for each size, one after the other, in a process of the
-// lowest priority, which has the device and some of its memory beside the program. Processes that have the same cache
-// directory wait for each other. Values are kept if the sizes that were used are computed 1.05 times as fast as with
-// the defaults, and no other size of the subject takes 5 % longer.
+// lowest priority, which has the device beside the program, and up to a quarter of its free memory: sizes that need
+// more are left out. Processes that have the same cache directory wait for each other. Values are kept if the sizes
+// that were used are computed 1.05 times as fast as with the defaults and with what is in use, and no other size of the
+// subject, nor one of another subject that reads the same choices, takes 5 % longer than with what is in use.
 //
 // No launch waits, and results stay the same bits: the values are for processes to come. A process uses them at once
 // only where all that changes is read at each launch and keeps every bit. What is under way when the session is closed,
 // or the process ends, ends with it, and begins again in the next process; what was not found in its time is not looked
-// for again until concord tune reset. With a pinned table, with CONCORD_TUNE=off, with the cache off, in sessions with
+// for again until concord tune reset. If the program's file was replaced since the program began, it is not started,
+// and a warning says so. With a pinned table, with CONCORD_TUNE=off, with the cache off, in sessions with
 // Config.Backends and on systems without file locks nothing is tuned.
 func FirstUse() {
 	if text := os.Getenv(firstVariable); text != "" {
@@ -77,6 +78,7 @@ func FirstUse() {
 		}
 		os.Exit(0)
 	}
+	began.Do(remember)
 	driver.RegisterTuner(func(cfg *driver.Config) (driver.Tuner, error) {
 		f, err := newBackground(cfg)
 		if err != nil {
@@ -273,6 +275,12 @@ func (f *background) work() {
 			slog.Info("concord: tuning at first use", "device", w.on.ID(), "subject", w.subject, "size", w.point,
 				"result", said, "error", err)
 		}
+		if said != "" || err != nil {
+			select {
+			case <-f.ctx.Done():
+			case <-time.After(firstGap):
+			}
+		}
 	}
 }
 
@@ -292,7 +300,7 @@ func (f *background) tune(w use) (said string, err error) {
 	case s.tuned(w.on.Choices().Table(), w.point, choices), readTried(dir, notes).has(&s, w.point, choices):
 		return "", nil
 	}
-	unlock, err := file.Lock(f.ctx, dir, "lock", f.pause)
+	unlock, err := file.Lock(f.ctx, dir, lockName, f.pause)
 	if err != nil {
 		return "", err
 	}
@@ -370,32 +378,21 @@ func (f *background) search(on driver.TuneTarget, s *Subject, points []string,
 		}
 	}
 	state := on.Choices()
-	t := &tuner{opt: Options{Patience: f.time / 4}, state: state, now: now.Of, start: time.Now(),
-		children: &children{command: command}, values: map[string]int{}}
+	t := &tuner{opt: Options{Patience: f.time / 4}, state: state, now: now.Of, kept: before, first: true,
+		start: time.Now(), children: &children{command: command}, values: map[string]int{}}
 	defer t.children.stop()
 	used := *s
 	used.Points = slices.DeleteFunc(slices.Clone(s.Points), func(p Point) bool { return !slices.Contains(points, p.Name) })
 	t.tune(ctx, &used, state.Choices(), t.start.Add(f.time*3/5)) // the rest is for the last trial and the other sizes
-	const late = "nothing was found in time"
 	switch {
 	case f.ctx.Err() != nil:
 		return nil, "", f.ctx.Err()
-	case len(t.trials) == 0:
-		return nil, late, nil
+	case ctx.Err() != nil || len(t.trials) == 0:
+		return nil, "nothing was found in time", nil
 	case t.trials[0].Failed != "":
 		return nil, "", errors.New(t.trials[0].Failed)
-	}
-	harm := ""
-	if len(t.values) > 0 {
-		harm = t.harm(ctx, s)
-	}
-	switch {
-	case f.ctx.Err() != nil:
-		return nil, "", f.ctx.Err()
-	case ctx.Err() != nil:
-		return nil, late, nil
-	case harm != "":
-		return nil, "what was found is not kept: " + harm, nil
+	case t.refused != "":
+		return nil, "what was found is not kept: " + t.refused, nil
 	case len(t.values) == 0 && before == nil:
 		return nil, "nothing is faster than the defaults", nil
 	}
@@ -404,32 +401,11 @@ func (f *background) search(on driver.TuneTarget, s *Subject, points []string,
 	return table, "", nil
 }
 
-// harm returns what is against the values that were found at any point of the subject, or "". What is slower once may
-// have met other work of the machine, and is measured again.
-func (t *tuner) harm(ctx context.Context, s *Subject) (why string) {
-	if last := t.trials[len(t.trials)-1]; last.Score < margin {
-		return fmt.Sprintf("%.2f times as fast as the defaults may be chance", last.Score)
-	}
-	for range 2 {
-		got := t.trial(ctx, s, t.values, true)
-		if got.Failed != "" {
-			return got.Failed
-		}
-		i := slices.IndexFunc(got.Rates, func(r choice.Rate) bool { return r.Ns > margin*r.Default })
-		if i < 0 {
-			return ""
-		}
-		r := got.Rates[i]
-		why = fmt.Sprintf("%s takes %.2f times as long as with the defaults", r.Name, r.Ns/r.Default)
-	}
-	return why
-}
-
 // command returns what starts the process that measures a device.
 func (f *background) command(device string) (func() *exec.Cmd, error) {
-	self, err := os.Executable()
+	self, err := thisProgram()
 	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+		return nil, err
 	}
 	m := measurer{Device: device, Config: f.cfg}
 	c := &m.Config
@@ -441,74 +417,11 @@ func (f *background) command(device string) (func() *exec.Cmd, error) {
 	}
 	return func() *exec.Cmd {
 		cmd := exec.Command(self)
+		if _, err := thisProgram(); err != nil { // replaced since the last candidate
+			cmd.Err = err
+		}
 		cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GOMAXPROCS=") }),
 			"GOMAXPROCS="+strconv.Itoa(goruntime.GOMAXPROCS(0)), firstVariable+"="+string(text))
 		return cmd
 	}, nil
-}
-
-// tried are the points of subjects that were tuned at first use, whether or not something was found.
-type tried []attempt
-
-type attempt struct {
-	Subject string   `json:"subject"`
-	Points  []string `json:"points"`
-	Version string   `json:"version"` // of its choices
-}
-
-// readTried reads notes. Those that are missing or damaged are none.
-func readTried(dir, name string) (list tried) {
-	text, err := file.Kept(dir, name)
-	if err != nil || json.Unmarshal(text, &list) != nil {
-		return nil
-	}
-	return list
-}
-
-func (list tried) write(dir, name string) error {
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return file.Keep(dir, name, text)
-}
-
-// version names what the choices of the subject mean on a device.
-func (s *Subject) version(choices []*choice.Choice) string {
-	var list []string
-	for _, c := range s.choices(choices) {
-		list = append(list, choice.VersionOf(c.Operation(), choices))
-	}
-	slices.Sort(list)
-	return strings.Join(slices.Compact(list), " ")
-}
-
-func (list tried) points(s *Subject) []string {
-	for _, t := range list {
-		if t.Subject == s.Name {
-			return t.Points
-		}
-	}
-	return nil
-}
-
-func (list tried) has(s *Subject, point string, choices []*choice.Choice) bool {
-	return slices.ContainsFunc(list, func(t attempt) bool {
-		return t.Subject == s.Name && t.Version == s.version(choices) && slices.Contains(t.Points, point)
-	})
-}
-
-// with returns the list with one more point of a subject, without those of other versions of its choices.
-func (list tried) with(s *Subject, point string, choices []*choice.Choice) tried {
-	more := attempt{Subject: s.Name, Version: s.version(choices), Points: []string{point}}
-	var next tried
-	for _, t := range list {
-		switch {
-		case t.Subject != s.Name:
-			next = append(next, t)
-		case t.Version == more.Version:
-			more.Points = append(slices.Clone(t.Points), point)
-		}
-	}
-	return append(next, more)
 }

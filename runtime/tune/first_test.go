@@ -35,6 +35,8 @@ var (
 		Why: "a test", Default: 72, Values: []int{2, 72}, Rounds: true})
 	napOther = choice.New(choice.Choice{Name: "nap.other", Doc: "milliseconds of a product of 50 rows, unless it is 0",
 		Why: "a test", Values: []int{0, 1}})
+	napShared = choice.New(choice.Choice{Name: "nap.shared", Doc: "milliseconds of a product of 70 rows, unless it is 0",
+		Why: "a test", Values: []int{0, 1}})
 )
 
 // nap is the cpu backend under another name. Another process of this program has it, too.
@@ -58,6 +60,9 @@ func (b nap) Open(ctx context.Context, i int, cfg *driver.Config) (driver.Device
 	return &napDevice{Device: d, Compiler: d.(driver.Compiler), Natives: d.(driver.Natives)}, nil
 }
 
+// napFree is what devices of the backend nap say of their free memory, unless it is 0.
+var napFree atomic.Int64
+
 type napDevice struct {
 	driver.Device
 	driver.Compiler
@@ -68,12 +73,17 @@ type napDevice struct {
 func (d *napDevice) Info() driver.Info {
 	info := d.Device.Info()
 	info.Backend, info.ID = "nap", "nap:0"
+	if free := napFree.Load(); free > 0 {
+		info.FreeMemory, info.FreeMemoryKnown = free, true
+	}
 	return info
 }
 
-func (d *napDevice) Choices() []*choice.Choice { return []*choice.Choice{napOrder, napOther, napPause} }
-func (d *napDevice) Choose(s *choice.Set)      { d.set.Store(s) }
-func (d *napDevice) TunedFor() string          { return "nap, 1 thread" }
+func (d *napDevice) Choices() []*choice.Choice {
+	return []*choice.Choice{napOrder, napOther, napPause, napShared}
+}
+func (d *napDevice) Choose(s *choice.Set) { d.set.Store(s) }
+func (d *napDevice) TunedFor() string     { return "nap, 1 thread" }
 
 func (d *napDevice) NewStream() (driver.Stream, error) {
 	s, err := d.Device.NewStream()
@@ -92,10 +102,12 @@ func (s *napStream) Launch(l *driver.Launch) error {
 			by = napPause
 		}
 		took := s.d.set.Load().Of(by)
-		if other := s.d.set.Load().Of(napOther); other > 0 {
-			took = other
-			if l.Args[9].Memory.Size < 50*50*4 { // the result
-				took = 150
+		for c, rows := range map[*choice.Choice]int64{napOther: 50, napShared: 70} {
+			if v := s.d.set.Load().Of(c); v > 0 {
+				took = v
+				if l.Args[9].Memory.Size < rows*rows*4 { // the result
+					took = 150
+				}
 			}
 		}
 		time.Sleep(time.Duration(took) * time.Millisecond)
@@ -115,6 +127,8 @@ func init() {
 		100)}})
 	Register(Subject{Name: "nap other", Reads: []string{"nap.other"}, Points: []Point{product(runtime.F32, 50, 50, 50),
 		product(runtime.F32, 18, 18, 18)}})
+	Register(Subject{Name: "nap gain", Reads: []string{"nap.shared"}, Points: []Point{product(runtime.F32, 70, 70, 70)}})
+	Register(Subject{Name: "nap loss", Reads: []string{"nap.shared"}, Points: []Point{product(runtime.F32, 17, 17, 17)}})
 }
 
 const (
@@ -324,10 +338,104 @@ func TestFirstUseHarms(t *testing.T) {
 	assert.Len(t, started(starts), 1, "it is not tried again")
 }
 
+// Values that are better for a subject and worse for another one that reads the same choice are not kept, either.
+func TestFirstUseHarmsAnother(t *testing.T) {
+	dir, starts := firstDirs(t)
+	s, d := using(t, dir, driver.TuneFirst)
+	used(t, s, runtime.F32, 70)
+	assert.Nil(t, d.Choices().Table())
+	assert.Len(t, started(starts), 1)
+}
+
+// What was kept for other sizes stays, although the defaults are better for the size that is used.
+func TestFirstUseKeepsOtherSizes(t *testing.T) {
+	dir, starts := firstDirs(t)
+	_, d := using(t, dir, "")
+	table := d.Choices().New(map[string]int{"nap.other": 1})
+	some := &Subject{Name: "nap other", Reads: []string{"nap.other"}}
+	table.Trials = []choice.Trial{{Subject: "nap other", Values: table.Values, Final: true, Score: 72,
+		Version: some.version(d.Choices().Choices()), Rates: []choice.Rate{{Name: "50", Ns: 1e6, Default: 72e6}}}}
+	require.NoError(t, d.KeepTuned(t.Context(), table))
+	s, d := using(t, dir, driver.TuneFirst)
+	used(t, s, runtime.F32, 18)
+	assert.Len(t, started(starts), 1)
+	assert.Equal(t, map[string]int{"nap.other": 1}, d.Choices().Table().Values)
+	assert.Equal(t, table.Trials, d.TuneTarget().Tuned().Trials)
+}
+
 // A gain that may be chance is none, and costs no more measurements.
 func TestFirstUseByChance(t *testing.T) {
-	tuned := &tuner{trials: []choice.Trial{{Score: 1.2}, {Score: 1.04, Final: true}}}
-	assert.Equal(t, "1.04 times as fast as the defaults may be chance", tuned.harm(t.Context(), nil))
+	tuned := &tuner{first: true, trials: []choice.Trial{{Score: 1.2}, {Score: 1.04, Final: true}}}
+	assert.Equal(t, "1.04 times as fast as the defaults may be chance", tuned.chance(map[string]int{"nap.other": 1}))
+	tuned.trials[1].Score = 1.06
+	assert.Empty(t, tuned.chance(map[string]int{"nap.other": 1}))
+}
+
+// A program whose file is another one now is not started.
+func TestFirstUseReplaced(t *testing.T) {
+	dir, starts := firstDirs(t)
+	other := filepath.Join(t.TempDir(), "other")
+	require.NoError(t, os.WriteFile(other, nil, 0o700))
+	was := beganAs
+	defer func() { beganAs = was }()
+	var err error
+	beganAs, err = os.Stat(other)
+	require.NoError(t, err)
+	s, d := using(t, dir, driver.TuneFirst)
+	used(t, s, runtime.F64, 24)
+	assert.Empty(t, started(starts))
+	beganAs = was
+	s, d = using(t, dir, driver.TuneFirst)
+	used(t, s, runtime.F64, 24)
+	assert.Equal(t, 2, d.Choices().Of(napPause), "nothing says that it was tried")
+}
+
+// The file of a program is compared with the one that runs, and with what it was.
+func TestSameProgram(t *testing.T) {
+	dir := t.TempDir()
+	self, other, link := filepath.Join(dir, "self"), filepath.Join(dir, "other"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(self, []byte("a"), 0o700))
+	require.NoError(t, os.WriteFile(other, []byte("b"), 0o700))
+	require.NoError(t, os.Symlink(self, link))
+	began, err := os.Stat(self)
+	require.NoError(t, err)
+	require.NoError(t, sameProgram(self, link, began))
+	require.NoError(t, sameProgram(self, filepath.Join(dir, "none"), nil), "nothing is known")
+	require.ErrorIs(t, sameProgram(self, other, nil), errReplaced)
+	require.ErrorIs(t, sameProgram(other, filepath.Join(dir, "none"), began), errReplaced)
+	require.NoError(t, os.WriteFile(self, []byte("changed"), 0o700))
+	require.ErrorIs(t, sameProgram(self, self, began), errReplaced)
+	require.NoError(t, os.Remove(self))
+	err = sameProgram(self, other, began)
+	require.ErrorIs(t, err, errReplaced)
+	require.ErrorIs(t, err, runtime.ErrUnsupported)
+}
+
+// Sizes that need more than a quarter of the free memory are left out.
+func TestSpares(t *testing.T) {
+	s, d := using(t, "off", "off")
+	defer napFree.Store(0)
+	measure := func(free int64) (a answer) {
+		m := &measurement{session: s, dev: d, doing: func(string) error { return nil }}
+		m.free()
+		defer m.free()
+		m.request = request{Subject: "nap pause", For: d.Choices().TunedFor(), Points: []string{"24", "40"}, Seconds: 1e-9,
+			Values: map[string]int{"nap.pause": 2}, Spares: true}
+		napFree.Store(free)
+		require.NoError(t, m.run(t.Context(), &a))
+		assert.True(t, a.answers(m.request))
+		return a
+	}
+	bytes := func(n int64) int64 { return 2 * 3 * n * n * 8 } // with copies
+	assert.Len(t, measure(4*(bytes(24)+bytes(40))).Rates, 2)
+	// The device says the same with the buffers of the first one, which count as free.
+	assert.Len(t, measure(4*bytes(40)-bytes(24)).Rates, 2, "the first one makes room")
+	a := measure(4*bytes(40) - bytes(24) - 8)
+	assert.Len(t, a.Rates, 1)
+	assert.Equal(t, []string{"40"}, a.Left)
+	a = measure(4*bytes(24) - 8)
+	assert.Empty(t, a.Rates)
+	assert.Equal(t, []string{"24", "40"}, a.Left)
 }
 
 // A table that was measured otherwise counts, and where nothing can be kept, nothing is tuned.

@@ -129,16 +129,20 @@ func session() (*runtime.Session, error) { return runtime.New(plantedConfig()) }
 
 func TestMain(m *testing.M) {
 	firstInTests()
-	if os.Getenv("CONCORD_TEST_TUNE_CHILD") == "" {
+	of := os.Getenv("CONCORD_TEST_TUNE_CHILD")
+	if of == "" {
 		os.Exit(m.Run())
 	}
 	err := func() error {
 		s, err := session()
+		if of == "nap:0" {
+			s, err = runtime.New(runtime.Config{CacheDir: "off", Tune: "off", Validate: -1})
+		}
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		d, err := s.Open(context.Background(), "cpu:0")
+		d, err := s.Open(context.Background(), of)
 		if err != nil {
 			return err
 		}
@@ -151,9 +155,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-func self() *exec.Cmd {
+func self() *exec.Cmd { return child("cpu:0") }
+
+// child is a process that measures a device: cpu:0 is planted.
+func child(device string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "CONCORD_TEST_TUNE_CHILD=1")
+	cmd.Env = append(os.Environ(), "CONCORD_TEST_TUNE_CHILD="+device)
 	return cmd
 }
 
@@ -204,11 +211,13 @@ func TestPlanted(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	dev := plantedDev(t)
 	for why, o := range map[string]Options{
-		"Command is nil":     {},
-		"a time of -1ns":     {Command: self, Time: -1},
-		"a patience of -1s":  {Command: self, Patience: -time.Second},
-		`no "plante" among`:  {Command: self, Only: []string{"plante"}},
-		`no size "65" among`: {Command: self, Sizes: []string{"24", "65"}},
+		"Command is nil":                          {},
+		"a time of -1ns":                          {Command: self, Time: -1},
+		"a patience of -1s":                       {Command: self, Patience: -time.Second},
+		`no subject "plante" (planted?)`:          {Command: self, Only: []string{"plante"}},
+		`no subject "planted wya" (planted way?)`: {Command: self, Only: []string{"planted wya"}},
+		`no subject "xyzzy": invalid argument`:    {Command: self, Only: []string{"xyzzy"}},
+		`no size "65" among`:                      {Command: self, Sizes: []string{"24", "65"}},
 	} {
 		table, err := Run(t.Context(), dev, o)
 		require.ErrorIs(t, err, runtime.ErrInvalidArgument)

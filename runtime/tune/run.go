@@ -1,11 +1,10 @@
 package tune
 
-// The tuner: it asks child processes to measure candidates, and collects what they find.
+// The calls by which programs tune.
 
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -13,8 +12,8 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/config"
 	"github.com/concord-compute/concord/runtime/driver"
-	"github.com/concord-compute/concord/runtime/profile"
 	"github.com/concord-compute/concord/runtime/roof"
 )
 
@@ -24,10 +23,13 @@ type Options struct {
 	// again after each candidate that it did not survive.
 	Command func() *exec.Cmd
 
-	Only  []string      // names of subjects, or words that they begin with; nil: all but those that are Subject.Named
+	// Only has names of subjects, or words that they begin with. Nil: all, but for portable texts of kernels of which the
+	// device has implementations of its own.
+	Only  []string
 	Sizes []string      // names of points; nil: all
 	Time  time.Duration // of the whole; 0 means 5 minutes. The device's roof is measured before, if it is not known
-	// Patience is how long a candidate may take for one size; 0 means 30 s. One that takes longer is stopped.
+	// Patience is how long a candidate may take for one size; 0 means 30 s. One that takes longer is stopped. It is no
+	// longer than the subject's share of Time, or 10 s if that is less.
 	Patience time.Duration
 
 	Progress func(p Progress) // is called after each trial; nil: nobody wants to know
@@ -41,19 +43,28 @@ type Progress struct {
 	Subjects  int           // of how many
 	Elapsed   time.Duration // since the start
 	Remaining time.Duration // at most
+	Share     time.Duration // of the subject under way, about
 }
 
 // Run looks for values of the device's choices with which it computes faster than with the defaults, and returns them
-// as a table. Nothing changes on the device: see [runtime.Device.KeepTuned]. The defaults and each candidate are
-// measured in turn in a child process, after the candidate's results were judged. A candidate that computes something
-// else, does not end, crashes or loses the device costs its process: the table says so, and the search goes on.
+// as a table. Nothing changes on the device: see [runtime.Device.KeepTuned] and [Lock]. The defaults and each candidate
+// are measured in turn in a child process, after the candidate's results were judged: random rows of those with much
+// work, and more of them at the end. A candidate that computes something else, does not end, crashes or loses the
+// device costs its process: the table says so, and the search goes on.
 //
-// The subject costs has one trial, whose values are in the table also where they are the defaults: they were measured.
-// Values of choices that several subjects read are those of the subject that was tuned first. Run blocks for as long
-// as Options.Time says. The search of a subject begins with what is in use. If ctx ends, the table has what was found
-// until then, and what is in use for the subject under way, and the error is that of ctx. Otherwise an error is that
-// of a name, of a device without choices, or of a command that does not start; a subject of which even the defaults
-// fail is a trial with the reason.
+// Run blocks for as long as Options.Time says. Each subject gets a share of that, and those after it get what it does
+// not use. Where the share is short, candidates are tried with sizes that take less time, and only the best values with
+// all of them, none of which may take 5 % longer then. Subjects that there was no time for, or not enough, are in
+// Table.Left.
+//
+// The search of a subject begins with what is in use. Values that were kept for other sizes, or for other subjects that
+// read the same choices, stay unless none of these takes 5 % longer with the new ones. Of choices that several subjects
+// read, the values of the subject that was tuned first stay. The subject costs has one trial, whose values are in the
+// table also where they are the defaults: they were measured.
+//
+// If ctx ends, the table has what was found until then, and what is in use for the subject under way, and the error is
+// that of ctx. Otherwise an error is that of a name, of a device without choices, or of a command that does not start;
+// a subject of which even the defaults fail is a trial with the reason.
 func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, error) {
 	busy.Add(1)
 	defer busy.Add(-1)
@@ -84,43 +95,69 @@ func Run(ctx context.Context, dev *runtime.Device, opt Options) (*choice.Table, 
 	if err != nil {
 		return nil, err
 	}
-	t := &tuner{opt: opt, state: dev.Choices(), start: time.Now(), roof: limit,
-		now: dev.Choices().Of, children: &children{command: opt.Command},
-		values: map[string]int{}}
+	set, kept := dev.Choices().InUse()
+	t := &tuner{opt: opt, state: dev.Choices(), start: time.Now(), roof: limit, now: set.Of, kept: kept,
+		children: &children{command: opt.Command}, values: map[string]int{}}
 	defer t.children.stop()
 	timed, stop := context.WithTimeout(ctx, opt.Time)
 	defer stop()
+	var left []string
 	for i := range list {
-		if timed.Err() != nil {
-			break
+		sum := 0.0
+		for j := range list[i:] {
+			sum += opt.weight(&list[i+j])
 		}
 		t.number, t.subjects = i+1, len(list)
-		left := opt.Time - time.Since(t.start)
+		t.share = time.Duration(float64(opt.Time-time.Since(t.start)) * opt.weight(&list[i]) / sum)
 		// A part of its share is for the last trial.
-		t.tune(timed, &list[i], choices, time.Now().Add(left/time.Duration(len(list)-i)*4/5))
+		if timed.Err() != nil || !t.tune(timed, &list[i], choices, time.Now().Add(t.share*4/5)) {
+			left = append(left, list[i].Name)
+		}
 	}
 	table := dev.Choices().New(t.values)
-	table.Trials = t.trials
+	table.Trials, table.Left = t.trials, left
 	return table, ctx.Err()
 }
 
-// choose returns the subjects and points that the options name.
+// weight returns a subject's part of the time, beside those of others.
+func (o *Options) weight(s *Subject) float64 {
+	if s.Seldom && len(o.Only) == 0 {
+		return 1
+	}
+	return 3
+}
+
+// choose returns the subjects and points that the options name, those where programs spend their time first.
 func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
-	var names, sizes []string
+	var names, words, sizes []string
 	for _, s := range list {
-		names = append(names, s.Name)
+		first, _, _ := strings.Cut(s.Name, " ")
+		names, words = append(names, s.Name), append(words, first)
 	}
 	begins := func(name, with string) bool { return name == with || strings.HasPrefix(name, with+" ") }
 	for _, n := range o.Only {
-		if !slices.ContainsFunc(names, func(s string) bool { return begins(s, n) }) {
-			return nil, fmt.Errorf("tune: no %q among %s: %w", n, strings.Join(names, ", "), runtime.ErrInvalidArgument)
+		if slices.ContainsFunc(names, func(s string) bool { return begins(s, n) }) {
+			continue
 		}
+		meant := config.NearestOf(n, slices.Concat(words, names))
+		if meant != "" {
+			meant = fmt.Sprintf(" (%s?)", meant)
+		}
+		return nil, fmt.Errorf("tune: no subject %q%s: %w", n, meant, runtime.ErrInvalidArgument)
 	}
 	list = slices.DeleteFunc(list, func(s Subject) bool {
 		if len(o.Only) == 0 { // a device with implementations of its own uses the portable text for odd launches only
-			return s.Named || natives && s.Points[0].Portable
+			return natives && s.Points[0].Portable
 		}
 		return !slices.ContainsFunc(o.Only, func(n string) bool { return begins(s.Name, n) })
+	})
+	slices.SortStableFunc(list, func(a, b Subject) int {
+		if a.Seldom == b.Seldom {
+			return 0
+		} else if b.Seldom {
+			return -1
+		}
+		return 1
 	})
 	for _, s := range list {
 		for _, p := range s.Points {
@@ -141,122 +178,4 @@ func (o *Options) choose(list []Subject, natives bool) ([]Subject, error) {
 		})
 	}
 	return slices.DeleteFunc(list, func(s Subject) bool { return len(s.Points) == 0 }), nil
-}
-
-// tuner is one Run.
-type tuner struct {
-	opt              Options
-	state            *choice.State
-	now              func(c *choice.Choice) int // the values with which a search begins
-	start            time.Time
-	roof             profile.Roof
-	children         *children
-	values           map[string]int // those that are better than the defaults
-	trials           []choice.Trial
-	number, subjects int
-}
-
-// tune adds the best values of one subject to those that were found.
-func (t *tuner) tune(ctx context.Context, s *Subject, all []*choice.Choice, end time.Time) {
-	if s.measured {
-		t.costs(ctx, s, all)
-		return
-	}
-	trial := func(values map[string]int, last bool) choice.Trial {
-		got := t.trial(ctx, s, values, last)
-		if ctx.Err() == nil {
-			t.trials = append(t.trials, got)
-			t.tell(got)
-		}
-		return got
-	}
-	usual := trial(nil, false)
-	if usual.Failed != "" {
-		return
-	}
-	free := slices.DeleteFunc(s.choices(all), func(c *choice.Choice) bool {
-		_, taken := t.values[c.Name]
-		return taken
-	})
-	from := map[string]int{} // what is in use
-	for _, c := range free {
-		if v := t.now(c); v != c.Default {
-			from[c.Name] = v
-		}
-	}
-	maps.Copy(t.values, search(ctx, free, from, t.most(s, usual.Rates), end, trial))
-}
-
-// most returns the score at which the subject is as fast as the device's roof allows; infinite without a roof, or with
-// one that the defaults reach: it was measured while the machine was busy.
-func (t *tuner) most(s *Subject, usual []choice.Rate) float64 {
-	least := make([]choice.Rate, 0, len(usual))
-	for _, r := range usual {
-		i := slices.IndexFunc(s.Points, func(p Point) bool { return p.Name == r.Name })
-		flops := s.Points[i].Flops
-		if t.roof.DoubleGFLOPS > 0 && slices.ContainsFunc(s.Points[i].Defines, isDouble) {
-			flops *= t.roof.GFLOPS / t.roof.DoubleGFLOPS
-		}
-		limit, _ := t.roof.Limit(flops, s.Points[i].Bytes)
-		if limit <= 0 {
-			return infinite
-		}
-		least = append(least, choice.Rate{Ns: float64(limit.Nanoseconds()) / enough, Default: r.Default})
-	}
-	if score := choice.Score(least); score > 1 {
-		return score
-	}
-	return infinite
-}
-
-func (t *tuner) tell(last choice.Trial) {
-	if t.opt.Progress != nil {
-		elapsed := time.Since(t.start)
-		t.opt.Progress(Progress{Trial: last, Trials: len(t.trials), Subject: t.number, Subjects: t.subjects,
-			Elapsed: elapsed, Remaining: max(0, t.opt.Time-elapsed)})
-	}
-}
-
-// trial has a child measure values; the last one of a subject for longer.
-func (t *tuner) trial(ctx context.Context, s *Subject, values map[string]int, last bool) choice.Trial {
-	got := choice.Trial{Subject: s.Name, Values: values, Final: last, Version: s.version(t.state.Choices())}
-	seconds := 0.1
-	if last {
-		seconds = 0.5
-	}
-	var a answer
-	if a, got.Failed = t.ask(ctx, s, values, seconds); got.Failed == "" {
-		got.Rates = a.Rates
-		got.Score, got.Slow = choice.Score(got.Rates), len(got.Rates) < len(s.Points)
-	}
-	return got
-}
-
-// costs has a child measure the costs, and takes the values that follow from them.
-func (t *tuner) costs(ctx context.Context, s *Subject, all []*choice.Choice) {
-	got := choice.Trial{Subject: s.Name, Final: true, Version: s.version(all)}
-	var a answer
-	if a, got.Failed = t.ask(ctx, s, nil, 0.2); got.Failed == "" {
-		got.Costs, got.Values = a.Costs, planning(a.Costs, s.choices(all))
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	maps.Copy(t.values, got.Values)
-	t.trials = append(t.trials, got)
-	t.tell(got)
-}
-
-// ask has a child measure a subject, each point for about so many seconds, and returns its answer or why there is none.
-func (t *tuner) ask(ctx context.Context, s *Subject, values map[string]int, seconds float64) (answer, string) {
-	q := request{Subject: s.Name, For: t.state.TunedFor(), Values: values, Seconds: seconds}
-	for _, p := range s.Points {
-		q.Points = append(q.Points, p.Name)
-	}
-	a, failed := t.children.ask(ctx, q, t.opt.Patience)
-	const most = 500 // bytes of a reason, which may be the log of a compiler
-	if len(failed) > most {
-		failed = strings.ToValidUTF8(failed[:most], "") + "…"
-	}
-	return a, failed
 }

@@ -4,6 +4,7 @@ package tune
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,13 +28,20 @@ type request struct {
 	For     string         `json:"for"` // what the device is tuned for
 	Points  []string       `json:"points"`
 	Values  map[string]int `json:"values"`
-	Seconds float64        `json:"seconds"` // of measuring a point, about
+	Used    map[string]int `json:"used"`             // values in use, which are measured, too; nil: none are
+	Seconds float64        `json:"seconds"`          // of measuring a point, about
+	Limit   float64        `json:"limit,omitempty"`  // seconds after which no other point begins; 0: none
+	Work    float64        `json:"work,omitempty"`   // operations of a result that is judged whole; 0: wholeWork
+	Spares  bool           `json:"spares,omitempty"` // points that need more than a part of the free memory are left out
 }
 
 // answer is what it found, or the point that is under way.
 type answer struct {
 	Doing  string        `json:"doing,omitempty"`
 	Rates  []choice.Rate `json:"rates,omitempty"`
+	Used   []float64     `json:"used,omitempty"`  // the time with the used values, for each of Rates
+	Took   []float64     `json:"took,omitempty"`  // seconds of measuring, for each of Rates
+	Left   []string      `json:"left,omitempty"`  // points for which there is no memory
 	Costs  []choice.Cost `json:"costs,omitempty"` // in place of rates
 	Failed string        `json:"failed,omitempty"`
 	Done   bool          `json:"done,omitempty"`
@@ -45,6 +53,13 @@ const (
 	// Times as slow as the defaults: larger sizes are not measured then, and from twice that on not this one to its end.
 	drop = 1.5
 	tick = 500 * time.Microsecond
+	// Of launches that take longer than slow in all so few samples are enough.
+	slow       = 2 * time.Second
+	slowSample = 3
+	// Operations of a result that is judged whole. Of one with more random rows are judged.
+	wholeWork = 1 << 28
+	// spared is by what the free memory is divided that the points of a subject may have together.
+	spared = 4
 )
 
 // answers reports whether the rates are of the points that were asked for, or of the first of them, and are times; or
@@ -59,13 +74,20 @@ func (a *answer) answers(q request) bool {
 		}
 		return len(a.Costs) == len(names)
 	}
+	times := func(list ...float64) bool {
+		return !slices.ContainsFunc(list, func(t float64) bool { return !(t > 0 && t < infinite) })
+	}
+	points := slices.DeleteFunc(slices.Clone(q.Points), func(p string) bool { return slices.Contains(a.Left, p) })
 	for i, r := range a.Rates {
-		asked := i < len(q.Points) && r.Name == q.Points[i]
-		if !asked || !(r.Ns > 0 && r.Default > 0 && r.Ns < infinite && r.Default < infinite) {
+		if i >= len(points) || r.Name != points[i] || !times(r.Ns, r.Default) {
 			return false
 		}
 	}
-	return len(a.Rates) > 0
+	n := len(a.Rates)
+	if n == 0 && (len(points) > 0 || len(a.Left) == 0) || a.Took != nil && len(a.Took) != n {
+		return false
+	}
+	return q.Used == nil || len(a.Used) == n && times(a.Used...)
 }
 
 // Serve is the child of [Run]: it answers requests, one line of JSON each, until in ends. A program calls it in the
@@ -115,7 +137,7 @@ func Serve(ctx context.Context, s *runtime.Session, dev *runtime.Device, in io.R
 		m.request = q
 		m.doing = func(point string) error { return write.Encode(answer{Doing: point}) }
 		var err error
-		if a.Rates, a.Costs, err = m.run(ctx); err != nil {
+		if err = m.run(ctx, &a); err != nil {
 			a.Failed = err.Error()
 		}
 		close(done)
@@ -144,6 +166,7 @@ type measurement struct {
 type launch struct {
 	args    []any
 	buffers []io.Closer
+	bytes   int64 // of the buffers, and of the copies by which they are judged
 	usual   built
 }
 
@@ -164,42 +187,90 @@ func (l *launch) close() {
 	}
 }
 
-func (m *measurement) run(ctx context.Context) (rates []choice.Rate, costs []choice.Cost, err error) {
+// run measures what is asked for, into the answer.
+func (m *measurement) run(ctx context.Context, a *answer) (err error) {
 	if now := m.dev.Choices().TunedFor(); now != m.For {
-		return nil, nil, fmt.Errorf("tune: the process measures %q, and not %q: %w", now, m.For, runtime.ErrInvalidArgument)
+		return fmt.Errorf("tune: the process measures %q, and not %q: %w", now, m.For, runtime.ErrInvalidArgument)
 	}
-	i := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == m.Subject })
-	if i < 0 {
-		return nil, nil, fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
+	at := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == m.Subject })
+	if at < 0 {
+		return fmt.Errorf("tune: no subject %q: %w", m.Subject, runtime.ErrInvalidArgument)
 	}
-	set, err := choice.NewSet(m.Values)
-	if err != nil {
-		return nil, nil, err
+	sets := make([]*choice.Set, 2)
+	if sets[0], err = choice.NewSet(m.Values); err != nil {
+		return err
+	}
+	if m.Used != nil {
+		if sets[1], err = choice.NewSet(m.Used); err != nil {
+			return err
+		}
 	}
 	if m.of != m.Subject {
 		m.free()
 		m.of = m.Subject
 	}
-	if subjects[i].measured {
-		costs, err = m.costs(ctx)
-		return nil, costs, err
+	if subjects[at].measured {
+		a.Costs, err = m.costs(ctx)
+		return err
 	}
-	for _, p := range subjects[i].Points {
-		if !slices.Contains(m.Points, p.Name) {
+	start, last, ratio := time.Now(), 0.0, 0.0 // the work of the last point, and its seconds for that
+	for _, name := range m.Points {
+		i := slices.IndexFunc(subjects[at].Points, func(p Point) bool { return p.Name == name })
+		if i < 0 {
 			continue
 		}
-		if err := m.doing(p.Name); err != nil {
-			return nil, nil, err
-		}
-		r, err := m.point(ctx, &p, set)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		if rates = append(rates, r); r.Ns > drop*r.Default {
+		p := &subjects[at].Points[i]
+		if m.Limit > 0 && last > 0 && time.Since(start).Seconds()+ratio*p.work() > m.Limit {
 			break
 		}
+		if m.Spares && !m.hasRoom(p) {
+			a.Left = append(a.Left, name)
+			continue
+		}
+		if err := m.doing(name); err != nil {
+			return err
+		}
+		if _, err := m.prepare(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		began := time.Now()
+		r, used, err := m.point(ctx, p, sets[0], sets[1])
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		took := time.Since(began).Seconds()
+		a.Rates, a.Took = append(a.Rates, r), append(a.Took, took)
+		if m.Used != nil {
+			a.Used = append(a.Used, used)
+		}
+		if last = p.work(); r.Ns > drop*r.Default {
+			break
+		}
+		ratio = took / last
 	}
-	return rates, nil, nil
+	return nil
+}
+
+// hasRoom reports whether the buffers of a point, with the copies by which it is judged, fit in a part of the device's
+// free memory. It frees those of other points for that. Where the free memory is not known, the whole counts.
+func (m *measurement) hasRoom(p *Point) bool {
+	if m.ready[p.Name] != nil {
+		return true
+	}
+	have := int64(0)
+	for _, l := range m.ready {
+		have += l.bytes
+	}
+	info := m.dev.Info()
+	free := info.TotalMemory
+	if info.FreeMemoryKnown {
+		free = info.FreeMemory
+	}
+	if need := 2 * p.buffers(); free > 0 && have+need > (free+have)/spared {
+		m.free()
+		return need <= (free+have)/spared
+	}
+	return true
 }
 
 // prepare makes a point ready, unless it is.
@@ -207,7 +278,7 @@ func (m *measurement) prepare(ctx context.Context, p *Point) (*launch, error) {
 	if l := m.ready[p.Name]; l != nil {
 		return l, nil
 	}
-	l := &launch{}
+	l := &launch{bytes: 2 * p.buffers()}
 	var err error
 	if l.usual, err = m.build(ctx, p, nil); err == nil {
 		l.args, l.buffers, err = m.arguments(ctx, p)
@@ -251,18 +322,29 @@ func (m *measurement) build(ctx context.Context, p *Point, set *choice.Set) (b b
 	return b, err
 }
 
-// point measures a launch with the values of set and with the defaults, in turn.
-func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r choice.Rate, err error) {
+// point measures a launch with the values of set and with the defaults, in turn, and with those that are used, unless
+// these are nil.
+func (m *measurement) point(ctx context.Context, p *Point, set, used *choice.Set) (r choice.Rate, usedNs float64,
+	err error) {
 	l, err := m.prepare(ctx, p)
 	if err != nil {
-		return r, err
+		return r, 0, err
 	}
 	usual, args := l.usual, l.args
 	own, err := m.build(ctx, p, set)
 	if err != nil {
-		return r, err
+		return r, 0, err
 	}
 	defer func() { err = errors.Join(err, own.program.Close()) }()
+	all := []built{usual, own}
+	if used != nil {
+		b, err := m.build(ctx, p, used)
+		if err != nil {
+			return r, 0, err
+		}
+		defer func() { err = errors.Join(err, b.program.Close()) }()
+		all = append(all, b)
+	}
 	stream := m.dev.Stream()
 	launches := func(b built, n int) (float64, error) {
 		m.dev.Choices().Try(b.set)
@@ -277,33 +359,41 @@ func (m *measurement) point(ctx context.Context, p *Point, set *choice.Set) (r c
 	}
 	defer m.dev.Choices().Try(nil)
 	once := func(b built) error { _, err := launches(b, 1); return err }
-	err = m.judge(func() error { return once(own) }, 1<<28)
+	err = m.judge(func() error { return once(own) }, cmp.Or(m.Work, wholeWork))
 	if errors.Is(err, errUnjudged) {
 		err = m.same(ctx, l, func() error { return once(usual) }, func() error { return once(own) })
 	}
 	if err != nil {
-		return r, err
+		return r, 0, err
 	}
 	first, err := launches(usual, 1)
 	if err != nil {
-		return r, err
+		return r, 0, err
 	}
 	n := max(1, int(float64(tick.Nanoseconds())/max(first, 1)))
-	var took [2][]float64 // with the defaults, and with the candidate
-	for start := time.Now(); len(took[1]) < enoughSamples &&
-		(len(took[1]) < fewest || time.Since(start).Seconds() < m.Seconds); {
-		for i, b := range []built{usual, own} {
+	took := make([][]float64, len(all))
+	start := time.Now()
+	more := func(samples int) bool {
+		passed := time.Since(start)
+		return samples < enoughSamples && (samples < fewest || passed.Seconds() < m.Seconds) &&
+			(samples < slowSample || passed < slow)
+	}
+	for more(len(took[0])) {
+		for i, b := range all {
 			ns, err := launches(b, n)
 			if err != nil {
-				return r, err
+				return r, 0, err
 			}
 			took[i] = append(took[i], ns)
 		}
-		if len(took[1]) >= 3 && median(took[1]) > 2*drop*median(took[0]) {
+		if len(took[0]) >= slowSample && median(took[1]) > 2*drop*median(took[0]) {
 			break
 		}
 	}
-	return choice.Rate{Name: p.Name, Ns: median(took[1]), Default: median(took[0])}, nil
+	if used != nil {
+		usedNs = median(took[2])
+	}
+	return choice.Rate{Name: p.Name, Ns: median(took[1]), Default: median(took[0])}, usedNs, nil
 }
 
 // judge runs a launch whose results are compared with those of the float64 reference; of more work than that some rows
@@ -324,6 +414,8 @@ func (m *measurement) judge(launch func() error, work float64) error {
 		return err
 	case wrong != "":
 		return fmt.Errorf("wrong result: %s", wrong)
+	case stats.Checked == 0 && stats.Large > 0 && work < wholeWork: // it is not divided into so few rows
+		return m.judge(launch, wholeWork)
 	case stats.Unjudged > 0:
 		return fmt.Errorf("%w: %v", errUnjudged, stats)
 	case stats.Checked == 0:

@@ -20,7 +20,7 @@ type Subject struct {
 	Name   string   // "gemm f32"
 	Reads  []string // the choices that are tried, or what their names begin with before a dot
 	Points []Point
-	Named  bool // it is tuned only if Options.Only names it: programs seldom spend their time there
+	Seldom bool // programs seldom spend their time there: without Options.Only it comes last, and gets less of the time
 
 	measured bool // the choices are costs, which follow from what is measured: points have names only
 }
@@ -37,6 +37,19 @@ type Point struct {
 	Flops float64 // the operations of a launch, and the bytes that it reads and writes, each once
 	Bytes float64
 }
+
+// buffers returns the bytes of the buffers of a launch.
+func (p *Point) buffers() (sum int64) {
+	for _, a := range p.Args {
+		if b, ok := a.(Buffer); ok {
+			sum += int64(b.Len) * int64(b.Type.Size())
+		}
+	}
+	return sum
+}
+
+// work returns by how much the launch takes longer than others of the subject, about.
+func (p *Point) work() float64 { return p.Flops + 4*p.Bytes + 1 }
 
 // Buffer is a buffer of a Point. It has random numbers from Least to Most, between -1 and 1 if both are 0.
 type Buffer struct {

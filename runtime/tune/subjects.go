@@ -26,7 +26,7 @@ var large = []string{"cpu.gemm.depth", "cpu.gemm.panel", "cpu.gemm.cols", "cpu.g
 func catalog() []Subject {
 	list := usual()
 	for _, s := range seldom() {
-		s.Named = true
+		s.Seldom = true
 		list = append(list, s)
 	}
 	return list

@@ -50,7 +50,7 @@ func TestSubjects(t *testing.T) {
 		assert.NoError(t, dev.Stream().Launch(l.usual.kernel, l.usual.grid, l.args...), "%s, %s", subject.Name, least.Name)
 		assert.NoError(t, dev.Stream().Sync(t.Context()), "%s, %s", subject.Name, least.Name)
 		if least.Flops < 5e7 && least.Bytes < 10e6 {
-			r, err := m.point(t.Context(), least, nil)
+			r, _, err := m.point(t.Context(), least, nil, nil)
 			assert.NoError(t, err, "%s, %s", subject.Name, least.Name)
 			assert.Positive(t, r.Ns, "%s, %s", subject.Name, least.Name)
 			measured++

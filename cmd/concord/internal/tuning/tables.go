@@ -17,6 +17,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/choice"
+	"github.com/concord-compute/concord/runtime/driver"
 	"github.com/concord-compute/concord/runtime/tune"
 )
 
@@ -45,10 +46,12 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 	for _, c := range state.Choices() {
 		all = append(all, listed{c.Name, state.Of(c), c.Default, c.Values, c.Rounds, c.Doc, c.Why})
 	}
-	subjects, named := map[string][]string{}, map[string]string{} // and their sizes; how those are tuned
+	subjects, seldom := map[string][]string{}, map[string]string{} // and their sizes; how those are tuned
 	for _, s := range tune.Subjects(state.Choices()) {
-		if s.Named {
-			named[s.Name] = ", if it is named"
+		if _, natives := dev.Driver().(driver.Natives); natives && s.Points[0].Portable {
+			seldom[s.Name] = ", if it is named"
+		} else if s.Seldom {
+			seldom[s.Name] = ", with less of the time"
 		}
 		for _, p := range s.Points {
 			subjects[s.Name] = append(subjects[s.Name], p.Name)
@@ -63,7 +66,7 @@ func list(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
 		t.Write(a.Stdout, "")
 		a.Println("\nWhat is tuned, and its sizes:")
 		for _, name := range slices.Sorted(maps.Keys(subjects)) {
-			a.Printf("  %s%s: %s\n", name, named[name], strings.Join(subjects[name], ", "))
+			a.Printf("  %s%s: %s\n", name, seldom[name], strings.Join(subjects[name], ", "))
 		}
 	})
 }
@@ -74,6 +77,36 @@ func inUse(dev *runtime.Device) *choice.Table {
 		return t
 	}
 	return dev.Choices().New(map[string]int{})
+}
+
+// written returns the table of the device for a file. A file without values would have no effect.
+func written(dev *runtime.Device) (*choice.Table, error) {
+	if t := inUse(dev); len(t.Values) > 0 {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%s has the defaults, and no table that a file could have: concord tune measures one, and "+
+		"CONCORD_TUNE=off pins the defaults: %w", dev, runtime.ErrUnsupported)
+}
+
+// alone waits until no other process tunes, and gives the device what that has kept. It lasts until unlock is called.
+func alone(ctx context.Context, a *app.App, dev *runtime.Device) (unlock func(), err error) {
+	unlock, err = tune.Lock(ctx, dev, func(file string) {
+		fmt.Fprintf(a.Stderr, "concord: waiting for a process that tunes or changes what is kept, which has the lock %s; "+
+			"Ctrl-C ends the wait\n", file)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock of what is kept: %w", err)
+	}
+	if tuned := a.Session.Config().Tune; tuned == "" || tuned == driver.TuneFirst {
+		if t := dev.TuneTarget().Tuned(); t != nil {
+			err = dev.Choices().Use(t)
+		}
+	}
+	if err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 func show(_ context.Context, a *app.App, dev *runtime.Device, _ string) error {
@@ -136,11 +169,15 @@ func write(a *app.App, table *choice.Table, tried bool) {
 		if len(last[s].Values) == 0 || len(table.Values) == 0 {
 			continue
 		}
-		if !keptIn(table, last[s]) {
+		rates := ratesOf(table, s)
+		if len(rates) == 0 && !keptIn(table, last[s]) {
 			a.Printf("  %s: what was tried is no better than the defaults, and is not kept\n", s)
 			continue
 		}
-		for _, r := range last[s].Rates {
+		if len(rates) == 0 {
+			rates = last[s].Rates
+		}
+		for _, r := range rates {
 			t.Add(s, r.Name, nanoseconds(r.Default), nanoseconds(r.Ns), fmt.Sprintf("%.2f", r.Default/r.Ns))
 		}
 	}
@@ -153,15 +190,44 @@ func write(a *app.App, table *choice.Table, tried bool) {
 	}
 }
 
+// ratesOf returns the last rate of each size that a subject was measured with at the end of a search, with values that
+// the table has.
+func ratesOf(table *choice.Table, subject string) (rates []choice.Rate) {
+	for _, t := range table.Trials {
+		if t.Subject != subject || !t.Final || t.Failed != "" || !keptIn(table, t) {
+			continue
+		}
+		for _, r := range t.Rates {
+			same := func(o choice.Rate) bool { return o.Name == r.Name }
+			if i := slices.IndexFunc(rates, same); i >= 0 {
+				rates[i] = r
+			} else {
+				rates = append(rates, r)
+			}
+		}
+	}
+	return rates
+}
+
+// busy is by how much a quarter of the samples of a cost differs from another one where other work disturbed them.
+const busy = 1.5
+
 // writeCosts prints what the values of a subject that is no search follow from.
 func writeCosts(a *app.App, last map[string]choice.Trial) {
 	for _, s := range slices.Sorted(maps.Keys(last)) {
-		t := ui.NewTable("COST", "OF A", "MEDIAN", "QUARTER BELOW", "QUARTER ABOVE")
+		t, worst, differ := ui.NewTable("COST", "OF A", "MEDIAN", "QUARTER BELOW", "QUARTER ABOVE"), 0.0, []string{}
 		for _, c := range last[s].Costs {
 			t.Add(c.Name, c.Of, shortTime(c.Ns), shortTime(c.Low), shortTime(c.High))
+			if by := c.High / c.Low; by > busy {
+				worst, differ = max(worst, by), append(differ, c.Name)
+			}
 		}
 		if len(last[s].Costs) > 0 {
 			t.Write(a.Stdout, "  ")
+		}
+		if len(differ) > 0 {
+			a.Printf("  The machine was busy: %s differ by up to %.1f times between a quarter of the samples and another; "+
+				"concord tune %s measures again.\n", strings.Join(differ, ", "), worst, s)
 		}
 	}
 }
@@ -180,7 +246,10 @@ func shortTime(ns float64) string {
 func nanoseconds(ns float64) string { return ui.DurationText(time.Duration(ns)) }
 
 func export(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
-	table := inUse(dev)
+	table, err := written(dev)
+	if err != nil {
+		return err
+	}
 	if err := a.Save(ctx, file, func(w io.Writer) error { return table.Write(w) }); err != nil {
 		return err
 	}
@@ -190,7 +259,15 @@ func export(ctx context.Context, a *app.App, dev *runtime.Device, file string) e
 }
 
 func pin(ctx context.Context, a *app.App, dev *runtime.Device, file string) error {
-	table := inUse(dev)
+	unlock, err := alone(ctx, a, dev)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	table, err := written(dev)
+	if err != nil {
+		return err
+	}
 	if err := a.Save(ctx, file, func(w io.Writer) error { return table.Write(w) }); err != nil {
 		return err
 	}
@@ -216,10 +293,19 @@ func keep(ctx context.Context, a *app.App, dev *runtime.Device, file string) err
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	if err := dev.Choices().Check(table); err != nil {
+		return fmt.Errorf("%s: %w: %w", file, runtime.ErrInvalidArgument, err)
+	}
+	table, changed := dev.Choices().Held(table)
+	unlock, err := alone(ctx, a, dev)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	table = dev.Choices().Merged(dev.TuneTarget().Tuned(), table)
 	if err := dev.KeepTuned(ctx, table); err != nil {
 		return err
 	}
-	table, changed := dev.Choices().Held(table)
 	document := map[string]any{"file": file, "values": table.Values, "left_out": append([]string{}, changed...)}
 	return a.Show(document, func() {
 		a.Printf("%s: %v\n", dev, table)
@@ -233,8 +319,28 @@ func reset(ctx context.Context, a *app.App, dev *runtime.Device, _ string) error
 	if err := keeps(a, false); err != nil {
 		return err
 	}
+	unlock, err := alone(ctx, a, dev)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	removed := dev.TuneTarget().Tuned()
 	if err := dev.KeepTuned(ctx, nil); err != nil {
 		return err
 	}
-	return show(ctx, a, dev, "")
+	return a.Show(map[string]any{"removed": removed, "table": inUse(dev)}, func() {
+		if removed == nil {
+			a.Println("Nothing was kept.")
+		} else {
+			a.Printf("Removed: %v\n", removed)
+			for _, name := range slices.Sorted(maps.Keys(removed.Values)) {
+				a.Printf("  %s = %d\n", name, removed.Values[name])
+			}
+		}
+		if dev.Choices().Table() == nil {
+			a.Printf("%s has the defaults.\n", dev)
+		} else {
+			a.Printf("%s has %v\n", dev, dev.Choices().Table())
+		}
+	})
 }

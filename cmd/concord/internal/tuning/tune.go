@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,22 +37,28 @@ type tuneFlags struct {
 func Command(a *app.App) *cobra.Command {
 	var f tuneFlags
 	cmd := &cobra.Command{
-		Use:   "tune [SUBJECT...]",
+		Use:   "tune [SUBJECT]...",
 		Short: "Measure which blocks and thresholds are the fastest on a device",
 		Long: `Tune looks for values of a device's choices (sizes of blocks, thresholds between methods) with
 which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
-such as gemm or "gemm f32"; without one those are tuned in which most programs spend their time.
+such as gemm or "gemm f32"; without one all are tuned, but for portable texts of kernels that the device has
+implementations of, and those in which programs spend most of their time come first, with more of the time. Each gets a share of --minutes, and those after it what it does not use. Where that is
+short, candidates are tried with the sizes that take the least time, and only the best values with all. Operations
+that there was no time for, or not enough, are named at the end, with the command that goes on with them.
 
 The subject costs is no search: it measures what a launch, a copy, an element and an operation take, by
 which package tensor decides what a plan stores and fuses there, and keeps that. explain shows it.
 
 Candidates are launched in a process apart, their results are judged by the float64 reference, and they
 are timed in turn with the defaults. The search begins with what is in use. A candidate that computes
-wrongly, crashes or hangs is named, and the others go on.
+wrongly, crashes or hangs is named, and the others go on. What was kept for other sizes stays unless these
+are computed as fast with the new values. One process tunes at a time: others wait for it, also import, pin
+and reset.
 
 Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
 does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
-every run there computes the same bits, and CONCORD_TUNE=off the defaults. With CONCORD_TUNE=first this
+every run there computes the same bits (another device has the defaults, and says so), and CONCORD_TUNE=off
+the defaults. With CONCORD_TUNE=first this
 command, and a program that calls FirstUse of package runtime/tune, measures beside its work what it uses
 and was not measured before, for the next one; a process of the lowest priority does it, at most two minutes
 for each operation and size, and ends with the program. The device's roof is measured
@@ -70,11 +78,14 @@ defaults in this version nothing is used, and what is known of others stays.`,
 	cmd.Flags().BoolVar(&f.try, "try", false, "only show what was found, and keep nothing")
 	cmd.Flags().BoolVar(&f.child, "child", false, "be a process that measures")
 	_ = cmd.Flags().MarkHidden("child") // the flag exists
+	for _, s := range tune.Subjects(choice.All()) {
+		cmd.ValidArgs = append(cmd.ValidArgs, s.Name)
+	}
 	cmd.AddCommand(
 		part(a, &f, "list", "List the choices of the device, with their values and reasons", list),
 		part(a, &f, "show", "Show the table in use, and what was measured for it", show),
 		part(a, &f, "export FILE", "Write the table in use to a file", export),
-		part(a, &f, "import FILE", "Keep a table that was exported on a machine of the same kind", keep),
+		part(a, &f, "import FILE", "Keep a table that was exported on a machine of the same kind, beside what is kept", keep),
 		part(a, &f, "pin FILE", "Write the table in use to a file, and say how programs use just that", pin),
 		part(a, &f, "reset", "Forget what was measured on this machine", reset),
 	)
@@ -84,6 +95,9 @@ defaults in this version nothing is used, and what is known of others stays.`,
 		}
 		if f.child {
 			return serve(ctx, a, f.device)
+		}
+		if cmd.Flags().Changed("size") && (len(f.sizes) == 0 || slices.Contains(f.sizes, "")) {
+			return app.Usagef("--size: a size is empty; concord tune list has them")
 		}
 		return run(ctx, a, &f, args)
 	})
@@ -142,7 +156,14 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 	if err := keeps(a, f.try); err != nil {
 		return err
 	}
-	bar := a.Progress(1000)
+	if !f.try {
+		unlock, err := alone(ctx, a, dev)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+	bar, subject := a.Progress(1000), 0
 	table, err := tune.Run(ctx, dev, tune.Options{
 		Command: func() *exec.Cmd { return exec.Command(self, "tune", "--child", "--device", f.device) },
 		Only:    subjects, Sizes: f.sizes, Time: time.Duration(f.minutes * float64(time.Minute)),
@@ -150,16 +171,23 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 			bar.Doing(fmt.Sprintf("%v, at most %v more  %d/%d %s", p.Elapsed.Round(time.Second),
 				p.Remaining.Round(time.Second), p.Subject, p.Subjects, trialText(p.Trial)))
 			bar.At(int(1000*p.Elapsed/(p.Elapsed+p.Remaining+1)), 1000)
+			if bar == nil && p.Subject != subject { // no terminal
+				fmt.Fprintf(a.Stderr, "%d/%d %s: about %v; at most %v more for all\n", p.Subject, p.Subjects,
+					p.Trial.Subject, p.Share.Round(time.Second), p.Remaining.Round(time.Second))
+			}
+			subject = p.Subject
 		}})
 	bar.End()
 	if table == nil {
 		if errors.Is(err, runtime.ErrInvalidArgument) { // the name of a subject or size
-			err = app.UsageError(err)
+			err = app.UsageError(fmt.Errorf("%w; concord tune list has the subjects and their sizes", err))
 		}
 		return err
 	}
+	left := table.Left
 	used := dev.Choices().Table()
 	table = dev.Choices().Merged(used, table) // what was tuned before stays
+	table.Left = nil
 	// An interrupted tuning keeps what it has found. A table without values is kept only in place of one that has some:
 	// a later version of Concord may have a better one.
 	if !f.try && (len(table.Values) > 0 || used != nil && len(used.Values) > 0) {
@@ -168,7 +196,34 @@ func run(ctx context.Context, a *app.App, f *tuneFlags, subjects []string) error
 	if err != nil {
 		return err
 	}
-	return a.Show(table, func() { write(a, table, f.try) })
+	shown := *table
+	shown.Left = left
+	return a.Show(&shown, func() {
+		write(a, table, f.try)
+		writeLeft(a, f, left)
+	})
+}
+
+// writeLeft says for what there was no time, or not enough, and how that goes on.
+func writeLeft(a *app.App, f *tuneFlags, left []string) {
+	if len(left) == 0 {
+		return
+	}
+	line := "concord tune"
+	for _, name := range left {
+		if strings.Contains(name, " ") {
+			name = strconv.Quote(name)
+		}
+		line += " " + name
+	}
+	if len(f.sizes) > 0 {
+		line += " --size " + strconv.Quote(strings.Join(f.sizes, ","))
+	}
+	if f.device != "cpu:0" {
+		line += " --device " + f.device
+	}
+	a.Printf("There was no time, or not enough, for %s of what is tuned. This goes on with it:\n  %s --minutes %g\n",
+		ui.Quantity(len(left), "operation"), line, f.minutes)
 }
 
 // keeps returns an error if the configuration names a table or the defaults, so that what is kept has no effect.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/files"
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // App is one call of the command.
@@ -66,6 +68,16 @@ func (a *App) Open(cfg runtime.Config) (*runtime.Session, error) {
 // Exactly returns the configuration of commands that name devices one by one: a device that does
 // not open is an error and never replaced.
 var Exactly = runtime.Config{Fallback: runtime.Require}
+
+// Untuned turns CONCORD_TUNE=first off, in this process and in those that it starts, and says so: what a command
+// measures or checks would share the processor with the process that tunes it.
+func (a *App) Untuned() {
+	if os.Getenv("CONCORD_TUNE") != driver.TuneFirst {
+		return
+	}
+	_ = os.Unsetenv("CONCORD_TUNE") // the name is valid
+	fmt.Fprintln(a.Stderr, "concord: CONCORD_TUNE=first is off here, so that nothing is tuned beside what is measured")
+}
 
 // Close closes everything that is open. After an interrupt, or when the output is gone, the process
 // ends without closing: closing waits for work, and the user may have interrupted that work.

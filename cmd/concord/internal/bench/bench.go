@@ -143,6 +143,7 @@ concord bench train measures the training of networks, which is none of the suit
 	cmd.MarkFlagsMutuallyExclusive("baseline", "compare", "against", "report")
 	cmd.AddCommand(trainCommand(a))
 	return a.RunnableJSON(cmd, func(ctx context.Context, args []string) error {
+		a.Untuned()
 		if baseline != "" || compare != "" || against != "" {
 			if rounds < fewestRounds && !(baseline != "" && rounds == 1 && isRound()) {
 				return app.Usagef("--rounds must be at least %d, not %d", fewestRounds, rounds)

@@ -207,6 +207,7 @@ func benchTrain(ctx context.Context, a *app.App, f *trainFlags) error {
 	if err := a.Claim(files.Document, f.baseline); err != nil {
 		return fmt.Errorf("--baseline %w", err)
 	}
+	a.Untuned()
 	s, err := a.Open(app.Exactly)
 	if err != nil {
 		return err

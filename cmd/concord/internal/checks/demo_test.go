@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -217,4 +218,19 @@ func TestParityVerdicts(t *testing.T) {
 	b, err := json.Marshal([]app.Number{1.5, app.Number(math.NaN()), app.Number(math.Inf(1))})
 	require.NoError(t, err)
 	assert.Equal(t, "[1.5,null,null]", string(b))
+}
+
+// Nothing is tuned beside what is checked and measured, and that is said.
+func TestUntuned(t *testing.T) {
+	for _, args := range [][]string{{"parity", "--kernel", "saxpy", "--device", "cpu:0"},
+		{"bench", "launch", "--device", "cpu:x"}, {"bench", "train", "--device", "cpu:x"},
+		{"verify", "cpu:0", "--only", "no such step"}} {
+		t.Setenv("CONCORD_TUNE", "first")
+		_, _, stderr := apptest.Run(args...)
+		assert.Contains(t, stderr, "concord: CONCORD_TUNE=first is off here", args)
+		assert.Empty(t, os.Getenv("CONCORD_TUNE"), "for the processes that it starts, too")
+		t.Setenv("CONCORD_TUNE", "off")
+		_, _, stderr = apptest.Run(args...)
+		assert.NotContains(t, stderr, "CONCORD_TUNE")
+	}
 }

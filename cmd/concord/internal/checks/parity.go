@@ -75,6 +75,7 @@ in seconds. --kernel and --device narrow it.`,
 				return err
 			}
 		}
+		a.Untuned()
 		s, err := a.Open(app.Exactly)
 		if err != nil {
 			return err

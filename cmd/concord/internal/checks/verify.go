@@ -94,6 +94,7 @@ crashed, or was not run.`,
 
 // verifyStep is what a process of a step does. A job on the command line is one under a profiler.
 func verifyStep(ctx context.Context, a *app.App, job string) error {
+	a.Untuned()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -141,6 +142,7 @@ func verifyDevice(ctx context.Context, a *app.App, f *verifyFlags, device string
 	if !(f.minutes >= 0) || f.minutes > 24*60 {
 		return app.Usagef("--minutes %v: it is between 0 and 1440", f.minutes)
 	}
+	a.Untuned()
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)

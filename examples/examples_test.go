@@ -35,6 +35,7 @@ var examples = []struct {
 		"as an argument makes one of them there\n"},
 	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat     " +
 		"  436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
+	{"11-tuning", false, "DEVICE: the last of 65536 sums is 512, with the defaults\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.

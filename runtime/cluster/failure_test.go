@@ -522,3 +522,41 @@ func TestStreams(t *testing.T) {
 		assert.Equal(t, make([]error, 4), errs)
 	}
 }
+
+// TestSendThenWrite has a receiver that is slow: it gets what was sent, though the sender's stream writes to the same
+// memory right behind.
+func TestSendThenWrite(t *testing.T) {
+	const n = 1 << 12
+	for name, g := range map[string]*Group{"one device": virtual(t, 2, Options{}),
+		"two": func() *Group {
+			g, err := Of(named(t, "cpu:0", "cpu:0")...)
+			return group(t, g, err)
+		}()} {
+		t.Run(name, func(t *testing.T) {
+			release := make(chan struct{})
+			misbehave(t, g.Members()[1], g.Members()[1].Stream(), func() error { <-release; return nil })
+			time.AfterFunc(50*time.Millisecond, func() { close(release) })
+			require.NoError(t, g.Do(deadline(t), func(ctx context.Context, m *Member) error {
+				b, err := runtime.Alloc[float32](m.Device(), n)
+				if err != nil {
+					return err
+				}
+				defer b.Close()
+				if m.Rank() == 0 {
+					return errors.Join(m.Stream().Fill(b, float32(1)), m.Send(ctx, nil, 1, b), m.Stream().Fill(b, float32(2)))
+				}
+				if err := m.Recv(ctx, nil, 0, b); err != nil {
+					return err
+				}
+				x := make([]float32, n)
+				if err := m.Stream().Read(ctx, b, 0, bytesOf(x)); err != nil {
+					return err
+				}
+				if x[0] != 1 || x[n-1] != 1 {
+					return errors.New("it was written too early")
+				}
+				return nil
+			}))
+		})
+	}
+}

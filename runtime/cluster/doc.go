@@ -45,6 +45,6 @@
 // that ends the group: all later collectives return its error. Work that was queued and fails later makes the streams
 // fail that wait for it, as between any streams of one device, and the next collective returns it.
 //
-// A kernel that never ends is noticed only where something waits for it: by [Member.Barrier], between devices of
-// different drivers, and over a link. [runtime.Device.Abandon] gives such a device up.
+// A kernel that never ends is noticed only where something waits for it: by [Member.Barrier], between devices, and over
+// a link. [runtime.Device.Abandon] gives such a device up.
 package cluster

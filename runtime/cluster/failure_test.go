@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	goruntime "runtime"
 	"sync"
 	"testing"
@@ -558,5 +559,46 @@ func TestSendThenWrite(t *testing.T) {
 				return nil
 			}))
 		})
+	}
+}
+
+// TestDeviceLostAnywhere gives a device up at some moment of many collectives: all members return the same error, in
+// time.
+func TestDeviceLostAnywhere(t *testing.T) {
+	seeds := 60
+	if testing.Short() {
+		seeds = 12
+	}
+	for seed := range seeds {
+		r := rand.New(rand.NewPCG(uint64(seed), 1))
+		devs := named(t, "cpu:0", "cpu:0", "cpu:0")
+		g, err := Options{Timeout: 3 * time.Second, Algorithm: algorithms[seed%4]}.Of(devs...)
+		group(t, g, err)
+		lost, n := r.IntN(3), 1+r.IntN(1<<18)
+		time.AfterFunc(time.Duration(r.IntN(20_000))*time.Microsecond, func() {
+			assert.NoError(t, devs[lost].Abandon(errors.New("pulled out")))
+		})
+		start := time.Now()
+		errs := do([]*Group{g}, func(m *Member) error {
+			for {
+				b, err := runtime.Alloc[float32](m.Device(), n)
+				if err != nil {
+					return m.Fail(err)
+				}
+				err = m.AllReduce(deadline(t), nil, Sum, b, b)
+				b.Close()
+				if err != nil {
+					return err
+				}
+			}
+		})
+		agreed(t, errs, lost, runtime.ErrDeviceLost)
+		assert.Less(t, time.Since(start), 10*time.Second)
+		for i, dev := range devs {
+			if i != lost {
+				require.NoError(t, dev.Sync(t.Context()))
+				assert.Zero(t, dev.Stats().LiveBuffers)
+			}
+		}
 	}
 }

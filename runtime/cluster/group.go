@@ -238,8 +238,12 @@ func (g *Group) Err() error {
 	return g.err
 }
 
-// fail makes the group fail, unless it has, and returns why it has. The member to blame counts it once.
+// fail makes the group fail, unless it has, and returns why it has. The member to blame counts it once. A device that
+// is lost is to blame, whatever others meet that use it.
 func (g *Group) fail(err *MemberError) *MemberError {
+	if lost := g.lost(); lost != nil {
+		err = lost
+	}
 	g.mu.Lock()
 	first := g.err == nil
 	if first {
@@ -257,6 +261,18 @@ func (g *Group) fail(err *MemberError) *MemberError {
 		}
 	}
 	return err
+}
+
+// lost returns the error of the first member of this process whose device is lost, or nil.
+func (g *Group) lost() *MemberError {
+	for _, m := range g.members {
+		if err := m.dev.Enter("cluster"); err == nil {
+			m.dev.Leave()
+		} else if errors.Is(err, runtime.ErrDeviceLost) {
+			return &MemberError{Rank: m.rank, Err: err}
+		}
+	}
+	return nil
 }
 
 // enter begins a call of a member, which calls.Done ends.

@@ -40,7 +40,7 @@ const (
 // and contexts that are done are none.
 type Health struct {
 	State     State
-	Calls     int64 // of collectives and of Do's functions that failed
+	Calls     int64 // collectives that succeeded, and failures
 	Failures  int64
 	LastError error     // nil if there was none
 	LastTime  time.Time // of LastError

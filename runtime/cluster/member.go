@@ -16,8 +16,8 @@ import (
 // of the group makes, in the same order and with arguments that agree, each for its own part; they come after the
 // work that is queued on the stream so far, and later work of the stream comes after them. A nil stream is the
 // member's own. The host waits until all members have called, so that one goroutine cannot make the calls of several
-// members one after the other: see [Group.Do]. It does not wait for the result, but where devices of different
-// drivers exchange data, or processes.
+// members one after the other: see [Group.Do]. It does not wait for the result, unless several devices
+// exchange data, or processes.
 //
 // A buffer is one of the member's device, closed by the caller whenever it likes after the call. dst and src are either
 // disjoint, or the same memory where that is said; all else is refused. Until a collective's work is done nothing else

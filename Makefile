@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -110,7 +110,7 @@ test: deps ## the tests of every package; installs what they need if it can
 
 # The packages with tests that -short makes shorter: most of them compile much, or train.
 test-long: deps ## what make test leaves out: every program of the catalog, every training, many more damaged programs and files
-	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/... ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
+	$(flags) $(GO) test $(tags) -count=1 $(limit) ./ann ./cmd/... ./cpu ./csrc ./internal/verify/... ./nn ./opencl ./runtime/cluster ./runtime/kernelcache ./source/... ./tests/golden ./tests/parity ./tests/programs ./tests/stress
 	$(flags) $(GO) test -tags=watchedchoices -count=1 $(limit) -run SubjectsRead ./runtime/tune
 
 deps: ## install what the tests need (Debian, as root), or say what is missing
@@ -296,6 +296,10 @@ bench-expr: ## fused expressions beside their operations one by one, functions, 
 
 bench-tensors: ## 200 random chains of operations on tensors, fused and operation by operation, in turn
 	$(flags) $(GO) test $(tags) -run '^$$' -bench Chains -benchtime 1x ./tests/tensors
+
+bench-cluster: ## all-reduces among members of one device beside copies, in turn, and what small ones cost
+	$(flags) $(GO) test $(tags) -run '^$$' -bench AllReduce -benchtime 31x ./runtime/cluster
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Small ./runtime/cluster
 
 bench-nearest: ## the search of the nearest vectors on the CPU beside reading them, in turn
 	$(flags) $(GO) run $(tags) ./tests/peers --only nearest

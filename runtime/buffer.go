@@ -233,6 +233,9 @@ func (b *Buffer) Bytes() int64 { return b.mem.Size }
 // Memory returns the buffer's memory as the backend knows it. It is valid until Close.
 func (b *Buffer) Memory() driver.Memory { return b.mem }
 
+// LiesOn reports whether the buffer is open and its memory is the device's, whichever Device of it made the buffer.
+func (b *Buffer) LiesOn(d *Device) bool { return !b.none() && !b.isClosed() && b.a.core == d.core }
+
 // SetTag names the purpose of the buffer's memory in lists of holders: out-of-memory errors,
 // Holders of Device.Memory, and the list that is logged at Close.
 func (b *Buffer) SetTag(tag string) {

@@ -88,7 +88,7 @@ var floors = []floor{
 		"runtime/roof", "runtime/validate", "runtime/config", "kernels", "kernels/expr", "source",
 		"internal/file", "internal/group"}},
 	{"runtime/accounts", []string{"runtime", "runtime/mempool"}},
-	{"runtime/cluster", []string{"runtime", "runtime/driver", "source"}},
+	{"runtime/cluster", []string{"runtime", "runtime/driver", "kernels/expr"}},
 	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",
 		"source", "internal/simd"}},
 	{"quant/gguf", []string{"quant", "runtime/driver", "runtime/half", "internal/file"}},

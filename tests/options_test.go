@@ -23,6 +23,7 @@ import (
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/runtime/mempool"
 	"github.com/concord-compute/concord/runtime/parity"
@@ -209,6 +210,7 @@ func TestOptions(t *testing.T) {
 		"ann.HNSWOptions": func() error { return closed(ann.NewHNSW(dev, 4, ann.Euclidean, ann.HNSWOptions{})) },
 		"ann.IVFOptions":  func() error { return closed(ann.NewIVF(dev, 4, ann.Euclidean, ann.IVFOptions{})) },
 		"ann.Options":     func() error { return closed(ann.New(ctx, "flat", 4, "cosine", ann.Options{})) },
+		"cluster.Options": func() error { return closed(cluster.Options{}.Of(dev)) },
 		"driver.Config":   func() error { return closed(runtime.New(runtime.Config{})) },
 		"kernelcache.Options": func() error {
 			if kernelcache.Open(kernelcache.Options{}) == nil {

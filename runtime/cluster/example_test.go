@@ -1,10 +1,48 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
+	"log"
 
+	"github.com/concord-compute/concord/runtime"
+	_ "github.com/concord-compute/concord/runtime/all"
 	"github.com/concord-compute/concord/runtime/cluster"
 )
+
+// Three members of one device, each with numbers of its own, compute their mean. With several devices
+// cluster.Open(ctx, "cuda:*") takes the place of Virtual.
+func Example() {
+	ctx := context.Background()
+	dev, err := runtime.Open(ctx, "cpu:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer dev.Close()
+	g, err := cluster.Virtual(dev, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Close()
+	means := make([][]float32, g.Size())
+	err = g.Do(ctx, func(ctx context.Context, m *cluster.Member) error {
+		x, err := runtime.Upload(ctx, m.Device(), []float32{float32(m.Rank()), 10, -1})
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		if err := m.AllReduce(ctx, nil, cluster.Mean, x, x); err != nil {
+			return err
+		}
+		means[m.Rank()] = make([]float32, x.Len())
+		return runtime.Read(ctx, x, means[m.Rank()])
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(means)
+	// Output: [[1 10 -1] [1 10 -1] [1 10 -1]]
+}
 
 // Ten rows are divided between a device and one that is three times as fast.
 func ExampleWeighted() {

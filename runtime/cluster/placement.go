@@ -1,6 +1,6 @@
-// Package cluster divides work among several devices. So far it has [Placement]: which rows of a whole belong
-// to which member.
 package cluster
+
+// Which rows of a whole belong to which member.
 
 import (
 	"cmp"

@@ -42,9 +42,10 @@ func Command(a *app.App) *cobra.Command {
 		Long: `Tune looks for values of a device's choices (sizes of blocks, thresholds between methods) with
 which it computes faster than with the defaults, and keeps them for this machine. SUBJECT is an operation,
 such as gemm or "gemm f32"; without one all are tuned, but for portable texts of kernels that the device has
-implementations of, and those in which programs spend most of their time come first, with more of the time. Each gets a share of --minutes, and those after it what it does not use. Where that is
-short, candidates are tried with the sizes that take the least time, and only the best values with all. Operations
-that there was no time for, or not enough, are named at the end, with the command that goes on with them.
+implementations of, and those in which programs spend most of their time come first, with more of the time.
+Each gets a share of --minutes, and those after it what it does not use. Where that is short, candidates are
+tried with the sizes that take the least time, and only the best values with all. Operations that there was
+no time for, or not enough, are named at the end, with the command that goes on with them.
 
 The subject costs is no search: it measures what a launch, a copy, an element and an operation take, by
 which package tensor decides what a plan stores and fuses there, and keeps that. explain shows it.

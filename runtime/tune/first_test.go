@@ -381,11 +381,11 @@ func TestFirstUseReplaced(t *testing.T) {
 	var err error
 	beganAs, err = os.Stat(other)
 	require.NoError(t, err)
-	s, d := using(t, dir, driver.TuneFirst)
+	s, _ := using(t, dir, driver.TuneFirst)
 	used(t, s, runtime.F64, 24)
 	assert.Empty(t, started(starts))
 	beganAs = was
-	s, d = using(t, dir, driver.TuneFirst)
+	s, d := using(t, dir, driver.TuneFirst)
 	used(t, s, runtime.F64, 24)
 	assert.Equal(t, 2, d.Choices().Of(napPause), "nothing says that it was tried")
 }

@@ -201,21 +201,7 @@ func (s *Session) standIns(ctx context.Context, candidates []Info) ([]Info, erro
 // MayFallBack reports whether another device may do work that failed with err: Config.Fallback does not forbid it, and
 // the error is one of the device, which another need not have.
 func (s *Session) MayFallBack(err error) bool {
-	return s.cfg.Fallback != Require && allowsFallback(err)
-}
-
-// allowsFallback reports whether another device may do the work after the error.
-func allowsFallback(err error) bool {
-	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, driver.ErrFakeDevice) {
-		return false
-	}
-	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch,
-		driver.ErrTimeout, ErrDeviceLost} {
-		if errors.Is(err, is) {
-			return true
-		}
-	}
-	return false
+	return s.cfg.Fallback != Require && driver.OfDevice(err)
 }
 
 // FellBack is for packages whose work moves from a device where it failed to another, called to: it counts the

@@ -308,6 +308,9 @@ func (t tuneTarget) Tuned() *choice.Table {
 	return t.kept()
 }
 
+// Carried implements driver.TuneTarget.
+func (t tuneTarget) Carried() *choice.Table { return t.carried() }
+
 // Keep implements driver.TuneTarget.
 func (t tuneTarget) Keep(table *choice.Table) (used bool, err error) {
 	if err := t.choices.Check(table); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -182,21 +183,34 @@ func (c *call) prepare(r *request) error {
 	if !r.kind.combines() || c.size == 1 || r.n == 0 {
 		return nil
 	}
-	t, w := r.typ, r.op.between(r.typ)
-	key := foldKey{dev: c.m.dev.Stream(), op: r.op, a: t, b: t, out: t, mean: r.op == Mean}
-	first, last := key, key
-	if c.size > 2 {
-		first.out, first.mean = w, false
-		last.a = w
-		if r.by == Tree {
-			last.b = w
+	key := foldKey{dev: c.m.dev.Stream(), op: r.op, a: r.typ, b: r.typ, out: r.typ}
+	keys := make([]foldKey, min(c.size-1, 3)) // the first sum of a part, those that follow, and the last
+	for i := range keys {
+		k := key
+		if i > 0 {
+			if r.by != Ring {
+				k.a = r.op.between(r.typ)
+			}
+			if r.by != Direct {
+				k.b = r.op.between(r.typ)
+			}
+		}
+		if i < len(keys)-1 {
+			k.out = r.op.between(r.typ)
+		} else {
+			k.mean = r.op == Mean
+		}
+		keys[i] = k
+	}
+	for i, k := range keys {
+		if slices.Contains(keys[:i], k) {
+			continue
+		}
+		if _, err := c.m.group.folds.kernel(c, k); err != nil {
+			return err
 		}
 	}
-	_, err := c.m.group.folds.kernel(c, first)
-	if err == nil && last != first {
-		_, err = c.m.group.folds.kernel(c, last)
-	}
-	return err
+	return nil
 }
 
 // close releases the kernels of a group.

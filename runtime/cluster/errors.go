@@ -19,6 +19,7 @@ type MemberError struct {
 	Err  error // what happened to it
 
 	refused bool // by all members, before anything moved
+	pair    bool // by the two of a transfer only
 }
 
 // Error returns "cluster: member 2: device lost".

@@ -108,6 +108,9 @@ func (o Options) Open(ctx context.Context, names ...string) (*Group, error) {
 				return nil, fmt.Errorf("cluster: member %d: %w", len(devs), err)
 			}
 			devs = append(devs, dev)
+			if why := dev.Fallback(); why != nil { // another device, which nobody named
+				return nil, fmt.Errorf("cluster: member %d: %w", len(devs)-1, why)
+			}
 		}
 	}
 	g, err := o.Of(devs...)
@@ -143,7 +146,7 @@ func expand(ctx context.Context, name string) (names []string, err error) {
 func (o Options) Of(devs ...*runtime.Device) (*Group, error) {
 	for i, dev := range devs {
 		if dev != nil && slices.ContainsFunc(devs[:i], func(other *runtime.Device) bool {
-			return dev.Stream().RunsOn(other)
+			return other != nil && dev.Stream().RunsOn(other)
 		}) {
 			return nil, fmt.Errorf("cluster: %s is member twice: %w", dev, runtime.ErrInvalidArgument)
 		}

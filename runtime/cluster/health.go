@@ -36,11 +36,11 @@ const (
 	healthyFrom   = 3
 )
 
-// Health is what is known of a member. Failures are those for which the member is to blame; arguments that are refused
+// Health is what is known of a member, or of a device of a [Runner]. Failures are those for which the member is to blame; arguments that are refused
 // and contexts that are done are none.
 type Health struct {
 	State     State
-	Calls     int64 // collectives that succeeded, and failures
+	Calls     int64 // collectives or units that succeeded, and failures
 	Failures  int64
 	LastError error     // nil if there was none
 	LastTime  time.Time // of LastError
@@ -54,18 +54,23 @@ type health struct {
 }
 
 // Health returns what is known of the member.
-func (m *Member) Health() Health {
-	m.health.mu.Lock()
-	defer m.health.mu.Unlock()
-	return m.health.now
+func (m *Member) Health() Health { return m.health.get() }
+
+func (h *health) get() Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
 }
 
 // did notes the outcome of a call of the member: an error is its own.
 func (m *Member) did(err error) {
-	if err != nil && harmless(err) {
-		return
+	if err == nil || !harmless(err) {
+		m.health.did(err, time.Now())
 	}
-	h := &m.health
+}
+
+// did notes the outcome of a call.
+func (h *health) did(err error, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Calls++
@@ -77,7 +82,7 @@ func (m *Member) did(err error) {
 		return
 	}
 	h.now.Failures++
-	h.now.LastError, h.now.LastTime = err, time.Now()
+	h.now.LastError, h.now.LastTime = err, now
 	h.well = 0
 	h.failed++
 	switch {
@@ -89,6 +94,13 @@ func (m *Member) did(err error) {
 	case h.failed >= degradedFrom:
 		h.now.State = Degraded
 	}
+}
+
+// restore notes that a device which was lost or failed works again.
+func (h *health) restore() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now.State, h.failed, h.well = Healthy, 0, 0
 }
 
 // harmless reports whether an error says nothing about a device.

@@ -24,6 +24,7 @@ type Link interface {
 type Breaker interface {
 	// Break makes the present and the next Exchange of all other members return the error, as far as they can be
 	// reached, and returns soon. A link without it leaves the others to find, by their contexts, that this member does
-	// not answer, so that a member may be named that only waits for another one.
+	// not answer. In either case a member that does not answer, and of which the link does not say that it has ended,
+	// is found by time alone: then one may be named that only waits for another one.
 	Break(err *MemberError)
 }

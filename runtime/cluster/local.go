@@ -34,6 +34,7 @@ type meeting struct {
 	all     []entry
 	here    []bool
 	arrived int
+	gone    bool          // a member that was here has left, since the group is being closed: the others leave, too
 	done    chan struct{} // closed when all are here and err is set
 	err     error
 }
@@ -142,6 +143,10 @@ func (p *localPort) agree(c *call, e entry) error {
 	h := p.hub
 	h.mu.Lock()
 	m := h.meeting
+	if m.gone {
+		h.mu.Unlock()
+		return errLeft
+	}
 	m.all[p.rank], m.here[p.rank] = e, true
 	m.arrived++
 	last := m.arrived == len(m.all)
@@ -164,10 +169,21 @@ func (p *localPort) agree(c *call, e entry) error {
 		defer h.mu.Unlock()
 		return slices.Index(m.here, false)
 	}
-	if _, err := wait(c, h, -1, absent, m.done, h.left); err != nil {
+	if _, err := wait(c, h, -1, absent, m.done, h.left); err != nil && (err != errLeft || h.leaves(m)) {
 		return err
 	}
+	<-m.done
 	return m.err
+}
+
+// leaves takes a member out of a meeting, unless all have come: then it makes the call with the others.
+func (h *hub) leaves(m *meeting) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m.arrived < len(m.all) {
+		m.gone = true
+	}
+	return m.gone
 }
 
 // exchange implements port.
@@ -356,7 +372,7 @@ func differ(rank int, in *runtime.Buffer, from int, t runtime.Type, n int) error
 	if in.Type() == t && in.Len() == n {
 		return nil
 	}
-	return &MemberError{Rank: rank, refused: true, Err: fmt.Errorf("it receives %d %v, and member %d sends %d %v: %w",
+	return &MemberError{Rank: rank, refused: true, pair: true, Err: fmt.Errorf("it receives %d %v, and member %d sends %d %v: %w",
 		in.Len(), in.Type(), from, n, t, runtime.ErrInvalidArgument)}
 }
 

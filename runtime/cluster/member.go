@@ -69,9 +69,10 @@ func (m *Member) Fail(err error) error {
 		return nil
 	}
 	named := blame(m.rank, err)
-	if named.refused {
+	if named.refused && !named.pair || m.group.enter() != nil { // a closed group's link is closed, too
 		return named
 	}
+	defer m.group.calls.Done()
 	return m.group.fail(named)
 }
 
@@ -193,8 +194,10 @@ func (c *call) run(r *request) error {
 	}
 	if r.kind == barrier && err == nil {
 		step, cancel := c.step()
-		err = c.late(c.rank, c.s.Sync(step))
-		cancel()
+		defer cancel()
+		if err = c.s.Sync(step); err != nil && step.Err() != nil { // too late to agree on anything
+			return c.late(c.rank, err)
+		}
 	}
 	if err := c.m.port.agree(c, entry{call: r.signature(), err: err, s: c.s}); err != nil {
 		return err

@@ -85,6 +85,22 @@ var (
 	ErrNumerical = errors.New("not a finite number")
 )
 
+// OfDevice reports whether an error is one of the device, after which another device may do the work: it is not there,
+// cannot do it, has no room, failed or is lost. An index that no device has and a fake device are mistakes of the
+// caller.
+func OfDevice(err error) bool {
+	if errors.Is(err, ErrDeviceIndex) || errors.Is(err, ErrFakeDevice) {
+		return false
+	}
+	for _, is := range []error{ErrNoDevice, ErrUnsupported, ErrOutOfMemory, ErrTooLarge, ErrCompile, ErrLaunch,
+		ErrTimeout, ErrDeviceLost} {
+		if errors.Is(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
 // OpError says on which device which operation failed, and why.
 type OpError struct {
 	Backend string // "cuda"

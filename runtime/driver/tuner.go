@@ -35,6 +35,8 @@ type TuneTarget interface {
 	// Tuned returns the table that is kept for the device now, or nil: what other processes have kept counts, and tables
 	// of bundles and those that Concord comes with do not.
 	Tuned() *choice.Table
+	// Carried returns the table that the device has if none is kept: of a bundle, or one that Concord comes with, or nil.
+	Carried() *choice.Table
 	// Keep keeps a table for sessions to come, and uses it from now on if it differs from what is in use only in
 	// choices that the backend reads at each launch and that change no bit of a result.
 	Keep(t *choice.Table) (used bool, err error)

@@ -60,7 +60,10 @@ func search(ctx context.Context, choices []*choice.Choice, from map[string]int, 
 	}
 	if len(s.best) > 0 && ctx.Err() == nil {
 		if t := trial(s.best, true); ctx.Err() == nil && (t.Failed != "" || t.Score < better) {
-			return nil
+			if maps.Equal(s.best, from) {
+				return nil
+			}
+			return from // which this says nothing of
 		}
 	}
 	if ctx.Err() != nil {

@@ -3,6 +3,7 @@ package tuning
 // What concord tune says of tables, and what it does with them.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -98,9 +99,8 @@ func alone(ctx context.Context, a *app.App, dev *runtime.Device) (unlock func(),
 		return nil, fmt.Errorf("lock of what is kept: %w", err)
 	}
 	if tuned := a.Session.Config().Tune; tuned == "" || tuned == driver.TuneFirst {
-		if t := dev.TuneTarget().Tuned(); t != nil {
-			err = dev.Choices().Use(t)
-		}
+		target := dev.TuneTarget() // what was kept when the device was opened may have been reset since
+		err = dev.Choices().Use(cmp.Or(target.Tuned(), target.Carried()))
 	}
 	if err != nil {
 		unlock()

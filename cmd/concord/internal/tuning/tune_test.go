@@ -3,6 +3,7 @@ package tuning
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -183,6 +184,25 @@ func TestTuneWaits(t *testing.T) {
 	unlock()
 	require.NoError(t, reset.Wait())
 	assert.Nil(t, device(t).Choices().Table(), "what was kept while it waited, too")
+
+	// What is reset while a command waits does not come back by it.
+	require.NoError(t, d.KeepTuned(t.Context(), d.Choices().New(map[string]int{"tensor.many": 1024})))
+	unlock, err = tune.Lock(t.Context(), d, nil)
+	require.NoError(t, err)
+	pin := apptest.Process("tune", "pin", file)
+	out, err := pin.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, pin.Start())
+	lines := bufio.NewReader(out)
+	_, err = lines.ReadString('\n')
+	require.NoError(t, err)
+	require.NoError(t, d.KeepTuned(t.Context(), nil))
+	unlock()
+	rest, err := io.ReadAll(lines)
+	require.NoError(t, err)
+	assert.Equal(t, app.ExitFailed, apptest.ExitCode(pin.Wait()))
+	assert.Contains(t, string(rest), "cpu:0 has the defaults")
+	assert.NoFileExists(t, file)
 }
 
 // A file of no values would have no effect.

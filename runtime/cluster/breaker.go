@@ -42,12 +42,7 @@ func (r *Runner) failed(d *standby, err error) (rests bool) {
 		}
 	}
 	d.failures, d.last = kept, err
-	lost := errors.Is(err, runtime.ErrDeviceLost)
-	if lost && d.use != nil {
-		d.use.lost = true
-		d.use = nil
-	}
-	if lost || len(kept) >= r.o.Failures {
+	if errors.Is(err, runtime.ErrDeviceLost) || len(kept) >= r.o.Failures {
 		r.rest(d, err)
 	}
 	return d.rests
@@ -58,18 +53,29 @@ func (r *Runner) rest(d *standby, why error) {
 	d.rests, d.tried, d.until, d.last, d.failures = true, false, r.now().Add(r.o.CoolDown), why, nil
 }
 
-// Suspend makes a device rest as if it had failed, for maintenance for example: it gets no new units until its cool-down
-// is over. A name that is not one of the Runner's is [runtime.ErrInvalidArgument].
+// Suspend makes a device rest as if it had failed, for maintenance for example: it gets no new units until its
+// cool-down is over. A name that is not one of the Runner's is [runtime.ErrInvalidArgument].
 func (r *Runner) Suspend(name string) error {
+	return r.named(name, func(d *standby) { r.rest(d, errSuspended) })
+}
+
+// named calls f for a device, under the lock.
+func (r *Runner) named(name string, f func(d *standby)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range r.devices {
 		if d.name == name {
-			r.rest(d, errSuspended)
+			f(d)
 			return nil
 		}
 	}
 	return fmt.Errorf("cluster: %s is no device of the runner: %w", name, runtime.ErrInvalidArgument)
+}
+
+// Resume ends a device's rest at the next unit, which first tries whether it works. A name that is not one of the
+// Runner's is [runtime.ErrInvalidArgument].
+func (r *Runner) Resume(name string) error {
+	return r.named(name, func(d *standby) { d.until = time.Time{} })
 }
 
 var errSuspended = errors.New("suspended")
@@ -95,7 +101,7 @@ func (r *Runner) attempt(ctx context.Context, d *standby, try bool,
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.release(h)) }()
+	defer func() { r.release(d, h, err) }()
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if r.o.Timeout > 0 {
 		limited, cancel = context.WithTimeout(ctx, r.o.Timeout)
@@ -116,7 +122,7 @@ func (r *Runner) restored(ctx context.Context, d *standby) (bool, error) {
 	h, err := r.open(ctx, d)
 	if err == nil {
 		err = works(ctx, h.dev)
-		err = errors.Join(err, r.release(h))
+		r.release(d, h, err)
 	}
 	if ctx.Err() != nil {
 		return false, ctx.Err()
@@ -126,9 +132,6 @@ func (r *Runner) restored(ctx context.Context, d *standby) (bool, error) {
 	if err == nil {
 		d.rests, d.tried, d.failures = false, false, nil
 	} else {
-		if d.use != nil && errors.Is(err, runtime.ErrDeviceLost) {
-			d.use.lost, d.use = true, nil
-		}
 		r.rest(d, err)
 	}
 	r.mu.Unlock()
@@ -222,16 +225,21 @@ func (r *Runner) open(ctx context.Context, d *standby) (*handle, error) {
 	return h, nil
 }
 
-// release ends a unit's use of a device.
-func (r *Runner) release(h *handle) error {
+// release ends a unit's use of a device, which failed with err. One that is lost will be opened anew.
+func (r *Runner) release(d *standby, h *handle, err error) {
 	r.mu.Lock()
 	h.units--
+	if errors.Is(err, runtime.ErrDeviceLost) {
+		h.lost = true
+		if d.use == h {
+			d.use = nil
+		}
+	}
 	last := h.units == 0 && h.lost
 	r.mu.Unlock()
 	if last {
-		_ = h.dev.Close() // a lost device has nothing to say
+		_ = h.dev.Close() // what it says is why it was lost
 	}
-	return nil
 }
 
 // ready prepares a device for another attempt: it frees memory that the pool keeps, and makes the device's own stream
@@ -246,7 +254,7 @@ func (r *Runner) ready(d *standby, memory bool) {
 	if h == nil {
 		return
 	}
-	defer r.release(h)
+	defer r.release(d, h, nil)
 	if memory {
 		_, _ = h.dev.Memory().Trim(0) // the attempt finds out whether it was enough
 	}

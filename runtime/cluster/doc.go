@@ -1,5 +1,6 @@
 // Package cluster has several devices compute together: a [Group] of members, each with a rank and a device, and the
-// collectives by which they exchange data. Package functions divide work among members: see [Placement].
+// collectives by which they exchange data. [Placement] divides work among members, and a [Runner] moves work from a
+// device that fails to another one.
 //
 // # Basics
 //
@@ -47,4 +48,17 @@
 //
 // A kernel that never ends is noticed only where something waits for it: by [Member.Barrier], between devices, and over
 // a link. [runtime.Device.Abandon] gives such a device up.
+//
+// # Failover
+//
+// Without a group, a [Runner] does units of work on the first of several devices that can, the CPU last, and repeats a
+// unit on the next one where a device fails:
+//
+//	r, err := cluster.NewRunner(ctx, "cuda:0", "opencl:0")
+//	defer r.Close()
+//	err = r.Run(ctx, "search", func(ctx context.Context, dev *runtime.Device) error {
+//		return search(ctx, dev, queries, found) // uploads, computes, reads the result
+//	})
+//
+// Training goes on from its last checkpoint if the unit begins with it (Trainer.Resume of package nn).
 package cluster

@@ -101,8 +101,9 @@ func (r *Runner) tell(e Event) {
 	}
 }
 
-// tellAll calls the program's function until no event is left.
+// tellAll calls the program's function until no event is left. The first of its panics is logged.
 func (r *Runner) tellAll() {
+	panicked := false
 	for {
 		r.mu.Lock()
 		if len(r.untold) == 0 {
@@ -115,7 +116,8 @@ func (r *Runner) tellAll() {
 		r.mu.Unlock()
 		func() {
 			defer func() {
-				if p := recover(); p != nil {
+				if p := recover(); p != nil && !panicked {
+					panicked = true
 					slog.Error("concord: a function for events of failover panicked", "event", e.String(), "panic", p)
 				}
 			}()

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -42,6 +43,47 @@ func Example() {
 	}
 	fmt.Println(means)
 	// Output: [[1 10 -1] [1 10 -1] [1 10 -1]]
+}
+
+// A device is lost in the middle of a unit of work. With others, one of them would do the whole unit; this one gets
+// work again after a rest.
+func ExampleRunner() {
+	ctx := context.Background()
+	r, err := cluster.NewRunner(ctx, "cpu:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer r.Close()
+	var sum float32
+	lost := false
+	unit := func(ctx context.Context, dev *runtime.Device) error {
+		x, err := runtime.Upload(ctx, dev, []float32{1, 2, 3})
+		if err != nil {
+			return err
+		}
+		defer x.Close()
+		if !lost { // as it may happen
+			lost = true
+			if err := dev.Abandon(nil); err != nil {
+				return err
+			}
+		}
+		got := make([]float32, x.Len())
+		if err := runtime.Read(ctx, x, got); err != nil {
+			return err
+		}
+		sum = got[0] + got[1] + got[2]
+		return nil
+	}
+	err = r.Run(ctx, "sum", unit)
+	fmt.Println(errors.Is(err, runtime.ErrDeviceLost)) // there is no other device than the one
+	if err := r.Resume("cpu:0"); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Run(ctx, "sum", unit), sum, r.Devices()[0].State)
+	// Output:
+	// true
+	// <nil> 6 healthy
 }
 
 // Ten rows are divided between a device and one that is three times as fast.

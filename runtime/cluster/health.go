@@ -36,8 +36,8 @@ const (
 	healthyFrom   = 3
 )
 
-// Health is what is known of a member, or of a device of a [Runner]. Failures are those for which the member is to blame; arguments that are refused
-// and contexts that are done are none.
+// Health is what is known of a member, or of a device of a [Runner]. Failures are those for which it is to blame;
+// arguments that are refused and contexts that are done are none.
 type Health struct {
 	State     State
 	Calls     int64 // collectives or units that succeeded, and failures

@@ -361,6 +361,6 @@ func checksum(b []byte) uint64 {
 
 // mismatch is the error of a member that does not receive what another one sends.
 func mismatch(to int, in runtime.Type, want, from int, out runtime.Type, n int) error {
-	return &MemberError{Rank: to, refused: true, pair: true, Err: fmt.Errorf("it receives %d %v, and member %d sends %d %v: %w",
-		want, in, from, n, out, runtime.ErrInvalidArgument)}
+	return &MemberError{Rank: to, refused: true, pair: true, Err: fmt.Errorf(
+		"it receives %d %v, and member %d sends %d %v: %w", want, in, from, n, out, runtime.ErrInvalidArgument)}
 }

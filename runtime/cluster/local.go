@@ -372,8 +372,8 @@ func differ(rank int, in *runtime.Buffer, from int, t runtime.Type, n int) error
 	if in.Type() == t && in.Len() == n {
 		return nil
 	}
-	return &MemberError{Rank: rank, refused: true, pair: true, Err: fmt.Errorf("it receives %d %v, and member %d sends %d %v: %w",
-		in.Len(), in.Type(), from, n, t, runtime.ErrInvalidArgument)}
+	return &MemberError{Rank: rank, refused: true, pair: true, Err: fmt.Errorf(
+		"it receives %d %v, and member %d sends %d %v: %w", in.Len(), in.Type(), from, n, t, runtime.ErrInvalidArgument)}
 }
 
 // tell implements port: all members see the group's error.

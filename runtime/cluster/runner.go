@@ -52,8 +52,8 @@ const (
 //     the next device gets the unit. With the policy "require" there is no next device.
 //   - All other errors, such as arguments that make no sense, are returned: another device would answer the same.
 //
-// A device that has failed several times, or was lost, rests: it gets no work for a while. After that one unit at a time
-// tries it first with a small kernel, whose result is checked; if that fails it rests again.
+// A device that has failed several times, or was lost, rests: it gets no work for a while. After that one unit at a
+// time tries it first with a small kernel, whose result is checked; if that fails it rests again.
 //
 // A Runner is safe for concurrent use; its devices do the units of several goroutines at once.
 type Runner struct {
@@ -244,7 +244,8 @@ func (r *Runner) count(f func(s *RunnerStats)) {
 }
 
 // on does a unit on one device, with retries.
-func (r *Runner) on(ctx context.Context, d *standby, try bool, work func(context.Context, *runtime.Device) error) error {
+func (r *Runner) on(ctx context.Context, d *standby, try bool,
+	work func(context.Context, *runtime.Device) error) error {
 	trimmed, wait := false, firstPause
 	for attempt := 0; ; attempt++ {
 		err := r.attempt(ctx, d, try, work)

@@ -60,5 +60,8 @@
 //		return search(ctx, dev, queries, found) // uploads, computes, reads the result
 //	})
 //
+// A [Router] has each problem done on the one of two devices, such as the CPU and a GPU, on which it finishes first, as
+// it learns from measured times.
+//
 // Training goes on from its last checkpoint if the unit begins with it (Trainer.Resume of package nn).
 package cluster

@@ -86,6 +86,38 @@ func ExampleRunner() {
 	// <nil> 6 healthy
 }
 
+// A problem goes to the device on which it will finish first; before anything is measured, by its size.
+func ExampleRouter() {
+	ctx := context.Background()
+	near, err := runtime.Open(ctx, "cpu:0")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer near.Close()
+	far, err := runtime.Open(ctx, "cpu:reference") // or "cuda:0"
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer far.Close()
+	r, err := cluster.NewRouter(near, far)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, n := range []int{10, 100_000} {
+		d, err := r.Run(ctx, "double", n, func(ctx context.Context, dev *runtime.Device) error {
+			x, err := runtime.Upload(ctx, dev, make([]float32, n))
+			if err != nil {
+				return err
+			}
+			return x.Close() // after the work with x
+		})
+		fmt.Println(d, err)
+	}
+	// Output:
+	// cpu:0: size 10 is less than 1024, not measured yet <nil>
+	// cpu:reference: size 100000 is at least 1024, not measured yet <nil>
+}
+
 // Ten rows are divided between a device and one that is three times as fast.
 func ExampleWeighted() {
 	p, err := cluster.Weighted(10, []float64{1, 3})

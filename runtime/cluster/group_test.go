@@ -18,7 +18,7 @@ func TestLeaks(t *testing.T) {
 	dev := open(t, "cpu:0")
 	before := goruntime.NumGoroutine()
 	for range 20 {
-		g, err := Options{Timeout: soon}.Virtual(dev, 4)
+		g, err := Options{}.Virtual(dev, 4)
 		require.NoError(t, err)
 		for _, n := range []int{3, 1 << 15, 1 << 19} {
 			assert.Equal(t, make([]error, 4), do([]*Group{g}, func(m *Member) error { return sums(deadline(t), m, nil, n) }))

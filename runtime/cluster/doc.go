@@ -36,7 +36,7 @@
 // Between members of one device a kernel reads the other one's memory where it is. Between devices of one process
 // data moves by [runtime.Stream.CopyFrom]: from one to the other where the receiving driver can, else through the
 // host. Over a link data passes the host's memory, on a CPU the buffers themselves. [Group.Stats] counts the bytes of
-// each way.
+// each way, and [PairOf] says which one two devices have.
 //
 // # Failures
 //

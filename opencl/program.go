@@ -109,12 +109,28 @@ func (d *device) Load(ctx context.Context, unit *source.Unit, bin driver.Binary)
 	return m, nil
 }
 
+// building begins a build, and keeps the context until end is called: a build that nobody waits for any more goes on
+// when the device is closed.
+func (d *device) building(op string) (end func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.open(op); err != nil {
+		return nil, err
+	}
+	if code := cl.RetainContext(d.context); code != cl.SUCCESS {
+		return nil, d.failed(op, code, nil)
+	}
+	return func() { cl.ReleaseContext(d.context) }, nil
+}
+
 // build compiles text. The caller releases the program.
 func (d *device) build(name, text, options string) (cl.Program, string, error) {
 	op := "build " + name
-	if err := d.open(op); err != nil {
+	end, err := d.building(op)
+	if err != nil {
 		return nil, "", err
 	}
+	defer end()
 	// The text is copied to C memory, because Go must not pass a pointer to a Go pointer to C.
 	strs, free := cl.Strs(text)
 	defer free()
@@ -128,9 +144,16 @@ func (d *device) build(name, text, options string) (cl.Program, string, error) {
 	return p, log, err
 }
 
+// poclBuilds is held by a build of PoCL: 3.1 corrupts its memory when it builds several programs at once.
+var poclBuilds sync.Mutex
+
 // finishBuild builds a program, and releases it if that fails. Other builds for a device wait for
 // its first build, up to firstBuild, which is enough for a driver to start its compiler.
 func (d *device) finishBuild(p cl.Program, name, options string, mapped func(string) string) (string, error) {
+	if d.platform.name == pocl {
+		poclBuilds.Lock()
+		defer poclBuilds.Unlock()
+	}
 	flags := append([]byte(options), 0)
 	id := d.id // a copy, since cgo checks all of the memory that a pointer points into
 	leave, err := builds.Enter(context.Background(), firstOf("build", d.id), firstBuild)
@@ -175,6 +198,11 @@ func (d *device) binaryOf(p cl.Program) []byte {
 
 func (d *device) fromBinary(name string, f frame) (cl.Program, error) {
 	op := "load " + name
+	end, err := d.building(op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
 	strs, free := cl.Strs(string(f.code))
 	defer free()
 	size := uint64(len(f.code))
@@ -189,7 +217,7 @@ func (d *device) fromBinary(name string, f frame) (cl.Program, error) {
 		cl.ReleaseProgram(p)
 		return nil, d.failed(op, cl.ErrorCode(status), driver.ErrCorrupt)
 	}
-	_, err := d.finishBuild(p, name, f.options, func(log string) string { return log })
+	_, err = d.finishBuild(p, name, f.options, func(log string) string { return log })
 	return p, err
 }
 

@@ -3,9 +3,11 @@ package cluster
 // The circuit breakers of a Runner: which devices get work, and when one that failed gets some again.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/concord-compute/concord/kernels/expr"
@@ -13,51 +15,124 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// admit reports whether a device gets a unit, which then first tries whether it works again if try is set. Otherwise
-// resting says why it does not.
-func (r *Runner) admit(d *standby) (try bool, resting error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !d.rests {
-		return false, nil
-	}
-	if d.tried || r.now().Before(d.until) {
-		return false, fmt.Errorf("%s rests since: %w", d.name, d.last)
-	}
-	d.tried = true
-	return true, nil
+// standby is a device of a Runner.
+type standby struct {
+	name    string
+	health  health
+	opening chan struct{} // has a value while it is opened; a channel, since a wait for it ends with a context
+
+	// These are guarded by the runner's lock.
+	use      *handle     // nil before it is opened, and after it was lost
+	failures []time.Time // of the last Window
+	rest     *rest       // nil while it gets work
 }
 
-// failed notes a failure of a device, and reports whether it rests now.
-func (r *Runner) failed(d *standby, err error) (rests bool) {
-	now := r.now()
-	d.health.did(err, now)
+// rest is a time in which a device gets no work.
+type rest struct {
+	until time.Time
+	why   error
+	tried bool // a unit finds out whether the device works again
+}
+
+// handle is an open device and the number of units that use it. The last one of a lost device closes it.
+type handle struct {
+	dev   *runtime.Device
+	units int
+	lost  bool
+	left  chan struct{} // closed when no unit uses it any more; nil if nobody waits for that
+}
+
+// admit reports whether a device gets a unit. With try the unit finds out before whether the device works again;
+// resting says why it gets none.
+func (r *Runner) admit(d *standby) (try *rest, resting error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := now.Add(-r.o.Window)
+	switch {
+	case d.rest == nil:
+		return nil, nil
+	case d.rest.tried || r.now().Before(d.rest.until):
+		return nil, fmt.Errorf("%s gets no work until %v: %w", d.name, d.rest.until.Format(time.TimeOnly), d.rest.why)
+	}
+	d.rest.tried = true
+	return d.rest, nil
+}
+
+// failed notes that a unit has failed on a device, by a handle; nil if it did not open. What a handle says that was
+// replaced is old news.
+func (r *Runner) failed(d *standby, h *handle, err error) {
+	now, lost := r.now(), errors.Is(err, runtime.ErrDeviceLost)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h != nil && d.use != nil && d.use != h {
+		return
+	}
+	d.health.did(err, now, lost)
 	kept := d.failures[:0]
 	for _, at := range append(d.failures, now) {
-		if !at.Before(first) {
+		if !at.Before(now.Add(-r.o.Window)) {
 			kept = append(kept, at)
 		}
 	}
-	d.failures, d.last = kept, err
-	if errors.Is(err, runtime.ErrDeviceLost) || len(kept) >= r.o.Failures {
-		r.rest(d, err)
+	d.failures = kept
+	if d.rest == nil && (lost || len(kept) >= r.o.Failures) {
+		r.take(d, err)
 	}
-	return d.rests
 }
 
-// rest takes a device out of use for a while. The runner is locked.
-func (r *Runner) rest(d *standby, why error) {
-	d.rests, d.tried, d.until, d.last, d.failures = true, false, r.now().Add(r.o.CoolDown), why, nil
+// take takes a device out of use for a while. The runner is locked.
+func (r *Runner) take(d *standby, why error) {
+	d.rest, d.failures = &rest{until: r.now().Add(r.o.CoolDown), why: why}, nil
 }
+
+// restore finds out whether a device that rests works again, and gives it work from now on if it does. A rest that has
+// begun meanwhile goes on.
+func (r *Runner) restore(ctx context.Context, d *standby, try *rest) (err error) {
+	over := false // also if something panics
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		switch {
+		case d.rest != try:
+		case over && err == nil:
+			d.rest, d.failures = nil, nil
+		case over && ctx.Err() == nil:
+			r.take(d, err)
+		default:
+			try.tried = false
+		}
+	}()
+	limit := cmp.Or(r.o.Timeout, probeTime)
+	_, err = r.attempt(ctx, d, false, limit, works)
+	over = true
+	if err == nil {
+		d.health.restore()
+		r.tell(Event{Kind: Restored, To: d.name})
+	} else if ctx.Err() == nil {
+		d.health.did(err, r.now(), errors.Is(err, runtime.ErrDeviceLost))
+	}
+	return err
+}
+
+// probeTime is how long a device may take to show that it works, if attempts have no limit.
+const probeTime = 30 * time.Second
 
 // Suspend makes a device rest as if it had failed, for maintenance for example: it gets no new units until its
 // cool-down is over. A name that is not one of the Runner's is [runtime.ErrInvalidArgument].
 func (r *Runner) Suspend(name string) error {
-	return r.named(name, func(d *standby) { r.rest(d, errSuspended) })
+	return r.named(name, func(d *standby) { r.take(d, errSuspended) })
 }
+
+// Resume ends a device's rest at the next unit, which first tries whether it works. A name that is not one of the
+// Runner's is [runtime.ErrInvalidArgument].
+func (r *Runner) Resume(name string) error {
+	return r.named(name, func(d *standby) {
+		if d.rest != nil {
+			d.rest.until = time.Time{}
+		}
+	})
+}
+
+var errSuspended = errors.New("suspended")
 
 // named calls f for a device, under the lock.
 func (r *Runner) named(name string, f func(d *standby)) error {
@@ -72,76 +147,47 @@ func (r *Runner) named(name string, f func(d *standby)) error {
 	return fmt.Errorf("cluster: %s is no device of the runner: %w", name, runtime.ErrInvalidArgument)
 }
 
-// Resume ends a device's rest at the next unit, which first tries whether it works. A name that is not one of the
-// Runner's is [runtime.ErrInvalidArgument].
-func (r *Runner) Resume(name string) error {
-	return r.named(name, func(d *standby) { d.until = time.Time{} })
-}
-
-var errSuspended = errors.New("suspended")
-
-// attempt calls work once, after it has tried the device if that is to be done.
-func (r *Runner) attempt(ctx context.Context, d *standby, try bool,
-	work func(context.Context, *runtime.Device) error) (err error) {
-	if try {
-		worked := false
-		defer func() { // also if work panics
-			if !worked {
-				r.mu.Lock()
-				d.tried = false
-				r.mu.Unlock()
-			}
-		}()
-		worked, err = r.restored(ctx, d)
-		if err != nil {
-			return err
-		}
-	}
-	h, err := r.open(ctx, d)
-	if err != nil {
-		return err
-	}
-	defer func() { r.release(d, h, err) }()
+// attempt calls work once, with a limit unless it is 0. The handle is that on which it was; nil if none was opened.
+func (r *Runner) attempt(ctx context.Context, d *standby, trim bool, limit time.Duration,
+	work func(context.Context, *runtime.Device) error) (h *handle, err error) {
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if r.o.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, r.o.Timeout)
+	if limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit)
 	}
 	defer cancel()
-	err = work(limited, h.dev)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("no end after %v: %w: %w", r.o.Timeout, driver.ErrTimeout, err)
-		if gone := h.dev.Abandon(err); gone == nil {
-			err = fmt.Errorf("%w: %w", runtime.ErrDeviceLost, err)
-		}
-	}
-	return err
-}
-
-// restored finds out whether a device that rests works again, and gives it work from now on if it does.
-func (r *Runner) restored(ctx context.Context, d *standby) (bool, error) {
-	h, err := r.open(ctx, d)
-	if err == nil {
-		err = works(ctx, h.dev)
-		r.release(d, h, err)
-	}
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	now := r.now()
-	r.mu.Lock()
-	if err == nil {
-		d.rests, d.tried, d.failures = false, false, nil
-	} else {
-		r.rest(d, err)
-	}
-	r.mu.Unlock()
+	h, err = r.open(limited, d)
 	if err != nil {
-		d.health.did(err, now)
-		return true, err
+		if limited.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: it did not open within %v: %w", driver.ErrTimeout, limit, err)
+		}
+		return h, err
 	}
-	d.health.restore()
-	r.tell(Event{Kind: Restored, To: d.name})
-	return true, nil
+	if trim {
+		_, _ = h.dev.Memory().Trim(0) // the work finds out whether that was enough
+	}
+	var gone atomic.Bool // the device was given up
+	given := make(chan struct{})
+	stop := func() bool { return true }
+	if limit > 0 {
+		// While work still runs: what it waits for, also in its deferred calls, may end only with the device.
+		stop = context.AfterFunc(limited, func() {
+			defer close(given)
+			if ctx.Err() == nil {
+				_ = h.dev.Abandon(fmt.Errorf("no end within %v: %w", limit, driver.ErrTimeout)) // or it was lost before
+				gone.Store(true)
+			}
+		})
+	}
+	defer func() {
+		if !stop() {
+			<-given
+		}
+		if gone.Load() && err != nil {
+			err = fmt.Errorf("no end within %v: %w: %w: %w", limit, driver.ErrTimeout, runtime.ErrDeviceLost, err)
+		}
+		r.release(d, h, gone.Load() || errors.Is(err, runtime.ErrDeviceLost))
+	}()
+	return h, work(limited, h.dev)
 }
 
 // works computes something small on a device, and checks it.
@@ -200,17 +246,48 @@ func works(ctx context.Context, dev *runtime.Device) error {
 	return nil
 }
 
-// open returns a device for a unit, which calls release.
+// open returns a device for a unit, which calls release. What has failed on the device's own stream is forgotten first,
+// once no unit uses the device any more: under a unit that has work there, that would be lost unseen.
 func (r *Runner) open(ctx context.Context, d *standby) (*handle, error) {
-	d.opening.Lock()
-	defer d.opening.Unlock()
-	r.mu.Lock()
-	if h := d.use; h != nil {
-		h.units++
-		r.mu.Unlock()
-		return h, nil
+	select {
+	case d.opening <- struct{}{}:
+		defer func() { <-d.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	r.mu.Unlock()
+	for {
+		r.mu.Lock()
+		h := d.use
+		if h == nil {
+			r.mu.Unlock()
+			break
+		}
+		failed := h.dev.Stream().Err()
+		if failed == nil || errors.Is(failed, runtime.ErrDeviceLost) {
+			h.units++
+			r.mu.Unlock()
+			return h, nil
+		}
+		if h.units == 0 {
+			h.units++
+			r.mu.Unlock()
+			if err := h.dev.Stream().Reset(); err != nil {
+				r.release(d, h, errors.Is(err, runtime.ErrDeviceLost))
+				return nil, err
+			}
+			return h, nil
+		}
+		if h.left == nil {
+			h.left = make(chan struct{})
+		}
+		left := h.left
+		r.mu.Unlock()
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	dev, err := r.session.Open(ctx, d.name)
 	if err != nil {
 		return nil, err
@@ -225,74 +302,20 @@ func (r *Runner) open(ctx context.Context, d *standby) (*handle, error) {
 	return h, nil
 }
 
-// release ends a unit's use of a device, which failed with err. One that is lost will be opened anew.
-func (r *Runner) release(d *standby, h *handle, err error) {
+// release ends a unit's use of a device. One that is lost will be opened anew.
+func (r *Runner) release(d *standby, h *handle, lost bool) {
 	r.mu.Lock()
 	h.units--
-	if errors.Is(err, runtime.ErrDeviceLost) {
-		h.lost = true
-		if d.use == h {
-			d.use = nil
-		}
-	}
-	last := h.units == 0 && h.lost
-	r.mu.Unlock()
-	if last {
-		_ = h.dev.Close() // what it says is why it was lost
-	}
-}
-
-// ready prepares a device for another attempt: it frees memory that the pool keeps, and makes the device's own stream
-// take work again.
-func (r *Runner) ready(d *standby, memory bool) {
-	r.mu.Lock()
-	h := d.use
-	if h != nil {
-		h.units++
-	}
-	r.mu.Unlock()
-	if h == nil {
-		return
-	}
-	defer r.release(d, h, nil)
-	if memory {
-		_, _ = h.dev.Memory().Trim(0) // the attempt finds out whether it was enough
-	}
-	if s := h.dev.Stream(); s.Err() != nil {
-		_ = s.Reset()
-	}
-}
-
-// Close waits for the units under way, and closes the devices. Closing twice does nothing.
-func (r *Runner) Close() error {
-	if r == nil {
-		return nil
-	}
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
-	r.units.Wait()
-	var errs []error
-	for _, d := range r.devices {
-		r.mu.Lock()
-		h := d.use
+	if h.lost = h.lost || lost; h.lost && d.use == h {
 		d.use = nil
-		r.mu.Unlock()
-		if h != nil {
-			errs = append(errs, h.dev.Close())
-		}
 	}
-	return errors.Join(errs...)
-}
-
-// pause waits, unless the context is done before.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	last := h.units == 0
+	if last && h.left != nil {
+		close(h.left)
+		h.left = nil
+	}
+	r.mu.Unlock()
+	if last && h.lost {
+		_ = h.dev.Close() // what it says is why it was lost
 	}
 }

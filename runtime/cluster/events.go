@@ -103,11 +103,20 @@ func (r *Runner) tell(e Event) {
 
 // tellAll calls the program's function until no event is left. The first of its panics is logged.
 func (r *Runner) tellAll() {
-	panicked := false
+	panicked, told := false, false
+	defer func() { // also if the function ends the goroutine
+		if !told {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.tells = len(r.untold) > 0; r.tells {
+				go r.tellAll()
+			}
+		}
+	}()
 	for {
 		r.mu.Lock()
 		if len(r.untold) == 0 {
-			r.tells = false
+			r.tells, told = false, true
 			r.mu.Unlock()
 			return
 		}
@@ -153,8 +162,8 @@ func (r *Runner) Devices() []Standby {
 	for _, d := range r.devices {
 		s := Standby{Name: d.name, Health: d.health.get()}
 		r.mu.Lock()
-		if d.rests {
-			s.Until = d.until
+		if d.rest != nil {
+			s.Until = d.rest.until
 		}
 		r.mu.Unlock()
 		list = append(list, s)

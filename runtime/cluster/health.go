@@ -65,12 +65,12 @@ func (h *health) get() Health {
 // did notes the outcome of a call of the member: an error is its own.
 func (m *Member) did(err error) {
 	if err == nil || !harmless(err) {
-		m.health.did(err, time.Now())
+		m.health.did(err, time.Now(), errors.Is(err, runtime.ErrDeviceLost) || errors.Is(err, driver.ErrTimeout))
 	}
 }
 
 // did notes the outcome of a call.
-func (h *health) did(err error, now time.Time) {
+func (h *health) did(err error, now time.Time, lost bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now.Calls++
@@ -87,7 +87,7 @@ func (h *health) did(err error, now time.Time) {
 	h.failed++
 	switch {
 	case h.now.State == Lost:
-	case errors.Is(err, runtime.ErrDeviceLost) || errors.Is(err, driver.ErrTimeout):
+	case lost:
 		h.now.State = Lost
 	case h.failed >= unhealthyFrom:
 		h.now.State = Unhealthy

@@ -36,8 +36,9 @@ type Pair struct {
 }
 
 // PairOf asks the receiving device's driver how data gets to it from another device. Open devices of any backends are a
-// pair; it opens nothing, and copies nothing. One that is closed or lost is [runtime.ErrClosed] or
-// [runtime.ErrDeviceLost].
+// pair; it copies nothing, but allocates a byte on each, since what a host sees of memory decides, too. One that is
+// closed or lost is
+// [runtime.ErrClosed] or [runtime.ErrDeviceLost].
 func PairOf(to, from *runtime.Device) (Pair, error) {
 	p := Pair{To: to, From: from}
 	for _, d := range []*runtime.Device{to, from} {
@@ -53,13 +54,30 @@ func PairOf(to, from *runtime.Device) (Pair, error) {
 		p.Path = OneDevice
 		return p, nil
 	}
-	if peers, ok := to.Driver().(driver.PeerCopier); ok {
-		switch can, direct := peers.CanCopyFrom(from.Driver()); {
-		case can && direct:
-			p.Path = Peer
-		case can:
-			p.Path = ThroughDriver
-		}
+	peers, ok := to.Driver().(driver.PeerCopier)
+	if !ok {
+		return p, nil
+	}
+	can, directly := peers.CanCopyFrom(from.Driver())
+	if !can {
+		return p, nil
+	}
+	src, err := runtime.Alloc[uint8](from, 1)
+	if err != nil {
+		return p, err
+	}
+	defer src.Close()
+	dst, err := runtime.Alloc[uint8](to, 1)
+	if err != nil {
+		return p, err
+	}
+	defer dst.Close()
+	switch {
+	case !direct(to, from, dst, src):
+	case directly:
+		p.Path = Peer
+	default:
+		p.Path = ThroughDriver
 	}
 	return p, nil
 }

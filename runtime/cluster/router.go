@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // The numbers of the rule by which a Router learns.
@@ -25,6 +27,7 @@ const (
 	exploreEvery   = 64   // problems of a bucket
 	exploreFirst   = 8    // likewise, while the bucket does not count
 	newShare       = 0.7  // of a learned threshold in the next one
+	longest        = 24 * 365 * time.Hour
 )
 
 // Router does problems on the one of two devices on which they finish first: a near one, such as the CPU, which begins
@@ -33,7 +36,8 @@ const (
 // as fast. It compares medians of the last 9 times of sizes between two powers of 2, where there are 3 on each device.
 // It begins with 1024 elements, needs 20 problems, learns anew every 10, and then moves by 0.7 of the way. Of the
 // problems of such sizes one in 64 goes to the other device, and one in 8 until 3 of them have, so that both stay
-// measured.
+// measured; none while the last one that went there has failed by the device's fault. A device that is lost gets no
+// problems.
 //
 // The results of a problem may differ between devices in the order of rounding, so that a program whose results have to
 // be the same in every run calls Freeze. A Router is safe for concurrent use.
@@ -43,6 +47,7 @@ type Router struct {
 
 	mu     sync.Mutex
 	frozen bool
+	ill    [2]bool // the near device and the far one: the last problem that went there failed by its fault
 	ops    map[string]*route
 }
 
@@ -51,7 +56,6 @@ type route struct {
 	threshold int
 	learned   bool
 	buckets   [64]sizes
-	largest   int // size that was measured
 	samples   int
 	since     int // samples since the threshold was learned
 }
@@ -59,6 +63,7 @@ type route struct {
 // sizes is what is known of sizes from one power of 2 to the next.
 type sizes struct {
 	problems int
+	largest  int                // that was measured
 	times    [2][]time.Duration // the last ones, on the near device and on the far one
 }
 
@@ -68,7 +73,7 @@ type Decision struct {
 	Size      int
 	Threshold int  // from which on the far device has problems of this operation
 	Learned   bool // the threshold: otherwise nothing is measured yet
-	Explores  bool // it goes to the device that is not the one by the threshold, so that that is measured, too
+	Explores  bool // it goes to the device that is not the one by the threshold: that is measured, or the other is lost
 }
 
 // String returns "cuda:0: size 4096 is at least 2048, as measured".
@@ -82,7 +87,7 @@ func (d Decision) String() string {
 	}
 	text := fmt.Sprintf("%v: size %d is %s %d, %s", d.Device, d.Size, than, d.Threshold, known)
 	if d.Explores {
-		text += "; the other device, to measure it"
+		text += "; the other device, all the same"
 	}
 	return text
 }
@@ -101,7 +106,7 @@ func NewRouter(near, far *runtime.Device) (*Router, error) {
 // what fails is not measured.
 func (r *Router) Run(ctx context.Context, op string, size int,
 	work func(ctx context.Context, dev *runtime.Device) error) (Decision, error) {
-	if size < 0 || work == nil {
+	if size < 0 || work == nil || ctx == nil {
 		return Decision{}, fmt.Errorf("cluster: %s of size %d: %w", op, size, runtime.ErrInvalidArgument)
 	}
 	d := r.Decide(op, size)
@@ -109,6 +114,14 @@ func (r *Router) Run(ctx context.Context, op string, size int,
 	err := work(ctx, d.Device)
 	if err == nil {
 		r.Measured(op, size, d.Device, r.now().Sub(start))
+	} else if driver.OfDevice(err) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		on := 0
+		if d.Device == r.far {
+			on = 1
+		}
+		r.ill[on] = true
 	}
 	return d, err
 }
@@ -129,7 +142,12 @@ func (r *Router) Decide(op string, size int) Decision {
 			every = exploreFirst
 		}
 		b.problems++
-		d.Explores = b.problems%every == 0
+		d.Explores = b.problems%every == 0 && !r.ill[1-by]
+	}
+	if devs := [2]*runtime.Device{r.near, r.far}; isLost(devs[by]) {
+		d.Explores = true
+	} else if d.Explores {
+		d.Explores = !isLost(devs[1-by])
 	}
 	if (by == 1) != d.Explores {
 		d.Device = r.far
@@ -137,23 +155,37 @@ func (r *Router) Decide(op string, size int) Decision {
 	return d
 }
 
+// isLost reports whether a device is lost.
+func isLost(dev *runtime.Device) bool {
+	err := dev.Enter("route")
+	if err == nil {
+		dev.Leave()
+	}
+	return errors.Is(err, runtime.ErrDeviceLost)
+}
+
 // Measured tells the Router how long a problem took on one of its devices. It does nothing once the Router is frozen.
 func (r *Router) Measured(op string, size int, dev *runtime.Device, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	on := 0
-	if dev.Stream().RunsOn(r.far) {
+	switch {
+	case dev == nil:
+		return
+	case dev.Stream().RunsOn(r.far):
 		on = 1
-	} else if !dev.Stream().RunsOn(r.near) {
+	case !dev.Stream().RunsOn(r.near):
 		return
 	}
-	if r.frozen || size < 0 {
+	r.ill[on] = false
+	if r.frozen || size < 0 || took < 0 || took > longest {
 		return
 	}
 	o := r.op(op)
-	times := &o.buckets[bucket(size)].times[on]
+	b := &o.buckets[bucket(size)]
+	times := &b.times[on]
 	*times = append((*times)[max(0, len(*times)+1-keptTimes):], took)
-	o.largest = max(o.largest, size)
+	b.largest = max(b.largest, size)
 	o.samples++
 	if o.since++; o.samples >= fewestSamples && o.since >= samplesBetween {
 		o.since = 0
@@ -182,23 +214,23 @@ func smallest(bucket int) int {
 
 // learn finds the threshold anew. Nothing changes where no bucket of sizes has been measured on both devices.
 func (o *route) learn() {
-	counted, from := false, -1
+	largest, from := -1, -1 // of the sizes that count
 	for b := len(o.buckets) - 1; b >= 0; b-- {
 		near, far := o.buckets[b].times[0], o.buckets[b].times[1]
 		if min(len(near), len(far)) < fewestTimes {
 			continue
 		}
-		counted = true
+		largest = max(largest, o.buckets[b].largest)
 		if 10*median(near) < 11*median(far) {
 			break
 		}
 		from = b
 	}
 	switch {
-	case !counted:
+	case largest < 0:
 		return
 	case from < 0:
-		o.threshold = max(o.threshold, o.largest+1)
+		o.threshold = max(o.threshold, largest+1)
 	default:
 		o.threshold = int(newShare*float64(smallest(from)) + (1-newShare)*float64(o.threshold))
 	}
@@ -232,15 +264,15 @@ func (r *Router) names() (near, far string) {
 
 // Save writes the thresholds that were learned, as JSON.
 func (r *Router) Save(w io.Writer) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	f := routes{Thresholds: map[string]int{}}
 	f.Near, f.Far = r.names()
+	r.mu.Lock()
 	for name, o := range r.ops {
 		if o.learned {
 			f.Thresholds[name] = o.threshold
 		}
 	}
+	r.mu.Unlock()
 	e := json.NewEncoder(w)
 	e.SetIndent("", "\t")
 	return e.Encode(f)

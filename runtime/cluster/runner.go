@@ -1,12 +1,13 @@
 package cluster
 
-// Runner, which does work on the first device that can, and its circuit breakers.
+// Runner, which does work on the first device that can.
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,15 +18,18 @@ import (
 
 // Failover are the settings of a [Runner]. The zero value is the default.
 type Failover struct {
-	// Failures within Window make a device rest for CoolDown, during which it gets no work; a lost device rests at once.
-	// 0 means 3 failures, 30 s and 60 s.
+	// Session has the devices, and the policy: Config.Fallback. nil is the default session.
+	Session *runtime.Session
+	// Failures of units within Window make a device rest for CoolDown, during which it gets no work; a lost device rests
+	// at once. 0 means 3 failures, 30 s and 60 s.
 	Failures         int
 	Window, CoolDown time.Duration
 	// Timeout is how long one attempt may take. A device on which one takes longer is given up: see
 	// runtime.Device.Abandon. 0 means no limit.
 	Timeout time.Duration
 	// Tell is called for every event, in their order, one call at a time, in a goroutine of its own: it may block, and
-	// what it panics with is logged. Of more than 100 events that wait for it the oldest are left out. nil: none.
+	// the first of its panics is logged. Of more than 100 events that wait for it the oldest are left out. It may be
+	// called after Close. nil: none.
 	Tell func(Event)
 }
 
@@ -36,11 +40,10 @@ func (o Failover) filled() Failover {
 	return o
 }
 
-// The retries on one device: as often, after pauses of 100 ms that double.
+// The retries on one device: how many, after a pause that doubles.
 const (
-	retries     = 3
-	firstPause  = 100 * time.Millisecond
-	longestWait = 5 * time.Second
+	retries    = 3
+	firstPause = 100 * time.Millisecond
 )
 
 // Runner does units of work on the first of several devices that can do them. Where a device fails it repeats the unit,
@@ -52,8 +55,8 @@ const (
 //     the next device gets the unit. With the policy "require" there is no next device.
 //   - All other errors, such as arguments that make no sense, are returned: another device would answer the same.
 //
-// A device that has failed several times, or was lost, rests: it gets no work for a while. After that one unit at a
-// time tries it first with a small kernel, whose result is checked; if that fails it rests again.
+// A device on which several units have failed, or that was lost, rests: it gets no work for a while. After that one
+// unit at a time tries it first with a small kernel, whose result is checked; if that fails it rests again.
 //
 // A Runner is safe for concurrent use; its devices do the units of several goroutines at once.
 type Runner struct {
@@ -81,32 +84,10 @@ type RunnerStats struct {
 	Exhausted int64 // units that no device could do
 }
 
-// standby is a device of a Runner.
-type standby struct {
-	name   string
-	health health
-
-	opening sync.Mutex // held while it is opened or tried
-
-	// These are guarded by the runner's lock.
-	use      *handle     // nil before it is opened, and after it was lost
-	failures []time.Time // of the last Window
-	rests    bool
-	until    time.Time
-	tried    bool // a unit finds out whether it works again
-	last     error
-}
-
-// handle is an open device and the number of units that use it. The last one of a lost device closes it.
-type handle struct {
-	dev   *runtime.Device
-	units int
-	lost  bool
-}
-
-// NewRunner returns a Runner for the named devices of the default session, in the order of preference. "cuda:*" stands
-// for all devices of a backend. The CPU, cpu:0, comes last, if it is not among them and the policy is not "require". A
-// device is opened when it first gets work, and closed by Close. A name that means no device is an error.
+// NewRunner returns a Runner for the named devices of the default session, in the order of preference, with names as
+// runtime.Info.ID has them. "cuda:*" stands for all devices of a backend. The CPU, cpu:0, comes last, if it is not
+// among them. With the policy "require" the first device is the only one. A device is opened when it first gets work,
+// and closed by Close. A name that means no device is [runtime.ErrNoDevice].
 func NewRunner(ctx context.Context, names ...string) (*Runner, error) {
 	return Failover{}.NewRunner(ctx, names...)
 }
@@ -116,62 +97,59 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 	if o.Failures < 0 || o.Window < 0 || o.CoolDown < 0 || o.Timeout < 0 {
 		return nil, fmt.Errorf("cluster: settings of failover are negative: %w", runtime.ErrInvalidArgument)
 	}
-	session, err := runtime.Default()
-	if err != nil {
-		return nil, err
+	session, err := o.Session, error(nil)
+	if session == nil {
+		if session, err = runtime.Default(); err != nil {
+			return nil, err
+		}
 	}
 	infos, err := session.Devices(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{o: o.filled(), session: session, now: time.Now, pause: pause}
+	const last = "cpu:0"
+	known := func(name string) bool {
+		return slices.ContainsFunc(infos, func(i runtime.Info) bool { return i.ID == name })
+	}
+	var list []string
 	for _, pattern := range names {
-		list, err := expand(ctx, pattern)
-		if err != nil {
-			return nil, err
+		backend, all := strings.CutSuffix(pattern, ":*")
+		if !all {
+			list = append(list, pattern)
 		}
-		for _, name := range list {
-			if err := r.add(name, infos); err != nil {
-				return nil, err
+		for i := range infos {
+			if all && infos[i].Backend == backend {
+				list = append(list, infos[i].ID)
 			}
 		}
-	}
-	const last = "cpu:0"
-	if session.Config().Fallback != runtime.Require || len(r.devices) == 0 {
-		if !r.has(last) {
-			r.devices = append(r.devices, &standby{name: last})
+		if n := len(list); n == 0 || all && !strings.HasPrefix(list[n-1], backend+":") {
+			return nil, fmt.Errorf("cluster: %s: %w", pattern, runtime.ErrNoDevice)
 		}
+	}
+	if !slices.Contains(list, last) && known(last) {
+		list = append(list, last)
+	}
+	if session.Config().Fallback == runtime.Require {
+		list = list[:min(1, len(list))]
+	}
+	r := &Runner{o: o.filled(), session: session, now: time.Now, pause: pause}
+	for i, name := range list {
+		switch {
+		case slices.Contains(list[:i], name):
+			return nil, fmt.Errorf("cluster: %s is named twice: %w", name, runtime.ErrInvalidArgument)
+		case !known(name) && !strings.HasPrefix(name, "sim-"): // which are in no list, and known once they are opened
+			return nil, fmt.Errorf("cluster: %s: %w", name, runtime.ErrNoDevice)
+		}
+		r.devices = append(r.devices, &standby{name: name, opening: make(chan struct{}, 1)})
+	}
+	if len(r.devices) == 0 {
+		return nil, fmt.Errorf("cluster: a runner without a device: %w", runtime.ErrNoDevice)
 	}
 	return r, nil
 }
 
-// add adds a device. Simulated ones, which are in no list, are known once they are opened.
-func (r *Runner) add(name string, infos []runtime.Info) error {
-	if r.has(name) {
-		return fmt.Errorf("cluster: %s is named twice: %w", name, runtime.ErrInvalidArgument)
-	}
-	known := strings.HasPrefix(name, "sim-")
-	for i := range infos {
-		known = known || infos[i].ID == name
-	}
-	if !known {
-		return fmt.Errorf("cluster: %s: %w", name, runtime.ErrNoDevice)
-	}
-	r.devices = append(r.devices, &standby{name: name})
-	return nil
-}
-
-func (r *Runner) has(name string) bool {
-	for _, d := range r.devices {
-		if d.name == name {
-			return true
-		}
-	}
-	return false
-}
-
-// Run does a unit of work: it calls work with a device until one call succeeds, as [Runner] says, and returns its
-// error otherwise. If several devices have failed the error matches driver.ErrAllBackendsExhausted and all of theirs.
+// Run does a unit of work: it calls work with a device until one call succeeds, as [Runner] says, and returns all
+// errors otherwise. If all devices have failed it matches driver.ErrAllBackendsExhausted as well.
 //
 // Every call of work begins anew, from data of the host, with buffers, streams and programs of its own on the device
 // that it gets, which stays the Runner's; it returns when its work is done, and leaves nothing outside that a call that
@@ -189,8 +167,7 @@ func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Conte
 	r.mu.Unlock()
 	defer r.units.Done()
 	var causes []error
-	var from *standby // that has failed in this call
-	var since time.Time
+	var left Event // of the device that has failed in this call
 	for i, d := range r.devices {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(append(causes, err)...)
@@ -200,36 +177,35 @@ func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Conte
 			causes = append(causes, resting)
 			continue
 		}
-		if i > 0 {
-			r.session.FellBack(d.name, op, errors.Join(causes...))
-		}
-		move := Event{Op: op, To: d.name}
-		if from != nil {
-			move.From, move.Reason, move.Err = from.name, reasonOf(causes[len(causes)-1]), causes[len(causes)-1]
-			r.tell(move.as(Started))
-		} else {
-			since = r.now()
+		moves := left.From != ""
+		if left.Op, left.To = op, d.name; moves {
+			r.tell(left.as(Started))
 		}
 		err := r.on(ctx, d, try, work)
+		if moves {
+			end := left
+			end.Took, end.Err = r.now().Sub(left.Time), err
+			if err == nil {
+				r.tell(end.as(Completed))
+			} else {
+				r.tell(end.as(Failed))
+			}
+		}
 		if err == nil {
 			r.count(func(s *RunnerStats) {
 				s.Units++
 				s.Fallbacks += int64(min(i, 1))
 			})
-		}
-		if from != nil {
-			move.Took, move.Err = r.now().Sub(since), err
-			if err == nil {
-				r.tell(move.as(Completed))
-			} else {
-				r.tell(move.as(Failed))
+			if i > 0 {
+				r.session.FellBack(d.name, op, errors.Join(causes...))
 			}
-		}
-		if err == nil || ctx.Err() != nil || !r.session.MayFallBack(err) {
-			return err
+			return nil
 		}
 		causes = append(causes, fmt.Errorf("%s: %w", d.name, err))
-		from, since = d, r.now()
+		if ctx.Err() != nil || !r.session.MayFallBack(err) {
+			return errors.Join(causes...)
+		}
+		left = Event{Time: r.now(), From: d.name, Reason: reasonOf(err), Err: err}
 	}
 	r.count(func(s *RunnerStats) { s.Exhausted++ })
 	err := fmt.Errorf("cluster: %s: %w: %w", op, driver.ErrAllBackendsExhausted, errors.Join(causes...))
@@ -243,36 +219,73 @@ func (r *Runner) count(f func(s *RunnerStats)) {
 	f(&r.stats)
 }
 
-// on does a unit on one device, with retries.
-func (r *Runner) on(ctx context.Context, d *standby, try bool,
+// on does a unit on one device, with retries, after it has tried the device if that is to be done.
+func (r *Runner) on(ctx context.Context, d *standby, try *rest,
 	work func(context.Context, *runtime.Device) error) error {
+	if try != nil {
+		if err := r.restore(ctx, d, try); err != nil {
+			return err
+		}
+	}
 	trimmed, wait := false, firstPause
 	for attempt := 0; ; attempt++ {
-		err := r.attempt(ctx, d, try, work)
+		h, err := r.attempt(ctx, d, trimmed, r.o.Timeout, work)
 		if err == nil {
-			d.health.did(nil, r.now())
+			d.health.did(nil, r.now(), false)
 			return nil
 		}
-		if try || ctx.Err() != nil || !driver.OfDevice(err) {
+		if ctx.Err() != nil || !driver.OfDevice(err) {
 			return err
 		}
-		if r.failed(d, err) {
-			return err
-		}
-		memory := errors.Is(err, runtime.ErrOutOfMemory)
+		lost := errors.Is(err, runtime.ErrDeviceLost)
+		memory := errors.Is(err, runtime.ErrOutOfMemory) && !errors.Is(err, driver.ErrTooLarge)
 		again := errors.Is(err, runtime.ErrLaunch) || errors.Is(err, driver.ErrTimeout)
 		switch {
-		case memory && !trimmed && !errors.Is(err, driver.ErrTooLarge):
-			trimmed = true // by the attempt that follows
-		case again && attempt < retries:
-			if r.pause(ctx, wait) != nil {
-				return err
+		case !lost && memory && !trimmed:
+			trimmed = true
+		case !lost && again && attempt < retries:
+			if ended := r.pause(ctx, wait); ended != nil {
+				return errors.Join(err, ended)
 			}
-			wait = min(2*wait, longestWait)
+			wait *= 2
 		default:
+			r.failed(d, h, err)
 			return err
 		}
 		r.count(func(s *RunnerStats) { s.Retries++ })
-		r.ready(d, memory)
+	}
+}
+
+// Close waits for the units under way, and closes the devices. Closing twice does nothing.
+func (r *Runner) Close() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.units.Wait()
+	var errs []error
+	for _, d := range r.devices {
+		r.mu.Lock()
+		h := d.use
+		d.use = nil
+		r.mu.Unlock()
+		if h != nil {
+			errs = append(errs, h.dev.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pause waits, unless the context is done before.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

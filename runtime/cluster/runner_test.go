@@ -95,8 +95,9 @@ func TestRunnerMoves(t *testing.T) {
 		{errs: []error{runtime.ErrLaunch}, ran: []string{first, first}, pauses: []time.Duration{100e6}},
 		{errs: []error{runtime.ErrLaunch, driver.ErrTimeout}, ran: []string{first, first, first},
 			pauses: []time.Duration{100e6, 200e6}},
-		{errs: []error{runtime.ErrLaunch, runtime.ErrLaunch, runtime.ErrLaunch}, ran: []string{first, first, first, second},
-			pauses: []time.Duration{100e6, 200e6}, reason: "repeated failures"},
+		{errs: []error{runtime.ErrLaunch, runtime.ErrLaunch, runtime.ErrLaunch, runtime.ErrLaunch},
+			ran:    []string{first, first, first, first, second},
+			pauses: []time.Duration{100e6, 200e6, 400e6}, reason: "repeated failures"},
 		{errs: []error{runtime.ErrOutOfMemory}, ran: []string{first, first}},
 		{errs: []error{runtime.ErrOutOfMemory, runtime.ErrOutOfMemory}, ran: []string{first, first, second},
 			reason: "memory exhausted"},
@@ -111,8 +112,10 @@ func TestRunnerMoves(t *testing.T) {
 		before := r.session.Fallbacks()
 		work, ran := failing(first, test.errs...)
 		err := r.Run(t.Context(), "test", work)
-		assert.ErrorIs(t, err, test.err, "%v", test.errs)
-		assert.Equal(t, test.err == nil, err == nil)
+		assert.Equal(t, test.err == nil, err == nil, "%v", err)
+		if test.err != nil {
+			assert.ErrorIs(t, err, test.err)
+		}
 		assert.Equal(t, test.ran, *ran, "%v", test.errs)
 		assert.Equal(t, test.pauses, c.pauses, "%v", test.errs)
 		want := RunnerStats{Units: 1}
@@ -178,7 +181,7 @@ func TestRunnerProbe(t *testing.T) {
 		t.Skip("metal:0 may be there")
 	}
 	r, c := runner(t, Failover{}, "cpu:0")
-	r.devices = append([]*standby{{name: "metal:0"}}, r.devices...)
+	r.devices = append([]*standby{{name: "metal:0", opening: make(chan struct{}, 1)}}, r.devices...)
 	work, ran := failing("")
 	for range 5 {
 		require.NoError(t, r.Run(t.Context(), "test", work))
@@ -227,7 +230,8 @@ func TestRunnerLost(t *testing.T) {
 		wg.Go(func() {
 			err := r.Run(t.Context(), "test", func(ctx context.Context, dev *runtime.Device) error {
 				if dev.String() == "opencl:0" {
-					for on.Add(1); on.Load() < 4; { // all are on it
+					on.Add(1)
+					for i := 0; on.Load() < 4 && i < 1000; i++ { // all are on it
 						time.Sleep(time.Millisecond)
 					}
 					if lost.Add(1) == 1 {
@@ -249,27 +253,119 @@ func TestRunnerLost(t *testing.T) {
 	assert.Equal(t, []string{"opencl:0"}, *ran)
 }
 
-// TestRunnerHangs has work that does not end: its device is given up, and the next one does it.
+// TestRunnerHangs has a kernel that does not end, and work that waits for it even when its context is over, as closing
+// a stream does: the device is given up, and the next one does the unit. Two units hang at once.
 func TestRunnerHangs(t *testing.T) {
 	open(t, "opencl:0")
-	r, _ := runner(t, Failover{Timeout: 200 * time.Millisecond}, "opencl:0")
-	require.NoError(t, r.Run(t.Context(), "test", func(ctx context.Context, dev *runtime.Device) error {
-		if dev.String() == "cpu:0" {
-			return nil
+	r, c := runner(t, Failover{Timeout: 300 * time.Millisecond}, "opencl:0")
+	release := make(chan struct{})
+	defer close(release)
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			assert.NoError(t, r.Run(t.Context(), "test", func(ctx context.Context, dev *runtime.Device) error {
+				if dev.String() == "cpu:0" {
+					return nil
+				}
+				s, err := dev.NewStream()
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				for dev.Enter("test") == nil { // until the device is gone, whatever the context says
+					dev.Leave()
+					time.Sleep(time.Millisecond)
+				}
+				return s.Sync(ctx)
+			}))
+		})
+	}
+	wg.Wait()
+	assert.EqualValues(t, 2, r.Stats().Units)
+	for _, e := range r.Events() {
+		if e.Kind == Started {
+			assert.Equal(t, "timeout", e.Reason)
+			assert.ErrorIs(t, e.Err, runtime.ErrDeviceLost)
 		}
-		<-ctx.Done()
-		return ctx.Err()
-	}))
-	assert.Equal(t, "timeout", r.Events()[0].Reason)
-	assert.ErrorIs(t, r.Events()[0].Err, runtime.ErrDeviceLost)
+	}
+	assert.Equal(t, Lost, r.Devices()[0].State)
+	c.pass(time.Minute)
+	work, ran := failing("")
+	require.NoError(t, r.Run(t.Context(), "test", work))
+	assert.Equal(t, []string{"opencl:0"}, *ran, "opened anew")
 
+	before := len(r.Events())
 	ctx, cancel := context.WithCancel(t.Context())
 	err := r.Run(ctx, "test", func(context.Context, *runtime.Device) error {
 		cancel()
 		return ctx.Err()
 	})
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.Len(t, r.Events(), 2, "the caller's end is no failure")
+	assert.Len(t, r.Events(), before, "the caller's end is no failure")
+	assert.Equal(t, Healthy, r.Devices()[0].State)
+}
+
+// TestRunnerStreams has a write of one unit fail on the device's own stream while another one is there: both are
+// repeated on a stream that takes work, and none gets the other's error or reads what was not written.
+func TestRunnerStreams(t *testing.T) {
+	r, _ := runner(t, Failover{}, "cpu:0")
+	r.pause = pause
+	var failed atomic.Bool
+	var here atomic.Int32
+	unit := func(value float32) func(context.Context, *runtime.Device) error {
+		return func(ctx context.Context, dev *runtime.Device) error {
+			here.Add(1)
+			for i := 0; here.Load() < 2 && i < 100; i++ {
+				time.Sleep(time.Millisecond)
+			}
+			if value == 1 && !failed.Swap(true) {
+				misbehave(t, &Member{dev: dev}, dev.Stream(), func() error { return errors.New("planted") })
+			}
+			x, err := runtime.Upload(ctx, dev, []float32{value, value})
+			if err != nil {
+				return err
+			}
+			defer x.Close()
+			got := make([]float32, 2)
+			if err := runtime.Read(ctx, x, got); err != nil {
+				return err
+			}
+			assert.Equal(t, []float32{value, value}, got)
+			return nil
+		}
+	}
+	var wg sync.WaitGroup
+	for v := range 2 {
+		wg.Go(func() { assert.NoError(t, r.Run(t.Context(), "test", unit(float32(v+1)))) })
+	}
+	wg.Wait()
+	assert.EqualValues(t, 2, r.Stats().Units)
+	assert.Positive(t, r.Stats().Retries)
+}
+
+// TestRunnerAfterProbe has a device pass its probe and fail at the unit: that counts as any failure.
+func TestRunnerAfterProbe(t *testing.T) {
+	open(t, "opencl:0")
+	r, c := runner(t, Failover{}, "opencl:0")
+	require.NoError(t, r.Suspend("opencl:0"))
+	c.pass(time.Minute)
+	work, ran := failing("opencl:0", runtime.ErrLaunch, runtime.ErrDeviceLost)
+	require.NoError(t, r.Run(t.Context(), "test", work))
+	assert.Equal(t, []string{"opencl:0", "opencl:0", "cpu:0"}, *ran, "with a retry")
+	assert.Equal(t, c.now().Add(time.Minute), r.Devices()[0].Until)
+	assert.Equal(t, Lost, r.Devices()[0].State)
+	require.NoError(t, r.Resume("opencl:0"))
+	require.NoError(t, r.Run(t.Context(), "test", work))
+	assert.Equal(t, "opencl:0", (*ran)[3])
+
+	// What begins to rest while it is tried goes on to rest.
+	require.NoError(t, r.Suspend("opencl:0"))
+	require.NoError(t, r.Resume("opencl:0"))
+	try, err := r.admit(r.devices[0])
+	require.NoError(t, err)
+	require.NoError(t, r.Suspend("opencl:0"))
+	require.NoError(t, r.restore(t.Context(), r.devices[0], try))
+	assert.False(t, r.Devices()[0].Until.IsZero())
 }
 
 // TestRunnerTell has a function for events that blocks, and panics: no unit waits for it, and it gets the later ones.
@@ -305,16 +401,17 @@ func TestRunnerTell(t *testing.T) {
 	assert.ErrorIs(t, r.Suspend("cuda:77"), runtime.ErrInvalidArgument)
 }
 
-// TestRunnerRequire stays on the device with the policy that wants it.
+// TestRunnerRequire stays on the device with the policy that wants it, also while it rests.
 func TestRunnerRequire(t *testing.T) {
 	open(t, "opencl:0")
-	r, _ := runner(t, Failover{}, "opencl:0")
 	session, err := runtime.New(runtime.Config{Fallback: runtime.Require})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, session.Close()) }()
-	r.session = session
+	r, _ := runner(t, Failover{Session: session}, "opencl:0", "cpu:0")
 	work, ran := failing("opencl:0", runtime.ErrDeviceLost)
-	assert.ErrorIs(t, r.Run(t.Context(), "test", work), runtime.ErrDeviceLost)
+	for range 2 {
+		assert.ErrorIs(t, r.Run(t.Context(), "test", work), runtime.ErrDeviceLost)
+	}
 	assert.Equal(t, []string{"opencl:0"}, *ran)
 	assert.NoError(t, r.Close())
 }

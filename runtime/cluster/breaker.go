@@ -309,13 +309,13 @@ func (r *Runner) release(d *standby, h *handle, lost bool) {
 	if h.lost = h.lost || lost; h.lost && d.use == h {
 		d.use = nil
 	}
-	last := h.units == 0
-	if last && h.left != nil {
+	if h.units == 0 && h.left != nil {
 		close(h.left)
 		h.left = nil
 	}
+	last := h.units == 0 && h.lost
 	r.mu.Unlock()
-	if last && h.lost {
+	if last {
 		_ = h.dev.Close() // what it says is why it was lost
 	}
 }

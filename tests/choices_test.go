@@ -173,7 +173,8 @@ var cFacts = map[string]string{
 	"rows.h BLOCK":                                  "the error of sums, which the catalog's bounds are for",
 	"topk.h NEAR <128":                              "compiled in: what is looked at first",
 	"topk.h TOPK_FEW TOPK_ROOM <4":                  "registers",
-	"winograd.h WINOGRAD_PAST WINOGRAD_COPY winograd_some most": "sizes of arrays, and tiles that fill the registers",
+
+	"winograd.h winograd_line winograd_some most": "sizes of arrays, and tiles that fill the registers",
 }
 
 // number reports whether a literal may be a threshold.

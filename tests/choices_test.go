@@ -91,6 +91,7 @@ var goFacts = map[string]string{
 	"shim.go 0xd1d":                        "an address",
 	"shim.go runHost 30":                   "the range of a number",
 	"shim.go nearest 64 10":                "the largest page of memory on any system",
+	"simd_conv.go plan 4 10":               "registers of a half tile; KiB",
 	"simd_conv.go plan 64":                 "registers of AVX-512, whose strips are too wide for the other form",
 	"simd_conv_long.go planLong 6":         "a multiple of the filters of every vector function",
 	"simd_conv_long.go long 16":            "bounds of memory, as a power of 2",

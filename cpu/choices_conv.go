@@ -29,6 +29,9 @@ var (
 	convRanges = speed("conv.ranges", "ranges of tasks for each thread", "threads end together", 16, 4, 8, 16, 32)
 	convGrain  = speed("conv.grain", "elements that are packed or converted at least at a time",
 		"a task takes some 20 µs", 1<<16, 1<<14, 1<<15, 1<<16, 1<<17)
+	convDilated = order("conv.dilated",
+		"percent of the products from which on filters with dilation leave out those in the padding",
+		"the image is copied to cells, and the output from cells", 5, 0, 5, 10, 20, 100)
 	phasesRoom = order("conv.phases.room", "room of the planes of all phases, and of the sums of a tile",
 		"both are in use together", 32, 8, 16, 24, 32)
 	phasesSums = speed("conv.phases.sums", "room of the sums of the filters that are computed together",

@@ -336,6 +336,9 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 			return err
 		}
 	}
+	if q, ok := p.dilated(); ok {
+		return q.run(x, weight, bias, y)
+	}
 	p.plan()
 	filters := address(weight)
 	if p.packed {

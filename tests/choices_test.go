@@ -93,6 +93,8 @@ var goFacts = map[string]string{
 	"shim.go nearest 64 10":                "the largest page of memory on any system",
 	"simd_conv.go plan 4 10":               "registers of a half tile; KiB",
 	"simd_conv.go plan 64":                 "registers of AVX-512, whose strips are too wide for the other form",
+	"simd_conv_dilated.go dilated 100":     "percent",
+	"simd_conv_dilated.go table 3":         "words of a part",
 	"simd_conv_long.go planLong 6":         "a multiple of the filters of every vector function",
 	"simd_conv_long.go long 16":            "bounds of memory, as a power of 2",
 	"simd_conv.go steps 8":                 "bytes of a number",
@@ -147,6 +149,7 @@ var cFacts = map[string]string{
 	"page.h":      "the size of a page",
 
 	"conv.h lone_rows <3 <9 >3":                     "tiles that fill the registers",
+	"conv_dilated.h some":                           "the size of an array",
 	"conv_long.h <3 <9":                             "unrolled code",
 	"expr.h EXPR_LINKS EXPR_STRIPS EXPR_STREAMS":    "sizes of arrays on the stack",
 	"expr.h <=192":                                  "bytes that package cpu counts",

@@ -21,6 +21,7 @@
 #define E float
 #include "gemm.h"
 #include "conv.h"
+#include "conv_dilated.h"
 #include "conv_phases.h"
 #include "conv_long.h"
 #include "conv_turned.h"
@@ -63,6 +64,7 @@ BY_FLOAT(few_columns)
 #define E double
 #include "gemm.h"
 #include "conv.h"
+#include "conv_dilated.h"
 #include "conv_phases.h"
 #include "conv_long.h"
 #include "conv_turned.h"

@@ -45,7 +45,7 @@ func usual() []Subject {
 			product(runtime.F32, 4, 128, 16384))},
 		{Name: "conv2d f32", Reads: []string{"cpu.conv.room", "cpu.conv.deep", "cpu.conv.bare", "cpu.conv.copy",
 			"cpu.conv.sums", "cpu.conv.tasks", "cpu.conv.outputs", "cpu.conv.small", "cpu.conv.beside", "cpu.conv.ranges",
-			"cpu.conv.grain"}, Points: convolutions(
+			"cpu.conv.grain", "cpu.conv.dilated"}, Points: convolutions(
 			image{64, 56, 64, 1, 1, 0, 1, 1}, image{3, 224, 64, 7, 2, 3, 1, 1}, image{3, 56, 16, 3, 1, 1, 1, 1},
 			image{64, 28, 64, 3, 1, 4, 4, 1}, image{512, 7, 512, 1, 1, 0, 1, 1}, image{1024, 14, 256, 1, 1, 0, 1, 1},
 			image{128, 28, 128, 3, 1, 1, 1, 32}, image{64, 56, 64, 3, 1, 1, 1, 64})},

@@ -133,8 +133,8 @@ var goFacts = map[string]string{
 // Numbers of C that are compiled in. A threshold there is a number of 3 or more that has a name or is compared by
 // order. Those that could differ from one processor to another have a reason that begins with "compiled in".
 var cFacts = map[string]string{
-	"all.h FEW_MOST FEW_DEPTH": "compiled in: the size of an array, and a part of the first-level cache",
-	"all.h GROUP OFFSET":       "products of an instruction",
+	"all.h FEW_MOST":     "the size of an array",
+	"all.h GROUP OFFSET": "products of an instruction",
 
 	"avx2.c":      "the instruction set: its registers, and the tiles that fill them",
 	"avx512.c":    "the instruction set: its registers, and the tiles that fill them",
@@ -162,7 +162,6 @@ var cFacts = map[string]string{
 	"expr_tile.h <10":                               "rounds of a generator of random numbers",
 	"few.h UNROLL <4 >4":                            "unrolled code",
 	"gemm.h >64":                                    "bytes of a line of a cache",
-	"gemm.h <=3 >=8":                                "compiled in: what pays for four sums",
 	"gemm.h <4 >=4":                                 "unrolled code",
 	"gemm_int.h gemm_int_cols <4":                   "columns that package cpu packs; unrolled code",
 	"l2.h l2_block l2_i8_block l2_i8_short":         "sizes that package cpu shares",
@@ -170,12 +169,9 @@ var cFacts = map[string]string{
 	"move.h HIGH":                                   "compiled in: an array on the stack; whole lines",
 	"move.h LINE >=64":                              "bytes of a cache line",
 	"nearest.h near_piece near_parallel near_short": "the error of sums, which the catalog's bounds are for",
-	"nearest.h <1024":                               "compiled in: bytes of a vector that are fetched ahead",
 	"reduce.h BLOCK LEVELS ACROSS <8":               "the error of sums; sizes of arrays",
-	"reduce_int.h BLOCK":                            "compiled in: a part of the first-level cache",
 	"rows.h BESIDE":                                 "compiled in: an array on the stack",
 	"rows.h BLOCK":                                  "the error of sums, which the catalog's bounds are for",
-	"topk.h NEAR <128":                              "compiled in: what is looked at first",
 	"topk.h TOPK_FEW TOPK_ROOM <4":                  "registers",
 
 	"winograd.h winograd_line winograd_some most": "sizes of arrays, and tiles that fill the registers",
@@ -371,14 +367,15 @@ func TestThresholdsAreChoices(t *testing.T) {
 
 // untuned are the choices that no subject of the tuner has, or what their names begin with before a dot, and why.
 var untuned = map[string]string{
-	"ann":             "searches of indexes are no launches of kernels",
-	"cpu.copy.inline": "copies and fills are no launches of kernels",
-	"cpu.copy.stage":  "uploads are no launches of kernels",
-	"cpu.go.depth":    "products are in Go only where there are no vector functions",
-	"cpu.go.rows":     "products are in Go only where there are no vector functions",
-	"cpu.go.cols":     "products are in Go only where there are no vector functions",
-	"cpu.go.sums":     "products are in Go only where there are no vector functions",
-	"cpu.go.tile":     "transpositions are in Go only where there are no vector functions",
+	"ann":               "searches of indexes are no launches of kernels",
+	"cpu.nearest.fetch": "distances of listed vectors are computed by no launch of a kernel",
+	"cpu.copy.inline":   "copies and fills are no launches of kernels",
+	"cpu.copy.stage":    "uploads are no launches of kernels",
+	"cpu.go.depth":      "products are in Go only where there are no vector functions",
+	"cpu.go.rows":       "products are in Go only where there are no vector functions",
+	"cpu.go.cols":       "products are in Go only where there are no vector functions",
+	"cpu.go.sums":       "products are in Go only where there are no vector functions",
+	"cpu.go.tile":       "transpositions are in Go only where there are no vector functions",
 }
 
 // TestChoicesHaveSubjects finds choices that concord tune does not try, and names in its subjects that are no choices.

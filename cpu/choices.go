@@ -137,6 +137,14 @@ var (
 		2, 4, 8, 16)
 	topkMost = speed("topk.most", "elements to be found up to which threads divide a row",
 		"those of all parts are searched once more", 1024, 64, 256, 1024, 4096)
+	topkNear = speed("topk.near", "largest row whose successor is fetched while it is searched, in KiB",
+		"the processor foresees longer ones itself", 16, 0, 4, 8, 16, 32, 64)
+	topkFirst = speed("topk.first",
+		"four registers of a row in which a limit is found before the row is searched",
+		"a lower limit leaves fewer elements to look at, a longer beginning is read twice", 128, 32, 64, 128, 256, 512)
+	nearFetch = speed("nearest.fetch",
+		"bytes of each listed vector that are fetched while the one before is computed",
+		"they lie anywhere, so that nothing else fetches them", 1024, 64, 256, 512, 1024, 2048, 4096)
 	nearMany = order("nearest.many",
 		"queries for which distances are computed in tiles, in percent of the floats of a register, if there are more",
 		"half of the lanes are in use then", 50, 0, 25, 50, 100, 200)

@@ -10,6 +10,9 @@ var (
 		"a strip of the planes stays in the first-level cache, where all filters find it", 300, 100, 200, 300, 400, 600)
 	convBare = order("conv.bare", "room of filters of 1×1 that read the image itself",
 		"they are read once for each part of its rows", 32, 0, 8, 16, 32, 48)
+	convBareWide = speed("conv.bare.wide",
+		"KiB of four registers of all channels of an image up to which filters of 1×1 are multiplied with so wide a part",
+		"longer parts of rows are read from memory sooner, but each meets half a tile of filters", 16, 0, 8, 16, 32)
 	convCopy = order("conv.copy", "products that the copy of an element costs",
 		"a load and a store beside two units", 4, 1, 2, 4, 8, 16)
 	convSums = order("conv.sums", "products that are summed at least before results are stored",
@@ -26,6 +29,9 @@ var (
 	convRanges = speed("conv.ranges", "ranges of tasks for each thread", "threads end together", 16, 4, 8, 16, 32)
 	convGrain  = speed("conv.grain", "elements that are packed or converted at least at a time",
 		"a task takes some 20 µs", 1<<16, 1<<14, 1<<15, 1<<16, 1<<17)
+	convDilated = order("conv.dilated",
+		"percent of the products from which on filters with dilation leave out those in the padding",
+		"the image is copied to cells, and the output from cells", 5, 0, 5, 10, 20, 100)
 	phasesRoom = order("conv.phases.room", "room of the planes of all phases, and of the sums of a tile",
 		"both are in use together", 32, 8, 16, 24, 32)
 	phasesSums = speed("conv.phases.sums", "room of the sums of the filters that are computed together",

@@ -13,6 +13,9 @@ var (
 		"a tile is computed in about the time in which the next one comes", 1, 1, 2, 4)
 	exprFetches = speed("expr.fetches", "operands for which an operation outside of chains fetches",
 		"others find them in the cache, or are foreseen by the processor", 4, 0, 1, 2, 4)
+	reduceBlock = speed("reduce.block",
+		"integers of a row that are searched at a time for the place of an extreme",
+		"the place is looked for in one of these", 4096, 1024, 2048, 4096, 8192, 16384)
 	exprTiles = speed("expr.tiles", "tiles that chains compute at a time",
 		"finding the operands of the next ones is little beside so many", 256, 16, 64, 256, 1024)
 )

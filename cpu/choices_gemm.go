@@ -76,6 +76,10 @@ var (
 		"others help with its strips", 8, 2, 4, 8, 16)
 	stripsParts = order("gemm.strips.parts", "parts of a strip's rows for each thread that helps",
 		"threads end together", 4, 1, 2, 4, 8)
+	thinRows = order("gemm.thin.rows", "rows up to which a register of columns has four sums for each row",
+		"additions to a single sum would wait for each other", 3, 0, 1, 2, 3)
+	thinDepth = order("gemm.thin.depth", "depth from which on it has four sums", "they are added up at the end", 8, 4,
+		8, 16, 32, 64)
 	batchNs = speed("gemm.batch", "nanoseconds of the smallest range of a batch", "a range costs some hundred", 5000,
 		1000, 2500, 5000, 10000, 20000)
 	intRows = speed("gemm.int.rows", "least rows of a task of integers", "columns are packed for each task", 16, 4,
@@ -102,6 +106,9 @@ var (
 		2, 4, 8)
 	fewDots = speed("gemm.few.dots", "twelves of rows of the matrix in a task",
 		"whole tiles of every instruction set", 1, 1, 2, 4, 8)
+	fewBytes = speed("gemm.few.bytes",
+		"bytes of a row of the matrix that are multiplied with all rows, if these are more than four",
+		"they stay in the first-level cache for all of them", 1024, 256, 512, 1024, 2048, 4096)
 	fewNarrow = order("gemm.few.narrow", "columns, or rows, below which the depth is divided, too",
 		"tasks would be too few", 512, 128, 256, 512, 1024)
 	fewPart = order("gemm.few.part", "matrix in a part of the depth of a product of few rows, in KiB",

@@ -293,3 +293,21 @@ func BenchmarkChoose(b *testing.B) {
 	}
 	require.Positive(b, sum)
 }
+
+// TestShippedTables catches a table whose choices have changed since it was measured: no device would use it.
+func TestShippedTables(t *testing.T) {
+	list := openThreads(t, 1).Choices()
+	for _, table := range choice.Shipped() {
+		for of, version := range table.Versions {
+			if strings.HasPrefix(of, "cpu.") {
+				assert.Equal(t, choice.VersionOf(of, list), version, "%s of %s, made %s", of, table.For, table.Made)
+			}
+		}
+		for name, value := range table.Values {
+			if strings.HasPrefix(name, "cpu.") {
+				_, err := choice.NewSet(map[string]int{name: value})
+				assert.NoError(t, err)
+			}
+		}
+	}
+}

@@ -140,8 +140,11 @@ func (p *convPlan) plan() {
 		p.deep, p.together = max(min(p.deep, p.call.Choose(convDeep)/max(p.rows*p.cols, 1)), 1), max(p.filters, 1)
 	}
 	p.deep = even(p.channels, p.deep, 1)
-	if p.bare() {
-		p.deep = 0
+	if p.deep == 0 || p.bare() { // no channels, or no planes
+		p.deep, p.together = 0, p.set.rows
+		if 4*p.channels*p.set.bytes <= p.call.Choose(convBareWide)<<10 {
+			p.together /= 2 // filters, which leave registers for as many columns again
+		}
 	}
 	if p.along.longer > 0 || p.batch > 1 {
 		p.sums = roundUpInt(p.batch*p.lines*pitch, p.set.bytes/p.size)
@@ -332,6 +335,9 @@ func (p *convPlan) run(x, weight, bias, y []byte) error {
 		if finite, err := p.runWinograd(x, weight, bias, y); finite || err != nil {
 			return err
 		}
+	}
+	if q, ok := p.dilated(); ok {
+		return q.run(x, weight, bias, y)
 	}
 	p.plan()
 	filters := address(weight)

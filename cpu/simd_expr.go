@@ -269,7 +269,8 @@ func (e *exprSteps) Rows(op expr.Op, t expr.Type, rows, n int, into, from []byte
 	if t > expr.BF16 {
 		by = simd.ReduceIntRows
 	}
-	e.device.simd.run(by, uint64(t)-1, uint64(op-expr.Sum), uint64(rows), uint64(n), address(from), address(into))
+	e.device.simd.run(by, uint64(t)-1, uint64(op-expr.Sum), uint64(rows), uint64(n), address(from), address(into),
+		uint64(e.Choose(reduceBlock)))
 }
 
 func (e *exprSteps) Columns(op expr.Op, t expr.Type, n, step, columns int, into, from []byte) {

@@ -134,7 +134,8 @@ func (f *fewRows) multiply(part, lo, hi, some int) {
 				op, across, down = simd.GemmF32FewRows, 1, uint64(f.many)
 			}
 			f.set.run(f.op(op), typ, uint64(cols), uint64(rows), uint64(depth), f.w.element(p0, j), uint64(f.w.ld),
-				f.x.element(i, p0), uint64(f.x.ld), to, across, down)
+				f.x.element(i, p0), uint64(f.x.ld), to, across, down,
+				uint64(roundUpInt(f.call.Choose(fewBytes), 64)))
 		}
 	}
 }

@@ -284,7 +284,8 @@ func (p *product) directPart(i0, i1, j0, j1 int) {
 	after := p.finish.from(j0, p.size)
 	p.set.run(p.op(simd.GemmF32Direct), uint64(i1-i0), uint64(j1-j0), uint64(p.k),
 		p.a.element(i0, 0), uint64(rs), uint64(cs), p.b.element(0, j0), uint64(p.b.ld),
-		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta), after.bias, after.f)
+		p.out.element(i0, j0), uint64(p.out.ld), math.Float64bits(p.alpha), math.Float64bits(p.beta), after.bias, after.f,
+		uint64(p.call.Choose(thinRows)), uint64(p.call.Choose(thinDepth)))
 }
 
 // runDot computes dot products of rows of A with columns of B. If B is not stored with its columns

@@ -143,7 +143,8 @@ func (d *device) Rank(r *kernels.Ranking) bool {
 	typ := uint64(slices.Index(simdTypes, r.Type))
 	d.simd.run(simd.NearestList, pointer(r.Query), pointer(r.Vectors), pointer(r.Rows), uint64(len(r.Rows)), uint64(r.Dim),
 		uint64(len(r.Vectors)/(r.Dim*typeSize(typ))),
-		pointer(r.Distances), math.Float64bits(bound), typ, uint64(metric))
+		pointer(r.Distances), math.Float64bits(bound), typ, uint64(metric),
+		uint64(d.workers.choose(nearFetch)))
 	return true
 }
 

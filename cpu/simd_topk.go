@@ -31,6 +31,7 @@ func bindTopK(u *source.Unit) goFunc {
 			return nil
 		}
 		var failed atomic.Pointer[error]
+		near, first := c.topkWords()
 		err := c.spread(rows, n*size, func(_ *call, lo, hi int) {
 			heap, err := c.device.scratch.take(int64(16 * want))
 			if err != nil {
@@ -39,7 +40,7 @@ func bindTopK(u *source.Unit) goFunc {
 			}
 			defer c.device.scratch.give(heap)
 			c.device.simd.run(simd.TopK, typ, uint64(hi-lo), uint64(n), uint64(k), in+uint64(lo*n*size),
-				values+uint64(lo*k*size), places+uint64(4*lo*k), address(heap.data))
+				values+uint64(lo*k*size), places+uint64(4*lo*k), address(heap.data), near, first)
 		})
 		if e := failed.Load(); e != nil {
 			return *e
@@ -48,12 +49,18 @@ func bindTopK(u *source.Unit) goFunc {
 	}
 }
 
+// topkWords returns the choices of the vector function.
+func (c *call) topkWords() (near, first uint64) {
+	return uint64(c.Choose(topkNear)) << 10, uint64(c.Choose(topkFirst))
+}
+
 // topLong finds the k smallest elements of each part of a row, and then the k smallest of these. Equal
 // elements stay in the order of the row, so that ties are decided as in the whole row.
 func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen []uint32) error {
 	// With fewer parts, fewer elements pass through a heap. The last part gets the remainder.
 	length := max(c.Choose(topkPart), n/(c.Choose(threadRanges)*c.device.threads))
 	size, parts, set := typeSize(typ), n/length, c.device.simd
+	near, first := c.topkWords()
 	room, err := c.device.scratch.take(int64(parts*k*(size+4+16)) + 128)
 	if err != nil {
 		return err
@@ -69,12 +76,12 @@ func (c *call) topLong(typ uint64, n, k int, in, values, places uint64, chosen [
 				m = n - p*length
 			}
 			set.run(simd.TopK, typ, 1, uint64(m), uint64(k), in+uint64(p*length*size),
-				best+uint64(p*k*size), from+uint64(4*p*k), heaps+uint64(16*p*k))
+				best+uint64(p*k*size), from+uint64(4*p*k), heaps+uint64(16*p*k), near, first)
 		}
 	}); err != nil {
 		return err
 	}
-	set.run(simd.TopK, typ, 1, uint64(parts*k), uint64(k), best, values, places, heaps)
+	set.run(simd.TopK, typ, 1, uint64(parts*k), uint64(k), best, values, places, heaps, near, first)
 	within := unsafe.Slice((*uint32)(unsafe.Pointer(&room.data[from-heaps])), parts*k)
 	for i, candidate := range chosen {
 		chosen[i] = candidate/uint32(k)*uint32(length) + within[candidate]

@@ -91,7 +91,10 @@ var goFacts = map[string]string{
 	"shim.go 0xd1d":                        "an address",
 	"shim.go runHost 30":                   "the range of a number",
 	"shim.go nearest 64 10":                "the largest page of memory on any system",
+	"simd_conv.go plan 4 10":               "registers of a half tile; KiB",
 	"simd_conv.go plan 64":                 "registers of AVX-512, whose strips are too wide for the other form",
+	"simd_conv_dilated.go dilated 100":     "percent",
+	"simd_conv_dilated.go table 3":         "words of a part",
 	"simd_conv_long.go planLong 6":         "a multiple of the filters of every vector function",
 	"simd_conv_long.go long 16":            "bounds of memory, as a power of 2",
 	"simd_conv.go steps 8":                 "bytes of a number",
@@ -130,8 +133,8 @@ var goFacts = map[string]string{
 // Numbers of C that are compiled in. A threshold there is a number of 3 or more that has a name or is compared by
 // order. Those that could differ from one processor to another have a reason that begins with "compiled in".
 var cFacts = map[string]string{
-	"all.h FEW_MOST FEW_DEPTH": "compiled in: the size of an array, and a part of the first-level cache",
-	"all.h GROUP OFFSET":       "products of an instruction",
+	"all.h FEW_MOST":     "the size of an array",
+	"all.h GROUP OFFSET": "products of an instruction",
 
 	"avx2.c":      "the instruction set: its registers, and the tiles that fill them",
 	"avx512.c":    "the instruction set: its registers, and the tiles that fill them",
@@ -146,6 +149,7 @@ var cFacts = map[string]string{
 	"page.h":      "the size of a page",
 
 	"conv.h lone_rows <3 <9 >3":                     "tiles that fill the registers",
+	"conv_dilated.h some":                           "the size of an array",
 	"conv_long.h <3 <9":                             "unrolled code",
 	"expr.h EXPR_LINKS EXPR_STRIPS EXPR_STREAMS":    "sizes of arrays on the stack",
 	"expr.h <=192":                                  "bytes that package cpu counts",
@@ -158,7 +162,6 @@ var cFacts = map[string]string{
 	"expr_tile.h <10":                               "rounds of a generator of random numbers",
 	"few.h UNROLL <4 >4":                            "unrolled code",
 	"gemm.h >64":                                    "bytes of a line of a cache",
-	"gemm.h <=3 >=8":                                "compiled in: what pays for four sums",
 	"gemm.h <4 >=4":                                 "unrolled code",
 	"gemm_int.h gemm_int_cols <4":                   "columns that package cpu packs; unrolled code",
 	"l2.h l2_block l2_i8_block l2_i8_short":         "sizes that package cpu shares",
@@ -166,14 +169,12 @@ var cFacts = map[string]string{
 	"move.h HIGH":                                   "compiled in: an array on the stack; whole lines",
 	"move.h LINE >=64":                              "bytes of a cache line",
 	"nearest.h near_piece near_parallel near_short": "the error of sums, which the catalog's bounds are for",
-	"nearest.h <1024":                               "compiled in: bytes of a vector that are fetched ahead",
 	"reduce.h BLOCK LEVELS ACROSS <8":               "the error of sums; sizes of arrays",
-	"reduce_int.h BLOCK":                            "compiled in: a part of the first-level cache",
 	"rows.h BESIDE":                                 "compiled in: an array on the stack",
 	"rows.h BLOCK":                                  "the error of sums, which the catalog's bounds are for",
-	"topk.h NEAR <128":                              "compiled in: what is looked at first",
 	"topk.h TOPK_FEW TOPK_ROOM <4":                  "registers",
-	"winograd.h WINOGRAD_PAST WINOGRAD_COPY winograd_some most": "sizes of arrays, and tiles that fill the registers",
+
+	"winograd.h winograd_line winograd_some most": "sizes of arrays, and tiles that fill the registers",
 }
 
 // number reports whether a literal may be a threshold.
@@ -366,14 +367,15 @@ func TestThresholdsAreChoices(t *testing.T) {
 
 // untuned are the choices that no subject of the tuner has, or what their names begin with before a dot, and why.
 var untuned = map[string]string{
-	"ann":             "searches of indexes are no launches of kernels",
-	"cpu.copy.inline": "copies and fills are no launches of kernels",
-	"cpu.copy.stage":  "uploads are no launches of kernels",
-	"cpu.go.depth":    "products are in Go only where there are no vector functions",
-	"cpu.go.rows":     "products are in Go only where there are no vector functions",
-	"cpu.go.cols":     "products are in Go only where there are no vector functions",
-	"cpu.go.sums":     "products are in Go only where there are no vector functions",
-	"cpu.go.tile":     "transpositions are in Go only where there are no vector functions",
+	"ann":               "searches of indexes are no launches of kernels",
+	"cpu.nearest.fetch": "distances of listed vectors are computed by no launch of a kernel",
+	"cpu.copy.inline":   "copies and fills are no launches of kernels",
+	"cpu.copy.stage":    "uploads are no launches of kernels",
+	"cpu.go.depth":      "products are in Go only where there are no vector functions",
+	"cpu.go.rows":       "products are in Go only where there are no vector functions",
+	"cpu.go.cols":       "products are in Go only where there are no vector functions",
+	"cpu.go.sums":       "products are in Go only where there are no vector functions",
+	"cpu.go.tile":       "transpositions are in Go only where there are no vector functions",
 }
 
 // TestChoicesHaveSubjects finds choices that concord tune does not try, and names in its subjects that are no choices.

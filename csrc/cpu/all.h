@@ -8,9 +8,8 @@
 // The functions in the table of a set have the set in their names, and are not exported.
 #define EXPORT(f) __attribute__((visibility("hidden"))) void CAT(SET, f)(const simd_word *w)
 
-// The most rows of a product of few, and the bytes of a part of a row of the matrix that is multiplied with all of them.
+// The most rows of a product of few.
 #define FEW_MOST 16
-#define FEW_DEPTH 1024
 #include "list.h"
 #include "storage.h"
 #include "functions.h"
@@ -22,6 +21,7 @@
 #include "gemm.h"
 #include "conv.h"
 #include "conv_phases.h"
+#include "conv_dilated.h"
 #include "conv_long.h"
 #include "conv_turned.h"
 #undef T
@@ -64,6 +64,7 @@ BY_FLOAT(few_columns)
 #include "gemm.h"
 #include "conv.h"
 #include "conv_phases.h"
+#include "conv_dilated.h"
 #include "conv_long.h"
 #include "conv_turned.h"
 #undef T

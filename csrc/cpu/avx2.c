@@ -32,6 +32,8 @@ IN f32_v f32_loadm(const float *p, f32_m m) {
     return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_castsi256_ps(m), 4);
   return _mm256_maskload_ps(p, m);
 }
+// Loads lanes a to b - 1 of a register, with zeros in the others.
+IN f32_v f32_loads(const float *p, int64_t a, int64_t b) { return f32_loadm(p, _mm256_andnot_si256(f32_first(a), f32_first(b))); }
 IN void f32_storem(float *p, f32_m m, f32_v v) {
   float x[8];
   int n = __builtin_popcount((unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(m)));

@@ -30,6 +30,8 @@ IN f32_m f32_first(int64_t n) { return (__mmask16)((1u << n) - 1); }
 IN f32_v f32_loadm(const float *p, f32_m m) {
   return near_page_end(p, 64) ? _mm512_mask_i32gather_ps(_mm512_setzero_ps(), m, f32_lanes(), p, 4) : _mm512_maskz_loadu_ps(m, p);
 }
+// Loads lanes a to b - 1 of a register, with zeros in the others.
+IN f32_v f32_loads(const float *p, int64_t a, int64_t b) { return f32_loadm(p, (f32_m)(f32_first(b) & ~f32_first(a))); }
 IN void f32_storem(float *p, f32_m m, f32_v v) {
   if (near_page_end(p, 64))
     _mm512_mask_i32scatter_ps(p, m, f32_lanes(), v, 4);

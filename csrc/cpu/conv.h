@@ -397,11 +397,11 @@ static void CAT(T, conv_lone)(const conv_shape *s, const conv_task *t, E *y) {
   }
 }
 
-// Computes the output of a task from the image itself, if filters have one element and meet each element of the image, row after row. What is read of the next
-// columns is prefetched, a part for each block of filters.
+// Computes the output of a task from the image itself, if filters have one element and meet each element of the image, row after row. What is read and written of the next
+// columns is prefetched, a part for each block of filters: every line, as columns of so many channels are too many streams for the processor to foresee.
 static void CAT(T, conv_bare)(const conv_shape *s, const conv_task *t, E *y) {
   int64_t size = s->down.size * s->along.size, outs = s->out_rows * s->out_cols, n = t->rows * s->out_cols, depth = s->channels;
-  int64_t first = t->group * s->filters + t->filter, blocks = (t->filters + GEMM_ROWS - 1) / GEMM_ROWS, most = (t->filters + blocks - 1) / blocks;
+  int64_t first = t->group * s->filters + t->filter, blocks = (t->filters + s->together - 1) / s->together, most = (t->filters + blocks - 1) / blocks;
   for (int64_t image = t->image; image < t->image + t->images; image++, y += s->groups * s->filters * outs) {
     const E *x = (const E *)s->x + (image * s->groups + t->group) * depth * size + t->row * s->along.size;
     for (int64_t j = 0, cols; j < n; j += cols) {
@@ -412,8 +412,13 @@ static void CAT(T, conv_bare)(const conv_shape *s, const conv_task *t, E *y) {
       for (int64_t q = 0; q < blocks; q++) {
         int64_t i = t->filters * q / blocks, rows = t->filters * (q + 1) / blocks - i;
         E *to = y + i * outs + j;
-        for (int64_t c = depth * q / blocks; c < depth * (q + 1) / blocks && j + cols < n; c++)
-          __builtin_prefetch(x + c * size + j + cols, 0, 2), __builtin_prefetch(x + c * size + j + cols + conv_less(n - j - cols, cols) - 1, 0, 2);
+        int64_t ahead = conv_less(n - j - cols, cols);
+        for (int64_t c = depth * q / blocks; c < depth * (q + 1) / blocks; c++)
+          for (int64_t k = 0; k < ahead; k += 64 / (int64_t)sizeof(E))
+            __builtin_prefetch(x + c * size + j + cols + k, 0, 2);
+        for (int64_t r = 0; r < rows; r++)
+          for (int64_t k = 0; k < ahead; k += 64 / (int64_t)sizeof(E))
+            __builtin_prefetch(to + r * outs + cols + k, 1, 2);
         if (s->bias)
           CAT(T, conv_bias)((const E *)s->bias + first + i, rows, cols, to, outs);
         CAT(T, gemm_kernels)[rows][nv](depth, (const E *)s->weights + (first + i) * depth, depth, 1, x + j, size, to, outs, 1, s->bias != NULL, cols - (nv - 1) * W);

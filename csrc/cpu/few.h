@@ -40,15 +40,16 @@ FEW_DOTS(1)
 FEW_MORE(FEW_ROWS)
 
 // Dot products of rows of the matrix with the few rows. Words from 1 on: rows of the matrix, few rows, at most FEW_MOST, their
-// length, the matrix, its elements from one row to the next, the few rows, likewise theirs, results, and those from one row of
-// the matrix to the next and from one of the few rows to the next.
+// length, the matrix, its elements from one row to the next, the few rows, likewise theirs, results, those from one row of
+// the matrix to the next and from one of the few rows to the next, and the bytes of a part of a row of the matrix, whole
+// registers, that is multiplied with all of them if they are more than four.
 static void CAT(S, few_rows)(const simd_word *w) {
   typedef void dots(int64_t k, const E *a, int64_t ld, const F *x, int64_t ldx, V *sums);
 #define ENTRIES(R) FEW_ENTRIES(R)
   static dots *const by_rows[2][4] = {FEW_ENTRIES(1), ENTRIES(FEW_ROWS)};
 #undef ENTRIES
   int64_t n = w[1].i, m = w[2].i, k = w[3].i, ld = w[5].i, ldx = w[7].i, across = w[9].i, down = w[10].i;
-  int64_t depth = m > 4 ? FEW_DEPTH / (int64_t)sizeof(E) : k; // parts of the rows stay in the first-level cache for all of the few
+  int64_t depth = m > 4 ? w[11].i / (int64_t)sizeof(E) : k; // parts of the rows stay in the first-level cache for all of the few
   const F *x = w[6].p;
   F *out = w[8].p;
   V sums[FEW_ROWS * FEW_MOST];

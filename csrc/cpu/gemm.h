@@ -135,7 +135,8 @@ THIN(1) THIN(2) THIN(3)
 #undef THIN
 
 // Words: m, n, k, A, its strides from row to row and from column to column, B, ldb,
-// C, ldc, alpha, beta, the bias, the number of the operation after. The rows of B are contiguous.
+// C, ldc, alpha, beta, the bias, the number of the operation after, the rows up to which a register of columns has four sums for each, at most 3, and the
+// depth from which on. The rows of B are contiguous.
 EXPORT(CAT(T, gemm_direct)) {
   int64_t m = w[0].i, n = w[1].i, k = w[2].i, rs = w[4].i, cs = w[5].i, ldb = w[7].i, ldc = w[9].i;
   const E *a = w[3].p, *b = w[6].p, *bias = w[12].p;
@@ -149,7 +150,7 @@ EXPORT(CAT(T, gemm_direct)) {
     while (nv > most || nv * rows > GEMM_REGS)
       nv /= 2;
     cols = n - j < nv * W ? n - j : nv * W;
-    if (nv == 1 && m <= 3 && k >= 8) {
+    if (nv == 1 && m <= w[14].i && k >= w[15].i) {
 #define CALL(R) CAT(T, thin_##R)(k, a, rs, cs, b + j, ldb, c + j, ldc, (E)w[10].f, (E)w[11].f, cols)
       if (m == 1)
         CALL(1);

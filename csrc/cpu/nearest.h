@@ -85,14 +85,14 @@ IN i8_sums near_i8_row(const int metric, int64_t dim, const int8_t *v, const int
 }
 
 // Prefetches the beginning of a vector. Those of a list lie anywhere, so that nothing else does.
-IN void near_fetch(const void *v, int64_t bytes) {
-  for (int64_t b = 0; b < bytes && b < 1024; b += 64)
+IN void near_fetch(const void *v, int64_t bytes, int64_t most) {
+  for (int64_t b = 0; b < bytes && b < most; b += 64)
     __builtin_prefetch((const char *)v + b);
 }
 
-// Stores the sums for n of W vectors, which are at v, and one query; those of the others are 0. With fetch, each vector is prefetched
+// Stores the sums for n of W vectors, which are at v, and one query; those of the others are 0. Unless fetch is 0, so many bytes of each vector are prefetched
 // while the one before is computed.
-IN void near_sums(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, int fetch, const void *end,
+IN void near_sums(const int type, const int metric, int64_t dim, const void *const *v, int64_t n, int64_t fetch, const void *end,
                   const void *q, const int8_t *rest, float bound, float *sum, float *square) {
   if (type == TYPE_I8 && dim > l2_i8_short) {
     for (int64_t i = 0; i < W; i++) {
@@ -108,7 +108,7 @@ IN void near_sums(const int type, const int metric, int64_t dim, const void *con
     i8_sums s[W], t[W];
     for (int64_t i = 0; i < W; i++) {
       if (fetch && i + 1 < n)
-        near_fetch(v[i + 1], dim);
+        near_fetch(v[i + 1], dim, fetch);
       s[i] = i < n ? near_i8_row(metric, dim, v[i], end, q, rest) : i8_zero();
       if (metric == NEAR_COSINE)
         t[i] = i < n ? near_i8_products(dim, v[i], v[i]) : i8_zero();
@@ -120,10 +120,10 @@ IN void near_sums(const int type, const int metric, int64_t dim, const void *con
     f32_v s[W], t[W];
     for (int64_t i = 0; i < W; i++) {
       if (fetch && i + 1 < n)
-        near_fetch(v[i + 1], dim * type_size[type]);
+        near_fetch(v[i + 1], dim * type_size[type], fetch);
       s[i] = t[i] = f32_zero();
       if (i < n)
-        near_row(type, metric, dim, v[i], q, fetch && metric == NEAR_L2, bound, s + i, t + i);
+        near_row(type, metric, dim, v[i], q, fetch > 0 && metric == NEAR_L2, bound, s + i, t + i);
     }
     f32_store(sum, f32_fold(s));
     if (metric == NEAR_COSINE)
@@ -213,11 +213,11 @@ static __attribute__((noinline)) float near_norm(int64_t type, int64_t dim, cons
 }
 
 // Stores the distances of n of W vectors from a query.
-typedef void near_distances(int64_t dim, const void *const *v, int64_t n, int fetch, const void *end, const void *query, const int8_t *rest,
+typedef void near_distances(int64_t dim, const void *const *v, int64_t n, int64_t fetch, const void *end, const void *query, const int8_t *rest,
                             float norm, float bound, float *distance);
 #define NEAR_CASES(F) F(F32, L2) F(F32, IP) F(F32, COSINE) F(F16, L2) F(F16, IP) F(F16, COSINE) F(BF16, L2) F(BF16, IP) F(BF16, COSINE) F(I8, L2) F(I8, IP) F(I8, COSINE)
 #define NEAR_FUNCTION(TYPE, METRIC)                                                                \
-  static void near_##TYPE##_##METRIC(int64_t dim, const void *const *v, int64_t n, int fetch, const void *end, const void *query,  \
+  static void near_##TYPE##_##METRIC(int64_t dim, const void *const *v, int64_t n, int64_t fetch, const void *end, const void *query,  \
                                      const int8_t *rest, float norm, float bound, float *distance) { \
     float square[W];                                                                               \
     near_sums(TYPE_##TYPE, NEAR_##METRIC, dim, v, n, fetch, end, query, rest, bound, distance, square); \
@@ -299,8 +299,8 @@ EXPORT(nearest_pick) {
 }
 
 // Computes the distances of listed vectors from one query. Words: the query (as floats, or bytes), all vectors, the list of their numbers
-// (uint32), its length, components, the number of all vectors, the distances, a bound, the number of the vectors' type, that of the metric. Squared
-// distances above the bound, a double, may be infinite.
+// (uint32), its length, components, the number of all vectors, the distances, a bound, the number of the vectors' type, that of the metric, the bytes of a vector
+// that are prefetched, at least 1. Squared distances above the bound, a double, may be infinite.
 EXPORT(nearest_list) {
   int64_t n = w[3].i, dim = w[4].i, type = w[8].i, metric = w[9].i, row = dim * type_size[type];
   const char *vectors = w[1].p, *end = vectors + w[5].i * row;
@@ -314,7 +314,7 @@ EXPORT(nearest_list) {
     for (int64_t j = 0; j < m; j++)
       at[j] = vectors + list[i + j] * row;
     float *to = m == W ? out + i : some;
-    near_functions[type][metric](dim, at, m, 1, end, w[0].p, rest, norm, bound, to);
+    near_functions[type][metric](dim, at, m, w[10].i, end, w[0].p, rest, norm, bound, to);
     if (m < W)
       memcpy(out + i, some, (size_t)m * sizeof *some);
   }

@@ -25,6 +25,13 @@ IN f32_v f32_loadm(const float *p, f32_m n) {
     x[i] = p[i];
   return vld1q_f32(x);
 }
+// Loads lanes a to b - 1 of a register, with zeros in the others.
+IN f32_v f32_loads(const float *p, int64_t a, int64_t b) {
+  float x[4] = {0};
+  for (; a < b; a++)
+    x[a] = p[a];
+  return vld1q_f32(x);
+}
 IN void f32_storem(float *p, f32_m n, f32_v v) {
   float x[4];
   vst1q_f32(x, v);

@@ -36,7 +36,7 @@
 #define LOWEST(E) ((E)(1ull << (8 * sizeof(E) - 1)))
 
 // I and U are the signed and the unsigned type of a size; R is the type of results that are numbers, of at least 32 bits. The words are those of
-// the functions in reduce.h. The axis has at least one element.
+// the functions in reduce.h; that of rows also gets the elements that are searched at a time. The axis has at least one element.
 #define REDUCE_INTEGERS(I, U, R, NAME)                                                             \
   COMBINE_INTEGERS(U, NAME##_sum, 0, PLUS)                                                         \
   COMBINE_INTEGERS(U, NAME##_prod, 1, TIMES)                                                       \
@@ -44,12 +44,11 @@
   COMBINE_INTEGERS(U, NAME##_any, 0, EITHER)                                                       \
   COMBINE_INTEGERS(I, NAME##_top, LOWEST(I), LARGER)                                               \
   /* The first place of a maximum of turned numbers, for rows and for columns. */                  \
-  static int64_t NAME##_place(int64_t n, const I *p, I turn) {                                     \
-    enum { BLOCK = 4096 };                                                                         \
+  static int64_t NAME##_place(int64_t n, const I *p, I turn, int64_t block) {                      \
     I best = LOWEST(I);                                                                            \
     int64_t at = 0;                                                                                \
-    for (int64_t i = 0; i < n; i += BLOCK) {                                                       \
-      I m = NAME##_top_row(n - i < BLOCK ? n - i : BLOCK, p + i, turn);                            \
+    for (int64_t i = 0; i < n; i += block) {                                                       \
+      I m = NAME##_top_row(n - i < block ? n - i : block, p + i, turn);                            \
       if (m > best)                                                                                \
         best = m, at = i;                                                                          \
     }                                                                                              \
@@ -86,7 +85,7 @@
       case REDUCE_ANY: x = NAME##_any_row(n, p, 0); break;                                         \
       case REDUCE_SMALLEST:                                                                        \
       case REDUCE_LARGEST: x = (U)TURNED(I, NAME##_top_row(n, (const I *)p, turn)); break;         \
-      default: place[i] = NAME##_place(n, (const I *)p, turn); continue;                           \
+      default: place[i] = NAME##_place(n, (const I *)p, turn, w[6].i); continue;                   \
       }                                                                                            \
       to[i] = w[0].i < TYPE_U8 ? (R)(I)x : (R)x;                                                   \
     }                                                                                              \

@@ -54,6 +54,10 @@ typedef void simd_func(const simd_word *w);
   F(SIMD_CONV_ZIP_F64, f64_conv_zip) \
   F(SIMD_CONV_PHASES_F32, f32_conv_phases) \
   F(SIMD_CONV_PHASES_F64, f64_conv_phases) \
+  F(SIMD_CONV_DILATED_F32, f32_conv_dilated) \
+  F(SIMD_CONV_DILATED_F64, f64_conv_dilated) \
+  F(SIMD_CONV_DILATED_PACK_F32, f32_conv_dilated_pack) \
+  F(SIMD_CONV_DILATED_PACK_F64, f64_conv_dilated_pack) \
   F(SIMD_CONV_LONG_F32, f32_conv_long) \
   F(SIMD_CONV_LONG_F64, f64_conv_long) \
   F(SIMD_CONV_TURNED_F32, f32_conv_turned) \
@@ -111,6 +115,7 @@ _Static_assert(SIMD_GEMM_F64_DOT == SIMD_GEMM_F32_DOT + SIMD_F64 && SIMD_GEMM_F6
                "the functions of gemm.h are in the same order for floats and for doubles");
 
 _Static_assert(SIMD_CONV_F64 == SIMD_CONV_F32 + 1 && SIMD_CONV_ZIP_F64 == SIMD_CONV_ZIP_F32 + 1 && SIMD_CONV_PHASES_F64 == SIMD_CONV_PHASES_F32 + 1 &&
+                   SIMD_CONV_DILATED_F64 == SIMD_CONV_DILATED_F32 + 1 && SIMD_CONV_DILATED_PACK_F64 == SIMD_CONV_DILATED_PACK_F32 + 1 &&
                    SIMD_CONV_LONG_F64 == SIMD_CONV_LONG_F32 + 1 && SIMD_CONV_TURNED_F64 == SIMD_CONV_TURNED_F32 + 1,
                "the functions of convolutions are in pairs, for floats and for doubles");
 

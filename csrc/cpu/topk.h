@@ -47,11 +47,11 @@ IN void CAT(S, topk_minima)(const E *row, int64_t n, int regs, F *to) {
 }
 
 // Returns a number that at least k elements of the row do not exceed; k is at most TOPK_FEW. It is
-// the k-th smallest of the minima of twice as many parts of the beginning of the row. NaN if there
-// is none.
-static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k) {
+// the k-th smallest of the minima of twice as many parts of the beginning of the row, which has `first`
+// times four registers. NaN if there is none.
+static F CAT(S, topk_limit)(const E *row, int64_t n, int64_t k, int64_t first) {
   int regs = k <= W / 2 ? 1 : k <= W ? 2 : k <= 2 * W ? 4 : 8;
-  int64_t part = n < 128 * 4 * W ? n : 128 * 4 * W;
+  int64_t part = n < first * 4 * W ? n : first * 4 * W;
   F minima[9 * W], limit = (F)__builtin_nan("");
   int32_t rank[8 * W], nan = 0;
   if (regs == 8)
@@ -92,10 +92,9 @@ static F CAT(S, topk_best)(CAT(S, topk_chosen) *c, int64_t k) {
 // topk_few finds the k smallest, k at most TOPK_FEW, and stores their indices in heap in order. It
 // returns
 // 0 if it cannot: if fewer than k numbers are finite, and for short rows.
-static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) {
-  enum { NEAR = 16384 / sizeof(E) };
+static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, int64_t near, int64_t first, topk_one *heap) {
   CAT(S, topk_chosen) c;
-  F limit = CAT(S, topk_limit)(row, n, k);
+  F limit = CAT(S, topk_limit)(row, n, k, first);
   if (limit != limit)
     return 0;
   limit += (limit < 0 ? -limit : limit) * (F)0x1p-22 + (F)0x1p-149; // a little more, since elements equal to it count
@@ -108,7 +107,7 @@ static int CAT(S, topk_few)(const E *row, int64_t n, int64_t k, topk_one *heap) 
     else
       for (int64_t q = 0; i + q < n; q++)
         some |= (uint64_t)(CAT(S, get)(row + i + q) < limit) << q;
-    for (int64_t q = 0; q < 4 * W && n <= NEAR; q += 64 / (int64_t)sizeof(E))
+    for (int64_t q = 0; q < 4 * W && n <= near; q += 64 / (int64_t)sizeof(E))
       __builtin_prefetch(row + n + i + q); // of the next row
     for (; some != 0; some &= some - 1) {
       int64_t at = i + __builtin_ctzll(some);
@@ -138,9 +137,9 @@ static F CAT(S, take)(topk_one *heap, int64_t k, const E *row, int64_t at, F wor
   return CAT(S, get)(row + heap[0].at);
 }
 
-static void CAT(S, topk_row)(const E *row, int64_t n, int64_t k, topk_one *heap) {
+static void CAT(S, topk_row)(const E *row, int64_t n, int64_t k, int64_t near, int64_t first, topk_one *heap) {
   int64_t i = 0;
-  if (k <= TOPK_FEW && CAT(S, topk_few)(row, n, k, heap))
+  if (k <= TOPK_FEW && CAT(S, topk_few)(row, n, k, near, first, heap))
     return;
   for (; i < k; i++)
     heap[i] = (topk_one){CAT(A, key)(CAT(S, get)(row + i)), i};
@@ -162,14 +161,14 @@ static void CAT(S, topk_row)(const E *row, int64_t n, int64_t k, topk_one *heap)
   }
 }
 
-// Words from 1 on: rows, columns, k, in, values, indices, memory for k pairs of words. k
-// is at least 1.
+// Words from 1 on: rows, columns, k, in, values, indices, memory for k pairs of words, the bytes of a row up to which
+// the next one is prefetched, and the length of its beginning in four registers. k is at least 1.
 static void CAT(S, topk)(const simd_word *w) {
-  int64_t n = w[2].i, k = w[3].i, most = k < n ? k : n;
+  int64_t n = w[2].i, k = w[3].i, most = k < n ? k : n, near = w[8].i / (int64_t)sizeof(E);
   topk_one *heap = w[7].p;
   for (int64_t i = 0; i < w[1].i; i++) {
     const E *row = (const E *)w[4].p + i * n;
-    CAT(S, topk_row)(row, n, most, heap);
+    CAT(S, topk_row)(row, n, most, near, w[9].i, heap);
     for (int64_t j = 0; j < most; j++) {
       ((E *)w[5].p)[i * k + j] = row[heap[j].at];
       ((uint32_t *)w[6].p)[i * k + j] = (uint32_t)heap[j].at;

@@ -7,7 +7,8 @@
 //
 // A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks, 2016.
 //
-// A register has the same element of adjacent tiles, which are picked from padded copies of rows of a channel.
+// A register has the same element of adjacent tiles, which are picked from rows of a channel: a strip's elements are copied to lines, in each of which all tiles of the strip
+// have the same element, so that registers are full where rows have few tiles.
 #define V f32_v
 #define W f32_W
 
@@ -72,17 +73,25 @@ IN void winograd_line_6(const V *g, int64_t step, V *to) {
 // Channels whose filters are transformed at a time.
 enum { winograd_some = 8 };
 
-// Elements that registers may read after the last copy of a channel.
-enum { WINOGRAD_PAST = 4 * W + 4 };
+// Elements from one line of a strip to the next: those of its tiles, and where registers reach past the last one.
+enum { winograd_line = 3 * W };
 
-// winograd_2 picks elements 0 and 1 of adjacent tiles whose elements are 2 apart in memory, and winograd_4 elements 0 to 3 of those that are 4 apart.
-IN void winograd_2(const float *from, V *to) {
-  V a = f32_load(from), b = f32_load(from + W);
+// Returns elements c to c + W - 1 of a row of n elements, with zeros for those that are beside it.
+IN V winograd_load(const float *row, int64_t c, int64_t n, const int whole) {
+  if (whole || (c >= 0 && c + W <= n))
+    return f32_load(row + c);
+  int64_t from = c < 0 ? -c : 0, to = conv_less(n - c, W);
+  return from < to ? f32_loads(row + c, from, to) : f32_zero();
+}
+
+// winograd_2 picks elements 0 and 1 of adjacent tiles whose elements are 2 apart in a row, and winograd_4 elements 0 to 3 of those that are 4 apart.
+IN void winograd_2(const float *row, int64_t c, int64_t n, const int whole, V *to) {
+  V a = winograd_load(row, c, n, whole), b = winograd_load(row, c + W, n, whole);
   to[0] = f32_evens(a, b), to[1] = f32_odds(a, b);
 }
-IN void winograd_4(const float *from, V *to) {
+IN void winograd_4(const float *row, int64_t c, int64_t n, const int whole, V *to) {
   V low[2], high[2];
-  winograd_2(from, low), winograd_2(from + 2 * W, high);
+  winograd_2(row, c, n, whole, low), winograd_2(row, c + 2 * W, n, whole, high);
   for (int i = 0; i < 2; i++)
     to[i] = f32_evens(low[i], high[i]), to[i + 2] = f32_odds(low[i], high[i]);
 }
@@ -118,18 +127,19 @@ IN void winograd_4(const float *from, V *to) {
         __builtin_memcpy(to + (place[i] * channels + c) * GEMM_ROWS, wide + i * next, (size_t)(some * GEMM_ROWS) * sizeof *to); \
     }                                                                                              \
   }                                                                                                \
+  /* Picks the elements of a register of tiles in a row of size elements, from column col on, to N lines. */ \
+  IN void winograd_pick_##N(const float *row, int64_t col, int64_t size, const int whole, float *to) { \
+    V d[N + STEP];                                                                                 \
+    for (int q = 0; q < N; q += STEP)                                                              \
+      winograd_##STEP(row, col + q, size, whole, d + q);                                           \
+    for (int q = 0; q < N; q++)                                                                    \
+      f32_store(to + q * winograd_line, d[q]);                                                     \
+  }                                                                                                \
   /* Transforms the input of a register of tiles of one channel. Element i is at at[i] of to. */   \
-  IN void winograd_in_##N(const float *from, int64_t pitch, float *to, const int64_t *at) {        \
-    V d[N * N + STEP];                                                                             \
-    for (int r = 0; r < N; r++) {                                                                  \
-      for (int q = 0; q + STEP <= N; q += STEP)                                                    \
-        winograd_##STEP(from + r * pitch + q, d + r * N + q);                                      \
-      if (N % STEP) {                                                                              \
-        V rest[STEP];                                                                              \
-        winograd_##STEP(from + r * pitch + N / STEP * STEP, rest);                                 \
-        d[r * N + N - 1] = rest[0];                                                                \
-      }                                                                                            \
-    }                                                                                              \
+  IN void winograd_in_##N(const float *from, float *to, const int64_t *at) {                       \
+    V d[N * N];                                                                                    \
+    for (int i = 0; i < N * N; i++)                                                                \
+      d[i] = f32_load(from + i * winograd_line);                                                   \
     for (int q = 0; q < N; q++)                                                                    \
       IN_##N((d + q), N)                                                                           \
     for (int r = 0; r < N; r++) {                                                                  \
@@ -224,62 +234,53 @@ static int64_t winograd_runs(const conv_shape *s, int64_t step, int64_t out_h, i
   return found;
 }
 
-// Elements of the copies of a channel's runs at most: the rows of runs of one tile each, and where registers reach past the last one.
-enum { WINOGRAD_COPY = 6 * (2 * W * 6) + WINOGRAD_PAST };
-
-// Copies what the runs of a strip meet of a channel, with zeros for the padding, and prefetches the same of the next channel.
-IN void winograd_copy(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *channel, float *to) {
-  int64_t size = s->down.size * s->along.size;
-  conv_shape part = *s; // rows of the runs as planes
+// Picks what the runs of a strip meet of a channel, with zeros for the padding, and prefetches the same of the next channel. A register may reach past its run, where the next run writes.
+IN void winograd_lines(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *channel, float *to) {
+  int64_t size = s->down.size * s->along.size, cols = s->along.size;
   for (const winograd_run *r = runs; r < runs + count; r++) {
     const float *image = channel + r->image * s->groups * s->channels * size;
     int64_t first = r->row > 0 ? r->row : 0, ahead = conv_less(r->row + n, s->down.size) - first;
-    for (int64_t i = 0; i < ahead * s->along.size; i += 16)
-      __builtin_prefetch(image + size + first * s->along.size + i);
-    part.pitch = step * r->tiles + n - step;
-    f32_conv_plane(&part, image, n, r->row, r->col, to);
-    to += n * part.pitch;
-  }
-}
-
-// Transforms the input of the runs of one channel. A register may reach past its run, where the next run writes, or past the strip.
-IN void winograd_channel(const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *from, float *to, const int64_t *at) {
-  for (const winograd_run *r = runs; r < runs + count; r++) {
-    int64_t pitch = step * r->tiles + n - step;
-    for (int64_t v = 0; v < r->tiles; v += W) {
-      const float *tile = from + step * v;
-      float *tiles = to + r->tile + v;
-      if (n == 4)
-        winograd_in_4(tile, pitch, tiles, at);
-      else if (n == 5)
-        winograd_in_5(tile, pitch, tiles, at);
-      else
-        winograd_in_6(tile, pitch, tiles, at);
-    }
-    from += n * pitch;
+    for (int64_t i = 0; i < ahead * cols; i += 16)
+      __builtin_prefetch(image + size + first * cols + i);
+    for (int64_t i = 0; i < n; i++)
+      for (int64_t v = 0; v < r->tiles; v += W) {
+        float *line = to + i * n * winograd_line + r->tile + v;
+        const float *row = image + (r->row + i) * cols;
+        int64_t col = r->col + step * v, outside = (uint64_t)(r->row + i) >= (uint64_t)s->down.size;
+        int whole = col >= 0 && col + step * W + 2 * step <= cols;
+        for (int64_t q = 0; outside && q < n; q++)
+          f32_store(line + q * winograd_line, f32_zero());
+        if (outside)
+          continue;
+        if (n == 4)
+          whole ? winograd_pick_4(row, col, cols, 1, line) : winograd_pick_4(row, col, cols, 0, line);
+        else if (n == 5)
+          whole ? winograd_pick_5(row, col, cols, 1, line) : winograd_pick_5(row, col, cols, 0, line);
+        else
+          whole ? winograd_pick_6(row, col, cols, 1, line) : winograd_pick_6(row, col, cols, 0, line);
+      }
   }
 }
 
 // Transforms the input of the runs of a strip, whose first channel is at x: element i of the first channel is at at[i] of to, and those of the other channels follow.
-// A register may reach past the strip. Then it writes where the next channel writes later; the last channel is therefore computed apart, as behind it lies the first
-// channel of the next element, which is there already. A channel is copied
-// before the one before it is transformed, as a load that meets several stores waits until these are in the cache.
+// Lines of a channel are made before those of the one before are transformed, as a load that meets several stores waits until these are in the cache.
 IN void winograd_strip_of(const conv_shape *s, const int64_t n, const int64_t step, const winograd_run *runs, int64_t count, const float *x, float *to, const int64_t *at) {
-  float copies[2][WINOGRAD_COPY], last[36 * 3 * W];
-  int64_t apart[36], size = s->down.size * s->along.size, end = s->channels - 1;
-  __builtin_memset(copies, 0, sizeof copies);
-  __builtin_memset(last, 0, sizeof last); // tiles of a short strip that no run has stay zeros, which are finite
-  winograd_copy(s, n, step, runs, count, x, copies[0]);
-  for (int64_t c = 0; c < end; c++) {
-    winograd_copy(s, n, step, runs, count, x + (c + 1) * size, copies[(c + 1) % 2]);
-    winograd_channel(n, step, runs, count, copies[c % 2], to + c * 2 * W, at);
+  float lines[2][36 * winograd_line] __attribute__((aligned(64)));
+  int64_t size = s->down.size * s->along.size;
+  __builtin_memset(lines, 0, sizeof lines); // tiles of a short strip that no run has stay finite
+  winograd_lines(s, n, step, runs, count, x, lines[0]);
+  for (int64_t c = 0; c < s->channels; c++, to += 2 * W) {
+    const float *from = lines[c % 2];
+    if (c + 1 < s->channels)
+      winograd_lines(s, n, step, runs, count, x + (c + 1) * size, lines[(c + 1) % 2]);
+    for (int64_t v = 0; v < 2 * W; v += W)
+      if (n == 4)
+        winograd_in_4(from + v, to + v, at);
+      else if (n == 5)
+        winograd_in_5(from + v, to + v, at);
+      else
+        winograd_in_6(from + v, to + v, at);
   }
-  for (int64_t i = 0; i < n * n; i++)
-    apart[i] = i * 3 * W;
-  winograd_channel(n, step, runs, count, copies[end % 2], last, apart);
-  for (int64_t i = 0; i < n * n; i++)
-    for (int64_t v = 0; v < 2; v++)
-      f32_store(to + at[i] + end * 2 * W + v * W, f32_load(last + apart[i] + v * W));
 }
 
 static void winograd_strip(const conv_shape *s, int64_t n, const winograd_run *runs, int64_t count, const float *x, float *to, const int64_t *at) {

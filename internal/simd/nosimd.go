@@ -41,6 +41,10 @@ const (
 	ConvZipF64
 	ConvPhasesF32
 	ConvPhasesF64
+	ConvDilatedF32
+	ConvDilatedF64
+	ConvDilatedPackF32
+	ConvDilatedPackF64
 	ConvLongF32
 	ConvLongF64
 	ConvTurnedF32

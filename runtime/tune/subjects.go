@@ -45,7 +45,7 @@ func usual() []Subject {
 			product(runtime.F32, 4, 128, 16384))},
 		{Name: "conv2d f32", Reads: []string{"cpu.conv.room", "cpu.conv.deep", "cpu.conv.bare", "cpu.conv.copy",
 			"cpu.conv.sums", "cpu.conv.tasks", "cpu.conv.outputs", "cpu.conv.small", "cpu.conv.beside", "cpu.conv.ranges",
-			"cpu.conv.grain"}, Points: convolutions(
+			"cpu.conv.grain", "cpu.conv.dilated"}, Points: convolutions(
 			image{64, 56, 64, 1, 1, 0, 1, 1}, image{3, 224, 64, 7, 2, 3, 1, 1}, image{3, 56, 16, 3, 1, 1, 1, 1},
 			image{64, 28, 64, 3, 1, 4, 4, 1}, image{512, 7, 512, 1, 1, 0, 1, 1}, image{1024, 14, 256, 1, 1, 0, 1, 1},
 			image{128, 28, 128, 3, 1, 1, 1, 32}, image{64, 56, 64, 3, 1, 1, 1, 64})},
@@ -58,7 +58,7 @@ func usual() []Subject {
 			reduction("reduce_sum", 4096, 1024, 1), reduction("reduce_max", 1<<16, 64, 1),
 			reduction("reduce_sum_columns", 1, 4096, 1024), reduction("reduce_sum_columns", 64, 1024, 64),
 			reduction("reduce_sum_columns", 1, 1<<16, 16), reduction("reduce_argmax", 4, 1<<20, 1),
-			reduction("reduce_argmax_columns", 1, 4096, 256)}},
+			reduction("reduce_argmax_columns", 1, 4096, 256), integers(reduction("reduce_argmax", 4, 1<<20, 1))}},
 		{Name: "expressions", Reads: []string{"cpu.expr"}, Points: []Point{
 			expression("several chains", 3, chainsMap, 1<<18), expression("several chains", 3, chainsMap, 1<<22),
 			expression("functions", 2, functionsMap, 1<<16), expression("functions", 2, functionsMap, 1<<21),
@@ -71,6 +71,8 @@ func seldom() []Subject {
 	return []Subject{
 		{Name: "gemm of few columns", Reads: []string{"cpu.gemm.dot"}, Points: []Point{product(runtime.F32, 512, 1, 512),
 			product(runtime.F32, 512, 4, 512), product(runtime.F32, 200, 67, 128), product(runtime.F32, 16, 2, 256)}},
+		{Name: "gemm of thin matrices", Reads: []string{"cpu.gemm.thin"}, Points: []Point{product(runtime.F32, 1, 12, 256),
+			product(runtime.F32, 2, 16, 64), product(runtime.F32, 3, 8, 1024), product(runtime.F64, 2, 6, 256)}},
 		{Name: "gemm of narrow matrices", Reads: []string{"cpu.gemm.narrow"}, Points: []Point{
 			product(runtime.F32, 1024, 64, 8192), product(runtime.F32, 4096, 32, 2048), product(runtime.F32, 512, 64, 32768)}},
 		{Name: "gemm f16", Reads: []string{"cpu.gemm.halves"}, Points: each([]int{64, 128, 256, 512},
@@ -94,7 +96,7 @@ func seldom() []Subject {
 			elements("activation", "relu", 1<<22), elements("activation", "relu", 24<<20),
 			elements("arith", "add", 24<<20), turn(4096, 6144)}},
 		{Name: "topk f32", Reads: []string{"cpu.topk"}, Points: []Point{topk(1, 1<<18, 10), topk(1, 1<<21, 10),
-			topk(1, 1<<21, 500), topk(1, 1<<20, 2000)}},
+			topk(1, 1<<21, 500), topk(1, 1<<20, 2000), topk(4096, 1024, 10)}},
 		{Name: "l2_distance", Reads: []string{"cpu.nearest.many"}, Points: []Point{distances("fp32", runtime.F32, 4),
 			distances("fp32", runtime.F32, 8), distances("fp32", runtime.F32, 16), distances("int8", runtime.I8, 8)}},
 		{Name: "nearest f32", Reads: []string{"cpu.nearest.block"}, Points: []Point{nearestOf(32, 1<<16, 64, 10),
@@ -300,6 +302,14 @@ func reduction(kernel string, outer, axis, inner int) Point {
 	}
 	return launchOf(kernel+" "+shape(outer, axis, inner), "reduce/"+kernel, "", sizes, float64(outer*axis*inner),
 		floats(outer*axis*inner), results, outer, axis, inner)
+}
+
+// integers is a reduction of integers of 32 bits.
+func integers(p Point) Point {
+	p.Name += " i32"
+	p.Defines = append(p.Defines, source.Define{Name: "T", Value: "i32"})
+	p.Args[0] = matrix(runtime.I32, p.Args[0].(Buffer).Len)
+	return p
 }
 
 func rows(kernel string, rows, n int) Point {

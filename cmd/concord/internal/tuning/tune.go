@@ -56,8 +56,8 @@ wrongly, crashes or hangs is named, and the others go on. What was kept for othe
 are computed as fast with the new values. One process tunes at a time: others wait for it, also import, pin
 and reset.
 
-Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord (none
-does yet), or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
+Programs never wait for a tuning: they use what was kept before, or a table that comes with Concord
+for such a processor, or the defaults. CONCORD_TUNE=FILE pins a table for the device that it was made for, so that
 every run there computes the same bits (another device has the defaults, and says so), and CONCORD_TUNE=off
 the defaults. With CONCORD_TUNE=first this
 command, and a program that calls FirstUse of package runtime/tune, measures beside its work what it uses

@@ -23,8 +23,12 @@ import (
 
 func TestMain(m *testing.M) { apptest.Main(m, Command) }
 
+// withoutTable gives devices the kernels for which no table comes with Concord, whatever the processor.
+func withoutTable(t *testing.T) { t.Setenv("CONCORD_CPU_KERNELS", "go") }
+
 // Costs are measured in a child, kept, and shown with their spread until they are forgotten.
 func TestTuneCosts(t *testing.T) {
+	withoutTable(t)
 	t.Setenv("CONCORD_CACHE_DIR", t.TempDir())
 	t.Setenv(apptest.AsCommand, "1") // of the child
 	status, stdout, stderr := apptest.Run("tune", "costs", "--json")
@@ -157,6 +161,7 @@ func TestTuneAtOnce(t *testing.T) {
 
 // Commands that change what is kept wait for a process that has the lock, say so, and end when they are interrupted.
 func TestTuneWaits(t *testing.T) {
+	withoutTable(t)
 	dir := t.TempDir()
 	t.Setenv("CONCORD_CACHE_DIR", dir)
 	d := device(t)
@@ -207,6 +212,7 @@ func TestTuneWaits(t *testing.T) {
 
 // A file of no values would have no effect.
 func TestTuneWritesNothing(t *testing.T) {
+	withoutTable(t)
 	t.Setenv("CONCORD_CACHE_DIR", t.TempDir())
 	for _, command := range []string{"export", "pin"} {
 		file := filepath.Join(t.TempDir(), "table.json")

@@ -393,6 +393,13 @@ func TestCollectiveFails(t *testing.T) {
 			_, err := f.Call(ctx, x)
 			return err
 		}, nil},
+		"cannot load": {func(ctx context.Context, f *Func, x *Tensor) error {
+			lazy := &array{strides: rowMajor(x.shape), load: func(context.Context) (*runtime.Buffer, error) { return nil, gone }}
+			x = &Tensor{scope: x.scope, typ: x.typ, shape: x.shape, data: lazy}
+			err := Eval(ctx, x.AllReduce(cluster.Sum))
+			assert.Error(t, x.scope.Member().Group().Err(), "the others are told before the member's goroutine ends")
+			return err
+		}, gone},
 		"calls something else": {func(ctx context.Context, f *Func, x *Tensor) error {
 			_, err := Read[float32](ctx, x.Narrow(0, 0, 2).AllReduce(cluster.Sum))
 			return err

@@ -211,34 +211,39 @@ func TestCollectives(t *testing.T) {
 	})
 }
 
-// TestCollectiveOrder describes two collectives of different lengths, and asks for their results in an order that
-// differs between a device with groups, where a reduction of a long row is two tasks, and one with vector loops. It
-// fails if members order calls by their plans: then they call different ones.
+// TestCollectiveOrder describes two collectives of different lengths, and asks for both. Which of them has more
+// operations behind it differs between a device with groups, where a reduction of a long row is two, and one with
+// vector loops, for one of the lengths of the other chain. It fails if members make their calls in the order of their
+// plans: then they call different ones.
 func TestCollectiveOrder(t *testing.T) {
 	members(t, func(t *testing.T, g *cluster.Group) {
-		require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
-			x := From(s, numbers(1<<15), 1, 1<<15)
-			first := Iota(s, F32, 7).Add(float64(s.Rank())).AllReduce(cluster.Sum)
-			second := x.Sum(1).Reshape(1).Mul(float64(s.Rank() + 1)).AllReduce(cluster.Max)
-			y := second.Add(first)
-			p, err := newPlan([]*Tensor{y}, true, nil)
-			if err != nil {
-				return err
-			}
-			var names []string
-			for _, x := range exchanges(p.tasks) {
-				names = append(names, x.op.name)
-			}
-			if s.Size() > 1 {
-				assert.Equal(t, []string{"all-reduce sum", "all-reduce max"}, names)
-			}
-			f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{a[0].Mul(first).Add(second)} })
-			out, err := f.Call(ctx, Ones(s, F32, 7))
-			if err != nil {
-				return err
-			}
-			return Eval(ctx, y, out[0])
-		}))
+		for length := range 5 {
+			require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
+				x := From(s, numbers(1<<15), 1, 1<<15)
+				chain := Iota(s, F32, 7).Add(float64(s.Rank()))
+				for range length {
+					chain = chain.Sin()
+				}
+				first, second := chain.AllReduce(cluster.Sum), x.Sum(1).AllReduce(cluster.Max)
+				p, err := newPlan([]*Tensor{first.Add(second)}, true, nil)
+				if err != nil {
+					return err
+				}
+				var names []string
+				for _, x := range exchanges(p.tasks) {
+					names = append(names, x.op.name)
+				}
+				if s.Size() > 1 {
+					assert.Equal(t, []string{"all-reduce sum", "all-reduce max"}, names)
+				}
+				f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{first.Add(second).Mul(a[0])} })
+				out, err := f.Call(ctx, Ones(s, F32, 7))
+				if err != nil {
+					return err
+				}
+				return Eval(ctx, first.Add(second), out[0])
+			}))
+		}
 	})
 }
 

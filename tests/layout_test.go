@@ -105,7 +105,7 @@ var floors = []floor{
 		"source", "kernels", "quant", "tensor", "nn", "ann",
 		"internal/file", "internal/group", "internal/mnist", "internal/verify/golden", "internal/verify/stress",
 		"internal/verify/rates"}},
-	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all"}},
+	{"gomlx", []string{"tensor", "kernels/expr", "runtime", "runtime/all", "runtime/cluster"}},
 	{"cmd/concord", append(inCommand("app"), commandRooms...)},
 	{"cmd/concord/internal/ui", nil},
 	{"cmd/concord/internal/files", everything},

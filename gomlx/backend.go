@@ -65,7 +65,7 @@ var _ compute.Backend = (*Backend)(nil)
 
 // New opens devices, named as runtime.Open takes them, with commas between them: "cuda:0,cuda:1". "cuda:*" stands for
 // all devices of a backend, and "auto" for the best device; so does an empty name. One device named several times
-// counts as several, for tests of distributed computations without as many devices.
+// counts as several, for tests of distributed computations without as many devices; then there is no other.
 func New(devices string) (*Backend, error) {
 	ctx, b := context.Background(), &Backend{teams: map[string]*team{}}
 	for _, name := range strings.Split(cmp.Or(devices, "auto"), ",") {
@@ -76,6 +76,18 @@ func New(devices string) (*Backend, error) {
 		if err != nil {
 			b.Finalize()
 			return nil, errors.WithStack(err)
+		}
+	}
+	same := 0 // devices that are the first one
+	for i, d := range b.devices {
+		if d.dev.Stream().RunsOn(b.devices[0].dev) {
+			same++
+		}
+		if slices.ContainsFunc(b.devices[:i], func(o *device) bool { return d.dev.Stream().RunsOn(o.dev) }) &&
+			same != i+1 || same > 1 && same != i+1 {
+			err := errors.Wrapf(runtime.ErrInvalidArgument, "%s: all devices are one, or all are different", b)
+			b.Finalize()
+			return nil, err
 		}
 	}
 	return b, nil
@@ -97,6 +109,15 @@ func expand(ctx context.Context, name string) (names []string, err error) {
 		err = errors.Wrap(runtime.ErrNoDevice, name)
 	}
 	return names, err
+}
+
+// alike reports whether the devices are of one kind, so that they round alike.
+func (b *Backend) alike() bool {
+	first := b.devices[0].dev.Info()
+	return !slices.ContainsFunc(b.devices, func(d *device) bool {
+		info := d.dev.Info()
+		return info.Backend != first.Backend || info.Name != first.Name || info.DriverVersion != first.DriverVersion
+	})
 }
 
 // Name returns "concord".
@@ -153,7 +174,9 @@ func (b *Backend) Finalize() {
 	b.finished = true
 	// There is nobody to tell of an error here; work that failed has told it before.
 	for _, t := range b.teams {
+		t.mu.Lock()
 		_ = t.close()
+		t.mu.Unlock()
 	}
 	for _, d := range b.devices {
 		_ = d.scope.Close()

@@ -177,6 +177,11 @@ func (b *Buffer) CopyToDevice(device compute.DeviceNum) (compute.Buffer, error) 
 			to.memory.Close()
 			return nil, errors.WithStack(err)
 		}
+		// A donation may overwrite the buffer next.
+		if err := b.device.stream.WaitFor(context.Background(), b.memory); err != nil {
+			to.memory.Close()
+			return nil, errors.WithStack(err)
+		}
 	}
 	return to, nil
 }

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
+	"time"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/shapes"
@@ -86,26 +86,46 @@ type team struct {
 	group  *cluster.Group
 	scopes []*tensor.Scope // of the members
 
-	mu sync.Mutex // held by an execution: members make the calls of one after those of another
+	mu     sync.Mutex // held by an execution: members make the calls of one after those of another
+	closed bool
 }
 
-// team returns the team of some devices, which the backend closes. One that has failed is replaced, so that what
-// follows is not lost with it.
+// patience is how long a member of a team waits for another one, which may have to trace and to compile first. One that
+// fails tells the others at once.
+const patience = 10 * time.Minute
+
+// team returns the team of some devices, locked for an execution, which unlocks it. The backend closes it. A team that
+// has failed is replaced, so that what follows is not lost with it.
 func (b *Backend) team(numbers []compute.DeviceNum) (*team, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	key := fmt.Sprint(numbers)
-	if t := b.teams[key]; t != nil {
-		if t.group.Err() == nil {
+	for {
+		t, err := b.kept(key, numbers)
+		if err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		if !t.closed && t.group.Err() == nil {
 			return t, nil
 		}
-		delete(b.teams, key)
-		t.mu.Lock()
 		_ = t.close() // its error has been told
 		t.mu.Unlock()
+		b.mu.Lock()
+		if b.teams[key] == t {
+			delete(b.teams, key)
+		}
+		b.mu.Unlock()
 	}
+}
+
+// kept returns the team of some devices that there is, or a new one.
+func (b *Backend) kept(key string, numbers []compute.DeviceNum) (*team, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.finished {
 		return nil, errors.Errorf("the backend %s was finalized", b)
+	}
+	if t := b.teams[key]; t != nil {
+		return t, nil
 	}
 	var devs []*runtime.Device
 	for _, n := range numbers {
@@ -116,10 +136,11 @@ func (b *Backend) team(numbers []compute.DeviceNum) (*team, error) {
 		devs = append(devs, d.dev)
 	}
 	t, err := new(team), error(nil)
-	if len(devs) > 1 && !slices.ContainsFunc(devs, func(d *runtime.Device) bool { return !d.Stream().RunsOn(devs[0]) }) {
-		t.group, err = cluster.Virtual(devs[0], len(devs))
+	o := cluster.Options{Timeout: patience}
+	if devs[1].Stream().RunsOn(devs[0]) {
+		t.group, err = o.Virtual(devs[0], len(devs))
 	} else {
-		t.group, err = cluster.Of(devs...)
+		t.group, err = o.Of(devs...)
 	}
 	if err != nil {
 		return nil, errors.WithStack(err)
@@ -131,8 +152,12 @@ func (b *Backend) team(numbers []compute.DeviceNum) (*team, error) {
 	return t, nil
 }
 
-// close closes the scopes and the group.
+// close closes the scopes and the group. Closing twice does nothing.
 func (t *team) close() error {
+	if t.closed {
+		return nil
+	}
+	t.closed = true
 	var err error
 	for _, s := range t.scopes {
 		err = cmp.Or(err, s.Close())

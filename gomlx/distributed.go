@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gomlx/compute"
+	"github.com/gomlx/compute/dtypes"
 	"github.com/gomlx/compute/shapes"
 	"github.com/pkg/errors"
 
@@ -38,8 +39,12 @@ func (w *builder) DistributedAutoSharding(meshes ...compute.Mesh) error {
 		for _, size := range m.AxesSizes {
 			n *= size
 		}
-		if len(m.AxesSizes) != len(m.AxesNames) || n < 1 || i > 0 && n != devices {
+		if len(m.AxesSizes) != len(m.AxesNames) || n < 1 {
 			return errors.Errorf("mesh %q of axes %v of sizes %v", m.Name, m.AxesNames, m.AxesSizes)
+		}
+		if i > 0 && n != devices {
+			return errors.Wrapf(compute.ErrNotImplemented, "mesh %q has %d devices, and mesh %q %d: other numbers", m.Name, n,
+				meshes[0].Name, devices)
 		}
 		if p := m.LogicalDeviceAssignment; len(p) > 0 && !isPermutation(p, n) {
 			return errors.Errorf("mesh %q: %v are not its %d devices", m.Name, p, n)
@@ -49,7 +54,11 @@ func (w *builder) DistributedAutoSharding(meshes ...compute.Mesh) error {
 	if err := w.DistributedSPMD(devices); err != nil {
 		return err
 	}
-	w.meshes = meshes
+	for _, m := range meshes { // copies, since the computation is traced later
+		m.AxesSizes, m.AxesNames = slices.Clone(m.AxesSizes), slices.Clone(m.AxesNames)
+		m.LogicalDeviceAssignment = slices.Clone(m.LogicalDeviceAssignment)
+		w.meshes = append(w.meshes, m)
+	}
 	return nil
 }
 
@@ -79,7 +88,7 @@ var reductions = map[compute.ReduceOpType]cluster.Op{compute.ReduceOpSum: cluste
 	compute.ReduceOpProduct: cluster.Product, compute.ReduceOpMax: cluster.Max, compute.ReduceOpMin: cluster.Min}
 
 // AllReduce combines arrays of the devices of each group, which all get the result. Every device of the computation is
-// in one group; no groups are one of all.
+// in one group; no groups are one of all. Of several groups each device gathers the arrays of all.
 func (f *function) AllReduce(operands []compute.Value, reduction compute.ReduceOpType,
 	replicaGroups [][]int) ([]compute.Value, error) {
 	op, ok := reductions[reduction]
@@ -90,10 +99,14 @@ func (f *function) AllReduce(operands []compute.Value, reduction compute.ReduceO
 	if err != nil {
 		return nil, err
 	}
+	if f.builder.meshes != nil {
+		return nil, errors.Errorf("all-reduce where sharding is automatic: every device has the whole")
+	}
 	members := max(1, f.builder.members)
 	var all []int
+	var groups [][]int
 	for _, g := range replicaGroups {
-		all = append(all, g...)
+		all, groups = append(all, g...), append(groups, slices.Clone(g))
 	}
 	if len(replicaGroups) > 0 && !isPermutation(all, members) {
 		return nil, errors.Errorf("all-reduce: groups %v of %d devices, each of which has to be in one group", replicaGroups,
@@ -101,13 +114,23 @@ func (f *function) AllReduce(operands []compute.Value, reduction compute.ReduceO
 	}
 	var results []compute.Value
 	for _, v := range in {
+		if v.shape.DType == dtypes.Bool {
+			return nil, errors.Errorf("all-reduce of %s", v.shape)
+		}
+		if len(groups) > 1 && v.shape.Rank() == tensor.MaxRank {
+			return nil, errors.Wrapf(compute.ErrNotImplemented, "all-reduce of groups of shape %s", v.shape)
+		}
 		r, err := f.single(compute.OpTypeAllReduce, v.shape, []*value{v}, func(_ *trace, in []array) array {
 			x := in[0]
-			if len(replicaGroups) <= 1 {
+			if len(groups) <= 1 {
 				return x.AllReduce(op)
 			}
-			i := slices.IndexFunc(replicaGroups, func(g []int) bool { return slices.Contains(g, x.Scope().Rank()) })
-			return reducedRows(x, op, replicaGroups[i])
+			i := slices.IndexFunc(groups, func(g []int) bool { return slices.Contains(g, x.Scope().Rank()) })
+			sum := reducedRows(x, op, groups[i])
+			if f.builder.backend.alike() {
+				return sum
+			}
+			return rows(sum).Narrow(0, groups[i][0], 1).Reshape(x.Shape()...) // the same bits at all
 		})
 		if err != nil {
 			return nil, err
@@ -117,9 +140,12 @@ func (f *function) AllReduce(operands []compute.Value, reduction compute.ReduceO
 	return results, nil
 }
 
+// rows returns the arrays of all members, one in each row.
+func rows(x array) array { return x.Reshape(append([]int{1}, x.Shape()...)...).AllGather() }
+
 // reducedRows combines the arrays of some members, in the order of the list.
 func reducedRows(x array, op cluster.Op, ranks []int) array {
-	all := x.Reshape(append([]int{1}, x.Shape()...)...).AllGather()
+	all := rows(x)
 	var out array
 	for i, rank := range ranks {
 		row := all.Narrow(0, rank, 1)
@@ -183,6 +209,9 @@ func (w *builder) parts(s *compute.ShardingSpec, shape shapes.Shape) (*parts, er
 	if used == nil {
 		return nil, nil
 	}
+	if shape.Rank() == tensor.MaxRank {
+		return nil, errors.Wrapf(compute.ErrNotImplemented, "parts of shape %s", shape)
+	}
 	return p, nil
 }
 
@@ -226,7 +255,7 @@ func (p *parts) at(rank int) []int {
 
 // gather returns the whole of an array of which each device has a part.
 func (p *parts) gather(x array) array {
-	all := x.Reshape(append([]int{1}, x.Shape()...)...).AllGather()
+	all := rows(x)
 	has := map[string]int{} // a rank that has a part
 	for rank := range x.Scope().Size() {
 		has[fmt.Sprint(p.at(rank))] = rank

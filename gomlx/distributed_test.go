@@ -1,10 +1,12 @@
 package gomlx_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gomlx/compute"
@@ -20,9 +22,10 @@ import (
 func several(t *testing.T, devices string) *gomlx.Backend {
 	t.Helper()
 	b, err := gomlx.New(devices)
-	if err != nil {
+	if err != nil && strings.Contains(devices, "opencl") {
 		t.Skip(err)
 	}
+	require.NoError(t, err)
 	t.Cleanup(b.Finalize)
 	return b
 }
@@ -139,28 +142,92 @@ func seq(n int) (list []int) {
 // TestPortable runs one computation on each device: its inputs and results stay there, and copies arrive elsewhere.
 func TestPortable(t *testing.T) {
 	for _, devices := range []string{"cpu:0,cpu:0", "cpu:0,opencl:0"} {
-		b := several(t, devices)
-		shape := shapes.Make(dtypes.Float32, 2)
+		t.Run(devices, func(t *testing.T) { portable(t, several(t, devices)) })
+	}
+}
+
+func portable(t *testing.T, b *gomlx.Backend) {
+	shape := shapes.Make(dtypes.Float32, 2)
+	w := b.Builder("test")
+	x := must[compute.Value](t)(w.Main().Parameter("x", shape, nil))
+	y := must[compute.Value](t)(w.Main().Exp(x))
+	require.NoError(t, w.Main().Return([]compute.Value{y}, nil))
+	e := must[compute.Executable](t)(w.Compile())
+	for _, n := range []compute.DeviceNum{1, 0, 1} {
+		in := must[compute.Buffer](t)(b.BufferFromFlatData(n, []float32{1, -1}, shape))
+		out := must[[]compute.Buffer](t)(e.Execute([]compute.Buffer{in}, []bool{true}, n))
+		assert.Equal(t, n, must[compute.DeviceNum](t)(out[0].DeviceNum()))
+		there := must[compute.Buffer](t)(out[0].CopyToDevice(1 - n))
+		assert.Equal(t, 1-n, must[compute.DeviceNum](t)(there.DeviceNum()))
+		got := make([]float32, 2)
+		require.NoError(t, there.ToFlatData(got))
+		assert.InDeltaSlice(t, []float32{math.E, 1 / math.E}, got, 1e-6)
+		_, err := e.Execute([]compute.Buffer{there}, nil, n)
+		assert.ErrorContains(t, err, fmt.Sprintf("input 0 is on device %d", 1-n))
+		require.NoError(t, out[0].Finalize())
+		require.NoError(t, there.Finalize())
+	}
+}
+
+// TestCopyThenDonate copies an array to another device, and donates it. It fails if the copy reads what the computation
+// stores in its place.
+func TestCopyThenDonate(t *testing.T) {
+	b := several(t, "cpu:0,cpu:0")
+	const n = 1 << 22
+	shape := shapes.Make(dtypes.Float32, n)
+	w := b.Builder("test")
+	x := must[compute.Value](t)(w.Main().Parameter("x", shape, nil))
+	y := must[compute.Value](t)(w.Main().Neg(x))
+	require.NoError(t, w.Main().Return([]compute.Value{y}, nil))
+	e := must[compute.Executable](t)(w.Compile())
+	ones := slices.Repeat([]float32{1}, n)
+	for range 5 {
+		in := must[compute.Buffer](t)(b.BufferFromFlatData(0, ones, shape))
+		there := must[compute.Buffer](t)(in.CopyToDevice(1))
+		out := must[[]compute.Buffer](t)(e.Execute([]compute.Buffer{in}, []bool{true}, 0))
+		got := make([]float32, n)
+		require.NoError(t, there.ToFlatData(got))
+		require.Equal(t, ones, got)
+		require.NoError(t, there.Finalize())
+		require.NoError(t, out[0].Finalize())
+	}
+}
+
+// TestTeamFails has one of two executions fail on a team: the next one, of the same executable and of others, works.
+func TestTeamFails(t *testing.T) {
+	b := several(t, "cpu:0,cpu:0")
+	shape := shapes.Make(dtypes.Float32, 3)
+	build := func(device0 bool) compute.Executable {
 		w := b.Builder("test")
+		require.NoError(t, w.DistributedSPMD(2))
 		x := must[compute.Value](t)(w.Main().Parameter("x", shape, nil))
-		y := must[compute.Value](t)(w.Main().Exp(x))
-		require.NoError(t, w.Main().Return([]compute.Value{y}, nil))
-		e := must[compute.Executable](t)(w.Compile())
-		for _, n := range []compute.DeviceNum{1, 0, 1} {
-			in := must[compute.Buffer](t)(b.BufferFromFlatData(n, []float32{1, -1}, shape))
-			out := must[[]compute.Buffer](t)(e.Execute([]compute.Buffer{in}, []bool{true}, n))
-			assert.Equal(t, n, must[compute.DeviceNum](t)(out[0].DeviceNum()))
-			there := must[compute.Buffer](t)(out[0].CopyToDevice(1 - n))
-			assert.Equal(t, 1-n, must[compute.DeviceNum](t)(there.DeviceNum()))
-			got := make([]float32, 2)
-			require.NoError(t, there.ToFlatData(got))
-			assert.InDeltaSlice(t, []float32{math.E, 1 / math.E}, got, 1e-6)
-			_, err := e.Execute([]compute.Buffer{there}, nil, n)
-			assert.ErrorContains(t, err, fmt.Sprintf("input 0 is on device %d", 1-n))
-			require.NoError(t, out[0].Finalize())
-			require.NoError(t, there.Finalize())
+		r := must[[]compute.Value](t)(w.Main().AllReduce([]compute.Value{x}, compute.ReduceOpSum, nil))
+		require.NoError(t, w.Main().Return(r, nil))
+		return must[compute.Executable](t)(w.Compile())
+	}
+	one, other := build(true), build(false)
+	sum := func(e compute.Executable) { // twice, so that results and inputs are used again
+		for range 2 {
+			got := shared(t, b, e, []int{0, 1}, shape, []float32{1, 2, 3}, []float32{10, 20, 30})
+			assert.Equal(t, [][]float32{{11, 22, 33}, {11, 22, 33}}, got)
 		}
 	}
+	sum(one)
+	sum(other)
+	in := must[compute.Buffer](t)(b.BufferFromFlatData(0, []float32{1, 2, 3}, shape))
+	closed := must[compute.Buffer](t)(b.BufferFromFlatData(1, []float32{1, 2, 3}, shape))
+	require.NoError(t, closed.Finalize())
+	_, err := one.Execute([]compute.Buffer{in, closed}, nil, 0)
+	assert.Error(t, err)
+	sum(one)
+	gomlx.FailTeams(b, errors.New("planted"))
+	_, err = one.Execute([]compute.Buffer{in, in}, nil, 0)
+	assert.Error(t, err, "an input of another device")
+	sum(other)
+	sum(one)
+	b.Finalize()
+	_, err = one.Execute([]compute.Buffer{in, in}, nil, 0)
+	assert.ErrorContains(t, err, "finalized")
 }
 
 // TestSharding divides arrays of random shapes by random meshes, and compares what each device gets with the part that
@@ -248,7 +315,9 @@ func TestSharding(t *testing.T) {
 			data, dims := part(in, device)
 			given, local = append(given, data), dims
 		}
-		for device, got := range shared(t, b, e, seq(devices), shapes.Make(dtypes.Float32, local...), given...) {
+		results := shared(t, b, e, seq(devices), shapes.Make(dtypes.Float32, local...), given...)
+		require.Len(t, results, devices)
+		for device, got := range results {
 			want, _ := part(out, device)
 			for i := range want {
 				want[i] = -want[i]
@@ -279,6 +348,9 @@ func TestDistributedRefuses(t *testing.T) {
 	}
 	_, err := w.Main().AllReduce([]compute.Value{x}, compute.ReduceOpUndefined, nil)
 	assert.Error(t, err)
+	truth := must[compute.Value](t)(w.Main().Parameter("truth", shapes.Make(dtypes.Bool, 3), nil))
+	_, err = w.Main().AllReduce([]compute.Value{truth}, compute.ReduceOpMax, nil)
+	assert.Error(t, err)
 	_, err = w.Main().Parameter("y", shape, &compute.ShardingSpec{Mesh: "none"})
 	assert.ErrorContains(t, err, "none")
 
@@ -293,7 +365,8 @@ func TestDistributedRefuses(t *testing.T) {
 		_, err := w.Main().Parameter("x", shape, &compute.ShardingSpec{Mesh: "m", Axes: axes})
 		assert.Error(t, err, axes)
 	}
-	for _, devices := range []string{"cpu:0,abacus:0", "abacus:*", "cpu:99"} {
+	for _, devices := range []string{"cpu:0,abacus:0", "abacus:*", "cpu:99", "cpu:0,cpu:0,cpu:reference",
+		"cpu:0,cpu:reference,cpu:0", "cpu:reference,cpu:0,cpu:0"} {
 		_, err := gomlx.New(devices)
 		assert.Error(t, err, devices)
 	}

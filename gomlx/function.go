@@ -372,6 +372,14 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 		if err != nil {
 			return errors.WithMessagef(err, "result %d", i)
 		}
+		if parts == nil && f.builder.meshes != nil && !f.builder.backend.alike() { // devices that round otherwise
+			same, err := f.single(compute.OpTypeCollectiveBroadcast, list[i].shape, []*value{list[i]},
+				func(_ *trace, in []array) array { return in[0].Broadcast(0) })
+			if err != nil {
+				return err
+			}
+			list[i] = same.(*value)
+		}
 		if parts != nil {
 			part, err := f.single(compute.OpTypeSlice, parts.of(list[i].shape), []*value{list[i]},
 				func(_ *trace, in []array) array { return parts.cut(in[0]) })

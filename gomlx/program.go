@@ -88,7 +88,7 @@ func (x *executable) free() {
 	x.replicas = nil
 }
 
-// on returns the replicas for devices, and the team of several.
+// on returns the replicas for devices. The team of several is locked then.
 func (x *executable) on(numbers []compute.DeviceNum) ([]*replica, error) {
 	if len(numbers) == 1 {
 		d, err := x.backend.device(numbers[0])
@@ -155,6 +155,9 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, on compute.
 	if err != nil {
 		return nil, err
 	}
+	if len(replicas) > 1 {
+		defer x.team.mu.Unlock()
+	}
 	// What is another input too is freed, but never overwritten.
 	times := map[compute.Buffer]int{}
 	for _, in := range inputs {
@@ -173,31 +176,18 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, on compute.
 	}
 	outs := make([][]owned, len(replicas))
 	if len(replicas) == 1 {
-		outs[0], err = x.main.run(runs[0], args[0])
-	} else {
-		x.team.mu.Lock()
-		err = x.team.group.Do(context.Background(), func(ctx context.Context, m *cluster.Member) (err error) {
-			runs[m.Rank()].ctx = ctx
-			outs[m.Rank()], err = x.main.run(runs[m.Rank()], args[m.Rank()])
-			return err
-		})
-		x.team.mu.Unlock()
-	}
-	if err != nil {
-		for _, list := range outs {
-			_ = free(list) // of members that have not failed
+		if outs[0], err = x.main.run(runs[0], args[0]); err != nil {
+			return nil, err
 		}
-		return nil, errors.WithStack(err)
+	} else if err = x.together(runs, args, outs); err != nil {
+		return nil, x.undo(err, inputs, donate, outs)
 	}
 	var results []compute.Buffer
 	taken := map[*runtime.Buffer]bool{}
 	for i, list := range outs {
-		d := replicas[i].device
 		for k, o := range list {
-			if len(outs) > 1 {
-				err = cmp.Or(err, d.stream.WaitFor(context.Background(), o.memory))
-			}
-			results = append(results, d.newBuffer(o.memory, shapes.Make(x.main.outputs[k].shape.DType, o.shape...)))
+			b := replicas[i].device.newBuffer(o.memory, shapes.Make(x.main.outputs[k].shape.DType, o.shape...))
+			results, err = append(results, b), cmp.Or(err, b.tensor.Err())
 			taken[o.memory] = true
 		}
 	}
@@ -211,7 +201,46 @@ func (x *executable) Execute(inputs []compute.Buffer, donate []bool, on compute.
 			err = cmp.Or(err, b.Finalize())
 		}
 	}
-	return results, errors.WithStack(err)
+	if err != nil {
+		for _, b := range results {
+			_ = b.Finalize() // the first error says what is wrong
+		}
+		return nil, errors.WithStack(err)
+	}
+	return results, nil
+}
+
+// together runs the replicas of a team at the same time.
+func (x *executable) together(runs []*run, args [][]array, outs [][]owned) error {
+	err := x.team.group.Do(context.Background(), func(ctx context.Context, m *cluster.Member) (err error) {
+		defer func() {
+			if p := recover(); p != nil { // which would end the process in this goroutine
+				err = errors.Errorf("panic: %v", p)
+			}
+		}()
+		runs[m.Rank()].ctx = ctx
+		outs[m.Rank()], err = x.main.run(runs[m.Rank()], args[m.Rank()])
+		return err
+	})
+	return errors.WithStack(err)
+}
+
+// undo frees the results of members that have not failed, and what was donated, which may hold a result by now. Work on
+// the inputs comes after what the members have queued.
+func (x *executable) undo(err error, inputs []compute.Buffer, donate []bool, outs [][]owned) error {
+	given := map[*runtime.Buffer]bool{}
+	for i, in := range inputs {
+		b := in.(*Buffer)
+		given[b.memory] = true
+		_ = b.device.stream.WaitFor(context.Background(), b.memory) // a stream that failed says so again
+		if len(donate) > 0 && donate[i] {
+			_ = b.Finalize()
+		}
+	}
+	for _, list := range outs {
+		_ = free(slices.DeleteFunc(list, func(o owned) bool { return given[o.memory] }))
+	}
+	return err
 }
 
 // bind returns the inputs of a replica as tensors.

@@ -4,8 +4,8 @@
 //	import _ "github.com/concord-compute/concord/gomlx"
 //
 // and to choose it, by GOMLX_BACKEND=concord:cpu:0 in the environment or by
-// compute.NewWithConfig("concord:cuda:0"). What follows "concord:" is the name of a device as runtime.Open
-// takes it, "auto" if there is nothing.
+// compute.NewWithConfig("concord:cuda:0"). What follows "concord:" is the name of a device, or of several, as [New]
+// takes them; "auto" if there is nothing.
 //
 // # Execution
 //
@@ -16,6 +16,14 @@
 // Results are in memory of their own. On devices whose memory the host can address, such as the CPU, GoMLX reads and
 // writes it directly (shared buffers).
 //
+// # Several devices
+//
+// A computation that is assigned to no device runs on the one that its caller names. One for several devices (SPMD)
+// runs on all of them at once, and AllReduce exchanges data between them, as collectives of package
+// runtime/cluster do: all devices get the same bits, in every run. With automatic sharding each device gathers what
+// the others have of the parameters that are divided, computes all, and keeps its part of the results that are
+// divided: that is right, but no faster than one device.
+//
 // # What there is
 //
 // All of GoMLX's standard operations but those of complex numbers, whose data types, like those of less than 8
@@ -24,19 +32,17 @@
 package gomlx
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"slices"
+	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/gomlx/compute"
-	"github.com/gomlx/compute/dtypes"
-	"github.com/gomlx/compute/shapes"
 	"github.com/pkg/errors"
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all" // every device
-	"github.com/concord-compute/concord/tensor"
 )
 
 // Name is the name under which the backend is registered.
@@ -46,68 +52,119 @@ func init() {
 	compute.Register(Name, func(config string) (compute.Backend, error) { return New(config) })
 }
 
-// Backend computes on one device. It is safe for concurrent use.
+// Backend computes on one device, or on several. It is safe for concurrent use.
 type Backend struct {
-	device *runtime.Device
-	scope  *tensor.Scope
-	stream *runtime.Stream // on which everything is queued
-	shared bool            // the host addresses the device's memory
+	devices []*device
 
 	mu       sync.Mutex
 	finished bool
+	teams    map[string]*team // by the numbers of their devices
 }
 
 var _ compute.Backend = (*Backend)(nil)
 
-// New opens a device, named as runtime.Open takes it; "auto" if the name is empty.
-func New(device string) (*Backend, error) {
-	if device == "" {
-		device = "auto"
+// New opens devices, named as runtime.Open takes them, with commas between them: "cuda:0,cuda:1". "cuda:*" stands for
+// all devices of a backend, and "auto" for the best device; so does an empty name. One device named several times
+// counts as several, for tests of distributed computations without as many devices; then there is no other.
+func New(devices string) (*Backend, error) {
+	ctx, b := context.Background(), &Backend{teams: map[string]*team{}}
+	for _, name := range strings.Split(cmp.Or(devices, "auto"), ",") {
+		names, err := expand(ctx, name)
+		for i := 0; err == nil && i < len(names); i++ {
+			err = b.open(ctx, names[i])
+		}
+		if err != nil {
+			b.Finalize()
+			return nil, errors.WithStack(err)
+		}
 	}
-	d, err := runtime.Open(context.Background(), device)
-	if err != nil {
-		return nil, errors.WithStack(err)
-	}
-	b := &Backend{device: d, scope: tensor.NewScope(d)}
-	if b.stream, err = b.scope.Stream(); err != nil {
-		b.Finalize()
-		return nil, errors.WithStack(err)
-	}
-	probe, err := runtime.Alloc[uint8](d, 1)
-	if err != nil {
-		b.Finalize()
-		return nil, errors.WithStack(err)
-	}
-	_, err = runtime.HostBytes(probe)
-	b.shared = err == nil
-	if err := probe.Close(); err != nil {
-		b.Finalize()
-		return nil, errors.WithStack(err)
+	same := 0 // devices that are the first one
+	for i, d := range b.devices {
+		if d.dev.Stream().RunsOn(b.devices[0].dev) {
+			same++
+		}
+		if slices.ContainsFunc(b.devices[:i], func(o *device) bool { return d.dev.Stream().RunsOn(o.dev) }) &&
+			same != i+1 || same > 1 && same != i+1 {
+			err := errors.Wrapf(runtime.ErrInvalidArgument, "%s: all devices are one, or all are different", b)
+			b.Finalize()
+			return nil, err
+		}
 	}
 	return b, nil
+}
+
+// expand returns the names that a name stands for.
+func expand(ctx context.Context, name string) (names []string, err error) {
+	of, all := strings.CutSuffix(name, ":*")
+	if !all {
+		return []string{name}, nil
+	}
+	infos, err := runtime.Devices(ctx)
+	for i := range infos {
+		if infos[i].Backend == of {
+			names = append(names, infos[i].ID)
+		}
+	}
+	if err == nil && names == nil {
+		err = errors.Wrap(runtime.ErrNoDevice, name)
+	}
+	return names, err
+}
+
+// alike reports whether the devices are of one kind, so that they round alike.
+func (b *Backend) alike() bool {
+	first := b.devices[0].dev.Info()
+	return !slices.ContainsFunc(b.devices, func(d *device) bool {
+		info := d.dev.Info()
+		return info.Backend != first.Backend || info.Name != first.Name || info.DriverVersion != first.DriverVersion
+	})
 }
 
 // Name returns "concord".
 func (b *Backend) Name() string { return Name }
 
-// String returns the name of the backend and of the device.
-func (b *Backend) String() string { return Name + ":" + b.device.String() }
+// String returns the name of the backend and of its devices: "concord:cuda:0,cuda:1".
+func (b *Backend) String() string {
+	var names []string
+	for _, d := range b.devices {
+		names = append(names, d.dev.String())
+	}
+	return Name + ":" + strings.Join(names, ",")
+}
 
-// Description returns the name of the device as its vendor gives it.
-func (b *Backend) Description() string { return "Concord on " + b.DeviceDescription(0) }
+// Description returns the names of the devices as their vendors give them.
+func (b *Backend) Description() string {
+	var names []string
+	for _, d := range b.devices {
+		names = append(names, d.String())
+	}
+	return "Concord on " + strings.Join(names, ", ")
+}
 
-// NumDevices returns 1.
-func (b *Backend) NumDevices() int { return 1 }
+// NumDevices returns the number of devices.
+func (b *Backend) NumDevices() int { return len(b.devices) }
 
-// DeviceDescription returns the name of the device, and the vendor's name for it.
-func (b *Backend) DeviceDescription(compute.DeviceNum) string {
-	return fmt.Sprintf("%v (%s)", b.device, b.device.Info().Name)
+// DeviceDescription returns the name of a device, and the vendor's name for it.
+func (b *Backend) DeviceDescription(n compute.DeviceNum) string {
+	d, err := b.device(n)
+	if err != nil {
+		return err.Error()
+	}
+	return d.String()
+}
+
+// device returns the device of a number.
+func (b *Backend) device(n compute.DeviceNum) (*device, error) {
+	if n < 0 || int(n) >= len(b.devices) {
+		return nil, errors.Errorf("device %d: the backend %s has %d", n, b, len(b.devices))
+	}
+	return b.devices[n], nil
 }
 
 // Builder returns a builder of a computation.
 func (b *Backend) Builder(name string) compute.Builder { return newBuilder(b, name) }
 
-// Finalize closes the device. Buffers and executables of the backend cannot be used any more.
+// Finalize closes the devices. Buffers and executables of the backend cannot be used any more.
 func (b *Backend) Finalize() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -116,8 +173,15 @@ func (b *Backend) Finalize() {
 	}
 	b.finished = true
 	// There is nobody to tell of an error here; work that failed has told it before.
-	_ = b.scope.Close()
-	_ = b.device.Close()
+	for _, t := range b.teams {
+		t.mu.Lock()
+		_ = t.close()
+		t.mu.Unlock()
+	}
+	for _, d := range b.devices {
+		_ = d.scope.Close()
+		_ = d.dev.Close()
+	}
 }
 
 // IsFinalized reports whether Finalize was called.
@@ -127,192 +191,7 @@ func (b *Backend) IsFinalized() bool {
 	return b.finished
 }
 
-// HasSharedBuffers reports whether the host can address the device's memory.
-func (b *Backend) HasSharedBuffers() bool { return b.shared }
-
-// Buffer is an array on the device.
-type Buffer struct {
-	backend *Backend
-	shape   shapes.Shape
-	memory  *runtime.Buffer
-	tensor  array // of the memory
-	mu      sync.Mutex
-	closed  bool
-}
-
-var _ compute.Buffer = (*Buffer)(nil)
-
-// newBuffer returns a buffer of memory, which it owns.
-func (b *Backend) newBuffer(memory *runtime.Buffer, shape shapes.Shape) *Buffer {
-	return &Buffer{backend: b, shape: shape, memory: memory, tensor: tensor.Wrap(b.scope, memory, types[shape.DType],
-		shape.Dimensions...)}
-}
-
-// alloc returns a buffer with undefined contents, for work on the stream, or, if idle is set, with memory that
-// no work uses.
-func (b *Backend) alloc(device compute.DeviceNum, shape shapes.Shape, idle bool) (*Buffer, error) {
-	if device != 0 {
-		return nil, errors.Errorf("device %d: the backend %s has only device 0", device, b)
-	}
-	t, err := typeOf(shape.DType)
-	if err != nil {
-		return nil, err
-	}
-	if shape.IsDynamic() {
-		return nil, errors.Errorf("a buffer of the dynamic shape %s", shape)
-	}
-	if shape.Rank() > tensor.MaxRank {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "shape %s of more than %d dimensions", shape, tensor.MaxRank)
-	}
-	allocate := b.stream.Alloc
-	if idle {
-		allocate = b.device.Alloc
-	}
-	memory, err := allocate(t.Stored(), shape.Size())
-	if err != nil {
-		return nil, errors.WithStack(err)
-	}
-	return b.newBuffer(memory, shape), nil
-}
-
-// BufferFromFlatData copies data, a slice of the Go type of the shape's data type, to the device.
-func (b *Backend) BufferFromFlatData(device compute.DeviceNum, flat any, shape shapes.Shape) (compute.Buffer, error) {
-	raw, err := bytesOf(flat, shape)
-	if err != nil {
-		return nil, err
-	}
-	buf, err := b.alloc(device, shape, false)
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > 0 {
-		if err := b.stream.Write(context.Background(), buf.memory, 0, raw); err != nil {
-			buf.memory.Close()
-			return nil, errors.WithStack(err)
-		}
-	}
-	return buf, nil
-}
-
-// bytesOf returns the memory of a slice, which has the elements of an array of that shape.
-func bytesOf(flat any, shape shapes.Shape) ([]byte, error) {
-	dtype, n := dtypeAndLen(flat)
-	if dtype != shape.DType || n != shape.Size() {
-		return nil, errors.Errorf("a %T of %d elements for shape %s", flat, n, shape)
-	}
-	if n == 0 {
-		return nil, nil
-	}
-	return dtypes.UnsafeByteSliceFromAny(flat), nil
-}
-
-// NewSharedBuffer returns a buffer, and its memory as a slice of Go.
-func (b *Backend) NewSharedBuffer(device compute.DeviceNum, shape shapes.Shape) (compute.Buffer, any, error) {
-	if !b.shared {
-		return nil, nil, errors.Wrapf(compute.ErrNotImplemented, "shared buffers of %s", b)
-	}
-	buf, err := b.alloc(device, shape, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	flat, err := buf.slice()
-	if err != nil {
-		buf.memory.Close()
-		return nil, nil, err
-	}
-	return buf, flat, nil
-}
-
-// Backend returns the backend that made the buffer.
-func (b *Buffer) Backend() compute.Backend { return b.backend }
-
-// Shape returns the buffer's shape.
-func (b *Buffer) Shape() (shapes.Shape, error) { return b.shape, nil }
-
-// DeviceNum returns 0.
-func (b *Buffer) DeviceNum() (compute.DeviceNum, error) { return 0, nil }
-
-// Finalize frees the memory, as soon as the work that uses it is done. Finalizing twice does nothing.
-func (b *Buffer) Finalize() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil
-	}
-	b.closed = true
-	return b.memory.Close()
-}
-
-// give marks the buffer as finalized, and leaves its memory to another one.
-func (b *Buffer) give() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-}
-
-// use returns the tensor of the memory, or an error after Finalize.
-func (b *Buffer) use() (array, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, errors.Errorf("the buffer of shape %s was finalized or donated", b.shape)
-	}
-	return b.tensor, nil
-}
-
-// ToFlatData waits for the array and copies its elements to a slice of the Go type of its data type.
-func (b *Buffer) ToFlatData(flat any) error {
-	raw, err := bytesOf(flat, b.shape)
-	if err != nil {
-		return err
-	}
-	if _, err := b.use(); err != nil || len(raw) == 0 {
-		return err
-	}
-	return errors.WithStack(b.backend.stream.Read(context.Background(), b.memory, 0, raw))
-}
-
-// Data waits for the array and returns its memory as a slice of Go.
-func (b *Buffer) Data() (any, error) {
-	if !b.backend.shared {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "shared buffers of %s", b.backend)
-	}
-	if _, err := b.use(); err != nil {
-		return nil, err
-	}
-	if err := b.backend.stream.Sync(context.Background()); err != nil {
-		return nil, errors.WithStack(err)
-	}
-	return b.slice()
-}
-
-// slice returns the memory as a slice of Go.
-func (b *Buffer) slice() (any, error) {
-	n := b.shape.Size()
-	if n == 0 {
-		return dtypes.MakeAnySlice(b.shape.DType, 0), nil
-	}
-	raw, err := runtime.HostBytes(b.memory)
-	if err != nil {
-		return nil, errors.WithStack(err)
-	}
-	return dtypes.UnsafeAnySliceFromBytes(unsafe.Pointer(unsafe.SliceData(raw)), b.shape.DType, n), nil
-}
-
-// CopyToDevice returns a copy of the buffer on device 0.
-func (b *Buffer) CopyToDevice(device compute.DeviceNum) (compute.Buffer, error) {
-	if _, err := b.use(); err != nil {
-		return nil, err
-	}
-	to, err := b.backend.alloc(device, b.shape, false)
-	if err != nil {
-		return nil, err
-	}
-	if b.shape.Size() > 0 {
-		if err := b.backend.stream.Copy(to.memory, b.memory); err != nil {
-			to.memory.Close()
-			return nil, errors.WithStack(err)
-		}
-	}
-	return to, nil
+// HasSharedBuffers reports whether the host can address the memory of all devices.
+func (b *Backend) HasSharedBuffers() bool {
+	return !slices.ContainsFunc(b.devices, func(d *device) bool { return !d.shared })
 }

@@ -52,6 +52,8 @@ var operations = []compute.OpType{
 	compute.OpTypeReduceWindow, compute.OpTypeRNGBitGenerator, compute.OpTypeSelectAndScatterMax,
 	compute.OpTypeSelectAndScatterMin,
 
+	compute.OpTypeAllReduce,
+
 	compute.OpTypeCall, compute.OpTypeIf, compute.OpTypeSort, compute.OpTypeWhile,
 
 	compute.OpTypeDynamicBroadcastInDim, compute.OpTypeDynamicDimensionSize, compute.OpTypeDynamicIota,

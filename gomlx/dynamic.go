@@ -59,33 +59,28 @@ func (f *function) lengths(op compute.OpType, shape shapes.Shape, operands, valu
 		return f.single(op, shape, operands, func(tr *trace, in []array) array { return emit(tr, in, nil) })
 	}
 	n := len(operands)
-	compiledFor := map[string]*compiled{}
-	return one(f.several(&node{op: op, in: append(slices.Clone(operands), values...),
-		host: func(r *run, in []array) ([]array, error) {
-			numbers := make([]int, len(values))
-			for i := range numbers {
-				var err error
-				if numbers[i], err = r.read(in[n+i]); err != nil {
-					return nil, err
-				}
+	node := &node{op: op, in: append(slices.Clone(operands), values...)}
+	node.host = func(r *run, in []array) ([]array, error) {
+		numbers := make([]int, len(values))
+		for i := range numbers {
+			var err error
+			if numbers[i], err = r.read(in[n+i]); err != nil {
+				return nil, err
 			}
-			axes := maps.Clone(r.axes)
-			if axes == nil {
-				axes = shapes.AxisBindings{}
-			}
-			bind(numbers, axes)
-			r.axes = axes
-			key := fmt.Sprint(axes.Key(), numbers)
-			c := compiledFor[key]
-			if c == nil {
-				c = r.compile(axes, func(tr *trace, args []array) []array {
-					return []array{emit(tr, args, numbers)}
-				})
-				compiledFor[key] = c
-			}
-			res, err := c.owned(r, nil, in[:n])
-			return r.keep(res), err
-		}}, shape))
+		}
+		axes := maps.Clone(r.axes)
+		if axes == nil {
+			axes = shapes.AxisBindings{}
+		}
+		bind(numbers, axes)
+		r.axes = axes
+		c := r.compiled(node, fmt.Sprint(axes.Key(), numbers), axes, func(tr *trace, args []array) []array {
+			return []array{emit(tr, args, numbers)}
+		})
+		res, err := c.owned(r, nil, in[:n])
+		return r.keep(res), err
+	}
+	return one(f.several(node, shape))
 }
 
 // sized adds an operation whose result has a list of dimensions. emit gets their lengths, -1 for one that is

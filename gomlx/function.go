@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 
 	"github.com/gomlx/compute"
 	"github.com/gomlx/compute/dtypes"
@@ -24,6 +25,9 @@ type builder struct {
 	name     string
 	main     *function
 	compiled bool
+	meshes   []compute.Mesh      // of automatic sharding
+	members  int                 // devices that run the computation together; 0 and 1 are one
+	assigned []compute.DeviceNum // the devices; none if that is for the caller of Execute to say
 	named    map[string]bool
 	axes     sets.Set[string] // names of dynamic axes of parameters
 }
@@ -79,7 +83,7 @@ func (w *builder) Compile() (compute.Executable, error) {
 		return nil, errors.Errorf("%s: the main function has not returned", w.name)
 	}
 	w.compiled = true
-	return &executable{backend: w.backend, main: w.main, scope: w.backend.scope.Scope()}, nil
+	return &executable{backend: w.backend, main: w.main, assigned: w.assigned}, nil
 }
 
 // function records operations.
@@ -94,6 +98,7 @@ type function struct {
 	captured []*value // of enclosing functions
 	outputs  []*value
 	returned bool
+	prepare  sync.Once
 	program  *program // made when it is first needed
 }
 
@@ -177,20 +182,26 @@ func (f *function) Parameter(name string, shape shapes.Shape, sharding *compute.
 	if err := f.open(); err != nil {
 		return nil, err
 	}
-	if sharding != nil {
-		return nil, errors.Wrapf(compute.ErrNotImplemented, "sharding")
-	}
 	if _, err := typeOf(shape.DType); err != nil {
 		return nil, err
+	}
+	parts, err := f.builder.parts(sharding, shape)
+	if err != nil {
+		return nil, errors.WithMessagef(err, "parameter %q", name)
 	}
 	for i, d := range shape.Dimensions {
 		if d == shapes.DynamicDim {
 			f.builder.axes.Insert(shape.AxisName(i))
 		}
 	}
-	v := f.add(&node{op: compute.OpTypeParameter}, shape)[0]
+	v := f.add(&node{op: compute.OpTypeParameter}, parts.of(shape))[0]
 	f.params, f.names = append(f.params, v), append(f.names, name)
-	return v, nil
+	if parts == nil {
+		return v, nil
+	}
+	return f.single(compute.OpTypeAllGather, shape, []*value{v}, func(_ *trace, in []array) array {
+		return parts.gather(in[0])
+	})
 }
 
 // add adds a node with results of the given shapes.
@@ -349,12 +360,34 @@ func (f *function) Return(outputs []compute.Value, shardings []*compute.Sharding
 	if len(outputs) == 0 {
 		return errors.Errorf("function %q returns nothing", f.name)
 	}
-	if slices.ContainsFunc(shardings, func(s *compute.ShardingSpec) bool { return s != nil }) {
-		return errors.Wrapf(compute.ErrNotImplemented, "sharding")
-	}
 	list, err := f.operands(returns{}, outputs...)
 	if err != nil {
 		return err
+	}
+	for i, s := range shardings {
+		if i >= len(list) {
+			return errors.Errorf("%d shardings of %d results", len(shardings), len(list))
+		}
+		parts, err := f.builder.parts(s, list[i].shape)
+		if err != nil {
+			return errors.WithMessagef(err, "result %d", i)
+		}
+		if parts == nil && f.builder.meshes != nil && !f.builder.backend.alike() { // devices that round otherwise
+			same, err := f.single(compute.OpTypeCollectiveBroadcast, list[i].shape, []*value{list[i]},
+				func(_ *trace, in []array) array { return in[0].Broadcast(0) })
+			if err != nil {
+				return err
+			}
+			list[i] = same.(*value)
+		}
+		if parts != nil {
+			part, err := f.single(compute.OpTypeSlice, parts.of(list[i].shape), []*value{list[i]},
+				func(_ *trace, in []array) array { return parts.cut(in[0]) })
+			if err != nil {
+				return err
+			}
+			list[i] = part.(*value)
+		}
 	}
 	f.outputs, f.returned = list, true
 	return nil

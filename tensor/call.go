@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 )
 
 // callOp computes a tensor, and possibly others, by kernels that read and write memory.
@@ -16,6 +17,8 @@ type callOp struct {
 	takes func(i int, shape, strides []int) bool
 	// run queues the launches. The results in out are dense.
 	run func(r *run, out, in []operand) error
+	// exchange makes a collective, on the member's stream; nil of all other calls, which run does.
+	exchange func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error
 	// back returns the gradient of each argument, for the gradients of the results, of which those that have none are nil.
 	back  func(t *Tensor, gs []*Tensor) []*Tensor
 	parts []*Tensor // the results after the first

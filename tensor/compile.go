@@ -1,7 +1,7 @@
 package tensor
 
-// Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph
-// in planned memory.
+// Compiled functions: a function of tensors that is traced once for each list of shapes, and then is one graph, or
+// several with collectives between them, in planned memory.
 
 import (
 	"cmp"
@@ -32,12 +32,13 @@ type trace struct {
 	once     []task    // of the plan, for the first call: what they compute stays
 	outs     []*Tensor // of the function, as it was traced
 	// one for each set of results, so that a loop replaces nothing that was not replaced in the last call but one
-	graphs   [2]*runtime.Graph
+	stages   [2][]stage
 	recorded []*runtime.Buffer // of the arguments, when the graphs were recorded
 	used     []bool            // whether the graphs read each argument
 	memory   []*runtime.Buffer // that the trace owns
 	results  [2][]*Tensor
 	turn     int
+	swaps    []swap // what takes the place of recorded buffers in the launch under way
 	bindings []runtime.Binding
 	parts    []*runtime.Buffer // views of larger buffers among the arguments of the launch under way
 	bytes    Memory
@@ -92,7 +93,7 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) (set []*Tensor, err error) {
 	err = c.called(ctx, donated, args, func(t *trace) error {
-		if err := t.graphs[t.turn].Launch(c.scope.engine.stream, t.bindings...); err != nil {
+		if err := t.launch(ctx, c.scope.engine, t.turn); err != nil {
 			return err
 		}
 		set = t.results[t.turn]
@@ -115,7 +116,7 @@ func (c *Func) called(ctx context.Context, donated []bool, args []*Tensor, f fun
 	}
 	c.scope.engine.mu.Lock()
 	defer c.scope.engine.mu.Unlock()
-	if c.scope.closed || t.graphs[1] == nil {
+	if c.scope.closed || t.stages[1] == nil {
 		return ErrScope
 	}
 	defer t.unbind()
@@ -128,10 +129,9 @@ func (c *Func) called(ctx context.Context, donated []bool, args []*Tensor, f fun
 	return nil
 }
 
-// bind makes the bindings of a launch: the buffers of arguments that the graph uses and that are not those of
-// the recording. After the launch the caller calls unbind.
+// bind says for a launch which buffers of arguments are used and are not those of the recording. After the launch the caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
-	t.bindings = t.bindings[:0]
+	t.swaps = t.swaps[:0]
 	if t.memories != nil {
 		if err := t.apart(args); err != nil {
 			return err
@@ -148,7 +148,7 @@ func (t *trace) bind(args []*Tensor) (err error) {
 			}
 			t.parts = append(t.parts, b)
 		}
-		t.bindings = append(t.bindings, runtime.WithBuffer(t.recorded[i], b))
+		t.swaps = append(t.swaps, swap{t.recorded[i], b})
 	}
 	return nil
 }
@@ -245,7 +245,7 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 		err = c.scope.ready()
 	}
 	if err == nil {
-		err = t.record(ctx, e, args)
+		err = e.ended(t.plan, t.record(ctx, e, args))
 	}
 	if err != nil {
 		return nil, err
@@ -499,7 +499,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			}
 		}
 	}
-	for set := range t.graphs {
+	for set := range t.stages {
 		for i, at := range t.plan.results {
 			at.v.data = t.results[set][i].data
 		}
@@ -508,15 +508,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 			t.bytes.Scratch += int64(n * size(typ))
 			return e.device.Alloc(typ.Stored(), n)
 		}
-		t.graphs[set], err = e.stream.Capture(func(s *runtime.Stream) error {
-			r.stream = s
-			for _, k := range t.plan.tasks {
-				if err := r.task(k); err != nil {
-					return fmt.Errorf("%v: %w", k, err)
-				}
-			}
-			return nil
-		})
+		t.stages[set], err = t.capture(r, e.stream)
 		t.memory = append(t.memory, r.temps...)
 		if err != nil {
 			return err
@@ -528,15 +520,16 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 // close frees the graphs and the memory. The engine is locked.
 func (t *trace) close() error {
 	var errs []error
-	for _, g := range t.graphs {
-		if g != nil {
-			errs = append(errs, g.Close())
+	for _, set := range t.stages {
+		for i := range set {
+			errs = append(errs, set[i].graph.Close())
 		}
 	}
+	errs = append(errs, t.plan.closeExchanges())
 	for _, b := range slices.Backward(t.memory) {
 		errs = append(errs, b.Close())
 	}
-	t.graphs, t.memory = [2]*runtime.Graph{}, nil
+	t.stages, t.memory = [2][]stage{}, nil
 	return errors.Join(errs...)
 }
 

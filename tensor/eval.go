@@ -3,6 +3,7 @@ package tensor
 // Eval, and the execution of plans.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +115,7 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	if err != nil {
 		return err
 	}
-	if err := e.execute(ctx, p); err != nil {
+	if err := cmp.Or(e.ended(p, e.execute(ctx, p)), p.closeExchanges()); err != nil {
 		return err
 	}
 	// the outermost scopes of the tensors that lie in what was computed, which has to live as long
@@ -159,7 +160,7 @@ func (e *engine) execute(ctx context.Context, p *plan) (err error) {
 		}
 	}()
 	allocate := func(v *value) error {
-		if v.data != nil {
+		if v.data != nil || v.token {
 			return nil
 		}
 		b, err := r.alloc(v.typ, v.n)
@@ -219,6 +220,10 @@ func (r *run) task(t task) error {
 		err = r.kernel(t)
 	case *step:
 		err = t.op.run(r, t.out, t.in)
+	case start:
+		err = t.record(r.stream)
+	case finish:
+		err = r.finish(t.exchange)
 	}
 	if r.keepTemps {
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/concord-compute/concord/kernels/expr"
 )
 
-// task is one step of a plan: a *kernel or a *step.
+// task is one step of a plan: a *kernel or a *step, or of a collective a start or a finish.
 type task interface {
 	fmt.Stringer
 	// values returns the values that the task reads and writes.
@@ -60,6 +60,7 @@ func lower(chosen *storage) (taskList, error) {
 			}
 		}
 	}
+	l.ordered()
 	return l.taskList, nil
 }
 
@@ -104,6 +105,10 @@ func (l *lowering) call(o *callOp, n *node) error {
 	}
 	for _, x := range append([]*node{n}, n.results...) {
 		s.out = append(s.out, operand{l.places[x.number], x.typ, x.shape})
+	}
+	if o.exchange != nil {
+		l.exchange(s, n.born)
+		return nil
 	}
 	l.tasks = append(l.tasks, s)
 	return nil

@@ -245,6 +245,11 @@ func (p *plan) describe() *Plan {
 				d.Written += int64(count(o.shape) * size(o.typ))
 				d.Results = append(d.Results, fmt.Sprintf("%v%v", o.typ, o.shape))
 			}
+		case start:
+			d.Operations = []string{t.String()}
+		case finish:
+			d.Operations, d.Results = []string{t.String()}, []string{fmt.Sprintf("%v%v", t.out.typ, t.out.shape)}
+			d.Read, d.Written = int64(count(t.in.shape)*size(t.in.typ)), int64(count(t.out.shape)*size(t.out.typ))
 		}
 		out.Tasks = append(out.Tasks, d)
 	}

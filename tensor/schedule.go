@@ -9,7 +9,7 @@ import (
 )
 
 // schedule puts the tasks into an order in which values are written before they are read, and filled before parts of
-// them are stored.
+// them are stored. Collectives start as soon as they can, and what needs their results comes as late as it can.
 func schedule(p taskList) (taskList, error) {
 	writers := map[*value][]int{}
 	for i, t := range p.tasks {
@@ -54,10 +54,14 @@ func schedule(p taskList) (taskList, error) {
 		list = append(list, t)
 		return nil
 	}
-	for i := range p.tasks {
+	first := startsOf(p.tasks)
+	for _, i := range append(first, counts(0, len(p.tasks))...) {
 		if err := visit(i); err != nil {
 			return taskList{}, err
 		}
+	}
+	if len(first) > 0 {
+		list = overlapping(list)
 	}
 	return taskList{p.storage, list}, nil
 }

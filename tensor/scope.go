@@ -14,6 +14,7 @@ import (
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/source"
 )
 
@@ -36,7 +37,8 @@ type Scope struct {
 type engine struct {
 	device *runtime.Device
 	fuse   bool
-	groups bool // the device computes in groups of items, not in vector loops
+	groups bool            // the device computes in groups of items, not in vector loops
+	member *cluster.Member // of a group, or nil
 
 	mu       sync.Mutex // held while tensors are computed
 	stream   *runtime.Stream

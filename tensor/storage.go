@@ -18,6 +18,7 @@ type value struct {
 	have   bool   // computed before the plan
 	arg    int    // 1 more than the number of the argument of a compiled function that it is
 	number int    // among the values of the plan
+	token  bool   // it has no memory: a task that reads it comes after the one that writes it
 	id     int    // among those that were computed before, or among others, for people
 }
 
@@ -256,6 +257,8 @@ func (v *value) String() string {
 	switch {
 	case v.have:
 		return fmt.Sprintf("x%d", v.id)
+	case v.token:
+		return fmt.Sprintf("token%d", v.id)
 	case v.n == 0:
 		return "empty"
 	}

@@ -60,10 +60,10 @@ func (c *Func) CallOwned(ctx context.Context, donated []bool,
 				return err
 			}
 			if results = append(results, b); r.Len() > 0 {
-				t.bindings = append(t.bindings, runtime.WithBuffer(r.data.buf, b))
+				t.swaps = append(t.swaps, swap{r.data.buf, b})
 			}
 		}
-		return t.graphs[0].Launch(stream, t.bindings...)
+		return t.launch(ctx, c.scope.engine, 0)
 	})
 	return results, specs, err
 }

@@ -219,13 +219,16 @@ func TestCollectiveOrder(t *testing.T) {
 	members(t, func(t *testing.T, g *cluster.Group) {
 		for length := range 5 {
 			require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
-				x := From(s, numbers(1<<15), 1, 1<<15)
-				chain := Iota(s, F32, 7).Add(float64(s.Rank()))
-				for range length {
-					chain = chain.Sin()
+				both := func(a ...*Tensor) []*Tensor {
+					chain := Iota(s, F32, 7).Add(a[1])
+					for range length {
+						chain = chain.Sin()
+					}
+					first := chain.AllReduce(cluster.Sum)
+					return []*Tensor{first.Add(a[0].Sum(1).AllReduce(cluster.Max))}
 				}
-				first, second := chain.AllReduce(cluster.Sum), x.Sum(1).AllReduce(cluster.Max)
-				p, err := newPlan([]*Tensor{first.Add(second)}, true, nil)
+				args := []*Tensor{From(s, numbers(1<<16), 1, 1<<16), Full(s, F32, s.Rank(), 1)}
+				p, err := newPlan(both(args...), true, nil)
 				if err != nil {
 					return err
 				}
@@ -236,12 +239,8 @@ func TestCollectiveOrder(t *testing.T) {
 				if s.Size() > 1 {
 					assert.Equal(t, []string{"all-reduce sum", "all-reduce max"}, names)
 				}
-				f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{first.Add(second).Mul(a[0])} })
-				out, err := f.Call(ctx, Ones(s, F32, 7))
-				if err != nil {
-					return err
-				}
-				return Eval(ctx, first.Add(second), out[0])
+				out, err := Compile(s, both).Call(ctx, args...)
+				return errors.Join(err, Eval(ctx, append(out, both(args...)...)...))
 			}))
 		}
 	})

@@ -344,6 +344,45 @@ func TestCollectiveOverlap(t *testing.T) {
 	assert.Positive(t, beside, "%+v", events)
 }
 
+// TestCollectiveArguments calls a function with other arguments each time, parts of buffers too, that collectives read
+// themselves, and donates one in whose memory a result is stored that a collective reads. It fails if a collective uses
+// the memory of another call.
+func TestCollectiveArguments(t *testing.T) {
+	g := virtual(t, 2)
+	require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
+		step := func(a ...*Tensor) []*Tensor {
+			next := a[0].Add(a[1].AllReduce(cluster.Sum))
+			return []*Tensor{next, next.AllGather()}
+		}
+		f := Compile(s, step)
+		given := make([]float32, 30)
+		for i := range given {
+			given[i] = float32(i + 100*s.Rank())
+		}
+		whole := From(s, given, 10, 3)
+		w, plain := Ones(s, F32, 2, 3).Copy(), Ones(s, F32, 2, 3)
+		for i := range 5 {
+			x := whole.Narrow(0, 2*i, 2)
+			out, err := f.CallDonating(ctx, []bool{true}, w, x)
+			if err != nil {
+				return err
+			}
+			w = out[0]
+			want := step(plain, x)
+			plain = want[0]
+			for j := range out {
+				a, err := Read[float32](ctx, out[j])
+				b, other := Read[float32](ctx, want[j])
+				if err := errors.Join(err, other); err != nil {
+					return err
+				}
+				assert.Equal(t, b, a, "result %d of call %d", j, i)
+			}
+		}
+		return nil
+	}))
+}
+
 // TestCollectiveMistakes has what is refused when it is described, the same at all members, which go on.
 func TestCollectiveMistakes(t *testing.T) {
 	g := virtual(t, 2)

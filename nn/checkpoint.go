@@ -199,6 +199,9 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
+	if !t.alone() {
+		return nil
+	}
 	ts := t.model.named(t.vars[atParams], t.vars[atStates])
 	for i, name := range t.names[atCount:] {
 		ts[TrainingPrefix+name] = t.vars[atCount+i]

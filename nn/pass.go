@@ -50,6 +50,7 @@ type Pass struct {
 	params map[string]*tensor.Tensor
 	states map[string]*tensor.Tensor // running statistics
 	next   map[string]*tensor.Tensor // their values after this computation
+	share  share                     // of a batch of a group of members; zero of a whole one
 	plan   *plan                     // of a network that is being built
 	err    error
 }

@@ -42,7 +42,8 @@ type values struct {
 
 // Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
 // from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
-// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope.
+// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope. On a scope of
+// a group's member all members build the network, which begins with the values of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
 	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
 		typ: tensor.F32}

@@ -202,7 +202,7 @@ func (p *Pass) value(of map[string]*tensor.Tensor, name string, shape []int) *te
 }
 
 // Seed returns a seed for random numbers that differ from those of all other calls and of other steps, and
-// false in a pass without random numbers.
+// false in a pass without random numbers. All members of a group get the same one.
 func (p *Pass) Seed() (*tensor.Tensor, bool) {
 	if p.seed == nil {
 		return nil, false

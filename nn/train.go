@@ -77,7 +77,7 @@ func (t *Trainer) History() *History { return &t.history }
 
 // Fit trains until the configured number of epochs is over, and returns the history. When it returns, also with
 // an error, the model has the trainer's values. A context that ends stops it between two steps; another call
-// goes on from there, with the same data.
+// goes on from there, with the same data. All members of a group call Fit, with the same data.
 func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
 	train, val, err := t.divided(d)
 	if err != nil {

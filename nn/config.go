@@ -26,7 +26,7 @@ type Data struct {
 // order, the loss MSE, and Adam with a rate of 0.001. A fifth of the data is for validation, and training ends 10
 // epochs after the last improvement. A number that makes no sense is refused.
 type Config struct {
-	Epochs    int // 0 is 100
+	Epochs int // 0 is 100
 	// BatchSize is of examples, in a group of those of all members; the last batch of an epoch may have fewer. 0 is 32;
 	// see RecommendedBatch
 	BatchSize int

@@ -33,16 +33,16 @@ func (s share) of(b batch) batch {
 }
 
 // buckets divides parameters of so many bytes, from the last one to the first, since the last layers' gradients are
-// known first. Each bucket is a range of parameters.
-func buckets(bytes []int) (list []cluster.Part) {
+// known first, into buckets of size bytes. Each is a range of parameters.
+func buckets(bytes []int, size int) (list []cluster.Part) {
 	end, sum := len(bytes), 0
 	for i := len(bytes) - 1; i >= 0; i-- {
-		fits := sum+bytes[i] <= bucketBytes
-		if sum > 0 && !fits && (4*sum >= 3*bucketBytes || bytes[i] > bucketBytes) {
+		fits := sum+bytes[i] <= size
+		if sum > 0 && !fits && (4*sum >= 3*size || bytes[i] > size) {
 			list = append(list, cluster.Part{First: i + 1, Count: end - i - 1})
 			end, sum = i+1, 0
 		}
-		if sum += bytes[i]; sum >= bucketBytes {
+		if sum += bytes[i]; sum >= size {
 			list = append(list, cluster.Part{First: i, Count: end - i})
 			end, sum = i, 0
 		}
@@ -64,7 +64,7 @@ func (t *Trainer) reduced(r *result) (grad *tensor.Tensor, all *result) {
 	for i, g := range r.grads {
 		bytes[i] = g.Len() * typ.Size()
 	}
-	list, rest := buckets(bytes), r.rest()
+	list, rest := buckets(bytes, t.bucket), r.rest()
 	if len(list) == 0 {
 		return together(t.scope, typ, nil), t.known(r)
 	}

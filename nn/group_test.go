@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -142,6 +143,7 @@ func TestGroupEqualsOneDevice(t *testing.T) {
 				if err != nil {
 					return nil, nil, err
 				}
+				tr.bucket = 150 // several
 				h, err := tr.Fit(ctx, line(s, 40))
 				return m, h, err
 			}
@@ -292,6 +294,54 @@ func TestGroupFails(t *testing.T) {
 	}
 }
 
+// TestGroupOverlap looks at the plan of a step with several buckets. It fails if the exchange of the last layer's
+// gradient begins only when all gradients are computed, or the first call comes before they are queued.
+func TestGroupOverlap(t *testing.T) {
+	_, err := everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, err := Build(ctx, s, 5, Spec{Type: tensor.F32, Shape: []int{64}}, Dense{Out: 64, Act: ReLU},
+			Dense{Out: 64, Act: ReLU}, Dense{Out: 64, Act: ReLU}, Dense{Out: 64})
+		if err != nil {
+			return nil, nil, err
+		}
+		tr, err := NewTrainer(m, plain(1, 32))
+		if err != nil {
+			return nil, nil, err
+		}
+		tr.bucket = 64 * 64 * 4
+		x := tensor.Normal(s, tensor.F32, 1, 0, 1, 64, 64)
+		d := Data{X: x, Y: x.Mul(2)}
+		if err := tr.begin(ctx, d, d.narrow(0, 0)); err != nil {
+			return nil, nil, err
+		}
+		p, err := tr.step.Plan(ctx, append(append(tr.list(), tensor.Zeros(s, m.typ, 1), tensor.Zeros(s, tensor.U64, 1)),
+			d.args(tensor.Iota(s, tensor.U32, 32))...)...)
+		if err != nil {
+			return nil, nil, err
+		}
+		var starts, calls, products []int
+		for i, task := range p.Tasks {
+			switch name := task.Operations[0]; {
+			case name == "all-reduce sum start":
+				starts = append(starts, i)
+			case name == "all-reduce sum":
+				calls = append(calls, i)
+			case strings.HasPrefix(name, "matmul"):
+				products = append(products, i)
+			}
+		}
+		assert.Len(t, starts, 4, "%v", p)
+		assert.Len(t, calls, 4)
+		if assert.Len(t, products, 4+3+4) {
+			assert.Less(t, starts[0], products[8], "three layers' gradients are left: %v", p)
+			assert.Greater(t, calls[0], products[10])
+			assert.Greater(t, calls[0], starts[3])
+		}
+		h, err := tr.Fit(ctx, d)
+		return m, h, err
+	})
+	require.NoError(t, err)
+}
+
 // TestBuckets divides parameters as the specification says.
 func TestBuckets(t *testing.T) {
 	const mib = 1 << 20
@@ -310,7 +360,7 @@ func TestBuckets(t *testing.T) {
 		for i, n := range c.mib {
 			bytes[i] = n * mib
 		}
-		assert.Equal(t, c.want, buckets(bytes), "%v", c.mib)
+		assert.Equal(t, c.want, buckets(bytes, bucketBytes), "%v", c.mib)
 	}
 }
 

@@ -22,6 +22,7 @@ type Trainer struct {
 
 	step, part, whole, test *tensor.Func
 	mistake                 error
+	bucket                  int   // bytes of the parts in which gradients are exchanged
 	widths                  []int // how many sums each metric has
 	wide                    int   // and all together
 
@@ -57,7 +58,7 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	info := m.scope.Device().Info()
 	c.MixedPrecision = c.MixedPrecision.on(&info, m.typ)
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
-	t.widths = make([]int, len(t.metrics))
+	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
 		ValMetrics: map[string][]float64{}}
 	t.compile()

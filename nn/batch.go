@@ -19,8 +19,8 @@ const (
 // step takes no more than half of the device's free memory. It is at most 1024, and a 32nd of the examples, so that an
 // epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches, without computing
 // one, and for others follows from those. c.BatchSize does not count. On a device that does not know its free memory,
-// it is the total without what this program has there; where that is unknown too, it is no limit. In a group all members call
-// it, and get the least of theirs.
+// it is the total without what this program has there; where that is unknown too, it is no limit. In a group all
+// members call it, and get the least of theirs.
 func RecommendedBatch(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 	n, err := recommended(ctx, m, c, d)
 	if err != nil || m.scope.Size() == 1 {

@@ -48,7 +48,7 @@ type Config struct {
 	// optimizer's step; 0 is none
 	DecoupledWeightDecay float64
 
-	MixedPrecision Mode // of products; "" is Full. See [Trainer.MixedPrecision]
+	MixedPrecision Mode // of products, in a group the same at all members; "" is Full. See [Trainer.MixedPrecision]
 
 	Split      *float64 // the part of the data, the last round(n·Split) examples, that is for validation; nil is 0.2
 	Validation *Data    // data for validation, in place of a Split; nil is none

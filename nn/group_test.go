@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -214,8 +215,49 @@ func TestGroupResumes(t *testing.T) {
 	alike(t, want, got, 1e-9)
 }
 
-// TestGroupBatchNorm has each member normalize its own rows, from first parameters that each makes of another seed. It
-// fails if members have other running averages, or do not begin with the parameters of rank 0.
+// TestGroupBegins has each member build a network from another seed, and write to files of its own. It fails if members
+// do not begin with the parameters of rank 0, or others write too.
+func TestGroupBegins(t *testing.T) {
+	build := func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, err := Build(ctx, s, uint64(s.Rank()), Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 8}, Dense{Out: 2})
+		return m, &History{}, err
+	}
+	want, err := one(t.Context(), scopeOn(t, "cpu:0"), build)
+	require.NoError(t, err)
+	var logs [3]strings.Builder
+	dir := t.TempDir()
+	file := func(rank int) string { return filepath.Join(dir, strconv.Itoa(rank)) }
+	_, err = everyMember(t, virtual(t, 3), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, _, err := build(ctx, s)
+		if err != nil {
+			return nil, nil, err
+		}
+		values, err := tensor.Read[float64](ctx, m.values.params)
+		if err != nil {
+			return nil, nil, err
+		}
+		assert.Equal(t, want.values, values)
+		c := plain(2, 8)
+		c.Log, c.Checkpoint, c.MaxTime = &logs[s.Rank()], file(s.Rank()), time.Hour
+		if s.Rank() > 0 {
+			c.MaxTime = 1 // by its own clock it would end
+		}
+		tr, err := NewTrainer(m, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		h, err := tr.Fit(ctx, line(s, 42))
+		assert.Equal(t, 2, h.Epochs())
+		return m, h, err
+	})
+	require.NoError(t, err)
+	assert.Equal(t, 2, strings.Count(logs[0].String(), "\n"))
+	assert.Empty(t, logs[1].String()+logs[2].String())
+	assert.FileExists(t, file(0))
+	assert.NoFileExists(t, file(1))
+}
+
+// TestGroupBatchNorm has each member normalize its own rows. It fails if members have other running averages.
 func TestGroupBatchNorm(t *testing.T) {
 	got, err := everyMember(t, virtual(t, 3), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
 		m, err := Build(ctx, s, uint64(s.Rank()), Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 8}, BatchNorm{},

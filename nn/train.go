@@ -448,7 +448,8 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 	return sums[sumLoss] / sums[sumExamples], metrics
 }
 
-// Evaluate returns the loss of examples and the metrics by their names, of the model's values.
+// Evaluate returns the loss of examples and the metrics by their names, of the model's values. All members of a group
+// call it, with the same examples, of which each computes a part.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
 	if err := t.fits(ctx, d, 0); err != nil {
 		return 0, nil, err

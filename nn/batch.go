@@ -5,6 +5,7 @@ package nn
 import (
 	"context"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -18,8 +19,21 @@ const (
 // step takes no more than half of the device's free memory. It is at most 1024, and a 32nd of the examples, so that an
 // epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches, without computing
 // one, and for others follows from those. c.BatchSize does not count. On a device that does not know its free memory,
-// it is the total without what this program has there; where that is unknown too, it is no limit.
+// it is the total without what this program has there; where that is unknown too, it is no limit. In a group all
+// members call it, and get the least of theirs.
 func RecommendedBatch(ctx context.Context, m *Model, c Config, d Data) (int, error) {
+	n, err := recommended(ctx, m, c, d)
+	if err != nil || m.scope.Size() == 1 {
+		return n, err
+	}
+	work := m.scope.Scope()
+	defer work.Close()
+	least, err := tensor.Number(ctx, tensor.From(work, []int64{int64(n)}).AllReduce(cluster.Min))
+	return int(least), err
+}
+
+// recommended is RecommendedBatch of this member alone.
+func recommended(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 	c.BatchSize = 1
 	t, err := NewTrainer(m, c)
 	if err != nil {

@@ -194,10 +194,13 @@ func (t *Trainer) same() []string {
 
 // Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
 // the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
-// in OnEpoch.
+// in OnEpoch. In a group rank 0 writes, and the others do nothing.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
+	}
+	if !t.alone() {
+		return nil
 	}
 	ts := t.model.named(t.vars[atParams], t.vars[atStates])
 	for i, name := range t.names[atCount:] {

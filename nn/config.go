@@ -26,8 +26,10 @@ type Data struct {
 // order, the loss MSE, and Adam with a rate of 0.001. A fifth of the data is for validation, and training ends 10
 // epochs after the last improvement. A number that makes no sense is refused.
 type Config struct {
-	Epochs    int // 0 is 100
-	BatchSize int // examples; the last batch of an epoch may have fewer. 0 is 32; see RecommendedBatch
+	Epochs int // 0 is 100
+	// BatchSize is of examples, in a group of those of all members; the last batch of an epoch may have fewer. 0 is 32;
+	// see RecommendedBatch
+	BatchSize int
 	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all
 	// their examples; 0 is 1
 	Accumulate int
@@ -46,7 +48,7 @@ type Config struct {
 	// optimizer's step; 0 is none
 	DecoupledWeightDecay float64
 
-	MixedPrecision Mode // of products; "" is Full. See [Trainer.MixedPrecision]
+	MixedPrecision Mode // of products, in a group the same at all members; "" is Full. See [Trainer.MixedPrecision]
 
 	Split      *float64 // the part of the data, the last round(n·Split) examples, that is for validation; nil is 0.2
 	Validation *Data    // data for validation, in place of a Split; nil is none
@@ -58,12 +60,12 @@ type Config struct {
 	// training ends with the best values; 0 is to go on, nil is 10
 	Patience *int
 	MinDelta *float64      // the least improvement; nil is 1e-4
-	MaxTime  time.Duration // after which no epoch begins; 0 is no limit
+	MaxTime  time.Duration // after which no epoch begins, by the clock of rank 0 in a group; 0 is no limit
 
-	Checkpoint      string // a file, which is written as training goes on; "" is none
+	Checkpoint      string // a file, which is written as training goes on, in a group by rank 0; "" is none
 	CheckpointEvery int    // epochs; 0 is 1
 
-	Log      io.Writer      // gets one line for each epoch; nil is none
+	Log      io.Writer      // gets one line for each epoch, in a group at rank 0; nil is none
 	Progress func(Progress) // is called now and then within epochs; nil is none
 	// OnEpoch is called after each epoch; an error ends training and is returned by Fit; nil is none
 	OnEpoch func(*History) error

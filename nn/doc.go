@@ -47,9 +47,29 @@
 // device give the same bytes, and a training that was interrupted and goes on from a checkpoint has the
 // parameters of one that was not, bit for bit.
 //
+// # Groups
+//
+// On scopes of a group's members ([tensor.NewMemberScope]) a training is divided among them (data parallel). Each
+// member builds the same network, makes a trainer with the same configuration and calls Fit with the same data. The
+// first parameters are those of rank 0. Each member computes its rows of every batch, as many as the others' or one
+// more or less, and none where there are fewer rows than members. Gradients, losses, metrics and running statistics
+// are added up with the rows as weights, so that all make the same step and the same decisions. Gradients are
+// exchanged in buckets of 25 MiB, from the last layers on, while those of earlier layers are computed.
+//
+// The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout]. The
+// same number of members gives the same bits. An exception is [BatchNorm], for which each member takes the statistics
+// of its own rows; the running statistics are the weighted mean of the members'. Random numbers that your own layers
+// make of [Pass.Seed] are the same at all members. A layer with collectives of its own needs a row at every member.
+//
+// Rank 0 alone writes the log and checkpoints, which any number of members can resume, each of which reads the file.
+// [Config.Progress] and [Config.OnEpoch] are called at every member. An error or the end of a context at one member
+// ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
+// from its checkpoint, in a new group.
+//
 // # Failures
 //
 // A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns
 // [ErrNumerical]; the trainer then has the parameters of the step before. So it does where the loss of
-// validation is not finite. A context that ends stops Fit between two steps, and Fit may be called again.
+// validation is not finite. A context that ends stops Fit between two steps, and Fit may be called again, but not in a
+// group.
 package nn

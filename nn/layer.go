@@ -119,6 +119,12 @@ func (l Dropout) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if !ok {
 		return p.Fail(x, "dropout in training needs a seed")
 	}
+	if s := p.share; s.rows < s.all && x.Dim(0)%s.rows == 0 { // the member's rows of the mask of the whole batch
+		shape, n := x.Shape(), x.Dim(0)/s.rows
+		shape[0] = s.all * n
+		mask := tensor.Bernoulli(x.Scope(), seed, 1-l.Rate, shape...).Narrow(0, s.first*n, x.Dim(0))
+		return tensor.Where(mask, x.Mul(1/(1-l.Rate)), 0)
+	}
 	return x.Dropout(l.Rate, seed)
 }
 

@@ -42,7 +42,8 @@ type values struct {
 
 // Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
 // from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
-// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope.
+// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope. On a scope of
+// a group's member all members build the network, which begins with the values of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
 	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
 		typ: tensor.F32}
@@ -81,7 +82,7 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		}
 		return together(work, m.typ, parts)
 	}
-	if err := m.set(ctx, first(m.params), first(m.states)); err != nil {
+	if err := m.set(ctx, first(m.params).Broadcast(0), first(m.states).Broadcast(0)); err != nil {
 		return nil, err
 	}
 	m.predict = tensor.Compile(s, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -134,16 +135,16 @@ func (m *Model) pass(params, states, seed *tensor.Tensor) *Pass {
 	return p
 }
 
-// gradient returns the derivatives of a pass's loss with respect to the parameters, as one tensor.
-func (m *Model) gradient(p *Pass, loss *tensor.Tensor) *tensor.Tensor {
-	var wrt, parts []*tensor.Tensor
+// gradients returns the derivatives of a pass's loss with respect to each parameter, in one row each.
+func (m *Model) gradients(p *Pass, loss *tensor.Tensor) (parts []*tensor.Tensor) {
+	var wrt []*tensor.Tensor
 	for _, v := range m.params {
 		wrt = append(wrt, p.params[v.Name])
 	}
 	for _, g := range tensor.Grad(loss, wrt...) {
 		parts = append(parts, g.Flatten())
 	}
-	return together(p.scope, m.typ, parts)
+	return parts
 }
 
 // set gives the model copies of values.

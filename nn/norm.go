@@ -9,7 +9,8 @@ import (
 )
 
 // BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch,
-// otherwise by running averages of the means and the unbiased variances.
+// otherwise by running averages of the means and the unbiased variances. A member of a group takes the statistics of
+// its own rows.
 type BatchNorm struct {
 	Eps      *float64 // nil is 1e-5
 	Momentum *float64 // the part of a batch in the averages; nil is 0.1

@@ -50,6 +50,7 @@ type Pass struct {
 	params map[string]*tensor.Tensor
 	states map[string]*tensor.Tensor // running statistics
 	next   map[string]*tensor.Tensor // their values after this computation
+	share  share                     // of a batch of a group of members; zero of a whole one
 	plan   *plan                     // of a network that is being built
 	err    error
 }
@@ -201,7 +202,7 @@ func (p *Pass) value(of map[string]*tensor.Tensor, name string, shape []int) *te
 }
 
 // Seed returns a seed for random numbers that differ from those of all other calls and of other steps, and
-// false in a pass without random numbers.
+// false in a pass without random numbers. All members of a group get the same one.
 func (p *Pass) Seed() (*tensor.Tensor, bool) {
 	if p.seed == nil {
 		return nil, false

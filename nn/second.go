@@ -53,7 +53,7 @@ func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, er
 		if o.mistake != nil {
 			return nil, nil
 		}
-		return loss, m.gradient(p, loss)
+		return loss, together(p.scope, m.typ, m.gradients(p, loss))
 	}
 	o.loss = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		loss, grad := gradient(a[0], a[1:])

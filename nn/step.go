@@ -117,33 +117,84 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 	return says
 }
 
-// gradient computes a batch: its loss, its gradient in one tensor, the next statistics, and what it adds to the sums.
-func (t *Trainer) gradient(vars []*tensor.Tensor, b batch,
-	seed *tensor.Tensor) (loss, grad, states, sums *tensor.Tensor, err error) {
-	m := t.model
+// result is what comes of a batch: the gradients of its parameters, and in one tensor after the other its loss, what it
+// adds to the sums, and the next statistics. Of a member of a group it is that of its part of the batch, with the
+// weight of that, so that the sum of all members' results is the batch's.
+type result struct {
+	grads              []*tensor.Tensor
+	loss, sums, states *tensor.Tensor
+}
+
+// rest returns all but the gradients.
+func (r *result) rest() []*tensor.Tensor {
+	if r.loss == nil {
+		return nil
+	}
+	return []*tensor.Tensor{r.loss, r.sums, r.states}
+}
+
+// with returns the result of which the rest is in one tensor.
+func (r *result) with(rest *tensor.Tensor) *result {
+	if r.loss == nil {
+		return r
+	}
+	at := 0
+	next := func(x *tensor.Tensor) *tensor.Tensor {
+		at += x.Len()
+		return rest.Narrow(0, at-x.Len(), x.Len())
+	}
+	return &result{loss: next(r.loss), sums: next(r.sums), states: next(r.states)}
+}
+
+// compute computes a batch, or a member's part of it.
+func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (*result, error) {
+	m, s := t.model, shareOf(b.index.Len(), t.scope)
+	if s.rows == 0 {
+		r := &result{loss: tensor.Zeros(t.scope, m.typ, 1), sums: tensor.Zeros(t.scope, m.typ, t.wide),
+			states: tensor.Zeros(t.scope, m.typ, elements(m.states))}
+		for _, v := range m.params {
+			r.grads = append(r.grads, tensor.Zeros(t.scope, m.typ, v.Len()))
+		}
+		return r, nil
+	}
+	b = s.of(b)
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
-	p.Training, p.low = true, t.config.MixedPrecision
+	p.Training, p.low, p.share = true, t.config.MixedPrecision, s
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
-		return nil, nil, nil, nil, err
+		return nil, err
 	}
-	of := loss
+	r := &result{sums: t.counted(loss, says, target, s.rows)}
+	weigh := func(x *tensor.Tensor) *tensor.Tensor {
+		if s.rows == s.all {
+			return x
+		}
+		return x.Mul(s.weight())
+	}
+	r.loss = weigh(loss)
+	of := r.loss
 	if t.config.MixedPrecision == F16 {
-		of = loss.Mul(vars[atScale].Narrow(0, 0, 1))
+		of = of.Mul(vars[atScale].Narrow(0, 0, 1))
 	}
-	grad = m.gradient(p, of)
+	r.grads = m.gradients(p, of)
 	var next []*tensor.Tensor
 	for _, v := range m.states {
 		s := p.next[v.Name]
 		if s == nil {
 			s = p.states[v.Name]
 		}
-		next = append(next, s.Flatten())
+		next = append(next, weigh(s.Flatten()))
 	}
+	r.states = together(p.scope, m.typ, next)
+	return r, nil
+}
+
+// unscaled returns a gradient of a loss that was scaled.
+func (t *Trainer) unscaled(vars []*tensor.Tensor, grad *tensor.Tensor) *tensor.Tensor {
 	if t.config.MixedPrecision == F16 {
-		grad = grad.Mul(vars[atScale].Narrow(0, 0, 1).Reciprocal())
+		return grad.Mul(vars[atScale].Narrow(0, 0, 1).Reciprocal())
 	}
-	return loss, grad, together(p.scope, m.typ, next), t.counted(loss, says, target, b.index.Len()), nil
+	return grad
 }
 
 // finite is the Bool that is true if a number is neither infinite nor NaN.
@@ -238,10 +289,13 @@ func (t *Trainer) compile() {
 	// step: vars..., rate, seed, examples... -> vars...
 	t.step = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		vars, rate := a[:n], a[n]
-		loss, grad, states, sums, err := t.gradient(vars, t.batch(a[n+2:]), a[n+1])
+		r, err := t.compute(vars, t.batch(a[n+2:]), a[n+1])
 		if t.mistake = err; err != nil {
 			return nil
 		}
+		grad, r := t.reduced(r)
+		grad = t.unscaled(vars, grad)
+		loss, states, sums := r.loss, r.states, r.sums
 		norm2 := square(grad)
 		old := vars[atSums]
 		ok := isGood(old, loss, norm2)
@@ -252,18 +306,23 @@ func (t *Trainer) compile() {
 	// part: vars..., weight, seed, examples... -> states, sums, grads
 	t.part = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		vars, weight := a[:n], a[n]
-		loss, grad, states, sums, err := t.gradient(vars, t.batch(a[n+2:]), a[n+1])
+		r, err := t.compute(vars, t.batch(a[n+2:]), a[n+1])
 		if t.mistake = err; err != nil {
 			return nil
 		}
-		ok := isGood(vars[atSums], loss)
-		return []*tensor.Tensor{where(ok, states, vars[atStates]), added(vars[atSums], sums, ok),
+		grad := t.unscaled(vars, together(t.scope, t.model.typ, r.grads)) // the member's own; whole adds them up
+		r = t.known(r)
+		ok := isGood(vars[atSums], r.loss)
+		return []*tensor.Tensor{where(ok, r.states, vars[atStates]), added(vars[atSums], r.sums, ok),
 			vars[atGrads].Add(grad.Mul(weight))}
 	})
 	// whole: vars..., rate, statistics and sums before the first of its batches -> vars...
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		vars, rate, states, old := a[:n], a[n], a[n+1], a[n+2]
 		grad := vars[atGrads]
+		if t.scope.Size() > 1 {
+			grad, _ = t.reduced(&result{grads: t.model.divided(grad)})
+		}
 		norm2 := square(grad)
 		ok := isGood(vars[atSums], norm2)
 		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -21,6 +22,7 @@ type Trainer struct {
 
 	step, part, whole, test *tensor.Func
 	mistake                 error
+	bucket                  int   // bytes of the parts in which gradients are exchanged
 	widths                  []int // how many sums each metric has
 	wide                    int   // and all together
 
@@ -56,7 +58,7 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	info := m.scope.Device().Info()
 	c.MixedPrecision = c.MixedPrecision.on(&info, m.typ)
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
-	t.widths = make([]int, len(t.metrics))
+	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
 		ValMetrics: map[string][]float64{}}
 	t.compile()
@@ -76,7 +78,7 @@ func (t *Trainer) History() *History { return &t.history }
 
 // Fit trains until the configured number of epochs is over, and returns the history. When it returns, also with
 // an error, the model has the trainer's values. A context that ends stops it between two steps; another call
-// goes on from there, with the same data.
+// goes on from there, with the same data. All members of a group call Fit, with the same data.
 func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
 	train, val, err := t.divided(d)
 	if err != nil {
@@ -89,8 +91,11 @@ func (t *Trainer) Fit(ctx context.Context, d Data) (*History, error) {
 	for err == nil && t.at.Epoch < t.config.Epochs && t.history.Stopped == "" {
 		err = t.epoch(ctx, train, val)
 		t.history.TotalTime = before + time.Since(start)
-		if err == nil && t.config.MaxTime > 0 && t.history.TotalTime >= t.config.MaxTime && t.at.Epoch < t.config.Epochs {
-			t.history.Stopped = "time is over"
+		if err == nil && t.config.MaxTime > 0 && t.at.Epoch < t.config.Epochs {
+			over := false
+			if over, err = t.agreed(ctx, t.history.TotalTime >= t.config.MaxTime); over {
+				t.history.Stopped = "time is over"
+			}
 		}
 		if err == nil {
 			err = t.after(context.WithoutCancel(ctx)) // what an epoch ends with belongs to it
@@ -287,7 +292,10 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 				ExamplesPerSecond: float64(done-first*c.BatchSize) / time.Since(start).Seconds()})
 		}
 	}
-	if sums == nil { // a checkpoint between the last step and the evaluation
+	if err := t.align(ctx); err != nil {
+		return err
+	}
+	if sums == nil || t.scope.Size() > 1 { // a checkpoint between the last step and the evaluation, or aligned
 		var err error
 		if sums, err = t.read(ctx, t.vars[atSums]); err != nil {
 			return err
@@ -440,7 +448,8 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 	return sums[sumLoss] / sums[sumExamples], metrics
 }
 
-// Evaluate returns the loss of examples and the metrics by their names, of the model's values.
+// Evaluate returns the loss of examples and the metrics by their names, of the model's values. All members of a group
+// call it, with the same examples, of which each computes a part.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
 	if err := t.fits(ctx, d, 0); err != nil {
 		return 0, nil, err
@@ -456,12 +465,19 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 	index := tensor.Iota(work, tensor.U32, n)
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
-		part := index.Narrow(0, first, min(t.config.BatchSize, n-first))
+		own := shareOf(min(t.config.BatchSize, n-first), t.scope)
+		if own.rows == 0 {
+			continue
+		}
+		part := index.Narrow(0, first+own.first, own.rows)
 		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part)...)...)
 		if err != nil {
 			return 0, nil, t.failed(err)
 		}
 		sums = out[0]
+	}
+	if t.scope.Size() > 1 {
+		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)).AllReduce(cluster.Sum) // in work
 	}
 	list, err := t.read(ctx, sums)
 	if err != nil {
@@ -500,7 +516,7 @@ func (t *Trainer) after(ctx context.Context) error {
 			return err
 		}
 	}
-	if c.Log != nil {
+	if c.Log != nil && t.alone() {
 		if _, err := fmt.Fprintln(c.Log, t.line()); err != nil {
 			return err
 		}

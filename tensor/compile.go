@@ -129,7 +129,8 @@ func (c *Func) called(ctx context.Context, donated []bool, args []*Tensor, f fun
 	return nil
 }
 
-// bind says for a launch which buffers of arguments are used and are not those of the recording. After the launch the caller calls unbind.
+// bind says for a launch which buffers of arguments are used and are not those of the recording. After the launch the
+// caller calls unbind.
 func (t *trace) bind(args []*Tensor) (err error) {
 	t.swaps = t.swaps[:0]
 	if t.memories != nil {

@@ -54,6 +54,24 @@
 // stream. With CONCORD_FUSION=0 every operation is a kernel of its own. A compiled function may store results
 // in the memory of arguments ([Func.CallDonating]).
 //
+// # Groups
+//
+// A scope may belong to a member of a group of devices ([NewMemberScope]). All members run the same program, each with
+// its part of the data, and exchange what they have by [Tensor.AllReduce], [Tensor.AllGather], [Tensor.ReduceScatter]
+// and [Tensor.Broadcast]:
+//
+//	err = g.Do(ctx, func(ctx context.Context, m *cluster.Member) error {
+//		s := tensor.NewMemberScope(m)
+//		defer s.Close()
+//		x := tensor.From(s, own, 32, 784) // of 32·s.Size() rows
+//		sums := x.Sum(0).AllReduce(cluster.Sum)
+//		return tensor.Eval(ctx, sums)
+//	})
+//
+// Collectives are steps of plans, also of compiled functions, and have gradients. They start as soon as their operand
+// is computed, and run beside what does not need their result. Without a group they change nothing, so that one
+// program serves one device and many.
+//
 // # Ownership
 //
 // A tensor belongs to a [Scope] and ends with it, but for what is kept ([Tensor.Keep]). A loop makes a scope

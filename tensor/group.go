@@ -22,7 +22,8 @@ import (
 // program has described them. They move data beside what does not depend on them.
 //
 // Where one member fails in such a computation, or its context is done, all members' calls return the same
-// [*cluster.MemberError], which names it, and the group has failed.
+// [*cluster.MemberError], which names it, and the group has failed. A member that compiles kernels at its first call
+// has the others wait, for which [cluster.Options] may have to give them time.
 func NewMemberScope(m *cluster.Member) *Scope {
 	s := NewScope(m.Device())
 	s.engine.member = m
@@ -177,7 +178,8 @@ func withoutGradient(g *Tensor, name string, op cluster.Op) *Tensor {
 // exchanged returns the result of a collective of t, which has no mistake: t itself where there are no other members.
 // Without elements there is nothing to exchange, at any member.
 func (t *Tensor) exchanged(name string, shape []int,
-	do func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error, back func(g *Tensor) *Tensor) *Tensor {
+	do func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error,
+	back func(g *Tensor) *Tensor) *Tensor {
 	if t.scope.Size() == 1 {
 		return t
 	}

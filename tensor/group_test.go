@@ -219,13 +219,16 @@ func TestCollectiveOrder(t *testing.T) {
 	members(t, func(t *testing.T, g *cluster.Group) {
 		for length := range 5 {
 			require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
-				x := From(s, numbers(1<<15), 1, 1<<15)
-				chain := Iota(s, F32, 7).Add(float64(s.Rank()))
-				for range length {
-					chain = chain.Sin()
+				both := func(a ...*Tensor) []*Tensor {
+					chain := Iota(s, F32, 7).Add(a[1])
+					for range length {
+						chain = chain.Sin()
+					}
+					first := chain.AllReduce(cluster.Sum)
+					return []*Tensor{first.Add(a[0].Sum(1).AllReduce(cluster.Max))}
 				}
-				first, second := chain.AllReduce(cluster.Sum), x.Sum(1).AllReduce(cluster.Max)
-				p, err := newPlan([]*Tensor{first.Add(second)}, true, nil)
+				args := []*Tensor{From(s, numbers(1<<16), 1, 1<<16), Full(s, F32, s.Rank(), 1)}
+				p, err := newPlan(both(args...), true, nil)
 				if err != nil {
 					return err
 				}
@@ -236,12 +239,8 @@ func TestCollectiveOrder(t *testing.T) {
 				if s.Size() > 1 {
 					assert.Equal(t, []string{"all-reduce sum", "all-reduce max"}, names)
 				}
-				f := Compile(s, func(a ...*Tensor) []*Tensor { return []*Tensor{first.Add(second).Mul(a[0])} })
-				out, err := f.Call(ctx, Ones(s, F32, 7))
-				if err != nil {
-					return err
-				}
-				return Eval(ctx, first.Add(second), out[0])
+				out, err := Compile(s, both).Call(ctx, args...)
+				return errors.Join(err, Eval(ctx, append(out, both(args...)...)...))
 			}))
 		}
 	})
@@ -343,6 +342,45 @@ func TestCollectiveOverlap(t *testing.T) {
 	assert.NotZero(t, independent[1].Queued)
 	assert.GreaterOrEqual(t, calls, 4)
 	assert.Positive(t, beside, "%+v", events)
+}
+
+// TestCollectiveArguments calls a function with other arguments each time, parts of buffers too, that collectives read
+// themselves, and donates one in whose memory a result is stored that a collective reads. It fails if a collective uses
+// the memory of another call.
+func TestCollectiveArguments(t *testing.T) {
+	g := virtual(t, 2)
+	require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
+		step := func(a ...*Tensor) []*Tensor {
+			next := a[0].Add(a[1].AllReduce(cluster.Sum))
+			return []*Tensor{next, next.AllGather()}
+		}
+		f := Compile(s, step)
+		given := make([]float32, 30)
+		for i := range given {
+			given[i] = float32(i + 100*s.Rank())
+		}
+		whole := From(s, given, 10, 3)
+		w, plain := Ones(s, F32, 2, 3).Copy(), Ones(s, F32, 2, 3)
+		for i := range 5 {
+			x := whole.Narrow(0, 2*i, 2)
+			out, err := f.CallDonating(ctx, []bool{true}, w, x)
+			if err != nil {
+				return err
+			}
+			w = out[0]
+			want := step(plain, x)
+			plain = want[0]
+			for j := range out {
+				a, err := Read[float32](ctx, out[j])
+				b, other := Read[float32](ctx, want[j])
+				if err := errors.Join(err, other); err != nil {
+					return err
+				}
+				assert.Equal(t, b, a, "result %d of call %d", j, i)
+			}
+		}
+		return nil
+	}))
 }
 
 // TestCollectiveMistakes has what is refused when it is described, the same at all members, which go on.

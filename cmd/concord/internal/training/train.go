@@ -20,6 +20,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/ui"
 	"github.com/concord-compute/concord/nn"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -33,6 +34,9 @@ type flags struct {
 	checkpoint                  string
 	resume                      bool
 	plot                        string
+	devices                     string          // that train together, or ""
+	members                     int             // of one device
+	member                      *cluster.Member // of these, nil if there is one device
 
 	given func(flag string) bool // reports whether the command line has it
 }
@@ -40,6 +44,7 @@ type flags struct {
 // report is the document of train, and of eval without a history.
 type report struct {
 	Device     string `json:"device"`
+	Members    int    `json:"members,omitempty"` // of a group that has trained
 	Model      string `json:"model"`
 	Parameters int    `json:"parameters"`
 	Examples   int    `json:"examples"`
@@ -94,11 +99,15 @@ each epoch, and after an interrupt (ctrl-C). With --resume training goes on from
 parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files
 train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST
 publishes them. In FILE.npy examples lie along the first dimension, and --labels names the integers
-that belong to them. Any other file is a text.`,
+that belong to them. Any other file is a text.
+
+With --devices several devices train together: each computes a part of every batch, and has all data. The result is
+that of one device with the same batches, but for rounding. --members does the same with one device, for trials.`,
 		Example: `  concord train --epochs 3
   concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
   concord train --device cuda:0 --precision auto --batch auto
+  concord train --devices cuda:0,cuda:1 --batch 1024
   concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
   concord train --model network.json --data x.npy --labels y.npy`,
 		Args: cobra.ExactArgs(0),
@@ -112,6 +121,9 @@ that belong to them. Any other file is a text.`,
 	cmd.Flags().BoolVar(&l.resume, "resume", false, "go on from the file of --checkpoint")
 	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the "+
 		"fastest that the device has")
+	cmd.Flags().StringVar(&l.devices, "devices", "", "train on these devices together, in place of --device: names with "+
+		"commas between them")
+	cmd.Flags().IntVar(&l.members, "members", 0, "divide the device into so many members that train together; 0: none")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
 	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error { return train(ctx, a, &l) })
 }
@@ -173,14 +185,9 @@ type network struct {
 // openNetwork opens the device, gets data there, and builds the network. On an error nothing stays open.
 func openNetwork(ctx context.Context, a *app.App, l *flags,
 	data func(*tensor.Scope) (dataset, error)) (st *network, d dataset, err error) {
-	if _, err := a.Open(app.Exactly); err != nil {
+	if st, err = openScope(ctx, a, l); err != nil {
 		return nil, d, err
 	}
-	st = &network{}
-	if st.dev, err = a.Session.Open(ctx, l.device); err != nil {
-		return nil, d, err
-	}
-	st.scope = tensor.NewScope(st.dev)
 	var layers []nn.Layer
 	if d, err = data(st.scope); err == nil {
 		layers, err = l.layers(ctx, d.In, d.text)
@@ -197,8 +204,29 @@ func openNetwork(ctx context.Context, a *app.App, l *flags,
 	return st, d, nil
 }
 
+// openScope opens the device, or takes that of the member.
+func openScope(ctx context.Context, a *app.App, l *flags) (*network, error) {
+	if m := l.member; m != nil {
+		return &network{dev: m.Device(), scope: tensor.NewMemberScope(m)}, nil
+	}
+	if _, err := a.Open(app.Exactly); err != nil {
+		return nil, err
+	}
+	dev, err := a.Session.Open(ctx, l.device)
+	if err != nil {
+		return nil, err
+	}
+	return &network{dev: dev, scope: tensor.NewScope(dev)}, nil
+}
+
 // close closes the network. A trainer ends with its scope.
-func (st *network) close() error { return errors.Join(st.scope.Close(), st.dev.Close()) }
+func (st *network) close() error {
+	err := st.scope.Close()
+	if st.scope.Member() != nil { // the group's device is open for all members
+		return err
+	}
+	return errors.Join(err, st.dev.Close())
+}
 
 // asUsage makes a wrong configuration a mistake of usage.
 func asUsage(err error) error {
@@ -260,8 +288,11 @@ func (t *trainingRun) products() string {
 
 // document begins the document of a network.
 func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
-	d := report{Device: t.dev.String(), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
+	d := report{Device: t.where(l), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
 		Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
+	if l.member != nil {
+		d.Members = l.member.Size()
+	}
 	if t.text {
 		d.Perplexity = app.Number(math.Exp(loss))
 	}
@@ -302,14 +333,22 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 	c := nn.Config{Loss: nn.CrossEntropy{}, Epochs: l.epochs, LearningRate: l.rate, Seed: l.seed, Patience: new(0),
 		MixedPrecision: mode,
 		Checkpoint:     l.checkpoint}
-	bar := a.Progress(0)
-	defer bar.End()
-	c.Progress = func(p nn.Progress) {
-		bar.At(p.Examples, p.Of)
-		bar.Doing(fmt.Sprintf("epoch %d, loss %.4f, %.0f examples/s", p.Epoch+1, p.Loss, p.ExamplesPerSecond))
-	}
-	if !a.JSON {
-		c.Log = io.Writer(a.Stdout)
+	return l.everyMember(ctx, a, func(ctx context.Context, l *flags) error { return fit(ctx, a, l, c) })
+}
+
+// fit trains on one device, or as a member, of which the first one prints.
+func fit(ctx context.Context, a *app.App, l *flags, c nn.Config) (err error) {
+	silent := l.member != nil && l.member.Rank() > 0
+	if !silent {
+		bar := a.Progress(0)
+		defer bar.End()
+		c.Progress = func(p nn.Progress) {
+			bar.At(p.Examples, p.Of)
+			bar.Doing(fmt.Sprintf("epoch %d, loss %.4f, %.0f examples/s", p.Epoch+1, p.Loss, p.ExamplesPerSecond))
+		}
+		if !a.JSON {
+			c.Log = io.Writer(a.Stdout)
+		}
 	}
 	t, err := newRun(ctx, a, l, c)
 	if err != nil {
@@ -321,8 +360,8 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 			return needsCheckpoint(err)
 		}
 	}
-	if !a.JSON {
-		a.Printf("%s on %v, products of %s, batches of %d\n%s", l.model, t.dev, t.products(), t.batch,
+	if !a.JSON && !silent {
+		a.Printf("%s on %v, products of %s, batches of %d\n%s", l.model, t.where(l), t.products(), t.batch,
 			t.model.Summary())
 	}
 	h, err := t.Fit(ctx, t.trainingSet())
@@ -336,6 +375,9 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 	}
 	if err != nil {
 		return l.hintClasses(t, err)
+	}
+	if silent {
+		return nil
 	}
 	loss, accuracy := math.NaN(), math.NaN()
 	last := h.Epochs() - 1

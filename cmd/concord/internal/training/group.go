@@ -1,0 +1,81 @@
+package training
+
+// Training on several devices together, or on several members of one.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
+)
+
+// patience is how long members wait for one that compiles its kernels.
+const patience = 10 * time.Minute
+
+// everyMember calls f once, or for each member of the group that the flags name.
+func (l *flags) everyMember(ctx context.Context, a *app.App,
+	f func(ctx context.Context, l *flags) error) (err error) {
+	names := []string{l.device}
+	switch {
+	case l.devices == "" && l.members == 0:
+		return f(ctx, l)
+	case l.members < 0:
+		return app.Usagef("--members %d: it has to be 0 or more", l.members)
+	case l.devices != "" && (l.given("device") || l.members != 0):
+		return app.Usagef("--devices takes the place of --device and --members")
+	case l.devices != "":
+		names = strings.Split(l.devices, ",")
+	}
+	if _, err := a.Open(app.Exactly); err != nil {
+		return err
+	}
+	var devs []*runtime.Device
+	defer func() {
+		for _, dev := range devs {
+			err = errors.Join(err, dev.Close())
+		}
+	}()
+	for _, name := range names {
+		dev, err := a.Session.Open(ctx, strings.TrimSpace(name))
+		if err != nil {
+			return err
+		}
+		devs = append(devs, dev)
+	}
+	o := cluster.Options{Timeout: patience}
+	var g *cluster.Group
+	if l.members > 0 {
+		g, err = o.Virtual(devs[0], l.members)
+	} else {
+		g, err = o.Of(devs...)
+	}
+	if err != nil {
+		return app.UsageError(err)
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	return g.Do(ctx, func(ctx context.Context, m *cluster.Member) error {
+		own := *l
+		own.member = m
+		return f(ctx, &own)
+	})
+}
+
+// where names the devices that train.
+func (st *network) where(l *flags) string {
+	switch {
+	case l.member == nil:
+		return st.dev.String()
+	case l.members > 0:
+		return fmt.Sprintf("%d members of %v", l.members, st.dev)
+	}
+	var names []string
+	for _, m := range l.member.Group().Members() {
+		names = append(names, m.Device().String())
+	}
+	return strings.Join(names, ", ")
+}

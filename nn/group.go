@@ -1,0 +1,140 @@
+package nn
+
+// Training on a group of devices: each member has a replica of the model and computes its part of every batch, the
+// gradients are added up, and all make the same step.
+
+import (
+	"context"
+
+	"github.com/concord-compute/concord/runtime/cluster"
+	"github.com/concord-compute/concord/tensor"
+)
+
+// bucketBytes is how large the parts are in which gradients are exchanged: the first of them goes while others are
+// still computed. One closes once it is full, or where it is three quarters full and the next parameter does not fit.
+const bucketBytes = 25 << 20
+
+// share is a member's part of a batch: rows from first on, of all.
+type share struct{ first, rows, all int }
+
+// shareOf returns the part of a member, which may be none. The parts of two members differ by one row at most.
+func shareOf(all int, s *tensor.Scope) share {
+	first, end := all*s.Rank()/s.Size(), all*(s.Rank()+1)/s.Size()
+	return share{first, end - first, all}
+}
+
+// weight is the part of the batch that the share is.
+func (s share) weight() float64 { return float64(s.rows) / float64(s.all) }
+
+// of returns the member's part of a batch.
+func (s share) of(b batch) batch {
+	b.index = b.index.Narrow(0, s.first, s.rows)
+	return b
+}
+
+// buckets divides parameters of so many bytes, from the last one to the first, since the last layers' gradients are
+// known first, into buckets of size bytes. Each is a range of parameters.
+func buckets(bytes []int, size int) (list []cluster.Part) {
+	end, sum := len(bytes), 0
+	for i := len(bytes) - 1; i >= 0; i-- {
+		fits := sum+bytes[i] <= size
+		if sum > 0 && !fits && (4*sum >= 3*size || bytes[i] > size) {
+			list = append(list, cluster.Part{First: i + 1, Count: end - i - 1})
+			end, sum = i+1, 0
+		}
+		if sum += bytes[i]; sum >= size {
+			list = append(list, cluster.Part{First: i, Count: end - i})
+			end, sum = i, 0
+		}
+	}
+	if end > 0 {
+		list = append(list, cluster.Part{Count: end})
+	}
+	return list
+}
+
+// reduced returns the gradient in one tensor, and the rest of a result, of all members together. The gradient is
+// exchanged in buckets, of which the last one takes the rest with it.
+func (t *Trainer) reduced(r *result) (grad *tensor.Tensor, all *result) {
+	typ := t.model.typ
+	if t.scope.Size() == 1 {
+		return together(t.scope, typ, r.grads), r
+	}
+	bytes := make([]int, len(r.grads))
+	for i, g := range r.grads {
+		bytes[i] = g.Len() * typ.Size()
+	}
+	list, rest := buckets(bytes, t.bucket), r.rest()
+	if len(list) == 0 {
+		return together(t.scope, typ, nil), t.known(r)
+	}
+	parts := make([]*tensor.Tensor, len(list)) // by the parameters, the first ones first
+	for i, b := range list {
+		own := r.grads[b.First:b.End():b.End()]
+		if i < len(list)-1 {
+			parts[len(list)-1-i] = together(t.scope, typ, own).AllReduce(cluster.Sum)
+			continue
+		}
+		n := elements(t.model.params[:b.End()])
+		sum := together(t.scope, typ, append(own, rest...)).AllReduce(cluster.Sum)
+		parts[0], all = sum.Narrow(0, 0, n), r.with(sum.Narrow(0, n, sum.Len()-n))
+	}
+	return together(t.scope, typ, parts), all
+}
+
+// known returns a result without its gradients, of all members together.
+func (t *Trainer) known(r *result) *result {
+	if t.scope.Size() == 1 {
+		return r
+	}
+	return r.with(together(t.scope, t.model.typ, r.rest()).AllReduce(cluster.Sum))
+}
+
+// divided returns a gradient in one tensor as one of each parameter.
+func (m *Model) divided(grad *tensor.Tensor) (grads []*tensor.Tensor) {
+	for _, v := range m.params {
+		grads = append(grads, grad.Narrow(0, v.First, v.Len()))
+	}
+	return grads
+}
+
+// align gives all members what the first one has: the same already where their devices are alike. On others the
+// optimizer rounds otherwise, and replicas would drift apart.
+func (t *Trainer) align(ctx context.Context) (err error) {
+	if t.scope.Size() == 1 {
+		return nil
+	}
+	own := t.scope.Scope()
+	defer func() {
+		if err != nil {
+			own.Close()
+		}
+	}()
+	vars := make([]*tensor.Tensor, len(t.vars))
+	for i, v := range t.vars {
+		if vars[i], err = copyTo(ctx, own, v.Broadcast(0)); err != nil {
+			return err
+		}
+	}
+	zero := tensor.Zeros(own, t.model.typ, t.wide)
+	if err = tensor.Eval(ctx, zero); err != nil {
+		return err
+	}
+	t.own.close()
+	t.vars, t.zero, t.own = vars, zero, values{scope: own}
+	return nil
+}
+
+// agreed returns what the first member says.
+func (t *Trainer) agreed(ctx context.Context, says bool) (bool, error) {
+	if t.scope.Size() == 1 {
+		return says, nil
+	}
+	work := t.scope.Scope()
+	defer work.Close()
+	n, err := tensor.Number(ctx, tensor.From(work, []bool{says}).Broadcast(0))
+	return n != 0, err
+}
+
+// alone reports whether the trainer is the one that writes: the first member of a group, or without one.
+func (t *Trainer) alone() bool { return t.scope.Rank() == 0 }

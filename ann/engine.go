@@ -3,8 +3,10 @@ package ann
 // The kernels of an index on its device, which find the nearest of rows in the device's memory.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	goruntime "runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -67,6 +69,11 @@ func (e *engine) close() error {
 	}
 	e.programs = nil
 	return e.dev.Close()
+}
+
+// threads returns the number of threads for work of the host: as many as the device has, if it is the host's processor.
+func (e *engine) threads() int {
+	return cmp.Or(e.dev.Session().Config().CPUThreads, goruntime.GOMAXPROCS(0))
 }
 
 // program returns the program of a name, which unit makes if it is not there yet.

@@ -51,7 +51,7 @@ func TestShardedFile(t *testing.T) {
 				again, err := OpenSharded(ctx, virtual(t, members), dir)
 				require.NoError(t, err)
 				require.Len(t, again.Shards(), 3)
-				agrees(t, r, s, again, ids, queries, dim, "opened")
+				require.NoError(t, differ(ctx, s, again, ids, queries, dim), "opened")
 				want, got := s.Info(), again.Info()
 				want.DeviceMemory, got.DeviceMemory = 0, 0
 				require.Equal(t, want, got)
@@ -61,7 +61,7 @@ func TestShardedFile(t *testing.T) {
 				for _, ix := range []Index{s, again} { // a file's memory is copied before
 					require.NoError(t, ix.Add(ctx, []int64{3}, queries[:dim]))
 				}
-				agrees(t, r, s, again, append(slices.Clone(ids), 3), queries, dim, "changed")
+				require.NoError(t, differ(ctx, s, again, append(slices.Clone(ids), 3), queries, dim), "changed")
 				require.NoError(t, again.Close())
 				require.NoError(t, s.Remove(ctx, []int64{3}))
 			}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/concord-compute/concord/ann"
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/cluster"
 	_ "github.com/concord-compute/concord/runtime/all"
+	"github.com/concord-compute/concord/runtime/cluster"
 )
 
 // The nearest of three points, and the nearest one with an odd id.

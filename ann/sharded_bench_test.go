@@ -80,10 +80,10 @@ func BenchmarkShards(b *testing.B) {
 	vectors := alike(rand.New(rand.NewPCG(1, 8)), n+nq)
 	vectors, queries := vectors[:n*dim], vectors[n*dim:]
 	var truth [][]Result
-	for _, kind := range []string{"flat", "ivf", "hnsw"} { // KIND
+	for _, kind := range []string{"flat", "ivf", "hnsw"} {
 		b.Run(kind, func(b *testing.B) {
 			for range b.N {
-				o := Options{}
+				o := Options{IVF: IVFOptions{Lists: 1024, Probes: 32}}
 				one, err := o.on([]*runtime.Device{single(b)}, kind, dim, L2Squared)
 				require.NoError(b, err)
 				g, err := cluster.Of(single(b), single(b))

@@ -1,6 +1,7 @@
 package ann
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -71,9 +72,9 @@ func differ(ctx context.Context, want, got Index, ids []int64, queries []float32
 // ties in another order, masks by the order within a shard, and scales that differ between shards. Components are small
 // integers, so that many distances are equal.
 func TestShardedExact(t *testing.T) {
-	trials := 60
+	trials := 200
 	if testing.Short() {
-		trials = 15
+		trials = 60
 	}
 	list := metrics(t)
 	for trial := range trials {
@@ -158,18 +159,58 @@ func TestShardedSpread(t *testing.T) {
 	}
 }
 
+// TestShardedFilter has a filter of an index that changes: it finds what a shard keeps of a filter although vectors of
+// others have come and gone, which moves a mask, and scales of bytes that differ between shards.
+func TestShardedFilter(t *testing.T) {
+	const n, dim = 60, 2
+	one := flat(t, open(t, "cpu:0"), dim, L2Squared, FlatOptions{Precision: INT8Scaled})
+	all := sharded(t, virtual(t, 4), "flat", dim, L2Squared, Options{Precision: INT8Scaled})
+	vectors := make([]float32, n*dim)
+	for i := range vectors {
+		vectors[i] = float32(i%7) + 0.3
+	}
+	vectors[1] = 40
+	mask := make([]bool, n)
+	for i := range mask {
+		mask[i] = i%3 == 0
+	}
+	filter := Mask(mask)
+	same := func() {
+		t.Helper()
+		x, err := one.Search(t.Context(), nil, vectors[4:6], n, filter)
+		require.NoError(t, err)
+		y, err := all.Search(t.Context(), nil, vectors[4:6], n, filter)
+		require.NoError(t, err)
+		require.Equal(t, x, y)
+	}
+	for _, ix := range []Index{one, all} {
+		require.NoError(t, ix.Add(t.Context(), counted(n), vectors))
+	}
+	same()
+	for _, ix := range []Index{one, all} {
+		require.NoError(t, ix.Remove(t.Context(), []int64{0}))
+		require.NoError(t, ix.Add(t.Context(), []int64{1000}, vectors[:2]))
+	}
+	same()
+}
+
 // TestShardedKinds compares kinds that find most of the nearest with one index of the same options: recall is as high,
 // and filters and changes hold.
 func TestShardedKinds(t *testing.T) {
-	const n, dim, k = 6000, 24, 10
+	const dim, k = 24, 10
 	r := rand.New(rand.NewPCG(3, 5))
-	vectors, queries := random(r, n, dim), random(r, 100, dim)
+	whole, queries := random(r, 6000, dim), random(r, 100, dim)
 	for i, c := range []struct {
 		kind string
 		o    Options
 	}{{"ivf", Options{}}, {"ivf", Options{Precision: FP16, IVF: IVFOptions{Lists: 64, Probes: 8}}}, {"pq", Options{}},
 		{"hnsw", Options{}}, {"hnsw", Options{HNSW: HNSWOptions{M: 8, EfSearch: 20, Codes: true}}}} {
 		t.Run(fmt.Sprint(i, c.kind), func(t *testing.T) {
+			n := 6000
+			if c.kind == "hnsw" && testing.Short() {
+				n = 1500
+			}
+			vectors := whole[:n*dim]
 			one, err := New(t.Context(), c.kind, dim, "euclidean", c.o)
 			require.NoError(t, err)
 			defer one.Close()
@@ -177,26 +218,38 @@ func TestShardedKinds(t *testing.T) {
 			require.NoError(t, one.Add(t.Context(), counted(n), vectors))
 			require.NoError(t, exact.Add(t.Context(), counted(n), vectors))
 			want := recall(t, one, queries, dim, k, nil)
+			var file bytes.Buffer
+			_, err = one.WriteTo(&file)
+			require.NoError(t, err)
 			for _, members := range []int{2, 3} {
 				s := sharded(t, virtual(t, members), c.kind, dim, Euclidean, c.o)
 				require.NoError(t, s.Add(t.Context(), counted(n), vectors))
 				assert.GreaterOrEqual(t, recall(t, s, queries, dim, k, nil), want-0.005, "%d members", members)
 				assert.Equal(t, one.Info().Kind, s.Info().Kind)
-				require.NoError(t, s.Remove(t.Context(), counted(n)[:n/2]))
-				require.NoError(t, Update(t.Context(), s, n-1, queries[:dim]))
+				changed, err := Read(t.Context(), bytes.NewReader(file.Bytes()), Options{})
+				require.NoError(t, err)
+				for _, ix := range []Index{changed, s} {
+					require.NoError(t, ix.Remove(t.Context(), counted(n)[:n/2]))
+					require.NoError(t, Update(t.Context(), ix, int64(n-9), queries[:dim]))
+				}
 				found, err := s.Search(t.Context(), nil, queries[:dim], 1, nil)
 				require.NoError(t, err)
-				assert.Equal(t, int64(n-1), found[0].ID)
-				mask := make([]bool, n/2)
-				mask[7] = true
-				found, err = s.Search(t.Context(), nil, queries[:dim], k, Mask(mask))
-				require.NoError(t, err)
-				require.Len(t, found, 1)
-				assert.Equal(t, int64(n/2+7), found[0].ID)
+				assert.Equal(t, int64(n-9), found[0].ID)
+				for _, at := range []int{7, n/2 - 9, n/2 - 1} { // of the order, in which an update may move a vector
+					mask := make([]bool, n/2)
+					mask[at] = true
+					x, err := changed.Search(t.Context(), nil, queries[:dim], k, Mask(mask))
+					require.NoError(t, err)
+					y, err := s.Search(t.Context(), nil, queries[:dim], k, Mask(mask))
+					require.NoError(t, err)
+					require.Len(t, y, 1)
+					assert.Equal(t, x[0].ID, y[0].ID)
+				}
+				require.NoError(t, changed.Close())
 				// few are admitted, so that all of them are compared
-				x, err := exact.Search(t.Context(), nil, queries[dim:2*dim], k, IDRange(n-40, n-2))
+				x, err := exact.Search(t.Context(), nil, queries[dim:2*dim], k, IDRange(int64(n-40), int64(n-10)))
 				require.NoError(t, err)
-				y, err := s.Search(t.Context(), nil, queries[dim:2*dim], k, IDRange(n-40, n-2))
+				y, err := s.Search(t.Context(), nil, queries[dim:2*dim], k, IDRange(int64(n-40), int64(n-10)))
 				require.NoError(t, err)
 				assert.Equal(t, x, y)
 				require.NoError(t, s.Compact(t.Context()))
@@ -290,13 +343,20 @@ func TestShardedRefused(t *testing.T) {
 	ctx := t.Context()
 	g := virtual(t, 3)
 	for _, kind := range []string{"flat", "ivf", "hnsw"} {
-		s := sharded(t, g, kind, 2, L2Squared, Options{MaxRows: 100})
+		s := sharded(t, g, kind, 2, L2Squared, Options{MaxRows: 110})
 		require.NoError(t, s.Add(ctx, counted(40), make([]float32, 80)))
+		for id := range int64(20) { // of which other shards have added the rest, or not yet
+			err := s.Add(ctx, append(counted(100)[41:], id), make([]float32, 2*60))
+			require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+			named, ok := errors.AsType[*cluster.MemberError](err)
+			require.True(t, ok)
+			require.Equal(t, s.shardOf(id), named.Rank)
+			require.Equal(t, 40, s.parts[0].base().count()+s.parts[1].base().count()+s.parts[2].base().count())
+		}
 		for _, c := range []struct {
 			want error
 			err  error
 		}{
-			{runtime.ErrInvalidArgument, s.Add(ctx, append(counted(60)[41:], 7), make([]float32, 40))},
 			{runtime.ErrInvalidArgument, s.Add(ctx, []int64{50, 51, 50}, make([]float32, 6))},
 			{runtime.ErrInvalidArgument, s.Add(ctx, []int64{-50}, make([]float32, 2))},
 			{runtime.ErrDimension, s.Add(ctx, []int64{50, 51}, make([]float32, 3))},

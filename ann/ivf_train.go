@@ -26,8 +26,8 @@ func (x *IVF) due(total int) int {
 	return 0
 }
 
-// usualLists returns how many lists there are for n vectors. A shard has as many as the whole index would have, if there
-// are enough vectors: then as many probes find as many of the nearest, in less time.
+// usualLists returns how many lists there are for n vectors. A shard has as many as the whole index would have, if
+// there are enough vectors: then as many probes find as many of the nearest, in less time.
 func (x *IVF) usualLists(n int) int {
 	all := usualLists(n * max(x.shards, 1))
 	if x.shards > 1 {

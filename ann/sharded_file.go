@@ -46,10 +46,10 @@ func shardPath(dir string, number int, save uint64) string {
 }
 
 // Save writes the index to a directory, which it makes if there is none, and which has nothing else: a file for each
-// shard, and shards.ann, which is replaced at the end. So a reader finds the old index or the new one, also if a process
-// is killed or a context ends. All processes of a job call it with a directory that all of them see, and one save of a
-// directory runs at a time. Save removes the files of earlier ones, which an index that is open no longer needs to find;
-// a process that opens the directory meanwhile may have to do so again.
+// shard, and shards.ann, which is replaced at the end. So a reader finds the old index or the new one, also if a
+// process is killed or a context ends. All processes of a job call it with a directory that all of them see, and one
+// save of a directory runs at a time. Save removes the files of earlier ones, which an index that is open no longer
+// has to find; a process that opens the directory meanwhile may have to do so again.
 func (s *Sharded) Save(ctx context.Context, dir string) error {
 	unlock, err := s.reading(ctx)
 	if err != nil {
@@ -163,7 +163,8 @@ func readMain(dir string) (savedShards, error) {
 			c.code.scale = c.Scale
 		}
 		c.order = append(c.order, elements[int64](list[1].data)...)
-		if c.Dim < 1 || c.Shards < 1 || c.Shards > mostShards || c.Rows != len(c.order) || c.Weights != nil && len(c.Weights) != c.Shards {
+		if c.Dim < 1 || c.Shards < 1 || c.Shards > mostShards || c.Rows != len(c.order) ||
+			c.Weights != nil && len(c.Weights) != c.Shards {
 			return c, corruptFile("%d of %d rows of %d components in %d shards", len(c.order), c.Rows, c.Dim, c.Shards)
 		}
 		return c, nil
@@ -174,10 +175,10 @@ func readMain(dir string) (savedShards, error) {
 	return c, err
 }
 
-// OpenSharded opens the index that [Sharded.Save] wrote to a directory, on the devices of a group, which may have another
-// number of members than the one that saved it: shard i belongs to member i modulo their number. Of each shard the
-// checks and errors are those of [Open]; what is of all shards is checked at once. If one shard cannot be opened, none
-// is. All processes of a job call it with a directory that has the same files for all.
+// OpenSharded opens the index that [Sharded.Save] wrote to a directory, on the devices of a group, which may have
+// another number of members than the one that saved it: shard i belongs to member i modulo their number. Of each shard
+// the checks and errors are those of [Open]; what is of all shards is checked at once. If one shard cannot be opened,
+// none is. All processes of a job call it with a directory that has the same files for all.
 func OpenSharded(ctx context.Context, g *cluster.Group, dir string) (*Sharded, error) {
 	s, err := newSharded(ctx, g)
 	if err != nil {

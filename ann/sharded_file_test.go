@@ -17,8 +17,8 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
-// TestShardedFile saves shards and opens them with groups of other sizes: it finds shards that are left out or twice, and
-// what a file does not keep.
+// TestShardedFile saves shards and opens them with groups of other sizes: it finds shards that are left out or twice,
+// and what a file does not keep.
 func TestShardedFile(t *testing.T) {
 	const dim = 6
 	ctx := t.Context()

@@ -202,8 +202,8 @@ func decode(b []byte) report {
 	return r
 }
 
-// outcome returns the first error of all reports, the same in all processes but that one's own has all that it wraps, and
-// whether a process is busy.
+// outcome returns the first error of all reports, the same in all processes but that one's own has all that it wraps,
+// and whether a process is busy.
 func outcome(all []byte, member int, own error) (verdict error, busy bool) {
 	first := decode(all)
 	differs := -1

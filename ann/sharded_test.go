@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -44,7 +43,8 @@ func differ(ctx context.Context, want, got Index, ids []int64, queries []float32
 	}
 	some := append([]int64{-1, 5}, ids[:len(ids)/3]...)
 	filters := map[string]*Filter{"all": nil, "mask": Mask(mask), "range": IDRange(0, 500_000_000), "set": IDSet(some),
-		"others": Not(IDSet(some)), "both": And(Mask(mask), Predicate(func(id int64) bool { return id%2 == 0 })), "none": Or()}
+		"others": Not(IDSet(some)), "none": Or(),
+		"both": And(Mask(mask), Predicate(func(id int64) bool { return id%2 == 0 }))}
 	for _, name := range slices.Sorted(maps.Keys(filters)) { // in one order, for processes
 		f := filters[name]
 		for _, k := range []int{1, 3, len(ids) + 1, 2000} {
@@ -68,9 +68,9 @@ func differ(ctx context.Context, want, got Index, ids []int64, queries []float32
 	return nil
 }
 
-// TestShardedExact compares shards of kind flat with one index, at random: it finds results of a shard that are left out,
-// ties in another order, masks by the order within a shard, and scales that differ between shards. Components are small
-// integers, so that many distances are equal.
+// TestShardedExact compares shards of kind flat with one index, at random: it finds results of a shard that are left
+// out, ties in another order, masks by the order within a shard, and scales that differ between shards. Components are
+// small integers, so that many distances are equal.
 func TestShardedExact(t *testing.T) {
 	trials := 200
 	if testing.Short() {
@@ -312,7 +312,7 @@ func TestShardedDevices(t *testing.T) {
 			assert.ErrorIs(t, err, runtime.ErrUnsupported)
 			named, ok := errors.AsType[*cluster.MemberError](err)
 			require.True(t, ok)
-			assert.Equal(t, slices.IndexFunc(names, func(name string) bool { return !strings.HasPrefix(name, "cpu") }), named.Rank)
+			assert.NotContains(t, names[named.Rank], "cpu")
 		})
 	}
 }

@@ -278,7 +278,7 @@ func TestJobDiffers(t *testing.T) {
 // while they work.
 func TestJobSlow(t *testing.T) {
 	ctx := t.Context()
-	j := ranks(t, 200*time.Millisecond, copies(t, "cpu:0", 2)...)
+	j := ranks(t, 2*time.Second, copies(t, "cpu:0", 2)...)
 	j.make(t, func(g *cluster.Group) (*Sharded, error) {
 		return NewSharded(ctx, g, "flat", 1, "l2sq", Options{})
 	})
@@ -287,7 +287,7 @@ func TestJobSlow(t *testing.T) {
 		slow := s == j.shards[1]
 		found, err := s.Search(ctx, nil, make([]float32, 1), 100, Predicate(func(id int64) bool {
 			if slow {
-				time.Sleep(50 * time.Millisecond)
+				time.Sleep(250 * time.Millisecond) // for about 15 of them
 			}
 			return true
 		}))
@@ -298,7 +298,7 @@ func TestJobSlow(t *testing.T) {
 
 // TestJobLost has a process that is gone: the others name it, within the time that was set.
 func TestJobLost(t *testing.T) {
-	const timeout = 200 * time.Millisecond
+	const timeout = 2 * time.Second
 	ctx := t.Context()
 	j := ranks(t, timeout, copies(t, "cpu:0", 3)...)
 	j.make(t, func(g *cluster.Group) (*Sharded, error) {
@@ -318,7 +318,7 @@ func TestJobLost(t *testing.T) {
 		assert.ErrorIs(t, err, driver.ErrTimeout)
 	}
 	namedErrors(t, errs[:1], 2, driver.ErrTimeout) // which hears from it first
-	assert.Less(t, time.Since(begin), 5*time.Second)
+	assert.Less(t, time.Since(begin), 10*time.Second)
 	for _, s := range j.shards[:2] {
 		_, err := s.Search(ctx, nil, make([]float32, 1), 1, nil)
 		assert.ErrorIs(t, err, driver.ErrTimeout)

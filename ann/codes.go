@@ -13,7 +13,6 @@ import (
 	"iter"
 	"math"
 	"math/rand/v2"
-	goruntime "runtime"
 	"slices"
 
 	"github.com/concord-compute/concord/kernels"
@@ -295,7 +294,7 @@ func (x *IVF) compared(to, vector []float32) []float32 {
 func (x *IVF) encode(ctx context.Context, c centres, vectors []float32, of []uint32) ([]byte, error) {
 	k, dim := c.codes, x.e.dim
 	to := make([]byte, len(of)*k.bytes)
-	err := divided(ctx, goruntime.GOMAXPROCS(0), (len(of)+assigned-1)/assigned, func(next iter.Seq[int]) error {
+	err := divided(ctx, x.e.threads(), (len(of)+assigned-1)/assigned, func(next iter.Seq[int]) error {
 		s, err := k.take(dim)
 		if err != nil {
 			return err
@@ -378,7 +377,7 @@ func (x *IVF) makeCodes(ctx context.Context, r *rand.Rand, c centres, sample []f
 			for i := range chosen {
 				chosen[i] = uint32(now[i*b.Bytes+p/2] >> (p % 2 * 4) & 15)
 			}
-			move(middle[p], parts[p], chosen, b.Part(p+1)-b.Part(p))
+			move(middle[p], parts[p], chosen, b.Part(p+1)-b.Part(p), x.e.threads())
 		}
 	}
 }

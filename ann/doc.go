@@ -25,6 +25,10 @@
 //   - pq: an [IVF] index that also keeps a short code for each vector (product quantization, IVFOptions.Codes),
 //     compares the codes first and then the vectors of the nearest: for millions of vectors.
 //
+// [NewSharded] makes an index of any kind in shards, one for each member of a group of devices
+// ([cluster.Group]) or of processes: for more vectors than one device has room for, and to build and search them in
+// parallel. The results are merged, and Save and [OpenSharded] keep a file for each shard.
+//
 // # Results
 //
 // Results come in the order of their distances, and those of equal distance in the order of their ids; a
@@ -41,5 +45,6 @@
 //
 // An index may be used from any goroutine. Searches run side by side; a change of the index waits for the searches that
 // run, and searches that begin later wait for it. Of an [HNSW] index, searches and changes run side by side,
-// and of an [IVF] index searches also run while vectors that are added are assigned to lists.
+// and of an [IVF] index searches also run while vectors that are added are assigned to lists. Of a [Sharded] index
+// searches wait for changes; in a job of several processes calls run one at a time.
 package ann

@@ -3,8 +3,10 @@ package ann
 // The kernels of an index on its device, which find the nearest of rows in the device's memory.
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	goruntime "runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,6 +29,8 @@ type engine struct {
 	host   bool           // the host sees the device's memory
 	ranker kernels.Ranker // nil if the device has none, or not for the metric
 	units  int            // of the device
+
+	cpuThreads int // of the session's configuration
 
 	mu       sync.Mutex
 	programs map[string]*runtime.Program
@@ -52,7 +56,7 @@ func newEngine(dev *runtime.Device, dim int, m Metric, p Precision) (*engine, er
 		return nil, err
 	}
 	e := &engine{dev: dev, dim: dim, metric: m, code: p.scaleOf(nil), host: host, units: dev.Info().ComputeUnits,
-		programs: map[string]*runtime.Program{}}
+		cpuThreads: dev.Session().Config().CPUThreads, programs: map[string]*runtime.Program{}}
 	if r, ok := dev.Driver().(kernels.Ranker); ok && host && m.onNearest() != "" && r.Rank(&kernels.Ranking{}) {
 		e.ranker = r
 	}
@@ -67,6 +71,11 @@ func (e *engine) close() error {
 	}
 	e.programs = nil
 	return e.dev.Close()
+}
+
+// threads returns the number of threads for work of the host: as many as the device has, if it is the host's processor.
+func (e *engine) threads() int {
+	return cmp.Or(e.cpuThreads, goruntime.GOMAXPROCS(0))
 }
 
 // program returns the program of a name, which unit makes if it is not there yet.

@@ -284,7 +284,13 @@ func Read(ctx context.Context, r io.Reader, o Options) (Index, error) {
 
 // index makes the index of a file. release is called once when the file's contents are not needed any more,
 // also after an error; if it is nil, they were checked, and are copied.
-func (m *image) index(ctx context.Context, o Options, release func()) (ix Index, err error) {
+func (m *image) index(ctx context.Context, o Options, release func()) (Index, error) {
+	return m.made(ctx, o, release, func(o Options) (contents, error) { return o.empty(ctx, m.Kind, m.Dim, m.metric) })
+}
+
+// made is index with a function that makes an empty one.
+func (m *image) made(ctx context.Context, o Options, release func(),
+	empty func(o Options) (contents, error)) (c contents, err error) {
 	inPlace := false
 	defer func() {
 		if release != nil && !inPlace {
@@ -303,8 +309,7 @@ func (m *image) index(ctx context.Context, o Options, release func()) (ix Index,
 	if m.IVF != nil {
 		o.IVF = *m.IVF
 	}
-	c, err := o.empty(ctx, m.Kind, m.Dim, m.metric)
-	if err != nil {
+	if c, err = empty(o); err != nil {
 		return nil, err
 	}
 	if inPlace, err = c.base().load(ctx, m, release); err != nil {
@@ -314,13 +319,16 @@ func (m *image) index(ctx context.Context, o Options, release func()) (ix Index,
 }
 
 // Save writes an index to a file, which is replaced as a whole: a reader finds the old one or the new one, also
-// if the process is killed or ctx ends.
+// if the process is killed or ctx ends. For a [Sharded] index the path is that of a directory: see [Sharded.Save].
 func Save(ctx context.Context, path string, ix Index) error {
 	if ix == nil {
 		return fmt.Errorf("ann: no index to save as %s: %w", path, runtime.ErrInvalidArgument)
 	}
 	if err := checkContext(ctx); err != nil {
 		return err
+	}
+	if s, ok := ix.(*Sharded); ok {
+		return s.Save(ctx, path)
 	}
 	return file.Replace(path, func(w io.Writer) error {
 		_, err := ix.WriteTo(during{ctx, w})

@@ -22,12 +22,22 @@ import (
 type Filter struct {
 	set  func(s *rows, to bitset) error // sets the bits of the places that are admitted
 	last atomic.Pointer[admitted]
+	// the filters of the shards of the index that was searched last
+	shards atomic.Pointer[shardFilters]
+}
+
+// shardFilters are what a filter is for each shard of this process.
+type shardFilters struct {
+	of    *Sharded
+	state uint64
+	list  []*Filter
 }
 
 // rows are the vectors of an index as a filter sees them.
 type rows struct {
 	*table
 	place func(id int64) (row int, ok bool)
+	whole []int64 // of a shard: the ids of all shards in the order in which they were added
 }
 
 // IDRange admits the ids from lo to hi, both included: none if lo is above hi.
@@ -64,8 +74,22 @@ func IDSet(ids []int64) *Filter {
 func Mask(mask []bool) *Filter {
 	mask = slices.Clone(mask)
 	return &Filter{set: func(s *rows, to bitset) error {
-		if len(mask) != s.len() {
-			return fmt.Errorf("ann: a mask of %d elements for %d vectors: %w", len(mask), s.len(), runtime.ErrDimension)
+		n := s.len()
+		if s.whole != nil {
+			n = len(s.whole)
+		}
+		if len(mask) != n {
+			return fmt.Errorf("ann: a mask of %d elements for %d vectors: %w", len(mask), n, runtime.ErrDimension)
+		}
+		for i, id := range s.whole {
+			if mask[i] {
+				if row, ok := s.place(id); ok {
+					to.put(row, true)
+				}
+			}
+		}
+		if s.whole != nil {
+			return nil
 		}
 		rank := s.ranks()
 		for i := range s.ids {

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	goruntime "runtime"
 	"sync/atomic"
 
 	"github.com/concord-compute/concord/runtime"
@@ -58,7 +57,7 @@ type HNSWOptions struct {
 	InitialCapacity int `json:"initial_capacity"` // vectors for which there is room at first; 0 is 10,000
 	// of the layers; with one thread the same graph comes of the same seed; 0 is a seed like others
 	Seed    uint64 `json:"seed"`
-	Threads int    `json:"threads"` // of Add and SearchBatch, at most 1024; 0 is as many as Go uses
+	Threads int    `json:"threads"` // of Add and SearchBatch, at most 1024; 0 is as many as the device has
 	// keep a byte for each component too, follow the graph by these, and compare what was found by floats
 	Codes   bool `json:"codes,omitempty"`
 	MaxDim  int  `json:"-"` // the largest dimension; 0 is 4096
@@ -266,7 +265,7 @@ func (h *HNSW) link(ctx context.Context, first, n int) error {
 }
 
 // threads returns the number of threads that add or search for many vectors.
-func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, goruntime.GOMAXPROCS(0)) }
+func (h *HNSW) threads() int { return cmp.Or(h.o.Threads, h.e.threads()) }
 
 // Remove implements [Index].
 func (h *HNSW) Remove(ctx context.Context, ids []int64) error {

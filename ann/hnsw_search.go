@@ -24,7 +24,7 @@ func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int,
 	if err != nil {
 		return dst, err
 	}
-	return h.search(ctx, v, dst, query, k, a, h.e.units)
+	return h.search(ctx, v, dst, query, k, a, h.e.threads())
 }
 
 // SearchBatch implements [Index]. Several threads divide the queries among them.
@@ -38,7 +38,7 @@ func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	dim := h.e.dim
 	lists := make([][]Result, len(queries)/dim)
 	threads := max(1, min(h.threads(), len(lists)))
-	each := max(1, h.e.units/threads) // of an exact search
+	each := max(1, h.e.threads()/threads) // of an exact search
 	if err := divided(ctx, threads, len(lists), func(next iter.Seq[int]) (err error) {
 		for q := range next {
 			if lists[q], err = h.search(ctx, v, make([]Result, 0, k), queries[q*dim:(q+1)*dim], k, a, each); err != nil {
@@ -63,7 +63,7 @@ func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, 
 	if err != nil || k == 0 {
 		return dst, err
 	}
-	return h.exact(ctx, v, dst, query, k, a, h.e.units)
+	return h.exact(ctx, v, dst, query, k, a, h.e.threads())
 }
 
 // begin checks the arguments of a search. It returns the view to search, what the filter admits of it, and how
@@ -83,7 +83,7 @@ func (h *HNSW) seen(v *view) *rows {
 	then := &table{ids: v.ids, live: v.live, gone: v.gone}
 	// if some have gone since the view
 	before := sync.OnceValue(func() *table { return &table{ids: v.ids, live: v.live, order: then.byID()} })
-	return &rows{then, func(id int64) (int, bool) {
+	return &rows{table: then, place: func(id int64) (int, bool) {
 		h.tableLock.Lock()
 		node, ok := h.row(id)
 		same := h.gone == v.gone

@@ -64,6 +64,8 @@ type Info struct {
 	// the device has no room for the vectors: each search copies them from the host's memory
 	Streams bool `json:"streams,omitempty"`
 
+	Shards int `json:"shards,omitempty"` // of an index in shards: their number
+
 	HNSW *HNSWOptions `json:"hnsw,omitempty"` // of kind hnsw: the options in force
 	IVF  *IVFOptions  `json:"ivf,omitempty"`  // of kinds ivf and pq: the same, with the number of lists that there are
 }
@@ -78,6 +80,9 @@ func (i Info) String() string {
 	}
 	if i.IVF != nil {
 		s += fmt.Sprintf(", %d of %d lists", i.IVF.Probes, i.IVF.Lists)
+	}
+	if i.Shards > 0 {
+		s += fmt.Sprintf(", in %d shards", i.Shards)
 	}
 	return s
 }
@@ -102,7 +107,10 @@ type Options struct {
 	MaxDim  int              // the largest dimension; 0 is 4096
 	MaxRows int              // the largest number of vectors; 0 is no limit
 	Session *runtime.Session // that opens the device; nil is the default session
-	HNSW    HNSWOptions      // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
+	// shares of the vectors, one for each of several devices or for each member of a group, in proportion to these
+	// positive numbers; nil is equal shares
+	Weights []float64
+	HNSW    HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
 	// of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
 	IVF IVFOptions
 }
@@ -125,27 +133,38 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
-	kind = strings.ToLower(strings.TrimSpace(kind))
-	if t, ok := kinds[kind]; !ok {
-		return nil, &KindError{kind}
-	} else if !t.device && (o.Precision != FP32 || o.Device != "") {
-		return nil, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind, runtime.ErrUnsupported)
-	}
-	m, err := ParseMetric(metric)
+	kind, m, o, err := o.parsed(kind, dim, metric)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.check(dim); err != nil {
-		return nil, err
-	}
-	if kind == "pq" && o.IVF.Codes == 0 {
-		o.IVF.Codes = min(max(dim/8, 1), mostCode)
+	if o.Weights != nil && !kinds[kind].several {
+		return nil, fmt.Errorf("ann: weights for an index of kind %s, which is on one device: %w", kind,
+			runtime.ErrUnsupported)
 	}
 	c, err := o.empty(ctx, kind, dim, m)
 	if err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// parsed checks the kind, the dimension and the metric of an index, and sets the options that follow from the kind.
+func (o Options) parsed(kind string, dim int, metric string) (string, Metric, Options, error) {
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	if t, ok := kinds[kind]; !ok {
+		return kind, Metric{}, o, &KindError{kind}
+	} else if !t.device && (o.Precision != FP32 || o.Device != "") {
+		return kind, Metric{}, o, fmt.Errorf("ann: a precision or a device for an index of kind %s: %w", kind,
+			runtime.ErrUnsupported)
+	}
+	m, err := ParseMetric(metric)
+	if err == nil {
+		err = o.check(dim)
+	}
+	if kind == "pq" && o.IVF.Codes == 0 {
+		o.IVF.Codes = min(max(dim/8, 1), mostCode)
+	}
+	return kind, m, o, err
 }
 
 // empty makes an empty index of a kind.
@@ -170,6 +189,14 @@ func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c c
 		}
 		devices, why = append(devices, dev), cmp.Or(why, reason)
 	}
+	if c, err = o.on(devices, kind, dim, m); err == nil {
+		c.base().fallback = why
+	}
+	return c, err
+}
+
+// on makes an empty index of a kind on open devices, of which it has handles of its own.
+func (o Options) on(devices []*runtime.Device, kind string, dim int, m Metric) (c contents, err error) {
 	switch kind {
 	case "ivf", "pq":
 		o.IVF.Precision, o.IVF.MaxDim, o.IVF.MaxRows = o.Precision, o.MaxDim, o.MaxRows
@@ -179,12 +206,12 @@ func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c c
 		c, err = NewHNSW(devices[0], dim, m, o.HNSW)
 	default:
 		c, err = NewFlat(devices[0], dim, m, FlatOptions{Precision: o.Precision, MaxDim: o.MaxDim, MaxRows: o.MaxRows,
-			Devices: devices[1:]})
+			Devices: devices[1:], Weights: o.Weights})
 	}
 	if err != nil {
 		return nil, err
 	}
-	if c.base().fallback = why; kind != "ivf" { // which has codes if the options say so
+	if kind != "ivf" { // which has codes if the options say so
 		c.base().kind = kind
 	}
 	return c, nil

@@ -48,6 +48,7 @@ type IVF struct {
 	lists   [][]uint32 // the rows of each
 	trained int        // vectors when the lists were made
 	grouped bool       // rows are in the order of their lists, and none is removed
+	shards  int        // of the index of which this is one; 0 is 1
 }
 
 // IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is
@@ -271,20 +272,6 @@ func crowded(err error) error {
 		"device, with some vectors at a time; fewer lists or a higher limit help: %w", err)
 }
 
-// due returns how many lists have to be made for so many vectors, 0 if none.
-func (x *IVF) due(total int) int {
-	switch {
-	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained:
-		// some centres were looked for before, among NaN alone
-		return x.o.Lists
-	case x.o.Lists == 0 && total >= leastListed && total/16 >= x.trained:
-		return usualLists(total)
-	}
-	return 0
-}
-
-func usualLists(n int) int { return max(1, int(4*math.Sqrt(float64(n)))) }
-
 // placed says for each row which list it is in and, with codes, its code.
 type placed struct {
 	of    []uint32
@@ -480,7 +467,7 @@ func (x *IVF) compact(ctx context.Context) error {
 func (x *IVF) Train(ctx context.Context) error {
 	return x.change(ctx, func() error {
 		n := x.table.len()
-		c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, usualLists(n)), nil)
+		c, to, err := x.divide(ctx, cmp.Or(x.o.Lists, x.usualLists(n)), nil)
 		if err != nil {
 			return crowded(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"iter"
 	"math"
-	goruntime "runtime"
 	"slices"
 )
 
@@ -61,7 +60,7 @@ func (x *IVF) one(ctx context.Context, dst []Result, query []float32, k int, fil
 	if w.probed, err = x.nearest(ctx, w.probed[:0], x.centres, query, probes); err != nil {
 		return dst, err
 	}
-	return x.scan(ctx, w, dst, query, w.probed, k, a, x.e.units)
+	return x.scan(ctx, w, dst, query, w.probed, k, a, x.e.threads())
 }
 
 // SearchBatch implements [Index]. Several threads divide the queries among them, where the host sees the vectors.
@@ -91,7 +90,7 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 		}
 		threads := 1
 		if x.onHost() {
-			threads = min(goruntime.GOMAXPROCS(0), hi-lo)
+			threads = min(x.e.threads(), hi-lo)
 		}
 		if err := divided(ctx, threads, hi-lo, func(next iter.Seq[int]) error {
 			w, err := x.store().enter(ctx)
@@ -103,7 +102,7 @@ func (x *IVF) many(ctx context.Context, queries []float32, k int, filter *Filter
 				q := lo + i
 				to, query := all[q*k:q*k:(q+1)*k], queries[q*dim:(q+1)*dim]
 				if lists[q], err = x.scan(ctx, w, to, query, probed[i*probes:(i+1)*probes], k, a,
-					max(1, x.e.units/threads)); err != nil {
+					max(1, x.e.threads()/threads)); err != nil {
 					return err
 				}
 			}

@@ -198,7 +198,7 @@ func TestListSeeds(t *testing.T) {
 // TestMove compares means with sums in order, and splits the largest list for one that is empty.
 func TestMove(t *testing.T) {
 	sample, middle := []float32{1, 2, 3, 4, 8, 16}, make([]float32, 6)
-	move(middle, sample, []uint32{2, 2, 0}, 2)
+	move(middle, sample, []uint32{2, 2, 0}, 2, 2)
 	assert.Equal(t, []float32{8, 16}, middle[:2])
 	e := float32(1. / 1024)
 	assert.Equal(t, []float32{2 * (1 + e), 3 * (1 - e), 2 * (1 - e), 3 * (1 + e)}, middle[2:])

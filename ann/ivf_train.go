@@ -5,14 +5,38 @@ package ann
 import (
 	"context"
 	"iter"
+	"math"
 	"math/rand/v2"
-	goruntime "runtime"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime"
 )
 
 const rounds, assigned = 10, 256 // of k-means, and vectors of one launch
+
+// due returns how many lists have to be made for so many vectors, 0 if none.
+func (x *IVF) due(total int) int {
+	switch {
+	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained:
+		// some centres were looked for before, among NaN alone
+		return x.o.Lists
+	case x.o.Lists == 0 && total*max(x.shards, 1) >= leastListed && total/16 >= x.trained:
+		return x.usualLists(total)
+	}
+	return 0
+}
+
+// usualLists returns how many lists there are for n vectors. A shard has as many as the whole index would have, if
+// there are enough vectors: then as many probes find as many of the nearest, in less time.
+func (x *IVF) usualLists(n int) int {
+	all := usualLists(n * max(x.shards, 1))
+	if x.shards > 1 {
+		all = min(all, n/leastInList)
+	}
+	return max(1, all)
+}
+
+func usualLists(n int) int { return max(1, int(4*math.Sqrt(float64(n)))) }
 
 // divide makes centres for n lists, and the values of codes, of the vectors that are stored and more of them,
 // and returns the lists and codes of the stored rows.
@@ -128,7 +152,7 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 		if round > 0 && slices.Equal(last, of) {
 			return c, nil
 		}
-		move(middle, sample, of, dim)
+		move(middle, sample, of, dim, x.e.threads())
 		err = c.bring(ctx, x.coarse)
 	}
 }
@@ -150,10 +174,10 @@ func (c centres) bring(ctx context.Context, e *engine) error {
 
 // move makes each centre the mean of its vectors, in sums whose order does not depend on the threads. A centre
 // without vectors takes half of the largest list: both move a little to opposite sides.
-func move(middle, sample []float32, of []uint32, dim int) {
+func move(middle, sample []float32, of []uint32, dim, threads int) {
 	n := len(middle) / dim
 	starts, order := byList(of, n)
-	_ = divided(context.Background(), goruntime.GOMAXPROCS(0), n, func(next iter.Seq[int]) error {
+	_ = divided(context.Background(), threads, n, func(next iter.Seq[int]) error {
 		sum := make([]float64, dim)
 		for l := range next {
 			list := order[starts[l]:starts[l+1]]
@@ -207,7 +231,7 @@ func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uin
 	}
 	threads := 2 // one copies while the other waits for the device
 	if x.coarse.host {
-		threads = x.coarse.units // the CPU computes a launch for so few centres on one thread
+		threads = x.coarse.threads() // the CPU computes a launch for so few centres on one thread
 	}
 	return divided(ctx, max(threads, 1), (len(to)+assigned-1)/assigned, func(next iter.Seq[int]) (err error) {
 		var nearest []uint32

@@ -57,7 +57,7 @@ func (f *Flat) try(ctx context.Context, dst []Result, queries []float32, k int, 
 	case f.e.metric.kind == custom:
 		all = dst
 		for ; len(queries) > 0 && err == nil; queries = queries[f.e.dim:] {
-			all, err = f.e.byFunction(ctx, all, queries[:f.e.dim], s.count(len(f.ids)), s.k, f.e.units,
+			all, err = f.e.byFunction(ctx, all, queries[:f.e.dim], s.count(len(f.ids)), s.k, f.e.threads(),
 				func(i int) (int64, []byte) {
 					row := s.row(i)
 					st, at := f.at(row)

@@ -56,6 +56,10 @@ type contents interface {
 	checkUnread() error
 	// sections returns what a file has besides the configuration and what WriteTo computes.
 	sections() []section
+	// canRemove checks what Remove does.
+	canRemove(ctx context.Context, ids []int64) error
+	// Compact frees memory that the vectors do not need.
+	Compact(ctx context.Context) error
 	// free frees what the storage does not have.
 	free() error
 	base() *storage
@@ -342,13 +346,8 @@ func (s *storage) asked(ctx context.Context, components, k int, one bool) error 
 	if err := s.check(ctx); err != nil {
 		return err
 	}
-	switch dim := s.e.dim; {
-	case k < 1:
-		return fmt.Errorf("ann: k is %d, and at least 1 is needed: %w", k, runtime.ErrInvalidArgument)
-	case components%dim != 0:
-		return fmt.Errorf("ann: queries of %d components in all for vectors of %d: %w", components, dim, runtime.ErrDimension)
-	case one && components != dim:
-		return fmt.Errorf("ann: a query of %d components for vectors of %d: %w", components, dim, runtime.ErrDimension)
+	if err := checkSearch(s.e.dim, components, k, one); err != nil {
+		return err
 	}
 	return ctx.Err()
 }

@@ -126,7 +126,7 @@ func (s *store) find(ctx context.Context, w *work, ids []int64, nq int, so sough
 		}
 		return w.add(ctx, view, a.count, nq, k, a.first)
 	case nq == 1 && w.e.ranker != nil:
-		best, err := w.ranked(ctx, s.visible, ids, a.list, k, w.e.units)
+		best, err := w.ranked(ctx, s.visible, ids, a.list, k, w.e.threads())
 		for _, c := range best {
 			w.out = append(w.out, c.candidate)
 		}

@@ -172,4 +172,4 @@ func (t *table) rank(ranks []uint32) {
 }
 
 // seen returns the rows as a filter sees them.
-func (t *table) seen() *rows { return &rows{t, t.row} }
+func (t *table) seen() *rows { return &rows{table: t, place: t.row} }

@@ -3,7 +3,6 @@ package tensor
 // Eval, and the execution of plans.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +65,8 @@ func (t *Tensor) copied() *Tensor {
 
 // Eval computes tensors, together, with as few kernels as it finds. It queues the work and returns; a failure of
 // the work is returned by later calls and by Read, which waits. If Eval returns an error, nothing is computed,
-// and the tensors can be evaluated again. All tensors belong to one scope and the scopes within it.
+// and the tensors can be evaluated again. All tensors belong to one scope and the scopes within it. With collectives it
+// waits for the other members of the group, and if it fails the group has failed: see [NewMemberScope].
 func Eval(ctx context.Context, ts ...*Tensor) error {
 	if err := checkContext(ctx); err != nil {
 		return fmt.Errorf("eval: %w", err)
@@ -115,7 +115,9 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(e.ended(p, e.execute(ctx, p)), p.closeExchanges()); err != nil {
+	err = e.ended(p, e.execute(ctx, p))
+	closed := p.closeExchanges()
+	if err != nil {
 		return err
 	}
 	// the outermost scopes of the tensors that lie in what was computed, which has to live as long
@@ -130,7 +132,7 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	for b, s := range owners {
 		s.buffers[b] = struct{}{}
 	}
-	return nil
+	return closed
 }
 
 // execute queues a plan, with memory in the order of the stream: a value's is freed after the last task that

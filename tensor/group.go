@@ -12,7 +12,8 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
-// NewMemberScope returns a scope for tensors on the device of a member of a group, which is closed before the group.
+// NewMemberScope returns a scope for tensors on the device of a member of a group, which is not nil. Close the scope
+// before the group: that waits for a collective under way.
 // Its tensors have collectives: [Tensor.AllReduce], [Tensor.AllGather], [Tensor.ReduceScatter], [Tensor.Broadcast].
 //
 // Every member runs the same program on a scope of its own, in a goroutine or a process of its own, as
@@ -21,9 +22,12 @@ import (
 // only one member evaluates may contain no collective. In one plan the collectives come in the order in which the
 // program has described them. They move data beside what does not depend on them.
 //
-// Where one member fails in such a computation, or its context is done, all members' calls return the same
-// [*cluster.MemberError], which names it, and the group has failed. A member that compiles kernels at its first call
-// has the others wait, for which [cluster.Options] may have to give them time.
+// Where one member fails in such a computation, or its context ends meanwhile, all members' calls return the same
+// [*cluster.MemberError], which names it, and the group has failed. A member that has computed its part by then has
+// returned no error, and learns of it by its next collective. One that fails before it begins, with a mistake, a
+// context that is done, or without memory, tells the others when its function returns the error to [cluster.Group.Do],
+// or by [cluster.Member.Fail]. A member waits for another one as long as [cluster.Options] say, while that traces and
+// compiles, too. In a group of one a collective is its argument, whose gradients are those of no collective.
 func NewMemberScope(m *cluster.Member) *Scope {
 	s := NewScope(m.Device())
 	s.engine.member = m
@@ -83,6 +87,9 @@ func (t *Tensor) AllGather() *Tensor {
 	}
 	shape := slices.Clone(t.shape)
 	shape[0] *= t.scope.Size()
+	if err := checkShape(shape); err != nil {
+		return fail(t.scope, name, err)
+	}
 	return t.exchanged(name, shape,
 		func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error {
 			return m.AllGather(ctx, nil, dst, src)

@@ -284,11 +284,11 @@ func TestCollectiveOverlap(t *testing.T) {
 	var mu sync.Mutex
 	own, others := map[int64]int{}, map[int64]int{} // the ranks of streams: of the scopes, and of the collectives
 	require.NoError(t, onAll(t, g, func(ctx context.Context, s *Scope) error {
-		const n = 320
+		const n = 512 // so that the independent work takes many times as long as it takes members to meet
 		f := Compile(s, func(a ...*Tensor) []*Tensor {
 			x := a[0].MatMul(a[0])
 			y := x.AllReduce(cluster.Mean)
-			for range 8 {
+			for range 30 {
 				x = x.MatMul(a[0])
 			}
 			return []*Tensor{y.Add(1), x}
@@ -327,7 +327,7 @@ func TestCollectiveOverlap(t *testing.T) {
 	var independent [2]profile.Event
 	end, calls, beside := int64(0), 0, 0
 	for _, e := range events {
-		if rank, ok := own[e.Stream]; ok && e.Kind == profile.Graph && e.Detail == "8 launches" {
+		if rank, ok := own[e.Stream]; ok && e.Kind == profile.Graph && e.Detail == "30 launches" {
 			independent[rank], end = e, max(end, e.End)
 		}
 	}
@@ -394,6 +394,7 @@ func TestCollectiveMistakes(t *testing.T) {
 		}{
 			{x.ReduceScatter(cluster.Sum), ErrShape},
 			{x.Sum().AllGather(), ErrShape},
+			{Full(s, U8, 0, 1<<47).AllGather().AllGather(), ErrShape},
 			{x.Gt(1).AllReduce(cluster.Sum), ErrType},
 			{x.Broadcast(2), runtime.ErrInvalidArgument},
 			{x.Broadcast(-1), runtime.ErrInvalidArgument},

@@ -169,6 +169,36 @@ func TestGroupEqualsOneDevice(t *testing.T) {
 	}
 }
 
+// TestGroupHalf trains with products of half, whose loss is scaled: one member's rows are so large that their gradients
+// overflow until the scale is small. It fails if members skip other steps, or scale otherwise.
+func TestGroupHalf(t *testing.T) {
+	f := func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, err := Build(ctx, s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 8, Act: Tanh}, Dense{Out: 2})
+		if err != nil {
+			return nil, nil, err
+		}
+		c := plain(3, 20)
+		c.MixedPrecision, c.InOrder, c.Optimizer = F16, true, SGD{}
+		tr, err := NewTrainer(m, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		d := line(s, 40)
+		large := tensor.Iota(s, tensor.F64, 40).Rem(20).Ge(10).Cast(tensor.F64).Mul(29).Add(1).Unsqueeze(1)
+		h, err := tr.Fit(ctx, Data{X: d.X.Cast(tensor.F32), Y: d.Y.Mul(large).Cast(tensor.F32)})
+		return m, h, err
+	}
+	want, err := one(t.Context(), scopeOn(t, "cpu:0"), f)
+	require.NoError(t, err)
+	assert.NotZero(t, want.history.Skipped[0])
+	got, err := everyMember(t, virtual(t, 2), f)
+	require.NoError(t, err)
+	assert.Equal(t, got[0].values, got[1].values)
+	assert.Equal(t, want.history.Skipped, got[0].history.Skipped)
+	assert.Equal(t, want.history.Skipped, got[1].history.Skipped)
+	assert.InDeltaSlice(t, want.values, got[1].values, 1e-2)
+}
+
 // TestGroupResumes interrupts a training of 2 members, and goes on with 3, with 1, and without a group. It fails if a
 // checkpoint has what belongs to a member, or a member has other values than the file.
 func TestGroupResumes(t *testing.T) {

@@ -65,10 +65,10 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -255,6 +255,11 @@ test-gomlx: packages += libonnx-testdata
 test-gomlx: deps ## GoMLX computes on every device of this machine; needs its modules, from the network at the first time
 	@if cd gomlx && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(flags) $(GO) test $(tags) -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of gomlx/go.mod cannot be fetched; its tests are left out"; fi
+
+# MPI_RUN selects tests.
+test-mpi: packages += openmpi-bin mpich iproute2
+test-mpi: deps ## groups of processes under Open MPI and MPICH: collectives, processes that are killed, networks that are cut; some minutes
+	MPI_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v $(if $(MPI_RUN),-run '$(MPI_RUN)') ./runtime/cluster/mpi
 
 test-page: packages = chromium
 test-page: deps ## the page with a timeline in a browser without a window, which asks nobody for anything

@@ -23,7 +23,8 @@ var sound = map[string]string{
 	"cuda/shim.go": "package cuda\nimport \"C\"\nfunc open() { C.open() }\n",
 	"cpu/cpu.go": "// Package cpu is a backend.\npackage cpu\nimport \"%M/internal/cgo\"\nvar later " +
 		"= func() { cgo.Open() }\nfunc init() { add(func() { cgo.Open() }) }\nfunc add(f func()) {}\n",
-	"internal/cgo/cgo.go": "// Package cgo calls.\npackage cgo\nimport \"C\"\nfunc Open() {}\n",
+	"internal/cgo/cgo.go":         "// Package cgo calls.\npackage cgo\nimport \"C\"\nfunc Open() {}\n",
+	"runtime/cluster/mpi/call.go": "// Package mpi calls a library.\npackage mpi\nimport \"C\"\n",
 	"csrc/csrc.go": "// Package csrc embeds itself.\npackage csrc\nimport \"embed\"\n//go:embed cuda " +
 		"host/*.c\nvar _ embed.FS\n",
 	"cmd/concord/main.go": "// Concord is the command.\npackage main\nimport (\n_ " +
@@ -83,6 +84,8 @@ var planted = []struct {
 		"runtime reaches gonum.org/v1/gonum/mat"},
 	{"import C", "runtime/c.go", "package runtime\nimport \"C\"\n", "has no place in runtime"},
 	{"import C", "cuda/more.go", "package cuda\nimport \"C\"\n", `import "C" is in cuda/`},
+	{"import C", "runtime/cluster/mpi/more.go", "package mpi\nimport \"C\"\n",
+		`import "C" is in runtime/cluster/mpi/`},
 	{"import C", "cuda/nvml/more/c.go", "package more\nimport \"C\"\n", "has no place in cuda/nvml/more"},
 	{"goruntime", "cuda/gc.go", "package cuda\nimport \"runtime\"\n", "import the standard runtime as goruntime"},
 	{"goruntime", "cuda/gc_test.go", "package cuda\nimport rt \"runtime\"\n", "import the standard runtime as goruntime"},

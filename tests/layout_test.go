@@ -89,6 +89,8 @@ var floors = []floor{
 		"internal/file", "internal/group"}},
 	{"runtime/accounts", []string{"runtime", "runtime/mempool"}},
 	{"runtime/cluster", []string{"runtime", "runtime/driver", "kernels/expr"}},
+	{"runtime/cluster/mpi", []string{"runtime", "runtime/cluster", "runtime/config", "runtime/driver", "internal/blocking",
+		"internal/cgo"}},
 	{"quant", []string{"runtime", "runtime/accounts", "runtime/profile", "runtime/driver", "runtime/half", "kernels",
 		"source", "internal/simd"}},
 	{"quant/gguf", []string{"quant", "runtime/driver", "runtime/half", "internal/file"}},

@@ -24,6 +24,7 @@ import (
 	"github.com/concord-compute/concord/quant"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
+	"github.com/concord-compute/concord/runtime/cluster/mpi"
 	"github.com/concord-compute/concord/runtime/kernelcache"
 	"github.com/concord-compute/concord/runtime/mempool"
 	"github.com/concord-compute/concord/runtime/parity"
@@ -225,6 +226,14 @@ func TestOptions(t *testing.T) {
 				return err
 			}
 			return closed(nn.NewTrainer(m, nn.Config{}))
+		},
+		"mpi.Options": func() error {
+			done, cancel := context.WithCancel(ctx)
+			cancel() // a process joins a job once
+			if _, err := mpi.Init(done); !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("instead of the end of the context: %w", err)
+			}
+			return nil
 		},
 		"parity.Options": func() error { // of which the zero value runs everything
 			done, cancel := context.WithCancel(ctx)

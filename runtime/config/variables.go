@@ -109,6 +109,8 @@ var variables = []Variable{
 		text(func(c *driver.Config) *string { return &c.NVMLLibrary })},
 	{"CONCORD_ROCM_SMI_LIBRARY", "", "path of ROCm SMI, for the telemetry of AMD devices, instead of the usual names",
 		text(func(c *driver.Config) *string { return &c.ROCmSMILibrary })},
+	{"CONCORD_MPI_LIBRARY", "", "path of the MPI library, instead of the launcher's and the usual names",
+		text(func(c *driver.Config) *string { return &c.MPILibrary })},
 	{"CONCORD_SIM_DIR", "", "directory of simulated vendor libraries; if set, the build's simulated backends (sim-cuda, " +
 		"sim-rocm, sim-metal) are listed; without it they open by name only, from build/sim",
 		text(func(c *driver.Config) *string { return &c.SimDir })},

@@ -100,6 +100,7 @@ type Config struct {
 	// Libraries that telemetry reads. The first one opened stays in use.
 	NVMLLibrary    string // CONCORD_NVML_LIBRARY; "" means the usual names
 	ROCmSMILibrary string // CONCORD_ROCM_SMI_LIBRARY; "" means the usual names
+	MPILibrary     string // CONCORD_MPI_LIBRARY: for package runtime/cluster/mpi; "" means the launcher's
 
 	// SimDir is CONCORD_SIM_DIR, the directory of the simulated vendor libraries. If it is set, the
 	// simulated backends of the build (SimulatedNames) are listed. Without it they can be opened by

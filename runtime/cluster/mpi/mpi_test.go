@@ -1,0 +1,193 @@
+//go:build unix
+
+package mpi
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+)
+
+// counts are the numbers of processes that tests start.
+func counts() []int {
+	if full {
+		return []int{1, 2, 3, 4, 8}
+	}
+	return []int{1, 3}
+}
+
+func onlyFull(t *testing.T) {
+	t.Helper()
+	if !full {
+		t.Skip("make test-mpi runs it")
+	}
+}
+
+func TestHello(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, n := range counts() {
+			out := l.run(t, n, "hello")
+			for r := range n {
+				assert.Regexp(t, fmt.Sprintf(`rank %d of %d on \S+ with %s\d`, r, n, l.version), out)
+			}
+			l.run(t, n, "group")
+		}
+	})
+}
+
+// TestAlone has processes that no launcher has started.
+func TestAlone(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		self, err := os.Executable()
+		require.NoError(t, err)
+		for m, libraries := range usual {
+			if strings.HasPrefix(l.version, "Open") != (m == openMPI) {
+				continue
+			}
+			cmd := exec.CommandContext(t.Context(), self)
+			cmd.Env = append(os.Environ(), "MPI_TEST_ROLE=hello", "CONCORD_MPI_LIBRARY="+libraries[0])
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			assert.Contains(t, string(out), "rank 0 of 1 on")
+			assert.Contains(t, string(out), "with "+l.version)
+		}
+	})
+}
+
+// TestExchange finds bytes that go to a wrong place or process, pieces that are lost or swapped, and exchanges that
+// wait for each other.
+func TestExchange(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, n := range counts() {
+			l.run(t, n, "exchange")
+		}
+		l.run(t, 2, "exchange", l.overTCP...)
+	})
+}
+
+// TestPanic finds libraries that take the signals by which Go notices a nil pointer.
+func TestPanic(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "panic") })
+}
+
+// TestLengths has processes that disagree on the length of a message: the one that receives says so.
+func TestLengths(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, length := range []string{"9", "0", "11"} {
+			t.Setenv("MPI_TEST_LENGTH", length)
+			l.run(t, 2, "length", l.goOn...)
+		}
+	})
+}
+
+// TestCollectives finds results that are not those of a group in one process, to the bit.
+func TestCollectives(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, n := range counts() {
+			l.run(t, n, "all")
+		}
+	})
+}
+
+// TestLong finds results of long arrays that are not within the bounds, or not the same at all members.
+func TestLong(t *testing.T) {
+	onlyFull(t)
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, n := range []int{2, 3} {
+			l.run(t, n, "long")
+		}
+	})
+}
+
+// TestRate finds a ring of less than 0.6 of the rate of the library's own all-reduce.
+func TestRate(t *testing.T) {
+	onlyFull(t)
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		out := l.run(t, 2, "rate")
+		t.Log(out)
+		ratio := regexp.MustCompile(`ratio ([\d.]+)`).FindStringSubmatch(out)
+		require.Len(t, ratio, 2, out)
+		got, err := strconv.ParseFloat(ratio[1], 64)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, got, 0.6)
+	})
+}
+
+// TestFate finds processes that do not learn in time what has happened to another one, or learn of a wrong one.
+func TestFate(t *testing.T) {
+	roles := []string{"stalled", "left", "killed"}
+	if full {
+		roles = append(roles, "stopped", "cancelled", "broken")
+	}
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for _, role := range roles {
+			t.Run(role, func(t *testing.T) {
+				t.Parallel()
+				numbers := []int{4}
+				if full && role == "killed" {
+					numbers = []int{2, 4, 8}
+				}
+				for _, n := range numbers {
+					t.Log(l.run(t, n, role, l.goOn...))
+				}
+			})
+		}
+	})
+}
+
+// TestOtherLibrary starts processes with a library that is not the launcher's: each would be a job of one.
+func TestOtherLibrary(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		for m, libraries := range usual {
+			if strings.HasPrefix(l.version, "Open") == (m == openMPI) {
+				continue
+			}
+			t.Setenv("CONCORD_MPI_LIBRARY", libraries[0])
+			if _, err := openLibrary(libraries[0]); err != nil {
+				t.Skip("the other library is missing:", err)
+			}
+			out, err := l.try(t, 2, "hello")
+			require.Error(t, err, out)
+			assert.Equal(t, 2, strings.Count(out, "CONCORD_MPI_LIBRARY"), out)
+		}
+	})
+}
+
+func TestCandidates(t *testing.T) {
+	env := map[string]string{}
+	first := func() string { return candidates("", func(name string) string { return env[name] })[0] }
+	assert.Equal(t, "libmpi.so.40", first())
+	env["PMI_RANK"] = "0"
+	assert.Equal(t, "libmpich.so.12", first())
+	env["OMPI_COMM_WORLD_SIZE"] = "2"
+	assert.Equal(t, "libmpi.so.40", first())
+	assert.Equal(t, []string{"/x/libmpi.so"}, candidates("/x/libmpi.so", nil))
+	assert.Equal(t, "Open MPI v4.1.4", shortVersion("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"))
+	assert.Equal(t, "MPICH Version: 4.0.2", shortVersion("MPICH Version:\t4.0.2\nMPICH Release date:\tThu"))
+}
+
+func TestNoLibrary(t *testing.T) {
+	for _, name := range []string{"/no/such/libmpi.so", "libc.so.6"} { // a library, but not of MPI
+		_, err := Options{Library: name}.Init(t.Context())
+		require.ErrorIs(t, err, runtime.ErrUnsupported)
+		if callable {
+			assert.ErrorContains(t, err, name)
+		}
+	}
+	_, err := Options{Timeout: -1}.Init(t.Context())
+	require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Init(done)
+	require.ErrorIs(t, err, context.Canceled)
+}

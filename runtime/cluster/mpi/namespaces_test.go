@@ -1,0 +1,171 @@
+//go:build unix
+
+package mpi
+
+// Processes in network namespaces of their own, which reach each other over a virtual cable alone.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
+)
+
+// inNamespaces are the arguments of launchers for processes on two machines, by the name of the launcher. agent is a
+// command in the place of ssh.
+func inNamespaces(l launcher, agent string) []string {
+	if l.version == known[0].version {
+		return append(l.args, "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
+			"10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", "-host", "concord-a:1,concord-b:1",
+			"-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT")
+	}
+	return []string{"-launcher", "ssh", "-launcher-exec", agent, "-hosts", "concord-a,concord-b", "-iface", "cable",
+		"-genv", "UCX_TLS", "tcp,self"}
+}
+
+// namespaces makes two network namespaces with a cable between them. Each stands for a machine.
+func namespaces(t *testing.T) (agent string) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("network namespaces are made by root")
+	}
+	sh := func(command string, args ...any) {
+		out, err := exec.Command("sh", "-c", fmt.Sprintf(command, args...)).CombinedOutput()
+		if err != nil {
+			t.Skipf("no network namespaces here: %s: %v: %s", fmt.Sprintf(command, args...), err, out)
+		}
+	}
+	t.Cleanup(func() {
+		for _, ns := range []string{"concord-a", "concord-b"} {
+			_ = exec.Command("ip", "netns", "del", ns).Run()
+			_ = os.RemoveAll("/etc/netns/" + ns)
+		}
+	})
+	for i, ns := range []string{"concord-a", "concord-b"} {
+		sh("ip netns add %s && ip -n %s link set lo up && mkdir -p /etc/netns/%s", ns, ns, ns)
+		sh("printf '127.0.0.1 localhost\n10.77.0.1 concord-a\n10.77.0.2 concord-b\n' >/etc/netns/%s/hosts", ns)
+		if i == 1 {
+			sh("ip -n concord-a link add cable type veth peer name cable netns concord-b")
+		}
+	}
+	for i, ns := range []string{"concord-a", "concord-b"} {
+		sh("ip -n %s addr add 10.77.0.%d/24 dev cable && ip -n %s link set cable up", ns, i+1, ns)
+	}
+	for _, ns := range []string{"concord-a", "concord-b"} { // a cable needs a moment
+		require.Eventually(t, func() bool {
+			out, err := exec.Command("ip", "-n", ns, "-br", "link", "show", "cable").Output()
+			return err == nil && bytes.Contains(out, []byte(" UP "))
+		}, 10*time.Second, 50*time.Millisecond)
+	}
+	agent = filepath.Join(t.TempDir(), "agent")
+	require.NoError(t, os.WriteFile(agent, []byte(`#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c "hostname $host; cd /; $*"
+`), 0o755))
+	return agent
+}
+
+// TestNamespaces has processes that reach each other over TCP alone, and then pulls the cable: both say in time that
+// the other one cannot be reached.
+func TestNamespaces(t *testing.T) {
+	onlyFull(t)
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		agent := namespaces(t)
+		dir := t.TempDir()
+		self, err := os.Executable()
+		require.NoError(t, err)
+		start := func(role string) (*exec.Cmd, *strings.Builder) {
+			args := append(inNamespaces(l, agent), "-np", "2", self)
+			cmd := exec.Command(agent, "concord-a", l.command+" "+strings.Join(args, " "))
+			cmd.Env = append(os.Environ(), "MPI_TEST_ROLE="+role, "MPI_TEST_OUT="+dir)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.Cancel = nil
+			cmd.WaitDelay = 5 * time.Second
+			var out strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &out
+			require.NoError(t, cmd.Start())
+			return cmd, &out
+		}
+		for _, role := range []string{"exchange", "all"} {
+			cmd, out := start(role)
+			require.NoError(t, ended(cmd, time.Minute), "%s", out)
+			require.Equal(t, 2, strings.Count(out.String(), "done: "+role), "%s", out)
+		}
+		cmd, out := start("cut")
+		began := func(rank int) bool {
+			_, err := os.Stat(filepath.Join(dir, fmt.Sprint("began", rank)))
+			return err == nil
+		}
+		require.Eventually(t, func() bool { return began(0) && began(1) }, 30*time.Second, 50*time.Millisecond, "%s", out)
+		require.NoError(t, exec.Command("ip", "-n", "concord-a", "link", "set", "cable", "down").Run())
+		for rank := range 2 {
+			path := filepath.Join(dir, fmt.Sprint("result", rank))
+			assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 20*time.Second, 50*time.Millisecond)
+			text, _ := os.ReadFile(path)
+			assert.Contains(t, string(text), "in time")
+			t.Logf("rank %d: %s", rank, text)
+		}
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = ended(cmd, 10*time.Second)
+		t.Log(out)
+	})
+}
+
+// ended waits for a process, for some time.
+func ended(cmd *exec.Cmd, limit time.Duration) error {
+	timer := time.AfterFunc(limit, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer timer.Stop()
+	return cmd.Wait()
+}
+
+// cut exchanges until the network is gone. Its result goes to a file, since the launcher may be cut off, too.
+func cut(ctx context.Context) error {
+	const timeout = 5 * time.Second
+	j, err := Options{Timeout: timeout}.Init(ctx)
+	if err != nil {
+		return err
+	}
+	dir, other := os.Getenv("MPI_TEST_OUT"), 1-j.Rank()
+	out, in := make([]byte, 1<<20), make([]byte, 1<<20)
+	for step := 0; ; step++ {
+		if step == 10 {
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("began", j.Rank())), nil, 0o644); err != nil {
+				return err
+			}
+		}
+		last := time.Now()
+		err := j.Exchange(ctx, other, out, other, in)
+		if err == nil {
+			continue
+		}
+		took, result := time.Since(last), "too late"
+		e, ok := errors.AsType[*cluster.MemberError](err)
+		switch {
+		case !ok || e.Rank != other || !errors.Is(err, runtime.ErrDeviceLost):
+			result = "another error"
+		case took <= timeout:
+			result = "in time"
+		}
+		result = fmt.Sprintf("%s, after %v: %v", result, took, err)
+		temporary := filepath.Join(dir, fmt.Sprint("part", j.Rank()))
+		if err := os.WriteFile(temporary, []byte(result), 0o644); err != nil {
+			return err
+		}
+		return os.Rename(temporary, filepath.Join(dir, fmt.Sprint("result", j.Rank())))
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,17 @@ func TestExchange(t *testing.T) {
 // TestPanic finds libraries that take the signals by which Go notices a nil pointer.
 func TestPanic(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "panic") })
+}
+
+// TestAbort finds processes that go on after one has aborted the job.
+func TestAbort(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) {
+		begin := time.Now()
+		out, err := l.try(t, 3, "abort")
+		require.Error(t, err, out)
+		assert.Zero(t, strings.Count(out, "done: abort"), out)
+		assert.Less(t, time.Since(begin), 30*time.Second, out)
+	})
 }
 
 // TestLengths has processes that disagree on the length of a message: the one that receives says so.

@@ -24,6 +24,7 @@ var roles = map[string]func(ctx context.Context) error{
 	"exchange":  exchanges,
 	"panic":     panics,
 	"length":    lengths,
+	"abort":     aborts,
 	"all":       collectives,
 	"long":      long,
 	"rate":      rate,
@@ -159,6 +160,21 @@ func panics(ctx context.Context) (err error) {
 	}()
 	var none *Options
 	fmt.Println(none.Timeout)
+	return nil
+}
+
+// aborts has one process end all others, which wait.
+func aborts(ctx context.Context) error {
+	j, err := Init(ctx)
+	if err != nil {
+		return err
+	}
+	if j.Rank() == 0 {
+		if err := j.Abort(7); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Minute)
 	return nil
 }
 

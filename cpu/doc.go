@@ -91,7 +91,8 @@
 //   - Filters of 3×3 and 5×5 with stride and dilation 1 go through Winograd's transforms if enough channels pay
 //     for them and the image has no gaps. Results that are not finite are computed again by definition.
 //   - Filters with dilation and a stride of 1 leave out the products in the padding, if these are many. The image
-//     is copied to cells of dilation × dilation elements, whose elements meet the same elements of a filter.
+//     is copied to cells of dilation × dilation elements, whose elements meet the same elements of a filter. An
+//     infinite or NaN element of a filter may or may not make the results NaN where it meets the padding.
 //   - Filters longer than the output, as in gradients of filters, are multiplied with the planes as dot
 //     products. With enough images to fill registers they are products of matrices, on copies that have the
 //     images innermost.

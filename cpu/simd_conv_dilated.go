@@ -85,6 +85,11 @@ func (p *convPlan) dilated() (q dilatedPlan, ok bool) {
 	if 100*used > (100-p.call.Choose(convDilated))*all {
 		return q, false
 	}
+	// Few channels and filters, such as one of each in every group, save less than the copies cost.
+	saved := float64(all-used) * float64(lanes) * float64(q.channels) * float64(q.filters)
+	if saved <= plane*float64(q.channels)+sums*float64(q.filters) {
+		return q, false
+	}
 	return q, q.divide(room)
 }
 

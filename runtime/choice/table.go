@@ -208,8 +208,8 @@ func Parse(text []byte) (*Table, error) {
 var tables embed.FS
 
 // Shipped returns the tables that come with this version of the module, the newest first. They have what was at least
-// 3 % faster than the defaults in each of three runs at some sizes, and slower nowhere but within the spread of runs. They
-// name the processor, its caches and the number of threads. With other values results may differ in the order of
+// 3 % faster than the defaults in each of three runs at some sizes, and slower nowhere but within the spread of runs.
+// They name the processor, its caches and the number of threads. With other values results may differ in the order of
 // rounding (Choice.Rounds); CONCORD_TUNE=off has the defaults.
 func Shipped() []*Table { return shipped() }
 

@@ -37,15 +37,6 @@ var roles = map[string]func(ctx context.Context) error{
 	"broken":    fate(breakOff, runtime.ErrOutOfMemory),
 }
 
-// timeout is that of jobs in which something happens to a process. The others have 10 s in any case, so that a busy
-// machine does not matter in make test.
-func timeout() time.Duration {
-	if full {
-		return standardTimeout
-	}
-	return 5 * time.Second
-}
-
 // hello says who is there.
 func hello(ctx context.Context) error {
 	j, err := Init(ctx)
@@ -211,7 +202,7 @@ func fate(what func(ctx context.Context, m *cluster.Member, j *Job) error, kind 
 		if err != nil {
 			return err
 		}
-		j, err := Options{Timeout: timeout()}.Init(ctx)
+		j, err := Options{Timeout: standardTimeout}.Init(ctx)
 		if err != nil {
 			return err
 		}
@@ -263,7 +254,7 @@ func killed(context.Context, *cluster.Member, *Job) error {
 // stopped is a process of which nothing is heard, though it has not ended, as behind a cable that is cut.
 func stopped(_ context.Context, _ *cluster.Member, j *Job) error {
 	j.mu.Lock()
-	time.Sleep(timeout() + time.Second)
+	time.Sleep(standardTimeout + time.Second)
 	j.quiet = true
 	j.mu.Unlock()
 	return nil

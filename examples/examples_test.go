@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// examples lists every example with its expected output, in which ACCURACY is a number from 0.93 to 0.9999 and
-// NUMBER any whole one, and whether the cpu backend needs a C++ compiler for it.
+// examples lists every example with its expected output, in which ACCURACY is a number from 0.93 to 0.9999, NUMBER any
+// whole one, and VALUES what the device's choices are from the start, and whether the cpu backend needs a C++ compiler
+// for it.
 var examples = []struct {
 	name     string
 	compiles bool
@@ -35,7 +36,7 @@ var examples = []struct {
 		"as an argument makes one of them there\n"},
 	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat     " +
 		"  436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
-	{"11-tuning", false, "DEVICE: the last of 65536 sums is 512, with the defaults\n"},
+	{"11-tuning", false, "DEVICE: the last of 65536 sums is 512, with VALUES\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.
@@ -64,11 +65,24 @@ func TestExamples(t *testing.T) {
 				require.NoError(t, err)
 				want := strings.NewReplacer("DEVICE", d.ID, "INDENT",
 					strings.Repeat(" ", len(d.ID))).Replace(regexp.QuoteMeta(e.prints))
-				want = strings.NewReplacer("ACCURACY", `0\.9[3-9]\d\d`, "NUMBER", ` *\d+`).Replace(want)
+				want = strings.NewReplacer("ACCURACY", `0\.9[3-9]\d\d`, "NUMBER", ` *\d+`, "VALUES",
+					regexp.QuoteMeta(values(t, d.ID))).Replace(want)
 				assert.Regexp(t, "^"+want+"$", string(out))
 			})
 		}
 	}
+}
+
+// values says which choices a device has before anything is tuned: a table may come with Concord.
+func values(t *testing.T, device string) string {
+	t.Helper()
+	d, err := runtime.Open(t.Context(), device)
+	require.NoError(t, err)
+	defer d.Close()
+	if table := d.TuneTarget().Carried(); table != nil && len(table.Values) > 0 {
+		return table.String()
+	}
+	return "the defaults"
 }
 
 // buildAll builds the examples with the tags of this test and returns their folder.

@@ -5,6 +5,8 @@ package nn
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 
 	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
@@ -138,3 +140,50 @@ func (t *Trainer) agreed(ctx context.Context, says bool) (bool, error) {
 
 // alone reports whether the trainer is the one that writes: the first member of a group, or without one.
 func (t *Trainer) alone() bool { return t.scope.Rank() == 0 }
+
+// differs returns the error of all members where one is not as the first one is.
+func differs(rank int, kind error, what string) error {
+	return &cluster.MemberError{Rank: rank, Err: fmt.Errorf("%w: %s than member 0", kind, what)}
+}
+
+// unlike returns, of each text, the first member that has another one than the first member, or 0. All members call
+// it, with as many texts.
+func unlike(ctx context.Context, s *tensor.Scope, texts ...string) ([]int, error) {
+	ranks := make([]int, len(texts))
+	if s.Size() == 1 {
+		return ranks, nil
+	}
+	own := make([]uint64, len(texts))
+	for i, text := range texts {
+		h := fnv.New64a()
+		h.Write([]byte(text))
+		own[i] = h.Sum64()
+	}
+	work := s.Scope()
+	defer work.Close()
+	list, err := tensor.Read[uint64](ctx, tensor.From(work, own).AllGather())
+	if err != nil {
+		return nil, err
+	}
+	for at := len(list) - 1; at >= 0; at-- {
+		if i := at % len(own); list[at] != list[i] {
+			ranks[i] = at / len(own)
+		}
+	}
+	return ranks, nil
+}
+
+// settled returns the precision of all members: own, what the asked one stands for here, if that is every member's,
+// and otherwise Full, since members add up gradients of losses that are scaled or not.
+func settled(ctx context.Context, s *tensor.Scope, asked, own Mode) (Mode, error) {
+	ranks, err := unlike(ctx, s, string(asked), string(own))
+	switch {
+	case err != nil:
+		return "", err
+	case ranks[0] != 0:
+		return "", differs(ranks[0], ErrConfig, "another MixedPrecision")
+	case ranks[1] != 0:
+		return Full, nil
+	}
+	return own, nil
+}

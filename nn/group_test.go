@@ -526,3 +526,41 @@ func TestGroupDigits(t *testing.T) {
 		})
 	}
 }
+
+// TestGroupPrecision has members whose devices stand for other modes, and members that want others. It fails if some
+// scale their losses and others do not, whose gradients are added up.
+func TestGroupPrecision(t *testing.T) {
+	bf16 := runtime.Info{SupportsBF16: true}
+	for _, row := range []struct {
+		asked [2]Mode
+		infos [2]runtime.Info
+		want  Mode
+	}{
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{bf16, bf16}, BF16},
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{{SupportsFP16: true, FastFP16: true}, bf16}, Full},
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{bf16, {}}, Full},
+		{[2]Mode{F16, F16}, [2]runtime.Info{bf16, {}}, F16},
+		{[2]Mode{Auto, BF16}, [2]runtime.Info{bf16, bf16}, "none"},
+	} {
+		_, err := everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 2})
+			if err != nil {
+				return nil, nil, err
+			}
+			c := plain(1, 8)
+			c.MixedPrecision = row.asked[s.Rank()]
+			tr, err := newTrainer(m, c, &row.infos[s.Rank()])
+			if err != nil {
+				return nil, nil, err
+			}
+			assert.Equal(t, row.want, tr.MixedPrecision())
+			return m, &History{}, nil
+		})
+		if row.want == "none" {
+			require.ErrorIs(t, err, ErrConfig)
+			require.ErrorIs(t, err, cluster.ErrSync)
+			continue
+		}
+		require.NoError(t, err)
+	}
+}

@@ -194,8 +194,8 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 			return err
 		}
 	}
-	if t.vars != nil {
-		return nil
+	if err := t.joined(ctx, train, val); err != nil || t.vars != nil {
+		return err
 	}
 	// since the model gets others at the end of an epoch
 	own, err := copied(ctx, t.scope, t.model.values.params, t.model.values.states)
@@ -226,8 +226,12 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 	if err = tensor.Eval(ctx, append(list, zero)...); err != nil {
 		return err
 	}
+	loaded := t.loaded
 	t.vars, t.names, t.own, t.loaded, t.zero = list, names, own, nil, zero
-	return nil
+	if err = t.align(ctx); err != nil { // one member alone has loaded something else
+		t.vars, t.own, t.loaded = nil, values{}, loaded
+	}
+	return err
 }
 
 // labels returns an error if a label is none of the classes.

@@ -5,7 +5,10 @@ package nn
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
@@ -98,31 +101,97 @@ func (m *Model) divided(grad *tensor.Tensor) (grads []*tensor.Tensor) {
 	return grads
 }
 
-// align gives all members what the first one has: the same already where their devices are alike. On others the
-// optimizer rounds otherwise, and replicas would drift apart.
-func (t *Trainer) align(ctx context.Context) (err error) {
+// kindOf describes what decides how a device rounds: members of one kind have the same bits.
+func kindOf(dev *runtime.Device) string {
+	info, c := dev.Info(), dev.Choices()
+	list := []any{info.Backend, info.Vendor, info.Name, info.DriverVersion, info.ComputeUnits, c.TunedFor()}
+	for _, one := range c.Choices() {
+		list = append(list, c.Of(one))
+	}
+	return fmt.Sprintf("%q", list)
+}
+
+// align compares what all members have with what the first one has, but for the sums, which the next step replaces or
+// does not depend on. Members on devices of one kind have the same bits, and nothing changes. Those on others round
+// otherwise, and replicas would drift apart: within the limit of drifted they get what the first one has.
+func (t *Trainer) align(ctx context.Context) error {
 	if t.scope.Size() == 1 {
 		return nil
 	}
-	own := t.scope.Scope()
-	defer func() {
-		if err != nil {
-			own.Close()
-		}
-	}()
-	vars := make([]*tensor.Tensor, len(t.vars))
-	for i, v := range t.vars {
-		if vars[i], err = copyTo(ctx, own, v.Broadcast(0)); err != nil {
-			return err
-		}
+	kinds, err := unlike(ctx, t.scope, kindOf(t.scope.Device()))
+	if err != nil {
+		return err
 	}
-	zero := tensor.Zeros(own, t.model.typ, t.wide)
-	if err = tensor.Eval(ctx, zero); err != nil {
+	next := t.scope.Scope()
+	vars, err := t.aligned(ctx, next, kinds[0] == 0)
+	if err != nil || kinds[0] == 0 {
+		next.Close()
+		return err
+	}
+	zero := tensor.Zeros(next, t.model.typ, t.wide)
+	if err := tensor.Eval(ctx, zero); err != nil {
+		next.Close()
 		return err
 	}
 	t.own.close()
-	t.vars, t.zero, t.own = vars, zero, values{scope: own}
+	t.vars, t.zero, t.own = vars, zero, values{scope: next}
 	return nil
+}
+
+// aligned returns what the first member has, in scope s, unless members are alike. Where one has something else, the
+// error is that of all.
+func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (vars []*tensor.Tensor, err error) {
+	other := -1 // the first that is
+	for i, v := range t.vars {
+		if alike && (i == atSums || v.Len() == 0) {
+			continue
+		}
+		work := s.Scope()
+		first := v.Broadcast(0)
+		if !alike {
+			if first, err = copyTo(ctx, s, first); err != nil {
+				work.Close()
+				return nil, err
+			}
+			vars = append(vars, first)
+		}
+		n := 0.0
+		if i != atSums && v.Len() > 0 {
+			n, err = tensor.Number(ctx, drifted(v, first, alike).Mul(tensor.Ones(work, tensor.I32, 1)))
+		}
+		if work.Close(); err != nil {
+			return nil, err
+		}
+		if n != 0 && other < 0 {
+			other = i
+		}
+	}
+	work := s.Scope()
+	defer work.Close()
+	mine := []int32{0, int32(other)}
+	if other >= 0 {
+		mine[0] = int32(t.scope.Rank())
+	}
+	list, err := tensor.Read[int32](ctx, tensor.From(work, mine).AllReduce(cluster.Max))
+	if err == nil && list[0] != 0 {
+		err = differs(int(list[0]), cluster.ErrSync, "other values of "+t.names[list[1]])
+	}
+	return vars, err
+}
+
+// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it is
+// farther away than half of the type's bits, relative to the largest element. What members add up is the same for all,
+// so that only the steps of their optimizers round otherwise.
+func drifted(x, first *tensor.Tensor, alike bool) *tensor.Tensor {
+	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))) // or both are NaN
+	if !alike && tensor.IsFloat(x.Type()) {
+		half := 0x1p-11
+		if x.Type() == tensor.F64 {
+			half = 0x1p-26
+		}
+		return x.Sub(first).Abs().Max().Le(first.Abs().Max().Mul(half)).Or(same.Not().Any().Not()).Not().Cast(tensor.I32)
+	}
+	return same.Not().Any().Cast(tensor.I32)
 }
 
 // agreed returns what the first member says.
@@ -138,3 +207,76 @@ func (t *Trainer) agreed(ctx context.Context, says bool) (bool, error) {
 
 // alone reports whether the trainer is the one that writes: the first member of a group, or without one.
 func (t *Trainer) alone() bool { return t.scope.Rank() == 0 }
+
+// differs returns the error of all members where one is not as the first one is.
+func differs(rank int, kind error, what string) error {
+	return &cluster.MemberError{Rank: rank, Err: fmt.Errorf("%w: %s than member 0", kind, what)}
+}
+
+// unlike returns, of each text, the first member that has another one than the first member, or 0. All members call
+// it, with as many texts.
+func unlike(ctx context.Context, s *tensor.Scope, texts ...string) ([]int, error) {
+	ranks := make([]int, len(texts))
+	if s.Size() == 1 {
+		return ranks, nil
+	}
+	own := make([]uint64, len(texts))
+	for i, text := range texts {
+		h := fnv.New64a()
+		h.Write([]byte(text))
+		own[i] = h.Sum64()
+	}
+	work := s.Scope()
+	defer work.Close()
+	list, err := tensor.Read[uint64](ctx, tensor.From(work, own).AllGather())
+	if err != nil {
+		return nil, err
+	}
+	for at := len(list) - 1; at >= 0; at-- {
+		if i := at % len(own); list[at] != list[i] {
+			ranks[i] = at / len(own)
+		}
+	}
+	return ranks, nil
+}
+
+// settled returns the precision of all members: own, what the asked one stands for here, if that is every member's,
+// and otherwise Full, since members add up gradients of losses that are scaled or not.
+func settled(ctx context.Context, s *tensor.Scope, asked, own Mode) (Mode, error) {
+	ranks, err := unlike(ctx, s, string(asked), string(own))
+	switch {
+	case err != nil:
+		return "", err
+	case ranks[0] != 0:
+		return "", differs(ranks[0], ErrConfig, "another MixedPrecision")
+	case ranks[1] != 0:
+		return Full, nil
+	}
+	return own, nil
+}
+
+// joined returns an error unless all members begin with the same configuration, data and position, without which they could not
+// even call the same collectives.
+func (t *Trainer) joined(ctx context.Context, train, val Data) error {
+	c, h := &t.config, &t.history
+	shapes := ""
+	for _, d := range []Data{train, val} {
+		for _, x := range []*tensor.Tensor{d.X, d.Y, d.Lengths} {
+			if x != nil {
+				shapes += fmt.Sprint(x.Type(), x.Shape())
+			}
+			shapes += ";"
+		}
+	}
+	texts := []string{fmt.Sprintf("%q", t.model.about().Network),
+		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0))), shapes,
+		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil, t.loaded == nil)}
+	ranks, err := unlike(ctx, t.scope, texts...)
+	for i, what := range []string{"another network", "another configuration", "data of another shape",
+		"another checkpoint or epoch"} {
+		if err == nil && ranks[i] != 0 {
+			err = differs(ranks[i], ErrConfig, what)
+		}
+	}
+	return err
+}

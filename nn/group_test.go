@@ -526,3 +526,150 @@ func TestGroupDigits(t *testing.T) {
 		})
 	}
 }
+
+// TestGroupPrecision has members whose devices stand for other modes, and members that want others. It fails if some
+// scale their losses and others do not, whose gradients are added up.
+func TestGroupPrecision(t *testing.T) {
+	bf16 := runtime.Info{SupportsBF16: true}
+	for _, row := range []struct {
+		asked [2]Mode
+		infos [2]runtime.Info
+		want  Mode
+	}{
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{bf16, bf16}, BF16},
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{{SupportsFP16: true, FastFP16: true}, bf16}, Full},
+		{[2]Mode{Auto, Auto}, [2]runtime.Info{bf16, {}}, Full},
+		{[2]Mode{F16, F16}, [2]runtime.Info{bf16, {}}, F16},
+		{[2]Mode{Auto, BF16}, [2]runtime.Info{bf16, bf16}, "none"},
+	} {
+		_, err := everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, Dense{Out: 2})
+			if err != nil {
+				return nil, nil, err
+			}
+			c := plain(1, 8)
+			c.MixedPrecision = row.asked[s.Rank()]
+			tr, err := newTrainer(m, c, &row.infos[s.Rank()])
+			if err != nil {
+				return nil, nil, err
+			}
+			assert.Equal(t, row.want, tr.MixedPrecision())
+			return m, &History{}, nil
+		})
+		if row.want == "none" {
+			require.ErrorIs(t, err, ErrConfig)
+			require.ErrorIs(t, err, cluster.ErrSync)
+			continue
+		}
+		require.NoError(t, err)
+	}
+}
+
+// TestGroupDiverges changes one bit, or one element by much, at one member. It fails if a training goes on with
+// replicas that are not the same.
+func TestGroupDiverges(t *testing.T) {
+	for _, row := range []struct {
+		alike bool
+		by    float64
+		ok    bool
+	}{{true, 1.2e-16, false}, {true, 0, true}, {false, 1.2e-16, true}, {false, 1e-3, false}} {
+		_, err := everyMember(t, virtual(t, 3), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 5, Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 2}, BatchNorm{})
+			if err != nil {
+				return nil, nil, err
+			}
+			tr, err := NewTrainer(m, plain(2, 8))
+			if err != nil {
+				return nil, nil, err
+			}
+			d := line(s, 20)
+			if err := tr.begin(ctx, d, d.narrow(0, 0)); err != nil {
+				return nil, nil, err
+			}
+			last := m.Count() - 1 // a bias of the batch norm, 0 at first; before it is a weight of 1
+			if s.Rank() == 1 {
+				at := tensor.Iota(s, tensor.I32, m.Count()).Eq(last - 2).Cast(tensor.F64)
+				tr.vars[atParams] = tr.vars[atParams].Sub(at.Mul(row.by))
+			}
+			vars, err := tr.aligned(ctx, s.Scope(), row.alike)
+			if err == nil && !row.alike {
+				list, e := tensor.Read[float64](ctx, vars[atParams])
+				assert.NoError(t, e)
+				assert.Equal(t, 1.0, list[last-2], "the first member's")
+			}
+			return m, &History{}, err
+		})
+		if row.ok {
+			require.NoError(t, err, "%v", row)
+			continue
+		}
+		var named *cluster.MemberError
+		require.ErrorAs(t, err, &named, "%v", row)
+		require.ErrorIs(t, err, cluster.ErrSync)
+		assert.Equal(t, 1, named.Rank)
+		assert.ErrorContains(t, err, "other values of params than member 0")
+	}
+}
+
+// TestGroupBeginsAlike has one member begin otherwise. It fails if the training begins, or the error does not say what
+// differs.
+func TestGroupBeginsAlike(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	const configuration = "another configuration"
+	for _, row := range []struct {
+		says   string
+		config func(c *Config)
+		model  func(ctx context.Context, m *Model) error
+		data   int
+		resume bool
+	}{
+		{}, // which writes the checkpoint
+		{says: configuration, config: func(c *Config) { c.Seed = 9 }},
+		{says: configuration, config: func(c *Config) { c.LearningRate = 9 }},
+		{says: configuration, config: func(c *Config) { c.InOrder = true }},
+		{says: configuration, config: func(c *Config) { c.ClipNorm = 1 }},
+		{says: configuration, config: func(c *Config) { c.Epochs = 3 }},
+		{says: "data of another shape", data: 41},
+		{says: "another checkpoint or epoch", resume: true},
+		{says: "other values of params", model: func(ctx context.Context, m *Model) error {
+			return m.SetValues(ctx, map[string]*tensor.Tensor{"0.bias": tensor.Ones(m.scope, tensor.F64, 2)})
+		}},
+	} {
+		_, err := everyMember(t, virtual(t, 3), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 5, Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 2})
+			if err != nil {
+				return nil, nil, err
+			}
+			c, n := plain(2, 8), 40
+			if row.says == "" {
+				c.Checkpoint = path
+			}
+			other := s.Rank() == 2
+			if other && row.config != nil {
+				row.config(&c)
+			}
+			tr, err := NewTrainer(m, c)
+			if err == nil && other && row.model != nil {
+				err = row.model(ctx, m)
+			}
+			if err == nil && other && row.resume {
+				err = tr.Resume(ctx, path)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			if other && row.data != 0 {
+				n = row.data
+			}
+			h, err := tr.Fit(ctx, line(s, n))
+			return m, h, err
+		})
+		if row.says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, cluster.ErrSync)
+		require.ErrorContains(t, err, "member 2: ")
+		require.ErrorContains(t, err, row.says)
+	}
+}

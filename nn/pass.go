@@ -87,7 +87,7 @@ const (
 	F16  Mode = "f16"
 	BF16 Mode = "bf16"
 	// Auto is BF16 on devices that compute with it, else F16 on those that do so faster than with F32, and else
-	// Full. Of a network of F64 it is Full.
+	// Full. Of a network of F64 it is Full, and in a group whose members' devices would differ.
 	Auto Mode = "auto"
 )
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
@@ -46,17 +47,27 @@ type position struct {
 }
 
 // NewTrainer returns a trainer with its own memory for the states of the optimizer, which ends with the model's
-// scope or by Close. A configuration that makes no sense is an error that matches [ErrConfig].
+// scope or by Close. A configuration that makes no sense is an error that matches [ErrConfig]. All members of a group
+// call it, and wait for each other to agree on a precision, as long as [cluster.Options] say.
 func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: no model", ErrConfig)
 	}
+	info := m.scope.Device().Info()
+	return newTrainer(m, c, &info)
+}
+
+// newTrainer is NewTrainer on a device with this information.
+func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 	c = c.filled()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	info := m.scope.Device().Info()
-	c.MixedPrecision = c.MixedPrecision.on(&info, m.typ)
+	mode, err := settled(context.Background(), m.scope, c.MixedPrecision, c.MixedPrecision.on(info, m.typ))
+	if err != nil {
+		return nil, err
+	}
+	c.MixedPrecision = mode
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
@@ -70,7 +81,7 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 func (t *Trainer) Close() error { return t.scope.Close() }
 
 // MixedPrecision returns the precision of products, which is that of the configuration, or what Auto stands for
-// on the device.
+// on the device, or on all devices of a group.
 func (t *Trainer) MixedPrecision() Mode { return t.config.MixedPrecision }
 
 // History returns what has happened so far.
@@ -183,8 +194,8 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 			return err
 		}
 	}
-	if t.vars != nil {
-		return nil
+	if err := t.joined(ctx, train, val); err != nil || t.vars != nil {
+		return err
 	}
 	// since the model gets others at the end of an epoch
 	own, err := copied(ctx, t.scope, t.model.values.params, t.model.values.states)
@@ -215,8 +226,12 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 	if err = tensor.Eval(ctx, append(list, zero)...); err != nil {
 		return err
 	}
+	loaded := t.loaded
 	t.vars, t.names, t.own, t.loaded, t.zero = list, names, own, nil, zero
-	return nil
+	if err = t.align(ctx); err != nil { // one member alone has loaded something else
+		t.vars, t.own, t.loaded = nil, values{}, loaded
+	}
+	return err
 }
 
 // labels returns an error if a label is none of the classes.

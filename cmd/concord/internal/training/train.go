@@ -333,11 +333,23 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 	c := nn.Config{Loss: nn.CrossEntropy{}, Epochs: l.epochs, LearningRate: l.rate, Seed: l.seed, Patience: new(0),
 		MixedPrecision: mode,
 		Checkpoint:     l.checkpoint}
-	return l.everyMember(ctx, a, func(ctx context.Context, l *flags) error { return fit(ctx, a, l, c) })
+	// A group has one error for all members, to which what became of the checkpoint is added here.
+	var end interrupted
+	err = l.everyMember(ctx, a, func(ctx context.Context, l *flags) error { return fit(ctx, a, l, c, &end) })
+	if !end.saved {
+		return errors.Join(err, end.err)
+	}
+	return fmt.Errorf("%w; %s has what was learned, from which the same command with --resume goes on", err, l.checkpoint)
 }
 
-// fit trains on one device, or as a member, of which the first one prints.
-func fit(ctx context.Context, a *app.App, l *flags, c nn.Config) (err error) {
+// interrupted says what became of the checkpoint that is written after an interrupt.
+type interrupted struct {
+	saved bool
+	err   error
+}
+
+// fit trains on one device, or as a member, of which the first one prints, writes, and fills end.
+func fit(ctx context.Context, a *app.App, l *flags, c nn.Config, end *interrupted) (err error) {
 	silent := l.member != nil && l.member.Rank() > 0
 	if !silent {
 		bar := a.Progress(0)
@@ -366,12 +378,11 @@ func fit(ctx context.Context, a *app.App, l *flags, c nn.Config) (err error) {
 	}
 	h, err := t.Fit(ctx, t.trainingSet())
 	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
-		// What was learned since the last epoch is not lost.
-		saved := t.Save(context.WithoutCancel(ctx), l.checkpoint)
-		if saved == nil {
-			err = fmt.Errorf("%w; %s has what was learned, from which the same command with --resume goes on", err, l.checkpoint)
+		if !silent { // what was learned since the last epoch is not lost
+			end.err = t.Save(context.WithoutCancel(ctx), l.checkpoint)
+			end.saved = end.err == nil
 		}
-		return errors.Join(err, saved)
+		return err
 	}
 	if err != nil {
 		return l.hintClasses(t, err)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -78,6 +79,16 @@ func TestExchange(t *testing.T) {
 // TestPanic finds libraries that take the signals by which Go notices a nil pointer.
 func TestPanic(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "panic") })
+}
+
+// TestElsewhere finds an MPI that is used though another part of the program has started it, or ended it.
+func TestElsewhere(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "elsewhere") })
+}
+
+// TestUnequal finds a process that joins a job with a timeout of its own.
+func TestUnequal(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "unequal", l.goOn...) })
 }
 
 // TestLengths has processes that disagree on the length of a message: the one that receives says so.
@@ -184,10 +195,12 @@ func TestNoLibrary(t *testing.T) {
 			assert.ErrorContains(t, err, name)
 		}
 	}
-	_, err := Options{Timeout: -1}.Init(t.Context())
-	require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	for _, timeout := range []time.Duration{-1, 10, leastTimeout - 1} { // a ticker cannot have less than 1 ns
+		_, err := Options{Timeout: timeout}.Init(t.Context())
+		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Init(done)
+	_, err := Init(done)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -28,6 +28,8 @@ var roles = map[string]func(ctx context.Context) error{
 	"long":      long,
 	"rate":      rate,
 	"cut":       cut,
+	"elsewhere": elsewhere,
+	"unequal":   unequal,
 	"stalled":   stalled,
 	"killed":    fate(killed, runtime.ErrDeviceLost),
 	"stopped":   fate(stopped, runtime.ErrDeviceLost),
@@ -145,9 +147,54 @@ func exchanges(ctx context.Context) error {
 	return j.Close()
 }
 
-// panics has a nil pointer after MPI was started, whose libraries like to catch signals.
+// elsewhere starts and ends MPI beside the package, which refuses both.
+func elsewhere(context.Context) error {
+	lib, err := load(os.Getenv("CONCORD_MPI_LIBRARY"))
+	if err != nil {
+		return err
+	}
+	_, n := lib.answer.at()
+	for _, f := range []function{initThread, finalize} {
+		if err := lib.call(f, 0, 0, serialized, n); err != nil {
+			return err
+		}
+		if _, err := join(lib, Options{Timeout: standardTimeout}); !errors.Is(err, runtime.ErrUnsupported) {
+			return fmt.Errorf("after MPI_%s of another part: %w", names[f], err)
+		}
+	}
+	return nil
+}
+
+// unequal has processes that do not agree on the timeout.
+func unequal(ctx context.Context) error {
+	_, err := Options{Timeout: time.Hour + time.Duration(os.Getpid())}.Init(ctx)
+	if !errors.Is(err, runtime.ErrInvalidArgument) {
+		return fmt.Errorf("unequal timeouts: %w", err)
+	}
+	return nil
+}
+
+// panics has a nil pointer after MPI was started, whose libraries like to catch signals. Several try to start it at
+// once.
 func panics(ctx context.Context) (err error) {
-	j, err := Init(ctx)
+	type result struct {
+		j   *Job
+		err error
+	}
+	results := make(chan result)
+	for range 2 {
+		go func() {
+			for {
+				j, err := Init(ctx)
+				if !errors.Is(err, runtime.ErrInvalidArgument) {
+					results <- result{j, err}
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	first := <-results
+	j, err := first.j, first.err
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type Job struct {
 
 	ended  atomic.Pointer[ending]
 	closed atomic.Bool
+	once   sync.Once // closes
 	watch  watch
 
 	exchanging sync.Mutex // held by the exchange that runs
@@ -264,10 +266,14 @@ func (j *Job) ask() error {
 // launched returns an error if the launcher has started more processes than the library knows of: each of them would
 // compute alone. The library then belongs to another launcher.
 func (j *Job) launched(getenv func(string) string) error {
-	for _, variable := range sizes {
-		if n, err := strconv.Atoi(getenv(variable)); err == nil && n > 1 && j.size == 1 {
+	for _, s := range sizes {
+		set := func(variable string) bool { return getenv(variable) != "" }
+		if s.with != nil && !slices.ContainsFunc(s.with, set) {
+			continue
+		}
+		if n, err := strconv.Atoi(getenv(s.variable)); err == nil && n > 1 && j.size == 1 {
 			return fmt.Errorf("the launcher has started %d processes (%s), of which this library knows nothing; set "+
-				"CONCORD_MPI_LIBRARY to the launcher's own: %w", n, variable, runtime.ErrUnsupported)
+				"CONCORD_MPI_LIBRARY to the launcher's own: %w", n, s.variable, runtime.ErrUnsupported)
 		}
 	}
 	return nil
@@ -297,24 +303,25 @@ func (j *Job) Err() error {
 // Close ends this process's part of the job. It waits for an exchange that runs, and for the other processes to close
 // theirs, as long as all of them live; for the library's own end it waits only a moment. After an error nothing is
 // waited for: the library is left as it is, since it would wait for processes that have ended. An exchange of another
-// process with this one fails then.
-func (j *Job) Close() error {
-	if !j.closed.CompareAndSwap(false, true) {
-		return nil
-	}
+// process with this one fails then. A second Close waits for the first, and returns nil.
+func (j *Job) Close() (err error) {
+	j.once.Do(func() { err = j.close() })
+	return err
+}
+
+func (j *Job) close() error {
+	j.closed.Store(true)
 	j.exchanging.Lock()
 	defer j.exchanging.Unlock()
 	if !j.watch.end(j) {
 		return nil
 	}
-	done := make(chan error, 1)
-	go func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.quiet = true
-		j.news.end(j)
-		done <- j.lib.call(finalize)
-	}()
+	j.mu.Lock()
+	j.quiet = true
+	j.news.end(j)
+	j.mu.Unlock()
+	done := make(chan error, 1) // without the lock, since Abort must not wait for a call that hangs
+	go func() { done <- j.lib.call(finalize) }()
 	select {
 	case err := <-done:
 		if err != nil {
@@ -327,7 +334,8 @@ func (j *Job) Close() error {
 }
 
 // Abort ends all processes of the job, this one too, with an exit status, through the library. If it returns, the
-// library has refused, or its launcher has not ended this process yet.
+// library has refused, or its launcher has not ended this process yet. Once Close has
+// ended the library, the error is [runtime.ErrClosed].
 func (j *Job) Abort(status int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

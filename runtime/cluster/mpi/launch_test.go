@@ -45,10 +45,10 @@ var known = []launcher{
 // says is what the launchers' versions contain.
 var says = map[string]string{"openmpi": "Open", "mpich": "HYDRA"}
 
-// eachLauncher runs a test with each launcher of this machine, and skips without one.
+// eachLauncher runs a test with each launcher of this machine, and skips without one, unless it is required.
 func eachLauncher(t *testing.T, test func(t *testing.T, l launcher)) {
 	if !callable {
-		t.Skip("this build has no MPI")
+		missing(t, "this build has no MPI")
 	}
 	for _, l := range known {
 		t.Run(l.name, func(t *testing.T) {
@@ -60,9 +60,21 @@ func eachLauncher(t *testing.T, test func(t *testing.T, l launcher)) {
 					return
 				}
 			}
-			t.Skipf("no mpirun of %s here (Debian: openmpi-bin, mpich)", l.name)
+			missing(t, fmt.Sprintf("no mpirun of %s here (Debian: openmpi-bin, mpich)", l.name))
 		})
 	}
+}
+
+// required says that a test must not be skipped because something of MPI is missing.
+var required = full || slices.Contains(strings.Split(os.Getenv("CONCORD_REQUIRE"), ","), "mpi")
+
+// missing skips a test, or ends it where it is required.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if required {
+		t.Fatal(what)
+	}
+	t.Skip(what)
 }
 
 // try starts n processes in a role and returns what they print, and how the launcher ended. They may take a while.

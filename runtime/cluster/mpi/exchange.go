@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	goruntime "runtime"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -55,6 +56,9 @@ func (l *lane) post(j *Job) error {
 	err := j.lib.call(l.f, address(unsafe.Pointer(unsafe.SliceData(p))), number(len(p)), j.lib.bytes, number(l.peer), tag,
 		j.mem.data, address(unsafe.Pointer(l.request)))
 	l.posted = err == nil
+	if l.posted && l.f == isend {
+		j.watch.passed[l.peer].sent++
+	}
 	return err
 }
 
@@ -66,6 +70,7 @@ func (l *lane) through(j *Job, code int32, status *[statusSize]byte) error {
 		return err
 	}
 	if l.f == irecv {
+		j.watch.passed[l.peer].received++
 		_, n := j.lib.answer.at()
 		if err := j.lib.call(getCount, address(unsafe.Pointer(status)), j.lib.bytes, n); err != nil {
 			return err
@@ -114,8 +119,7 @@ func (j *Job) Exchange(ctx context.Context, to int, out []byte, from int, in []b
 	if err := ctx.Err(); err != nil {
 		return j.fail(j.found(j.rank, err))
 	}
-	var pins goruntime.Pinner
-	defer pins.Unpin()
+	pins := new(goruntime.Pinner)
 	for _, b := range [][]byte{out, in} {
 		if len(b) > 0 {
 			pins.Pin(unsafe.SliceData(b))
@@ -125,13 +129,28 @@ func (j *Job) Exchange(ctx context.Context, to int, out []byte, from int, in []b
 	x := exchange{j: j, ctx: ctx}
 	x.lanes[0] = lane{f: isend, peer: to, rest: out, request: &j.mem.send}
 	x.lanes[1] = lane{f: irecv, peer: from, rest: in, request: &j.mem.receive}
-	if e := x.run(); e != nil {
-		err := j.fail(e)
-		x.takeBack()
-		return err
+	e := x.run()
+	if e == nil {
+		pins.Unpin()
+		return nil
 	}
-	return nil
+	err := j.fail(e)
+	if x.takeBack() {
+		pins.Unpin()
+	} else {
+		kept.Store(&leftBehind{pins, out, in})
+	}
+	return err
 }
+
+// leftBehind is memory that the library may still have, and how it is pinned.
+type leftBehind struct {
+	pins    *goruntime.Pinner
+	out, in []byte
+}
+
+// kept is what the exchange has left behind after which the library was never called again. A process has one job.
+var kept atomic.Pointer[leftBehind]
 
 // exchange is one that runs.
 type exchange struct {
@@ -145,14 +164,14 @@ type exchange struct {
 func (x *exchange) run() *ending {
 	j := x.j
 	if e := x.begin(); e != nil {
-		return e
+		return x.newsOr(e)
 	}
 	var idle time.Time // since when there was no progress
 	sleep := firstSleep
 	for attempts, yield := eager, false; ; {
 		moved, e := x.step(attempts, yield)
 		if e != nil {
-			return e
+			return x.newsOr(e)
 		}
 		if !x.lanes[0].posted && !x.lanes[1].posted {
 			// A process that knows of a failure may have given up the memory that it was sending from.
@@ -197,13 +216,39 @@ func (x *exchange) begin() *ending {
 	return nil
 }
 
-// failed returns the ending for an error of the library at a message to or from a peer: unless it is a wrong length,
-// the peer cannot be reached.
+// failed returns the ending for an error of the library at a message to or from a peer: unless it is a wrong length, or
+// a mistake or a lack of memory here, the peer cannot be reached.
 func (x *exchange) failed(lane int, err error) *ending {
-	if !errors.Is(err, runtime.ErrDimension) {
+	switch {
+	case errors.Is(err, runtime.ErrOutOfMemory), errors.Is(err, runtime.ErrInvalidArgument):
+		return x.j.found(x.j.rank, err)
+	case !errors.Is(err, runtime.ErrDimension):
 		err = fmt.Errorf("%w: %w", err, errLost)
 	}
 	return x.j.found(x.lanes[lane].peer, err)
+}
+
+// newsOr returns why the job has ended, if news of that come within a beat, or else what was found here. The connection
+// to a process may be broken because it has ended after an error of another one, of which it has told.
+func (x *exchange) newsOr(e *ending) *ending {
+	j := x.j
+	if !errors.Is(e.err, errLost) {
+		return e
+	}
+	for until := time.Now().Add(j.beat()); ; time.Sleep(time.Millisecond) {
+		j.mu.Lock()
+		if !j.quiet {
+			j.watch.receive(j)
+		}
+		over := j.quiet || time.Now().After(until)
+		j.mu.Unlock()
+		if known := j.ended.Load(); known != nil {
+			return known
+		}
+		if over {
+			return e
+		}
+	}
 }
 
 // step tests the pieces that the library has, and reports whether one is through.
@@ -228,12 +273,12 @@ func (x *exchange) step(attempts int, yield bool) (moved bool, e *ending) {
 		if p.flag[i] == 0 && p.code[i] == 0 {
 			continue
 		}
-		if err := x.lanes[i].through(j, p.code[i], &p.status[i]); err != nil {
-			return false, x.failed(i, err)
+		if err := x.lanes[i].through(j, p.code[i], &p.status[i]); err != nil && e == nil {
+			e = x.failed(i, err)
 		}
 		moved = true
 	}
-	return moved, nil
+	return moved, e
 }
 
 // stuck returns why an exchange without progress for some time ends now, or nil.
@@ -255,7 +300,7 @@ func (x *exchange) stuck(idle time.Duration) *ending {
 	case ended != nil:
 		return j.found(j.watch.culprit(l.peer), fmt.Errorf("no answer before the deadline: %w", driver.ErrTimeout))
 	case l.peer == j.rank:
-	case idle > j.timeout/gracePart && j.watch.gone[l.peer].Load():
+	case j.watch.gone[l.peer].Load() && idle > j.grace(l):
 		return j.found(l.peer, fmt.Errorf("has left the job: %w", runtime.ErrClosed))
 	case idle > time.Duration(x.asked+1)*j.beat():
 		x.asked++
@@ -264,10 +309,19 @@ func (x *exchange) stuck(idle time.Duration) *ending {
 	return nil
 }
 
-// takeBack makes the library forget the memory of an exchange that failed, as far as it can. Receiving can be
-// cancelled. What is being sent gets a while to get through. If something is left, the library is never called again:
-// it writes to memory only while it is called.
-func (x *exchange) takeBack() {
+// grace returns how long an exchange with a process that has left may make no progress. It said how many pieces it has
+// sent: those may be on a slow connection.
+func (j *Job) grace(l *lane) time.Duration {
+	if p := &j.watch.passed[l.peer]; l.f == irecv && p.received != p.announced {
+		return j.timeout
+	}
+	return j.timeout / gracePart
+}
+
+// takeBack makes the library forget the memory of an exchange that failed, as far as it can, and reports whether it has.
+// Receiving can be cancelled. What is being sent gets a while to get through. If something is left, the library is never
+// called again. Threads of its own and network cards may use the memory all the same.
+func (x *exchange) takeBack() bool {
 	j := x.j
 	until := time.Now().Add(j.timeout / gracePart)
 	for first := true; ; first = false {
@@ -275,7 +329,11 @@ func (x *exchange) takeBack() {
 		left := false
 		for i := range x.lanes {
 			l := &x.lanes[i]
-			if !l.posted || j.quiet {
+			if !l.posted {
+				continue
+			}
+			if j.quiet {
+				left = true
 				continue
 			}
 			if first && l.f == irecv {
@@ -286,11 +344,11 @@ func (x *exchange) takeBack() {
 			l.posted = err == nil && j.lib.answer.number[0] == 0
 			left = left || l.posted
 		}
-		over := !left || time.Now().After(until)
+		over := !left || j.quiet || time.Now().After(until)
 		j.quiet = j.quiet || over && left
 		j.mu.Unlock()
 		if over {
-			return
+			return !left
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,16 +26,18 @@ type Options struct {
 	// Library is the path or the name of the MPI library. "" means that of CONCORD_MPI_LIBRARY, or without it the
 	// launcher's, and the usual names.
 	Library string
-	// Timeout is the time within which all processes have found that one of them has ended or cannot be reached. 0 means
-	// 10 s.
+	// Timeout is the time within which all processes have found that one of them has ended or cannot be reached: 200 ms
+	// or more, the same on all. 0 means 10 s.
 	Timeout time.Duration
 	// Cluster has the settings of the group. The zero value is theirs. Its Timeout is how long a collective waits for a
 	// process that lives and does not come.
 	Cluster cluster.Options
 }
 
-// standardTimeout is the timeout of jobs that do not choose one.
-const standardTimeout = 10 * time.Second
+const (
+	standardTimeout = 10 * time.Second       // of jobs that do not choose one
+	leastTimeout    = 200 * time.Millisecond // a busy machine is late by some tens of milliseconds
+)
 
 // Job is this process's part of a job of several processes: a [cluster.Link] to the others, and a [cluster.Breaker].
 // Its methods may be called from any goroutine.
@@ -43,7 +46,6 @@ type Job struct {
 	rank, size int
 	hosts      []string
 	timeout    time.Duration
-	ours       bool // MPI was started here, and not by another part of the program
 
 	mu   sync.Mutex // held during calls of the library
 	mem  *shared
@@ -53,6 +55,7 @@ type Job struct {
 
 	ended  atomic.Pointer[ending]
 	closed atomic.Bool
+	once   sync.Once // closes
 	watch  watch
 
 	exchanging sync.Mutex // held by the exchange that runs
@@ -64,7 +67,13 @@ type shared struct {
 	send, receive uint64 // requests
 	data, control uint64 // communicators
 	status        [statusSize]byte
-	host          [hostSize]byte
+	own           card
+}
+
+// card is what processes tell each other when a job begins.
+type card struct {
+	timeout int64 // nanoseconds
+	host    [256]byte
 }
 
 // pair has two requests that are tested together, and what the library says about them.
@@ -75,24 +84,25 @@ type pair struct {
 	status  [2][statusSize]byte
 }
 
-const (
-	statusSize = 64 // bytes, more than any library's MPI_Status
-	hostSize   = 256
-)
+const statusSize = 64 // bytes, more than any library's MPI_Status
 
-// started is set by the first Init: MPI cannot be started twice in a process.
+// started is set while an Init runs, and from then on when it has found a library: MPI cannot be started twice in a
+// process.
 var started atomic.Bool
 
 // Group makes the processes of the job one group, in which dev is the device of this process's member. All processes
 // of the job have to call it, once, instead of [Init]. Closing the group closes the job; the device stays the caller's,
-// who closes it after the group.
+// who closes it after the group. The library is that of the configuration of the device's session.
 func Group(ctx context.Context, dev *runtime.Device) (*cluster.Group, error) {
 	return Options{}.Group(ctx, dev)
 }
 
 // Group is the function Group with options.
 func (o Options) Group(ctx context.Context, dev *runtime.Device) (*cluster.Group, error) {
-	j, err := o.Init(ctx)
+	if dev != nil && o.Library == "" {
+		o.Library = dev.Session().Config().MPILibrary
+	}
+	j, err := o.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,22 +110,15 @@ func (o Options) Group(ctx context.Context, dev *runtime.Device) (*cluster.Group
 }
 
 // Init starts MPI and joins the job that the process belongs to; a process without a launcher is a job of one. All
-// processes of the job have to call it, once. The job is closed with [Job.Close]. Without a library, or one that the
-// launcher does not know, the error is [runtime.ErrUnsupported]. MPI itself does not stop waiting when ctx is done:
-// Init returns, and the process cannot join a job any more.
+// processes of the job have to call it, once. The job is closed with [Job.Close]. Without a library, with one that the
+// launcher does not know, and where another part of the program has started MPI, the error is
+// [runtime.ErrUnsupported]; while another Init runs, or after one that has found a library, it is
+// [runtime.ErrInvalidArgument]. MPI itself does not stop waiting when ctx is done: Init returns, and the process cannot
+// join a job any more. CONCORD_MPI_LIBRARY is read from the environment.
 func Init(ctx context.Context) (*Job, error) { return Options{}.Init(ctx) }
 
 // Init is the function Init with options.
 func (o Options) Init(ctx context.Context) (*Job, error) {
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("mpi: a timeout of %v: %w", o.Timeout, runtime.ErrInvalidArgument)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = standardTimeout
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("mpi: %w", err)
-	}
 	if o.Library == "" {
 		cfg, err := config.ParseEnv(os.Environ())
 		if err != nil {
@@ -123,13 +126,28 @@ func (o Options) Init(ctx context.Context) (*Job, error) {
 		}
 		o.Library = cfg.MPILibrary
 	}
-	keepSignals() // loading a library changes some
-	lib, err := openLibrary(o.Library)
-	if err != nil {
-		return nil, err
+	return o.begin(ctx)
+}
+
+// begin is Init with a library that has been chosen.
+func (o Options) begin(ctx context.Context) (*Job, error) {
+	if o.Timeout == 0 {
+		o.Timeout = standardTimeout
+	}
+	if o.Timeout < leastTimeout {
+		return nil, fmt.Errorf("mpi: a timeout of %v is less than %v: %w", o.Timeout, leastTimeout,
+			runtime.ErrInvalidArgument)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
 	}
 	if !started.CompareAndSwap(false, true) {
-		return nil, fmt.Errorf("mpi: this process has joined a job before: %w", runtime.ErrInvalidArgument)
+		return nil, fmt.Errorf("mpi: a process joins one job: %w", runtime.ErrInvalidArgument)
+	}
+	lib, err := load(o.Library)
+	if err != nil {
+		started.Store(false)
+		return nil, err
 	}
 	j, err := blocking.Call(ctx, func() (*Job, error) { return join(lib, o) }, func(j *Job) { j.quiet = true })
 	if err != nil {
@@ -139,26 +157,25 @@ func (o Options) Init(ctx context.Context) (*Job, error) {
 	return j, nil
 }
 
+// load opens a library. That changes handlers of signals, as starting it does: one Init at a time notes them.
+func load(name string) (*library, error) {
+	keepSignals()
+	defer restoreSignals()
+	return openLibrary(name)
+}
+
 // join starts the library and asks it for all that a job has to know.
 func join(lib *library, o Options) (*Job, error) {
 	j := &Job{lib: lib, timeout: o.Timeout, mem: (*shared)(zeroed(unsafe.Sizeof(shared{})))}
 	if j.mem == nil {
 		return nil, runtime.ErrOutOfMemory
 	}
-	_, n := lib.answer.at()
-	if err := lib.call(initialized, n); err != nil {
+	keepSignals()
+	defer restoreSignals()
+	if err := lib.start(); err != nil {
 		return nil, err
 	}
-	if j.ours = lib.answer.number[0] == 0; j.ours {
-		err := lib.call(initThread, 0, 0, serialized, n)
-		restoreSignals()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", err, runtime.ErrUnsupported)
-		}
-		if level := lib.answer.number[0]; level < serialized {
-			return nil, fmt.Errorf("threads at level %d, and %d is needed: %w", level, serialized, runtime.ErrUnsupported)
-		}
-	}
+	restoreSignals() // before waiting for the others
 	if err := j.ask(); err != nil {
 		return nil, err
 	}
@@ -168,15 +185,38 @@ func join(lib *library, o Options) (*Job, error) {
 	return j, j.news.begin(j)
 }
 
-// ask makes communicators of our own, so that another part of the program may use MPI, too, and learns who is there.
+// start starts MPI. It refuses what another part of the program has started: that may call the library at any time,
+// and end it.
+func (l *library) start() error {
+	_, n := l.answer.at()
+	for _, q := range []struct {
+		asks function
+		says string
+	}{{finalized, "another part of the program has ended MPI, which cannot be started again"},
+		{initialized, "another part of the program has started MPI"}} {
+		if err := l.call(q.asks, n); err != nil {
+			return err
+		}
+		if l.answer.number[0] != 0 {
+			return fmt.Errorf("%s: %w", q.says, runtime.ErrUnsupported)
+		}
+	}
+	if err := l.call(initThread, 0, 0, serialized, n); err != nil {
+		return fmt.Errorf("%w: %w", err, runtime.ErrUnsupported)
+	}
+	if level := l.answer.number[0]; level < serialized {
+		return fmt.Errorf("threads at level %d, and %d is needed: %w", level, serialized, runtime.ErrUnsupported)
+	}
+	return nil
+}
+
+// ask makes a communicator for exchanges and one for news, and learns who is there.
 func (j *Job) ask() error {
 	l, m := j.lib, j.mem
 	_, n := l.answer.at()
-	if j.ours { // errors that belong to no communicator of ours would otherwise end the process
-		for _, of := range []uint64{l.world, l.self} {
-			if err := l.call(commSetErrhandler, of, l.errorsReturn); err != nil {
-				return err
-			}
+	for _, of := range []uint64{l.world, l.self} { // errors that belong to no communicator of ours end the process
+		if err := l.call(commSetErrhandler, of, l.errorsReturn); err != nil {
+			return err
 		}
 	}
 	for _, to := range []*uint64{&m.data, &m.control} {
@@ -199,17 +239,26 @@ func (j *Job) ask() error {
 	if err := l.call(getProcessorName, text, n); err != nil {
 		return err
 	}
-	copy(m.host[:hostSize-1], upToNUL(l.answer.text[:]))
-	all := zeroed(uintptr(j.size) * hostSize)
-	if all == nil {
+	copy(m.own.host[:len(m.own.host)-1], upToNUL(l.answer.text[:]))
+	m.own.timeout = int64(j.timeout)
+	const size = unsafe.Sizeof(m.own)
+	memory := zeroed(uintptr(j.size) * size)
+	if memory == nil {
 		return runtime.ErrOutOfMemory
 	}
-	own := address(unsafe.Pointer(&m.host))
-	if err := l.call(allgather, own, hostSize, l.bytes, address(all), hostSize, l.bytes, m.data); err != nil {
+	own := address(unsafe.Pointer(&m.own))
+	if err := l.call(allgather, own, uint64(size), l.bytes, address(memory), uint64(size), l.bytes, m.data); err != nil {
 		return err
 	}
-	for r := range j.size {
-		j.hosts = append(j.hosts, upToNUL(unsafe.Slice((*byte)(all), j.size*hostSize)[r*hostSize:(r+1)*hostSize]))
+	all := unsafe.Slice((*card)(memory), j.size)
+	for r := range all {
+		j.hosts = append(j.hosts, upToNUL(all[r].host[:]))
+	}
+	for r := range all { // all processes find the same
+		if all[r].timeout != all[0].timeout {
+			return fmt.Errorf("the timeout of rank %d is %v, and %v of rank 0: %w", r, time.Duration(all[r].timeout),
+				time.Duration(all[0].timeout), runtime.ErrInvalidArgument)
+		}
 	}
 	return nil
 }
@@ -217,10 +266,14 @@ func (j *Job) ask() error {
 // launched returns an error if the launcher has started more processes than the library knows of: each of them would
 // compute alone. The library then belongs to another launcher.
 func (j *Job) launched(getenv func(string) string) error {
-	for _, variable := range sizes {
-		if n, err := strconv.Atoi(getenv(variable)); err == nil && n > 1 && j.size == 1 {
+	for _, s := range sizes {
+		set := func(variable string) bool { return getenv(variable) != "" }
+		if s.with != nil && !slices.ContainsFunc(s.with, set) {
+			continue
+		}
+		if n, err := strconv.Atoi(getenv(s.variable)); err == nil && n > 1 && j.size == 1 {
 			return fmt.Errorf("the launcher has started %d processes (%s), of which this library knows nothing; set "+
-				"CONCORD_MPI_LIBRARY to the launcher's own: %w", n, variable, runtime.ErrUnsupported)
+				"CONCORD_MPI_LIBRARY to the launcher's own: %w", n, s.variable, runtime.ErrUnsupported)
 		}
 	}
 	return nil
@@ -250,24 +303,25 @@ func (j *Job) Err() error {
 // Close ends this process's part of the job. It waits for an exchange that runs, and for the other processes to close
 // theirs, as long as all of them live; for the library's own end it waits only a moment. After an error nothing is
 // waited for: the library is left as it is, since it would wait for processes that have ended. An exchange of another
-// process with this one fails then.
-func (j *Job) Close() error {
-	if !j.closed.CompareAndSwap(false, true) {
-		return nil
-	}
+// process with this one fails then. A second Close waits for the first, and returns nil.
+func (j *Job) Close() (err error) {
+	j.once.Do(func() { err = j.close() })
+	return err
+}
+
+func (j *Job) close() error {
+	j.closed.Store(true)
 	j.exchanging.Lock()
 	defer j.exchanging.Unlock()
-	if !j.watch.end(j) || !j.ours {
+	if !j.watch.end(j) {
 		return nil
 	}
-	done := make(chan error, 1)
-	go func() {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		j.quiet = true
-		j.news.end(j)
-		done <- j.lib.call(finalize)
-	}()
+	j.mu.Lock()
+	j.quiet = true
+	j.news.end(j)
+	j.mu.Unlock()
+	done := make(chan error, 1) // without the lock, since Abort must not wait for a call that hangs
+	go func() { done <- j.lib.call(finalize) }()
 	select {
 	case err := <-done:
 		if err != nil {
@@ -280,7 +334,8 @@ func (j *Job) Close() error {
 }
 
 // Abort ends all processes of the job, this one too, with an exit status, through the library. If it returns, the
-// library has refused, or its launcher has not ended this process yet.
+// library has refused, or its launcher has not ended this process yet. Once Close has
+// ended the library, the error is [runtime.ErrClosed].
 func (j *Job) Abort(status int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -35,8 +35,12 @@ var launchers = []struct {
 	maker    maker
 }{{"OMPI_COMM_WORLD_SIZE", openMPI}, {"PMI_SIZE", mpich}, {"PMI_RANK", mpich}, {"PMIX_RANK", openMPI}}
 
-// sizes are variables in which a launcher says how many processes it has started.
-var sizes = []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}
+// sizes are variables in which a launcher says how many processes it has started. Slurm's is also
+// set in processes that are not to join a job: in one that is, one of the others is set, too.
+var sizes = []struct {
+	variable string
+	with     []string
+}{{variable: "OMPI_COMM_WORLD_SIZE"}, {variable: "PMI_SIZE"}, {"SLURM_STEP_NUM_TASKS", []string{"PMIX_RANK", "PMI_RANK"}}}
 
 // candidates lists the names of libraries to try: one that was asked for alone, otherwise the launcher's first.
 func candidates(asked string, getenv func(string) string) []string {
@@ -108,7 +112,7 @@ type library struct {
 	// Handles.
 	world, self, bytes, float, sum, errorsReturn uint64
 	anySource                                    int
-	truncate                                     int32 // the class of errors of messages that are longer than their place
+	kinds                                        map[int32]error // of classes of errors that are no connection's
 	answer                                       *answer
 }
 
@@ -179,7 +183,7 @@ func (l *library) asOpenMPI(name string, symbols cgo.Library) error {
 		}
 		*o.handle = address(p)
 	}
-	l.maker, l.anySource, l.truncate = openMPI, -1, 15
+	l.maker, l.anySource, l.kinds = openMPI, -1, kindsOf(15, 39, 13)
 	l.version = l.versionText()
 	return nil
 }
@@ -187,7 +191,7 @@ func (l *library) asOpenMPI(name string, symbols cgo.Library) error {
 // asMPICH takes the handles of MPICH's binary interface, which are numbers. A library that does not say that it is of
 // that family is refused: with other handles it could end the process.
 func (l *library) asMPICH(name string) error {
-	l.maker, l.anySource, l.truncate = mpich, -2, 14
+	l.maker, l.anySource, l.kinds = mpich, -2, kindsOf(14, 34, 12)
 	l.world, l.self, l.bytes, l.float = 0x44000000, 0x44000001, 0x4c00010d, 0x4c00040a
 	l.sum, l.errorsReturn = 0x58000003, 0x54000001
 	l.version = l.versionText()
@@ -230,10 +234,21 @@ func (l *library) check(f function, code int32) error {
 	l.answer.text[0] = 0
 	call(l.f[errorString], number(int(code)), text, length)
 	e := &failure{name: "MPI_" + names[f], code: code, text: strings.TrimSpace(upToNUL(l.answer.text[:]))}
-	if call(l.f[errorClass], number(int(code)), length) == 0 && l.answer.number[0] == l.truncate {
-		e.is = driver.ErrDimension
+	if call(l.f[errorClass], number(int(code)), length) == 0 {
+		e.is = l.kinds[l.answer.number[0]]
 	}
 	return e
+}
+
+// kindsOf returns the kinds of classes of errors, for the numbers of MPI_ERR_TRUNCATE (a message is longer than its
+// place), MPI_ERR_NO_MEM and MPI_ERR_ARG.
+func kindsOf(truncate, noMemory, argument int32) map[int32]error {
+	kinds := map[int32]error{truncate: driver.ErrDimension, noMemory: driver.ErrOutOfMemory,
+		argument: driver.ErrInvalidArgument}
+	for class := int32(1); class <= 6; class++ { // buffer, count, type, tag, communicator, rank
+		kinds[class] = driver.ErrInvalidArgument
+	}
+	return kinds
 }
 
 // address returns an address as an argument: one of C's memory, or of memory that is pinned.

@@ -4,12 +4,14 @@ package mpi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +94,26 @@ func TestAbort(t *testing.T) {
 	})
 }
 
+// TestElsewhere finds an MPI that is used though another part of the program has started it, or ended it.
+func TestElsewhere(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "elsewhere") })
+}
+
+// TestKept finds memory that is given back while a message is being sent from it.
+func TestKept(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "kept", l.goOn...) })
+}
+
+// TestHanging finds an Abort that waits for an end of the library that never comes.
+func TestHanging(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "hanging", l.goOn...) })
+}
+
+// TestUnequal finds a process that joins a job with a timeout of its own.
+func TestUnequal(t *testing.T) {
+	eachLauncher(t, func(t *testing.T, l launcher) { l.run(t, 2, "unequal", l.goOn...) })
+}
+
 // TestLengths has processes that disagree on the length of a message: the one that receives says so.
 func TestLengths(t *testing.T) {
 	eachLauncher(t, func(t *testing.T, l launcher) {
@@ -166,13 +188,96 @@ func TestOtherLibrary(t *testing.T) {
 			}
 			t.Setenv("CONCORD_MPI_LIBRARY", libraries[0])
 			if _, err := openLibrary(libraries[0]); err != nil {
-				t.Skip("the other library is missing:", err)
+				missing(t, fmt.Sprint("the other library is missing: ", err))
 			}
 			out, err := l.try(t, 2, "hello")
 			require.Error(t, err, out)
 			assert.Equal(t, 2, strings.Count(out, "CONCORD_MPI_LIBRARY"), out)
 		}
 	})
+}
+
+// TestSession finds a library of the environment where a session names another one.
+func TestSession(t *testing.T) {
+	if !callable {
+		t.Skip("this build has no MPI")
+	}
+	const library = "/no/such/libmpi.so"
+	s, err := runtime.New(runtime.Config{MPILibrary: library})
+	require.NoError(t, err)
+	defer s.Close()
+	dev, err := s.Open(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer dev.Close()
+	_, err = Group(t.Context(), dev)
+	require.ErrorIs(t, err, runtime.ErrUnsupported)
+	assert.ErrorContains(t, err, library)
+}
+
+// TestLaunched finds processes that compute alone, though a launcher has started several.
+func TestLaunched(t *testing.T) {
+	for _, c := range []struct {
+		size int
+		env  map[string]string
+		ok   bool
+	}{
+		{1, nil, true},
+		{1, map[string]string{"PMI_SIZE": "1"}, true},
+		{1, map[string]string{"PMI_SIZE": "2"}, false},
+		{2, map[string]string{"PMI_SIZE": "2"}, true},
+		{1, map[string]string{"OMPI_COMM_WORLD_SIZE": "2"}, false},
+		{1, map[string]string{"SLURM_STEP_NUM_TASKS": "2"}, true}, // by hand, within a job of Slurm's
+		{1, map[string]string{"SLURM_STEP_NUM_TASKS": "2", "PMIX_RANK": "0"}, false},
+		{1, map[string]string{"SLURM_STEP_NUM_TASKS": "2", "PMI_RANK": "1"}, false},
+	} {
+		j := &Job{size: c.size}
+		err := j.launched(func(name string) string { return c.env[name] })
+		assert.Equal(t, c.ok, err == nil, "%v: %v", c, err)
+		if !c.ok {
+			assert.ErrorIs(t, err, runtime.ErrUnsupported)
+		}
+	}
+}
+
+// TestGone finds a process that counts as gone while the last piece that it has sent is on a slow connection, and one
+// that is waited for although nothing of it can come.
+func TestGone(t *testing.T) {
+	j := &Job{size: 2, hosts: []string{"a", "b"}, timeout: time.Second, quiet: true}
+	w := &j.watch
+	w.gone, w.passed = make([]atomic.Bool, 2), make([]tally, 2)
+	x := exchange{j: j, ctx: t.Context()}
+	x.lanes[1] = lane{f: irecv, peer: 1, posted: true}
+	w.passed[1].received = 4
+	w.take(j, message{subject: leaves, from: 1, count: 5})
+	assert.Nil(t, x.stuck(j.timeout/2))
+	e := x.stuck(2 * j.timeout)
+	require.NotNil(t, e)
+	assert.Equal(t, 1, e.err.Rank)
+	require.ErrorIs(t, e.err, runtime.ErrClosed)
+	w.passed[1].received = 5
+	assert.NotNil(t, x.stuck(j.timeout/2))
+}
+
+// TestTell finds processes that count as told of something for which there was no place.
+func TestTell(t *testing.T) {
+	j := &Job{size: 2}
+	j.watch.passed = make([]tally, 2)
+	told := make([]bool, 2)
+	assert.False(t, j.watch.tell(j, message{subject: leaves}, told))
+	assert.Equal(t, []bool{false, false}, told)
+}
+
+// TestOwn finds mistakes and a lack of memory of this process for which another one is blamed.
+func TestOwn(t *testing.T) {
+	j := &Job{size: 2, hosts: []string{"a", "b"}}
+	x := exchange{j: j}
+	x.lanes[0].peer = 1
+	for is, rank := range map[error]int{runtime.ErrOutOfMemory: 0, runtime.ErrInvalidArgument: 0, runtime.ErrDimension: 1,
+		nil: 1} {
+		e := x.failed(0, &failure{is: is}).err
+		assert.Equal(t, rank, e.Rank, is)
+		assert.Equal(t, is == nil, errors.Is(e, runtime.ErrDeviceLost), is)
+	}
 }
 
 func TestCandidates(t *testing.T) {
@@ -196,10 +301,12 @@ func TestNoLibrary(t *testing.T) {
 			assert.ErrorContains(t, err, name)
 		}
 	}
-	_, err := Options{Timeout: -1}.Init(t.Context())
-	require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	for _, timeout := range []time.Duration{-1, 10, leastTimeout - 1} { // a ticker cannot have less than 1 ns
+		_, err := Options{Timeout: timeout}.Init(t.Context())
+		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Init(done)
+	_, err := Init(done)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,15 +25,18 @@ import (
 	"github.com/concord-compute/concord/runtime/cluster"
 )
 
+// spaces are the names of the namespaces, which another run of the tests on the same machine does not have.
+var spaces = [2]string{fmt.Sprint("concord-a", os.Getpid()), fmt.Sprint("concord-b", os.Getpid())}
+
 // inNamespaces are the arguments of launchers for processes on two machines, by the name of the launcher. agent is a
 // command in the place of ssh.
 func inNamespaces(l launcher, agent string) []string {
 	if l.version == known[0].version {
-		return append(l.args, "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
-			"10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", "-host", "concord-a:1,concord-b:1",
+		return append(slices.Clone(l.args), "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
+			"10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", "-host", spaces[0]+":1,"+spaces[1]+":1",
 			"-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT")
 	}
-	return []string{"-launcher", "ssh", "-launcher-exec", agent, "-hosts", "concord-a,concord-b", "-iface", "cable",
+	return []string{"-launcher", "ssh", "-launcher-exec", agent, "-hosts", strings.Join(spaces[:], ","), "-iface", "cable",
 		"-genv", "UCX_TLS", "tcp,self"}
 }
 
@@ -49,22 +53,22 @@ func namespaces(t *testing.T) (agent string) {
 		}
 	}
 	t.Cleanup(func() {
-		for _, ns := range []string{"concord-a", "concord-b"} {
+		for _, ns := range spaces {
 			_ = exec.Command("ip", "netns", "del", ns).Run()
 			_ = os.RemoveAll("/etc/netns/" + ns)
 		}
 	})
-	for i, ns := range []string{"concord-a", "concord-b"} {
+	for i, ns := range spaces {
 		sh("ip netns add %s && ip -n %s link set lo up && mkdir -p /etc/netns/%s", ns, ns, ns)
-		sh("printf '127.0.0.1 localhost\n10.77.0.1 concord-a\n10.77.0.2 concord-b\n' >/etc/netns/%s/hosts", ns)
+		sh("printf '127.0.0.1 localhost\n10.77.0.1 %s\n10.77.0.2 %s\n' >/etc/netns/%s/hosts", spaces[0], spaces[1], ns)
 		if i == 1 {
-			sh("ip -n concord-a link add cable type veth peer name cable netns concord-b")
+			sh("ip -n %s link add cable type veth peer name cable netns %s", spaces[0], spaces[1])
 		}
 	}
-	for i, ns := range []string{"concord-a", "concord-b"} {
+	for i, ns := range spaces {
 		sh("ip -n %s addr add 10.77.0.%d/24 dev cable && ip -n %s link set cable up", ns, i+1, ns)
 	}
-	for _, ns := range []string{"concord-a", "concord-b"} { // a cable needs a moment
+	for _, ns := range spaces { // a cable needs a moment
 		require.Eventually(t, func() bool {
 			out, err := exec.Command("ip", "-n", ns, "-br", "link", "show", "cable").Output()
 			return err == nil && bytes.Contains(out, []byte(" UP "))
@@ -91,7 +95,7 @@ func TestNamespaces(t *testing.T) {
 		require.NoError(t, err)
 		start := func(role string) (*exec.Cmd, *strings.Builder) {
 			args := append(inNamespaces(l, agent), "-np", "2", self)
-			cmd := exec.Command(agent, "concord-a", l.command+" "+strings.Join(args, " "))
+			cmd := exec.Command(agent, spaces[0], l.command+" "+strings.Join(args, " "))
 			cmd.Env = append(os.Environ(), "MPI_TEST_ROLE="+role, "MPI_TEST_OUT="+dir)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Cancel = nil
@@ -107,12 +111,18 @@ func TestNamespaces(t *testing.T) {
 			require.Equal(t, 2, strings.Count(out.String(), "done: "+role), "%s", out)
 		}
 		cmd, out := start("cut")
+		defer func() { // what they have printed is complete when they have ended
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			_ = ended(cmd, 10*time.Second)
+			t.Log(out)
+		}()
 		began := func(rank int) bool {
 			_, err := os.Stat(filepath.Join(dir, fmt.Sprint("began", rank)))
 			return err == nil
 		}
-		require.Eventually(t, func() bool { return began(0) && began(1) }, 30*time.Second, 50*time.Millisecond, "%s", out)
-		require.NoError(t, exec.Command("ip", "-n", "concord-a", "link", "set", "cable", "down").Run())
+		require.Eventually(t, func() bool { return began(0) && began(1) }, 30*time.Second, 50*time.Millisecond,
+			"no exchange before the cable is pulled")
+		require.NoError(t, exec.Command("ip", "-n", spaces[0], "link", "set", "cable", "down").Run())
 		for rank := range 2 {
 			path := filepath.Join(dir, fmt.Sprint("result", rank))
 			assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 20*time.Second, 50*time.Millisecond)
@@ -120,9 +130,6 @@ func TestNamespaces(t *testing.T) {
 			assert.Contains(t, string(text), "in time")
 			t.Logf("rank %d: %s", rank, text)
 		}
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = ended(cmd, 10*time.Second)
-		t.Log(out)
 	})
 }
 

@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/concord-compute/concord/internal/cgo"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/runtime/driver"
@@ -29,6 +31,10 @@ var roles = map[string]func(ctx context.Context) error{
 	"long":      long,
 	"rate":      rate,
 	"cut":       cut,
+	"elsewhere": elsewhere,
+	"unequal":   unequal,
+	"kept":      keeps,
+	"hanging":   hanging,
 	"stalled":   stalled,
 	"killed":    fate(killed, runtime.ErrDeviceLost),
 	"stopped":   fate(stopped, runtime.ErrDeviceLost),
@@ -44,6 +50,9 @@ func hello(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("rank %d of %d on %s with %s\n", j.Rank(), j.Size(), j.Hosts()[j.Rank()], j.Library())
+	if err := classes(j); err != nil {
+		return err
+	}
 	if _, err := Init(ctx); !errors.Is(err, runtime.ErrInvalidArgument) {
 		return fmt.Errorf("joined twice: %w", err)
 	}
@@ -54,6 +63,21 @@ func hello(ctx context.Context) error {
 		return fmt.Errorf("an exchange after Close: %w", err)
 	}
 	return j.Close()
+}
+
+// classes checks the numbers of the library's classes of errors.
+func classes(j *Job) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for class, kind := range j.lib.kinds {
+		err := j.lib.check(test, class)
+		says := map[error]string{runtime.ErrDimension: "(?i)trunc", runtime.ErrOutOfMemory: "(?i)mem",
+			runtime.ErrInvalidArgument: "(?i)invalid|argument"}[kind]
+		if !errors.Is(err, kind) || !regexp.MustCompile(says).MatchString(err.Error()) {
+			return fmt.Errorf("instead of %w: %w", kind, err)
+		}
+	}
+	return nil
 }
 
 // group adds the ranks of all.
@@ -137,9 +161,114 @@ func exchanges(ctx context.Context) error {
 	return j.Close()
 }
 
-// panics has a nil pointer after MPI was started, whose libraries like to catch signals.
+// elsewhere starts and ends MPI beside the package, which refuses both.
+func elsewhere(context.Context) error {
+	lib, err := load(os.Getenv("CONCORD_MPI_LIBRARY"))
+	if err != nil {
+		return err
+	}
+	_, n := lib.answer.at()
+	for _, f := range []function{initThread, finalize} {
+		if err := lib.call(f, 0, 0, serialized, n); err != nil {
+			return err
+		}
+		if _, err := join(lib, Options{Timeout: standardTimeout}); !errors.Is(err, runtime.ErrUnsupported) {
+			return fmt.Errorf("after MPI_%s of another part: %w", names[f], err)
+		}
+	}
+	return nil
+}
+
+// unequal has processes that do not agree on the timeout.
+func unequal(ctx context.Context) error {
+	_, err := Options{Timeout: time.Hour + time.Duration(os.Getpid())}.Init(ctx)
+	if !errors.Is(err, runtime.ErrInvalidArgument) {
+		return fmt.Errorf("unequal timeouts: %w", err)
+	}
+	return nil
+}
+
+// keeps has a message that nobody receives. The library cannot take it back.
+func keeps(ctx context.Context) error {
+	j, err := Options{Timeout: 2 * time.Second}.Init(ctx)
+	if err != nil {
+		return err
+	}
+	if j.Rank() == 1 {
+		for j.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		return j.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	out := make([]byte, pieceSize)
+	if err := j.Exchange(ctx, 1, out, -1, nil); !errors.Is(err, driver.ErrTimeout) {
+		return fmt.Errorf("a message that nobody receives: %w", err)
+	}
+	if k := kept.Load(); k == nil || &k.out[0] != &out[0] {
+		return errors.New("the memory of a message on its way was given back")
+	}
+	return j.Close()
+}
+
+// hanging has a library that does not end.
+func hanging(ctx context.Context) error {
+	j, err := Options{Timeout: time.Second}.Init(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := cgo.Open("libc.so.6")
+	if err != nil {
+		return err
+	}
+	if j.lib.f[finalize], err = c.Lookup("pause"); err != nil {
+		return err
+	}
+	ended := make(chan time.Time)
+	for range 2 {
+		go func() {
+			_ = j.Close()
+			ended <- time.Now()
+		}()
+	}
+	if one, other := <-ended, <-ended; other.Sub(one) > 50*time.Millisecond {
+		return errors.New("a second Close does not wait for the first")
+	}
+	aborted := make(chan error, 1)
+	go func() { aborted <- j.Abort(1) }()
+	select {
+	case err := <-aborted:
+		if !errors.Is(err, runtime.ErrClosed) {
+			return fmt.Errorf("Abort after Close: %w", err)
+		}
+		return nil
+	case <-time.After(5 * time.Second):
+		return errors.New("Abort waits for the library")
+	}
+}
+
+// panics has a nil pointer after MPI was started, whose libraries like to catch signals. Several try to start it at
+// once.
 func panics(ctx context.Context) (err error) {
-	j, err := Init(ctx)
+	type result struct {
+		j   *Job
+		err error
+	}
+	results := make(chan result)
+	for range 2 {
+		go func() {
+			for {
+				j, err := Init(ctx)
+				if !errors.Is(err, runtime.ErrInvalidArgument) {
+					results <- result{j, err}
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}()
+	}
+	first := <-results
+	j, err := first.j, first.err
 	if err != nil {
 		return err
 	}

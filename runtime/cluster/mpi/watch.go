@@ -5,6 +5,7 @@ package mpi
 // libraries send short messages without the receiver's help.
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,7 @@ type subject int32
 
 const (
 	beats   subject = iota
-	leaves          // the sender closes its job
+	leaves          // the sender closes its job, and has sent the receiver count pieces
 	fails           // the rank, with an error of a kind, and its text
 	asks            // for whom the receiver waits, on behalf of a rank, passed on at most count times
 	answers         // the sender waits for nobody
@@ -88,6 +89,9 @@ func (n *news) done(j *Job, p *parcel) (bool, error) {
 	return err == nil && j.lib.answer.number[0] != 0, err
 }
 
+// errFull is that of a message for which no place is free.
+var errFull = errors.New("no place for a message")
+
 // send sends a message, if one of the memory's places is free. Of what may be sent again at the next beat, some places
 // are left free.
 func (n *news) send(j *Job, to int, m message) error {
@@ -104,10 +108,12 @@ func (n *news) send(j *Job, to int, m message) error {
 			}
 		}
 		m.from = int32(j.rank)
-		p.message, n.busy[i] = m, true
-		return n.pass(j, isend, p, to)
+		p.message = m
+		err := n.pass(j, isend, p, to)
+		n.busy[i] = err == nil
+		return err
 	}
-	return nil
+	return errFull
 }
 
 // sent reports whether nothing is being sent.
@@ -132,21 +138,28 @@ func (n *news) end(j *Job) {
 // nobody is a rank that no process has.
 const nobody = -1
 
+// tally is how many pieces of messages have passed between this process and a peer, modulo 2³². The peer announces
+// how many it has sent before it is noted as gone.
+type tally struct{ sent, received, announced uint32 }
+
 // watch is the goroutine that sends and receives a job's news.
 type watch struct {
 	woken  chan struct{}
 	leave  chan struct{}
 	ended  chan struct{}
 	gone   []atomic.Bool // who has left
+	passed []tally       // by peer
 	peer   atomic.Int32  // for which this process's exchange waits, or nobody
 	idle   atomic.Int32  // who has answered that it waits for nobody, or nobody
 	heard  time.Time     // of the process before this one
 	looked time.Time
+
+	refused bool // the last beat
 }
 
 func (w *watch) begin(j *Job) {
 	w.woken, w.leave, w.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	w.gone = make([]atomic.Bool, j.size)
+	w.gone, w.passed = make([]atomic.Bool, j.size), make([]tally, j.size)
 	w.waitsFor(nobody)
 	w.heard = time.Now()
 	w.looked = w.heard
@@ -173,8 +186,9 @@ func (w *watch) run(j *Job) {
 	ticker := time.NewTicker(j.beat())
 	defer ticker.Stop()
 	leave := w.leave
-	var told, leaving bool
-	var until time.Time // for telling
+	var farewell *message // for all
+	told := make([]bool, j.size)
+	var until time.Time // for telling of a failure
 	for {
 		select {
 		case <-ticker.C:
@@ -191,23 +205,22 @@ func (w *watch) run(j *Job) {
 		w.receive(j)
 		e := j.ended.Load()
 		switch {
-		case e != nil && !told:
-			told, until = true, time.Now().Add(j.timeout/gracePart)
+		case e != nil && until.IsZero():
+			until = time.Now().Add(j.timeout / gracePart)
 			ticker.Reset(leavingBeat)
+			farewell, told = nil, make([]bool, j.size)
 			if e.here {
-				m := message{subject: fails, rank: int32(e.err.Rank), count: kindOf(e.err.Err)}
-				copy(m.text[:len(m.text)-1], e.err.Err.Error())
-				w.tell(j, m)
+				farewell = &message{subject: fails, rank: int32(e.err.Rank), count: kindOf(e.err.Err)}
+				copy(farewell.text[:len(farewell.text)-1], e.err.Err.Error())
 			}
-		case e == nil && leave == nil && !leaving:
-			leaving = true
+		case e == nil && leave == nil && farewell == nil:
 			w.gone[j.rank].Store(true)
-			w.tell(j, message{subject: leaves})
+			farewell = &message{subject: leaves}
 		case e == nil:
 			w.look(j)
 		}
-		sent := j.news.sent(j)
-		over := e != nil && told && (sent || time.Now().After(until)) || e == nil && leaving && sent && w.allGone()
+		sent := (farewell == nil || w.tell(j, *farewell, told)) && j.news.sent(j)
+		over := e != nil && (sent || time.Now().After(until)) || e == nil && farewell != nil && sent && w.allGone()
 		j.mu.Unlock()
 		if over {
 			return
@@ -215,13 +228,20 @@ func (w *watch) run(j *Job) {
 	}
 }
 
-// tell sends a message to all others that are there.
-func (w *watch) tell(j *Job, m message) {
-	for r := range j.size {
-		if r != j.rank {
-			_ = j.news.send(j, r, m) // who cannot be told finds out by itself
+// tell sends a message to all others that were not told, and reports whether all are.
+func (w *watch) tell(j *Job, m message, told []bool) bool {
+	all := true
+	for r := range told {
+		if told[r] || r == j.rank {
+			continue
 		}
+		if m.subject == leaves {
+			m.count = int32(w.passed[r].sent)
+		}
+		told[r] = j.news.send(j, r, m) == nil
+		all = all && told[r]
 	}
+	return all
 }
 
 // look sends a beat to the next process and judges the silence of the one before.
@@ -237,10 +257,13 @@ func (w *watch) look(j *Job) {
 	w.looked = now
 	next, before := (j.rank+1)%j.size, (j.rank+j.size-1)%j.size
 	if !w.gone[j.rank].Load() { // what follows a goodbye is received by nobody
-		if err := j.news.send(j, next, message{}); err != nil && !w.gone[next].Load() {
+		err := j.news.send(j, next, message{})
+		lost := err != nil && !errors.Is(err, errFull) && !w.gone[next].Load()
+		if lost && w.refused { // at the second time, since news of another one's failure may be on their way
 			j.fail(j.found(next, fmt.Errorf("%w: %w", err, errLost)))
 			return
 		}
+		w.refused = lost
 	}
 	if !w.gone[before].Load() && now.Sub(w.heard) > time.Duration(silentPart*float64(j.timeout)) {
 		j.fail(j.found(before, errLost))
@@ -277,7 +300,10 @@ func (w *watch) take(j *Job, m message) {
 	}
 	switch m.subject {
 	case leaves:
-		w.gone[from].Store(true)
+		if !w.gone[from].Load() {
+			w.passed[from].announced = uint32(m.count)
+			w.gone[from].Store(true)
+		}
 	case fails:
 		kind := kinds[0]
 		if i := int(m.count); i >= 0 && i < len(kinds) {

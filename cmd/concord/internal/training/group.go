@@ -12,6 +12,7 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
+	"github.com/concord-compute/concord/runtime/cluster/mpi"
 )
 
 // patience is how long members wait for one that compiles its kernels.
@@ -22,8 +23,10 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	f func(ctx context.Context, l *flags) error) (err error) {
 	names := []string{l.device}
 	switch {
-	case l.devices == "" && l.members == 0:
+	case l.devices == "" && l.members == 0 && !l.mpi:
 		return f(ctx, l)
+	case l.mpi && (l.devices != "" || l.members != 0):
+		return app.Usagef("--mpi takes the place of --devices and --members: each process has one device, --device")
 	case l.members < 0:
 		return app.Usagef("--members %d: it has to be 0 or more", l.members)
 	case l.devices != "" && (l.given("device") || l.members != 0):
@@ -49,9 +52,14 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	}
 	o := cluster.Options{Timeout: patience}
 	var g *cluster.Group
-	if l.members > 0 {
+	switch {
+	case l.mpi:
+		if g, err = (mpi.Options{Cluster: o}).Group(ctx, devs[0]); err != nil {
+			return err
+		}
+	case l.members > 0:
 		g, err = o.Virtual(devs[0], l.members)
-	} else {
+	default:
 		g, err = o.Of(devs...)
 	}
 	if err != nil {
@@ -70,6 +78,8 @@ func (st *network) where(l *flags) string {
 	switch {
 	case l.member == nil:
 		return st.dev.String()
+	case l.mpi:
+		return fmt.Sprintf("%d processes with %v", l.member.Size(), st.dev)
 	case l.members > 0:
 		return fmt.Sprintf("%d members of %v", l.members, st.dev)
 	}

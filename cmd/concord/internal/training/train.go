@@ -36,6 +36,7 @@ type flags struct {
 	plot                        string
 	devices                     string          // that train together, or ""
 	members                     int             // of one device
+	mpi                         bool            // this process is one of many that train together
 	member                      *cluster.Member // of these, nil if there is one device
 
 	given func(flag string) bool // reports whether the command line has it
@@ -102,12 +103,15 @@ publishes them. In FILE.npy examples lie along the first dimension, and --labels
 that belong to them. Any other file is a text.
 
 With --devices several devices train together: each computes a part of every batch, and has all data. The result is
-that of one device with the same batches, but for rounding. --members does the same with one device, for trials.`,
+that of one device with the same batches, but for rounding. --members does the same with one device, for trials.
+With --mpi the processes that mpirun has started train together, on one machine or many, each with the device of
+--device. The first one prints and writes; all read --data, and --checkpoint to resume.`,
 		Example: `  concord train --epochs 3
   concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
   concord train --device cuda:0 --precision auto --batch auto
   concord train --devices cuda:0,cuda:1 --batch 1024
+  mpirun -np 4 concord train --mpi --device cuda:0 --batch 1024
   concord train --model transformer --data LICENSE --epochs 30 --checkpoint text.safetensors
   concord train --model network.json --data x.npy --labels y.npy`,
 		Args: cobra.ExactArgs(0),
@@ -124,6 +128,7 @@ that of one device with the same batches, but for rounding. --members does the s
 	cmd.Flags().StringVar(&l.devices, "devices", "", "train on these devices together, in place of --device: names with "+
 		"commas between them")
 	cmd.Flags().IntVar(&l.members, "members", 0, "divide the device into so many members that train together; 0: none")
+	cmd.Flags().BoolVar(&l.mpi, "mpi", false, "train together with the other processes of an MPI job")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
 	return a.RunnableJSON(cmd, func(ctx context.Context, _ []string) error { return train(ctx, a, &l) })
 }

@@ -1,7 +1,9 @@
 package training
 
 import (
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,4 +48,37 @@ func TestTrainMembers(t *testing.T) {
 		assert.Equal(t, app.ExitUsage, status, args)
 		assert.Contains(t, stderr, says)
 	}
+}
+
+// Processes of an MPI job train as members of one process do, to the bit, and go on from the same checkpoint.
+func TestTrainMPI(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it starts processes")
+	}
+	launcher, err := exec.LookPath("mpirun.openmpi")
+	if err != nil {
+		t.Skip("Open MPI's mpirun is not here (Debian: openmpi-bin)")
+	}
+	t.Setenv("CONCORD_CPU_THREADS", "1")
+	data, file := apptest.DigitFiles(t, 300), filepath.Join(t.TempDir(), "digits")
+	args := []string{"train", "--json", "--device", "cpu:0", "--batch", "32", "--data", data}
+	job := func(more ...string) map[string]any {
+		one := apptest.Process(slices.Concat(args, []string{"--mpi"}, more)...)
+		cmd := exec.CommandContext(t.Context(), launcher, slices.Concat([]string{"--allow-run-as-root", "--oversubscribe",
+			"-np", "2"}, one.Args)...)
+		cmd.Env = append(slices.Clone(one.Env), "TMPDIR=/tmp") // a short path, for the launcher's sockets
+		out, err := cmd.Output()
+		require.NoError(t, err, "%s", out)
+		return apptest.Document(t, string(out))
+	}
+	losses := func(d map[string]any) any { return d["history"].(map[string]any)["TrainLoss"] }
+	status, stdout, stderr := apptest.Run(slices.Concat(args, []string{"--members", "2", "--epochs", "3"})...)
+	require.Equal(t, app.ExitOK, status, stderr)
+	got := job("--epochs", "2", "--checkpoint", file)
+	assert.Equal(t, "2 processes with cpu:0", got["device"])
+	assert.Equal(t, losses(apptest.Document(t, stdout)), losses(job("--epochs", "3", "--checkpoint", file, "--resume")))
+
+	status, _, stderr = apptest.Run("train", "--mpi", "--members", "2")
+	assert.Equal(t, app.ExitUsage, status)
+	assert.Contains(t, stderr, "--mpi takes the place of --devices and --members")
 }

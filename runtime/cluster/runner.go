@@ -107,7 +107,7 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 	if err != nil {
 		return nil, err
 	}
-	const last = "cpu:0"
+	last := host(infos)
 	known := func(name string) bool {
 		return slices.ContainsFunc(infos, func(i runtime.Info) bool { return i.ID == name })
 	}
@@ -126,7 +126,7 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 			return nil, fmt.Errorf("cluster: %s: %w", pattern, runtime.ErrNoDevice)
 		}
 	}
-	if !slices.Contains(list, last) && known(last) {
+	if last != "" && !slices.Contains(list, last) {
 		list = append(list, last)
 	}
 	if session.Config().Fallback == runtime.Require {
@@ -146,6 +146,18 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 		return nil, fmt.Errorf("cluster: a runner without a device: %w", runtime.ErrNoDevice)
 	}
 	return r, nil
+}
+
+// host returns the processor that the program runs on among devices: the first that a backend of the host has.
+func host(infos []runtime.Info) string {
+	for _, b := range driver.Backends() {
+		for i := range infos {
+			if driver.Describe(b).Host && infos[i].Backend == b.Name() {
+				return infos[i].ID
+			}
+		}
+	}
+	return ""
 }
 
 // Run does a unit of work: it calls work with a device until one call succeeds, as [Runner] says, and returns all

@@ -14,7 +14,8 @@ import (
 )
 
 // bucketBytes is how large the parts are in which gradients are exchanged: the first of them goes while others are
-// still computed. One closes once it is full, or where it is three quarters full and the next parameter does not fit.
+// still computed. One closes once it is full, or where the next parameter does not fit and it is three quarters full, or
+// that parameter is larger than a bucket. Otherwise the next one goes into it, too, so that it may be larger.
 const bucketBytes = 25 << 20
 
 // share is a member's part of a batch: rows from first on, of all.
@@ -29,9 +30,13 @@ func shareOf(all int, s *tensor.Scope) share {
 // weight is the part of the batch that the share is.
 func (s share) weight() float64 { return float64(s.rows) / float64(s.all) }
 
-// of returns the member's part of a batch.
+// of returns the member's part of a batch, or the first row where it has none.
 func (s share) of(b batch) batch {
-	b.index = b.index.Narrow(0, s.first, s.rows)
+	first := s.first
+	if s.rows == 0 {
+		first = 0
+	}
+	b.index = b.index.Narrow(0, first, max(s.rows, 1))
 	return b
 }
 

@@ -260,8 +260,8 @@ func (l refusing) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 
 func (l refusing) String() string { return "refusing" }
 
-// TestLaterPartFails has the second batch of a step fail. It fails if what the first one has added is kept: a checkpoint
-// would have the batch in its sums, and train with it again.
+// TestLaterPartFails has the second batch of a step fail. It fails if what the first one has added is kept: a
+// checkpoint would have the batch in its sums, and train with it again.
 func TestLaterPartFails(t *testing.T) {
 	m := build(t, scopeOn(t, "cpu:0"), BatchNorm{}, refusing{2}, Dense{Out: 2})
 	c := plain(1, 4)

@@ -118,8 +118,8 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 }
 
 // result is what comes of a batch: the gradients of its parameters, and in one tensor after the other its loss, what it
-// adds to the sums, and the next values of the statistics that it has set. Of a member of a group it is that of its part
-// of the batch, with the weight of that, so that the sum of all members' results is the batch's.
+// adds to the sums, and the next values of the statistics that it has set. Of a member of a group it is that of its
+// part of the batch, with the weight of that, so that the sum of all members' results is the batch's.
 type result struct {
 	grads              []*tensor.Tensor
 	loss, sums, states *tensor.Tensor

@@ -20,7 +20,7 @@ const (
 // epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches, without computing
 // one, and for others follows from those. c.BatchSize does not count. On a device that does not know its free memory,
 // it is the total without what this program has there; where that is unknown too, it is no limit. In a group all
-// members call it, and get the least of theirs.
+// members call it, and get the least of theirs; members of one device divide its memory evenly.
 func RecommendedBatch(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 	n, err := recommended(ctx, m, c, d)
 	if err != nil || m.scope.Size() == 1 {
@@ -62,7 +62,17 @@ func recommended(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 			return limit, nil
 		}
 	}
-	large := min(limit, 32)
+	if member := m.scope.Member(); member != nil {
+		same := 0
+		for _, other := range member.Group().Members() {
+			if other.Device().Stream().RunsOn(member.Device()) {
+				same++
+			}
+		}
+		free /= int64(same)
+	}
+	pair := 2 * m.scope.Size() // so that of both batches that are planned members have as many rows
+	large := max(min(limit, 32)/pair*pair, pair)
 	one, err := t.stepMemory(ctx, train, large/2)
 	if err != nil {
 		return 0, err

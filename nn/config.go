@@ -62,8 +62,10 @@ type Config struct {
 	MinDelta *float64      // the least improvement; nil is 1e-4
 	MaxTime  time.Duration // after which no epoch begins, by the clock of rank 0 in a group; 0 is no limit
 
-	Checkpoint      string // a file, which is written as training goes on, in a group by rank 0; "" is none
-	CheckpointEvery int    // epochs; 0 is 1
+	// Checkpoint is a file, which is written as training goes on, in a group by rank 0, for which others wait as long as
+	// the Timeout of [cluster.Options]; "" is none
+	Checkpoint      string
+	CheckpointEvery int // epochs; 0 is 1
 
 	Log      io.Writer      // gets one line for each epoch, in a group at rank 0; nil is none
 	Progress func(Progress) // is called now and then within epochs; nil is none

@@ -56,12 +56,18 @@
 // are added up with the rows as weights, so that all make the same step and the same decisions. Gradients are
 // exchanged in buckets of 25 MiB, from the last layers on, while those of earlier layers are computed.
 //
-// The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout]. The
-// same number of members gives the same bits. An exception is [BatchNorm], for which each member takes the statistics
-// of its own rows; the running statistics are the weighted mean of the members'. Random numbers that your own layers
-// make of [Pass.Seed] are the same at all members. A layer with collectives of its own needs a row at every member.
+// The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout] and the
+// statistics of [BatchNorm], unless it is Local. The same number of members gives the same bits. Random numbers that
+// your own layers make of [Pass.Seed] are the same at all members. Layers may have collectives: a member without rows
+// computes one with the weight 0. Steps of second order compute all that they make of the gradients at every member.
+//
+// Fit compares configuration, shapes of data, position and all values of the members when it begins, and their values
+// at the end of each epoch. Members on devices of one kind have the same bits. Others may differ by half of the type's
+// bits, relative to the largest value of a kind, and then get what rank 0 has. What differs otherwise is an error that
+// matches [cluster.ErrSync]. NewTrainer compares precisions: all members have the same.
 //
 // Rank 0 alone writes the log and checkpoints, which any number of members can resume, each of which reads the file.
+// Others wait meanwhile, no longer than the Timeout of [cluster.Options]: it has to be enough for a checkpoint.
 // [Config.Progress] and [Config.OnEpoch] are called at every member. An error or the end of a context at one member
 // ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
 // from its checkpoint, in a new group.

@@ -14,7 +14,8 @@ import (
 )
 
 // bucketBytes is how large the parts are in which gradients are exchanged: the first of them goes while others are
-// still computed. One closes once it is full, or where it is three quarters full and the next parameter does not fit.
+// still computed. One closes once it is full, or where the next parameter does not fit and it is three quarters full,
+// or that parameter is larger than a bucket. Otherwise the next one goes into it, too, so that it may be larger.
 const bucketBytes = 25 << 20
 
 // share is a member's part of a batch: rows from first on, of all.
@@ -29,9 +30,13 @@ func shareOf(all int, s *tensor.Scope) share {
 // weight is the part of the batch that the share is.
 func (s share) weight() float64 { return float64(s.rows) / float64(s.all) }
 
-// of returns the member's part of a batch.
+// of returns the member's part of a batch, or the first row where it has none.
 func (s share) of(b batch) batch {
-	b.index = b.index.Narrow(0, s.first, s.rows)
+	first := s.first
+	if s.rows == 0 {
+		first = 0
+	}
+	b.index = b.index.Narrow(0, first, max(s.rows, 1))
 	return b
 }
 
@@ -255,8 +260,8 @@ func settled(ctx context.Context, s *tensor.Scope, asked, own Mode) (Mode, error
 	return own, nil
 }
 
-// joined returns an error unless all members begin with the same configuration, data and position, without which they could not
-// even call the same collectives.
+// joined returns an error unless all members begin with the same configuration, data and position. With others they
+// could not even call the same collectives.
 func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 	c, h := &t.config, &t.history
 	shapes := ""
@@ -270,7 +275,8 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 	}
 	texts := []string{fmt.Sprintf("%q", t.model.about().Network),
 		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0))), shapes,
-		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil, t.loaded == nil)}
+		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil,
+			t.loaded == nil)}
 	ranks, err := unlike(ctx, t.scope, texts...)
 	for i, what := range []string{"another network", "another configuration", "data of another shape",
 		"another checkpoint or epoch"} {

@@ -102,7 +102,8 @@ func (l Position) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 func (l Position) String() string { return fmt.Sprintf("position %d", l.Max) }
 
 // Dropout replaces elements by 0 with probability Rate in training, and divides the others by 1 - Rate.
-// Gradients have the same mask.
+// Gradients have the same mask. In a group it is the member's part of one mask of the whole batch, but each member has
+// its own where the first dimension is not a multiple of its rows.
 type Dropout struct {
 	Rate float64 // less than 1; 0 is none
 }
@@ -119,11 +120,16 @@ func (l Dropout) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if !ok {
 		return p.Fail(x, "dropout in training needs a seed")
 	}
-	if s := p.share; s.rows < s.all && x.Dim(0)%s.rows == 0 { // the member's rows of the mask of the whole batch
-		shape, n := x.Shape(), x.Dim(0)/s.rows
+	s := p.share
+	rows := max(s.rows, 1)                    // that there are
+	if s.rows < s.all && x.Dim(0)%rows == 0 { // the member's rows of the mask of the whole batch
+		shape, n := x.Shape(), x.Dim(0)/rows
 		shape[0] = s.all * n
-		mask := tensor.Bernoulli(x.Scope(), seed, 1-l.Rate, shape...).Narrow(0, s.first*n, x.Dim(0))
+		mask := tensor.Bernoulli(x.Scope(), seed, 1-l.Rate, shape...).Narrow(0, min(s.first, s.all-rows)*n, x.Dim(0))
 		return tensor.Where(mask, x.Mul(1/(1-l.Rate)), 0)
+	}
+	if s.rows < s.all { // no rows of the batch, but not the same mask for all members
+		seed = seed.Add(uint64(p.scope.Rank()) << 32)
 	}
 	return x.Dropout(l.Rate, seed)
 }

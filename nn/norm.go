@@ -5,15 +5,20 @@ package nn
 import (
 	"fmt"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
 // BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch,
-// otherwise by running averages of the means and the unbiased variances. A member of a group takes the statistics of
-// its own rows.
+// otherwise by running averages of the means and the unbiased variances. The batch of a group is that of all members,
+// who exchange its sums, or with Local each member's own rows.
 type BatchNorm struct {
 	Eps      *float64 // nil is 1e-5
 	Momentum *float64 // the part of a batch in the averages; nil is 0.1
+	// Local spares the exchange: a member of a group takes the statistics of its own rows, and the running averages are
+	// the means of the members', with their rows as weights. Training is not that of one device then. A member with one
+	// number of a channel, whose variance is 0, normalizes it to 0, and leaves its averages as they were.
+	Local bool
 }
 
 // Apply returns the normalized tensor. Its parameters are "weight" and "bias", its statistics "running_mean"
@@ -28,15 +33,59 @@ func (l BatchNorm) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if !p.Training {
 		return x.BatchNormInference(gamma, beta, mean, variance, eps)
 	}
-	y, m, v := x.BatchNorm(gamma, beta, eps)
-	n := float64(x.Len() / max(c, 1))
+	var y, m, v *tensor.Tensor
+	var part any // of the batch in the average of the unbiased variance
+	if n := float64(x.Len() / max(c, 1)); !p.divided() || l.Local {
+		y, m, v = x.BatchNorm(gamma, beta, eps)
+		part = momentum * n / max(n-1, 1)
+		if p.divided() && n < 2 {
+			m, v, part = mean, variance, momentum
+		}
+	} else {
+		if p.share.rows == 0 {
+			n = 0
+		}
+		var all *tensor.Tensor
+		y, m, v, all = batchNorm(x, n, gamma, beta, eps)
+		part = all.Div(all.Sub(1).Maximum(1)).Mul(momentum)
+	}
 	p.SetState("running_mean", mean.Mul(1-momentum).Add(m.StopGradient().Mul(momentum)))
-	p.SetState("running_var", variance.Mul(1-momentum).Add(v.StopGradient().Mul(momentum*n/max(n-1, 1))))
+	p.SetState("running_var", variance.Mul(1-momentum).Add(v.StopGradient().Mul(part)))
 	return y
 }
 
-// String names the layer.
-func (l BatchNorm) String() string { return "batch norm" }
+// batchNorm is [tensor.Tensor.BatchNorm] over the batch of all members, of which this one has n numbers of a channel; 0
+// of them is for one that takes part without rows. all is the number of those of all members. Of the centred squares
+// there are sums of their own, as on one device: differences of squares of large means would have no digits left.
+func batchNorm(x *tensor.Tensor, n float64, gamma, beta *tensor.Tensor, eps float64) (y, mean, variance,
+	all *tensor.Tensor) {
+	c, axes, shape := x.Dim(1), []int{0}, []int{1, x.Dim(1)}
+	for i := 2; i < x.Rank(); i++ {
+		axes, shape = append(axes, i), append(shape, 1)
+	}
+	sum := func(x *tensor.Tensor) *tensor.Tensor {
+		s := x.Sum(axes...).Reshape(c)
+		if n == 0 {
+			return s.Mul(0)
+		}
+		return s
+	}
+	first := tensor.Concat(0, sum(x), tensor.Full(x.Scope(), x.Type(), n, 1)).AllReduce(cluster.Sum)
+	all = first.Narrow(0, c, 1)
+	mean = first.Narrow(0, 0, c).Div(all)
+	d := x.Sub(mean.Reshape(shape...))
+	variance = sum(d.Square()).AllReduce(cluster.Sum).Div(all)
+	scale := gamma.Mul(variance.Add(eps).Rsqrt())
+	return d.Mul(scale.Reshape(shape...)).Add(beta.Reshape(shape...)), mean, variance, all
+}
+
+// String says whether members have statistics of their own.
+func (l BatchNorm) String() string {
+	if l.Local {
+		return "local batch norm"
+	}
+	return "batch norm"
+}
 
 // LayerNorm normalizes rows by their mean and biased variance.
 type LayerNorm struct {

@@ -106,6 +106,9 @@ func (m Mode) on(info *runtime.Info, t tensor.Type) Mode {
 	return Full
 }
 
+// divided reports whether the batch is that of several members of a group, of which some may have no rows.
+func (p *Pass) divided() bool { return p.share.all > 0 && p.scope.Size() > 1 }
+
 // MatMul returns the product of x and w in the precision of the pass.
 func (p *Pass) MatMul(x, w *tensor.Tensor) *tensor.Tensor {
 	if p.low == Full {

@@ -118,11 +118,30 @@ func (t *Trainer) said(says *tensor.Tensor) *tensor.Tensor {
 }
 
 // result is what comes of a batch: the gradients of its parameters, and in one tensor after the other its loss, what it
-// adds to the sums, and the next statistics. Of a member of a group it is that of its part of the batch, with the
-// weight of that, so that the sum of all members' results is the batch's.
+// adds to the sums, and the next values of the statistics that it has set. Of a member of a group it is that of its
+// part of the batch, with the weight of that, so that the sum of all members' results is the batch's.
 type result struct {
 	grads              []*tensor.Tensor
 	loss, sums, states *tensor.Tensor
+	set                map[string]*tensor.Tensor // this member's statistics, by their names
+}
+
+// next returns all statistics after a step: those that it has not set stay as they are.
+func (r *result) next(m *Model, old *tensor.Tensor) *tensor.Tensor {
+	if len(r.set) == len(m.states) {
+		return r.states
+	}
+	var parts []*tensor.Tensor
+	at := 0
+	for _, v := range m.states {
+		if r.set[v.Name] == nil {
+			parts = append(parts, old.Narrow(0, v.First, v.Len()))
+			continue
+		}
+		parts = append(parts, r.states.Narrow(0, at, v.Len()))
+		at += v.Len()
+	}
+	return together(old.Scope(), m.typ, parts)
 }
 
 // rest returns all but the gradients.
@@ -143,20 +162,13 @@ func (r *result) with(rest *tensor.Tensor) *result {
 		at += x.Len()
 		return rest.Narrow(0, at-x.Len(), x.Len())
 	}
-	return &result{loss: next(r.loss), sums: next(r.sums), states: next(r.states)}
+	return &result{loss: next(r.loss), sums: next(r.sums), states: next(r.states), set: r.set}
 }
 
-// compute computes a batch, or a member's part of it.
+// compute computes a batch, or a member's part of it. A member without rows computes the first one, with the weight 0,
+// since layers may have collectives.
 func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (*result, error) {
 	m, s := t.model, shareOf(b.index.Len(), t.scope)
-	if s.rows == 0 {
-		r := &result{loss: tensor.Zeros(t.scope, m.typ, 1), sums: tensor.Zeros(t.scope, m.typ, t.wide),
-			states: tensor.Zeros(t.scope, m.typ, elements(m.states))}
-		for _, v := range m.params {
-			r.grads = append(r.grads, tensor.Zeros(t.scope, m.typ, v.Len()))
-		}
-		return r, nil
-	}
 	b = s.of(b)
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
 	p.Training, p.low, p.share = true, t.config.MixedPrecision, s
@@ -164,26 +176,27 @@ func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (
 	if err != nil {
 		return nil, err
 	}
-	r := &result{sums: t.counted(loss, says, target, s.rows)}
 	weigh := func(x *tensor.Tensor) *tensor.Tensor {
 		if s.rows == s.all {
 			return x
 		}
 		return x.Mul(s.weight())
 	}
-	r.loss = weigh(loss)
+	r := &result{loss: weigh(loss), sums: t.counted(loss, says, target, s.rows)}
+	if s.rows == 0 {
+		r.sums = r.sums.Mul(0)
+	}
 	of := r.loss
 	if t.config.MixedPrecision == F16 {
 		of = of.Mul(vars[atScale].Narrow(0, 0, 1))
 	}
 	r.grads = m.gradients(p, of)
 	var next []*tensor.Tensor
+	r.set = p.next
 	for _, v := range m.states {
-		s := p.next[v.Name]
-		if s == nil {
-			s = p.states[v.Name]
+		if x := p.next[v.Name]; x != nil {
+			next = append(next, weigh(x.Flatten()))
 		}
-		next = append(next, weigh(s.Flatten()))
 	}
 	r.states = together(p.scope, m.typ, next)
 	return r, nil
@@ -295,7 +308,7 @@ func (t *Trainer) compile() {
 		}
 		grad, r := t.reduced(r)
 		grad = t.unscaled(vars, grad)
-		loss, states, sums := r.loss, r.states, r.sums
+		loss, states, sums := r.loss, r.next(t.model, vars[atStates]), r.sums
 		norm2 := square(grad)
 		old := vars[atSums]
 		ok := isGood(old, loss, norm2)
@@ -313,7 +326,7 @@ func (t *Trainer) compile() {
 		grad := t.unscaled(vars, together(t.scope, t.model.typ, r.grads)) // the member's own; whole adds them up
 		r = t.known(r)
 		ok := isGood(vars[atSums], r.loss)
-		return []*tensor.Tensor{where(ok, r.states, vars[atStates]), added(vars[atSums], r.sums, ok),
+		return []*tensor.Tensor{where(ok, r.next(t.model, vars[atStates]), vars[atStates]), added(vars[atSums], r.sums, ok),
 			vars[atGrads].Add(grad.Mul(weight))}
 	})
 	// whole: vars..., rate, statistics and sums before the first of its batches -> vars...

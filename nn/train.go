@@ -403,6 +403,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 			continue
 		}
 		// The batches of a step are queued as a whole or not at all.
+		before := t.list()
 		states, sums := t.vars[atStates], t.vars[atSums]
 		ctx := context.WithoutCancel(ctx)
 		end := t.at.Batch + min(c.Accumulate, stop-t.at.Batch)
@@ -411,12 +412,14 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 			weight := number(float64(part(b).Len()) / float64(all))
 			out, err := t.part.Call(ctx, append(append(t.list(), weight, seed(b-t.at.Batch)), d.args(part(b))...)...)
 			if err != nil {
+				copy(t.vars, before)
 				return t.failed(err)
 			}
 			t.vars[atStates], t.vars[atSums], t.vars[atGrads] = out[0], out[1], out[2]
 		}
 		out, err := t.whole.CallDonating(ctx, t.donated(), append(t.list(), rate, states, sums)...)
 		if err != nil {
+			copy(t.vars, before)
 			return t.failed(err)
 		}
 		copy(t.vars, out)

@@ -45,7 +45,7 @@ func together(ctx context.Context, dev *runtime.Device) error {
 		defer s.Close()
 		x := tensor.From(s, part[m.Rank()])        // each member has its own data
 		mean := x.Square().AllReduce(cluster.Mean) // the same bits at all members, in every run
-		got, err := tensor.Read[float32](ctx, mean)
+		got, err := numbers(ctx, mean)
 		means[m.Rank()] = got
 		return err
 	})
@@ -55,6 +55,8 @@ func together(ctx context.Context, dev *runtime.Device) error {
 	fmt.Printf("%v: the members have %v\n", dev, means)
 	return nil
 }
+
+func numbers(ctx context.Context, t *tensor.Tensor) ([]float32, error) { return tensor.Read[float32](ctx, t) }
 
 // somewhere does a unit of work on a device, or on the CPU if the device is lost.
 func somewhere(ctx context.Context, name string) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
+	"github.com/concord-compute/concord/cmd/concord/internal/files"
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/runtime/cluster/mpi"
@@ -17,6 +18,9 @@ import (
 
 // patience is how long members wait for one that compiles its kernels.
 const patience = 10 * time.Minute
+
+// mostMembers limits --members: each has all data, and a network of its own.
+const mostMembers = 1024
 
 // everyMember calls f once, or for each member of the group that the flags name.
 func (l *flags) everyMember(ctx context.Context, a *app.App,
@@ -27,12 +31,17 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 		return f(ctx, l)
 	case l.mpi && (l.devices != "" || l.members != 0):
 		return app.Usagef("--mpi takes the place of --devices and --members: each process has one device, --device")
-	case l.members < 0:
-		return app.Usagef("--members %d: it has to be 0 or more", l.members)
+	case l.members < 0 || l.members > mostMembers:
+		return app.Usagef("--members %d: it has to be from 0 to %d", l.members, mostMembers)
 	case l.devices != "" && (l.given("device") || l.members != 0):
 		return app.Usagef("--devices takes the place of --device and --members")
 	case l.devices != "":
 		names = strings.Split(l.devices, ",")
+	}
+	for flag, path := range map[string]string{"--data": l.data, "--labels": l.labels} {
+		if path != "" && (l.members > 1 || len(names) > 1) && !files.CanReadAgain(path) {
+			return app.Usagef("%s %s: it has to be a file, which every member reads", flag, path)
+		}
 	}
 	if _, err := a.Open(app.Exactly); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package training
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -42,6 +43,8 @@ func TestTrainMembers(t *testing.T) {
 	for says, args := range map[string][]string{
 		"--devices takes the place": {"--devices", "cpu:0", "--members", "2"},
 		"--members -1":              {"--members", "-1"},
+		"from 0 to 1024":            {"--members", "1025"},
+		"which every member reads":  {"--members", "2", "--data", os.DevNull},
 		"is member twice":           {"--devices", "cpu:0,cpu:0"},
 	} {
 		status, _, stderr := apptest.Run(append([]string{"train", "--data", data}, args...)...)

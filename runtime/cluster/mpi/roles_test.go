@@ -352,8 +352,8 @@ func fate(what func(ctx context.Context, m *cluster.Member, j *Job) error, kind 
 			if !ok || e.Rank != victim || !errors.Is(err, kind) {
 				return fmt.Errorf("at step %d, instead of %v of rank %d: %w", step, kind, victim, err)
 			}
-			if took > timeout() {
-				return fmt.Errorf("it took %v, and has %v", took, timeout())
+			if took > standardTimeout {
+				return fmt.Errorf("it took %v, and has %v", took, standardTimeout)
 			}
 			begin = time.Now()
 			if again := m.Barrier(ctx, nil); !errors.Is(again, err) {

@@ -45,8 +45,8 @@ func blame(rank int, err error) *MemberError {
 	return &MemberError{Rank: rank, Err: err}
 }
 
-// sentinels are the errors that keep their kind between processes, which tell each other the index. The first stands for
-// all others.
+// sentinels are the errors that keep their kind between processes, which tell each other the index. The first stands
+// for all others.
 var sentinels = []error{nil, driver.ErrDeviceLost, driver.ErrTimeout, driver.ErrOutOfMemory, driver.ErrTooLarge,
 	driver.ErrBudget, driver.ErrDimension, driver.ErrUnsupported, driver.ErrCompile, driver.ErrLaunch,
 	driver.ErrClosed, driver.ErrNumerical, driver.ErrInvalidArgument, context.Canceled, context.DeadlineExceeded}
@@ -62,8 +62,8 @@ func KindOf(err error) int {
 	return 0
 }
 
-// RemoteError returns an error of another process: with its text, and the kind that [KindOf] has returned there. A number
-// that no kind has is as 0.
+// RemoteError returns an error of another process: with its text, and the kind that [KindOf] has returned there. A
+// number that no kind has is as 0.
 func RemoteError(kind int, text string) error {
 	if kind < 0 || kind >= len(sentinels) {
 		kind = 0

@@ -3,8 +3,11 @@ package cluster
 // The errors of a group.
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // ErrSync is that the members of a group are not in step: one of them failed, is missing, or called something else. It
@@ -41,3 +44,37 @@ func blame(rank int, err error) *MemberError {
 	}
 	return &MemberError{Rank: rank, Err: err}
 }
+
+// sentinels are the errors that keep their kind between processes, which tell each other the index. The first stands
+// for all others.
+var sentinels = []error{nil, driver.ErrDeviceLost, driver.ErrTimeout, driver.ErrOutOfMemory, driver.ErrTooLarge,
+	driver.ErrBudget, driver.ErrDimension, driver.ErrUnsupported, driver.ErrCompile, driver.ErrLaunch,
+	driver.ErrClosed, driver.ErrNumerical, driver.ErrInvalidArgument, context.Canceled, context.DeadlineExceeded}
+
+// KindOf returns the number of an error's kind, below 256, for a [Link] that sends errors to other processes: they get
+// it back with [RemoteError]. 0 stands for errors that match none of those that are kept.
+func KindOf(err error) int {
+	for i, kind := range sentinels[1:] {
+		if errors.Is(err, kind) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// RemoteError returns an error of another process: with its text, and the kind that [KindOf] has returned there. A
+// number that no kind has is as 0.
+func RemoteError(kind int, text string) error {
+	if kind < 0 || kind >= len(sentinels) {
+		kind = 0
+	}
+	return &remoteError{text, sentinels[kind]}
+}
+
+type remoteError struct {
+	text string
+	kind error // or nil
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.kind }

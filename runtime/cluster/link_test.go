@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -231,4 +232,19 @@ func TestJoinClosed(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	require.NoError(t, groups[0].Close())
 	assert.ErrorIs(t, <-waits, runtime.ErrClosed)
+}
+
+// TestRemoteError finds errors that lose their kind or their text between processes, and numbers that end the program.
+func TestRemoteError(t *testing.T) {
+	for _, kind := range []error{runtime.ErrDeviceLost, driver.ErrTimeout, runtime.ErrInvalidArgument, context.Canceled} {
+		n := KindOf(fmt.Errorf("there: %w", kind))
+		require.Positive(t, n)
+		require.Less(t, n, 256)
+		err := RemoteError(n, "there")
+		require.ErrorIs(t, err, kind)
+		require.EqualError(t, err, "there")
+	}
+	for _, n := range []int{KindOf(errors.New("another one")), KindOf(nil), -1, 255} {
+		require.NoError(t, errors.Unwrap(RemoteError(n, "there")), n)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 
 	"github.com/concord-compute/concord/runtime"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // linkPiece is the number of bytes of the messages into which transfers are divided: by all members alike, whatever
@@ -302,20 +301,6 @@ func (p *linkPort) close() error { return errors.Join(p.stages.close(), p.link.C
 // its error and its text.
 const entryBytes = 512
 
-// sentinels are the errors that keep their kind between processes.
-var sentinels = []error{driver.ErrDeviceLost, driver.ErrTimeout, driver.ErrOutOfMemory, driver.ErrTooLarge,
-	driver.ErrBudget, driver.ErrDimension, driver.ErrUnsupported, driver.ErrCompile, driver.ErrLaunch,
-	driver.ErrClosed, driver.ErrNumerical, driver.ErrInvalidArgument, context.Canceled, context.DeadlineExceeded}
-
-// remoteError is the error of a member in another process.
-type remoteError struct {
-	text string
-	kind error // one of sentinels, or nil
-}
-
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.kind }
-
 func encodeEntry(e entry) []byte {
 	b := make([]byte, entryBytes)
 	s := e.call
@@ -325,11 +310,7 @@ func encodeEntry(e entry) []byte {
 	binary.LittleEndian.PutUint64(b, checksum(b[8:28]))
 	if e.err != nil {
 		b[28] = 1
-		for i, kind := range sentinels {
-			if b[29] == 0 && errors.Is(e.err, kind) {
-				b[29] = byte(i + 1)
-			}
-		}
+		b[29] = byte(KindOf(e.err))
 		n := copy(b[32:], e.err.Error())
 		binary.LittleEndian.PutUint16(b[30:], uint16(n))
 	}
@@ -341,11 +322,7 @@ func decodeEntry(b []byte) entry {
 		by: Algorithm(b[11]), n: int(binary.LittleEndian.Uint64(b[12:])), root: int(binary.LittleEndian.Uint64(b[20:]))}}
 	if b[28] != 0 {
 		n := min(int(binary.LittleEndian.Uint16(b[30:])), entryBytes-32)
-		remote := &remoteError{text: string(b[32 : 32+n])}
-		if i := int(b[29]); i > 0 && i <= len(sentinels) {
-			remote.kind = sentinels[i-1]
-		}
-		e.err = remote
+		e.err = RemoteError(int(b[29]), string(b[32:32+n]))
 	}
 	return e
 }

@@ -35,8 +35,8 @@
 // # Caveats
 //
 // MPI can be started once in a process, and not again after [Job.Close]. Init refuses an MPI that another part of the
-// program has started: it could not keep the calls of both apart. Another part cannot use it after Init either, since the job
-// calls the library from a goroutine of its own. Init puts the handlers of signals back that
-// the libraries replace, since Go needs its own. After an error, a network card may use the memory of an exchange until
-// the process ends, if the library does not take the message back.
+// program has started: it could not keep the calls of both apart. Another part cannot use it after Init either, since
+// the job calls the library from a goroutine of its own. Init puts the handlers of signals back that the libraries
+// replace, since Go needs its own. After an error, a network card may use the memory of an exchange until the process
+// ends, if the library does not take the message back.
 package mpi

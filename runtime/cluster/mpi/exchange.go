@@ -318,9 +318,9 @@ func (j *Job) grace(l *lane) time.Duration {
 	return j.timeout / gracePart
 }
 
-// takeBack makes the library forget the memory of an exchange that failed, as far as it can, and reports whether it has.
-// Receiving can be cancelled. What is being sent gets a while to get through. If something is left, the library is never
-// called again. Threads of its own and network cards may use the memory all the same.
+// takeBack makes the library forget the memory of an exchange that failed, as far as it can, and reports whether it
+// has. Receiving can be cancelled. What is being sent gets a while to get through. If something is left, the library is
+// never called again. Threads of its own and network cards may use the memory all the same.
 func (x *exchange) takeBack() bool {
 	j := x.j
 	until := time.Now().Add(j.timeout / gracePart)

@@ -40,7 +40,8 @@ var launchers = []struct {
 var sizes = []struct {
 	variable string
 	with     []string
-}{{variable: "OMPI_COMM_WORLD_SIZE"}, {variable: "PMI_SIZE"}, {"SLURM_STEP_NUM_TASKS", []string{"PMIX_RANK", "PMI_RANK"}}}
+}{{variable: "OMPI_COMM_WORLD_SIZE"}, {variable: "PMI_SIZE"},
+	{"SLURM_STEP_NUM_TASKS", []string{"PMIX_RANK", "PMI_RANK"}}}
 
 // candidates lists the names of libraries to try: one that was asked for alone, otherwise the launcher's first.
 func candidates(asked string, getenv func(string) string) []string {

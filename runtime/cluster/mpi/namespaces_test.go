@@ -32,9 +32,9 @@ var spaces = [2]string{fmt.Sprint("concord-a", os.Getpid()), fmt.Sprint("concord
 // command in the place of ssh.
 func inNamespaces(l launcher, agent string) []string {
 	if l.version == known[0].version {
-		return append(slices.Clone(l.args), "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
-			"10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24", "-host", spaces[0]+":1,"+spaces[1]+":1",
-			"-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT")
+		return append(slices.Clone(l.args), "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
+			"--mca", "btl_tcp_if_include", "10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24",
+			"-host", spaces[0]+":1,"+spaces[1]+":1", "-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT")
 	}
 	return []string{"-launcher", "ssh", "-launcher-exec", agent, "-hosts", strings.Join(spaces[:], ","), "-iface", "cable",
 		"-genv", "UCX_TLS", "tcp,self"}

@@ -210,7 +210,7 @@ func (w *watch) run(j *Job) {
 			ticker.Reset(leavingBeat)
 			farewell, told = nil, make([]bool, j.size)
 			if e.here {
-				farewell = &message{subject: fails, rank: int32(e.err.Rank), count: kindOf(e.err.Err)}
+				farewell = &message{subject: fails, rank: int32(e.err.Rank), count: int32(cluster.KindOf(e.err.Err))}
 				copy(farewell.text[:len(farewell.text)-1], e.err.Err.Error())
 			}
 		case e == nil && leave == nil && farewell == nil:
@@ -305,11 +305,8 @@ func (w *watch) take(j *Job, m message) {
 			w.gone[from].Store(true)
 		}
 	case fails:
-		kind := kinds[0]
-		if i := int(m.count); i >= 0 && i < len(kinds) {
-			kind = kinds[i]
-		}
-		j.fail(&ending{&cluster.MemberError{Rank: rank, Err: &remoteError{upToNUL(m.text[:]), kind}}, false})
+		err := cluster.RemoteError(int(m.count), upToNUL(m.text[:]))
+		j.fail(&ending{&cluster.MemberError{Rank: rank, Err: err}, false})
 	case asks:
 		switch peer := w.peer.Load(); {
 		case peer == nobody:

@@ -305,7 +305,10 @@ func (s *Sharded) Remove(ctx context.Context, ids []int64) error {
 					own[i] = append(own[i], id)
 				}
 			}
-			return p.canRemove(ctx, own[i])
+			return p.ready(ctx, func() error {
+				_, err := p.base().checkRemove(ctx, own[i])
+				return err
+			})
 		})
 	})
 	if err != nil {
@@ -334,21 +337,11 @@ func (s *Sharded) forget(ids []int64) {
 	})
 }
 
-// canRemove checks what Remove does.
-func (s *storage) canRemove(ctx context.Context, ids []int64) error {
-	return s.change(ctx, func() error {
-		_, err := s.checkRemove(ctx, ids)
-		return err
-	})
-}
+// ready implements contents.
+func (s *storage) ready(ctx context.Context, check func() error) error { return s.change(ctx, check) }
 
-// canRemove checks what Remove does, which reads nothing of a file.
-func (h *HNSW) canRemove(ctx context.Context, ids []int64) error {
-	return h.write(ctx, func() error {
-		_, err := h.checkRemove(ctx, ids)
-		return err
-	})
-}
+// ready implements contents: a change of the graph reads of a file what it needs itself.
+func (h *HNSW) ready(ctx context.Context, check func() error) error { return h.write(ctx, check) }
 
 // Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (s *Sharded) Update(ctx context.Context, id int64, vector []float32) error {
@@ -356,9 +349,20 @@ func (s *Sharded) Update(ctx context.Context, id int64, vector []float32) error 
 		return err
 	}
 	defer s.mu.Unlock()
-	err := s.change(ctx, s.fingerprint("update", bytesOf([]int64{id}), bytesOf(vector)), func(ctx context.Context) error {
-		return s.owner(ctx, id, func(p *part) error { return Update(ctx, p.contents, id, vector) })
+	call := s.fingerprint("update", bytesOf([]int64{id}), bytesOf(vector))
+	err := s.agree(ctx, call, func(ctx context.Context) error {
+		return s.owner(ctx, id, func(p *part) error {
+			return p.ready(ctx, func() error {
+				_, _, err := p.base().checkUpdate(id, vector)
+				return err
+			})
+		})
 	})
+	if err == nil { // all call the same, and nobody's context ends what the owner does
+		err = s.change(context.WithoutCancel(ctx), call, func(ctx context.Context) error {
+			return s.owner(ctx, id, func(p *part) error { return Update(ctx, p.contents, id, vector) })
+		})
+	}
 	if err == nil && s.kind == "hnsw" { // which adds it
 		s.forget([]int64{id})
 		s.order = append(s.order, id)

@@ -85,8 +85,12 @@ func (s *Sharded) agree(ctx context.Context, call uint64, f func(ctx context.Con
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- sideBySide(1, func(int) error { return step(ctx) }) }()
-	own := report{call: call, busy: true}
+	go func() {
+		var err error
+		defer func() { done <- err }() // also if a function of the program ends the goroutine
+		attempt(&err, func() error { return step(ctx) })
+	}()
+	own, verdict := report{call: call, busy: true}, error(nil)
 	for {
 		if own.busy {
 			select {
@@ -102,8 +106,8 @@ func (s *Sharded) agree(ctx context.Context, call uint64, f func(ctx context.Con
 			}
 			return err
 		}
-		verdict, busy := outcome(all, s.group.Members()[0].Rank(), own.err)
-		if verdict != nil {
+		now, busy := outcome(all, s.group.Members()[0].Rank(), own.err)
+		if verdict = cmp.Or(verdict, now); verdict != nil { // the first, and not what comes of ending the other steps
 			cancel()
 		}
 		if !busy {

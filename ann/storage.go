@@ -56,8 +56,8 @@ type contents interface {
 	checkUnread() error
 	// sections returns what a file has besides the configuration and what WriteTo computes.
 	sections() []section
-	// canRemove checks what Remove does.
-	canRemove(ctx context.Context, ids []int64) error
+	// ready makes an index of a file ready for a change, and calls check, which reads the index, while there is none.
+	ready(ctx context.Context, check func() error) error
 	// Compact frees memory that the vectors do not need.
 	Compact(ctx context.Context) error
 	// free frees what the storage does not have.

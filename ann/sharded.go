@@ -129,12 +129,12 @@ func (s *Sharded) divide(ctx context.Context, shards int, weights []float64,
 	if slices.ContainsFunc(weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) }) {
 		return fmt.Errorf("ann: weights %v: %w", weights, runtime.ErrInvalidArgument)
 	}
-	all, sum := 0.0, 0.0
+	all, sum, largest := 0.0, 0.0, slices.Max(weights)
 	for _, w := range weights {
-		all += w
+		all += w / largest // their sum may be infinite
 	}
 	for _, w := range weights {
-		sum += w
+		sum += w / largest
 		end := uint64(math.MaxUint64)
 		if share := math.Ldexp(sum/all, 64); share < 1<<64 && len(s.ends) < shards-1 {
 			end = uint64(share)
@@ -157,7 +157,7 @@ func (s *Sharded) divide(ctx context.Context, shards int, weights []float64,
 			return err
 		}
 		if x, ok := c.(*IVF); ok {
-			x.shards = shards
+			x.share = weights[p.number] / largest / all
 		}
 		made[i] = c
 		return nil

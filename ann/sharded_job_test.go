@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
 	goruntime "runtime"
@@ -359,6 +360,18 @@ func TestJobGoexit(t *testing.T) {
 			t.Fatal("the call does not end")
 		}
 	}
+}
+
+// TestJobDirectories has processes that save to different directories: all return the same error.
+func TestJobDirectories(t *testing.T) {
+	ctx := t.Context()
+	j := ranks(t, 0, copies(t, "cpu:0", 2)...)
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(30), make([]float32, 30)) })
+	dirs := []string{t.TempDir(), t.TempDir()}
+	errs := j.do(func(rank int) error { return j.shards[rank].Save(ctx, dirs[rank]) })
+	namedErrors(t, errs, 0, fs.ErrNotExist)
+	assert.NoFileExists(t, filepath.Join(dirs[0], mainFile))
 }
 
 // TestJobSlow has a step that takes longer than members wait for each other: it finds processes that count as lost

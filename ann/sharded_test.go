@@ -142,7 +142,7 @@ func TestShardedExact(t *testing.T) {
 
 // TestShardedSpread finds ids that all go to one shard, and weights that are not followed.
 func TestShardedSpread(t *testing.T) {
-	for _, weights := range [][]float64{nil, {1, 2, 5}} {
+	for _, weights := range [][]float64{nil, {1, 2, 5}, {2e307, 4e307, 1e308}} {
 		s := sharded(t, virtual(t, 3), "flat", 1, L2Squared, Options{Weights: weights})
 		ids := counted(9000)
 		for i := range ids {
@@ -152,9 +152,23 @@ func TestShardedSpread(t *testing.T) {
 		for i, ix := range s.Shards() {
 			share := 1 / 3.
 			if weights != nil {
-				share = weights[i] / 8
+				share = weights[i] / weights[0] / 8
 			}
 			assert.InDelta(t, share, float64(ix.Info().Len)/9000, 0.02, "%v", weights)
+		}
+	}
+}
+
+// TestShardedWeightedLists finds lists of shards that are not as many as of the whole, whatever the weights.
+func TestShardedWeightedLists(t *testing.T) {
+	const n = 5000
+	vectors := random(rand.New(rand.NewPCG(2, 2)), n, 2)
+	for _, weights := range [][]float64{nil, {1, 9}, {9, 1}} {
+		s := sharded(t, virtual(t, 2), "ivf", 2, L2Squared, Options{Weights: weights})
+		require.NoError(t, s.Add(t.Context(), counted(n), vectors))
+		for _, ix := range s.Shards() {
+			i := ix.Info()
+			assert.InDelta(t, min(usualLists(n), i.Len/leastInList), i.IVF.Lists, 6, "%v", weights)
 		}
 	}
 }

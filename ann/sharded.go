@@ -20,8 +20,10 @@ import (
 
 // Sharded is an index of any kind whose vectors are divided among the members of a group: each has an index of its
 // part on its device, a shard. The shards are built and searched at the same time, and what they find is merged. With
-// shards of kind flat the results are those of one index with all vectors. Of other kinds each shard is searched
-// with the options of the whole, so that about as many of the nearest are found as in one index, or more.
+// shards of kind flat the results are those of one index with all vectors, but that those of equal distance come in the
+// order of their ids also where one index compares numbers that still differ, as for [Angular] some do. Of other kinds
+// each shard is searched with the options of the whole, so that about as many of the nearest are found as in one
+// index, or more.
 //
 // Which shard has a vector follows from its id alone, by a hash, so that the shards have about as many vectors each,
 // whatever the ids, or as many as Options.Weights say. A base larger than the memory of one device is in that of
@@ -50,6 +52,8 @@ type Sharded struct {
 	maxRows int
 	weights []float64
 	saving  sync.Mutex
+	sent    *runtime.Buffer // of a job: what gather sends at a time
+	got     *runtime.Buffer // of a job: what all processes send at a time
 
 	mu     sync.RWMutex // searches of one process are readers
 	order  []int64      // the ids in the order in which they were added
@@ -106,7 +110,18 @@ func newSharded(ctx context.Context, g *cluster.Group) (*Sharded, error) {
 	if g == nil {
 		return nil, fmt.Errorf("ann: group is nil: %w", runtime.ErrInvalidArgument)
 	}
-	return &Sharded{group: g, job: len(g.Members()) < g.Size()}, nil
+	s := &Sharded{group: g, job: len(g.Members()) < g.Size()}
+	if s.job {
+		m := g.Members()[0]
+		var err error
+		if s.sent, err = m.Device().Alloc(runtime.U8, gathered); err == nil {
+			s.got, err = m.Device().Alloc(runtime.U8, gathered*m.Size())
+		}
+		if err != nil { // it could not even tell the others
+			return nil, errors.Join(m.Fail(err), s.Close())
+		}
+	}
+	return s, nil
 }
 
 // made makes what a new index has, in all processes or in none.
@@ -206,36 +221,50 @@ func (s *Sharded) change(ctx context.Context, call uint64, step func(ctx context
 	return err
 }
 
-// Add implements [Index]: each shard adds its vectors, all at once. The errors are also those of the shards' kind.
+// Add implements [Index]: each shard adds its vectors, all at once, from a copy, so that the memory of the host has them
+// twice meanwhile. The errors are also those of the shards' kind. An id that is there already is found before anything
+// has changed. An Add that fails later, for lack of memory or as ctx is done, removes again what shards have added; but
+// lists that those of kinds ivf and pq have made for it stay, as after [IVF.Train].
 func (s *Sharded) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	var code coding
-	added := make([][]int64, len(s.parts))
-	err := s.change(ctx, s.fingerprint("add", bytesOf(ids), bytesOf(vectors)), func(ctx context.Context) (err error) {
+	own, rows := make([][]int64, len(s.parts)), make([][]float32, len(s.parts))
+	call := s.fingerprint("add", bytesOf(ids), bytesOf(vectors))
+	err := s.agree(ctx, call, func(ctx context.Context) (err error) {
 		if code, err = s.checkAdd(ids, vectors); err != nil {
 			return err
 		}
 		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
-			own, rows := s.ofPart(p, ids, vectors)
+			own[i], rows[i] = s.ofPart(p, ids, vectors)
+			return p.ready(ctx, func() error {
+				_, err := p.base().inOrder(own[i])
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return err
+	}
+	added := make([]bool, len(s.parts))
+	err = s.change(ctx, call, func(ctx context.Context) (err error) {
+		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
 			if !s.scaled {
 				p.base().fixScale(code)
 			}
-			err := p.Add(ctx, own, rows)
-			if err == nil {
-				added[i] = own
-			}
+			err := p.Add(ctx, own[i], rows[i])
+			added[i] = err == nil
 			return err
 		})
 	})
 	if err != nil {
 		undone := s.each(context.WithoutCancel(ctx), func(ctx context.Context, i int, p *part) error {
-			if len(added[i]) == 0 {
+			if !added[i] || len(own[i]) == 0 {
 				return nil
 			}
-			return p.Remove(ctx, added[i])
+			return p.Remove(ctx, own[i])
 		})
 		if undone != nil {
 			s.failed = fmt.Errorf("ann: an Add that failed could not be undone: %w", undone)
@@ -276,18 +305,6 @@ func (s *Sharded) ofPart(p *part, ids []int64, vectors []float32) (own []int64, 
 		}
 	}
 	return own, rows
-}
-
-// fixScale sets the scale of bytes, which the first vectors of all shards have.
-func (s *storage) fixScale(code coding) {
-	s.writeLock.Lock()
-	defer s.writeLock.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if code.Precision == INT8Scaled && !s.closed {
-		s.setCode(code)
-		s.scaled = true
-	}
 }
 
 // Remove implements [Index].
@@ -336,12 +353,6 @@ func (s *Sharded) forget(ids []int64) {
 		return ok
 	})
 }
-
-// ready implements contents.
-func (s *storage) ready(ctx context.Context, check func() error) error { return s.change(ctx, check) }
-
-// ready implements contents: a change of the graph reads of a file what it needs itself.
-func (h *HNSW) ready(ctx context.Context, check func() error) error { return h.write(ctx, check) }
 
 // Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (s *Sharded) Update(ctx context.Context, id int64, vector []float32) error {
@@ -469,6 +480,11 @@ func (s *Sharded) Close() error {
 	for _, p := range s.parts {
 		if p.contents != nil {
 			errs = append(errs, p.Close())
+		}
+	}
+	for _, b := range []*runtime.Buffer{s.sent, s.got} {
+		if b != nil {
+			errs = append(errs, b.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -323,7 +323,7 @@ func TestJobFirstError(t *testing.T) {
 		f := Predicate(func(int64) bool { return true })
 		switch rank {
 		case 0:
-			f = Predicate(func(int64) bool { time.Sleep(4 * beat); return true })
+			f = Predicate(func(int64) bool { time.Sleep(4 * longestBeat); return true })
 		case 2:
 			f = Mask(make([]bool, 5))
 		}
@@ -372,6 +372,32 @@ func TestJobDirectories(t *testing.T) {
 	errs := j.do(func(rank int) error { return j.shards[rank].Save(ctx, dirs[rank]) })
 	namedErrors(t, errs, 0, fs.ErrNotExist)
 	assert.NoFileExists(t, filepath.Join(dirs[0], mainFile))
+}
+
+// TestJobBeat has members that do not wait long: a process that works tells them often enough.
+func TestJobBeat(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{0: longestBeat, 2 * time.Second: longestBeat,
+		40 * time.Millisecond: 10 * time.Millisecond} {
+		g, err := cluster.Options{Timeout: timeout}.Virtual(open(t, "cpu:0"), 1)
+		require.NoError(t, err)
+		assert.Equal(t, want, (&Sharded{group: g}).beat())
+		require.NoError(t, g.Close())
+	}
+}
+
+// TestJobMemory has devices with little memory beside the vectors, and results that do not fit in it: it finds an
+// exchange that needs memory for them there, and so ends the group.
+func TestJobMemory(t *testing.T) {
+	const n = 30_000
+	ctx := t.Context()
+	j := ranks(t, 0, narrow(t, "cpu:0", 800_000), narrow(t, "cpu:0", 800_000))
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(n), make([]float32, n)) })
+	j.all(t, func(s *Sharded) error {
+		found, err := s.Search(ctx, nil, make([]float32, 1), n, nil)
+		assert.Len(t, found, n)
+		return errors.Join(err, s.group.Err())
+	})
 }
 
 // TestJobSlow has a step that takes longer than members wait for each other: it finds processes that count as lost

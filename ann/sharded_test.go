@@ -436,6 +436,22 @@ func TestShardedRefused(t *testing.T) {
 	assert.ErrorIs(t, err, runtime.ErrUnsupported)
 }
 
+// TestShardedRefusedLists has an id that is there already, of one shard, and enough vectors for all to make lists: it
+// finds shards that make them although the Add fails.
+func TestShardedRefusedLists(t *testing.T) {
+	const n = 3000
+	vectors := random(rand.New(rand.NewPCG(4, 4)), n, 8)
+	s := sharded(t, virtual(t, 3), "ivf", 8, L2Squared, Options{IVF: IVFOptions{Lists: 4}})
+	require.NoError(t, s.Add(t.Context(), counted(9), vectors[:9*8]))
+	for id := range int64(9) {
+		err := s.Add(t.Context(), append(counted(n)[10:], id), vectors[:(n-9)*8])
+		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+		for _, ix := range s.Shards() {
+			require.Equal(t, 1, ix.Info().IVF.Lists)
+		}
+	}
+}
+
 // TestShardedFails has one member whose device is lost: the error names it, and closing leaks nothing.
 func TestShardedFails(t *testing.T) {
 	ctx := t.Context()

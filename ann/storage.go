@@ -113,6 +113,9 @@ func (s *storage) change(ctx context.Context, f func() error) error {
 	})
 }
 
+// ready implements contents.
+func (s *storage) ready(ctx context.Context, check func() error) error { return s.change(ctx, check) }
+
 // changeExclusive is change without searches meanwhile.
 func (s *storage) changeExclusive(ctx context.Context, f func() error) error {
 	return s.change(ctx, func() error {
@@ -217,6 +220,18 @@ func (s *storage) at(row int) (*store, int) {
 func (s *storage) setCode(code coding) {
 	for _, st := range s.stores {
 		st.e.code = code
+	}
+}
+
+// fixScale sets the scale of bytes, which the first vectors of all shards have.
+func (s *storage) fixScale(code coding) {
+	s.writeLock.Lock()
+	defer s.writeLock.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if code.Precision == INT8Scaled && !s.closed {
+		s.setCode(code)
+		s.scaled = true
 	}
 }
 

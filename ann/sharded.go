@@ -221,10 +221,10 @@ func (s *Sharded) change(ctx context.Context, call uint64, step func(ctx context
 	return err
 }
 
-// Add implements [Index]: each shard adds its vectors, all at once, from a copy, so that the memory of the host has them
-// twice meanwhile. The errors are also those of the shards' kind. An id that is there already is found before anything
-// has changed. An Add that fails later, for lack of memory or as ctx is done, removes again what shards have added; but
-// lists that those of kinds ivf and pq have made for it stay, as after [IVF.Train].
+// Add implements [Index]: each shard adds its vectors, all at once, from a copy, so that the memory of the host has
+// them twice meanwhile. The errors are also those of the shards' kind. An id that is there already is found before
+// anything has changed. An Add that fails later, for lack of memory or as ctx is done, removes again what shards have
+// added; but lists that those of kinds ivf and pq have made for it stay, as after [IVF.Train].
 func (s *Sharded) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -50,19 +50,22 @@ func catch(err *error) {
 	}
 }
 
+// attempt sets err to what f returns, and also if a function of the program panics or ends the goroutine.
+func attempt(err *error, f func() error) {
+	*err = &PanicError{"a function of the program", "it called runtime.Goexit"} // unless f returns
+	var got error
+	func() {
+		defer catch(&got)
+		got = f()
+	}()
+	*err = got
+}
+
 // sideBySide runs f, on so many goroutines, or if that is one on the caller's. It returns the first error in
 // the order of their numbers.
 func sideBySide(n int, f func(t int) error) error {
 	errs := make([]error, n)
-	run := func(t int) {
-		errs[t] = &PanicError{"a function of the program", "it called runtime.Goexit"} // unless f returns
-		var err error
-		func() {
-			defer catch(&err)
-			err = f(t)
-		}()
-		errs[t] = err
-	}
+	run := func(t int) { attempt(&errs[t], func() error { return f(t) }) }
 	if n == 1 {
 		run(0)
 		return errs[0]

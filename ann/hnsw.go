@@ -292,6 +292,9 @@ func (h *HNSW) Update(ctx context.Context, id int64, vector []float32) error {
 	})
 }
 
+// ready implements contents: a change of the graph reads of a file what it needs itself.
+func (h *HNSW) ready(ctx context.Context, check func() error) error { return h.write(ctx, check) }
+
 // Compact builds the graph again from the vectors that are there, which frees the memory of removed ones. It does
 // so if there are removed ones, if no search comes to some vectors of a file, as [Verify] tells, or if option
 // Codes would now choose quite another scale. Until it is done searches use the old graph.

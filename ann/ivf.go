@@ -48,7 +48,7 @@ type IVF struct {
 	lists   [][]uint32 // the rows of each
 	trained int        // vectors when the lists were made
 	grouped bool       // rows are in the order of their lists, and none is removed
-	shards  int        // of the index of which this is one; 0 is 1
+	share   float64    // of a shard: its part of the vectors of the whole index; else 0
 }
 
 // IVFOptions are what [NewIVF] takes. The zero value has the defaults; a negative number is

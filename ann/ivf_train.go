@@ -20,17 +20,25 @@ func (x *IVF) due(total int) int {
 	case x.o.Lists > 0 && x.centres.buf == nil && total/leastInList >= x.o.Lists && total/2 >= x.trained:
 		// some centres were looked for before, among NaN alone
 		return x.o.Lists
-	case x.o.Lists == 0 && total*max(x.shards, 1) >= leastListed && total/16 >= x.trained:
+	case x.o.Lists == 0 && x.whole(total) >= leastListed && total/16 >= x.trained:
 		return x.usualLists(total)
 	}
 	return 0
 }
 
+// whole returns about how many vectors the whole index has of which this is a shard with n.
+func (x *IVF) whole(n int) int {
+	if x.share == 0 {
+		return n
+	}
+	return int(min(math.Round(float64(n)/x.share), math.MaxUint32))
+}
+
 // usualLists returns how many lists there are for n vectors. A shard has as many as the whole index would have, if
 // there are enough vectors: then as many probes find as many of the nearest, in less time.
 func (x *IVF) usualLists(n int) int {
-	all := usualLists(n * max(x.shards, 1))
-	if x.shards > 1 {
+	all := usualLists(x.whole(n))
+	if x.share > 0 {
 		all = min(all, n/leastInList)
 	}
 	return max(1, all)

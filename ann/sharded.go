@@ -20,8 +20,10 @@ import (
 
 // Sharded is an index of any kind whose vectors are divided among the members of a group: each has an index of its
 // part on its device, a shard. The shards are built and searched at the same time, and what they find is merged. With
-// shards of kind flat the results are those of one index with all vectors. Of other kinds each shard is searched
-// with the options of the whole, so that about as many of the nearest are found as in one index, or more.
+// shards of kind flat the results are those of one index with all vectors, but that those of equal distance come in the
+// order of their ids also where one index compares numbers that still differ, as for [Angular] some do. Of other kinds
+// each shard is searched with the options of the whole, so that about as many of the nearest are found as in one
+// index, or more.
 //
 // Which shard has a vector follows from its id alone, by a hash, so that the shards have about as many vectors each,
 // whatever the ids, or as many as Options.Weights say. A base larger than the memory of one device is in that of
@@ -50,6 +52,8 @@ type Sharded struct {
 	maxRows int
 	weights []float64
 	saving  sync.Mutex
+	sent    *runtime.Buffer // of a job: what gather sends at a time
+	got     *runtime.Buffer // of a job: what all processes send at a time
 
 	mu     sync.RWMutex // searches of one process are readers
 	order  []int64      // the ids in the order in which they were added
@@ -106,7 +110,18 @@ func newSharded(ctx context.Context, g *cluster.Group) (*Sharded, error) {
 	if g == nil {
 		return nil, fmt.Errorf("ann: group is nil: %w", runtime.ErrInvalidArgument)
 	}
-	return &Sharded{group: g, job: len(g.Members()) < g.Size()}, nil
+	s := &Sharded{group: g, job: len(g.Members()) < g.Size()}
+	if s.job {
+		m := g.Members()[0]
+		var err error
+		if s.sent, err = m.Device().Alloc(runtime.U8, gathered); err == nil {
+			s.got, err = m.Device().Alloc(runtime.U8, gathered*m.Size())
+		}
+		if err != nil { // it could not even tell the others
+			return nil, errors.Join(m.Fail(err), s.Close())
+		}
+	}
+	return s, nil
 }
 
 // made makes what a new index has, in all processes or in none.
@@ -129,12 +144,12 @@ func (s *Sharded) divide(ctx context.Context, shards int, weights []float64,
 	if slices.ContainsFunc(weights, func(w float64) bool { return !(w > 0) || math.IsInf(w, 0) }) {
 		return fmt.Errorf("ann: weights %v: %w", weights, runtime.ErrInvalidArgument)
 	}
-	all, sum := 0.0, 0.0
+	all, sum, largest := 0.0, 0.0, slices.Max(weights)
 	for _, w := range weights {
-		all += w
+		all += w / largest // their sum may be infinite
 	}
 	for _, w := range weights {
-		sum += w
+		sum += w / largest
 		end := uint64(math.MaxUint64)
 		if share := math.Ldexp(sum/all, 64); share < 1<<64 && len(s.ends) < shards-1 {
 			end = uint64(share)
@@ -157,7 +172,7 @@ func (s *Sharded) divide(ctx context.Context, shards int, weights []float64,
 			return err
 		}
 		if x, ok := c.(*IVF); ok {
-			x.shards = shards
+			x.share = weights[p.number] / largest / all
 		}
 		made[i] = c
 		return nil
@@ -206,36 +221,50 @@ func (s *Sharded) change(ctx context.Context, call uint64, step func(ctx context
 	return err
 }
 
-// Add implements [Index]: each shard adds its vectors, all at once. The errors are also those of the shards' kind.
+// Add implements [Index]: each shard adds its vectors, all at once, from a copy, so that the memory of the host has
+// them twice meanwhile. The errors are also those of the shards' kind. An id that is there already is found before
+// anything has changed. An Add that fails later, for lack of memory or as ctx is done, removes again what shards have
+// added; but lists that those of kinds ivf and pq have made for it stay, as after [IVF.Train].
 func (s *Sharded) Add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	var code coding
-	added := make([][]int64, len(s.parts))
-	err := s.change(ctx, s.fingerprint("add", bytesOf(ids), bytesOf(vectors)), func(ctx context.Context) (err error) {
+	own, rows := make([][]int64, len(s.parts)), make([][]float32, len(s.parts))
+	call := s.fingerprint("add", bytesOf(ids), bytesOf(vectors))
+	err := s.agree(ctx, call, func(ctx context.Context) (err error) {
 		if code, err = s.checkAdd(ids, vectors); err != nil {
 			return err
 		}
 		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
-			own, rows := s.ofPart(p, ids, vectors)
+			own[i], rows[i] = s.ofPart(p, ids, vectors)
+			return p.ready(ctx, func() error {
+				_, err := p.base().inOrder(own[i])
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return err
+	}
+	added := make([]bool, len(s.parts))
+	err = s.change(ctx, call, func(ctx context.Context) (err error) {
+		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
 			if !s.scaled {
 				p.base().fixScale(code)
 			}
-			err := p.Add(ctx, own, rows)
-			if err == nil {
-				added[i] = own
-			}
+			err := p.Add(ctx, own[i], rows[i])
+			added[i] = err == nil
 			return err
 		})
 	})
 	if err != nil {
 		undone := s.each(context.WithoutCancel(ctx), func(ctx context.Context, i int, p *part) error {
-			if len(added[i]) == 0 {
+			if !added[i] || len(own[i]) == 0 {
 				return nil
 			}
-			return p.Remove(ctx, added[i])
+			return p.Remove(ctx, own[i])
 		})
 		if undone != nil {
 			s.failed = fmt.Errorf("ann: an Add that failed could not be undone: %w", undone)
@@ -278,18 +307,6 @@ func (s *Sharded) ofPart(p *part, ids []int64, vectors []float32) (own []int64, 
 	return own, rows
 }
 
-// fixScale sets the scale of bytes, which the first vectors of all shards have.
-func (s *storage) fixScale(code coding) {
-	s.writeLock.Lock()
-	defer s.writeLock.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if code.Precision == INT8Scaled && !s.closed {
-		s.setCode(code)
-		s.scaled = true
-	}
-}
-
 // Remove implements [Index].
 func (s *Sharded) Remove(ctx context.Context, ids []int64) error {
 	if err := s.lock(ctx); err != nil {
@@ -305,7 +322,10 @@ func (s *Sharded) Remove(ctx context.Context, ids []int64) error {
 					own[i] = append(own[i], id)
 				}
 			}
-			return p.canRemove(ctx, own[i])
+			return p.ready(ctx, func() error {
+				_, err := p.base().checkRemove(ctx, own[i])
+				return err
+			})
 		})
 	})
 	if err != nil {
@@ -334,31 +354,26 @@ func (s *Sharded) forget(ids []int64) {
 	})
 }
 
-// canRemove checks what Remove does.
-func (s *storage) canRemove(ctx context.Context, ids []int64) error {
-	return s.change(ctx, func() error {
-		_, err := s.checkRemove(ctx, ids)
-		return err
-	})
-}
-
-// canRemove checks what Remove does, which reads nothing of a file.
-func (h *HNSW) canRemove(ctx context.Context, ids []int64) error {
-	return h.write(ctx, func() error {
-		_, err := h.checkRemove(ctx, ids)
-		return err
-	})
-}
-
 // Update replaces the vector of an id. An id that the index does not have is [runtime.ErrInvalidArgument].
 func (s *Sharded) Update(ctx context.Context, id int64, vector []float32) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	err := s.change(ctx, s.fingerprint("update", bytesOf([]int64{id}), bytesOf(vector)), func(ctx context.Context) error {
-		return s.owner(ctx, id, func(p *part) error { return Update(ctx, p.contents, id, vector) })
+	call := s.fingerprint("update", bytesOf([]int64{id}), bytesOf(vector))
+	err := s.agree(ctx, call, func(ctx context.Context) error {
+		return s.owner(ctx, id, func(p *part) error {
+			return p.ready(ctx, func() error {
+				_, _, err := p.base().checkUpdate(id, vector)
+				return err
+			})
+		})
 	})
+	if err == nil { // all call the same, and nobody's context ends what the owner does
+		err = s.change(context.WithoutCancel(ctx), call, func(ctx context.Context) error {
+			return s.owner(ctx, id, func(p *part) error { return Update(ctx, p.contents, id, vector) })
+		})
+	}
 	if err == nil && s.kind == "hnsw" { // which adds it
 		s.forget([]int64{id})
 		s.order = append(s.order, id)
@@ -465,6 +480,11 @@ func (s *Sharded) Close() error {
 	for _, p := range s.parts {
 		if p.contents != nil {
 			errs = append(errs, p.Close())
+		}
+	}
+	for _, b := range []*runtime.Buffer{s.sent, s.got} {
+		if b != nil {
+			errs = append(errs, b.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -6,10 +6,15 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/concord-compute/concord/internal/file"
@@ -33,7 +38,7 @@ type savedShards struct {
 	MaxRows   int       `json:"max_rows,omitempty"`
 	Shards    int       `json:"shards"`
 	Weights   []float64 `json:"weights,omitempty"`
-	Save      uint64    `json:"save"` // the number of the save, which the names of the shards' files have
+	Save      uint64    `json:"save"` // a random number, which the names of the shards' files of one save have
 
 	order  []int64
 	metric Metric
@@ -42,14 +47,20 @@ type savedShards struct {
 
 // shardPath returns the file of a shard.
 func shardPath(dir string, number int, save uint64) string {
-	return filepath.Join(dir, fmt.Sprintf("%d.%d%s", number, save, shardFile))
+	return filepath.Join(dir, shardName(strconv.Itoa(number), save))
+}
+
+func shardName(number string, save uint64) string {
+	return fmt.Sprintf("%s.%016x%s", number, save, shardFile)
 }
 
 // Save writes the index to a directory, which it makes if there is none, and which has nothing else: a file for each
 // shard, and shards.ann, which is replaced at the end. So a reader finds the old index or the new one, also if a
-// process is killed or a context ends. All processes of a job call it with a directory that all of them see, and one
-// save of a directory runs at a time. Save removes the files of earlier ones, which an index that is open no longer
-// has to find; a process that opens the directory meanwhile may have to do so again.
+// process is killed or a context ends. All processes of a job call it with a directory that all of them see: one that
+// does not find the files of all shards there returns [fs.ErrNotExist] in all. One save of a directory runs at a time.
+// A shards.ann that is there and cannot be read, or is none, is an error and stays. Save removes the files of earlier
+// ones, which an index that is open no longer has to find; a process that opens the directory meanwhile may have to do
+// so again.
 func (s *Sharded) Save(ctx context.Context, dir string) error {
 	unlock, err := s.reading(ctx)
 	if err != nil {
@@ -58,15 +69,13 @@ func (s *Sharded) Save(ctx context.Context, dir string) error {
 	defer unlock()
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	var save uint64
 	err = s.agree(ctx, s.fingerprint("save"), func(context.Context) error {
-		if old, err := readMain(dir); err == nil {
-			save = old.Save
+		if _, err := readMain(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
-		save++
 		return os.MkdirAll(dir, 0o777)
 	})
-	first := s.group.Members()[0].Rank() == 0
+	first, save := s.group.Members()[0].Rank() == 0, rand.Uint64()
 	if err == nil && s.job { // member 0 writes the file that counts
 		var all []byte
 		if all, err = s.gather(ctx, binary.LittleEndian.AppendUint64(nil, save)); err == nil {
@@ -81,6 +90,16 @@ func (s *Sharded) Save(ctx context.Context, dir string) error {
 			return Save(ctx, shardPath(dir, p.number, save), p.contents)
 		})
 	})
+	if err == nil && s.job {
+		err = s.agree(ctx, s.fingerprint("seen"), func(context.Context) error {
+			for i := range s.ends { // they have a new name, so all processes see one directory
+				if _, err := os.Stat(shardPath(dir, i, save)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
 	if err == nil {
 		err = s.agree(context.WithoutCancel(ctx), s.fingerprint("main"), func(context.Context) error {
 			if !first {
@@ -101,10 +120,12 @@ func clean(dir string) {
 	if err != nil {
 		return
 	}
-	names, _ := filepath.Glob(filepath.Join(dir, "*"+shardFile))
-	for _, name := range names {
-		if !strings.HasSuffix(name, fmt.Sprintf(".%d%s", m.Save, shardFile)) {
-			_ = os.Remove(name)
+	list, _ := os.ReadDir(dir)
+	for _, e := range list {
+		name := e.Name()
+		number, _, _ := strings.Cut(name, ".")
+		if strings.HasSuffix(name, shardFile) && name != shardName(number, m.Save) {
+			_ = os.Remove(filepath.Join(dir, name))
 		}
 	}
 }
@@ -178,7 +199,8 @@ func readMain(dir string) (savedShards, error) {
 // OpenSharded opens the index that [Sharded.Save] wrote to a directory, on the devices of a group, which may have
 // another number of members than the one that saved it: shard i belongs to member i modulo their number. Of each shard
 // the checks and errors are those of [Open]; what is of all shards is checked at once. If one shard cannot be opened,
-// none is. All processes of a job call it with a directory that has the same files for all.
+// none is. The ids of each shard are compared with those of the whole. All processes of a job call it with a directory
+// that has the same files for all.
 func OpenSharded(ctx context.Context, g *cluster.Group, dir string) (*Sharded, error) {
 	s, err := newSharded(ctx, g)
 	if err != nil {
@@ -201,19 +223,39 @@ func OpenSharded(ctx context.Context, g *cluster.Group, dir string) (*Sharded, e
 		if err != nil {
 			return err
 		}
-		rows := make([]int, m.Shards)
+		own := make([][]int64, m.Shards)
 		for _, id := range m.order {
-			rows[s.shardOf(id)]++
+			i := s.shardOf(id)
+			own[i] = append(own[i], id)
 		}
-		return s.each(ctx, func(_ context.Context, _ int, p *part) error {
-			i := p.contents.Info()
+		return s.each(ctx, func(ctx context.Context, _ int, p *part) error {
+			i, ids := p.contents.Info(), own[p.number]
 			if i.Kind != m.Kind || i.Metric != m.Metric || i.Dim != m.Dim || i.Precision != m.Precision ||
-				i.Len != rows[p.number] {
-				return corruptFile("shard %d is %v, and has %d of all vectors", p.number, i, rows[p.number])
+				i.Len != len(ids) || m.Scale != 0 && p.base().e.code != m.code {
+				return corruptFile("shard %d is %v, and has %d of all vectors", p.number, i, len(ids))
 			}
-			return nil
+			return p.base().has(ctx, ids)
 		})
 	})
+}
+
+// has checks that the ids of the index are these, which it sorts, and that they are ids. It is called before the index
+// is used otherwise.
+func (s *storage) has(ctx context.Context, ids []int64) error {
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	slices.Sort(ids)
+	rows := s.table.order
+	if rows == nil {
+		rows = s.byID()
+	}
+	for i, id := range ids {
+		if id < 0 || i > 0 && id == ids[i-1] || i >= len(rows) || s.ids[rows[i]] != id {
+			return corruptFile("the id %d, number %d of a shard, is not one of its %d", id, i, len(rows))
+		}
+	}
+	return nil
 }
 
 // openShard opens a file on a device.

@@ -69,6 +69,14 @@ func TestShardedFile(t *testing.T) {
 	}
 }
 
+// shardFileOf returns the file of a shard in a directory of one save.
+func shardFileOf(t testing.TB, dir string, number int) string {
+	t.Helper()
+	m, err := readMain(dir)
+	require.NoError(t, err)
+	return shardPath(dir, number, m.Save)
+}
+
 // TestShardedDamaged has files that are damaged, missing or of another index: nothing opens, and the error names the
 // member.
 func TestShardedDamaged(t *testing.T) {
@@ -89,7 +97,7 @@ func TestShardedDamaged(t *testing.T) {
 			assert.Equal(t, rank, named.Rank)
 		}
 	}
-	main, second := filepath.Join(dir, mainFile), shardPath(dir, 1, 1)
+	main, second := filepath.Join(dir, mainFile), shardFileOf(t, dir, 1)
 	for _, name := range []string{main, second} {
 		whole, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -97,7 +105,8 @@ func TestShardedDamaged(t *testing.T) {
 		if name == second {
 			rank = 1
 		}
-		for at := 0; at < len(whole); at += 97 {
+		var unnoticed []byte
+		for at := range whole {
 			damaged := slices.Clone(whole)
 			damaged[at] ^= 4
 			require.NoError(t, os.WriteFile(name, damaged, 0o666))
@@ -106,11 +115,16 @@ func TestShardedDamaged(t *testing.T) {
 				_, err = again.Search(ctx, nil, make([]float32, 3), 50, nil)
 				require.NoError(t, again.Close())
 			}
-			if err != nil {
-				require.True(t, errors.Is(err, runtime.ErrCorrupt) || errors.Is(err, runtime.ErrFormat) ||
-					errors.Is(err, runtime.ErrUnsupported), "%v", err)
+			if err == nil {
+				unnoticed = append(unnoticed, whole[at])
+				continue
 			}
+			require.True(t, errors.Is(err, runtime.ErrCorrupt) || errors.Is(err, runtime.ErrFormat) ||
+				errors.Is(err, runtime.ErrUnsupported), "%v", err)
 		}
+		// vectors, which a search does not compare with their checksum, and what fills blocks: all are zeros here
+		assert.False(t, slices.ContainsFunc(unnoticed, func(b byte) bool { return b != 0 }), name)
+		t.Logf("%s: %d of %d bytes", name, len(unnoticed), len(whole))
 		require.NoError(t, os.WriteFile(name, whole[:len(whole)-64], 0o666))
 		opens(runtime.ErrCorrupt, rank)
 		require.NoError(t, os.WriteFile(name, whole, 0o666))
@@ -132,27 +146,133 @@ func TestShardedDamaged(t *testing.T) {
 func TestShardedSaveFails(t *testing.T) {
 	ctx := t.Context()
 	g := virtual(t, 2)
-	dir := t.TempDir()
+	dir, other := t.TempDir(), t.TempDir()
 	s := sharded(t, g, "flat", 3, L2Squared, Options{})
-	require.NoError(t, s.Add(ctx, counted(50), make([]float32, 150)))
+	require.NoError(t, s.Add(ctx, counted(60), make([]float32, 180)))
+	require.NoError(t, s.Save(ctx, other))
+	damaged := shardFileOf(t, other, 1)
+	whole, err := os.ReadFile(damaged)
+	require.NoError(t, err)
+	require.NoError(t, s.Remove(ctx, counted(60)[50:]))
 	require.NoError(t, s.Save(ctx, dir))
-	require.NoError(t, s.Add(ctx, counted(60)[50:], make([]float32, 30)))
+	before, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	opens := func(n int) {
+		t.Helper()
+		again, err := OpenSharded(ctx, g, dir)
+		require.NoError(t, err)
+		assert.Equal(t, n, again.Len())
+		require.NoError(t, again.Close())
+		after, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Len(t, after, len(before))
+	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, s.Save(ended, dir), context.Canceled)
-	require.NoError(t, os.Mkdir(shardPath(dir, 1, 2), 0o777)) // in the way of the second shard
-	err := s.Save(ctx, dir)
-	named, ok := errors.AsType[*cluster.MemberError](err)
-	require.True(t, ok, "%v", err)
-	assert.Equal(t, 1, named.Rank)
-	assert.NoFileExists(t, shardPath(dir, 0, 2))
-	again, err := OpenSharded(ctx, g, dir)
+	opens(50)
+	at := len(whole) / 2
+	for at < len(whole) { // a vector, which is read only when the file is copied
+		flipped := slices.Clone(whole)
+		flipped[at] ^= 4
+		require.NoError(t, os.WriteFile(damaged, flipped, 0o666))
+		if from, err := OpenSharded(ctx, g, other); err == nil {
+			if err := from.Save(ctx, dir); err != nil {
+				named, ok := errors.AsType[*cluster.MemberError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, 1, named.Rank)
+				require.ErrorIs(t, err, runtime.ErrCorrupt)
+				require.NoError(t, from.Close())
+				opens(50)
+				break
+			}
+			require.NoError(t, from.Close())
+			require.NoError(t, s.Save(ctx, dir))
+		}
+		at++
+	}
+	require.Less(t, at, len(whole), "no save has failed")
+	require.NoError(t, s.Add(ctx, counted(60)[50:], make([]float32, 30)))
+	require.NoError(t, s.Save(ctx, dir))
+	opens(60)
+}
+
+// TestShardedDirectory has directories whose names are patterns, and one with a file that is no index: Save removes
+// nothing of others, and does not replace what it cannot read.
+func TestShardedDirectory(t *testing.T) {
+	ctx := t.Context()
+	g := virtual(t, 2)
+	parent := t.TempDir()
+	s := sharded(t, g, "flat", 3, L2Squared, Options{})
+	require.NoError(t, s.Add(ctx, counted(50), make([]float32, 150)))
+	for range 2 {
+		for _, name := range []string{"run1", "run2", "run[12]"} {
+			require.NoError(t, s.Save(ctx, filepath.Join(parent, name)))
+		}
+	}
+	for _, name := range []string{"run1", "run2", "run[12]"} {
+		again, err := OpenSharded(ctx, g, filepath.Join(parent, name))
+		require.NoError(t, err)
+		require.NoError(t, again.Close())
+	}
+	path := filepath.Join(parent, "run1", mainFile)
+	for _, text := range []string{"another file", ""} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o666))
+		require.Error(t, s.Save(ctx, filepath.Join(parent, "run1")))
+		left, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, text, string(left))
+	}
+}
+
+// TestShardedMixed has shards of another save, under the names of this one: ids or scales differ, which opening finds.
+func TestShardedMixed(t *testing.T) {
+	ctx := t.Context()
+	g := virtual(t, 2)
+	for _, kind := range []string{"flat", "ivf", "hnsw"} {
+		one, other := t.TempDir(), t.TempDir()
+		ids := counted(40)
+		if kind == "hnsw" {
+			ids = append(slices.Clone(ids[20:]), ids[:20]...)
+		}
+		s := sharded(t, g, kind, 1, L2Squared, Options{})
+		require.NoError(t, s.Add(ctx, ids, make([]float32, 40)))
+		require.NoError(t, s.Save(ctx, one))
+		id := int64(40) // of the second shard, like the one for which it is there
+		for s.shardOf(id) != 1 {
+			id++
+		}
+		gone := slices.IndexFunc(ids, func(id int64) bool { return s.shardOf(id) == 1 })
+		require.NoError(t, s.Remove(ctx, ids[gone:gone+1]))
+		require.NoError(t, s.Add(ctx, []int64{id}, make([]float32, 1)))
+		require.NoError(t, s.Save(ctx, other))
+		mixed, err := os.ReadFile(shardFileOf(t, other, 1))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(shardFileOf(t, one, 1), mixed, 0o666))
+		_, err = OpenSharded(ctx, g, one)
+		require.ErrorIs(t, err, runtime.ErrCorrupt, kind)
+		named, ok := errors.AsType[*cluster.MemberError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, 1, named.Rank)
+		// without its name, a file of another save is not found
+		main, err := os.ReadFile(filepath.Join(other, mainFile))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(one, mainFile), main, 0o666))
+		_, err = OpenSharded(ctx, g, one)
+		require.ErrorIs(t, err, os.ErrNotExist, kind)
+	}
+	var saved []string
+	for scale := range 2 {
+		dir := t.TempDir()
+		s := sharded(t, g, "flat", 1, L2Squared, Options{Precision: INT8Scaled})
+		vectors := slices.Repeat([]float32{float32(1 + scale)}, 40)
+		require.NoError(t, s.Add(ctx, counted(40), vectors))
+		require.NoError(t, s.Save(ctx, dir))
+		saved = append(saved, dir)
+	}
+	other, err := os.ReadFile(shardFileOf(t, saved[1], 1))
 	require.NoError(t, err)
-	assert.Equal(t, 50, again.Len())
-	require.NoError(t, again.Close())
-	require.NoError(t, s.Save(ctx, dir)) // which has removed the empty directory
-	again, err = OpenSharded(ctx, g, dir)
-	require.NoError(t, err)
-	assert.Equal(t, 60, again.Len())
-	require.NoError(t, again.Close())
+	require.NoError(t, os.WriteFile(shardFileOf(t, saved[0], 1), other, 0o666))
+	_, err = OpenSharded(ctx, g, saved[0])
+	require.ErrorIs(t, err, runtime.ErrCorrupt)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/concord-compute/concord/runtime"
@@ -67,8 +68,14 @@ func fingerprint(op string, args ...[]byte) uint64 {
 	return uint64(n)<<32 | uint64(sum)
 }
 
-// beat is how often a process that works tells the others, which wait no longer than cluster.Options.Timeout for it.
-const beat = 50 * time.Millisecond
+// longestBeat is how often a process that works tells the others, or more often if they do not wait so long for it.
+const longestBeat = 50 * time.Millisecond
+
+func (s *Sharded) beat() time.Duration { return min(longestBeat, s.group.Timeout()/4) }
+
+// gathered is how many bytes of each process go at a time, in memory of the device that the index keeps, so that a call
+// does not fail for lack of it, which would end the group.
+const gathered = 64 << 10
 
 // agree runs a step of a call, and in a job waits until that of every process is done. If one has failed, or they call
 // different things, all return the same error, and the other steps are ended.
@@ -85,14 +92,18 @@ func (s *Sharded) agree(ctx context.Context, call uint64, f func(ctx context.Con
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- sideBySide(1, func(int) error { return step(ctx) }) }()
-	own := report{call: call, busy: true}
+	go func() {
+		var err error
+		defer func() { done <- err }() // also if a function of the program ends the goroutine
+		attempt(&err, func() error { return step(ctx) })
+	}()
+	own, verdict := report{call: call, busy: true}, error(nil)
 	for {
 		if own.busy {
 			select {
 			case own.err = <-done:
 				own.busy = false
-			case <-time.After(beat):
+			case <-time.After(s.beat()):
 			}
 		}
 		all, err := s.gather(ctx, own.encode())
@@ -102,8 +113,8 @@ func (s *Sharded) agree(ctx context.Context, call uint64, f func(ctx context.Con
 			}
 			return err
 		}
-		verdict, busy := outcome(all, s.group.Members()[0].Rank(), own.err)
-		if verdict != nil {
+		now, busy := outcome(all, s.group.Members()[0].Rank(), own.err)
+		if verdict = cmp.Or(verdict, now); verdict != nil { // the first, and not what comes of ending the other steps
 			cancel()
 		}
 		if !busy {
@@ -116,23 +127,33 @@ func (s *Sharded) agree(ctx context.Context, call uint64, f func(ctx context.Con
 // ctx, since the others would wait; a process that is lost ends it.
 func (s *Sharded) gather(ctx context.Context, own []byte) (all []byte, err error) {
 	ctx = context.WithoutCancel(ctx)
-	m := s.group.Members()[0]
-	src, err := runtime.Upload(ctx, m.Device(), own)
-	if err != nil {
-		return nil, m.Fail(err)
-	}
-	defer src.Close()
-	dst, err := m.Device().Alloc(runtime.U8, len(own)*m.Size())
-	if err != nil {
-		return nil, m.Fail(err)
-	}
-	defer dst.Close()
-	if err := m.AllGather(ctx, nil, dst, src); err != nil {
-		return nil, err
-	}
-	all = make([]byte, dst.Len())
-	if err := m.Stream().Read(ctx, dst, 0, all); err != nil {
-		return nil, m.Fail(err)
+	m, at := s.group.Members()[0], 0
+	all = make([]byte, len(own)*m.Size())
+	for part := range slices.Chunk(own, gathered) {
+		src, err := s.sent.Slice(0, len(part))
+		if err != nil {
+			return nil, m.Fail(err)
+		}
+		defer src.Close()
+		dst, err := s.got.Slice(0, len(part)*m.Size())
+		if err != nil {
+			return nil, m.Fail(err)
+		}
+		defer dst.Close()
+		if err := upload(ctx, m.Stream(), src, 0, part); err != nil {
+			return nil, m.Fail(err)
+		}
+		if err := m.AllGather(ctx, nil, dst, src); err != nil {
+			return nil, err
+		}
+		bytes := make([]byte, dst.Len())
+		if err := m.Stream().Read(ctx, dst, 0, bytes); err != nil {
+			return nil, m.Fail(err)
+		}
+		for rank := range m.Size() {
+			copy(all[rank*len(own)+at:], bytes[rank*len(part):][:len(part)])
+		}
+		at += len(part)
 	}
 	return all, nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -113,14 +115,16 @@ func copies(t testing.TB, name string, n int) (list []*runtime.Device) {
 	return list
 }
 
-// namedErrors demands that all errors name a member and are of a kind.
+// namedErrors demands that all errors name a member and are of a kind, or of any if that is nil.
 func namedErrors(t testing.TB, errs []error, rank int, kind error) {
 	t.Helper()
 	for i, err := range errs {
 		named, ok := errors.AsType[*cluster.MemberError](err)
 		require.True(t, ok, "rank %d: %v", i, err)
 		assert.Equal(t, rank, named.Rank, "rank %d: %v", i, err)
-		assert.ErrorIs(t, err, kind, "rank %d", i)
+		if kind != nil {
+			assert.ErrorIs(t, err, kind, "rank %d", i)
+		}
 	}
 }
 
@@ -255,7 +259,7 @@ func TestJobDiffers(t *testing.T) {
 			_, err := s.SearchBatch(ctx, make([]float32, 1), 1, Mask(make([]bool, 5)))
 			return err
 		}},
-		"no files": {0, driver.ErrInvalidArgument, func(s *Sharded, rank int) error {
+		"wrong weights": {0, driver.ErrInvalidArgument, func(s *Sharded, rank int) error {
 			_, err := NewSharded(ctx, j.groups[rank], "flat", 1, "l2sq", Options{Weights: []float64{1}})
 			return err
 		}},
@@ -272,6 +276,128 @@ func TestJobDiffers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestJobUpdateDiffers has processes that update an id with other vectors, or of which one's context has ended: it
+// finds an index that changes although all return an error.
+func TestJobUpdateDiffers(t *testing.T) {
+	ctx := t.Context()
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	for _, kind := range []string{"flat", "ivf", "hnsw"} {
+		j := ranks(t, 0, copies(t, "cpu:0", 3)...)
+		j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, kind, 1, "l2sq", Options{}) })
+		j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(30), make([]float32, 30)) })
+		for id := range int64(6) {
+			owner := j.shards[0].shardOf(id)
+			other := max(1, (owner+1)%3) // member 0 is what the others are compared with
+			namedErrors(t, j.do(func(rank int) error {
+				if rank == other {
+					return j.shards[rank].Update(ctx, id, []float32{2})
+				}
+				return j.shards[rank].Update(ctx, id, []float32{1})
+			}), other, runtime.ErrInvalidArgument)
+			namedErrors(t, j.do(func(rank int) error {
+				if rank == (owner+1)%3 {
+					return j.shards[rank].Update(ended, id, []float32{1})
+				}
+				return j.shards[rank].Update(ctx, id, []float32{1})
+			}), (owner+1)%3, context.Canceled)
+			j.all(t, func(s *Sharded) error {
+				got, err := s.Get(ctx, id)
+				assert.Equal(t, []float32{0}, got, "%s, id %d", kind, id)
+				return err
+			})
+		}
+	}
+}
+
+// TestJobFirstError has a member that fails at once while another one works: all return its error, and not that of the
+// other, whose work was ended.
+func TestJobFirstError(t *testing.T) {
+	ctx := t.Context()
+	j := ranks(t, 0, copies(t, "cpu:0", 3)...)
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(30), make([]float32, 30)) })
+	namedErrors(t, j.do(func(rank int) error {
+		f := Predicate(func(int64) bool { return true })
+		switch rank {
+		case 0:
+			f = Predicate(func(int64) bool { time.Sleep(4 * longestBeat); return true })
+		case 2:
+			f = Mask(make([]bool, 5))
+		}
+		_, err := j.shards[rank].Search(ctx, nil, make([]float32, 1), 1, f)
+		return err
+	}), 2, runtime.ErrDimension)
+}
+
+// TestJobGoexit has a predicate of one process that panics or ends its goroutine: the call ends in all of them.
+func TestJobGoexit(t *testing.T) {
+	ctx := t.Context()
+	j := ranks(t, 0, copies(t, "cpu:0", 2)...)
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(30), make([]float32, 30)) })
+	for _, end := range []func(){func() { panic("planted") }, goruntime.Goexit} {
+		errs := make(chan []error, 1)
+		go func() {
+			errs <- j.do(func(rank int) error {
+				_, err := j.shards[rank].Search(ctx, nil, make([]float32, 1), 1, Predicate(func(int64) bool {
+					if rank == 1 {
+						end()
+					}
+					return true
+				}))
+				return err
+			})
+		}()
+		select {
+		case errs := <-errs:
+			namedErrors(t, errs, 1, nil)
+			_, ok := errors.AsType[*PanicError](errs[1])
+			assert.True(t, ok, "%v", errs[1])
+		case <-time.After(20 * time.Second):
+			t.Fatal("the call does not end")
+		}
+	}
+}
+
+// TestJobDirectories has processes that save to different directories: all return the same error.
+func TestJobDirectories(t *testing.T) {
+	ctx := t.Context()
+	j := ranks(t, 0, copies(t, "cpu:0", 2)...)
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(30), make([]float32, 30)) })
+	dirs := []string{t.TempDir(), t.TempDir()}
+	errs := j.do(func(rank int) error { return j.shards[rank].Save(ctx, dirs[rank]) })
+	namedErrors(t, errs, 0, fs.ErrNotExist)
+	assert.NoFileExists(t, filepath.Join(dirs[0], mainFile))
+}
+
+// TestJobBeat has members that do not wait long: a process that works tells them often enough.
+func TestJobBeat(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{0: longestBeat, 2 * time.Second: longestBeat,
+		40 * time.Millisecond: 10 * time.Millisecond} {
+		g, err := cluster.Options{Timeout: timeout}.Virtual(open(t, "cpu:0"), 1)
+		require.NoError(t, err)
+		assert.Equal(t, want, (&Sharded{group: g}).beat())
+		require.NoError(t, g.Close())
+	}
+}
+
+// TestJobMemory has devices with little memory beside the vectors, and results that do not fit in it: it finds an
+// exchange that needs memory for them there, and so ends the group.
+func TestJobMemory(t *testing.T) {
+	const n = 30_000
+	ctx := t.Context()
+	j := ranks(t, 0, narrow(t, "cpu:0", 800_000), narrow(t, "cpu:0", 800_000))
+	j.make(t, func(g *cluster.Group) (*Sharded, error) { return NewSharded(ctx, g, "flat", 1, "l2sq", Options{}) })
+	j.all(t, func(s *Sharded) error { return s.Add(ctx, counted(n), make([]float32, n)) })
+	j.all(t, func(s *Sharded) error {
+		found, err := s.Search(ctx, nil, make([]float32, 1), n, nil)
+		assert.Len(t, found, n)
+		return errors.Join(err, s.group.Err())
+	})
 }
 
 // TestJobSlow has a step that takes longer than members wait for each other: it finds processes that count as lost

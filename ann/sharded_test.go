@@ -142,7 +142,7 @@ func TestShardedExact(t *testing.T) {
 
 // TestShardedSpread finds ids that all go to one shard, and weights that are not followed.
 func TestShardedSpread(t *testing.T) {
-	for _, weights := range [][]float64{nil, {1, 2, 5}} {
+	for _, weights := range [][]float64{nil, {1, 2, 5}, {2e307, 4e307, 1e308}} {
 		s := sharded(t, virtual(t, 3), "flat", 1, L2Squared, Options{Weights: weights})
 		ids := counted(9000)
 		for i := range ids {
@@ -152,9 +152,23 @@ func TestShardedSpread(t *testing.T) {
 		for i, ix := range s.Shards() {
 			share := 1 / 3.
 			if weights != nil {
-				share = weights[i] / 8
+				share = weights[i] / weights[0] / 8
 			}
 			assert.InDelta(t, share, float64(ix.Info().Len)/9000, 0.02, "%v", weights)
+		}
+	}
+}
+
+// TestShardedWeightedLists finds lists of shards that are not as many as of the whole, whatever the weights.
+func TestShardedWeightedLists(t *testing.T) {
+	const n = 5000
+	vectors := random(rand.New(rand.NewPCG(2, 2)), n, 2)
+	for _, weights := range [][]float64{nil, {1, 9}, {9, 1}} {
+		s := sharded(t, virtual(t, 2), "ivf", 2, L2Squared, Options{Weights: weights})
+		require.NoError(t, s.Add(t.Context(), counted(n), vectors))
+		for _, ix := range s.Shards() {
+			i := ix.Info()
+			assert.InDelta(t, min(usualLists(n), i.Len/leastInList), i.IVF.Lists, 6, "%v", weights)
 		}
 	}
 }
@@ -420,6 +434,22 @@ func TestShardedRefused(t *testing.T) {
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 	_, err = New(ctx, "ivf", 2, "l2sq", Options{Weights: []float64{1}})
 	assert.ErrorIs(t, err, runtime.ErrUnsupported)
+}
+
+// TestShardedRefusedLists has an id that is there already, of one shard, and enough vectors for all to make lists: it
+// finds shards that make them although the Add fails.
+func TestShardedRefusedLists(t *testing.T) {
+	const n = 3000
+	vectors := random(rand.New(rand.NewPCG(4, 4)), n, 8)
+	s := sharded(t, virtual(t, 3), "ivf", 8, L2Squared, Options{IVF: IVFOptions{Lists: 4}})
+	require.NoError(t, s.Add(t.Context(), counted(9), vectors[:9*8]))
+	for id := range int64(9) {
+		err := s.Add(t.Context(), append(counted(n)[10:], id), vectors[:(n-9)*8])
+		require.ErrorIs(t, err, runtime.ErrInvalidArgument)
+		for _, ix := range s.Shards() {
+			require.Equal(t, 1, ix.Info().IVF.Lists)
+		}
+	}
 }
 
 // TestShardedFails has one member whose device is lost: the error names it, and closing leaks nothing.

@@ -56,8 +56,8 @@ type contents interface {
 	checkUnread() error
 	// sections returns what a file has besides the configuration and what WriteTo computes.
 	sections() []section
-	// canRemove checks what Remove does.
-	canRemove(ctx context.Context, ids []int64) error
+	// ready makes an index of a file ready for a change, and calls check, which reads the index, while there is none.
+	ready(ctx context.Context, check func() error) error
 	// Compact frees memory that the vectors do not need.
 	Compact(ctx context.Context) error
 	// free frees what the storage does not have.
@@ -112,6 +112,9 @@ func (s *storage) change(ctx context.Context, f func() error) error {
 		return f()
 	})
 }
+
+// ready implements contents.
+func (s *storage) ready(ctx context.Context, check func() error) error { return s.change(ctx, check) }
 
 // changeExclusive is change without searches meanwhile.
 func (s *storage) changeExclusive(ctx context.Context, f func() error) error {
@@ -217,6 +220,18 @@ func (s *storage) at(row int) (*store, int) {
 func (s *storage) setCode(code coding) {
 	for _, st := range s.stores {
 		st.e.code = code
+	}
+}
+
+// fixScale sets the scale of bytes, which the first vectors of all shards have.
+func (s *storage) fixScale(code coding) {
+	s.writeLock.Lock()
+	defer s.writeLock.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if code.Precision == INT8Scaled && !s.closed {
+		s.setCode(code)
+		s.scaled = true
 	}
 }
 

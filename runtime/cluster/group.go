@@ -228,6 +228,9 @@ func (g *Group) add(rank int, dev *runtime.Device, p port) error {
 // Size returns the number of members, in all processes.
 func (g *Group) Size() int { return g.size }
 
+// Timeout returns how long a member waits for another one: Options.Timeout, or its default.
+func (g *Group) Timeout() time.Duration { return g.options.Timeout }
+
 // Members returns the members of this process, by rank. The caller does not change the list.
 func (g *Group) Members() []*Member { return g.members }
 

@@ -124,8 +124,8 @@ var floors = []floor{
 	{"cmd/concord/internal/trace", inCommand("app", "files", "ui", "picture")},
 	{"cmd/concord/internal/bench", inCommand("app", "files", "ui", "devices")},
 	{"cmd/concord/internal/checks", inCommand("app", "ui", "devices", "program")},
-	{"examples", []string{"runtime", "runtime/all", "runtime/cluster", "runtime/managed", "runtime/profile", "runtime/tune",
-		"source", "kernels", "kernels/expr", "tensor", "nn",
+	{"examples", []string{"runtime", "runtime/all", "runtime/cluster", "runtime/managed", "runtime/profile",
+		"runtime/tune", "source", "kernels", "kernels/expr", "tensor", "nn",
 		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }

@@ -56,7 +56,9 @@ func together(ctx context.Context, dev *runtime.Device) error {
 	return nil
 }
 
-func numbers(ctx context.Context, t *tensor.Tensor) ([]float32, error) { return tensor.Read[float32](ctx, t) }
+func numbers(ctx context.Context, t *tensor.Tensor) ([]float32, error) {
+	return tensor.Read[float32](ctx, t)
+}
 
 // somewhere does a unit of work on a device, or on the CPU if the device is lost.
 func somewhere(ctx context.Context, name string) error {

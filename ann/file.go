@@ -252,6 +252,10 @@ func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, as of an index in shards, which OpenSharded opens: %w", path,
+			runtime.ErrInvalidArgument)
+	}
 	im, m, err := file.Parse(path, readImage)
 	if err != nil {
 		return nil, err

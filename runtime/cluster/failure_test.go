@@ -400,6 +400,26 @@ func TestDoFails(t *testing.T) {
 
 // TestStreams queues work of a member before and behind collectives, on a stream of its own: the results are those of
 // TestSendThenWrite has a receiver that is slow: it gets what was sent, though the sender's stream writes to the same
+// TestDoPanics has one member panic while the others wait: they end, and the caller gets the panic.
+func TestDoPanics(t *testing.T) {
+	g := virtual(t, 3, Options{})
+	var others [3]error
+	assert.PanicsWithValue(t, "planted", func() {
+		_ = g.Do(deadline(t), func(ctx context.Context, m *Member) error {
+			if m.Rank() == 1 {
+				panic("planted")
+			}
+			others[m.Rank()] = m.Barrier(ctx, nil)
+			return others[m.Rank()]
+		})
+	})
+	agreed(t, []error{others[0], others[2]}, 1)
+	require.NoError(t, g.Close())
+	assert.ErrorIs(t, g.Do(t.Context(), func(context.Context, *Member) error { return nil }), runtime.ErrClosed)
+	assert.ErrorIs(t, g.Do(t.Context(), nil), runtime.ErrInvalidArgument)
+	assert.ErrorIs(t, (*Group)(nil).Do(t.Context(), nil), runtime.ErrInvalidArgument)
+}
+
 // TestDeviceLostAnywhere gives a device up at some moment of many collectives: all members return the same error, in
 // time.
 func TestDeviceLostAnywhere(t *testing.T) {

@@ -137,9 +137,29 @@ func expand(ctx context.Context, name string) (names []string, err error) {
 		}
 	}
 	if names == nil {
-		return nil, fmt.Errorf("cluster: %s: %w", name, runtime.ErrNoDevice)
+		return nil, fmt.Errorf("cluster: %s: %w", name, missing(ctx, nil, backend))
 	}
 	return names, nil
+}
+
+// missing returns why there is no device of a name, in a session or the default one: an error that matches
+// [runtime.ErrNoDevice].
+func missing(ctx context.Context, s *runtime.Session, name string) error {
+	open := runtime.Open
+	if s != nil {
+		open = s.Open
+	}
+	dev, err := open(ctx, name)
+	if err == nil { // another name of one, or another device in its place
+		err = errors.Join(dev.Fallback(), dev.Close())
+	}
+	switch {
+	case err == nil:
+		return runtime.ErrNoDevice
+	case errors.Is(err, runtime.ErrNoDevice):
+		return err
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrNoDevice, err)
 }
 
 // Of is the function Of with options.
@@ -294,21 +314,37 @@ func (g *Group) enter() error {
 
 // Do calls f for every member of this process, each in a goroutine of its own, and waits for all. f queues the member's
 // work and calls its collectives. When it returns an error, the others' collectives return it, as a [*MemberError] that
-// names the member, and so does Do; of several it returns each once. The group has failed then.
+// names the member, and so does Do; of several it returns each once. The group has failed then. If f panics, so does Do
+// once all have returned. A member that returns nil while others still call collectives is one that does not come: they
+// wait for it as long as [Options] say. After Close, Do is [runtime.ErrClosed].
 func (g *Group) Do(ctx context.Context, f func(ctx context.Context, m *Member) error) error {
-	if ctx == nil {
-		return fmt.Errorf("cluster: context is nil: %w", runtime.ErrInvalidArgument)
+	if g == nil || ctx == nil || f == nil {
+		return fmt.Errorf("cluster: group, context or function is nil: %w", runtime.ErrInvalidArgument)
 	}
-	errs := make([]error, len(g.members))
+	if err := g.enter(); err != nil {
+		return err
+	}
+	g.calls.Done() // the calls of f count by themselves: Close may end them
+	errs, panics := make([]error, len(g.members)), make([]any, len(g.members))
 	var wg sync.WaitGroup
 	for i, m := range g.members {
 		wg.Go(func() {
+			defer func() {
+				if panics[i] = recover(); panics[i] != nil {
+					errs[i] = m.Fail(fmt.Errorf("panic: %v", panics[i])) // so that the others end
+				}
+			}()
 			if err := f(ctx, m); err != nil {
 				errs[i] = m.Fail(err)
 			}
 		})
 	}
 	wg.Wait()
+	for _, p := range panics {
+		if p != nil {
+			panic(p)
+		}
+	}
 	var all []error
 	for _, err := range errs {
 		if err != nil && !slices.Contains(all, err) {

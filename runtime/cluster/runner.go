@@ -87,7 +87,8 @@ type RunnerStats struct {
 // NewRunner returns a Runner for the named devices of the default session, in the order of preference, with names as
 // runtime.Info.ID has them. "cuda:*" stands for all devices of a backend. The CPU, cpu:0, comes last, if it is not
 // among them. With the policy "require" the first device is the only one. A device is opened when it first gets work,
-// and closed by Close. A name that means no device is [runtime.ErrNoDevice].
+// and closed by Close. A name that means no device of this machine is [runtime.ErrNoDevice], and says why there is
+// none.
 func NewRunner(ctx context.Context, names ...string) (*Runner, error) {
 	return Failover{}.NewRunner(ctx, names...)
 }
@@ -123,7 +124,7 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 			}
 		}
 		if n := len(list); n == 0 || all && !strings.HasPrefix(list[n-1], backend+":") {
-			return nil, fmt.Errorf("cluster: %s: %w", pattern, runtime.ErrNoDevice)
+			return nil, fmt.Errorf("cluster: %s: %w", pattern, missing(ctx, session, backend))
 		}
 	}
 	if last != "" && !slices.Contains(list, last) {
@@ -138,7 +139,7 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 		case slices.Contains(list[:i], name):
 			return nil, fmt.Errorf("cluster: %s is named twice: %w", name, runtime.ErrInvalidArgument)
 		case !known(name) && !strings.HasPrefix(name, "sim-"): // which are in no list, and known once they are opened
-			return nil, fmt.Errorf("cluster: %s: %w", name, runtime.ErrNoDevice)
+			return nil, fmt.Errorf("cluster: %s: %w", name, missing(ctx, session, name))
 		}
 		r.devices = append(r.devices, &standby{name: name, opening: make(chan struct{}, 1)})
 	}

@@ -27,19 +27,21 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	f func(ctx context.Context, l *flags) error) (err error) {
 	names := []string{l.device}
 	switch {
-	case l.devices == "" && l.members == 0 && !l.mpi:
+	case !l.given("devices") && l.members == 0 && !l.mpi:
 		return f(ctx, l)
 	case l.mpi && (l.devices != "" || l.members != 0):
 		return app.Usagef("--mpi takes the place of --devices and --members: each process has one device, --device")
 	case l.members < 0 || l.members > mostMembers:
 		return app.Usagef("--members %d: it has to be from 0 to %d", l.members, mostMembers)
+	case l.given("devices") && strings.Contains(","+strings.ReplaceAll(l.devices, " ", "")+",", ",,"):
+		return app.Usagef("--devices %q: a name is empty", l.devices)
 	case l.devices != "" && (l.given("device") || l.members != 0):
 		return app.Usagef("--devices takes the place of --device and --members")
 	case l.devices != "":
 		names = strings.Split(l.devices, ",")
 	}
 	for flag, path := range map[string]string{"--data": l.data, "--labels": l.labels} {
-		if path != "" && (l.members > 1 || len(names) > 1) && !files.CanReadAgain(path) {
+		if path != "" && (l.members > 1 || len(names) > 1 || l.mpi) && !files.CanReadAgain(path) {
 			return app.Usagef("%s %s: it has to be a file, which every member reads", flag, path)
 		}
 	}

@@ -20,7 +20,8 @@ const (
 // epoch has 32 steps or more. It is 1 or more. What a step takes is planned for two small batches, without computing
 // one, and for others follows from those. c.BatchSize does not count. On a device that does not know its free memory,
 // it is the total without what this program has there; where that is unknown too, it is no limit. In a group all
-// members call it, and get the least of theirs; members of one device divide its memory evenly.
+// members call it, and get the least of theirs; members of one device in this process divide its memory evenly. What
+// other processes take of a device is not known.
 func RecommendedBatch(ctx context.Context, m *Model, c Config, d Data) (int, error) {
 	n, err := recommended(ctx, m, c, d)
 	if err != nil || m.scope.Size() == 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	goruntime "runtime"
 	"sync"
 	"testing"
 	"time"
@@ -398,8 +399,6 @@ func TestDoFails(t *testing.T) {
 	assert.Equal(t, "cluster: member 1: no data", err.Error())
 }
 
-// TestStreams queues work of a member before and behind collectives, on a stream of its own: the results are those of
-// TestSendThenWrite has a receiver that is slow: it gets what was sent, though the sender's stream writes to the same
 // TestDoPanics has one member panic while the others wait: they end, and the caller gets the panic.
 func TestDoPanics(t *testing.T) {
 	g := virtual(t, 3, Options{})
@@ -416,6 +415,15 @@ func TestDoPanics(t *testing.T) {
 	agreed(t, []error{others[0], others[2]}, 1)
 	require.NoError(t, g.Close())
 	assert.ErrorIs(t, g.Do(t.Context(), func(context.Context, *Member) error { return nil }), runtime.ErrClosed)
+
+	g = virtual(t, 2, Options{})
+	err := g.Do(deadline(t), func(ctx context.Context, m *Member) error {
+		if m.Rank() == 1 {
+			goruntime.Goexit() // as t.FailNow does
+		}
+		return m.Barrier(ctx, nil)
+	})
+	agreed(t, []error{err}, 1)
 	assert.ErrorIs(t, g.Do(t.Context(), nil), runtime.ErrInvalidArgument)
 	assert.ErrorIs(t, (*Group)(nil).Do(t.Context(), nil), runtime.ErrInvalidArgument)
 }

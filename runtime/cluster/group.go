@@ -329,12 +329,17 @@ func (g *Group) Do(ctx context.Context, f func(ctx context.Context, m *Member) e
 	var wg sync.WaitGroup
 	for i, m := range g.members {
 		wg.Go(func() {
+			returned := false
 			defer func() {
-				if panics[i] = recover(); panics[i] != nil {
+				switch panics[i] = recover(); {
+				case panics[i] != nil:
 					errs[i] = m.Fail(fmt.Errorf("panic: %v", panics[i])) // so that the others end
+				case !returned:
+					errs[i] = m.Fail(errors.New("its goroutine was ended"))
 				}
 			}()
-			if err := f(ctx, m); err != nil {
+			err := f(ctx, m)
+			if returned = true; err != nil {
 				errs[i] = m.Fail(err)
 			}
 		})

@@ -93,6 +93,7 @@ func TestOpen(t *testing.T) {
 	assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
 }
 
+// TestStreams queues work of a member before and behind collectives, on a stream of its own: the results are those of
 // that order, though the host does not wait.
 func TestStreams(t *testing.T) {
 	const n = 1 << 16
@@ -137,6 +138,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// TestSendThenWrite has a receiver that is slow: it gets what was sent, though the sender's stream writes to the same
 // memory right behind.
 func TestSendThenWrite(t *testing.T) {
 	const n = 1 << 12

@@ -31,6 +31,9 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 		return f(ctx, l)
 	case l.mpi && (l.devices != "" || l.members != 0):
 		return app.Usagef("--mpi takes the place of --devices and --members: each process has one device, --device")
+	case l.mpi && l.batch == "auto":
+		return app.Usagef("--batch auto with --mpi: it has to be a number, since what other processes take of a device is " +
+			"not known")
 	case l.members < 0 || l.members > mostMembers:
 		return app.Usagef("--members %d: it has to be from 0 to %d", l.members, mostMembers)
 	case l.given("devices") && strings.Contains(","+strings.ReplaceAll(l.devices, " ", "")+",", ",,"):

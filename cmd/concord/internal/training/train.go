@@ -105,7 +105,8 @@ that belong to them. Any other file is a text.
 With --devices several devices train together: each computes a part of every batch, and has all data. The result is
 that of one device with the same batches, but for rounding. --members does the same with one device, for trials.
 With --mpi the processes that mpirun has started train together, on one machine or many, each with the device of
---device. The first one prints and writes; all read --data, and --checkpoint to resume.`,
+--device. The first one prints and writes, in directories that all have; all read --data, and --checkpoint to
+resume.`,
 		Example: `  concord train --epochs 3
   concord train --model cnn --device cpu:0 --epochs 2 --checkpoint digits.safetensors --plot digits.svg
   concord train --model cnn --device cpu:0 --epochs 4 --checkpoint digits.safetensors --resume
@@ -382,7 +383,8 @@ func fit(ctx context.Context, a *app.App, l *flags, c nn.Config, end *interrupte
 			t.model.Summary())
 	}
 	h, err := t.Fit(ctx, t.trainingSet())
-	if err != nil && ctx.Err() != nil && l.checkpoint != "" {
+	// With several processes another one may have got the interrupt first.
+	if err != nil && (ctx.Err() != nil || l.mpi && errors.Is(err, context.Canceled)) && l.checkpoint != "" {
 		if !silent { // what was learned since the last epoch is not lost
 			end.err = t.Save(context.WithoutCancel(ctx), l.checkpoint)
 			end.saved = end.err == nil

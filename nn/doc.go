@@ -59,7 +59,8 @@
 // The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout] and the
 // statistics of [BatchNorm], unless it is Local. The same number of members gives the same bits. Random numbers that
 // your own layers make of [Pass.Seed] are the same at all members. Layers may have collectives in training: a member
-// without rows computes one with the weight 0. In evaluations they may not. Steps of second order compute all that they make of the gradients at every member.
+// without rows computes one with the weight 0. In evaluations they may not. Steps of second order compute all that they
+// make of the gradients at every member.
 //
 // Fit compares configuration, shapes of data, position and all values of the members when it begins, and their values
 // at the end of each epoch. Members on devices of one kind have the same bits. Others may differ by half of the type's

@@ -195,7 +195,7 @@ func (o Options) empty(ctx context.Context, kind string, dim int, m Metric) (c c
 	return c, err
 }
 
-// on makes an empty index of a kind on open devices, of which it has handles of its own.
+// on makes an empty index of a kind on open devices. The index opens its own handles of them.
 func (o Options) on(devices []*runtime.Device, kind string, dim int, m Metric) (c contents, err error) {
 	switch kind {
 	case "ivf", "pq":

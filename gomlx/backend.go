@@ -43,6 +43,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	_ "github.com/concord-compute/concord/runtime/all" // every device
+	"github.com/concord-compute/concord/runtime/cluster"
 )
 
 // Name is the name under which the backend is registered.
@@ -68,15 +69,13 @@ var _ compute.Backend = (*Backend)(nil)
 // counts as several, for tests of distributed computations without as many devices; then there is no other.
 func New(devices string) (*Backend, error) {
 	ctx, b := context.Background(), &Backend{teams: map[string]*team{}}
-	for _, name := range strings.Split(cmp.Or(devices, "auto"), ",") {
-		names, err := expand(ctx, name)
-		for i := 0; err == nil && i < len(names); i++ {
-			err = b.open(ctx, names[i])
-		}
-		if err != nil {
-			b.Finalize()
-			return nil, errors.WithStack(err)
-		}
+	names, err := cluster.Names(ctx, nil, strings.Split(cmp.Or(devices, "auto"), ",")...)
+	for i := 0; err == nil && i < len(names); i++ {
+		err = b.open(ctx, cmp.Or(names[i], "auto"))
+	}
+	if err != nil {
+		b.Finalize()
+		return nil, errors.WithStack(err)
 	}
 	same := 0 // devices that are the first one
 	for i, d := range b.devices {
@@ -91,24 +90,6 @@ func New(devices string) (*Backend, error) {
 		}
 	}
 	return b, nil
-}
-
-// expand returns the names that a name stands for.
-func expand(ctx context.Context, name string) (names []string, err error) {
-	of, all := strings.CutSuffix(name, ":*")
-	if !all {
-		return []string{name}, nil
-	}
-	infos, err := runtime.Devices(ctx)
-	for i := range infos {
-		if infos[i].Backend == of {
-			names = append(names, infos[i].ID)
-		}
-	}
-	if err == nil && names == nil {
-		err = errors.Wrap(runtime.ErrNoDevice, name)
-	}
-	return names, err
 }
 
 // alike reports whether the devices are of one kind, so that they round alike.

@@ -10,8 +10,8 @@ import (
 )
 
 // BatchNorm normalizes each channel, dimension 1: in training by mean and biased variance of the batch,
-// otherwise by running averages of the means and the unbiased variances. The batch of a group is that of all members,
-// who exchange its sums, or with Local each member's own rows.
+// otherwise by running averages of the means and the unbiased variances. In a group the batch is that of all members,
+// which add up their sums; with Local it is each member's own rows.
 type BatchNorm struct {
 	Eps      *float64 // nil is 1e-5
 	Momentum *float64 // the part of a batch in the averages; nil is 0.1

@@ -97,20 +97,18 @@ func (o Options) Open(ctx context.Context, names ...string) (*Group, error) {
 			closeAll(devs)
 		}
 	}()
-	for _, pattern := range names {
-		list, err := expand(ctx, pattern)
+	list, err := Names(ctx, nil, names...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range list {
+		dev, err := runtime.Open(ctx, name)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("cluster: member %d: %w", len(devs), err)
 		}
-		for _, name := range list {
-			dev, err := runtime.Open(ctx, name)
-			if err != nil {
-				return nil, fmt.Errorf("cluster: member %d: %w", len(devs), err)
-			}
-			devs = append(devs, dev)
-			if why := dev.Fallback(); why != nil { // another device, which nobody named
-				return nil, fmt.Errorf("cluster: member %d: %w", len(devs)-1, why)
-			}
+		devs = append(devs, dev)
+		if why := dev.Fallback(); why != nil { // another device, which nobody named
+			return nil, fmt.Errorf("cluster: member %d: %w", len(devs)-1, why)
 		}
 	}
 	g, err := o.Of(devs...)
@@ -121,35 +119,41 @@ func (o Options) Open(ctx context.Context, names ...string) (*Group, error) {
 	return g, nil
 }
 
-// expand returns the names that a name stands for.
-func expand(ctx context.Context, name string) (names []string, err error) {
-	backend, all := strings.CutSuffix(name, ":*")
-	if !all {
-		return []string{name}, nil
-	}
-	infos, err := runtime.Devices(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for i := range infos {
-		if infos[i].Backend == backend {
-			names = append(names, infos[i].ID)
+// Names returns the names of the devices that names stand for: "cuda:*" for all devices of a backend, in their order,
+// and any other name for itself. A nil session is the default one. A backend without a device here is
+// [runtime.ErrNoDevice], with the reason.
+func Names(ctx context.Context, s *runtime.Session, names ...string) (list []string, err error) {
+	if s == nil {
+		if s, err = runtime.Default(); err != nil {
+			return nil, err
 		}
 	}
-	if names == nil {
-		return nil, fmt.Errorf("cluster: %s: %w", name, missing(ctx, nil, backend))
+	for _, name := range names {
+		backend, all := strings.CutSuffix(name, ":*")
+		if !all {
+			list = append(list, name)
+			continue
+		}
+		infos, err := s.Devices(ctx)
+		if err != nil {
+			return nil, err
+		}
+		before := len(list)
+		for i := range infos {
+			if infos[i].Backend == backend {
+				list = append(list, infos[i].ID)
+			}
+		}
+		if len(list) == before {
+			return nil, fmt.Errorf("cluster: %s: %w", name, missing(ctx, s, backend))
+		}
 	}
-	return names, nil
+	return list, nil
 }
 
-// missing returns why there is no device of a name, in a session or the default one: an error that matches
-// [runtime.ErrNoDevice].
+// missing returns why a session has no device of a name: an error that matches [runtime.ErrNoDevice].
 func missing(ctx context.Context, s *runtime.Session, name string) error {
-	open := runtime.Open
-	if s != nil {
-		open = s.Open
-	}
-	dev, err := open(ctx, name)
+	dev, err := s.Open(ctx, name)
 	if err == nil { // another name of one, or another device in its place
 		err = errors.Join(dev.Fallback(), dev.Close())
 	}

@@ -107,3 +107,23 @@ func TestPrepared(t *testing.T) {
 		}
 	}
 }
+
+// TestNames has names that stand for several devices, for one, and for none.
+func TestNames(t *testing.T) {
+	list, err := Names(t.Context(), nil, "opencl:7", "cpu:*", "auto")
+	require.NoError(t, err)
+	require.Contains(t, list, "cpu:0")
+	assert.Equal(t, "opencl:7", list[0])
+	assert.Equal(t, "auto", list[len(list)-1])
+	list, err = Names(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Empty(t, list)
+	session, err := runtime.New(runtime.Config{Backends: []driver.Backend{}})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, session.Close()) }()
+	for _, s := range []*runtime.Session{nil, session} {
+		_, err = Names(t.Context(), s, "cpu:0", "abacus:*")
+		assert.ErrorIs(t, err, runtime.ErrNoDevice)
+		assert.ErrorContains(t, err, "abacus:*")
+	}
+}

@@ -112,20 +112,9 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 	known := func(name string) bool {
 		return slices.ContainsFunc(infos, func(i runtime.Info) bool { return i.ID == name })
 	}
-	var list []string
-	for _, pattern := range names {
-		backend, all := strings.CutSuffix(pattern, ":*")
-		if !all {
-			list = append(list, pattern)
-		}
-		for i := range infos {
-			if all && infos[i].Backend == backend {
-				list = append(list, infos[i].ID)
-			}
-		}
-		if n := len(list); n == 0 || all && !strings.HasPrefix(list[n-1], backend+":") {
-			return nil, fmt.Errorf("cluster: %s: %w", pattern, missing(ctx, session, backend))
-		}
+	list, err := Names(ctx, session, names...)
+	if err != nil {
+		return nil, err
 	}
 	if last != "" && !slices.Contains(list, last) {
 		list = append(list, last)

@@ -228,8 +228,8 @@ func (x *exchange) failed(lane int, err error) *ending {
 	return x.j.found(x.lanes[lane].peer, err)
 }
 
-// newsOr returns why the job has ended, if news of that come within a beat, or else what was found here. The connection
-// to a process may be broken because it has ended after an error of another one, of which it has told.
+// newsOr waits a beat for news of why the job has ended, and returns that, or e if none comes. A connection may be
+// broken because that process has ended after another one's error; then the news name the other one.
 func (x *exchange) newsOr(e *ending) *ending {
 	j := x.j
 	if !errors.Is(e.err, errLost) {

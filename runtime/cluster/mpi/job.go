@@ -91,8 +91,8 @@ const statusSize = 64 // bytes, more than any library's MPI_Status
 var started atomic.Bool
 
 // Group makes the processes of the job one group, in which dev is the device of this process's member. All processes
-// of the job have to call it, once, instead of [Init]. Closing the group closes the job; the device stays the caller's,
-// who closes it after the group. The library is that of the configuration of the device's session.
+// of the job have to call it, once, instead of [Init]. Closing the group closes the job; the caller closes the
+// device after the group. Config.MPILibrary of the device's session names the library, if it is set.
 func Group(ctx context.Context, dev *runtime.Device) (*cluster.Group, error) {
 	return Options{}.Group(ctx, dev)
 }
@@ -210,7 +210,7 @@ func (l *library) start() error {
 	return nil
 }
 
-// ask makes a communicator for exchanges and one for news, and learns who is there.
+// ask makes a communicator for exchanges and one for news, and asks MPI for the rank and the number of processes.
 func (j *Job) ask() error {
 	l, m := j.lib, j.mem
 	_, n := l.answer.at()

@@ -43,7 +43,7 @@ var roles = map[string]func(ctx context.Context) error{
 	"broken":    fate(breakOff, runtime.ErrOutOfMemory),
 }
 
-// hello says who is there.
+// hello prints the rank of the process, the number of processes and their hosts.
 func hello(ctx context.Context) error {
 	j, err := Init(ctx)
 	if err != nil {

@@ -41,10 +41,10 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	case l.devices != "" && (l.given("device") || l.members != 0):
 		return app.Usagef("--devices takes the place of --device and --members")
 	case l.devices != "":
-		names = strings.Split(l.devices, ",")
+		names = strings.Split(strings.ReplaceAll(l.devices, " ", ""), ",")
 	}
 	for flag, path := range map[string]string{"--data": l.data, "--labels": l.labels} {
-		if path != "" && (l.members > 1 || len(names) > 1 || l.mpi) && !files.CanReadAgain(path) {
+		if path != "" && !files.CanReadAgain(path) {
 			return app.Usagef("%s %s: it has to be a file, which every member reads", flag, path)
 		}
 	}
@@ -57,8 +57,11 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 			err = errors.Join(err, dev.Close())
 		}
 	}()
+	if names, err = cluster.Names(ctx, a.Session, names...); err != nil {
+		return err
+	}
 	for _, name := range names {
-		dev, err := a.Session.Open(ctx, strings.TrimSpace(name))
+		dev, err := a.Session.Open(ctx, name)
 		if err != nil {
 			return err
 		}

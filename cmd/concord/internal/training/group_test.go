@@ -45,6 +45,7 @@ func TestTrainMembers(t *testing.T) {
 		"--members -1":              {"--members", "-1"},
 		"from 0 to 1024":            {"--members", "1025"},
 		"which every member reads":  {"--members", "2", "--data", os.DevNull},
+		"abacus:*: no such device":  {"--devices", "abacus:*"},
 		"a name is empty":           {"--devices", "cpu:0,,cpu:reference"},
 		`--devices "": a name is`:   {"--devices", ""},
 		"is member twice":           {"--devices", "cpu:0,cpu:0"},

@@ -127,7 +127,7 @@ resume.`,
 	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the "+
 		"fastest that the device has")
 	cmd.Flags().StringVar(&l.devices, "devices", "", "train on these devices together, in place of --device: names with "+
-		"commas between them")
+		"commas between them; cuda:* is all of a backend")
 	cmd.Flags().IntVar(&l.members, "members", 0, "divide the device into so many members that train together; 0: none")
 	cmd.Flags().BoolVar(&l.mpi, "mpi", false, "train together with the other processes of an MPI job")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")

@@ -15,7 +15,17 @@ type call struct {
 	device *device
 	ctx    context.Context
 	chosen *choice.Set // the device's when the launch began
+	// What the check of the arguments found, which a launch that a graph repeats needs once.
+	checked checked
 }
+
+type checked int
+
+const (
+	unchecked checked = iota
+	work              // the arguments are right
+	nothing           // they are, and there is nothing to do
+)
 
 // Context implements kernels.Host.
 func (c *call) Context() context.Context { return c.ctx }

@@ -101,7 +101,14 @@ func (d *device) find(u *source.Unit, kernel string) (function, bool) {
 	if found && ok && family.Arguments != nil {
 		run := f.run
 		f.run = func(c *call) error {
-			if !family.Arguments(&c.Call) {
+			if c.checked == unchecked {
+				found := nothing // kept only if Arguments returns: a wrong argument panics each time
+				if family.Arguments(&c.Call) {
+					found = work
+				}
+				c.checked = found
+			}
+			if c.checked == nothing {
 				return nil
 			}
 			return run(c)

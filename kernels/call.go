@@ -288,6 +288,12 @@ func (c *Call) Int(i int) int64 {
 
 // Float returns a scalar argument as a float64; an integer is converted.
 func (c *Call) Float(i int) float64 {
+	if i >= 0 && i < len(c.Args) && i < len(c.Params) { // what most factors are
+		a, p := &c.Args[i], &c.Params[i]
+		if a.Kind == ValueArgument && len(a.Bytes) == 4 && p.Kind == source.Float && p.Width <= 1 {
+			return float64(math.Float32frombits(binary.NativeEndian.Uint32(a.Bytes)))
+		}
+	}
 	bits, kind := c.value(i)
 	switch kind {
 	case source.Float:

@@ -143,6 +143,9 @@ static inline simd_func *const *concord_simd_table(int32_t set) {
 
 static inline int concord_simd_here(int32_t set) { return concord_simd_table(set) != NULL; }
 
-static inline void concord_simd(int32_t set, int32_t op, const simd_word *w) { concord_simd_table(set)[op](w); }
+// w is of integers, so that cgo looks for no pointers in the words of every call.
+static inline void concord_simd(int32_t set, int32_t op, const uint64_t *w) {
+  concord_simd_table(set)[op]((const simd_word *)w);
+}
 
 #endif

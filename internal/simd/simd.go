@@ -19,8 +19,6 @@ package simd
 import "C"
 
 import (
-	"unsafe"
-
 	// An edit of their C rebuilds this package.
 	_ "github.com/concord-compute/concord/csrc"
 	_ "github.com/concord-compute/concord/source/host"
@@ -127,5 +125,5 @@ func (s Set) Here() bool { return C.concord_simd_here(C.int32_t(s)) != 0 }
 // all the words that the function reads. Addresses among them are not followed by Go's
 // collector: the caller keeps that memory alive, and none of it is on a stack, which may move.
 func (s Set) Run(op Op, words *uint64) {
-	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.simd_word)(unsafe.Pointer(words)))
+	C.concord_simd(C.int32_t(s), C.int32_t(op), (*C.uint64_t)(words))
 }

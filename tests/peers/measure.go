@@ -66,14 +66,25 @@ func running() (n int) {
 	return n
 }
 
-// batch returns the number of calls that make a sample long enough for the clock, and of those
-// before it: the contenders before have filled the caches with their data, and threads sleep.
-func batch(once float64) (n, warm int) {
-	n = max(1, int(1e6/max(once, 50)))
-	if once < 5e7 {
-		warm = 1
+// batch returns how many calls make a sample of a millisecond, long enough for the clock, and how many are made
+// before it: the contenders before have filled the caches with their data, and threads sleep. Single calls would
+// tell too little of short ones: the first ones after a pause take several times as long.
+func batch(c contender) (n, warm int, err error) {
+	const sample = 1e6 // ns
+	for n = 1; ; {
+		once, err := c.sample(1, n)
+		if err != nil {
+			return 0, 0, err
+		}
+		once = max(once, 50)
+		if enough := int(sample / once); n >= enough/2 {
+			if once < 5e7 {
+				warm = 1
+			}
+			return max(1, enough), warm, nil
+		}
+		n = min(16*n, int(sample/once))
 	}
-	return n, warm
 }
 
 // rounds takes samples of each in turn until the budget is over, and at least five
@@ -92,13 +103,12 @@ func rounds(budget time.Duration, all []contender) ([][]float64, error) {
 		if c.sample == nil {
 			continue
 		}
-		once, err := c.sample(1, 1)
-		if err != nil {
+		var err error
+		if batches[i], warm[i], err = batch(c); err != nil {
 			if err := leave(i, err); err != nil {
 				return nil, err
 			}
 		}
-		batches[i], warm[i] = batch(once)
 	}
 	for start := time.Now(); len(times[0]) < 5 || time.Since(start) < budget; {
 		for i, c := range all {

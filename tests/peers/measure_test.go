@@ -56,5 +56,13 @@ func TestRounds(t *testing.T) {
 	fast := func(warm, n int) (float64, error) { warmed += warm; timed += n; return 1e5, nil }
 	_, err = rounds(0, []contender{{sample: fast}})
 	require.NoError(t, err)
-	assert.Equal(t, []int{6, 51}, []int{warmed, timed}, "a sample of short calls is 1 ms, after a call")
+	assert.Equal(t, []int{7, 61}, []int{warmed, timed}, "a sample of short calls is 1 ms, after a call")
+	timed = 0
+	slowAtFirst := func(_, n int) (float64, error) {
+		timed += n
+		return 5e3 + 2e4/float64(n), nil
+	}
+	_, err = rounds(0, []contender{{sample: slowAtFirst}})
+	require.NoError(t, err)
+	assert.Greater(t, timed, 5*150, "a sample is 1 ms of calls that are not the first ones")
 }

@@ -154,8 +154,10 @@ func host(infos []runtime.Info) string {
 // errors otherwise. If all devices have failed it matches driver.ErrAllBackendsExhausted as well.
 //
 // Every call of work begins anew, from data of the host, with buffers, streams and programs of its own on the device
-// that it gets, which stays the Runner's; it returns when its work is done, and leaves nothing outside that a call that
-// fails later would have to take back. It heeds its context. op names the work in events and in logs.
+// that it gets, which stays the Runner's: a unit that closes it, and others that compute there meanwhile, return
+// [runtime.ErrInvalidArgument], and the next one gets it opened anew. work returns when all is done, and leaves nothing
+// outside that a call that fails later would have to take back. It heeds its context. op names the work in events and in
+// logs.
 func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Context, dev *runtime.Device) error) error {
 	if r == nil || ctx == nil || work == nil {
 		return fmt.Errorf("cluster: %s: runner, context or work is nil: %w", op, runtime.ErrInvalidArgument)
@@ -203,7 +205,7 @@ func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Conte
 			}
 			return nil
 		}
-		causes = append(causes, fmt.Errorf("%s: %w", d.name, err))
+		causes = append(causes, d.named(err))
 		if ctx.Err() != nil || !r.session.MayFallBack(err) {
 			return errors.Join(causes...)
 		}

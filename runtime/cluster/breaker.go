@@ -205,13 +205,18 @@ func (r *Runner) attempt(ctx context.Context, d *standby, trim bool, limit time.
 	return h, work(limited, h.dev)
 }
 
-// closed returns an error if a unit has closed the device, which is not the unit's.
-func (h *handle) closed() error {
+// state returns the error of calls on the device, if it is lost or was closed.
+func (h *handle) state() error {
 	err := h.dev.Enter("unit")
 	if err == nil {
 		h.dev.Leave()
 	}
-	if !errors.Is(err, runtime.ErrClosed) {
+	return err
+}
+
+// closed returns an error if a unit has closed the device, which is not the unit's.
+func (h *handle) closed() error {
+	if !errors.Is(h.state(), runtime.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("cluster: a unit has closed %s, which is the Runner's: %w", h.dev, runtime.ErrInvalidArgument)

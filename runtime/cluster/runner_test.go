@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	goruntime "runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -415,49 +414,6 @@ func TestRunnerRequire(t *testing.T) {
 	}
 	assert.Equal(t, []string{"opencl:0"}, *ran)
 	assert.NoError(t, r.Close())
-}
-
-// TestRunnerClosedByUnit has a unit that closes the Runner's device: it returns an error that says so, and the next
-// units have the device, also while the program keeps it open itself.
-func TestRunnerClosedByUnit(t *testing.T) {
-	session, err := runtime.New(runtime.Config{})
-	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, session.Close()) })
-	for _, kept := range []bool{false, true} {
-		if kept {
-			dev, err := session.Open(t.Context(), "cpu:0")
-			require.NoError(t, err)
-			defer dev.Close()
-		}
-		r, _ := runner(t, Failover{Session: session}, "cpu:0")
-		for _, wrong := range []error{nil, runtime.ErrLaunch} {
-			units := 0
-			err := r.Run(t.Context(), "test", func(_ context.Context, dev *runtime.Device) error {
-				units++
-				return errors.Join(dev.Close(), wrong)
-			})
-			assert.ErrorIs(t, err, runtime.ErrInvalidArgument)
-			assert.ErrorContains(t, err, "closed cpu:0")
-			assert.Equal(t, 1, units, "no retry")
-			require.NoError(t, r.Run(t.Context(), "test", works))
-		}
-		assert.Equal(t, RunnerStats{Units: 2}, r.Stats())
-		assert.Equal(t, Healthy, r.Devices()[0].State)
-	}
-}
-
-// TestRunnerNames names a device once in an error, whoever has named it first.
-func TestRunnerNames(t *testing.T) {
-	r, _ := runner(t, Failover{}, "cpu:0")
-	for _, cause := range []error{runtime.ErrDeviceLost, &runtime.OpError{Backend: "cpu", Device: "cpu:0", Op: "launch",
-		Err: runtime.ErrDeviceLost}} {
-		require.NoError(t, r.Resume("cpu:0"))
-		for range 2 { // the second finds it at rest
-			err := r.Run(t.Context(), "test", func(context.Context, *runtime.Device) error { return cause })
-			require.ErrorIs(t, err, runtime.ErrDeviceLost)
-			assert.Equal(t, 1, strings.Count(err.Error(), "cpu:0"), err.Error())
-		}
-	}
 }
 
 // TestRunnerRefuses has arguments that make no sense, and a panic of the caller's.

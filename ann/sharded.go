@@ -71,7 +71,7 @@ type part struct {
 }
 
 // NewSharded makes an empty index with a shard for each member of a group. kind, dim, metric and the options are
-// those of [New], but for Device and Session, which are not set: kind hnsw is for members whose memory the host sees,
+// those of [New], but for Device, Session and Runner, which are not set: kind hnsw is for members whose memory the host sees,
 // such as cpu:0. MaxRows is for all shards together, and all other options are those of each shard; where
 // IVFOptions.Lists is 0, a shard has about as many lists as one index with all vectors would have. All processes of a
 // job call it.
@@ -86,8 +86,8 @@ func NewSharded(ctx context.Context, g *cluster.Group, kind string, dim int, met
 		switch {
 		case err != nil:
 			return err
-		case o.Device != "" || o.Session != nil:
-			return fmt.Errorf("ann: a device or a session beside a group: %w", runtime.ErrInvalidArgument)
+		case o.Device != "" || o.Session != nil || o.Runner != nil:
+			return fmt.Errorf("ann: a device, a session or a runner beside a group: %w", runtime.ErrInvalidArgument)
 		case o.Weights != nil && len(o.Weights) != g.Size():
 			return fmt.Errorf("ann: weights %v for %d members: %w", o.Weights, g.Size(), runtime.ErrInvalidArgument)
 		}

@@ -93,29 +93,30 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // not be that of another argument, nor of a constant of the function, not even in part. A call for which it is changes
 // nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) (set []*Tensor, err error) {
-	e := c.scope.engine
-	if e.standby != nil {
-		donated = nil // an argument that was overwritten could not be used again
+	if c.scope.engine.standby == nil {
+		return c.calling(ctx, donated, args)
 	}
-	err = e.unit(ctx, "call", func(ctx context.Context) error {
-		return c.called(ctx, donated, args, func(t *trace) error {
-			if err := t.launch(ctx, e, t.turn); err != nil {
-				return err
+	return c.callAnew(ctx, args)
+}
+
+// calling is CallDonating on one device.
+func (c *Func) calling(ctx context.Context, donated []bool, args []*Tensor) (set []*Tensor, err error) {
+	err = c.called(ctx, donated, args, func(t *trace) error {
+		if err := t.launch(ctx, c.scope.engine, t.turn); err != nil {
+			return err
+		}
+		set = t.results[t.turn]
+		for i, arg := range t.aliases {
+			if arg > 0 {
+				set[i] = args[arg-1]
 			}
-			set = t.results[t.turn]
-			for i, arg := range t.aliases {
-				if arg > 0 {
-					set[i] = args[arg-1]
-				}
-			}
-			t.turn = 1 - t.turn
-			e.onUndo(func() { t.turn = 1 - t.turn })
-			return nil
-		})
+		}
+		t.turn = 1 - t.turn
+		if c.scope.engine.standby != nil {
+			c.scope.engine.onUndo(func() { t.turn = 1 - t.turn })
+		}
+		return nil
 	})
-	if err != nil {
-		set = nil
-	}
 	return set, err
 }
 

@@ -191,6 +191,18 @@ func (e *engine) sit(dev *runtime.Device) error {
 	return nil
 }
 
+// callAnew is Call on a scope of a Runner. Nothing is donated, as an argument that was overwritten could not be used again.
+func (c *Func) callAnew(ctx context.Context, args []*Tensor) (set []*Tensor, err error) {
+	err = c.scope.engine.unit(ctx, "call", func(ctx context.Context) (err error) {
+		set, err = c.calling(ctx, nil, args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
 // lostDevice returns why a device cannot be read any more, or nil.
 func lostDevice(dev *runtime.Device) error {
 	err := dev.Enter("read")

@@ -246,8 +246,8 @@ func (m *image) whole(ctx context.Context) error {
 // and before its first change. If it is not the same, both fail with [runtime.ErrCorrupt] and leave the index as
 // it was. [HNSW.Remove] is no such change, as it only marks vectors.
 //
-// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device, Session and
-// Runner are used; "" is the CPU, or for an index of kind gpu the active device.
+// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device, Session,
+// Runner and Progress are used; "" is the CPU, or for an index of kind gpu the active device.
 func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err

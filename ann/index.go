@@ -112,7 +112,9 @@ type Options struct {
 	// shares of the vectors, one for each of several devices or for each member of a group, in proportion to these
 	// positive numbers; nil is equal shares
 	Weights []float64
-	HNSW    HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
+	// is called now and then while vectors are added, one call at a time, with the index locked; nil: nobody wants to know
+	Progress func(Progress)
+	HNSW     HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
 	// of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
 	IVF IVFOptions
 }
@@ -220,7 +222,7 @@ func (o Options) on(devices []*runtime.Device, kind string, dim int, m Metric) (
 	if err != nil {
 		return nil, err
 	}
-	if kind != "ivf" { // which has codes if the options say so
+	if c.base().progress = o.Progress; kind != "ivf" { // which has codes if the options say so
 		c.base().kind = kind
 	}
 	return c, nil

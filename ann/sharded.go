@@ -51,6 +51,7 @@ type Sharded struct {
 	metric  Metric
 	maxRows int
 	weights []float64
+	tell    func(Progress)
 	saving  sync.Mutex
 	sent    *runtime.Buffer // of a job: what gather sends at a time
 	got     *runtime.Buffer // of a job: what all processes send at a time
@@ -81,7 +82,9 @@ func NewSharded(ctx context.Context, g *cluster.Group, kind string, dim int, met
 	if err != nil {
 		return nil, err
 	}
-	return s.made(ctx, fingerprint("new", []byte(fmt.Sprint(kind, dim, metric, o))), func(ctx context.Context) error {
+	plain := o // what has to be the same in all processes
+	plain.Progress = nil
+	return s.made(ctx, fingerprint("new", []byte(fmt.Sprint(kind, dim, metric, plain))), func(ctx context.Context) error {
 		kind, m, o, err := o.parsed(kind, dim, metric)
 		switch {
 		case err != nil:
@@ -96,7 +99,8 @@ func NewSharded(ctx context.Context, g *cluster.Group, kind string, dim int, met
 		if kind == "ivf" && o.IVF.Codes > 0 {
 			s.kind = "pq"
 		}
-		o.MaxRows, o.Weights = 0, nil
+		s.tell = o.Progress
+		o.MaxRows, o.Weights, o.Progress = 0, nil, nil
 		return s.divide(ctx, g.Size(), weights, func(dev *runtime.Device, _ int) (contents, error) {
 			return o.on([]*runtime.Device{dev}, kind, dim, m)
 		})
@@ -248,12 +252,14 @@ func (s *Sharded) Add(ctx context.Context, ids []int64, vectors []float32) error
 	if err != nil {
 		return err
 	}
-	added := make([]bool, len(s.parts))
+	added, work := make([]bool, len(s.parts)), newMeter(s.tell)
 	err = s.change(ctx, call, func(ctx context.Context) (err error) {
 		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
 			if !s.scaled {
 				p.base().fixScale(code)
 			}
+			p.base().measure(work)
+			defer p.base().measure(nil)
 			err := p.Add(ctx, own[i], rows[i])
 			added[i] = err == nil
 			return err

@@ -32,6 +32,8 @@ type storage struct {
 	stores   []*store
 	place    cluster.Placement // which rows each of several stores has
 
+	progress  func(Progress)
+	work      *meter       // of the Add that runs, guarded by writeLock; nil if nobody wants to know
 	writeLock sync.Mutex   // held during a change
 	mu        sync.RWMutex // searches are readers; its writer changes what they read
 	tableLock sync.Mutex   // guards table where searches go on during a change; held for a moment only

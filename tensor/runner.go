@@ -200,6 +200,11 @@ func (c *Func) callAnew(ctx context.Context, args []*Tensor) (set []*Tensor, err
 	if err != nil {
 		return nil, err
 	}
+	set = slices.Clone(set)
+	for i, t := range set { // since what a tensor has goes to another device with it, and what the function has does not
+		a := *t.data
+		set[i] = &Tensor{scope: t.scope, typ: t.typ, shape: t.shape, data: &a}
+	}
 	return set, nil
 }
 

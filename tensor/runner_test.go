@@ -143,6 +143,28 @@ func TestRunnerScopeCarries(t *testing.T) {
 	assert.Equal(t, []float32{7, 14, 21}, got)
 }
 
+// TestRunnerScopeResults has the results of each call as arguments of the next one, on devices that take turns: what one
+// device has of an earlier call is no result of a later one.
+func TestRunnerScopeResults(t *testing.T) {
+	ctx := t.Context()
+	s, r, _ := onRunner(t, runtime.Config{})
+	f := Compile(s, func(args ...*Tensor) []*Tensor { return []*Tensor{args[0].Add(1)} })
+	x := From(s, []float32{0})
+	for i := range 12 {
+		if i/3%2 == 0 {
+			require.NoError(t, r.Suspend("opencl:0"))
+		} else {
+			back(t, r)
+		}
+		out, err := f.Call(ctx, x)
+		require.NoError(t, err)
+		x = out[0]
+		got, err := Number(ctx, x)
+		require.NoError(t, err)
+		require.Equal(t, float64(i+1), got)
+	}
+}
+
 // TestRunnerScopeRetries has a launch fail after a call was queued: the results of the call before are its arguments, and
 // stay as they are.
 func TestRunnerScopeRetries(t *testing.T) {

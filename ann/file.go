@@ -246,8 +246,8 @@ func (m *image) whole(ctx context.Context) error {
 // and before its first change. If it is not the same, both fail with [runtime.ErrCorrupt] and leave the index as
 // it was. [HNSW.Remove] is no such change, as it only marks vectors.
 //
-// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device and
-// Session are used; "" is the CPU, or for an index of kind gpu the active device.
+// The index has the kind, metric, precision and limits that it was saved with. Of the options only Device, Session,
+// Runner and Progress are used; "" is the CPU, or for an index of kind gpu the active device.
 func Open(ctx context.Context, path string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -289,6 +289,13 @@ func Read(ctx context.Context, r io.Reader, o Options) (Index, error) {
 // index makes the index of a file. release is called once when the file's contents are not needed any more,
 // also after an error; if it is nil, they were checked, and are copied.
 func (m *image) index(ctx context.Context, o Options, release func()) (Index, error) {
+	if o.Runner != nil {
+		x, err := o.moving(ctx, m.Kind, m.Dim, m.metric, m, release)
+		if err != nil {
+			return nil, err
+		}
+		return x, nil
+	}
 	return m.made(ctx, o, release, func(o Options) (contents, error) { return o.empty(ctx, m.Kind, m.Dim, m.metric) })
 }
 

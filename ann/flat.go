@@ -99,7 +99,7 @@ func (f *Flat) Get(ctx context.Context, id int64) ([]float32, error) { return f.
 // Add implements [Index]. With [INT8Scaled], a component above the scale of the first vectors is
 // [runtime.ErrInvalidArgument], and with [FP16] one that is finite and too large for a half.
 func (f *Flat) Add(ctx context.Context, ids []int64, vectors []float32) error {
-	return f.changeExclusive(ctx, func() error { return f.add(ctx, ids, vectors) })
+	return f.changeExclusive(ctx, func() error { return f.metered(func() error { return f.add(ctx, ids, vectors) }) })
 }
 
 func (f *Flat) add(ctx context.Context, ids []int64, vectors []float32) error {
@@ -115,6 +115,7 @@ func (f *Flat) add(ctx context.Context, ids []int64, vectors []float32) error {
 	if err != nil {
 		return err
 	}
+	f.work.expect(m)
 	place := slices.Clone(f.place)
 	if n == 0 {
 		place = f.shares(m)
@@ -142,6 +143,7 @@ func (f *Flat) add(ctx context.Context, ids []int64, vectors []float32) error {
 		if err := s.put(ctx, code, have, some, those); err != nil {
 			return err
 		}
+		f.work.did(want - have)
 	}
 	f.setCode(code)
 	f.scaled, f.place = true, place

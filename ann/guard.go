@@ -86,6 +86,38 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
+// locked locks mu, or mu.RLocker() by the function that tries that, unless ctx is nil or done before: then the lock is
+// free again once those have returned that hold it.
+func locked(ctx context.Context, mu sync.Locker, try func() bool) error {
+	if err := checkContext(ctx); err != nil || try() {
+		return err
+	}
+	if ctx.Done() == nil {
+		mu.Lock()
+		return nil
+	}
+	got := make(chan struct{})
+	go func() {
+		mu.Lock()
+		close(got)
+	}()
+	select {
+	case <-got:
+		return nil
+	case <-ctx.Done():
+		go func() {
+			<-got
+			mu.Unlock()
+		}()
+		return ctx.Err()
+	}
+}
+
+// reading is locked for readers, who call mu.RUnlock.
+func reading(ctx context.Context, mu *sync.RWMutex) error {
+	return locked(ctx, mu.RLocker(), mu.TryRLock)
+}
+
 // divided runs f on at most so many goroutines, which divide the numbers below n among them until ctx is done.
 func divided(ctx context.Context, threads, n int, f func(next iter.Seq[int]) error) error {
 	var at atomic.Int64

@@ -166,7 +166,7 @@ func (h *HNSW) Add(ctx context.Context, ids []int64, vectors []float32) error {
 		if _, err := h.checkAdd(ids, vectors); err != nil || len(ids) == 0 {
 			return err
 		}
-		return h.add(ctx, ids, vectors)
+		return h.metered(func() error { return h.add(ctx, ids, vectors) })
 	})
 }
 
@@ -250,6 +250,7 @@ func (h *HNSW) resize(ctx context.Context, n int) error {
 // link links new vectors on several threads.
 func (h *HNSW) link(ctx context.Context, first, n int) error {
 	v := h.view(len(h.ids))
+	h.work.expect(n)
 	defer func() { h.arrived = nil }()
 	return divided(ctx, h.threads(), n, func(next iter.Seq[int]) error {
 		s, err := h.searches.take(v)
@@ -259,6 +260,7 @@ func (h *HNSW) link(ctx context.Context, first, n int) error {
 		defer h.searches.give(s)
 		for i := range next {
 			v.insert(s, uint32(first+i))
+			h.work.did(1)
 		}
 		return nil
 	})

@@ -18,7 +18,9 @@ const usualEf = 50
 // came to, those of the smallest ids are found. With [Euclidean], [L2Squared], [Cosine] and [Angular] it
 // allocates nothing from its second call on if dst has room, unless the filter is new.
 func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
-	h.mu.RLock()
+	if err := reading(ctx, &h.mu); err != nil {
+		return dst, err
+	}
 	defer h.mu.RUnlock()
 	v, a, k, err := h.begin(ctx, len(query), k, filter, true)
 	if err != nil {
@@ -29,7 +31,9 @@ func (h *HNSW) Search(ctx context.Context, dst []Result, query []float32, k int,
 
 // SearchBatch implements [Index]. Several threads divide the queries among them.
 func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter *Filter) ([][]Result, error) {
-	h.mu.RLock()
+	if err := reading(ctx, &h.mu); err != nil {
+		return nil, err
+	}
 	defer h.mu.RUnlock()
 	v, a, k, err := h.begin(ctx, len(queries), k, filter, false)
 	if err != nil {
@@ -54,7 +58,9 @@ func (h *HNSW) SearchBatch(ctx context.Context, queries []float32, k int, filter
 
 // Exact appends what Search would find that compares the query with every vector that the filter admits.
 func (h *HNSW) Exact(ctx context.Context, dst []Result, query []float32, k int, filter *Filter) ([]Result, error) {
-	h.mu.RLock()
+	if err := reading(ctx, &h.mu); err != nil {
+		return dst, err
+	}
 	defer h.mu.RUnlock()
 	if filter == nil {
 		filter = h.all

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/runtime"
-
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
@@ -107,10 +107,14 @@ type Options struct {
 	MaxDim  int              // the largest dimension; 0 is 4096
 	MaxRows int              // the largest number of vectors; 0 is no limit
 	Session *runtime.Session // that opens the device; nil is the default session
+	// has the devices of an index that survives them, a [*Moving], without Device, Session and Weights; nil is none
+	Runner *cluster.Runner
 	// shares of the vectors, one for each of several devices or for each member of a group, in proportion to these
 	// positive numbers; nil is equal shares
 	Weights []float64
-	HNSW    HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
+	// is called now and then while vectors are added, one call at a time, with the index locked; nil: nobody wants to know
+	Progress func(Progress)
+	HNSW     HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
 	// of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults
 	IVF IVFOptions
 }
@@ -128,7 +132,7 @@ var kinds = map[string]struct{ device, several bool }{"brute": {}, "bruteforce":
 // IVFOptions.Codes is set. Kind hnsw is [HNSW] on the CPU. Another kind is a [*KindError], a precision or a
 // device with brute or hnsw, or several devices with ivf or pq, [runtime.ErrUnsupported]. Without a GPU, gpu is
 // [runtime.ErrNoDevice] if the session's policy is to require devices, and otherwise the CPU stands in, which
-// Info tells.
+// Info tells. With a Runner every kind but brute, bruteforce and hnsw is on its devices, and survives them.
 func New(ctx context.Context, kind string, dim int, metric string, o Options) (Index, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -136,6 +140,13 @@ func New(ctx context.Context, kind string, dim int, metric string, o Options) (I
 	kind, m, o, err := o.parsed(kind, dim, metric)
 	if err != nil {
 		return nil, err
+	}
+	if o.Runner != nil {
+		x, err := o.moving(ctx, kind, dim, m, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		return x, nil
 	}
 	if o.Weights != nil && !kinds[kind].several {
 		return nil, fmt.Errorf("ann: weights for an index of kind %s, which is on one device: %w", kind,
@@ -211,7 +222,7 @@ func (o Options) on(devices []*runtime.Device, kind string, dim int, m Metric) (
 	if err != nil {
 		return nil, err
 	}
-	if kind != "ivf" { // which has codes if the options say so
+	if c.base().progress = o.Progress; kind != "ivf" { // which has codes if the options say so
 		c.base().kind = kind
 	}
 	return c, nil

@@ -202,7 +202,7 @@ func (x *IVF) Get(ctx context.Context, id int64) ([]float32, error) { return x.g
 // [runtime.ErrInvalidArgument]. Vectors that are added in one call lie side by side in each list; after many
 // small calls, [IVF.Compact] makes searches faster.
 func (x *IVF) Add(ctx context.Context, ids []int64, vectors []float32) error {
-	return x.change(ctx, func() error { return x.add(ctx, ids, vectors) })
+	return x.change(ctx, func() error { return x.metered(func() error { return x.add(ctx, ids, vectors) }) })
 }
 
 func (x *IVF) add(ctx context.Context, ids []int64, vectors []float32) error {
@@ -225,6 +225,7 @@ func (x *IVF) add(ctx context.Context, ids []int64, vectors []float32) error {
 	first := len(x.ids)
 	c, old, of := x.centres, placed{of: x.inList}, make([]uint32, len(ids))
 	made := x.due(total)
+	x.work.expect(len(ids))
 	if made > 0 {
 		if c, old, err = x.divide(ctx, made, vectors); err != nil {
 			return crowded(err)

@@ -35,7 +35,9 @@ func (x *IVF) single(ctx context.Context, dst []Result, query []float32, k int, 
 // reading searches without changes meanwhile.
 func (x *IVF) reading(ctx context.Context, search func() error) error {
 	return x.withRoom(ctx, func() (*store, error) {
-		x.mu.RLock()
+		if err := reading(ctx, &x.mu); err != nil {
+			return nil, err
+		}
 		defer x.mu.RUnlock()
 		err := search()
 		return x.store().ifOnDevice(), err

@@ -62,6 +62,7 @@ func (x *IVF) divide(ctx context.Context, n int, more []float32) (c centres, to 
 	}
 	if err == nil {
 		to.of = make([]uint32, len(x.ids), len(x.ids)+len(more)/x.e.dim)
+		x.work.expect(len(x.ids))
 		err = x.stored(ctx, func(first int, vectors []float32) error {
 			of := to.of[first:][:len(vectors)/x.e.dim]
 			if err := x.assign(ctx, c, vectors, of); err != nil || c.codes == nil {
@@ -148,6 +149,7 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 			c.close()
 		}
 	}()
+	x.work.expect(rounds * rows)
 	c, err = x.newCentres(ctx, middle)
 	for round := 0; ; round++ {
 		if err != nil || round == rounds {
@@ -158,6 +160,7 @@ func (x *IVF) means(ctx context.Context, r *rand.Rand, n int, sample []float32) 
 			return c, err
 		}
 		if round > 0 && slices.Equal(last, of) {
+			x.work.did((rounds - 1 - round) * rows) // which is not needed
 			return c, nil
 		}
 		move(middle, sample, of, dim, x.e.threads())
@@ -235,6 +238,7 @@ func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uin
 	to = to[:len(vectors)/dim]
 	if c.buf == nil {
 		clear(to)
+		x.work.did(len(to))
 		return ctx.Err()
 	}
 	threads := 2 // one copies while the other waits for the device
@@ -251,6 +255,7 @@ func (x *IVF) assign(ctx context.Context, c centres, vectors []float32, to []uin
 			for i, at := range nearest {
 				to[lo+i] = min(at, uint32(c.n-1))
 			}
+			x.work.did(hi - lo)
 		}
 		return nil
 	})

@@ -169,7 +169,9 @@ func (c *Corpus) Close() error { return c.flat.Close() }
 // counts [runtime.ErrTooLarge].
 func (c *Corpus) L2Batch(ctx context.Context, queries []float32) ([]float32, error) {
 	f := c.flat
-	f.mu.RLock()
+	if err := reading(ctx, &f.mu); err != nil {
+		return nil, err
+	}
 	defer f.mu.RUnlock()
 	if err := f.asked(ctx, len(queries), 1, false); err != nil {
 		return nil, err

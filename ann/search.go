@@ -23,7 +23,9 @@ func (f *Flat) SearchBatch(ctx context.Context, queries []float32, k int, filter
 	if err != nil {
 		return nil, err
 	}
-	f.mu.RLock() // SetPrecision replaces f.e
+	if err := reading(ctx, &f.mu); err != nil { // SetPrecision replaces f.e
+		return nil, err
+	}
 	lists := make([][]Result, len(queries)/f.e.dim)
 	f.mu.RUnlock()
 	for q := range lists {
@@ -177,7 +179,9 @@ func (f *Flat) side(ctx context.Context, queries []float32, nq int, so sought,
 func (f *Flat) begin(ctx context.Context, components, k int, filter *Filter, one bool) (s sought, err error) {
 	begun := false
 	for {
-		f.mu.RLock()
+		if err = reading(ctx, &f.mu); err != nil {
+			return s, err
+		}
 		if err = f.check(ctx); err != nil || f.settled() {
 			break
 		}

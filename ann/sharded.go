@@ -51,6 +51,7 @@ type Sharded struct {
 	metric  Metric
 	maxRows int
 	weights []float64
+	tell    func(Progress)
 	saving  sync.Mutex
 	sent    *runtime.Buffer // of a job: what gather sends at a time
 	got     *runtime.Buffer // of a job: what all processes send at a time
@@ -71,7 +72,7 @@ type part struct {
 }
 
 // NewSharded makes an empty index with a shard for each member of a group. kind, dim, metric and the options are
-// those of [New], but for Device and Session, which are not set: kind hnsw is for members whose memory the host sees,
+// those of [New], but for Device, Session and Runner, which are not set: kind hnsw is for members whose memory the host sees,
 // such as cpu:0. MaxRows is for all shards together, and all other options are those of each shard; where
 // IVFOptions.Lists is 0, a shard has about as many lists as one index with all vectors would have. All processes of a
 // job call it.
@@ -81,13 +82,15 @@ func NewSharded(ctx context.Context, g *cluster.Group, kind string, dim int, met
 	if err != nil {
 		return nil, err
 	}
-	return s.made(ctx, fingerprint("new", []byte(fmt.Sprint(kind, dim, metric, o))), func(ctx context.Context) error {
+	plain := o // what has to be the same in all processes
+	plain.Progress = nil
+	return s.made(ctx, fingerprint("new", []byte(fmt.Sprint(kind, dim, metric, plain))), func(ctx context.Context) error {
 		kind, m, o, err := o.parsed(kind, dim, metric)
 		switch {
 		case err != nil:
 			return err
-		case o.Device != "" || o.Session != nil:
-			return fmt.Errorf("ann: a device or a session beside a group: %w", runtime.ErrInvalidArgument)
+		case o.Device != "" || o.Session != nil || o.Runner != nil:
+			return fmt.Errorf("ann: a device, a session or a runner beside a group: %w", runtime.ErrInvalidArgument)
 		case o.Weights != nil && len(o.Weights) != g.Size():
 			return fmt.Errorf("ann: weights %v for %d members: %w", o.Weights, g.Size(), runtime.ErrInvalidArgument)
 		}
@@ -96,7 +99,8 @@ func NewSharded(ctx context.Context, g *cluster.Group, kind string, dim int, met
 		if kind == "ivf" && o.IVF.Codes > 0 {
 			s.kind = "pq"
 		}
-		o.MaxRows, o.Weights = 0, nil
+		s.tell = o.Progress
+		o.MaxRows, o.Weights, o.Progress = 0, nil, nil
 		return s.divide(ctx, g.Size(), weights, func(dev *runtime.Device, _ int) (contents, error) {
 			return o.on([]*runtime.Device{dev}, kind, dim, m)
 		})
@@ -248,12 +252,14 @@ func (s *Sharded) Add(ctx context.Context, ids []int64, vectors []float32) error
 	if err != nil {
 		return err
 	}
-	added := make([]bool, len(s.parts))
+	added, work := make([]bool, len(s.parts)), newMeter(s.tell)
 	err = s.change(ctx, call, func(ctx context.Context) (err error) {
 		return s.each(ctx, func(ctx context.Context, i int, p *part) error {
 			if !s.scaled {
 				p.base().fixScale(code)
 			}
+			p.base().measure(work)
+			defer p.base().measure(nil)
 			err := p.Add(ctx, own[i], rows[i])
 			added[i] = err == nil
 			return err

@@ -18,12 +18,15 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// lock begins a change, which the caller ends by mu.Unlock.
+// lock begins a change, which the caller ends by mu.Unlock. In a job the others wait for this process, also if its context
+// is done, of which it tells them then.
 func (s *Sharded) lock(ctx context.Context) error {
-	if err := checkContext(ctx); err != nil {
+	if ctx != nil && s.job {
+		ctx = context.WithoutCancel(ctx)
+	}
+	if err := locked(ctx, &s.mu, s.mu.TryLock); err != nil {
 		return err
 	}
-	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return fmt.Errorf("ann: %w", runtime.ErrClosed)
@@ -37,10 +40,9 @@ func (s *Sharded) reading(ctx context.Context) (unlock func(), err error) {
 	if s.job {
 		return s.mu.Unlock, s.lock(ctx)
 	}
-	if err := checkContext(ctx); err != nil {
+	if err := reading(ctx, &s.mu); err != nil {
 		return nil, err
 	}
-	s.mu.RLock()
 	if s.closed {
 		s.mu.RUnlock()
 		return nil, fmt.Errorf("ann: %w", runtime.ErrClosed)

@@ -32,6 +32,8 @@ type storage struct {
 	stores   []*store
 	place    cluster.Placement // which rows each of several stores has
 
+	progress  func(Progress)
+	work      *meter       // of the Add that runs, guarded by writeLock; nil if nobody wants to know
 	writeLock sync.Mutex   // held during a change
 	mu        sync.RWMutex // searches are readers; its writer changes what they read
 	tableLock sync.Mutex   // guards table where searches go on during a change; held for a moment only
@@ -93,9 +95,11 @@ func (s *storage) check(ctx context.Context) error {
 	return nil
 }
 
-// write calls f, during which there is no change of the index but by f.
+// write calls f, during which there is no change of the index but by f. It waits for other changes until ctx is done.
 func (s *storage) write(ctx context.Context, f func() error) error {
-	s.writeLock.Lock()
+	if err := locked(ctx, &s.writeLock, s.writeLock.TryLock); err != nil {
+		return err
+	}
 	defer s.writeLock.Unlock()
 	if err := s.check(ctx); err != nil {
 		return err
@@ -119,7 +123,9 @@ func (s *storage) ready(ctx context.Context, check func() error) error { return 
 // changeExclusive is change without searches meanwhile.
 func (s *storage) changeExclusive(ctx context.Context, f func() error) error {
 	return s.change(ctx, func() error {
-		s.mu.Lock()
+		if err := locked(ctx, &s.mu, s.mu.TryLock); err != nil {
+			return err
+		}
 		defer s.mu.Unlock()
 		return f()
 	})
@@ -237,7 +243,9 @@ func (s *storage) fixScale(code coding) {
 
 // get returns the vector of an id as it is stored, in numbers.
 func (s *storage) get(ctx context.Context, id int64) ([]float32, error) {
-	s.mu.RLock()
+	if err := reading(ctx, &s.mu); err != nil {
+		return nil, err
+	}
 	defer s.mu.RUnlock()
 	if err := s.check(ctx); err != nil {
 		return nil, err

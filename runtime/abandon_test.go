@@ -100,3 +100,24 @@ func TestAbandon(t *testing.T) {
 	assert.ErrorIs(t, anew.Abandon(nil), ErrClosed)
 	assert.ErrorIs(t, (*Device)(nil).Abandon(nil), ErrInvalidArgument)
 }
+
+// TestAbandonAtOnce watches devices that are abandoned: whoever sees one as lost sees it as abandoned, too, and does not
+// call its driver any more.
+func TestAbandonAtOnce(t *testing.T) {
+	for range 20_000 {
+		l, seen := new(life), make(chan bool)
+		go func() {
+			for l.lost() == nil {
+			}
+			seen <- l.isAbandoned()
+		}()
+		require.True(t, l.abandon(ErrDeviceLost))
+		require.True(t, <-seen)
+		require.ErrorIs(t, l.lost(), ErrDeviceLost)
+	}
+	l := new(life)
+	require.Error(t, l.noticed(ErrDeviceLost))
+	require.True(t, l.abandon(errors.New("later")))
+	assert.True(t, l.isAbandoned())
+	assert.Equal(t, ErrDeviceLost, l.lost(), "the first reason stays")
+}

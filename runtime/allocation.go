@@ -44,7 +44,7 @@ func (m *memory) accounts() Stats {
 	stats := m.stats
 	stats.Memory, stats.Staging = pool, staging
 	stats.Deferred += pool.Waiting
-	if m.core.abandoned.Load() {
+	if m.core.isAbandoned() {
 		stats.Leaked = pool.Reserved + staging.Bytes
 	}
 	return stats
@@ -350,7 +350,7 @@ func (m *memory) drain() {
 	for _, held := range forgotten {
 		held.unref()
 	}
-	if m.core.streams.capturing.Load() > 0 || m.core.abandoned.Load() {
+	if m.core.streams.capturing.Load() > 0 || m.core.isAbandoned() {
 		return // not every driver can free while it records
 	}
 	if m.settling.TryLock() { // otherwise another call is settling
@@ -363,7 +363,7 @@ func (m *memory) drain() {
 // unless a driver records meanwhile.
 func (m *memory) drainWaiting() {
 	m.drain()
-	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() || m.core.abandoned.Load() {
+	if m.core.streams.capturing.Load() > 0 && !m.core.isClosed() || m.core.isAbandoned() {
 		return // as drain does
 	}
 	m.settling.Lock() // waits for a call that is settling, so that what it frees is counted
@@ -420,7 +420,7 @@ func (m *memory) settle(wait bool) {
 
 func closeEvents(uses []usage) {
 	for _, u := range uses {
-		if u.event != nil && !u.stream.core.abandoned.Load() {
+		if u.event != nil && !u.stream.core.isAbandoned() {
 			_ = u.event.Close() // an event that is only waited for has nothing to report
 		}
 	}

@@ -167,7 +167,7 @@ func (b *Buffer) As(t Type) (*Buffer, error) {
 }
 
 func (b *Buffer) view(t Type, mem driver.Memory, n int) (*Buffer, error) {
-	if b.isClosed() || b.a.core.abandoned.Load() || !b.a.ref() {
+	if b.isClosed() || b.a.core.isAbandoned() || !b.a.ref() {
 		return nil, b.a.core.closedError("slice")
 	}
 	return newBuffer(b.a, t, mem, n), nil

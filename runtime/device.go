@@ -126,7 +126,7 @@ func (d *Device) use(ctx context.Context, op string) (*core, error) {
 // Info describes the device. FreeMemory is measured at the time of the call.
 func (d *Device) Info() Info {
 	info := d.core.info
-	if !d.core.abandoned.Load() {
+	if !d.core.isAbandoned() {
 		info = d.core.drv.Info()
 	}
 	info.Index, info.Simulated = d.core.index(), d.core.info.Simulated
@@ -146,7 +146,7 @@ func (d *Device) String() string { return d.core.info.ID }
 
 // Enter keeps the device open until [Device.Leave], which every Enter that returned no error needs: Close waits for
 // it. A program that uses memory of [Host] while another goroutine may close the device calls it around that use. It is
-// ErrClosed once Close has begun, whichever Device of the same device it was, and ErrDeviceLost for a lost device.
+// ErrClosed after Close of this Device, and once the last Close of the device has begun; ErrDeviceLost for a lost one.
 func (d *Device) Enter(op string) error {
 	if d == nil || d.core == nil {
 		return fmt.Errorf("%s: device is nil: %w", op, ErrInvalidArgument)
@@ -154,7 +154,7 @@ func (d *Device) Enter(op string) error {
 	if err := d.core.lost(); err != nil {
 		return err
 	}
-	if !d.core.enter() {
+	if d.closed.Load() || !d.core.enter() {
 		return d.core.closedError(op)
 	}
 	return nil

@@ -41,7 +41,7 @@ func (e *Event) present(op string) (driver.Event, *core, error) {
 		return nil, nil, fmt.Errorf("%s: event: %w", op, ErrClosed)
 	case e.drv == nil:
 		return nil, nil, fmt.Errorf("%s: %w", op, driver.ErrEventNotRecorded)
-	case e.core.abandoned.Load():
+	case e.core.isAbandoned():
 		return nil, nil, e.core.lost()
 	}
 	return e.drv, e.core, nil
@@ -72,7 +72,7 @@ func (e *Event) record(s *Stream) error {
 	if err != nil {
 		return err
 	}
-	if e.drv != nil && !e.core.abandoned.Load() {
+	if e.drv != nil && !e.core.isAbandoned() {
 		_ = e.drv.Close() // what waits for the earlier point has queued its wait
 	}
 	e.core, e.drv, e.stream, e.after = s.core, drv, s, s.queued.Load()
@@ -163,7 +163,7 @@ func (e *Event) Close() error {
 		return nil
 	}
 	e.closed = true
-	if e.drv == nil || e.core.abandoned.Load() {
+	if e.drv == nil || e.core.isAbandoned() {
 		return nil
 	}
 	return e.drv.Close()

@@ -171,7 +171,7 @@ func (g *Graph) Launch(s *Stream, bindings ...Binding) error {
 	if err := s.live(op); err != nil {
 		return err
 	}
-	if g.core.abandoned.Load() {
+	if g.core.isAbandoned() {
 		return g.core.lost()
 	}
 	g.mu.Lock()

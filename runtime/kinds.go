@@ -71,7 +71,7 @@ func HostBytes(b *Buffer) ([]byte, error) {
 	if b.none() {
 		return nil, fmt.Errorf("%s: buffer is nil: %w", op, ErrInvalidArgument)
 	}
-	if b.isClosed() || b.a.core.abandoned.Load() || !b.a.ref() {
+	if b.isClosed() || b.a.core.isAbandoned() || !b.a.ref() {
 		return nil, b.a.core.closedError(op)
 	}
 	defer b.a.unref()

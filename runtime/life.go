@@ -18,10 +18,16 @@ type life struct {
 	calls atomic.Int64  // that have entered and not left; closing is added when close begins
 	idle  chan struct{} // closed by the last call that leaves after that
 
-	ending    sync.Mutex  // held while it begins to be closed, or is abandoned
-	abandoned atomic.Bool // nothing of it is closed, and its driver is not called any more
+	ending sync.Mutex // held while it begins to be closed, or is abandoned
 
-	loss atomic.Pointer[error] // why the device is lost, once a call has met that
+	loss atomic.Pointer[loss] // once the device is lost
+}
+
+// loss is why a device is lost. It is one value, so that nobody sees a device that was abandoned as one that is lost
+// only, and calls its driver.
+type loss struct {
+	why       error
+	abandoned bool // nothing of the device is closed, and its driver is not called any more
 }
 
 // closing makes the count of calls negative.
@@ -71,28 +77,39 @@ func (l *life) abandon(why error) bool {
 	if l.isClosed() {
 		return false
 	}
-	l.loss.CompareAndSwap(nil, &why)
-	l.abandoned.Store(true)
+	for {
+		before, now := l.loss.Load(), &loss{why, true}
+		if before != nil {
+			now.why = before.why
+		}
+		if l.loss.CompareAndSwap(before, now) {
+			break
+		}
+	}
 	l.calls.Add(closing)
 	return true
 }
 
 func (l *life) isClosed() bool { return l.calls.Load() < 0 }
 
+func (l *life) isAbandoned() bool {
+	now := l.loss.Load()
+	return now != nil && now.abandoned
+}
+
 // noticed returns an error of the driver unchanged, and remembers the first one that says that the
 // device is lost.
 func (l *life) noticed(err error) error {
 	if err != nil && errors.Is(err, ErrDeviceLost) {
-		first := err // &err would put every call's error on the heap
-		l.loss.CompareAndSwap(nil, &first)
+		l.loss.CompareAndSwap(nil, &loss{why: err})
 	}
 	return err
 }
 
 // lost returns why the device is lost, if a call has noticed that, or nil.
 func (l *life) lost() error {
-	if err := l.loss.Load(); err != nil {
-		return *err
+	if now := l.loss.Load(); now != nil {
+		return now.why
 	}
 	return nil
 }

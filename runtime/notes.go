@@ -130,7 +130,7 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	if len(n.open) == 0 && !s.gone.Load() || n.of == nil {
 		return
 	}
-	if n.lines != nil && !mayWait && !s.core.abandoned.Load() {
+	if n.lines != nil && !mayWait && !s.core.isAbandoned() {
 		if n.readLater(); n.to == (reading{}) {
 			return
 		}
@@ -138,7 +138,7 @@ func (n *notes) fetch(s *Stream, failed error, mayWait bool) {
 	// before the driver is asked: it knows the times of all that is finished
 	now, finished := driver.Now(), s.finished.Load()
 	var spans []driver.Span
-	if s.core.abandoned.Load() {
+	if s.core.isAbandoned() {
 		failed = s.core.lost()
 	} else if n.lines != nil {
 		n.spans = n.lines.Spans(n.spans[:0])

@@ -42,7 +42,7 @@ func (k *Kernel) occupier(op string, local int64) (driver.Occupier, error) {
 		return nil, fmt.Errorf("%s: kernel is nil: %w", op, ErrInvalidArgument)
 	}
 	c := k.program.device
-	if k.program.gone.Load() || c.abandoned.Load() {
+	if k.program.gone.Load() || c.isAbandoned() {
 		return nil, c.closedError(op)
 	}
 	if local < 0 {

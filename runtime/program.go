@@ -315,7 +315,7 @@ func (p *Program) Kernel(name string) (*Kernel, error) {
 	if p.closed.Load() || p.core.gone.Load() {
 		return nil, p.core.device.error("kernel "+name, ErrClosed)
 	}
-	if c := p.core.device; c.abandoned.Load() {
+	if c := p.core.device; c.isAbandoned() {
 		return nil, c.lost()
 	}
 	return p.core.kernel(name)

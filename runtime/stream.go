@@ -144,7 +144,7 @@ func (s *Stream) lock(op string) error {
 	if s.none() {
 		return fmt.Errorf("%s: stream is nil: %w", op, ErrInvalidArgument)
 	}
-	if s.core.abandoned.Load() { // a call that does not return may hold the stream
+	if s.core.isAbandoned() { // a call that does not return may hold the stream
 		return s.core.lost()
 	}
 	s.mu.Lock()
@@ -317,7 +317,7 @@ func (s *Stream) sync(ctx context.Context) error {
 	if s.capture != nil {
 		return nil // a recording has nothing to wait for
 	}
-	if s.core.abandoned.Load() {
+	if s.core.isAbandoned() {
 		return s.core.lost()
 	}
 	s.mu.Lock()
@@ -375,7 +375,7 @@ func (s *Stream) busy() bool { return s.finished.Load() < s.queued.Load() }
 
 // lastUse returns a usage that covers everything queued so far, and whether any work is under way.
 func (s *Stream) lastUse() (usage, bool) {
-	if s.core.abandoned.Load() {
+	if s.core.isAbandoned() {
 		return usage{s, s.queued.Load(), nil}, s.busy()
 	}
 	s.mu.Lock()
@@ -457,7 +457,7 @@ func (s *Stream) Close() error {
 }
 
 func (s *Stream) close() error {
-	if s.core.abandoned.Load() {
+	if s.core.isAbandoned() {
 		return nil
 	}
 	s.mu.Lock()

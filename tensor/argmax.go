@@ -40,7 +40,7 @@ func (t *Tensor) argExtreme(name string, op, extreme expr.Op, axis int) *Tensor 
 	case t.typ == Bool:
 		t = t.Cast(U8)
 	}
-	if parts := kernels.ReduceParts(outer, n, in); parts > 1 && t.scope.engine.groups {
+	if parts := kernels.ReduceParts(outer, n, in); parts > 1 && t.scope.engine.inGroups() {
 		o := &callOp{name: name, takes: onlyDense, run: func(r *run, out, in []operand) error {
 			return r.argExtreme(op, extreme, parts, out[0], in[0])
 		}}

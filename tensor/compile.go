@@ -24,6 +24,7 @@ type Func struct {
 
 // trace is a Func for arguments of certain types and shapes, of which certain ones are donated.
 type trace struct {
+	on       *runtime.Device
 	args     []operand // of no place
 	donated  []bool    // none if it is shorter
 	aliases  []int     // for each result 1 more than the number of the donated argument in whose memory it is stored, or 0
@@ -92,6 +93,14 @@ func (c *Func) Call(ctx context.Context, args ...*Tensor) ([]*Tensor, error) {
 // not be that of another argument, nor of a constant of the function, not even in part. A call for which it is changes
 // nothing, and its error matches [ErrShape].
 func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor) (set []*Tensor, err error) {
+	if c.scope.engine.standby == nil {
+		return c.calling(ctx, donated, args)
+	}
+	return c.callAnew(ctx, args)
+}
+
+// calling is CallDonating on one device.
+func (c *Func) calling(ctx context.Context, donated []bool, args []*Tensor) (set []*Tensor, err error) {
 	err = c.called(ctx, donated, args, func(t *trace) error {
 		if err := t.launch(ctx, c.scope.engine, t.turn); err != nil {
 			return err
@@ -103,6 +112,9 @@ func (c *Func) CallDonating(ctx context.Context, donated []bool, args ...*Tensor
 			}
 		}
 		t.turn = 1 - t.turn
+		if c.scope.engine.standby != nil {
+			c.scope.engine.onUndo(func() { t.turn = 1 - t.turn })
+		}
 		return nil
 	})
 	return set, err
@@ -236,8 +248,17 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 	if c.closed {
 		return nil, fmt.Errorf("%w: the function itself is", ErrScope)
 	}
+	if e.standby != nil {
+		c.traces = slices.DeleteFunc(c.traces, func(t *trace) bool {
+			gone := t.on != e.device && lostDevice(t.on) != nil
+			if gone {
+				_ = t.close() // what it says is why the device was lost
+			}
+			return gone
+		})
+	}
 	for _, t := range c.traces {
-		if t.fits(args) && sameFlags(t.donated, donated) {
+		if t.fits(args) && sameFlags(t.donated, donated) && (t.on == e.device || e.standby == nil) {
 			return t, nil
 		}
 	}
@@ -268,7 +289,7 @@ func (e *engine) computed(ts []*Tensor) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, t := range ts {
-		if t.data == nil || t.data.load != nil || t.scope.closed {
+		if t.data == nil || t.data.load != nil || t.scope.closed || t.stale() {
 			return false
 		}
 	}
@@ -291,7 +312,7 @@ func (t *trace) fits(args []*Tensor) bool {
 // while the function runs.
 func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trace, error) {
 	e := c.scope.engine
-	t := &trace{donated: slices.Clone(donated)}
+	t := &trace{donated: slices.Clone(donated), on: e.device}
 	stand := make([]*Tensor, len(args))
 	for i, a := range args {
 		t.args = append(t.args, operand{typ: a.typ, shape: a.shape})
@@ -308,6 +329,9 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 	}
 	if bad := check("call", append([]*Tensor{{scope: c.scope}}, outs...)...); bad != nil {
 		return nil, bad.err
+	}
+	if err := e.refresh(ctx, outs); err != nil {
+		return nil, err
 	}
 	if around := captured(outs, before); len(around) > 0 {
 		if err := e.eval(ctx, around); err != nil {
@@ -458,6 +482,7 @@ func (t *trace) record(ctx context.Context, e *engine, args []*Tensor) (err erro
 				t.bytes.Results += int64(v.n * size(v.typ))
 			}
 			t.results[set] = append(t.results[set], &Tensor{scope: o.scope, typ: o.typ, shape: o.shape, data: dense(b, o.shape)})
+			t.results[set][len(t.results[set])-1].data.on = e.seatOf()
 		}
 	}
 	a := allocate(t.plan)
@@ -554,6 +579,21 @@ func (c *Func) close() error {
 
 // Plan returns what a call with such arguments does. It traces and plans the function where no call has done so.
 func (c *Func) Plan(ctx context.Context, args ...*Tensor) (*Plan, error) {
+	var t *trace
+	err := c.scope.engine.unit(ctx, "plan", func(ctx context.Context) (err error) {
+		t, err = c.planned(ctx, args)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("plan: %w", err)
+	}
+	p := t.plan.describe()
+	p.Memory = t.bytes
+	return p, nil
+}
+
+// planned returns the trace of a call with such arguments.
+func (c *Func) planned(ctx context.Context, args []*Tensor) (*trace, error) {
 	c.scope.engine.mu.Lock()
 	i := slices.IndexFunc(c.traces, func(t *trace) bool { return t.fits(args) })
 	var donated []bool // as in the first call with such arguments
@@ -561,11 +601,5 @@ func (c *Func) Plan(ctx context.Context, args ...*Tensor) (*Plan, error) {
 		donated = c.traces[i].donated
 	}
 	c.scope.engine.mu.Unlock()
-	t, err := c.prepare(ctx, donated, args)
-	if err != nil {
-		return nil, fmt.Errorf("plan: %w", err)
-	}
-	p := t.plan.describe()
-	p.Memory = t.bytes
-	return p, nil
+	return c.prepare(ctx, donated, args)
 }

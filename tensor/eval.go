@@ -21,6 +21,9 @@ type array struct {
 	arg     int // 1 more than the number of the argument of a function that is traced, or 0
 	// makes the buffer when the elements are needed for the first time; nil otherwise
 	load func(ctx context.Context) (*runtime.Buffer, error)
+	// of a scope on a Runner: the device of the buffer, nil if there is none, and what makes the buffer on another device
+	on     *runtime.Device
+	source func(ctx context.Context) (*runtime.Buffer, error)
 }
 
 // loaded makes the buffer, if that is left to do. The engine is locked.
@@ -42,7 +45,8 @@ func dense(b *runtime.Buffer, shape []int) *array { return &array{buf: b, stride
 func (t *Tensor) dense() *Tensor {
 	t.scope.engine.mu.Lock()
 	defer t.scope.engine.mu.Unlock()
-	if t.data != nil && isDense(t.shape, t.data.strides) {
+	again := t.scope.engine.standby != nil && t.kind() == kindView // it may lie otherwise when it is computed again
+	if t.data != nil && isDense(t.shape, t.data.strides) && !again {
 		return t
 	}
 	if t.kind() == kindView || t.data != nil {
@@ -78,9 +82,12 @@ func Eval(ctx context.Context, ts ...*Tensor) error {
 		return bad.err
 	}
 	e := ts[0].scope.engine
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if err := e.eval(ctx, ts); err != nil {
+	err := e.unit(ctx, "eval", func(ctx context.Context) error {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.eval(ctx, ts)
+	})
+	if err != nil {
 		return fmt.Errorf("eval: %w", err)
 	}
 	return nil
@@ -100,6 +107,11 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 		if err := t.scope.ready(); err != nil {
 			return err
 		}
+	}
+	if err := e.refresh(ctx, ts); err != nil {
+		return err
+	}
+	for _, t := range ts {
 		if t.data != nil {
 			if err := t.data.loaded(ctx); err != nil {
 				return err
@@ -124,13 +136,20 @@ func (e *engine) eval(ctx context.Context, ts []*Tensor) error {
 	owners := map[*runtime.Buffer]*Scope{}
 	for i, t := range ts {
 		at := p.results[i]
-		t.data = &array{buf: at.v.data.buf, first: at.first, strides: at.strides}
+		t.data = &array{buf: at.v.data.buf, first: at.first, strides: at.strides, on: e.seatOf()}
+		e.onUndo(func() { t.data = nil })
 		if s := owners[t.data.buf]; !at.v.have && (s == nil || t.scope.depth < s.depth) {
 			owners[t.data.buf] = t.scope
 		}
 	}
 	for b, s := range owners {
 		s.buffers[b] = struct{}{}
+		e.onUndo(func() {
+			if _, own := s.buffers[b]; own {
+				delete(s.buffers, b)
+				b.Close()
+			}
+		})
 	}
 	return closed
 }

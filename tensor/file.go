@@ -141,6 +141,9 @@ func (s *Scope) encoded(f *gguf.File, e gguf.Tensor, named quant.Format) *Tensor
 		}
 		return s.upload(ctx, F32, bytesOf(x))
 	}
+	if s.engine.standby != nil {
+		return &Tensor{scope: s, typ: F32, shape: shape, data: s.fromHost(shape, load)}
+	}
 	return &Tensor{scope: s, typ: F32, shape: shape, data: &array{strides: rowMajor(shape), load: load}}
 }
 
@@ -168,7 +171,7 @@ func (s *Scope) mapped(t Type, shape []int, data []byte, release func()) (*Tenso
 		release()
 		return nil, err
 	}
-	if len(data) > 0 {
+	if len(data) > 0 && s.engine.standby == nil {
 		s.engine.mu.Lock()
 		err := s.ready()
 		var b *runtime.Buffer

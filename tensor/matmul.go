@@ -60,7 +60,7 @@ func (t *Tensor) MatMul(u *Tensor) *Tensor {
 // factor returns t as an operand of a product of type typ. The CPU converts half and bfloat16 to floats while
 // it multiplies.
 func (t *Tensor) factor(typ Type) *Tensor {
-	if t.err == nil && typ == F32 && size(t.typ) == 2 && IsFloat(t.typ) && !t.scope.engine.groups {
+	if t.err == nil && typ == F32 && size(t.typ) == 2 && IsFloat(t.typ) && !t.scope.engine.inGroups() {
 		return t
 	}
 	return t.Cast(typ)

@@ -130,7 +130,7 @@ func (t *Tensor) reduceRange(name string, op expr.Op, first, last int, to Type) 
 func (t *Tensor) parts(columns bool) int {
 	last := len(t.shape) - 1
 	n, rows := t.shape[last], count(t.shape[:last])
-	if !t.scope.engine.groups {
+	if !t.scope.engine.inGroups() {
 		return 1
 	}
 	parts := kernels.ReduceParts(rows, n, 1)

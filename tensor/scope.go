@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/concord-compute/concord/kernels"
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
@@ -35,16 +33,13 @@ type Scope struct {
 
 // engine computes the tensors of a scope and of all scopes within it, on one stream.
 type engine struct {
-	device *runtime.Device
-	fuse   bool
-	groups bool            // the device computes in groups of items, not in vector loops
-	member *cluster.Member // of a group, or nil
+	fuse    bool
+	member  *cluster.Member // of a group, or nil
+	standby *standby        // of a Runner, or nil
+	most    int             // of kept
 
-	mu       sync.Mutex // held while tensors are computed
-	stream   *runtime.Stream
-	programs *lru.Cache[programKey, *program]
-	kept     int // bytes of programs
-	most     int // of kept
+	mu    sync.Mutex // held while tensors are computed
+	*seat            // on the device that computes them
 }
 
 // programKey names a program of the catalog: the family and its definitions, or a map and the rank of its operands.
@@ -74,15 +69,7 @@ const keptPrograms, keptBytes = 2048, 768 << 20
 // NewScope returns a scope for tensors on a device, which the caller keeps open until it has closed the scope.
 // In a session with Config.NoFusion (CONCORD_FUSION=0) its tensors are computed operation by operation.
 func NewScope(dev *runtime.Device) *Scope {
-	e := &engine{device: dev, fuse: !dev.Session().Config().NoFusion, groups: !dev.Info().VectorLoops, most: keptBytes}
-	var err error
-	e.programs, err = lru.NewWithEvict(keptPrograms, func(key programKey, p *program) {
-		p.program.Close()
-		e.kept -= key.bytes(p.unit)
-	})
-	if err != nil {
-		panic(err)
-	}
+	e := &engine{fuse: !dev.Session().Config().NoFusion, most: keptBytes, seat: newSeat(dev)}
 	return &Scope{engine: e, buffers: map[*runtime.Buffer]struct{}{}, scopes: map[*Scope]struct{}{}}
 }
 
@@ -98,11 +85,16 @@ func (s *Scope) Scope() *Scope {
 	return in
 }
 
-// Device returns the device of the scope's tensors.
-func (s *Scope) Device() *runtime.Device { return s.engine.device }
+// Device returns the device of the scope's tensors, on a Runner that of the last computation.
+func (s *Scope) Device() *runtime.Device {
+	if b := s.engine.standby; b != nil {
+		return b.now.Load().device
+	}
+	return s.engine.device
+}
 
 // String returns the device's name.
-func (s *Scope) String() string { return "scope on " + s.engine.device.String() }
+func (s *Scope) String() string { return "scope on " + s.Device().String() }
 
 // Close frees the memory of the scope's tensors and of the scopes within it, as soon as the work that uses it
 // is done. These tensors cannot be used any more. Closing twice does nothing.
@@ -135,11 +127,15 @@ func (s *Scope) close() error {
 		delete(s.parent.scopes, s)
 		return errors.Join(errs...)
 	}
-	s.engine.programs.Purge()
-	if s.engine.stream != nil {
-		errs = append(errs, s.engine.stream.Close())
+	if b := s.engine.standby; b != nil {
+		for dev, at := range b.seats {
+			if at != s.engine.seat {
+				errs = append(errs, at.close())
+			}
+			delete(b.seats, dev)
+		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.engine.seat.close())...)
 }
 
 // ready makes the stream, and returns an error if a scope is closed. The engine is locked.

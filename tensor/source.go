@@ -95,6 +95,14 @@ func FromBytes(s *Scope, t Type, raw []byte, shape ...int) *Tensor {
 	}
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
+	if s.engine.standby != nil {
+		if s.closed {
+			return fail(s, "from", ErrScope)
+		}
+		raw = slices.Clone(raw)
+		a := s.fromHost(shape, func(ctx context.Context) (*runtime.Buffer, error) { return s.upload(ctx, t, raw) })
+		return &Tensor{scope: s, typ: t, shape: slices.Clone(shape), data: a}
+	}
 	b, err := s.upload(context.Background(), t, raw)
 	if err != nil {
 		return fail(s, "from", err)
@@ -142,7 +150,7 @@ func Wrap(s *Scope, b *runtime.Buffer, t Type, shape ...int) *Tensor {
 	case b.Len() < count(shape):
 		return failf(s, "wrap", ErrShape, "%v for shape %v", b, shape)
 	}
-	stream, err := s.Stream()
+	stream, err := s.Stream() // which a scope on a Runner refuses
 	if err == nil {
 		err = stream.WaitFor(context.Background(), b)
 	}
@@ -160,24 +168,30 @@ func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 	if want := TypeOf[T](); t.typ != want {
 		return nil, fmt.Errorf("read: %w: %v as %v", ErrType, t.typ, want)
 	}
-	d := t.dense()
-	if err := Eval(ctx, d); err != nil { // before there is memory for elements of which there may be far too many
-		return nil, err
-	}
-	out := make([]T, t.Len())
-	if err := d.readComputed(ctx, bytesOf(out)); err != nil {
-		return nil, err
-	}
-	return out, nil
+	var out []T
+	return out, t.scope.engine.unit(ctx, "read", func(ctx context.Context) error {
+		d := t.dense()
+		if err := Eval(ctx, d); err != nil { // before there is memory for elements of which there may be far too many
+			return err
+		}
+		list := make([]T, t.Len())
+		if err := d.readComputed(ctx, bytesOf(list)); err != nil {
+			return err
+		}
+		out = list
+		return nil
+	})
 }
 
 // readBytes computes t and copies its elements in order.
 func (t *Tensor) readBytes(ctx context.Context, raw []byte) error {
-	d := t.dense()
-	if err := Eval(ctx, d); err != nil {
-		return err
-	}
-	return d.readComputed(ctx, raw)
+	return t.scope.engine.unit(ctx, "read", func(ctx context.Context) error {
+		d := t.dense()
+		if err := Eval(ctx, d); err != nil {
+			return err
+		}
+		return d.readComputed(ctx, raw)
+	})
 }
 
 // readComputed copies the elements of a dense tensor that is computed.
@@ -251,7 +265,7 @@ func integer(t Type, raw []byte) int64 {
 
 // Sync computes t and waits for it, and returns the error of work that failed.
 func (t *Tensor) Sync(ctx context.Context) error {
-	if err := Eval(ctx, t); err != nil {
+	if err := Eval(ctx, t); err != nil || t.scope.engine.standby != nil { // whose Eval has waited
 		return err
 	}
 	return t.scope.engine.stream.Sync(ctx)
@@ -262,6 +276,14 @@ func (t *Tensor) Sync(ctx context.Context) error {
 func (t *Tensor) To(ctx context.Context, s *Scope) (*Tensor, error) {
 	if t.err != nil || t.scope.engine == s.engine {
 		return t, t.err
+	}
+	if t.scope.engine.standby != nil || s.engine.standby != nil {
+		raw, err := t.bytes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out := FromBytes(s, t.typ, raw, t.shape...)
+		return out, out.err
 	}
 	d := t.dense()
 	if err := Eval(ctx, d); err != nil {

@@ -13,6 +13,9 @@ import (
 // Stream returns the stream on which the scope's tensors are computed. What is queued on it comes between the
 // computations that are queued before and after; it is not captured, closed or reset.
 func (s *Scope) Stream() (*runtime.Stream, error) {
+	if s.engine.standby != nil {
+		return nil, fmt.Errorf("the stream of a scope on a Runner: %w", runtime.ErrUnsupported)
+	}
 	s.engine.mu.Lock()
 	defer s.engine.mu.Unlock()
 	if err := s.ready(); err != nil {
@@ -28,6 +31,9 @@ func (s *Scope) Stream() (*runtime.Stream, error) {
 // where a result takes the memory of one, it is the argument's buffer.
 func (c *Func) CallOwned(ctx context.Context, donated []bool,
 	args ...*Tensor) (results []*runtime.Buffer, specs []Spec, err error) {
+	if c.scope.engine.standby != nil {
+		return nil, nil, fmt.Errorf("call: buffers of a scope on a Runner: %w", runtime.ErrUnsupported)
+	}
 	err = c.called(ctx, donated, args, func(t *trace) (err error) {
 		defer func() {
 			if err != nil {

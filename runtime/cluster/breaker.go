@@ -27,6 +27,14 @@ type standby struct {
 	rest     *rest       // nil while it gets work
 }
 
+// named returns an error that names the device, once.
+func (d *standby) named(err error) error {
+	if op, ok := errors.AsType[*driver.OpError](err); ok && op.Device == d.name {
+		return err
+	}
+	return fmt.Errorf("%s: %w", d.name, err)
+}
+
 // rest is a time in which a device gets no work.
 type rest struct {
 	until time.Time
@@ -51,7 +59,7 @@ func (r *Runner) admit(d *standby) (try *rest, resting error) {
 	case d.rest == nil:
 		return nil, nil
 	case d.rest.tried || r.now().Before(d.rest.until):
-		return nil, fmt.Errorf("%s gets no work until %v: %w", d.name, d.rest.until.Format(time.TimeOnly), d.rest.why)
+		return nil, d.named(fmt.Errorf("at rest: %w", d.rest.why)) // without the time, so that it is logged once
 	}
 	d.rest.tried = true
 	return d.rest, nil
@@ -185,9 +193,33 @@ func (r *Runner) attempt(ctx context.Context, d *standby, trim bool, limit time.
 		if gone.Load() && err != nil {
 			err = fmt.Errorf("no end within %v: %w: %w: %w", limit, driver.ErrTimeout, runtime.ErrDeviceLost, err)
 		}
-		r.release(d, h, gone.Load() || errors.Is(err, runtime.ErrDeviceLost))
+		gone := gone.Load() || errors.Is(err, runtime.ErrDeviceLost)
+		if closed := h.closed(); closed != nil { // so that the next unit gets it open
+			if err != nil { // in words, as it is no failure of the device
+				closed = fmt.Errorf("%w; the unit has returned: %v", closed, err)
+			}
+			err, gone = closed, true
+		}
+		r.release(d, h, gone)
 	}()
 	return h, work(limited, h.dev)
+}
+
+// state returns the error of calls on the device, if it is lost or was closed.
+func (h *handle) state() error {
+	err := h.dev.Enter("unit")
+	if err == nil {
+		h.dev.Leave()
+	}
+	return err
+}
+
+// closed returns an error if a unit has closed the device, which is not the unit's.
+func (h *handle) closed() error {
+	if !errors.Is(h.state(), runtime.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("cluster: a unit has closed %s, which is the Runner's: %w", h.dev, runtime.ErrInvalidArgument)
 }
 
 // works computes something small on a device, and checks it.

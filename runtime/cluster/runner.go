@@ -63,6 +63,7 @@ type Runner struct {
 	o       Failover
 	session *runtime.Session
 	devices []*standby
+	chosen  int // of the devices: those before the CPU that was not named
 	now     func() time.Time
 	pause   func(ctx context.Context, d time.Duration) error
 
@@ -86,7 +87,7 @@ type RunnerStats struct {
 
 // NewRunner returns a Runner for the named devices of the default session, in the order of preference, with names as
 // runtime.Info.ID has them. "cuda:*" stands for all devices of a backend. The CPU, cpu:0, comes last, if it is not
-// among them. With the policy "require" the first device is the only one. A device is opened when it first gets work,
+// among them. With the policy "require" the first device does all units of Run. A device is opened when it first gets work,
 // and closed by Close. A name that means no device of this machine is [runtime.ErrNoDevice], and says why there is
 // none.
 func NewRunner(ctx context.Context, names ...string) (*Runner, error) {
@@ -116,13 +117,11 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 	if err != nil {
 		return nil, err
 	}
-	if last != "" && !slices.Contains(list, last) {
+	named, strict := len(list), session.Config().Fallback == runtime.Require
+	if last != "" && !slices.Contains(list, last) && (!strict || named == 0) {
 		list = append(list, last)
 	}
-	if session.Config().Fallback == runtime.Require {
-		list = list[:min(1, len(list))]
-	}
-	r := &Runner{o: o.filled(), session: session, now: time.Now, pause: pause}
+	r := &Runner{o: o.filled(), session: session, chosen: named, now: time.Now, pause: pause}
 	for i, name := range list {
 		switch {
 		case slices.Contains(list[:i], name):
@@ -154,64 +153,109 @@ func host(infos []runtime.Info) string {
 // errors otherwise. If all devices have failed it matches driver.ErrAllBackendsExhausted as well.
 //
 // Every call of work begins anew, from data of the host, with buffers, streams and programs of its own on the device
-// that it gets, which stays the Runner's; it returns when its work is done, and leaves nothing outside that a call that
-// fails later would have to take back. It heeds its context. op names the work in events and in logs.
+// that it gets, which stays the Runner's: a unit that closes it, and others that compute there meanwhile, return
+// [runtime.ErrInvalidArgument], and the next one gets it opened anew. work returns when all is done, and leaves nothing
+// outside that a call that fails later would have to take back. It heeds its context. op names the work in events and in
+// logs.
 func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Context, dev *runtime.Device) error) error {
-	if r == nil || ctx == nil || work == nil {
+	if err := r.begin(ctx, op, work == nil); err != nil {
+		return err
+	}
+	defer r.units.Done()
+	return r.run(ctx, &unit{op: op}, work)
+}
+
+// begin begins a unit, which units.Done ends.
+func (r *Runner) begin(ctx context.Context, op string, nothing bool) error {
+	if r == nil || ctx == nil || nothing {
 		return fmt.Errorf("cluster: %s: runner, context or work is nil: %w", op, runtime.ErrInvalidArgument)
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.closed {
-		r.mu.Unlock()
 		return fmt.Errorf("cluster: runner: %w", runtime.ErrClosed)
 	}
 	r.units.Add(1)
-	r.mu.Unlock()
-	defer r.units.Done()
-	var causes []error
-	var left Event // of the device that has failed in this call
-	for i, d := range r.devices {
+	return nil
+}
+
+// unit is a unit of work under way.
+type unit struct {
+	op     string
+	causes []error    // why devices have not done it
+	out    []*standby // that have failed
+	left   Event      // of the last one; without From if there is none
+}
+
+// move tells that the unit goes on with another device, if one has failed.
+func (u *unit) move(r *Runner, to string) {
+	if u.left.Op, u.left.To = u.op, to; u.left.From != "" {
+		r.tell(u.left.as(Started))
+	}
+}
+
+// moved tells how that ended.
+func (u *unit) moved(r *Runner, err error) {
+	if u.left.From == "" {
+		return
+	}
+	end, kind := u.left, Completed
+	if end.Took, end.Err = r.now().Sub(end.Time), err; err != nil {
+		kind = Failed
+	}
+	r.tell(end.as(kind))
+}
+
+// leave notes that a device has failed.
+func (u *unit) leave(r *Runner, d *standby, err error) {
+	u.causes, u.out = append(u.causes, d.named(err)), append(u.out, d)
+	u.left = Event{Time: r.now(), From: d.name, Reason: reasonOf(err), Err: err}
+}
+
+// done counts a unit that succeeded.
+func (r *Runner) done(u *unit, on string) {
+	r.count(func(s *RunnerStats) {
+		s.Units++
+		s.Fallbacks += int64(min(len(u.causes), 1))
+	})
+	if len(u.causes) > 0 {
+		r.session.FellBack(on, u.op, errors.Join(u.causes...))
+	}
+}
+
+// run does a unit on the first device that can, but for those that have failed.
+func (r *Runner) run(ctx context.Context, u *unit, work func(context.Context, *runtime.Device) error) error {
+	devices := r.devices
+	if r.session.Config().Fallback == runtime.Require {
+		devices = devices[:1]
+	}
+	for _, d := range devices {
+		if slices.Contains(u.out, d) {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
-			return errors.Join(append(causes, err)...)
+			return errors.Join(append(u.causes, err)...)
 		}
 		try, resting := r.admit(d)
 		if resting != nil {
-			causes = append(causes, resting)
+			u.causes = append(u.causes, resting)
 			continue
 		}
-		moves := left.From != ""
-		if left.Op, left.To = op, d.name; moves {
-			r.tell(left.as(Started))
-		}
+		u.move(r, d.name)
 		err := r.on(ctx, d, try, work)
-		if moves {
-			end := left
-			end.Took, end.Err = r.now().Sub(left.Time), err
-			if err == nil {
-				r.tell(end.as(Completed))
-			} else {
-				r.tell(end.as(Failed))
-			}
-		}
+		u.moved(r, err)
 		if err == nil {
-			r.count(func(s *RunnerStats) {
-				s.Units++
-				s.Fallbacks += int64(min(i, 1))
-			})
-			if i > 0 {
-				r.session.FellBack(d.name, op, errors.Join(causes...))
-			}
+			r.done(u, d.name)
 			return nil
 		}
-		causes = append(causes, fmt.Errorf("%s: %w", d.name, err))
 		if ctx.Err() != nil || !r.session.MayFallBack(err) {
-			return errors.Join(causes...)
+			return errors.Join(append(u.causes, d.named(err))...)
 		}
-		left = Event{Time: r.now(), From: d.name, Reason: reasonOf(err), Err: err}
+		u.leave(r, d, err)
 	}
 	r.count(func(s *RunnerStats) { s.Exhausted++ })
-	err := fmt.Errorf("cluster: %s: %w: %w", op, driver.ErrAllBackendsExhausted, errors.Join(causes...))
-	r.tell(Event{Kind: Exhausted, Op: op, Err: err})
+	err := fmt.Errorf("cluster: %s: %w: %w", u.op, driver.ErrAllBackendsExhausted, errors.Join(u.causes...))
+	r.tell(Event{Kind: Exhausted, Op: u.op, Err: err})
 	return err
 }
 
@@ -219,6 +263,36 @@ func (r *Runner) count(f func(s *RunnerStats)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f(&r.stats)
+}
+
+// tries are the attempts of a unit on one device.
+type tries struct {
+	trimmed bool // what its pool kept was freed before the last one
+	paused  int
+	wait    time.Duration // the next pause
+}
+
+func newTries() *tries { return &tries{wait: firstPause} }
+
+// again reports whether the device may try once more after an error of its own, and waits before that. A context that
+// is done meanwhile is the error ended.
+func (t *tries) again(ctx context.Context, r *Runner, err error) (yes bool, ended error) {
+	lost := errors.Is(err, runtime.ErrDeviceLost)
+	memory := errors.Is(err, runtime.ErrOutOfMemory) && !errors.Is(err, driver.ErrTooLarge)
+	again := errors.Is(err, runtime.ErrLaunch) || errors.Is(err, driver.ErrTimeout)
+	switch {
+	case !lost && memory && !t.trimmed:
+		t.trimmed = true
+	case !lost && again && t.paused < retries:
+		if ended := r.pause(ctx, t.wait); ended != nil {
+			return false, ended
+		}
+		t.wait, t.paused = 2*t.wait, t.paused+1
+	default:
+		return false, nil
+	}
+	r.count(func(s *RunnerStats) { s.Retries++ })
+	return true, nil
 }
 
 // on does a unit on one device, with retries, after it has tried the device if that is to be done.
@@ -229,9 +303,8 @@ func (r *Runner) on(ctx context.Context, d *standby, try *rest,
 			return err
 		}
 	}
-	trimmed, wait := false, firstPause
-	for attempt := 0; ; attempt++ {
-		h, err := r.attempt(ctx, d, trimmed, r.o.Timeout, work)
+	for t := newTries(); ; {
+		h, err := r.attempt(ctx, d, t.trimmed, r.o.Timeout, work)
 		if err == nil {
 			d.health.did(nil, r.now(), false)
 			return nil
@@ -239,22 +312,14 @@ func (r *Runner) on(ctx context.Context, d *standby, try *rest,
 		if ctx.Err() != nil || !driver.OfDevice(err) {
 			return err
 		}
-		lost := errors.Is(err, runtime.ErrDeviceLost)
-		memory := errors.Is(err, runtime.ErrOutOfMemory) && !errors.Is(err, driver.ErrTooLarge)
-		again := errors.Is(err, runtime.ErrLaunch) || errors.Is(err, driver.ErrTimeout)
-		switch {
-		case !lost && memory && !trimmed:
-			trimmed = true
-		case !lost && again && attempt < retries:
-			if ended := r.pause(ctx, wait); ended != nil {
-				return errors.Join(err, ended)
-			}
-			wait *= 2
-		default:
+		again, ended := t.again(ctx, r, err)
+		if ended != nil {
+			return errors.Join(err, ended)
+		}
+		if !again {
 			r.failed(d, h, err)
 			return err
 		}
-		r.count(func(s *RunnerStats) { s.Retries++ })
 	}
 }
 

@@ -132,14 +132,41 @@ func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*ten
 	return nil
 }
 
-// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all.
+// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all. Where
+// members of a group divide the network, all of them call it, and rank 0 writes the file that one device would write.
 func (m *Model) Save(ctx context.Context, path string) error {
-	return write(ctx, m.scope, path, m.named(m.values.params, m.values.states), m.about())
+	work := m.scope.Scope()
+	defer work.Close()
+	ts, err := m.gathered(ctx, work, m.values.params, m.values.states)
+	if err != nil || ts == nil {
+		return err
+	}
+	return write(ctx, m.scope, path, ts, m.about())
+}
+
+// gathered returns whole values by their names, or nil at members that have sent theirs to rank 0.
+func (m *Model) gathered(ctx context.Context, work *tensor.Scope, params,
+	states *tensor.Tensor) (map[string]*tensor.Tensor, error) {
+	ts := map[string]*tensor.Tensor{}
+	for i, list := range [][]Param{m.params, m.states} {
+		row, err := gathered(ctx, work, list, []*tensor.Tensor{params, states}[i])
+		if err != nil {
+			return nil, err
+		}
+		if row != nil {
+			named(ts, whole(list), row)
+		}
+	}
+	if m.split && work.Rank() != 0 {
+		return nil, nil
+	}
+	return ts, nil
 }
 
 // Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be
 // there, with their shapes, and a file that says which layers it is of has to be of the model's: others with
-// equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was.
+// equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was. In a
+// group each member reads the file, and keeps its parts of parameters that members divide, however many there are.
 func (m *Model) Load(ctx context.Context, path string) error {
 	work := m.scope.Scope()
 	defer work.Close()
@@ -158,8 +185,15 @@ func (m *Model) Load(ctx context.Context, path string) error {
 	}
 	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, TrainingPrefix) })
 	for _, v := range slices.Concat(m.params, m.states) {
-		if ts[v.Name] == nil {
+		x := ts[v.Name]
+		if x == nil {
 			return fmt.Errorf("%w: %s has no %q", ErrData, path, v.Name)
+		}
+		if v.Whole != nil {
+			if !slices.Equal(x.Shape(), v.Whole) {
+				return fmt.Errorf("%w: %s: %q of shape %v instead of %v", ErrData, path, v.Name, x.Shape(), v.Whole)
+			}
+			ts[v.Name] = v.of(x, m.scope.Rank())
 		}
 	}
 	if err := m.SetValues(ctx, ts); err != nil {
@@ -174,6 +208,8 @@ const TrainingPrefix = "training/"
 
 // Names of tensors behind it.
 const (
+	optimizerPrefix = "optimizer."
+
 	bestParams = "best.params"
 	bestStates = "best.states"
 )
@@ -194,20 +230,39 @@ func (t *Trainer) same() []string {
 
 // Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
 // the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
-// in OnEpoch. In a group rank 0 writes, and the others do nothing.
+// in OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send parts of parameters where
+// members divide them: then all members call it.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
-	if !t.alone() {
+	if !t.alone() && !t.model.split {
 		return nil
 	}
-	ts := t.model.named(t.vars[atParams], t.vars[atStates])
+	work := t.scope.Scope()
+	defer work.Close()
+	ts, err := t.model.gathered(ctx, work, t.vars[atParams], t.vars[atStates])
+	if err != nil {
+		return err
+	}
+	rest := map[string]*tensor.Tensor{}
+	add := func(name string, list []Param, row *tensor.Tensor) {
+		if err == nil {
+			rest[name], err = gathered(ctx, work, list, row)
+		}
+	}
 	for i, name := range t.names[atCount:] {
-		ts[TrainingPrefix+name] = t.vars[atCount+i]
+		add(name, t.layout(atCount+i), t.vars[atCount+i])
 	}
 	if t.best.params != nil {
-		ts[TrainingPrefix+bestParams], ts[TrainingPrefix+bestStates] = t.best.params, t.best.states
+		add(bestParams, t.model.params, t.best.params)
+		add(bestStates, t.model.states, t.best.states)
+	}
+	if err != nil || !t.alone() {
+		return err
+	}
+	for name, x := range rest {
+		ts[TrainingPrefix+name] = x
 	}
 	a := t.model.about()
 	a.Config, a.Position, a.History = t.same(), t.at, t.history
@@ -258,7 +313,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
 		if name, ok := strings.CutPrefix(name, TrainingPrefix); ok {
-			if loaded[name], err = copyTo(ctx, from, x); err != nil { // the file's memory ends here
+			if loaded[name], err = copyTo(ctx, from, t.ownPart(name, x)); err != nil { // the file's memory ends here
 				return err
 			}
 		}
@@ -298,13 +353,29 @@ func (a *about) consistent() bool {
 	return ok
 }
 
+// ownPart returns this member's part of a row of a checkpoint.
+func (t *Trainer) ownPart(name string, row *tensor.Tensor) *tensor.Tensor {
+	list := t.model.params
+	switch {
+	case name == bestStates:
+		list = t.model.states
+	case name != bestParams && name != "grads" && !strings.HasPrefix(name, optimizerPrefix):
+		return row
+	}
+	if row.Rank() != 1 || row.Len() != elements(whole(list)) { // no gradients, or a mistake that begin reports
+		return row
+	}
+	return scattered(list, row, t.scope.Rank())
+}
+
 // isBest reports whether tensors may be the best values: both of the model's, or none.
 func (t *Trainer) isBest(params, states *tensor.Tensor) bool {
 	if params == nil || states == nil {
 		return params == states
 	}
 	for i, x := range []*tensor.Tensor{params, states} {
-		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != []int{t.model.Count(), elements(t.model.states)}[i] {
+		list := whole([][]Param{t.model.params, t.model.states}[i])
+		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != elements(list) {
 			return false
 		}
 	}

@@ -73,6 +73,20 @@
 // ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
 // from its checkpoint, in a new group.
 //
+// # Large networks
+//
+// Where parameters do not fit one device, members of a group can divide them (tensor parallel), in training and in
+// predictions: a [Dense] with Divided set to [Columns] and one with [Rows] behind it, the heads of an [Attention], both in
+// a [Transformer], and the rows of an [Embedding]. Each pair takes one all-reduce forward and one backward. Everything
+// else all members compute alike, for the whole batch: a network is either divided or its batches are. There are no
+// groups within groups, which could do both.
+//
+// The result is that of one device, but for rounding. A member's part of a parameter is that of what one device would
+// have, also if members cannot divide evenly ([Param] says the whole shape). [Model.Save] and [Trainer.Save], which all
+// members call, write the file that one device would write, and [Model.Load] and [Trainer.Resume] read it with any
+// number of members, also with layers that are not divided. Loss, metrics and decisions are rank 0's. Without a group
+// the same layers are like others. Steps of second order are refused.
+//
 // # Failures
 //
 // A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns

@@ -84,7 +84,16 @@ func one(ctx context.Context, s *tensor.Scope,
 		return out, err
 	}
 	out.history = *h
-	for _, x := range []*tensor.Tensor{m.values.params, m.values.states} {
+	work := m.scope.Scope()
+	defer work.Close()
+	for i, x := range []*tensor.Tensor{m.values.params, m.values.states} {
+		x, err := gathered(ctx, work, [][]Param{m.params, m.states}[i], x)
+		if err != nil {
+			return out, err
+		}
+		if x == nil { // rank 0 has all parts
+			continue
+		}
 		list, err := tensor.Read[float64](ctx, x.Cast(tensor.F64))
 		if err != nil {
 			return out, err

@@ -24,6 +24,7 @@ type Model struct {
 	params []Param
 	states []Param
 	rows   []row
+	split  bool // members have parts of parameters
 	values values
 
 	mu      sync.Mutex   // held by Predict, since the next call but one of predict overwrites a result
@@ -43,7 +44,8 @@ type values struct {
 // Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
 // from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
 // [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope. On a scope of
-// a group's member all members build the network, which begins with the values of rank 0.
+// a group's member all members build the network, which begins with the values of rank 0; a member's part of a parameter
+// that they divide is the part of what one device would have from the seed of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
 	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
 		typ: tensor.F32}
@@ -62,7 +64,7 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 	if x.Err() != nil {
 		return nil, fmt.Errorf("nn: examples %v: %w", in, x.Err())
 	}
-	y := m.net.Apply(p, x)
+	y := m.apply(p, x)
 	if p.err == nil && y.Err() != nil {
 		p.err = y.Err()
 	}
@@ -73,16 +75,24 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		return nil, p.err
 	}
 	m.params, m.states, m.rows = l.params, l.states, l.rows
+	if m.split = isDivided(m.params) || isDivided(m.states); m.split {
+		list, err := tensor.Read[uint64](ctx, tensor.From(work, []uint64{seed}).Broadcast(0))
+		if err != nil {
+			return nil, err
+		}
+		seed = list[0]
+	}
 	first := func(list []Param) *tensor.Tensor {
 		var parts []*tensor.Tensor
-		for i, v := range list {
+		for i, v := range whole(list) {
 			in, out := fans(v.Shape)
-			parts = append(parts, l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out,
-				v.Shape...).Cast(m.typ).Expand(v.Shape...).Flatten())
+			x := l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...)
+			parts = append(parts, list[i].of(x, s.Rank()).Flatten())
 		}
-		return together(work, m.typ, parts)
+		row := together(work, m.typ, parts)
+		return merged(list, row, common(list, row).Broadcast(0))
 	}
-	if err := m.set(ctx, first(m.params).Broadcast(0), first(m.states).Broadcast(0)); err != nil {
+	if err := m.set(ctx, first(m.params), first(m.states)); err != nil {
 		return nil, err
 	}
 	m.predict = tensor.Compile(s, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -90,13 +100,22 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		if len(a) > 3 {
 			p.Lengths = a[3]
 		}
-		y := m.net.Apply(p, a[2])
+		y := m.apply(p, a[2])
 		if m.mistake = p.err; p.err != nil {
 			return nil
 		}
 		return []*tensor.Tensor{y}
 	})
 	return m, nil
+}
+
+// apply applies the network.
+func (m *Model) apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	y := m.net.Apply(p, x)
+	if p.cut != nil {
+		return p.Fail(y, "columns that members divide, without rows behind them")
+	}
+	return y
 }
 
 // mixed returns a seed made of one and a number (SplitMix64).
@@ -118,14 +137,16 @@ func together(s *tensor.Scope, t tensor.Type, parts []*tensor.Tensor) *tensor.Te
 // named returns views of all values by their names.
 func (m *Model) named(params, states *tensor.Tensor) map[string]*tensor.Tensor {
 	of := map[string]*tensor.Tensor{}
-	add := func(list []Param, whole *tensor.Tensor) {
-		for _, v := range list {
-			of[v.Name] = whole.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
-		}
-	}
-	add(m.params, params)
-	add(m.states, states)
+	named(of, m.params, params)
+	named(of, m.states, states)
 	return of
+}
+
+// named adds views of the values in a row by their names.
+func named(to map[string]*tensor.Tensor, list []Param, row *tensor.Tensor) {
+	for _, v := range list {
+		to[v.Name] = row.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
+	}
 }
 
 // pass returns a pass with given values.
@@ -206,16 +227,17 @@ func (m *Model) Params() []Param { return slices.Clone(m.params) }
 // States returns the running statistics, in their order in the one tensor that has them all.
 func (m *Model) States() []Param { return slices.Clone(m.states) }
 
-// Count returns how many numbers the parameters are.
+// Count returns how many numbers the parameters are, or this member's parts of them.
 func (m *Model) Count() int { return elements(m.params) }
 
-// Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil
-// if there is none of that name.
+// Value returns a parameter or a running statistic, or this member's part of it, a view that lasts until the model gets
+// other values, or nil if there is none of that name.
 func (m *Model) Value(name string) *tensor.Tensor {
 	return m.named(m.values.params, m.values.states)[name]
 }
 
-// SetValues gives parameters and running statistics other values, by their names. The others stay as they are.
+// SetValues gives parameters and running statistics, or this member's parts of them, other values, by their names. The
+// others stay as they are.
 func (m *Model) SetValues(ctx context.Context, named map[string]*tensor.Tensor) error {
 	used := 0
 	build := func(list []Param, whole *tensor.Tensor) (*tensor.Tensor, error) {
@@ -279,7 +301,8 @@ func fitLengths(lengths *tensor.Tensor, n int) error {
 }
 
 // Predict returns what the network says of examples, computed together. lengths, if they are not nil, are
-// [Pass.Lengths]. The result belongs to the scope of x.
+// [Pass.Lengths]. The result belongs to the scope of x. Where members of a group divide the network, all of them call
+// it, with the same examples, and have the results.
 func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := m.fits(x); err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -59,7 +60,7 @@ func (t *Trainer) forward(p *Pass, b batch) (loss, says, target *tensor.Tensor, 
 	if b.lengths != nil {
 		p.Lengths = take(b.lengths)
 	}
-	says, target = t.model.net.Apply(p, take(b.x)), take(b.y)
+	says, target = t.model.apply(p, take(b.x)), take(b.y)
 	if p.err != nil {
 		return nil, nil, nil, p.err
 	}
@@ -168,10 +169,12 @@ func (r *result) with(rest *tensor.Tensor) *result {
 // compute computes a batch, or a member's part of it. A member without rows computes the first one, with the weight 0,
 // since layers may have collectives.
 func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (*result, error) {
-	m, s := t.model, shareOf(b.index.Len(), t.scope)
+	m, s := t.model, t.share(b.index.Len())
 	b = s.of(b)
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
-	p.Training, p.low, p.share = true, t.config.MixedPrecision, s
+	if p.Training, p.low = true, t.config.MixedPrecision; !m.split {
+		p.share = s
+	}
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
 		return nil, err
@@ -224,7 +227,7 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate,
 		grad = grad.Add(w.Mul(2 * c.L2))
 	}
 	if c.L1 > 0 || c.L2 > 0 {
-		norm2 = grad.Square().Sum().Reshape(1)
+		norm2 = t.square(grad)
 	}
 	if c.ClipNorm > 0 {
 		grad = grad.Mul(norm2.Sqrt().Reciprocal().Mul(c.ClipNorm).Minimum(1))
@@ -292,8 +295,24 @@ func isGood(sums *tensor.Tensor, numbers ...*tensor.Tensor) *tensor.Tensor {
 	return ok
 }
 
-// square returns the square of the norm of a gradient.
-func square(grad *tensor.Tensor) *tensor.Tensor { return grad.Square().Sum().Reshape(1) }
+// square returns the square of the norm of a gradient, the same at all members: where they have parts of parameters,
+// what all have alike counts at rank 0.
+func (t *Trainer) square(grad *tensor.Tensor) *tensor.Tensor {
+	m := t.model
+	if !m.split {
+		return grad.Square().Sum().Reshape(1)
+	}
+	if t.scope.Rank() != 0 {
+		var own []*tensor.Tensor
+		for _, v := range m.params {
+			if v.Whole != nil {
+				own = append(own, grad.Narrow(0, v.First, v.Len()))
+			}
+		}
+		grad = together(t.scope, m.typ, own)
+	}
+	return grad.Square().Sum().Reshape(1).AllReduce(cluster.Sum)
+}
 
 // compile makes the functions for the shapes of data. mistake gets an error of one that is traced, of which
 // package tensor sees only that it has no result.
@@ -309,7 +328,7 @@ func (t *Trainer) compile() {
 		grad, r := t.reduced(r)
 		grad = t.unscaled(vars, grad)
 		loss, states, sums := r.loss, r.next(t.model, vars[atStates]), r.sums
-		norm2 := square(grad)
+		norm2 := t.square(grad)
 		old := vars[atSums]
 		ok := isGood(old, loss, norm2)
 		next, scale := t.skippable(old, old.Add(sums), vars[atScale], ok, loss)
@@ -336,7 +355,7 @@ func (t *Trainer) compile() {
 		if t.scope.Size() > 1 {
 			grad, _ = t.reduced(&result{grads: t.model.divided(grad)})
 		}
-		norm2 := square(grad)
+		norm2 := t.square(grad)
 		ok := isGood(vars[atSums], norm2)
 		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
@@ -407,7 +426,7 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 		tensor.Zeros(v.scope, typ, grads), scale}
 	names = []string{"params", "states", "count", "sums", "grads", "scale"}
 	for _, name := range t.config.Optimizer.States() {
-		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, "optimizer."+name)
+		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, optimizerPrefix+name)
 	}
 	return list, slices.Clip(names)
 }

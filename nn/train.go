@@ -70,7 +70,7 @@ func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 	c.MixedPrecision = mode
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
-	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
+	t.history = History{ParameterCount: elements(whole(m.params)), BestEpoch: -1, TrainMetrics: map[string][]float64{},
 		ValMetrics: map[string][]float64{}}
 	t.compile()
 	return t, nil
@@ -467,7 +467,7 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 }
 
 // Evaluate returns the loss of examples and the metrics by their names, of the model's values. All members of a group
-// call it, with the same examples, of which each computes a part.
+// call it, with the same examples, of which each computes a part, or all with its parts of the parameters.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
 	if err := t.fits(ctx, d, 0); err != nil {
 		return 0, nil, err
@@ -483,7 +483,7 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 	index := tensor.Iota(work, tensor.U32, n)
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
-		own := shareOf(min(t.config.BatchSize, n-first), t.scope)
+		own := t.share(min(t.config.BatchSize, n-first))
 		if own.rows == 0 {
 			continue
 		}
@@ -495,7 +495,12 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 		sums = out[0]
 	}
 	if t.scope.Size() > 1 {
-		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)).AllReduce(cluster.Sum) // in work
+		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)) // in work
+		if t.model.split {
+			sums = sums.Broadcast(0)
+		} else {
+			sums = sums.AllReduce(cluster.Sum)
+		}
 	}
 	list, err := t.read(ctx, sums)
 	if err != nil {

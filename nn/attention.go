@@ -16,8 +16,8 @@ type Attention struct {
 	KeyHeads int  // of keys and values, which divide Heads; 0 is as many
 	Causal   bool // a step attends to itself and those before it only; false is to all
 	NoBias   bool // the dense layers add nothing; false is that they have a bias
-	// Divided has each member of a group compute some of the heads, in training and in predictions: those of one head of
-	// keys, or of several, so that fewer KeyHeads than members are refused. Members may have one of them more than
+	// Divided has each member of a group compute some of the heads, in training and in predictions: those of one head
+	// of keys, or of several, so that fewer KeyHeads than members are refused. Members may have one of them more than
 	// others. Without a group it changes nothing; false is that each member computes all
 	Divided bool
 }
@@ -90,8 +90,8 @@ type Transformer struct {
 	Dropout float64    // of what is added; 0 is none
 	Causal  bool       // as that of [Attention]; false is to all steps
 	After   bool       // normalization is behind the sums; false is in front of both parts
-	// Divided has members of a group divide the heads, as those of [Attention], and the layer in between; false is that
-	// each computes all
+	// Divided has members of a group divide the heads, as those of [Attention], and the layer in between; false is
+	// that each computes all
 	Divided bool
 }
 

@@ -1,12 +1,13 @@
 package nn
 
-// Layers whose parameters the members of a group divide (tensor parallel), and parameters of which a member has a part.
+// Layers whose parameters the members of a group divide (tensor parallel), and parameters of which a member has a
+// part.
 //
-// All members have the same activations and the same loss, except between the columns of one matrix and the rows of the
-// next one, where each has its columns. Before the columns stands enter, whose gradient is the sum of the members', and
-// behind the rows leave, which is a sum of the members' and whose gradient is passed on as it is. So each member's
-// gradients are those of its own loss, as on one device: AllReduce alone has the gradient of the sum of all members'
-// losses, which here would be as many times as large.
+// All members have the same activations and the same loss, except between the columns of one matrix and the rows of
+// the next one, where each has its columns. Before the columns stands enter, whose gradient is the sum of the
+// members', and behind the rows leave, which is a sum of the members' and whose gradient is passed on as it is. So
+// each member's gradients are those of its own loss, as on one device: AllReduce alone has the gradient of the sum of
+// all members' losses, which here would be as many times as large.
 
 import (
 	"context"
@@ -121,7 +122,9 @@ func (l Dense) divided(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 }
 
 // eachByItself reports whether an activation is of each element by itself.
-func eachByItself(a Activation) bool { return !slices.Contains([]Activation{Softmax, LogSoftmax, SwiGLU}, a) }
+func eachByItself(a Activation) bool {
+	return !slices.Contains([]Activation{Softmax, LogSoftmax, SwiGLU}, a)
+}
 
 // passes reports whether a layer may stand between columns and rows.
 func (c *cut) passes(l Layer) bool {

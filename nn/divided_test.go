@@ -268,7 +268,8 @@ func TestDividedMistakes(t *testing.T) {
 		"ternary weights have one":        {Dense{Out: 8, Ternary: true, Divided: Columns}, rows},
 		`no division "both"`:              {Dense{Out: 8, Divided: "both"}},
 		"2 members cannot divide columns": {Dense{Out: 1, Divided: Columns}, rows},
-		"in 1 units of 16":                {Reshape{Shape: []int{1, 3}}, Dense{Out: 16}, Attention{Heads: 2, KeyHeads: 1, Divided: true}},
+		"in 1 units of 16": {Reshape{Shape: []int{1, 3}}, Dense{Out: 16},
+			Attention{Heads: 2, KeyHeads: 1, Divided: true}},
 	} {
 		_, err := everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
 			m, err := Build(ctx, s, 5, Spec{Type: tensor.F64, Shape: []int{3}}, layers...)

@@ -142,8 +142,9 @@ func kindOf(dev *runtime.Device) string {
 }
 
 // align compares what all members have with what the first one has, but for the sums, which the next step replaces or
-// does not depend on, and for the parts of parameters that members divide. Members on devices of one kind have the same bits, and nothing changes. Those on others round
-// otherwise, and replicas would drift apart: within the limit of drifted they get what the first one has.
+// does not depend on, and for the parts of parameters that members divide. Members on devices of one kind have the
+// same bits, and nothing changes. Those on others round otherwise, and replicas would drift apart: within the limit
+// of drifted they get what the first one has.
 func (t *Trainer) align(ctx context.Context) error {
 	if t.scope.Size() == 1 {
 		return nil
@@ -213,9 +214,9 @@ func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (var
 	return vars, err
 }
 
-// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it is
-// farther away than half of the type's bits, relative to the largest element. What members add up is the same for all,
-// so that only the steps of their optimizers round otherwise.
+// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it
+// is farther away than half of the type's bits, relative to the largest element. What members add up is the same for
+// all, so that only the steps of their optimizers round otherwise.
 func drifted(x, first *tensor.Tensor, alike bool) *tensor.Tensor {
 	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))) // or both are NaN
 	if !alike && tensor.IsFloat(x.Type()) {

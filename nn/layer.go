@@ -32,10 +32,10 @@ type Dense struct {
 	// false is that the matrix is "weight"; else the matrix has but -s, 0 and s, where s is the mean magnitude of
 	// "weight", from which it is rounded; see [PackTernary] and [Packed]
 	Ternary bool
-	// Divided says which part of the matrix a member of a group has, in training and in predictions: a layer with Columns
-	// comes first, and one with Rows last; between the two stand only [Dropout] and activations of single elements, as
-	// behind the columns. All members have what comes before and after. Fewer columns than members, Ternary and
-	// everything else between the two are refused. Without a group the layer is like others. "" is Whole
+	// Divided says which part of the matrix a member of a group has, in training and in predictions: a layer with
+	// Columns comes first, and one with Rows last; between the two stand only [Dropout] and activations of single
+	// elements, as behind the columns. All members have what comes before and after. Fewer columns than members,
+	// Ternary and everything else between the two are refused. Without a group the layer is like others. "" is Whole
 	Divided Division
 }
 

@@ -41,11 +41,11 @@ type values struct {
 	params, states *tensor.Tensor
 }
 
-// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
-// from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
-// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope. On a scope of
-// a group's member all members build the network, which begins with the values of rank 0; a member's part of a parameter
-// that they divide is the part of what one device would have from the seed of rank 0.
+// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters from
+// a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match [ErrConfig] or an
+// error of package tensor, and say which layer it is. The model ends with the scope. On a scope of a group's member
+// all members build the network, which begins with the values of rank 0; a member's part of a parameter that they
+// divide is the part of what one device would have from the seed of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
 	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
 		typ: tensor.F32}
@@ -230,8 +230,8 @@ func (m *Model) States() []Param { return slices.Clone(m.states) }
 // Count returns how many numbers the parameters are, or this member's parts of them.
 func (m *Model) Count() int { return elements(m.params) }
 
-// Value returns a parameter or a running statistic, or this member's part of it, a view that lasts until the model gets
-// other values, or nil if there is none of that name.
+// Value returns a parameter or a running statistic, or this member's part of it, a view that lasts until the model
+// gets other values, or nil if there is none of that name.
 func (m *Model) Value(name string) *tensor.Tensor {
 	return m.named(m.values.params, m.values.states)[name]
 }

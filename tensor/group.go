@@ -13,9 +13,9 @@ import (
 )
 
 // NewMemberScope returns a scope for tensors on the device of a member of a group, which is not nil. Close the scope
-// before the group: that waits for a collective under way.
-// Its tensors have collectives: [Tensor.AllReduce], [Tensor.AllGather], [Tensor.ReduceScatter], [Tensor.Broadcast]; and
-// two members move a tensor by [Tensor.Send] and [Receive], of which others need not know.
+// before the group: that waits for a collective under way. Its tensors have collectives: [Tensor.AllReduce],
+// [Tensor.AllGather], [Tensor.ReduceScatter], [Tensor.Broadcast]; and two members move a tensor by [Tensor.Send] and
+// [Receive], of which others need not know.
 //
 // Every member runs the same program on a scope of its own, in a goroutine or a process of its own, as
 // [cluster.Group.Do] calls it. It describes the same collectives in the same order, and evaluates the same tensors in
@@ -154,8 +154,8 @@ func (t *Tensor) reduceTo(root int) *Tensor {
 }
 
 // Send sends t to the member to of the group, which describes a [Receive] of t's type and shape; others describe
-// nothing. The result is one zero of type U8: what evaluates it makes the call, which waits until the other member makes
-// its own. The gradient of what is received is an error at the receiver.
+// nothing. The result is one zero of type U8: what evaluates it makes the call, which waits until the other member
+// makes its own. The gradient of what is received is an error at the receiver.
 func (t *Tensor) Send(to int) *Tensor {
 	const name = "send"
 	if bad := t.scope.peer(name, to, t); bad != nil {
@@ -169,8 +169,8 @@ func (t *Tensor) Send(to int) *Tensor {
 	})
 }
 
-// Receive returns what the member from of the group of s sends, which describes a [Tensor.Send] of a tensor of this type
-// and shape.
+// Receive returns what the member from of the group of s sends, which describes a [Tensor.Send] of a tensor of this
+// type and shape.
 func Receive(s *Scope, from int, typ Type, shape ...int) *Tensor {
 	const name = "receive"
 	if bad := s.peer(name, from); bad != nil {

@@ -158,6 +158,9 @@ func (p *Pass) divide(name string, init Init, axis, unit int, shape ...int) *ten
 	if p.scope.Size() == 1 {
 		return p.Param(name, init, shape...)
 	}
+	if p.owner != nil {
+		return p.Fail(tensor.Zeros(p.scope, p.typ, shape...), "members that have some of the layers do not divide them, too")
+	}
 	parts := partsOf(shape[axis]/unit, p.scope.Size())
 	for i := range parts {
 		parts[i] = cluster.Part{First: parts[i].First * unit, Count: parts[i].Count * unit}
@@ -171,14 +174,23 @@ func (v *Param) shapeAt(rank int) []int {
 		return v.Shape
 	}
 	shape := slices.Clone(v.Whole)
+	if v.axis < 0 {
+		if v.parts[rank].Count == 0 {
+			return []int{0}
+		}
+		return shape
+	}
 	shape[v.axis] = v.parts[rank].Count
 	return shape
 }
 
 // of returns a member's part of a parameter.
 func (v *Param) of(whole *tensor.Tensor, rank int) *tensor.Tensor {
-	if v.Whole == nil {
+	switch {
+	case v.Whole == nil || v.axis < 0 && v.parts[rank].Count > 0:
 		return whole
+	case v.axis < 0:
+		return whole.Flatten().Narrow(0, 0, 0)
 	}
 	return whole.Narrow(v.axis, v.parts[rank].First, v.parts[rank].Count)
 }
@@ -247,25 +259,27 @@ func scattered(list []Param, row *tensor.Tensor, rank int) *tensor.Tensor {
 // gathered returns a row of parameters in which they are whole, at rank 0; the other members send their parts, and get
 // nil. All of them call it. The result belongs to work.
 func gathered(ctx context.Context, work *tensor.Scope, list []Param, row *tensor.Tensor) (*tensor.Tensor, error) {
-	if !isDivided(list) || row.Len() == 0 {
+	if !isDivided(list) {
 		return row, nil
 	}
 	row = row.Mul(tensor.Ones(work, row.Type(), 1)) // in work
 	var parts []*tensor.Tensor
 	for _, v := range list {
 		own := row.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
-		switch {
-		case v.Whole == nil:
-			parts = append(parts, own.Flatten())
-		case work.Rank() != 0:
-			parts = append(parts, own.Send(0))
-		default:
-			all := []*tensor.Tensor{own}
-			for rank := 1; rank < work.Size(); rank++ {
-				all = append(all, tensor.Receive(work, rank, row.Type(), v.shapeAt(rank)...))
+		if work.Rank() != 0 {
+			if v.Whole != nil {
+				parts = append(parts, own.Send(0))
 			}
-			parts = append(parts, tensor.Concat(v.axis, all...).Flatten())
+			continue
 		}
+		all := []*tensor.Tensor{own}
+		for rank := 1; rank < work.Size() && v.Whole != nil; rank++ {
+			all = append(all, tensor.Receive(work, rank, row.Type(), v.shapeAt(rank)...))
+		}
+		if v.axis < 0 { // all but one are empty
+			all = slices.DeleteFunc(all, func(x *tensor.Tensor) bool { return x.Len() == 0 })
+		}
+		parts = append(parts, tensor.Concat(max(v.axis, 0), all...).Flatten())
 	}
 	if work.Rank() != 0 {
 		return nil, tensor.Eval(ctx, parts...)

@@ -87,6 +87,9 @@
 // any number of members, also with layers that are not divided. Loss, metrics and decisions are rank 0's. Without a
 // group the same layers are like others. Steps of second order are refused.
 //
+// For predictions members can also have consecutive layers each ([BuildStages], model parallel). Examples are then
+// computed in parts, so that members work at the same time, and results have the bits of one device.
+//
 // # Failures
 //
 // A step whose loss or gradient is not finite changes nothing, nor do those queued behind it, and Fit returns

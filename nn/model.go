@@ -19,7 +19,7 @@ type Model struct {
 	In Spec // an example
 
 	scope  *tensor.Scope
-	net    Sequence
+	net    Layer // a Sequence, or stages
 	typ    tensor.Type
 	params []Param
 	states []Param
@@ -47,8 +47,16 @@ type values struct {
 // all members build the network, which begins with the values of rank 0; a member's part of a parameter that they
 // divide is the part of what one device would have from the seed of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
-	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
-		typ: tensor.F32}
+	return assemble(ctx, s, seed, in, layers, 0)
+}
+
+// assemble builds a network, of stages that compute so many parts if there are any.
+func assemble(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers Sequence, parts int) (*Model, error) {
+	layers = slices.Clone(layers)
+	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: layers, typ: tensor.F32}
+	if parts > 0 {
+		m.net = stages{layers, parts}
+	}
 	if in.Type == tensor.F64 {
 		m.typ = tensor.F64
 	}
@@ -310,12 +318,24 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 	if err := fitLengths(lengths, x.Dim(0)); err != nil {
 		return nil, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l, ok := m.net.(stages); ok {
+		return m.inStages(ctx, l, x, lengths)
+	}
+	y, err := m.call(ctx, x, lengths)
+	if err != nil {
+		return nil, err
+	}
+	return copyTo(ctx, x.Scope(), y)
+}
+
+// call calls predict. The next call but one overwrites the result.
+func (m *Model) call(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	args := []*tensor.Tensor{m.values.params, m.values.states, x}
 	if lengths != nil {
 		args = append(args, lengths)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	out, err := m.predict.Call(ctx, args...)
 	if m.mistake != nil {
 		err, m.mistake = m.mistake, nil
@@ -323,7 +343,7 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 	if err != nil {
 		return nil, err
 	}
-	return copyTo(ctx, x.Scope(), out[0])
+	return out[0], nil
 }
 
 // Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of

@@ -54,6 +54,7 @@ type Pass struct {
 	share  share                     // of a batch of a group of members; zero of a whole one
 	cut    *cut                      // between columns and rows that members divide; nil outside of them
 	plan   *plan                     // of a network that is being built
+	owner  *int                      // the member that has the parameters of the layers, of stages that are built
 	err    error
 }
 
@@ -243,7 +244,7 @@ type Param struct {
 	First int   // the index of its first element among all
 	Whole []int // the shape of the parameter of which this member of a group has a part; nil where it has all of it
 
-	axis  int            // that members divide
+	axis  int            // that members divide; -1 is none, and one of them has all
 	parts []cluster.Part // along it, of all members by their ranks
 }
 
@@ -293,6 +294,9 @@ func (l *plan) declare(p *Pass, list *[]Param, v Param, init Init) *tensor.Tenso
 	}
 	if slices.ContainsFunc(slices.Concat(l.params, l.states), func(o Param) bool { return o.Name == v.Name }) {
 		return p.Fail(t, "two values have the name %q", v.Name)
+	}
+	if p.owner != nil {
+		v = v.ownedBy(*p.owner, p.scope.Rank(), p.scope.Size())
 	}
 	v.First = elements(*list)
 	*list = append(*list, v)

@@ -53,6 +53,9 @@ func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: no model", ErrConfig)
 	}
+	if _, staged := m.net.(stages); staged {
+		return nil, fmt.Errorf("%w: training a network of BuildStages", ErrConfig)
+	}
 	info := m.scope.Device().Info()
 	return newTrainer(m, c, &info)
 }

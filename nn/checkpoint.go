@@ -209,6 +209,7 @@ const TrainingPrefix = "training/"
 // Names of tensors behind it.
 const (
 	optimizerPrefix = "optimizer."
+	residualName    = "residual"
 
 	bestParams = "best.params"
 	bestStates = "best.states"
@@ -225,18 +226,21 @@ func (t *Trainer) same() []string {
 		fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
 		fmt.Sprint("precision: ", c.MixedPrecision), fmt.Sprint("split: ", *c.Split), fmt.Sprint("shuffle: ", !c.InOrder),
 		fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+	if c.Compression != nil {
+		list = append(list, fmt.Sprint("compression: ", or(c.Compression.Ratio, usualRatio)))
+	}
 	return list
 }
 
 // Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
 // the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
-// in OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send parts of parameters where
-// members divide them: then all members call it.
+// in OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send their parts of parameters where
+// members divide them, and their residuals with [Config.Compression]: then all members call it.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
-	if !t.alone() && !t.model.split {
+	if !t.alone() && !t.allSave() {
 		return nil
 	}
 	work := t.scope.Scope()
@@ -252,6 +256,10 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 		}
 	}
 	for i, name := range t.names[atCount:] {
+		if atCount+i == atResidual && t.sent() > 0 {
+			rest[name], err = t.residuals(ctx, work)
+			continue
+		}
 		add(name, t.layout(atCount+i), t.vars[atCount+i])
 	}
 	if t.best.params != nil {
@@ -268,6 +276,9 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	a.Config, a.Position, a.History = t.same(), t.at, t.history
 	return write(ctx, t.scope, path, ts, a)
 }
+
+// allSave reports whether rank 0 needs what others have for a checkpoint.
+func (t *Trainer) allSave() bool { return t.scope.Size() > 1 && (t.model.split || t.sent() > 0) }
 
 // Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta,
 // MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit then goes on from it, with
@@ -287,7 +298,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	}
 	for _, pair := range [][2][]string{{a.Network, t.model.about().Network}, {a.Config, t.same()}} {
 		if len(pair[0]) != len(pair[1]) {
-			return fmt.Errorf("%w: %s is of another network", ErrConfig, path)
+			return fmt.Errorf("%w: %s is of another network or training", ErrConfig, path)
 		}
 		for i, want := range pair[1] {
 			if pair[0][i] != want {
@@ -357,6 +368,8 @@ func (a *about) consistent() bool {
 func (t *Trainer) ownPart(name string, row *tensor.Tensor) *tensor.Tensor {
 	list := t.model.params
 	switch {
+	case name == residualName:
+		return t.residual(row)
 	case name == bestStates:
 		list = t.model.states
 	case name != bestParams && name != "grads" && !strings.HasPrefix(name, optimizerPrefix):

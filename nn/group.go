@@ -174,6 +174,15 @@ func (t *Trainer) align(ctx context.Context) error {
 func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (vars []*tensor.Tensor, err error) {
 	other := -1 // the first that is
 	for i, v := range t.vars {
+		if i == atResidual { // each member's own
+			if !alike {
+				if v, err = copyTo(ctx, s, v); err != nil {
+					return nil, err
+				}
+				vars = append(vars, v)
+			}
+			continue
+		}
 		list := t.layout(i)
 		own := common(list, v)
 		if alike && (i == atSums || own.Len() == 0) {
@@ -307,8 +316,13 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 	for _, v := range t.model.params { // layers do not say how members divide them
 		network = append(network, fmt.Sprint(v.Whole, v.parts))
 	}
+	saved := ""
+	if t.allSave() && c.Checkpoint != "" {
+		saved = fmt.Sprint("checkpoint every ", c.CheckpointEvery)
+	}
 	texts := []string{fmt.Sprintf("%q", network),
-		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0))), shapes,
+		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0),
+			saved)), shapes,
 		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil,
 			t.loaded == nil)}
 	ranks, err := unlike(ctx, t.scope, texts...)

@@ -1,7 +1,7 @@
 package nn
 
-// Networks whose layers follow each other on the members of a group (model parallel): each member has the parameters of
-// some consecutive layers, and passes on what they make of examples.
+// Networks whose layers follow each other on the members of a group (model parallel): each member has the parameters
+// of some consecutive layers, and passes on what they make of examples.
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	"github.com/concord-compute/concord/tensor"
 )
 
-// BuildStages is [Build] for predictions of a network that does not fit one device: of L layers each of n members of a
-// group has ceil(L/n) consecutive ones with their parameters, so that the last members may have fewer or none. Examples
-// are computed in so many parts, one or more, or one by one where there are fewer: one member computes a part while the
-// next one computes that before it. Results are those of [Build]'s network for each part, with the same bits on devices
-// of one kind; all members get them. The layers are not divided otherwise, and the network is not trained:
-// [Model.Load] reads what another one has learned.
-func BuildStages(ctx context.Context, s *tensor.Scope, seed uint64, parts int, in Spec, layers ...Layer) (*Model, error) {
+// BuildStages is [Build] for predictions of a network that does not fit one device: of L layers each of n members of
+// a group has ceil(L/n) consecutive ones with their parameters, so that the last members may have fewer or none.
+// Examples are computed in so many parts, one or more, or one by one where there are fewer: one member computes a
+// part while the next one computes that before it. Results are those of [Build]'s network for each part, with the
+// same bits on devices of one kind; all members get them. The layers are not divided otherwise, and the network is
+// not trained: [Model.Load] reads what another one has learned.
+func BuildStages(ctx context.Context, s *tensor.Scope, seed uint64, parts int, in Spec,
+	layers ...Layer) (*Model, error) {
 	if parts < 1 {
 		return nil, fmt.Errorf("%w: examples in %d parts", ErrConfig, parts)
 	}

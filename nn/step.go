@@ -20,6 +20,7 @@ const (
 	atSums   // sums over the examples of an epoch: the loss, the examples, bad and skipped steps, and those of the metrics
 	atGrads  // the gradients of the batches of a step so far; empty where a step is one batch
 	atScale  // with F16: the factor of the loss, and the steps since it changed or a gradient was infinite; else empty
+	atResidual // what this member has not sent of its gradients yet; empty without compression
 	atOptimizer
 )
 
@@ -325,15 +326,15 @@ func (t *Trainer) compile() {
 		if t.mistake = err; err != nil {
 			return nil
 		}
-		grad, r := t.reduced(r)
-		grad = t.unscaled(vars, grad)
+		grad, r, f := t.exchange(vars, r, true)
 		loss, states, sums := r.loss, r.next(t.model, vars[atStates]), r.sums
 		norm2 := t.square(grad)
 		old := vars[atSums]
-		ok := isGood(old, loss, norm2)
+		ok := f.good(isGood(old, loss, norm2))
 		next, scale := t.skippable(old, old.Add(sums), vars[atScale], ok, loss)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, next, vars[atGrads], scale}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, f.marked(next), vars[atGrads], scale,
+			f.left(vars[atResidual], ok)}, opt...)
 	})
 	// part: vars..., weight, seed, examples... -> states, sums, grads
 	t.part = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -352,15 +353,16 @@ func (t *Trainer) compile() {
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		vars, rate, states, old := a[:n], a[n], a[n+1], a[n+2]
 		grad := vars[atGrads]
-		if t.scope.Size() > 1 {
-			grad, _ = t.reduced(&result{grads: t.model.divided(grad)})
+		var f *feedback
+		if t.scope.Size() > 1 || t.sent() > 0 {
+			grad, _, f = t.exchange(vars, &result{grads: t.model.divided(grad)}, false)
 		}
 		norm2 := t.square(grad)
-		ok := isGood(vars[atSums], norm2)
+		ok := f.good(isGood(vars[atSums], norm2))
 		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next,
-			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, f.marked(next),
+			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale, f.left(vars[atResidual], ok)}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -418,13 +420,17 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 	if t.config.Accumulate > 1 {
 		grads = m.Count()
 	}
+	residual := 0
+	if t.sent() > 0 {
+		residual = m.Count()
+	}
 	scale := tensor.Zeros(v.scope, typ, 0)
 	if t.config.MixedPrecision == F16 {
 		scale = tensor.Full(v.scope, typ, 65536, 2).Mul(tensor.From(v.scope, []float64{1, 0}).Cast(typ))
 	}
 	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide),
-		tensor.Zeros(v.scope, typ, grads), scale}
-	names = []string{"params", "states", "count", "sums", "grads", "scale"}
+		tensor.Zeros(v.scope, typ, grads), scale, tensor.Zeros(v.scope, typ, residual)}
+	names = []string{"params", "states", "count", "sums", "grads", "scale", residualName}
 	for _, name := range t.config.Optimizer.States() {
 		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, optimizerPrefix+name)
 	}

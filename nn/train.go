@@ -23,9 +23,11 @@ type Trainer struct {
 
 	step, part, whole, test *tensor.Func
 	mistake                 error
-	bucket                  int   // bytes of the parts in which gradients are exchanged
-	widths                  []int // how many sums each metric has
-	wide                    int   // and all together
+	bucket                  int                                         // bytes of the parts in which gradients are exchanged
+	exchanges               int                                         // of compressed gradients
+	tamper                  func(message *tensor.Tensor) *tensor.Tensor // with what is sent; of tests
+	widths                  []int                                       // how many sums each metric has
+	wide                    int                                         // and all together
 
 	vars    []*tensor.Tensor // what a step changes, as step.go has it; nil before the first
 	names   []string
@@ -216,6 +218,9 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 			continue
 		}
 		l := t.loaded[name]
+		if l == nil && name == residualName && list[i].Len() == 0 { // which older files do not have
+			continue
+		}
 		if l == nil {
 			return fmt.Errorf("%w: the checkpoint has no %s", ErrConfig, name)
 		}
@@ -294,6 +299,9 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 		var err error
 		if sums, err = t.read(ctx, t.vars[atSums]); err != nil {
 			return err
+		}
+		if math.IsInf(sums[sumBad], 1) {
+			return t.invalid()
 		}
 		if sums[sumBad] != 0 {
 			made, err := tensor.Number(ctx, t.vars[atCount])
@@ -402,7 +410,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 				return t.failed(err)
 			}
 			copy(t.vars, out)
-			t.at.Batch, t.at.Steps = t.at.Batch+1, t.at.Steps+1
+			t.at.Batch, t.at.Steps, t.exchanges = t.at.Batch+1, t.at.Steps+1, t.exchanges+1
 			continue
 		}
 		// The batches of a step are queued as a whole or not at all.
@@ -426,16 +434,17 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 			return t.failed(err)
 		}
 		copy(t.vars, out)
-		t.at.Batch, t.at.Steps = end, t.at.Steps+1
+		t.at.Batch, t.at.Steps, t.exchanges = end, t.at.Steps+1, t.exchanges+1
 	}
 	return nil
 }
 
-// donated says which of what a step changes it may change where it is: the parameters and the states of the optimizer.
+// donated says which of what a step changes it may change where it is: the parameters, the residual and the states of
+// the optimizer.
 func (t *Trainer) donated() []bool {
 	flags := make([]bool, len(t.vars))
 	for i := range flags {
-		flags[i] = i == atParams || i >= atOptimizer
+		flags[i] = i == atParams || i >= atOptimizer || i == atResidual && t.sent() > 0
 	}
 	return flags
 }

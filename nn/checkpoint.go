@@ -232,9 +232,9 @@ func (t *Trainer) same() []string {
 	return list
 }
 
-// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
-// the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
-// in OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send their parts of parameters where
+// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values, the
+// sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and in
+// OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send their parts of parameters where
 // members divide them, and their residuals with [Config.Compression]: then all members call it.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {

@@ -114,7 +114,8 @@ func TestCompressionLosesNothing(t *testing.T) {
 // first ones first. It fails with one entry more or less, or another order.
 func TestCompressionEntries(t *testing.T) {
 	ties := func(s *tensor.Scope) Data { // of each parameter 1 or -1
-		return Data{X: tensor.Ones(s, tensor.F64, 2, 1), Y: tensor.Iota(s, tensor.F64, 10).Rem(2).Mul(-2).Add(1).Expand(2, 10)}
+		signs := tensor.Iota(s, tensor.F64, 10).Rem(2).Mul(-2).Add(1)
+		return Data{X: tensor.Ones(s, tensor.F64, 2, 1), Y: signs.Expand(2, 10)}
 	}
 	for _, row := range []struct {
 		ratio float64

@@ -14,13 +14,14 @@ import (
 
 // What a training changes at every step, in this order; the states of the optimizer follow. Each is one tensor.
 const (
-	atParams   = iota
-	atStates   // running statistics
-	atCount    // I64: the steps that were made
-	atSums     // sums over the examples of an epoch: the loss, the examples, bad and skipped steps, and those of the metrics
-	atGrads    // the gradients of the batches of a step so far; empty where a step is one batch
-	atScale    // with F16: the factor of the loss, and the steps since it changed or a gradient was infinite; else empty
-	atResidual // what this member has not sent of its gradients yet; empty without compression
+	atParams = iota
+	atStates // running statistics
+	atCount  // I64: the steps that were made
+	atSums   // sums over the examples of an epoch: the loss, the examples, bad and skipped steps, and those of the metrics
+	atGrads  // the gradients of the batches of a step so far; empty where a step is one batch
+	atScale  // with F16: the factor of the loss, and the steps since it changed or a gradient was infinite; else empty
+	// what this member has not sent of its gradients yet; empty without compression
+	atResidual
 	atOptimizer
 )
 

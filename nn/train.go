@@ -23,11 +23,10 @@ type Trainer struct {
 
 	step, part, whole, test *tensor.Func
 	mistake                 error
-	bucket                  int                                         // bytes of the parts in which gradients are exchanged
-	exchanges               int                                         // of compressed gradients
-	tamper                  func(message *tensor.Tensor) *tensor.Tensor // with what is sent; of tests
-	widths                  []int                                       // how many sums each metric has
-	wide                    int                                         // and all together
+	bucket                  int   // bytes of the parts in which gradients are exchanged
+	exchanges               int   // of compressed gradients
+	widths                  []int // how many sums each metric has
+	wide                    int   // and all together
 
 	vars    []*tensor.Tensor // what a step changes, as step.go has it; nil before the first
 	names   []string
@@ -38,6 +37,7 @@ type Trainer struct {
 	best    values
 	at      position
 	history History
+	tamper  func(message *tensor.Tensor) *tensor.Tensor // with what is sent; nil but in tests
 }
 
 // position says where a training is. With the seeds and the data it determines all that follows.

@@ -73,6 +73,12 @@
 // ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
 // from its checkpoint, in a new group.
 //
+// With [Config.Compression] members exchange only the entries of gradients with the largest magnitudes, and add the
+// rest to the gradients of later steps. Training is not that of one device then. Checkpoints have what every member
+// has kept: with as many members a training goes on bit for bit, and with others nothing of it is lost. All members
+// call [Trainer.Save]. A gradient that is not finite at one member is [ErrNumerical], and changes nothing that was
+// kept; what is no message of entries is an error that matches [cluster.ErrSync].
+//
 // # Large networks
 //
 // Where parameters do not fit one device, members of a group can divide them (tensor parallel), in training and in

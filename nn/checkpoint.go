@@ -114,53 +114,110 @@ func (m *Model) about() about {
 	return a
 }
 
-// write writes a file of tensors, which belong to s or to scopes within it.
-func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*tensor.Tensor, a about) error {
+// write writes a file, as a whole or not at all.
+func write(path string, entries []safetensors.Entry, a about) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("nn: %s: %w", path, err)
 	}
-	work := s.Scope()
-	defer work.Close()
-	in := work.Scope() // of what is computed for the file, within those of all tensors
-	for name, t := range ts {
-		ts[name] = t.Mul(tensor.Ones(in, t.Type()))
-	}
-	if err := tensor.Save(ctx, path, ts, map[string]string{metadataKey: string(text)}); err != nil {
+	if err := safetensors.Write(path, entries, map[string]string{metadataKey: string(text)}); err != nil {
 		return fmt.Errorf("nn: save: %w", err)
 	}
 	return nil
 }
 
-// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all. Where
-// members of a group divide the network, all of them call it, and rank 0 writes the file that one device would write.
-func (m *Model) Save(ctx context.Context, path string) error {
-	work := m.scope.Scope()
-	defer work.Close()
-	ts, err := m.gathered(ctx, work, m.values.params, m.values.states)
-	if err != nil || ts == nil {
-		return err
-	}
-	return write(ctx, m.scope, path, ts, m.about())
+// entry is a tensor of a file.
+func entry(name string, t tensor.Type, data []byte, shape ...int) safetensors.Entry {
+	return safetensors.Entry{Name: name, Type: safetensors.Type(t.String()), Shape: shape, Data: data}
 }
 
-// gathered returns whole values by their names, or nil at members that have sent theirs to rank 0.
-func (m *Model) gathered(ctx context.Context, work *tensor.Scope, params,
-	states *tensor.Tensor) (map[string]*tensor.Tensor, error) {
-	ts := map[string]*tensor.Tensor{}
-	for i, list := range [][]Param{m.params, m.states} {
-		row, err := gathered(ctx, work, list, []*tensor.Tensor{params, states}[i])
+// entries returns parameters and statistics for a file, as rank 0 writes it.
+func (m *Model) entries(ctx context.Context, params, states *tensor.Tensor) (list []safetensors.Entry, err error) {
+	for i, of := range [][]Param{m.params, m.states} {
+		data, err := contents(ctx, m.scope, of, []*tensor.Tensor{params, states}[i])
 		if err != nil {
 			return nil, err
 		}
-		if row != nil {
-			named(ts, whole(list), row)
+		if m.split && m.scope.Rank() != 0 {
+			continue
+		}
+		for _, v := range whole(of) {
+			list = append(list, entry(v.Name, m.typ, data[v.First*m.typ.Size():][:v.Len()*m.typ.Size()], v.Shape...))
 		}
 	}
-	if m.split && work.Rank() != 0 {
-		return nil, nil
+	return list, nil
+}
+
+// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all. Where
+// members of a group divide the network, all of them call it, and rank 0, whose host has all of it, writes the file
+// that one device would write.
+func (m *Model) Save(ctx context.Context, path string) error {
+	list, err := m.entries(ctx, m.values.params, m.values.states)
+	if err != nil || m.split && m.scope.Rank() != 0 {
+		return err
 	}
-	return ts, nil
+	return write(path, list, m.about())
+}
+
+// open returns the tensors of a file and its metadata, as tensor.Load does, but of parameters that members divide, and
+// of rows of these, this member's parts.
+func (m *Model) open(ctx context.Context, s *tensor.Scope,
+	path string) (ts map[string]*tensor.Tensor, metadata map[string]string, err error) {
+	if !m.split {
+		return tensor.Load(s, path)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	ts = map[string]*tensor.Tensor{}
+	for _, name := range f.Names() {
+		e, _ := f.Tensor(name)
+		if ts[name], err = m.opened(ctx, s, e); err != nil {
+			return nil, nil, fmt.Errorf("%s: %q: %w", path, name, err)
+		}
+	}
+	return ts, f.Metadata(), nil
+}
+
+// opened returns a tensor of a file.
+func (m *Model) opened(ctx context.Context, s *tensor.Scope, e safetensors.Entry) (*tensor.Tensor, error) {
+	typ, err := tensor.ParseType(string(e.Type))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Concat(m.params, m.states) {
+		if v.Name != e.Name || v.Whole == nil {
+			continue
+		}
+		if !slices.Equal(e.Shape, v.Whole) {
+			return nil, fmt.Errorf("%w: shape %v instead of %v", ErrData, e.Shape, v.Whole)
+		}
+		return v.cut(ctx, s, typ, e.Data)
+	}
+	list := m.params
+	switch name, training := strings.CutPrefix(e.Name, TrainingPrefix); {
+	case !training || len(e.Shape) != 1:
+		list = nil
+	case name == bestStates:
+		list = m.states
+	case name != bestParams && name != "grads" && !strings.HasPrefix(name, optimizerPrefix):
+		list = nil
+	}
+	if len(list) == 0 || e.Shape[0] != elements(whole(list)) { // others, or none, or a mistake that is found later
+		x := tensor.FromBytes(s, typ, e.Data, e.Shape...)
+		return x, x.Err()
+	}
+	var parts []*tensor.Tensor
+	for i, w := range whole(list) {
+		one, err := list[i].cut(ctx, s, typ, e.Data[w.First*typ.Size():][:w.Len()*typ.Size()])
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, one.Flatten())
+	}
+	return together(s, typ, parts), nil
 }
 
 // Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be
@@ -170,7 +227,7 @@ func (m *Model) gathered(ctx context.Context, work *tensor.Scope, params,
 func (m *Model) Load(ctx context.Context, path string) error {
 	work := m.scope.Scope()
 	defer work.Close()
-	ts, metadata, err := tensor.Load(work, path)
+	ts, metadata, err := m.open(ctx, work, path)
 	if err != nil {
 		return fmt.Errorf("nn: load: %w", err)
 	}
@@ -185,15 +242,8 @@ func (m *Model) Load(ctx context.Context, path string) error {
 	}
 	maps.DeleteFunc(ts, func(name string, _ *tensor.Tensor) bool { return strings.HasPrefix(name, TrainingPrefix) })
 	for _, v := range slices.Concat(m.params, m.states) {
-		x := ts[v.Name]
-		if x == nil {
+		if ts[v.Name] == nil {
 			return fmt.Errorf("%w: %s has no %q", ErrData, path, v.Name)
-		}
-		if v.Whole != nil {
-			if !slices.Equal(x.Shape(), v.Whole) {
-				return fmt.Errorf("%w: %s: %q of shape %v instead of %v", ErrData, path, v.Name, x.Shape(), v.Whole)
-			}
-			ts[v.Name] = v.of(x, m.scope.Rank())
 		}
 	}
 	if err := m.SetValues(ctx, ts); err != nil {
@@ -243,38 +293,46 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	if !t.alone() && !t.allSave() {
 		return nil
 	}
-	work := t.scope.Scope()
-	defer work.Close()
-	ts, err := t.model.gathered(ctx, work, t.vars[atParams], t.vars[atStates])
+	list, err := t.model.entries(ctx, t.vars[atParams], t.vars[atStates])
 	if err != nil {
 		return err
 	}
-	rest := map[string]*tensor.Tensor{}
-	add := func(name string, list []Param, row *tensor.Tensor) {
+	add := func(name string, of []Param, row *tensor.Tensor) error {
+		data, err := contents(ctx, t.scope, of, row)
 		if err == nil {
-			rest[name], err = gathered(ctx, work, list, row)
+			list = append(list, entry(TrainingPrefix+name, row.Type(), data, len(data)/row.Type().Size()))
 		}
-	}
-	for i, name := range t.names[atCount:] {
-		if atCount+i == atResidual && t.sent() > 0 {
-			rest[name], err = t.residuals(ctx, work)
-			continue
-		}
-		add(name, t.layout(atCount+i), t.vars[atCount+i])
-	}
-	if t.best.params != nil {
-		add(bestParams, t.model.params, t.best.params)
-		add(bestStates, t.model.states, t.best.states)
-	}
-	if err != nil || !t.alone() {
 		return err
 	}
-	for name, x := range rest {
-		ts[TrainingPrefix+name] = x
+	for i, name := range t.names {
+		switch {
+		case i < atCount: // which are the model's
+		case i == atResidual && t.allSave() && t.sent() > 0:
+			var data []byte
+			if data, err = t.residuals(ctx); err == nil {
+				list = append(list, entry(TrainingPrefix+name, t.model.typ, data, len(data)/t.model.typ.Size()))
+			}
+		default:
+			err = add(name, t.layout(i), t.vars[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if t.best.params != nil {
+		for i, name := range []string{bestParams, bestStates} {
+			err := add(name, [][]Param{t.model.params, t.model.states}[i], []*tensor.Tensor{t.best.params, t.best.states}[i])
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if !t.alone() {
+		return nil
 	}
 	a := t.model.about()
 	a.Config, a.Position, a.History = t.same(), t.at, t.history
-	return write(ctx, t.scope, path, ts, a)
+	return write(path, list, a)
 }
 
 // allSave reports whether rank 0 needs what others have for a checkpoint.
@@ -288,7 +346,7 @@ func (t *Trainer) allSave() bool { return t.scope.Size() > 1 && (t.model.split |
 func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	work := t.scope.Scope()
 	defer work.Close()
-	ts, metadata, err := tensor.Load(work, path)
+	ts, metadata, err := t.model.open(ctx, work, path)
 	if err != nil {
 		return fmt.Errorf("nn: resume: %w", err)
 	}
@@ -324,7 +382,10 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
 		if name, ok := strings.CutPrefix(name, TrainingPrefix); ok {
-			if loaded[name], err = copyTo(ctx, from, t.ownPart(name, x)); err != nil { // the file's memory ends here
+			if name == residualName {
+				x = t.residual(x)
+			}
+			if loaded[name], err = copyTo(ctx, from, x); err != nil { // the file's memory ends here
 				return err
 			}
 		}
@@ -364,30 +425,13 @@ func (a *about) consistent() bool {
 	return ok
 }
 
-// ownPart returns this member's part of a row of a checkpoint.
-func (t *Trainer) ownPart(name string, row *tensor.Tensor) *tensor.Tensor {
-	list := t.model.params
-	switch {
-	case name == residualName:
-		return t.residual(row)
-	case name == bestStates:
-		list = t.model.states
-	case name != bestParams && name != "grads" && !strings.HasPrefix(name, optimizerPrefix):
-		return row
-	}
-	if row.Rank() != 1 || row.Len() != elements(whole(list)) { // no gradients, or a mistake that begin reports
-		return row
-	}
-	return scattered(list, row, t.scope.Rank())
-}
-
 // isBest reports whether tensors may be the best values: both of the model's, or none.
 func (t *Trainer) isBest(params, states *tensor.Tensor) bool {
 	if params == nil || states == nil {
 		return params == states
 	}
 	for i, x := range []*tensor.Tensor{params, states} {
-		list := whole([][]Param{t.model.params, t.model.states}[i])
+		list := [][]Param{t.model.params, t.model.states}[i]
 		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != elements(list) {
 			return false
 		}

@@ -81,7 +81,6 @@ const headWords = 2
 // feedback is what an exchange of a compressed gradient leaves; nil of others.
 type feedback struct {
 	residual *tensor.Tensor // the next one
-	norm2    *tensor.Tensor // of what members have had, not finite if one of them is not
 	valid    *tensor.Tensor // Bool: the messages of all members are right
 }
 
@@ -99,12 +98,10 @@ func (t *Trainer) exchange(vars []*tensor.Tensor, r *result,
 	if grad = together(t.scope, t.model.typ, r.grads); scaled {
 		grad = t.unscaled(vars, grad)
 	}
-	f = &feedback{norm2: grad.Square().Sum().Reshape(1)}
-	// The members' own gradients are judged together with their losses.
-	known := together(t.scope, t.model.typ, append([]*tensor.Tensor{f.norm2}, r.rest()...)).AllReduce(cluster.Sum)
-	f.norm2, all = known.Narrow(0, 0, 1), r.with(known.Narrow(0, 1, known.Len()-1))
+	f = new(feedback)
+	// What is not finite counts as largest, so that it is sent, and the sum is not finite either.
 	grad, f.residual, f.valid = t.compressed(vars[atResidual].Add(grad), k)
-	return grad, all, f
+	return grad, t.known(r), f
 }
 
 // compressed returns the sum of the k largest entries of all members' gradients, what is left of this one's, and
@@ -139,7 +136,7 @@ func (f *feedback) good(ok *tensor.Tensor) *tensor.Tensor {
 	if f == nil {
 		return ok
 	}
-	return ok.And(finite(f.norm2)).And(f.valid)
+	return ok.And(f.valid)
 }
 
 // left returns the next residual: after a step that changes nothing it is the old one.
@@ -166,18 +163,22 @@ func (t *Trainer) invalid() error {
 		t.model.Count(), t.at.Epoch+1)
 }
 
-// residuals returns those of all members one after the other, at rank 0; the others send theirs, and get nil.
-func (t *Trainer) residuals(ctx context.Context, work *tensor.Scope) (*tensor.Tensor, error) {
-	own := t.vars[atResidual].Mul(tensor.Ones(work, t.model.typ, 1)) // in work
-	if work.Rank() != 0 {
-		return nil, tensor.Eval(ctx, own.Send(0))
+// residuals returns the bytes of those of all members one after the other, at rank 0; the others send theirs.
+func (t *Trainer) residuals(ctx context.Context) (data []byte, err error) {
+	own := t.vars[atResidual]
+	for rank := range t.scope.Size() {
+		one := Param{Shape: own.Shape(), Whole: own.Shape(), axis: -1, parts: make([]cluster.Part, t.scope.Size())}
+		one.parts[rank].Count = own.Len()
+		if rank != t.scope.Rank() {
+			one.Shape = []int{0}
+		}
+		part, err := contents(ctx, t.scope, []Param{one}, own)
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, part...)
 	}
-	parts := []*tensor.Tensor{own}
-	for rank := 1; rank < work.Size(); rank++ {
-		parts = append(parts, tensor.Receive(work, rank, t.model.typ, own.Len()))
-	}
-	all := together(work, t.model.typ, parts)
-	return all, tensor.Eval(ctx, all)
+	return data, nil
 }
 
 // residual returns this member's of a checkpoint's. Where there were as many members, it is its own; otherwise rank 0

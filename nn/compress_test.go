@@ -187,6 +187,15 @@ func TestCompressionFails(t *testing.T) {
 		require.ErrorIs(t, err, ErrNumerical)
 		assert.Equal(t, before, after)
 	}
+	large := func(s *tensor.Scope) Data { // the loss is 0 at first, but the gradient of one member's row is infinite
+		d := data(1)(s)
+		at := tensor.Iota(s, tensor.I32, 24, 1).Eq(7)
+		return Data{X: tensor.Where(at, 1e200, d.X), Y: tensor.Where(at, 1e200, d.Y)}
+	}
+	var first [][]float64
+	_, err = everyMember(t, virtual(t, 2), straightened(c, large, nil, keep(&first)))
+	require.ErrorIs(t, err, ErrNumerical)
+	assert.Equal(t, make([]float64, 6+6+6), first[0])
 	for name, wrong := range map[string]func(m *tensor.Tensor) []uint32{
 		"count":     func(*tensor.Tensor) []uint32 { return []uint32{3, 6, 0, 1} },
 		"length":    func(*tensor.Tensor) []uint32 { return []uint32{2, 7, 0, 1} },

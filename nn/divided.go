@@ -11,6 +11,7 @@ package nn
 
 import (
 	"context"
+	encoding "encoding/binary"
 	"slices"
 
 	"github.com/concord-compute/concord/runtime/cluster"
@@ -243,47 +244,77 @@ func merged(list []Param, row, alike *tensor.Tensor) *tensor.Tensor {
 	return together(row.Scope(), row.Type(), parts)
 }
 
-// scattered returns a member's row of parameters, of one in which they are whole.
-func scattered(list []Param, row *tensor.Tensor, rank int) *tensor.Tensor {
+// contents returns the bytes of a row of parameters in which they are whole, at rank 0. Members that have parts send
+// them, and get nil. One whole parameter at a time has to fit rank 0's device.
+func contents(ctx context.Context, s *tensor.Scope, list []Param, row *tensor.Tensor) (data []byte, err error) {
 	if !isDivided(list) {
-		return row
+		return raw(ctx, row)
 	}
-	var parts []*tensor.Tensor
-	for i, w := range whole(list) {
-		one := row.Narrow(0, w.First, w.Len()).Reshape(w.Shape...)
-		parts = append(parts, list[i].of(one, rank).Flatten())
+	for _, v := range list {
+		one, err := v.gathered(ctx, s, row.Narrow(0, v.First, v.Len()).Reshape(v.Shape...))
+		if err != nil {
+			return nil, err
+		}
+		data = append(data, one...)
 	}
-	return together(row.Scope(), row.Type(), parts)
+	return data, nil
 }
 
-// gathered returns a row of parameters in which they are whole, at rank 0; the other members send their parts, and get
-// nil. All of them call it. The result belongs to work.
-func gathered(ctx context.Context, work *tensor.Scope, list []Param, row *tensor.Tensor) (*tensor.Tensor, error) {
-	if !isDivided(list) {
-		return row, nil
-	}
-	row = row.Mul(tensor.Ones(work, row.Type(), 1)) // in work
-	var parts []*tensor.Tensor
-	for _, v := range list {
-		own := row.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
-		if work.Rank() != 0 {
-			if v.Whole != nil {
-				parts = append(parts, own.Send(0))
-			}
-			continue
+// gathered returns the bytes of a whole parameter at rank 0.
+func (v *Param) gathered(ctx context.Context, s *tensor.Scope, own *tensor.Tensor) ([]byte, error) {
+	work := s.Scope()
+	defer work.Close()
+	own = own.Mul(tensor.Ones(work, own.Type(), 1)) // in work
+	if s.Rank() != 0 {
+		if v.Whole == nil {
+			return nil, nil
 		}
-		all := []*tensor.Tensor{own}
-		for rank := 1; rank < work.Size() && v.Whole != nil; rank++ {
-			all = append(all, tensor.Receive(work, rank, row.Type(), v.shapeAt(rank)...))
-		}
-		if v.axis < 0 { // all but one are empty
-			all = slices.DeleteFunc(all, func(x *tensor.Tensor) bool { return x.Len() == 0 })
-		}
-		parts = append(parts, tensor.Concat(max(v.axis, 0), all...).Flatten())
+		return nil, tensor.Eval(ctx, own.Send(0))
 	}
-	if work.Rank() != 0 {
-		return nil, tensor.Eval(ctx, parts...)
+	var all []*tensor.Tensor
+	for rank := range s.Size() {
+		switch {
+		case v.Whole == nil && rank > 0 || v.axis < 0 && v.parts[rank].Count == 0:
+		case rank == 0:
+			all = append(all, own)
+		default:
+			all = append(all, tensor.Receive(work, rank, own.Type(), v.shapeAt(rank)...))
+		}
 	}
-	all := together(work, row.Type(), parts)
-	return all, tensor.Eval(ctx, all)
+	return raw(ctx, tensor.Concat(max(v.axis, 0), all...))
+}
+
+// raw returns the bytes of the elements of a tensor as files have them.
+func raw(ctx context.Context, x *tensor.Tensor) ([]byte, error) {
+	switch x.Type() {
+	case tensor.F32:
+		return little[float32](ctx, x)
+	case tensor.F64:
+		return little[float64](ctx, x)
+	}
+	return little[int64](ctx, x)
+}
+
+// little reads the elements of a tensor, with their lowest bytes first.
+func little[T float32 | float64 | int64](ctx context.Context, x *tensor.Tensor) ([]byte, error) {
+	list, err := tensor.Read[T](ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.Append(make([]byte, 0, encoding.Size(list)), encoding.LittleEndian, list)
+}
+
+// cut returns this member's parts of rows and parameters of a file, whose bytes are whole, in scope s. Only one whole
+// parameter at a time has to fit the device.
+func (v *Param) cut(ctx context.Context, s *tensor.Scope, t tensor.Type, whole []byte) (*tensor.Tensor, error) {
+	work := s.Scope()
+	defer work.Close()
+	if v.Len() == 0 {
+		return tensor.Zeros(s, t, v.Shape...), nil
+	}
+	shape := v.Shape
+	if v.Whole != nil {
+		shape = v.Whole
+	}
+	return copyTo(ctx, s, v.of(tensor.FromBytes(work, t, whole, shape...), s.Rank()))
 }

@@ -84,21 +84,20 @@ func one(ctx context.Context, s *tensor.Scope,
 		return out, err
 	}
 	out.history = *h
-	work := m.scope.Scope()
-	defer work.Close()
 	for i, x := range []*tensor.Tensor{m.values.params, m.values.states} {
-		x, err := gathered(ctx, work, [][]Param{m.params, m.states}[i], x)
+		data, err := contents(ctx, m.scope, [][]Param{m.params, m.states}[i], x)
 		if err != nil {
 			return out, err
 		}
-		if x == nil { // rank 0 has all parts
-			continue
-		}
-		list, err := tensor.Read[float64](ctx, x.Cast(tensor.F64))
+		work := m.scope.Scope()
+		list, err := tensor.Read[float64](ctx, tensor.FromBytes(work, m.typ, data, len(data)/m.typ.Size()).Cast(tensor.F64))
 		if err != nil {
 			return out, err
 		}
 		out.values = append(out.values, list...)
+		if err := work.Close(); err != nil {
+			return out, err
+		}
 	}
 	return out, nil
 }

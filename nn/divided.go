@@ -307,14 +307,22 @@ func little[T float32 | float64 | int64](ctx context.Context, x *tensor.Tensor) 
 // cut returns this member's parts of rows and parameters of a file, whose bytes are whole, in scope s. Only one whole
 // parameter at a time has to fit the device.
 func (v *Param) cut(ctx context.Context, s *tensor.Scope, t tensor.Type, whole []byte) (*tensor.Tensor, error) {
-	work := s.Scope()
-	defer work.Close()
-	if v.Len() == 0 {
-		return tensor.Zeros(s, t, v.Shape...), nil
-	}
 	shape := v.Shape
 	if v.Whole != nil {
 		shape = v.Whole
 	}
-	return copyTo(ctx, s, v.of(tensor.FromBytes(work, t, whole, shape...), s.Rank()))
+	return v.alone(ctx, s, t, func(work *tensor.Scope) *tensor.Tensor {
+		return v.of(tensor.FromBytes(work, t, whole, shape...), s.Rank())
+	})
+}
+
+// alone returns a part in scope s, and what it was taken from takes no memory any more.
+func (v *Param) alone(ctx context.Context, s *tensor.Scope, t tensor.Type,
+	part func(work *tensor.Scope) *tensor.Tensor) (*tensor.Tensor, error) {
+	if v.Len() == 0 {
+		return tensor.Zeros(s, t, v.Shape...), nil
+	}
+	work := s.Scope()
+	defer work.Close()
+	return copyTo(ctx, s, part(work))
 }

@@ -90,17 +90,36 @@ func assemble(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers
 		}
 		seed = list[0]
 	}
-	first := func(list []Param) *tensor.Tensor {
+	first := func(list []Param) (*tensor.Tensor, error) {
 		var parts []*tensor.Tensor
 		for i, v := range whole(list) {
 			in, out := fans(v.Shape)
-			x := l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...)
-			parts = append(parts, list[i].of(x, s.Rank()).Flatten())
+			draw := func(s *tensor.Scope) *tensor.Tensor {
+				x := l.inits[v.Name](s, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...)
+				return list[i].of(x, s.Rank())
+			}
+			if list[i].Whole == nil {
+				parts = append(parts, draw(work).Flatten())
+				continue
+			}
+			one, err := list[i].alone(ctx, work, m.typ, draw)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, one.Flatten())
 		}
 		row := together(work, m.typ, parts)
-		return merged(list, row, common(list, row).Broadcast(0))
+		return merged(list, row, common(list, row).Broadcast(0)), nil
 	}
-	if err := m.set(ctx, first(m.params), first(m.states)); err != nil {
+	params, err := first(m.params)
+	if err != nil {
+		return nil, err
+	}
+	states, err := first(m.states)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.set(ctx, params, states); err != nil {
 		return nil, err
 	}
 	m.predict = tensor.Compile(s, func(a ...*tensor.Tensor) []*tensor.Tensor {

@@ -37,7 +37,8 @@ var examples = []struct {
 	{"10-ternary", false, "DEVICE: 2000 images that were not learned\nweights      bytes  accuracy  images/s\nfloat     " +
 		"  436736    ACCURACY NUMBER\nternary      27392    ACCURACY NUMBER\n"},
 	{"11-tuning", false, "DEVICE: the last of 65536 sums is 512, with VALUES\n"},
-	{"12-groups", false, "DEVICE: the members have [[5 500] [5 500]]\nDEVICE: the sum is 6, after 0 fallbacks\n"},
+	{"12-groups", false, "DEVICE: the members have [[5 500] [5 500]]\nDEVICE: of 641 parameters the members have " +
+		"[321 321] of each layer, or [576 65] of whole ones\nDEVICE: the sum is 6, after 0 fallbacks\n"},
 }
 
 // TestExamples builds the examples as they are shown and runs each on every available device.

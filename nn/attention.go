@@ -16,6 +16,10 @@ type Attention struct {
 	KeyHeads int  // of keys and values, which divide Heads; 0 is as many
 	Causal   bool // a step attends to itself and those before it only; false is to all
 	NoBias   bool // the dense layers add nothing; false is that they have a bias
+	// Divided has each member of a group compute some of the heads, in training and in predictions: those of one head
+	// of keys, or of several, so that fewer KeyHeads than members are refused. Members may have one of them more than
+	// others. Without a group it changes nothing; false is that each member computes all
+	Divided bool
 }
 
 // Apply returns a tensor of x's shape. The names of its parts are "query", "key", "value" and "out".
@@ -38,13 +42,34 @@ func (l Attention) Attend(p *Pass, x, y, mask *tensor.Tensor) *tensor.Tensor {
 		return p.Fail(x, "%d heads, %d of keys, for sequences %v and %v", l.Heads, keyHeads, x.Shape(), y.Shape())
 	}
 	width := x.Dim(2) / l.Heads
+	part, out := func(d Dense, _ int) Layer { return d }, Layer(Dense{Out: x.Dim(2), NoBias: l.NoBias})
+	if l.Divided {
+		group := l.Heads / keyHeads // of heads, for a head of keys
+		part = func(d Dense, heads int) Layer { return columns{d, heads / keyHeads * width} }
+		out = rows{out.(Dense), group * width, x.Dim(2)}
+		if own := p.partOf(keyHeads); mask != nil && mask.Rank() > 2 && mask.Dim(-3) > 1 {
+			mask = mask.Narrow(-3, own.First*group, own.Count*group)
+		}
+		if x == y {
+			x = p.enter(x)
+			y = x
+		} else {
+			x, y = p.enter(x), p.enter(y)
+		}
+	}
 	heads := func(name string, x *tensor.Tensor, n int) *tensor.Tensor {
-		h := p.Layer(name, Dense{Out: n * width, NoBias: l.NoBias}, x)
-		return h.Reshape(x.Dim(0), x.Dim(1), n, width).Permute(0, 2, 1, 3)
+		h := p.Layer(name, part(Dense{Out: n * width, NoBias: l.NoBias}, n), x)
+		if p.err != nil {
+			return h
+		}
+		return h.Reshape(x.Dim(0), x.Dim(1), h.Dim(2)/width, width).Permute(0, 2, 1, 3)
 	}
 	q, k, v := heads("query", x, l.Heads), heads("key", y, keyHeads), heads("value", y, keyHeads)
+	if p.err != nil {
+		return x
+	}
 	z := tensor.Attention(q, k, v, tensor.AttentionOptions{Mask: mask, Causal: l.Causal})
-	return p.Layer("out", Dense{Out: x.Dim(2), NoBias: l.NoBias}, z.Permute(0, 2, 1, 3).Reshape(x.Shape()...))
+	return p.Layer("out", out, z.Permute(0, 2, 1, 3).Reshape(x.Dim(0), x.Dim(1), q.Dim(1)*width))
 }
 
 // String says how many heads there are.
@@ -65,6 +90,9 @@ type Transformer struct {
 	Dropout float64    // of what is added; 0 is none
 	Causal  bool       // as that of [Attention]; false is to all steps
 	After   bool       // normalization is behind the sums; false is in front of both parts
+	// Divided has members of a group divide the heads, as those of [Attention], and the layer in between; false is
+	// that each computes all
+	Divided bool
 }
 
 // Apply returns a tensor of x's shape. The names of its parts are "attention", "norm1", "norm2", "wide",
@@ -74,6 +102,10 @@ func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 		return p.Fail(x, "%d hidden for sequences %v", l.Hidden, x.Shape())
 	}
 	hidden := or(l.Hidden, 4*x.Dim(2))
+	wide, narrow := Whole, Whole
+	if l.Divided {
+		wide, narrow = Columns, Rows
+	}
 	part := func(x *tensor.Tensor, number string, f func(x *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
 		y := x
 		if !l.After {
@@ -86,11 +118,11 @@ func (l Transformer) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 		return y
 	}
 	x = part(x, "1", func(x *tensor.Tensor) *tensor.Tensor {
-		return p.Layer("attention", Attention{Heads: l.Heads, Causal: l.Causal}, x)
+		return p.Layer("attention", Attention{Heads: l.Heads, Causal: l.Causal, Divided: l.Divided}, x)
 	})
 	return part(x, "2", func(x *tensor.Tensor) *tensor.Tensor {
-		h := p.Layer("wide", Dense{Out: hidden, Act: or(l.Act, GELU)}, x)
-		return p.Layer("narrow", Dense{Out: x.Dim(2)}, h)
+		h := p.Layer("wide", Dense{Out: hidden, Act: or(l.Act, GELU), Divided: wide}, x)
+		return p.Layer("narrow", Dense{Out: x.Dim(2), Divided: narrow}, h)
 	})
 }
 

@@ -114,36 +114,120 @@ func (m *Model) about() about {
 	return a
 }
 
-// write writes a file of tensors, which belong to s or to scopes within it.
-func write(ctx context.Context, s *tensor.Scope, path string, ts map[string]*tensor.Tensor, a about) error {
+// write writes a file, as a whole or not at all.
+func write(path string, entries []safetensors.Entry, a about) error {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return fmt.Errorf("nn: %s: %w", path, err)
 	}
-	work := s.Scope()
-	defer work.Close()
-	in := work.Scope() // of what is computed for the file, within those of all tensors
-	for name, t := range ts {
-		ts[name] = t.Mul(tensor.Ones(in, t.Type()))
-	}
-	if err := tensor.Save(ctx, path, ts, map[string]string{metadataKey: string(text)}); err != nil {
+	if err := safetensors.Write(path, entries, map[string]string{metadataKey: string(text)}); err != nil {
 		return fmt.Errorf("nn: save: %w", err)
 	}
 	return nil
 }
 
-// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all.
+// entry is a tensor of a file.
+func entry(name string, t tensor.Type, data []byte, shape ...int) safetensors.Entry {
+	return safetensors.Entry{Name: name, Type: safetensors.Type(t.String()), Shape: shape, Data: data}
+}
+
+// entries returns parameters and statistics for a file, as rank 0 writes it.
+func (m *Model) entries(ctx context.Context, params, states *tensor.Tensor) (list []safetensors.Entry, err error) {
+	for i, of := range [][]Param{m.params, m.states} {
+		data, err := contents(ctx, m.scope, of, []*tensor.Tensor{params, states}[i])
+		if err != nil {
+			return nil, err
+		}
+		if m.split && m.scope.Rank() != 0 {
+			continue
+		}
+		for _, v := range whole(of) {
+			list = append(list, entry(v.Name, m.typ, data[v.First*m.typ.Size():][:v.Len()*m.typ.Size()], v.Shape...))
+		}
+	}
+	return list, nil
+}
+
+// Save writes parameters and running statistics to a safetensors file by their names, as a whole or not at all. Where
+// members of a group divide the network, all of them call it, and rank 0, whose host has all of it, writes the file
+// that one device would write.
 func (m *Model) Save(ctx context.Context, path string) error {
-	return write(ctx, m.scope, path, m.named(m.values.params, m.values.states), m.about())
+	list, err := m.entries(ctx, m.values.params, m.values.states)
+	if err != nil || m.split && m.scope.Rank() != 0 {
+		return err
+	}
+	return write(path, list, m.about())
+}
+
+// open returns the tensors of a file and its metadata, as tensor.Load does, but of parameters that members divide, and
+// of rows of these, this member's parts.
+func (m *Model) open(ctx context.Context, s *tensor.Scope,
+	path string) (ts map[string]*tensor.Tensor, metadata map[string]string, err error) {
+	if !m.split {
+		return tensor.Load(s, path)
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	ts = map[string]*tensor.Tensor{}
+	for _, name := range f.Names() {
+		e, _ := f.Tensor(name)
+		if ts[name], err = m.opened(ctx, s, e); err != nil {
+			return nil, nil, fmt.Errorf("%s: %q: %w", path, name, err)
+		}
+	}
+	return ts, f.Metadata(), nil
+}
+
+// opened returns a tensor of a file.
+func (m *Model) opened(ctx context.Context, s *tensor.Scope, e safetensors.Entry) (*tensor.Tensor, error) {
+	typ, err := tensor.ParseType(string(e.Type))
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Concat(m.params, m.states) {
+		if v.Name != e.Name || v.Whole == nil {
+			continue
+		}
+		if !slices.Equal(e.Shape, v.Whole) {
+			return nil, fmt.Errorf("%w: shape %v instead of %v", ErrData, e.Shape, v.Whole)
+		}
+		return v.cut(ctx, s, typ, e.Data)
+	}
+	list := m.params
+	switch name, training := strings.CutPrefix(e.Name, TrainingPrefix); {
+	case !training || len(e.Shape) != 1:
+		list = nil
+	case name == bestStates:
+		list = m.states
+	case name != bestParams && name != "grads" && !strings.HasPrefix(name, optimizerPrefix):
+		list = nil
+	}
+	if len(list) == 0 || e.Shape[0] != elements(whole(list)) { // others, or none, or a mistake that is found later
+		x := tensor.FromBytes(s, typ, e.Data, e.Shape...)
+		return x, x.Err()
+	}
+	var parts []*tensor.Tensor
+	for i, w := range whole(list) {
+		one, err := list[i].cut(ctx, s, typ, e.Data[w.First*typ.Size():][:w.Len()*typ.Size()])
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, one.Flatten())
+	}
+	return together(s, typ, parts), nil
 }
 
 // Load reads what Save has written, also the model of a checkpoint. All parameters and statistics have to be
 // there, with their shapes, and a file that says which layers it is of has to be of the model's: others with
-// equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was.
+// equal shapes would compute something else. Otherwise the error matches [ErrData], and the model is as it was. In a
+// group each member reads the file, and keeps its parts of parameters that members divide, however many there are.
 func (m *Model) Load(ctx context.Context, path string) error {
 	work := m.scope.Scope()
 	defer work.Close()
-	ts, metadata, err := tensor.Load(work, path)
+	ts, metadata, err := m.open(ctx, work, path)
 	if err != nil {
 		return fmt.Errorf("nn: load: %w", err)
 	}
@@ -174,6 +258,9 @@ const TrainingPrefix = "training/"
 
 // Names of tensors behind it.
 const (
+	optimizerPrefix = "optimizer."
+	residualName    = "residual"
+
 	bestParams = "best.params"
 	bestStates = "best.states"
 )
@@ -189,30 +276,67 @@ func (t *Trainer) same() []string {
 		fmt.Sprint("decoupled weight decay: ", c.DecoupledWeightDecay),
 		fmt.Sprint("precision: ", c.MixedPrecision), fmt.Sprint("split: ", *c.Split), fmt.Sprint("shuffle: ", !c.InOrder),
 		fmt.Sprint("seed: ", c.Seed), fmt.Sprint("metrics: ", t.metrics)}
+	if c.Compression != nil {
+		list = append(list, fmt.Sprint("compression: ", or(c.Compression.Ratio, usualRatio)))
+	}
 	return list
 }
 
-// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values,
-// the sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and
-// in OnEpoch. In a group rank 0 writes, and the others do nothing.
+// Save writes a checkpoint, as a whole or not at all: the model, the states of the optimizer, the best values, the
+// sums of the epoch under way, the position and the history. It may be called between two calls of Fit, and in
+// OnEpoch. In a group rank 0 writes, and the others do nothing, except that they send their parts of parameters where
+// members divide them, and their residuals with [Config.Compression]: then all members call it.
 func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
+	if !t.alone() && !t.allSave() {
+		return nil
+	}
+	list, err := t.model.entries(ctx, t.vars[atParams], t.vars[atStates])
+	if err != nil {
+		return err
+	}
+	add := func(name string, of []Param, row *tensor.Tensor) error {
+		data, err := contents(ctx, t.scope, of, row)
+		if err == nil {
+			list = append(list, entry(TrainingPrefix+name, row.Type(), data, len(data)/row.Type().Size()))
+		}
+		return err
+	}
+	for i, name := range t.names {
+		switch {
+		case i < atCount: // which are the model's
+		case i == atResidual && t.allSave() && t.sent() > 0:
+			var data []byte
+			if data, err = t.residuals(ctx); err == nil {
+				list = append(list, entry(TrainingPrefix+name, t.model.typ, data, len(data)/t.model.typ.Size()))
+			}
+		default:
+			err = add(name, t.layout(i), t.vars[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if t.best.params != nil {
+		for i, name := range []string{bestParams, bestStates} {
+			err := add(name, [][]Param{t.model.params, t.model.states}[i], []*tensor.Tensor{t.best.params, t.best.states}[i])
+			if err != nil {
+				return err
+			}
+		}
+	}
 	if !t.alone() {
 		return nil
 	}
-	ts := t.model.named(t.vars[atParams], t.vars[atStates])
-	for i, name := range t.names[atCount:] {
-		ts[TrainingPrefix+name] = t.vars[atCount+i]
-	}
-	if t.best.params != nil {
-		ts[TrainingPrefix+bestParams], ts[TrainingPrefix+bestStates] = t.best.params, t.best.states
-	}
 	a := t.model.about()
 	a.Config, a.Position, a.History = t.same(), t.at, t.history
-	return write(ctx, t.scope, path, ts, a)
+	return write(path, list, a)
 }
+
+// allSave reports whether rank 0 needs what others have for a checkpoint.
+func (t *Trainer) allSave() bool { return t.scope.Size() > 1 && (t.model.split || t.sent() > 0) }
 
 // Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta,
 // MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit then goes on from it, with
@@ -222,7 +346,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	work := t.scope.Scope()
 	defer work.Close()
-	ts, metadata, err := tensor.Load(work, path)
+	ts, metadata, err := t.model.open(ctx, work, path)
 	if err != nil {
 		return fmt.Errorf("nn: resume: %w", err)
 	}
@@ -232,7 +356,7 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	}
 	for _, pair := range [][2][]string{{a.Network, t.model.about().Network}, {a.Config, t.same()}} {
 		if len(pair[0]) != len(pair[1]) {
-			return fmt.Errorf("%w: %s is of another network", ErrConfig, path)
+			return fmt.Errorf("%w: %s is of another network or training", ErrConfig, path)
 		}
 		for i, want := range pair[1] {
 			if pair[0][i] != want {
@@ -258,6 +382,9 @@ func (t *Trainer) Resume(ctx context.Context, path string) (err error) {
 	loaded := map[string]*tensor.Tensor{}
 	for name, x := range ts {
 		if name, ok := strings.CutPrefix(name, TrainingPrefix); ok {
+			if name == residualName {
+				x = t.residual(x)
+			}
 			if loaded[name], err = copyTo(ctx, from, x); err != nil { // the file's memory ends here
 				return err
 			}
@@ -304,7 +431,8 @@ func (t *Trainer) isBest(params, states *tensor.Tensor) bool {
 		return params == states
 	}
 	for i, x := range []*tensor.Tensor{params, states} {
-		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != []int{t.model.Count(), elements(t.model.states)}[i] {
+		list := [][]Param{t.model.params, t.model.states}[i]
+		if x.Type() != t.model.typ || x.Rank() != 1 || x.Len() != elements(list) {
 			return false
 		}
 	}

@@ -15,9 +15,9 @@ import (
 // Data are examples, along the first dimension of all tensors, on the device of the model.
 type Data struct {
 	X *tensor.Tensor // of the type and shape of the model's Spec, after the first dimension
-	// Y are the targets. Of the losses for classes these are labels, or a probability for each class in the shape of the
-	// results. Labels are whole numbers from 0 on of an integer type, whose shape is that of the results without the last
-	// dimension. Of all other losses they are numbers in the shape of the results.
+	// Y are the targets. Of the losses for classes these are labels, or a probability for each class in the shape of
+	// the results. Labels are whole numbers from 0 on of an integer type, whose shape is that of the results without
+	// the last dimension. Of all other losses they are numbers in the shape of the results.
 	Y       *tensor.Tensor
 	Lengths *tensor.Tensor // [Pass.Lengths], or nil
 }
@@ -27,8 +27,8 @@ type Data struct {
 // epochs after the last improvement. A number that makes no sense is refused.
 type Config struct {
 	Epochs int // 0 is 100
-	// BatchSize is of examples, in a group of those of all members; the last batch of an epoch may have fewer. 0 is 32;
-	// see RecommendedBatch
+	// BatchSize is of examples, in a group of those of all members; the last batch of an epoch may have fewer. 0 is
+	// 32; see RecommendedBatch
 	BatchSize int
 	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all
 	// their examples; 0 is 1
@@ -40,13 +40,18 @@ type Config struct {
 	Schedule     Schedule  // of the learning rate; nil is none
 	ClipNorm     float64   // the largest norm of all gradients together; 0 is no limit
 	ClipValue    float64   // the largest magnitude of an element of gradients; 0 is no limit
-	// L1 is the factor of a penalty L1·Σ|w| on all parameters, which the losses of the history do not contain; 0 is none
+	// L1 is the factor of a penalty L1·Σ|w| on all parameters, which the losses of the history do not contain; 0 is
+	// none
 	L1          float64
 	L2          float64 // the same with L2·Σw²; 0 is none
 	WeightDecay float64 // WeightDecay·w is added to gradients, after clipping; 0 is none
 	// DecoupledWeightDecay decays: LearningRate·DecoupledWeightDecay·w is subtracted from parameters, beside the
 	// optimizer's step; 0 is none
 	DecoupledWeightDecay float64
+
+	// Compression has members of a group exchange the largest entries of their gradients alone, and add the others to
+	// those of later steps; nil is none. Members that divide a network exchange no gradients
+	Compression *TopK
 
 	MixedPrecision Mode // of products, in a group the same at all members; "" is Full. See [Trainer.MixedPrecision]
 
@@ -62,8 +67,8 @@ type Config struct {
 	MinDelta *float64      // the least improvement; nil is 1e-4
 	MaxTime  time.Duration // after which no epoch begins, by the clock of rank 0 in a group; 0 is no limit
 
-	// Checkpoint is a file, which is written as training goes on, in a group by rank 0, for which others wait as long as
-	// the Timeout of [cluster.Options]; "" is none
+	// Checkpoint is a file, which is written as training goes on, in a group by rank 0, for which others wait as long
+	// as the Timeout of [cluster.Options]; "" is none
 	Checkpoint      string
 	CheckpointEvery int // epochs; 0 is 1
 
@@ -150,6 +155,9 @@ func (c *Config) check() error {
 	}
 	if modes := []Mode{Full, F16, BF16, Auto}; !slices.Contains(modes, c.MixedPrecision) {
 		return fmt.Errorf("%w: MixedPrecision is %q; it is one of %q", ErrConfig, c.MixedPrecision, modes)
+	}
+	if c.Compression != nil && !finite(c.Compression.Ratio) {
+		return fmt.Errorf("%w: Compression has the ratio %v; it has to be %s", ErrConfig, c.Compression.Ratio, notNegative)
 	}
 	if c.Schedule != nil {
 		if err := c.Schedule.Check(); err != nil {

@@ -18,8 +18,8 @@
 // for its parameters where it needs them ([Pass.Param]), and gives what it consists of a name ([Pass.Layer]). [Build]
 // calls it once to learn which parameters there are; shapes follow from the operations, and a mistake in them is an
 // error of Build. One layer value may be part of many networks, or several times of one: its parameters belong to its
-// name in the network, such as "0.weight". Your own layers are layers like all others. [LayersFromJSON] reads a network
-// that JSON describes.
+// name in the network, such as "0.weight". Your own layers are layers like all others. [LayersFromJSON] reads a
+// network that JSON describes.
 //
 // # Settings
 //
@@ -59,8 +59,8 @@
 // The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout] and the
 // statistics of [BatchNorm], unless it is Local. The same number of members gives the same bits. Random numbers that
 // your own layers make of [Pass.Seed] are the same at all members. Layers may have collectives in training: a member
-// without rows computes one with the weight 0. In evaluations they may not. Steps of second order compute all that they
-// make of the gradients at every member.
+// without rows computes one with the weight 0. In evaluations they may not. Steps of second order compute all that
+// they make of the gradients at every member.
 //
 // Fit compares configuration, shapes of data, position and all values of the members when it begins, and their values
 // at the end of each epoch. Members on devices of one kind have the same bits. Others may differ by half of the type's
@@ -72,6 +72,29 @@
 // [Config.Progress] and [Config.OnEpoch] are called at every member. An error or the end of a context at one member
 // ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
 // from its checkpoint, in a new group.
+//
+// With [Config.Compression] members exchange only the entries of gradients with the largest magnitudes, and add the
+// rest to the gradients of later steps. Training is not that of one device then. Checkpoints have what every member
+// has kept: with as many members a training goes on bit for bit, and with others nothing of it is lost. All members
+// call [Trainer.Save]. A gradient that is not finite at one member is [ErrNumerical], and changes nothing that was
+// kept; what is no message of entries is an error that matches [cluster.ErrSync].
+//
+// # Large networks
+//
+// Where parameters do not fit one device, members of a group can divide them (tensor parallel), in training and in
+// predictions: a [Dense] with Divided set to [Columns] and one with [Rows] behind it, the heads of an [Attention],
+// both in a [Transformer], and the rows of an [Embedding]. Each pair takes one all-reduce forward and one backward.
+// Everything else all members compute alike, for the whole batch: a network is either divided or its batches are.
+// There are no groups within groups, which could do both.
+//
+// The result is that of one device, but for rounding. A member's part of a parameter is that of what one device would
+// have, also if members cannot divide evenly ([Param] says the whole shape). [Model.Save] and [Trainer.Save], which
+// all members call, write the file that one device would write, and [Model.Load] and [Trainer.Resume] read it with
+// any number of members, also with layers that are not divided. Loss, metrics and decisions are rank 0's. Without a
+// group the same layers are like others. Steps of second order are refused.
+//
+// For predictions members can also have consecutive layers each ([BuildStages], model parallel). Examples are then
+// computed in parts, so that members work at the same time, and results have the bits of one device.
 //
 // # Failures
 //

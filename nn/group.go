@@ -27,6 +27,14 @@ func shareOf(all int, s *tensor.Scope) share {
 	return share{first, end - first, all}
 }
 
+// share returns this member's part of a batch, which is all of it where members have parts of parameters.
+func (t *Trainer) share(all int) share {
+	if t.model.split {
+		return share{0, all, all}
+	}
+	return shareOf(all, t.scope)
+}
+
 // weight is the part of the batch that the share is.
 func (s share) weight() float64 { return float64(s.rows) / float64(s.all) }
 
@@ -62,11 +70,12 @@ func buckets(bytes []int, size int) (list []cluster.Part) {
 }
 
 // reduced returns the gradient in one tensor, and the rest of a result, of all members together. The gradient is
-// exchanged in buckets, of which the last one takes the rest with it.
+// exchanged in buckets, of which the last one takes the rest with it. Where members have parts of parameters, each has
+// the gradients of its own already.
 func (t *Trainer) reduced(r *result) (grad *tensor.Tensor, all *result) {
 	typ := t.model.typ
-	if t.scope.Size() == 1 {
-		return together(t.scope, typ, r.grads), r
+	if t.scope.Size() == 1 || t.model.split {
+		return together(t.scope, typ, r.grads), t.known(r)
 	}
 	bytes := make([]int, len(r.grads))
 	for i, g := range r.grads {
@@ -90,12 +99,28 @@ func (t *Trainer) reduced(r *result) (grad *tensor.Tensor, all *result) {
 	return together(t.scope, typ, parts), all
 }
 
-// known returns a result without its gradients, of all members together.
+// known returns a result without its gradients, of all members together: the sum of what they have of a divided batch,
+// or rank 0's where each has computed all of it, on a device that may round otherwise.
 func (t *Trainer) known(r *result) *result {
 	if t.scope.Size() == 1 {
 		return r
 	}
-	return r.with(together(t.scope, t.model.typ, r.rest()).AllReduce(cluster.Sum))
+	rest := together(t.scope, t.model.typ, r.rest())
+	if t.model.split {
+		return r.with(rest.Broadcast(0))
+	}
+	return r.with(rest.AllReduce(cluster.Sum))
+}
+
+// layout returns the parameters or statistics of which a row of what a step changes is made, or nil of another row.
+func (t *Trainer) layout(i int) []Param {
+	switch {
+	case i == atStates:
+		return t.model.states
+	case i == atParams, i == atGrads && t.config.Accumulate > 1, i >= atOptimizer:
+		return t.model.params
+	}
+	return nil
 }
 
 // divided returns a gradient in one tensor as one of each parameter.
@@ -117,8 +142,9 @@ func kindOf(dev *runtime.Device) string {
 }
 
 // align compares what all members have with what the first one has, but for the sums, which the next step replaces or
-// does not depend on. Members on devices of one kind have the same bits, and nothing changes. Those on others round
-// otherwise, and replicas would drift apart: within the limit of drifted they get what the first one has.
+// does not depend on, and for the parts of parameters that members divide. Members on devices of one kind have the
+// same bits, and nothing changes. Those on others round otherwise, and replicas would drift apart: within the limit
+// of drifted they get what the first one has.
 func (t *Trainer) align(ctx context.Context) error {
 	if t.scope.Size() == 1 {
 		return nil
@@ -148,21 +174,34 @@ func (t *Trainer) align(ctx context.Context) error {
 func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (vars []*tensor.Tensor, err error) {
 	other := -1 // the first that is
 	for i, v := range t.vars {
-		if alike && (i == atSums || v.Len() == 0) {
+		if i == atResidual { // each member's own
+			if !alike {
+				if v, err = copyTo(ctx, s, v); err != nil {
+					return nil, err
+				}
+				vars = append(vars, v)
+			}
+			continue
+		}
+		list := t.layout(i)
+		own := common(list, v)
+		if alike && (i == atSums || own.Len() == 0) {
 			continue
 		}
 		work := s.Scope()
-		first := v.Broadcast(0)
+		first := own.Broadcast(0)
 		if !alike {
-			if first, err = copyTo(ctx, s, first); err != nil {
+			var all *tensor.Tensor
+			if all, err = copyTo(ctx, s, merged(list, v, first)); err != nil {
 				work.Close()
 				return nil, err
 			}
-			vars = append(vars, first)
+			first = common(list, all)
+			vars = append(vars, all)
 		}
 		n := 0.0
-		if i != atSums && v.Len() > 0 {
-			n, err = tensor.Number(ctx, drifted(v, first, alike).Mul(tensor.Ones(work, tensor.I32, 1)))
+		if i != atSums && own.Len() > 0 {
+			n, err = tensor.Number(ctx, drifted(own, first, alike).Mul(tensor.Ones(work, tensor.I32, 1)))
 		}
 		if work.Close(); err != nil {
 			return nil, err
@@ -184,9 +223,9 @@ func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (var
 	return vars, err
 }
 
-// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it is
-// farther away than half of the type's bits, relative to the largest element. What members add up is the same for all,
-// so that only the steps of their optimizers round otherwise.
+// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it
+// is farther away than half of the type's bits, relative to the largest element. What members add up is the same for
+// all, so that only the steps of their optimizers round otherwise.
 func drifted(x, first *tensor.Tensor, alike bool) *tensor.Tensor {
 	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))) // or both are NaN
 	if !alike && tensor.IsFloat(x.Type()) {
@@ -273,8 +312,17 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 			shapes += ";"
 		}
 	}
-	texts := []string{fmt.Sprintf("%q", t.model.about().Network),
-		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0))), shapes,
+	network := t.model.about().Network
+	for _, v := range t.model.params { // layers do not say how members divide them
+		network = append(network, fmt.Sprint(v.Whole, v.parts))
+	}
+	saved := ""
+	if t.allSave() && c.Checkpoint != "" {
+		saved = fmt.Sprint("checkpoint every ", c.CheckpointEvery)
+	}
+	texts := []string{fmt.Sprintf("%q", network),
+		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0),
+			saved)), shapes,
 		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil,
 			t.loaded == nil)}
 	ranks, err := unlike(ctx, t.scope, texts...)

@@ -84,12 +84,20 @@ func one(ctx context.Context, s *tensor.Scope,
 		return out, err
 	}
 	out.history = *h
-	for _, x := range []*tensor.Tensor{m.values.params, m.values.states} {
-		list, err := tensor.Read[float64](ctx, x.Cast(tensor.F64))
+	for i, x := range []*tensor.Tensor{m.values.params, m.values.states} {
+		data, err := contents(ctx, m.scope, [][]Param{m.params, m.states}[i], x)
+		if err != nil {
+			return out, err
+		}
+		work := m.scope.Scope()
+		list, err := tensor.Read[float64](ctx, tensor.FromBytes(work, m.typ, data, len(data)/m.typ.Size()).Cast(tensor.F64))
 		if err != nil {
 			return out, err
 		}
 		out.values = append(out.values, list...)
+		if err := work.Close(); err != nil {
+			return out, err
+		}
 	}
 	return out, nil
 }

@@ -32,6 +32,11 @@ type Dense struct {
 	// false is that the matrix is "weight"; else the matrix has but -s, 0 and s, where s is the mean magnitude of
 	// "weight", from which it is rounded; see [PackTernary] and [Packed]
 	Ternary bool
+	// Divided says which part of the matrix a member of a group has, in training and in predictions: a layer with
+	// Columns comes first, and one with Rows last; between the two stand only [Dropout] and activations of single
+	// elements, as behind the columns. All members have what comes before and after. Fewer columns than members,
+	// Ternary and everything else between the two are refused. Without a group the layer is like others. "" is Whole
+	Divided Division
 }
 
 // Apply returns a tensor of x's shape, but for the last dimension, which is Out. Its parameters are "weight"
@@ -39,6 +44,9 @@ type Dense struct {
 func (l Dense) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	if l.Out < 1 || x.Rank() < 2 {
 		return p.Fail(x, "%d outputs for rows of shape %v", l.Out, x.Shape())
+	}
+	if l.Divided != Whole {
+		return l.divided(p, x)
 	}
 	w := p.Param("weight", forAct(l.Init, l.Act), x.Dim(-1), l.Out)
 	if l.Ternary {
@@ -65,6 +73,9 @@ type Embedding struct {
 	Count int  // rows; required
 	Width int  // numbers of a row; required
 	Init  Init // nil is Gaussian(1)
+	// Divided has each member of a group hold a part of the rows, at least one; false is that each has all. Without a
+	// group it changes nothing
+	Divided bool
 }
 
 // Apply returns the rows, along a new last dimension. Its parameter is "weight" [Count, Width].
@@ -78,6 +89,9 @@ func (l Embedding) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	init := l.Init
 	if init == nil {
 		init = Gaussian(1)
+	}
+	if l.Divided {
+		return l.divided(p, init, x)
 	}
 	return tensor.Embedding(p.Param("weight", init, l.Count, l.Width), x)
 }
@@ -119,6 +133,12 @@ func (l Dropout) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
 	seed, ok := p.Seed()
 	if !ok {
 		return p.Fail(x, "dropout in training needs a seed")
+	}
+	if p.cut != nil { // the member's columns of the mask of all of them
+		shape := x.Shape()
+		shape[len(shape)-1] = p.cut.all
+		mask := tensor.Bernoulli(x.Scope(), seed, 1-l.Rate, shape...).Narrow(-1, p.cut.part.First, p.cut.part.Count)
+		return tensor.Where(mask, x.Mul(1/(1-l.Rate)), 0)
 	}
 	s := p.share
 	rows := max(s.rows, 1)                    // that there are

@@ -19,11 +19,12 @@ type Model struct {
 	In Spec // an example
 
 	scope  *tensor.Scope
-	net    Sequence
+	net    Layer // a Sequence, or stages
 	typ    tensor.Type
 	params []Param
 	states []Param
 	rows   []row
+	split  bool // members have parts of parameters
 	values values
 
 	mu      sync.Mutex   // held by Predict, since the next call but one of predict overwrites a result
@@ -40,13 +41,22 @@ type values struct {
 	params, states *tensor.Tensor
 }
 
-// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters
-// from a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match
-// [ErrConfig] or an error of package tensor, and say which layer it is. The model ends with the scope. On a scope of
-// a group's member all members build the network, which begins with the values of rank 0.
+// Build makes a network of layers for examples of the type and shape in, and the first values of its parameters from
+// a seed. Parameters are of type F64 if the examples are, else of F32. Mistakes of layers match [ErrConfig] or an
+// error of package tensor, and say which layer it is. The model ends with the scope. On a scope of a group's member
+// all members build the network, which begins with the values of rank 0; a member's part of a parameter that they
+// divide is the part of what one device would have from the seed of rank 0.
 func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ...Layer) (*Model, error) {
-	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: slices.Clone(layers),
-		typ: tensor.F32}
+	return assemble(ctx, s, seed, in, layers, 0)
+}
+
+// assemble builds a network, of stages that compute so many parts if there are any.
+func assemble(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers Sequence, parts int) (*Model, error) {
+	layers = slices.Clone(layers)
+	m := &Model{In: Spec{Type: in.Type, Shape: slices.Clone(in.Shape)}, scope: s, net: layers, typ: tensor.F32}
+	if parts > 0 {
+		m.net = stages{layers, parts}
+	}
 	if in.Type == tensor.F64 {
 		m.typ = tensor.F64
 	}
@@ -62,7 +72,7 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 	if x.Err() != nil {
 		return nil, fmt.Errorf("nn: examples %v: %w", in, x.Err())
 	}
-	y := m.net.Apply(p, x)
+	y := m.apply(p, x)
 	if p.err == nil && y.Err() != nil {
 		p.err = y.Err()
 	}
@@ -73,16 +83,43 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		return nil, p.err
 	}
 	m.params, m.states, m.rows = l.params, l.states, l.rows
-	first := func(list []Param) *tensor.Tensor {
-		var parts []*tensor.Tensor
-		for i, v := range list {
-			in, out := fans(v.Shape)
-			parts = append(parts, l.inits[v.Name](work, mixed(seed, uint64(i)), m.typ, in, out,
-				v.Shape...).Cast(m.typ).Expand(v.Shape...).Flatten())
+	if m.split = isDivided(m.params) || isDivided(m.states); m.split {
+		list, err := tensor.Read[uint64](ctx, tensor.From(work, []uint64{seed}).Broadcast(0))
+		if err != nil {
+			return nil, err
 		}
-		return together(work, m.typ, parts)
+		seed = list[0]
 	}
-	if err := m.set(ctx, first(m.params).Broadcast(0), first(m.states).Broadcast(0)); err != nil {
+	first := func(list []Param) (*tensor.Tensor, error) {
+		var parts []*tensor.Tensor
+		for i, v := range whole(list) {
+			in, out := fans(v.Shape)
+			draw := func(s *tensor.Scope) *tensor.Tensor {
+				x := l.inits[v.Name](s, mixed(seed, uint64(i)), m.typ, in, out, v.Shape...).Cast(m.typ).Expand(v.Shape...)
+				return list[i].of(x, s.Rank())
+			}
+			if list[i].Whole == nil {
+				parts = append(parts, draw(work).Flatten())
+				continue
+			}
+			one, err := list[i].alone(ctx, work, m.typ, draw)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, one.Flatten())
+		}
+		row := together(work, m.typ, parts)
+		return merged(list, row, common(list, row).Broadcast(0)), nil
+	}
+	params, err := first(m.params)
+	if err != nil {
+		return nil, err
+	}
+	states, err := first(m.states)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.set(ctx, params, states); err != nil {
 		return nil, err
 	}
 	m.predict = tensor.Compile(s, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -90,13 +127,22 @@ func Build(ctx context.Context, s *tensor.Scope, seed uint64, in Spec, layers ..
 		if len(a) > 3 {
 			p.Lengths = a[3]
 		}
-		y := m.net.Apply(p, a[2])
+		y := m.apply(p, a[2])
 		if m.mistake = p.err; p.err != nil {
 			return nil
 		}
 		return []*tensor.Tensor{y}
 	})
 	return m, nil
+}
+
+// apply applies the network.
+func (m *Model) apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	y := m.net.Apply(p, x)
+	if p.cut != nil {
+		return p.Fail(y, "columns that members divide, without rows behind them")
+	}
+	return y
 }
 
 // mixed returns a seed made of one and a number (SplitMix64).
@@ -118,14 +164,16 @@ func together(s *tensor.Scope, t tensor.Type, parts []*tensor.Tensor) *tensor.Te
 // named returns views of all values by their names.
 func (m *Model) named(params, states *tensor.Tensor) map[string]*tensor.Tensor {
 	of := map[string]*tensor.Tensor{}
-	add := func(list []Param, whole *tensor.Tensor) {
-		for _, v := range list {
-			of[v.Name] = whole.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
-		}
-	}
-	add(m.params, params)
-	add(m.states, states)
+	named(of, m.params, params)
+	named(of, m.states, states)
 	return of
+}
+
+// named adds views of the values in a row by their names.
+func named(to map[string]*tensor.Tensor, list []Param, row *tensor.Tensor) {
+	for _, v := range list {
+		to[v.Name] = row.Narrow(0, v.First, v.Len()).Reshape(v.Shape...)
+	}
 }
 
 // pass returns a pass with given values.
@@ -206,16 +254,17 @@ func (m *Model) Params() []Param { return slices.Clone(m.params) }
 // States returns the running statistics, in their order in the one tensor that has them all.
 func (m *Model) States() []Param { return slices.Clone(m.states) }
 
-// Count returns how many numbers the parameters are.
+// Count returns how many numbers the parameters are, or this member's parts of them.
 func (m *Model) Count() int { return elements(m.params) }
 
-// Value returns a parameter or a running statistic, a view that lasts until the model gets other values, or nil
-// if there is none of that name.
+// Value returns a parameter or a running statistic, or this member's part of it, a view that lasts until the model
+// gets other values, or nil if there is none of that name.
 func (m *Model) Value(name string) *tensor.Tensor {
 	return m.named(m.values.params, m.values.states)[name]
 }
 
-// SetValues gives parameters and running statistics other values, by their names. The others stay as they are.
+// SetValues gives parameters and running statistics, or this member's parts of them, other values, by their names. The
+// others stay as they are.
 func (m *Model) SetValues(ctx context.Context, named map[string]*tensor.Tensor) error {
 	used := 0
 	build := func(list []Param, whole *tensor.Tensor) (*tensor.Tensor, error) {
@@ -279,7 +328,8 @@ func fitLengths(lengths *tensor.Tensor, n int) error {
 }
 
 // Predict returns what the network says of examples, computed together. lengths, if they are not nil, are
-// [Pass.Lengths]. The result belongs to the scope of x.
+// [Pass.Lengths]. The result belongs to the scope of x. Where members of a group divide the network, all of them call
+// it, with the same examples, and have the results.
 func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	if err := m.fits(x); err != nil {
 		return nil, err
@@ -287,12 +337,24 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 	if err := fitLengths(lengths, x.Dim(0)); err != nil {
 		return nil, err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if l, ok := m.net.(stages); ok {
+		return m.inStages(ctx, l, x, lengths)
+	}
+	y, err := m.call(ctx, x, lengths)
+	if err != nil {
+		return nil, err
+	}
+	return copyTo(ctx, x.Scope(), y)
+}
+
+// call calls predict. The next call but one overwrites the result.
+func (m *Model) call(ctx context.Context, x, lengths *tensor.Tensor) (*tensor.Tensor, error) {
 	args := []*tensor.Tensor{m.values.params, m.values.states, x}
 	if lengths != nil {
 		args = append(args, lengths)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	out, err := m.predict.Call(ctx, args...)
 	if m.mistake != nil {
 		err, m.mistake = m.mistake, nil
@@ -300,7 +362,7 @@ func (m *Model) Predict(ctx context.Context, x, lengths *tensor.Tensor) (*tensor
 	if err != nil {
 		return nil, err
 	}
-	return copyTo(ctx, x.Scope(), out[0])
+	return out[0], nil
 }
 
 // Summary returns a table of the layers: their names, what they are, the shape of a result, and the number of

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -51,7 +52,9 @@ type Pass struct {
 	states map[string]*tensor.Tensor // running statistics
 	next   map[string]*tensor.Tensor // their values after this computation
 	share  share                     // of a batch of a group of members; zero of a whole one
+	cut    *cut                      // between columns and rows that members divide; nil outside of them
 	plan   *plan                     // of a network that is being built
+	owner  *int                      // the member that has the parameters of the layers, of stages that are built
 	err    error
 }
 
@@ -153,9 +156,16 @@ func (p *Pass) Layer(name string, l Layer, x *tensor.Tensor) *tensor.Tensor {
 	if p.plan != nil {
 		row = p.plan.enter(p.path, l)
 	}
+	open := p.cut
+	if open != nil && !open.passes(l) {
+		return p.Fail(x, "%v between columns and rows that members divide", l)
+	}
 	y := l.Apply(p, x)
 	if y == nil {
 		return p.Fail(x, "%v returns nil", l)
+	}
+	if p.cut != open && !(*cut)(nil).passes(l) {
+		p.Fail(x, "%v ends between columns and rows that members divide", l)
 	}
 	if err := y.Err(); err != nil && p.err == nil {
 		p.err = fmt.Errorf("layer %s, %v: %w", p.path, l, err)
@@ -169,11 +179,16 @@ func (p *Pass) Layer(name string, l Layer, x *tensor.Tensor) *tensor.Tensor {
 // Param returns a parameter of the layer, of the network's type and the given shape. init gives its first value
 // when the network is built.
 func (p *Pass) Param(name string, init Init, shape ...int) *tensor.Tensor {
-	name = p.named(name)
+	return p.declared(Param{Name: p.named(name), Shape: slices.Clone(shape)}, init)
+}
+
+// declared returns a parameter, or this member's part of it.
+func (p *Pass) declared(v Param, init Init) *tensor.Tensor {
+	v.Shape = v.shapeAt(p.scope.Rank())
 	if p.plan != nil {
-		return p.plan.declare(p, &p.plan.params, Param{Name: name, Shape: slices.Clone(shape)}, init)
+		return p.plan.declare(p, &p.plan.params, v, init)
 	}
-	return p.value(p.params, name, shape)
+	return p.value(p.params, v.Name, v.Shape)
 }
 
 // State returns a running statistic of the layer, which is value when the network is built. SetState gives it
@@ -226,7 +241,11 @@ type plan struct {
 type Param struct {
 	Name  string
 	Shape []int
-	First int // the index of its first element among all
+	First int   // the index of its first element among all
+	Whole []int // the shape of the parameter of which this member of a group has a part; nil where it has all of it
+
+	axis  int            // that members divide; -1 is none, and one of them has all
+	parts []cluster.Part // along it, of all members by their ranks
 }
 
 // Len returns the number of elements.
@@ -275,6 +294,9 @@ func (l *plan) declare(p *Pass, list *[]Param, v Param, init Init) *tensor.Tenso
 	}
 	if slices.ContainsFunc(slices.Concat(l.params, l.states), func(o Param) bool { return o.Name == v.Name }) {
 		return p.Fail(t, "two values have the name %q", v.Name)
+	}
+	if p.owner != nil {
+		v = v.ownedBy(*p.owner, p.scope.Rank(), p.scope.Size())
 	}
 	v.First = elements(*list)
 	*list = append(*list, v)

@@ -37,6 +37,9 @@ type objective struct {
 }
 
 func newObjective(ctx context.Context, m *Model, l Loss, d Data) (*objective, error) {
+	if m.split {
+		return nil, fmt.Errorf("%w: steps of second order for a network that members divide", ErrConfig)
+	}
 	t, err := NewTrainer(m, Config{Split: new(0.0), Loss: l, Metrics: []Metric{}})
 	if err != nil {
 		return nil, err

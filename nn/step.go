@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -19,6 +20,8 @@ const (
 	atSums   // sums over the examples of an epoch: the loss, the examples, bad and skipped steps, and those of the metrics
 	atGrads  // the gradients of the batches of a step so far; empty where a step is one batch
 	atScale  // with F16: the factor of the loss, and the steps since it changed or a gradient was infinite; else empty
+	// what this member has not sent of its gradients yet; empty without compression
+	atResidual
 	atOptimizer
 )
 
@@ -59,7 +62,7 @@ func (t *Trainer) forward(p *Pass, b batch) (loss, says, target *tensor.Tensor, 
 	if b.lengths != nil {
 		p.Lengths = take(b.lengths)
 	}
-	says, target = t.model.net.Apply(p, take(b.x)), take(b.y)
+	says, target = t.model.apply(p, take(b.x)), take(b.y)
 	if p.err != nil {
 		return nil, nil, nil, p.err
 	}
@@ -168,10 +171,12 @@ func (r *result) with(rest *tensor.Tensor) *result {
 // compute computes a batch, or a member's part of it. A member without rows computes the first one, with the weight 0,
 // since layers may have collectives.
 func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (*result, error) {
-	m, s := t.model, shareOf(b.index.Len(), t.scope)
+	m, s := t.model, t.share(b.index.Len())
 	b = s.of(b)
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
-	p.Training, p.low, p.share = true, t.config.MixedPrecision, s
+	if p.Training, p.low = true, t.config.MixedPrecision; !m.split {
+		p.share = s
+	}
 	loss, says, target, err := t.forward(p, b)
 	if err != nil {
 		return nil, err
@@ -224,7 +229,7 @@ func (t *Trainer) update(vars []*tensor.Tensor, grad, norm2, rate,
 		grad = grad.Add(w.Mul(2 * c.L2))
 	}
 	if c.L1 > 0 || c.L2 > 0 {
-		norm2 = grad.Square().Sum().Reshape(1)
+		norm2 = t.square(grad)
 	}
 	if c.ClipNorm > 0 {
 		grad = grad.Mul(norm2.Sqrt().Reciprocal().Mul(c.ClipNorm).Minimum(1))
@@ -292,8 +297,24 @@ func isGood(sums *tensor.Tensor, numbers ...*tensor.Tensor) *tensor.Tensor {
 	return ok
 }
 
-// square returns the square of the norm of a gradient.
-func square(grad *tensor.Tensor) *tensor.Tensor { return grad.Square().Sum().Reshape(1) }
+// square returns the square of the norm of a gradient, the same at all members: where they have parts of parameters,
+// what all have alike counts at rank 0.
+func (t *Trainer) square(grad *tensor.Tensor) *tensor.Tensor {
+	m := t.model
+	if !m.split {
+		return grad.Square().Sum().Reshape(1)
+	}
+	if t.scope.Rank() != 0 {
+		var own []*tensor.Tensor
+		for _, v := range m.params {
+			if v.Whole != nil {
+				own = append(own, grad.Narrow(0, v.First, v.Len()))
+			}
+		}
+		grad = together(t.scope, m.typ, own)
+	}
+	return grad.Square().Sum().Reshape(1).AllReduce(cluster.Sum)
+}
 
 // compile makes the functions for the shapes of data. mistake gets an error of one that is traced, of which
 // package tensor sees only that it has no result.
@@ -306,15 +327,15 @@ func (t *Trainer) compile() {
 		if t.mistake = err; err != nil {
 			return nil
 		}
-		grad, r := t.reduced(r)
-		grad = t.unscaled(vars, grad)
+		grad, r, f := t.exchange(vars, r, true)
 		loss, states, sums := r.loss, r.next(t.model, vars[atStates]), r.sums
-		norm2 := square(grad)
+		norm2 := t.square(grad)
 		old := vars[atSums]
-		ok := isGood(old, loss, norm2)
+		ok := f.good(isGood(old, loss, norm2))
 		next, scale := t.skippable(old, old.Add(sums), vars[atScale], ok, loss)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, next, vars[atGrads], scale}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, states, vars[atStates]), count, f.marked(next), vars[atGrads], scale,
+			f.left(vars[atResidual], ok)}, opt...)
 	})
 	// part: vars..., weight, seed, examples... -> states, sums, grads
 	t.part = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -333,15 +354,16 @@ func (t *Trainer) compile() {
 	t.whole = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		vars, rate, states, old := a[:n], a[n], a[n+1], a[n+2]
 		grad := vars[atGrads]
-		if t.scope.Size() > 1 {
-			grad, _ = t.reduced(&result{grads: t.model.divided(grad)})
+		var f *feedback
+		if t.scope.Size() > 1 || t.sent() > 0 {
+			grad, _, f = t.exchange(vars, &result{grads: t.model.divided(grad)}, false)
 		}
-		norm2 := square(grad)
-		ok := isGood(vars[atSums], norm2)
+		norm2 := t.square(grad)
+		ok := f.good(isGood(vars[atSums], norm2))
 		next, scale := t.skippable(old, vars[atSums], vars[atScale], ok)
 		params, count, opt := t.update(vars, grad, norm2, rate, ok)
-		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next,
-			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
+		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, f.marked(next),
+			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale, f.left(vars[atResidual], ok)}, opt...)
 	})
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
@@ -399,15 +421,19 @@ func (t *Trainer) zeros(v values) (list []*tensor.Tensor, names []string) {
 	if t.config.Accumulate > 1 {
 		grads = m.Count()
 	}
+	residual := 0
+	if t.sent() > 0 {
+		residual = m.Count()
+	}
 	scale := tensor.Zeros(v.scope, typ, 0)
 	if t.config.MixedPrecision == F16 {
 		scale = tensor.Full(v.scope, typ, 65536, 2).Mul(tensor.From(v.scope, []float64{1, 0}).Cast(typ))
 	}
 	list = []*tensor.Tensor{v.params, v.states, tensor.Zeros(v.scope, tensor.I64, 1), tensor.Zeros(v.scope, typ, t.wide),
-		tensor.Zeros(v.scope, typ, grads), scale}
-	names = []string{"params", "states", "count", "sums", "grads", "scale"}
+		tensor.Zeros(v.scope, typ, grads), scale, tensor.Zeros(v.scope, typ, residual)}
+	names = []string{"params", "states", "count", "sums", "grads", "scale", residualName}
 	for _, name := range t.config.Optimizer.States() {
-		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, "optimizer."+name)
+		list, names = append(list, tensor.Zeros(v.scope, typ, m.Count())), append(names, optimizerPrefix+name)
 	}
 	return list, slices.Clip(names)
 }

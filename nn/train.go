@@ -24,6 +24,7 @@ type Trainer struct {
 	step, part, whole, test *tensor.Func
 	mistake                 error
 	bucket                  int   // bytes of the parts in which gradients are exchanged
+	exchanges               int   // of compressed gradients
 	widths                  []int // how many sums each metric has
 	wide                    int   // and all together
 
@@ -36,6 +37,7 @@ type Trainer struct {
 	best    values
 	at      position
 	history History
+	tamper  func(message *tensor.Tensor) *tensor.Tensor // with what is sent; nil but in tests
 }
 
 // position says where a training is. With the seeds and the data it determines all that follows.
@@ -52,6 +54,9 @@ type position struct {
 func NewTrainer(m *Model, c Config) (*Trainer, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: no model", ErrConfig)
+	}
+	if _, staged := m.net.(stages); staged {
+		return nil, fmt.Errorf("%w: training a network of BuildStages", ErrConfig)
 	}
 	info := m.scope.Device().Info()
 	return newTrainer(m, c, &info)
@@ -70,7 +75,7 @@ func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 	c.MixedPrecision = mode
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
-	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
+	t.history = History{ParameterCount: elements(whole(m.params)), BestEpoch: -1, TrainMetrics: map[string][]float64{},
 		ValMetrics: map[string][]float64{}}
 	t.compile()
 	return t, nil
@@ -213,6 +218,9 @@ func (t *Trainer) begin(ctx context.Context, train, val Data) (err error) {
 			continue
 		}
 		l := t.loaded[name]
+		if l == nil && name == residualName && list[i].Len() == 0 { // which older files do not have
+			continue
+		}
 		if l == nil {
 			return fmt.Errorf("%w: the checkpoint has no %s", ErrConfig, name)
 		}
@@ -291,6 +299,9 @@ func (t *Trainer) epoch(ctx context.Context, train, val Data) error {
 		var err error
 		if sums, err = t.read(ctx, t.vars[atSums]); err != nil {
 			return err
+		}
+		if math.IsInf(sums[sumBad], 1) {
+			return t.invalid()
 		}
 		if sums[sumBad] != 0 {
 			made, err := tensor.Number(ctx, t.vars[atCount])
@@ -399,7 +410,7 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 				return t.failed(err)
 			}
 			copy(t.vars, out)
-			t.at.Batch, t.at.Steps = t.at.Batch+1, t.at.Steps+1
+			t.at.Batch, t.at.Steps, t.exchanges = t.at.Batch+1, t.at.Steps+1, t.exchanges+1
 			continue
 		}
 		// The batches of a step are queued as a whole or not at all.
@@ -423,16 +434,17 @@ func (t *Trainer) batches(ctx context.Context, d Data, order []uint32, stop int)
 			return t.failed(err)
 		}
 		copy(t.vars, out)
-		t.at.Batch, t.at.Steps = end, t.at.Steps+1
+		t.at.Batch, t.at.Steps, t.exchanges = end, t.at.Steps+1, t.exchanges+1
 	}
 	return nil
 }
 
-// donated says which of what a step changes it may change where it is: the parameters and the states of the optimizer.
+// donated says which of what a step changes it may change where it is: the parameters, the residual and the states of
+// the optimizer.
 func (t *Trainer) donated() []bool {
 	flags := make([]bool, len(t.vars))
 	for i := range flags {
-		flags[i] = i == atParams || i >= atOptimizer
+		flags[i] = i == atParams || i >= atOptimizer || i == atResidual && t.sent() > 0
 	}
 	return flags
 }
@@ -467,7 +479,7 @@ func (t *Trainer) means(sums []float64) (loss float64, metrics map[string]float6
 }
 
 // Evaluate returns the loss of examples and the metrics by their names, of the model's values. All members of a group
-// call it, with the same examples, of which each computes a part.
+// call it, with the same examples, of which each computes a part, or all with its parts of the parameters.
 func (t *Trainer) Evaluate(ctx context.Context, d Data) (loss float64, metrics map[string]float64, err error) {
 	if err := t.fits(ctx, d, 0); err != nil {
 		return 0, nil, err
@@ -483,7 +495,7 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 	index := tensor.Iota(work, tensor.U32, n)
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
-		own := shareOf(min(t.config.BatchSize, n-first), t.scope)
+		own := t.share(min(t.config.BatchSize, n-first))
 		if own.rows == 0 {
 			continue
 		}
@@ -495,7 +507,12 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 		sums = out[0]
 	}
 	if t.scope.Size() > 1 {
-		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)).AllReduce(cluster.Sum) // in work
+		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)) // in work
+		if t.model.split {
+			sums = sums.Broadcast(0)
+		} else {
+			sums = sums.AllReduce(cluster.Sum)
+		}
 	}
 	list, err := t.read(ctx, sums)
 	if err != nil {

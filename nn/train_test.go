@@ -175,7 +175,7 @@ func TestResumeHasTheSameBytes(t *testing.T) {
 		assert.Positive(t, first.at.Batch)
 
 		c.Progress = nil
-		again, err := Build(t.Context(), s, 77, m.In, m.net...)
+		again, err := Build(t.Context(), s, 77, m.In, m.net.(Sequence)...)
 		require.NoError(t, err)
 		second, err := NewTrainer(again, c)
 		require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestResumeHasTheSameBytes(t *testing.T) {
 		other, err := NewTrainer(build(t, s, Dense{Out: 2}), c)
 		require.NoError(t, err)
 		assert.ErrorIs(t, other.Resume(t.Context(), path), ErrConfig)
-		loaded := build(t, s, m.net...)
+		loaded := build(t, s, m.net.(Sequence)...)
 		require.NoError(t, loaded.Load(t.Context(), path))
 		assert.Equal(t, all(t, m), all(t, loaded))
 	}

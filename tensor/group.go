@@ -13,8 +13,9 @@ import (
 )
 
 // NewMemberScope returns a scope for tensors on the device of a member of a group, which is not nil. Close the scope
-// before the group: that waits for a collective under way.
-// Its tensors have collectives: [Tensor.AllReduce], [Tensor.AllGather], [Tensor.ReduceScatter], [Tensor.Broadcast].
+// before the group: that waits for a collective under way. Its tensors have collectives: [Tensor.AllReduce],
+// [Tensor.AllGather], [Tensor.ReduceScatter], [Tensor.Broadcast]; and two members move a tensor by [Tensor.Send] and
+// [Receive], of which others need not know.
 //
 // Every member runs the same program on a scope of its own, in a goroutine or a process of its own, as
 // [cluster.Group.Do] calls it. It describes the same collectives in the same order, and evaluates the same tensors in
@@ -150,6 +151,62 @@ func (t *Tensor) reduceTo(root int) *Tensor {
 			return m.Stream().Fill(dst, make([]byte, dst.Type().Size()))
 		},
 		func(g *Tensor) *Tensor { return g.Broadcast(root) })
+}
+
+// Send sends t to the member to of the group, which describes a [Receive] of t's type and shape; others describe
+// nothing. The result is one zero of type U8: what evaluates it makes the call, which waits until the other member
+// makes its own. The gradient of what is received is an error at the receiver.
+func (t *Tensor) Send(to int) *Tensor {
+	const name = "send"
+	if bad := t.scope.peer(name, to, t); bad != nil {
+		return bad
+	}
+	return t.moved(name, Spec{U8, []int{1}}, func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error {
+		if err := m.Send(ctx, nil, to, src); err != nil {
+			return err
+		}
+		return m.Stream().Fill(dst, []byte{0})
+	})
+}
+
+// Receive returns what the member from of the group of s sends, which describes a [Tensor.Send] of a tensor of this
+// type and shape.
+func Receive(s *Scope, from int, typ Type, shape ...int) *Tensor {
+	const name = "receive"
+	if bad := s.peer(name, from); bad != nil {
+		return bad
+	}
+	if err := checkShape(shape); err != nil {
+		return fail(s, name, err)
+	}
+	if count(shape) == 0 {
+		return filled(s, typ, shape, zero(typ))
+	}
+	return Zeros(s, U8, 1).moved(name, Spec{typ, slices.Clone(shape)},
+		func(ctx context.Context, m *cluster.Member, dst, _ *runtime.Buffer) error {
+			return m.Recv(ctx, nil, from, dst)
+		})
+}
+
+// peer returns a tensor with the mistake if a tensor is none, or there is no other member of that rank.
+func (s *Scope) peer(name string, rank int, ts ...*Tensor) *Tensor {
+	if bad := check(name, ts...); bad != nil {
+		return bad
+	}
+	if rank < 0 || rank >= s.Size() || rank == s.Rank() {
+		return fail(s, name, fmt.Errorf("%w: member %d for member %d of %d", runtime.ErrInvalidArgument, rank, s.Rank(),
+			s.Size()))
+	}
+	return nil
+}
+
+// moved returns the result of a call that two members make. Without elements there is none.
+func (t *Tensor) moved(name string, result Spec,
+	do func(ctx context.Context, m *cluster.Member, dst, src *runtime.Buffer) error) *Tensor {
+	if t.Len() == 0 {
+		return filled(t.scope, result.Type, result.Shape, zero(result.Type))
+	}
+	return call(&callOp{name: name, takes: onlyDense, exchange: do}, []Spec{result}, t)[0]
 }
 
 // combinable returns a tensor with the mistake if the elements of t cannot be combined by op.

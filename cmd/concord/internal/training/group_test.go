@@ -84,6 +84,21 @@ func TestTrainMPI(t *testing.T) {
 	assert.Equal(t, "2 processes with cpu:0", got["device"])
 	assert.Equal(t, losses(apptest.Document(t, stdout)), losses(job("--epochs", "3", "--checkpoint", file, "--resume")))
 
+	// Processes divide a network as members of one process do, and a single device goes on from their checkpoint.
+	network, parts := filepath.Join(t.TempDir(), "divided.json"), filepath.Join(t.TempDir(), "parts")
+	require.NoError(t, os.WriteFile(network, []byte(`[{"layer": "flatten"},
+		{"layer": "dense", "out": 33, "act": "relu", "divided": "columns"},
+		{"layer": "dense", "out": 10, "divided": "rows"}]`), 0o600))
+	args = append(args, "--model", network)
+	status, stdout, stderr = apptest.Run(slices.Concat(args, []string{"--members", "2", "--epochs", "2"})...)
+	require.Equal(t, app.ExitOK, status, stderr)
+	want := losses(apptest.Document(t, stdout))
+	assert.Equal(t, want, losses(job("--epochs", "2", "--checkpoint", parts)))
+	status, stdout, stderr = apptest.Run(slices.Concat(args, []string{"--epochs", "3", "--checkpoint", parts,
+		"--resume"})...)
+	require.Equal(t, app.ExitOK, status, stderr)
+	assert.Equal(t, want, losses(apptest.Document(t, stdout)).([]any)[:2])
+
 	status, _, stderr = apptest.Run("train", "--mpi", "--members", "2")
 	assert.Equal(t, app.ExitUsage, status)
 	assert.Contains(t, stderr, "--mpi takes the place of --devices and --members")

@@ -29,7 +29,7 @@ type Options struct {
 
 // defaults returns the options with defaults where nothing is set, or [runtime.ErrInvalidArgument].
 func (o Options) defaults() (Options, error) {
-	if o.Timeout < 0 || o.DirectBelow < 0 || o.TreeBelow < 0 || o.Algorithm > Ring {
+	if o.Timeout < 0 || o.DirectBelow < 0 || o.TreeBelow < 0 || o.Algorithm > Library {
 		return o, fmt.Errorf("cluster: options %+v: %w", o, runtime.ErrInvalidArgument)
 	}
 	if o.Timeout == 0 {
@@ -57,6 +57,7 @@ type Group struct {
 	members []*Member
 	owned   []*runtime.Device
 	folds   folds
+	library *library
 	traffic traffic
 
 	failed chan struct{} // closed when there is an error
@@ -199,6 +200,7 @@ func (o Options) local(devs []*runtime.Device) (*Group, error) {
 		}
 	}
 	hub.members = g.members
+	g.library.look()
 	return g, nil
 }
 
@@ -232,6 +234,7 @@ func newGroup(o Options, size int) (*Group, error) {
 		return nil, fmt.Errorf("cluster: a group without members: %w", runtime.ErrInvalidArgument)
 	}
 	g := &Group{options: o, size: size, failed: make(chan struct{})}
+	g.library = newLibrary(g)
 	g.once = sync.OnceValue(g.end)
 	return g, nil
 }
@@ -289,6 +292,7 @@ func (g *Group) fail(err *MemberError) *MemberError {
 			}
 			m.port.tell(err)
 		}
+		g.library.end() // or members would wait on for its kernels
 	}
 	return err
 }
@@ -383,6 +387,7 @@ func (g *Group) end() error {
 		m.port.leave()
 	}
 	g.calls.Wait()
+	g.library.end()
 	var errs []error
 	for _, m := range g.members {
 		errs = append(errs, m.close())

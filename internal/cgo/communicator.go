@@ -2,8 +2,8 @@
 
 package cgo
 
-// The vendor's library of collectives. Its communicators do not block: a call begins something, and the library is asked
-// until that is done, so that a context can end the wait.
+// The vendor's library of collectives. Its communicators do not block: a call begins something, and the library is
+// asked until that is done, so that a context can end the wait.
 
 import (
 	"context"

@@ -82,7 +82,8 @@ func (o TransferOptions) copy(ctx context.Context, p *Pair, dst, src *runtime.Bu
 		case err == nil:
 			p.count(p.Path, src.Bytes())
 			return nil
-		case ctx.Err() != nil || o.Direct || p.Path == ThroughHost || errors.Is(err, runtime.ErrDeviceLost):
+		case ctx.Err() != nil || o.Direct || p.Path == ThroughHost || p.Path == OneDevice || harmless(err) ||
+			errors.Is(err, runtime.ErrDeviceLost):
 			return err
 		}
 		p.traffic.fallbacks.Add(1)

@@ -45,7 +45,8 @@ const (
 	SendReceive // with one rank or two, at the same time
 )
 
-var collectiveNames = [...]string{"all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter", "send and receive"}
+var collectiveNames = [...]string{"all-reduce", "reduce", "broadcast", "all-gather", "reduce-scatter",
+	"send and receive"}
 
 // String returns the kind's name, such as "all-reduce".
 func (k CollectiveKind) String() string {

@@ -225,7 +225,7 @@ func TestOptions(t *testing.T) {
 			}
 			return errors.Join(err, closed(to, nil), closed(from, nil), x.Close())
 		},
-		"driver.Config":   func() error { return closed(runtime.New(runtime.Config{})) },
+		"driver.Config": func() error { return closed(runtime.New(runtime.Config{})) },
 		"kernelcache.Options": func() error {
 			if kernelcache.Open(kernelcache.Options{}) == nil {
 				return errors.New("no cache")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/driver"
+	"github.com/concord-compute/concord/runtime/profile"
 	"github.com/concord-compute/concord/tests/sim"
 	"github.com/concord-compute/concord/tests/sim/control"
 )
@@ -281,4 +283,35 @@ func TestLibraryCancelled(t *testing.T) {
 		require.True(t, errors.As(err, &named))
 	}
 	require.NoError(t, g.Close())
+}
+
+// TestLibraryIsSeen: an observer is told of a collective as a copy with its size, so that summaries have its rate.
+func TestLibraryIsSeen(t *testing.T) {
+	m := simulate(t, 0, 2)
+	g, err := Of(m.devs...)
+	group(t, g, err)
+	recording := new(profile.Recording)
+	stop := m.devs[0].Session().Observe(recording)
+	assert.Equal(t, make([]error, 2), do([]*Group{g}, func(m *Member) error { return queued(deadline(t), m, 1000) }))
+	for _, member := range g.Members() {
+		require.NoError(t, member.Stream().Sync(t.Context()))
+	}
+	stop()
+	events, _ := recording.Events()
+	var on []string
+	for _, e := range events {
+		if e.Kind == profile.Copy && e.Name == "all-reduce" {
+			on = append(on, e.Device)
+			assert.InDelta(t, 4000, e.Bytes, 0)
+		}
+	}
+	slices.Sort(on)
+	assert.Equal(t, []string{"sim-cuda:0", "sim-cuda:1"}, on)
+	rated := 0
+	for _, l := range profile.Summarize(profile.Trace{Events: events}).Lines {
+		if l.Name == "all-reduce" && l.GBs > 0 {
+			rated++
+		}
+	}
+	assert.Equal(t, 2, rated, "one of each device")
 }

@@ -259,6 +259,11 @@ func TestLibraryFaults(t *testing.T) {
 					}
 				}
 			}
+			for _, member := range g.Members() { // before the group is closed
+				short, cancel := context.WithTimeout(t.Context(), 10*limit)
+				require.NoError(t, member.Stream().Sync(short), "what waits for other members has ended")
+				cancel()
+			}
 			require.NoError(t, g.Close())
 			assert.Zero(t, m.library.Count("communicators"))
 			for _, dev := range m.devs { // which work on

@@ -51,6 +51,8 @@ type port interface {
 	settle(c *call) error
 	// pass makes a transfer of which only those that take part know.
 	pass(c *call, r *request) error
+	// failed returns why members of other processes end what they wait for, or nil.
+	failed() error
 	// tell tells members of other processes why the group has failed.
 	tell(err *MemberError)
 	// leave ends the calls that wait for others to call: with errLeft.

@@ -39,9 +39,9 @@
 // host. Over a link data passes the host's memory, on a CPU the buffers themselves. [Group.Stats] counts the bytes of
 // each way, and [PairOf] says which one two devices have; a [Pair] copies, too.
 //
-// Members of one process whose devices are of one vendor with a library of collectives, NCCL or RCCL, use that, where it
-// is installed and computes what this package promises: see [Algorithm] and [Group.Library]. Then the host waits until
-// the collective is done.
+// Members whose devices are of one vendor with a library of collectives, NCCL or RCCL, use that, where it is installed
+// and computes what this package promises: see [Algorithm] and [Group.Library]. Then the host waits until the
+// collective is done.
 //
 // # Failures
 //

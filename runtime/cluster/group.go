@@ -213,13 +213,18 @@ func (o Options) Join(ctx context.Context, dev *runtime.Device, rank, size int, 
 	if err == nil && (rank < 0 || rank >= size) {
 		err = fmt.Errorf("cluster: rank %d of %d: %w", rank, size, runtime.ErrInvalidArgument)
 	}
+	var p *linkPort
 	if err == nil {
-		err = g.add(rank, dev, newLinkPort(g, rank, link))
+		p = newLinkPort(g, rank, link)
+		err = g.add(rank, dev, p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}
-	if err := g.members[0].Barrier(ctx, nil); err != nil {
+	if err = g.members[0].Barrier(ctx, nil); err == nil {
+		err = g.library.joinJob(ctx, p)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,6 +140,16 @@ func (l *library) join(c *call) ([]driver.Communicator, error) {
 	return nil, c.late(members[failed].rank, errs[failed])
 }
 
+// of returns the communicator of a member, or nil when the group has ended.
+func (l *library) of(m *Member) driver.Communicator {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.group.members, m); l.comms != nil {
+		return l.comms[i]
+	}
+	return nil
+}
+
 // end releases the communicators, which ends the collectives under way.
 func (l *library) end() {
 	l.mu.Lock()
@@ -160,7 +171,7 @@ func closeComms(comms []driver.Communicator) {
 
 // Library returns nil if collectives of the group are done by the library of its devices' vendor, where it has them,
 // and else why not: [runtime.ErrUnsupported] where the devices or the [Options] are not for that, or it is not
-// installed. It is opened by the first collective.
+// installed. It is opened by the first collective, and in a job by [Join].
 func (g *Group) Library() error {
 	l := g.library
 	l.mu.Lock()
@@ -188,12 +199,7 @@ const (
 // byLibrary makes a collective, and waits until it is done: a rank that is missing is found by no one else.
 func (c *call) byLibrary(r *request) {
 	g := c.m.group
-	g.library.mu.Lock()
-	if g.library.comms != nil {
-		c.comm = g.library.comms[c.rank]
-	}
-	g.library.mu.Unlock()
-	if c.comm == nil {
+	if c.comm = g.library.of(c.m); c.comm == nil {
 		c.did(g.Err())
 		return
 	}
@@ -231,7 +237,11 @@ func (c *call) watch(ctx context.Context, cancel context.CancelCauseFunc, comm d
 			cancel(c.m.group.Err())
 			return
 		case <-tick.C:
-			if err := comm.Err(); err != nil {
+			err := c.m.port.failed()
+			if err == nil && comm != nil {
+				err = comm.Err()
+			}
+			if err != nil {
 				cancel(err)
 				return
 			}

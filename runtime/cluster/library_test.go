@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -319,4 +320,112 @@ func TestLibraryIsSeen(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2, rated, "one of each device")
+}
+
+// watched is a link that says by itself that it is broken.
+type watched struct{ breaks }
+
+func (w watched) Err() error {
+	select {
+	case <-w.gone:
+		return w.broken
+	default:
+		return nil
+	}
+}
+
+// job joins devices as members of several processes, over links that are watched or not.
+func job(t *testing.T, o Options, watches bool, devs ...*runtime.Device) []*Group {
+	t.Helper()
+	w := newWires(len(devs))
+	groups, errs := make([]*Group, len(devs)), make([]error, len(devs))
+	var wg sync.WaitGroup
+	for i, dev := range devs {
+		var link Link = breaks{&wire{wires: w, rank: i}}
+		if watches {
+			link = watched{breaks{&wire{wires: w, rank: i}}}
+		}
+		wg.Go(func() { groups[i], errs[i] = o.Join(deadline(t), dev, i, len(devs), link) })
+	}
+	wg.Wait()
+	for i, g := range groups {
+		group(t, g, errs[i])
+	}
+	return groups
+}
+
+// TestLibraryJoin: the members of a job use the library by an identity that the first one tells the others. Nothing
+// but agreements goes over the link.
+func TestLibraryJoin(t *testing.T) {
+	m := simulate(t, 0, 3)
+	groups := job(t, Options{}, true, m.devs...)
+	ctx := deadline(t)
+	for _, inPlace := range []bool{false, true} {
+		(&trial[float32]{ctx, groups, inPlace, 3, 1009}).all(t, Sum, Mean)
+		(&trial[int32]{ctx, groups, inPlace, 3, 13}).all(t, Sum, Max)
+	}
+	for _, g := range groups {
+		require.NoError(t, g.Library())
+		assert.Positive(t, g.Stats().Library)
+		assert.Zero(t, g.Stats().Fallbacks)
+	}
+}
+
+// TestLibraryJoinFails: jobs in which the library is missing, does not start at a member, or is not for the devices or
+// the link, compute by messages, all members alike.
+func TestLibraryJoinFails(t *testing.T) {
+	m := simulate(t, 0, 2)
+	cpu := open(t, "cpu:0")
+	for _, c := range []struct {
+		fault     string
+		o         Options
+		watches   bool
+		devs      []*runtime.Device
+		fallbacks int64
+	}{
+		{"other:1", Options{}, true, m.devs, 1}, // no identity
+		{"join:2", Options{Timeout: time.Second}, true, m.devs, 1},
+		{"join-hang:1", Options{Timeout: time.Second}, true, m.devs, 1},
+		{"", Options{Algorithm: Ring}, true, m.devs, 0},
+		{"", Options{}, false, m.devs, 0},
+		{"", Options{}, true, []*runtime.Device{m.devs[0], cpu}, 0},
+		{"", Options{}, true, []*runtime.Device{cpu, m.devs[0]}, 0},
+	} {
+		require.NoError(t, m.library.Control(c.fault))
+		groups := job(t, c.o, c.watches, c.devs...)
+		assert.Equal(t, make([]error, 2), do(groups, func(m *Member) error { return queued(deadline(t), m, 100) }), c.fault)
+		for _, g := range groups {
+			require.Error(t, g.Library())
+			assert.Equal(t, c.fallbacks, g.Stats().Fallbacks, c.fault)
+			assert.Positive(t, g.Stats().Link)
+			assert.Zero(t, g.Stats().Library)
+		}
+	}
+}
+
+// TestLibraryJobBreaks has a member of a job fail, or be found dead by the link, while the others wait in the library:
+// they end with its error, and long before their time is over.
+func TestLibraryJobBreaks(t *testing.T) {
+	for name, breaks := range map[string]func(groups []*Group){
+		"fails": func(groups []*Group) { _ = groups[2].Members()[0].Fail(errors.New("no data")) },
+		"dies": func(groups []*Group) {
+			link := groups[0].members[0].port.(*linkPort).link.(Breaker)
+			link.Break(&MemberError{Rank: 2, Err: runtime.ErrDeviceLost})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := simulate(t, 0, 3)
+			groups := job(t, Options{}, true, m.devs...)
+			require.NoError(t, m.library.Control("collective-hang:1+"))
+			began := time.Now()
+			time.AfterFunc(100*time.Millisecond, func() { breaks(groups) })
+			errs := do(groups, func(m *Member) error { return queued(deadline(t), m, 100) })
+			assert.Less(t, time.Since(began), 5*time.Second)
+			for _, err := range errs {
+				var named *MemberError
+				require.ErrorAs(t, err, &named)
+				assert.Equal(t, 2, named.Rank, err)
+			}
+		})
+	}
 }

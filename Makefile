@@ -193,6 +193,7 @@ test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, th
 	-run '/sim-cuda:0|Sim' $(no-suite) ./cuda ./tests/conformance
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
 	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '^TestDigits$$/^sim-' ./nn
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '^Test(Library|Transfer|Pairs|Simulated)' ./runtime/cluster
 
 # Other test targets try a sample of the calls; this one tries all, and prints their number.
 test-fault: sim ## every call into the simulated vendor libraries fails once

@@ -50,6 +50,7 @@ typedef struct cs_event cs_event;
 typedef struct cs_module cs_module;
 typedef struct cs_kernel cs_kernel; // lives as long as its module
 typedef struct cs_graph cs_graph;   // an instantiated graph
+typedef struct cs_comm cs_comm;     // one rank of a communicator
 
 // cs_versions: 0 is unknown.
 typedef struct cs_versions {
@@ -147,6 +148,30 @@ typedef struct cs_gemm {
   uint64_t a, b, c; // addresses
   int64_t lda, ldb, ldc;
 } cs_gemm;
+
+// The bytes of the identity of a communicator.
+#define CS_COMM_ID 128
+
+enum { // cs_collective.kind
+  CS_ALL_REDUCE = 0,
+  CS_REDUCE = 1,
+  CS_BROADCAST = 2,
+  CS_ALL_GATHER = 3,
+  CS_REDUCE_SCATTER = 4,
+  CS_SEND_RECEIVE = 5,
+};
+
+// cs_collective is one rank's part of a collective. Sizes are elements.
+typedef struct cs_collective {
+  int32_t kind; // CS_*
+  int32_t type; // 0 i8, 1 u8, 2 i32, 3 u32, 4 i64, 5 u64, 6 f16, 7 f32, 8 f64, 9 bf16
+  int32_t op;   // of those that combine: 0 sum, 1 product, 2 maximum, 3 minimum
+  int32_t root; // of CS_REDUCE and CS_BROADCAST
+  int32_t to, from;  // of CS_SEND_RECEIVE, -1 for none
+  uint64_t count;    // of one rank: src of CS_ALL_GATHER, dst of CS_REDUCE_SCATTER, what CS_SEND_RECEIVE sends
+  uint64_t received; // what CS_SEND_RECEIVE receives
+  uint64_t dst, src; // addresses
+} cs_collective;
 
 typedef struct concord_shim concord_shim;
 
@@ -304,6 +329,25 @@ struct concord_shim {
   // it is closed.
   int32_t (*blas_open)(cs_device *dev, const char *names, cs_error *err);
   int32_t (*gemm)(cs_stream *s, const cs_gemm *g, cs_error *err);
+
+  // -- optional: the vendor's library of collectives, all or none --
+
+  // comm_id opens the library, the first of names that works, and makes the identity of a new communicator: CS_COMM_ID
+  // bytes, which are passed to all ranks.
+  int32_t (*comm_id)(cs_device *dev, const char *names, unsigned char *id, cs_error *err);
+  // comm_join makes a rank of the communicator of an identity. It waits for no other rank: the communicator can be
+  // used once comm_state says that it is done. comm_abort releases it.
+  int32_t (*comm_join)(cs_device *dev, const char *names, const unsigned char *id, int32_t rank, int32_t ranks,
+                       cs_comm **comm, cs_error *err);
+  // comm_queue begins to queue a collective on a stream of the communicator's device. It is queued, and another one
+  // may follow, once comm_state says that it is done.
+  int32_t (*comm_queue)(cs_comm *comm, cs_stream *s, const cs_collective *c, cs_error *err);
+  // comm_state sets *done to whether the library has done what the call before has begun. A failure is that of this
+  // call, or of a collective under way; then the communicator is of no more use.
+  int32_t (*comm_state)(cs_comm *comm, int32_t *done, cs_error *err);
+  // comm_abort ends the collectives under way, whose results are undefined, and releases the communicator. No call
+  // uses it at the time or later.
+  int32_t (*comm_abort)(cs_comm *comm, cs_error *err);
 
   // -- optional: what is open --
 

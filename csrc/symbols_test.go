@@ -3,6 +3,7 @@ package csrc
 import (
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ type row struct {
 	names    []string // the first that exists is used
 	required bool
 }
+
+// folders have a symbols.c: gpu that of the libraries that are the same for both vendors.
+var folders = []string{"cuda", "rocm", "gpu"}
 
 var rowOf = regexp.MustCompile(`\{"([^"]+)",\s+\w+\(\w+\),\s+(REQUIRED|OPTIONAL)\}`)
 
@@ -35,7 +39,7 @@ func known(t *testing.T) map[string][2]string {
 	require.NoError(t, err)
 	list := map[string][2]string{}
 	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) == 4 && (f[0] == "cuda" || f[0] == "rocm") {
+		if f := strings.Fields(line); len(f) == 4 && slices.Contains(folders, f[0]) {
 			list[f[0]+" "+f[1]] = [2]string{f[2], f[3]}
 		}
 	}
@@ -47,7 +51,7 @@ func known(t *testing.T) map[string][2]string {
 func TestSymbols(t *testing.T) {
 	versions := known(t)
 	seen := 0
-	for _, folder := range []string{"cuda", "rocm"} {
+	for _, folder := range folders {
 		for _, r := range rows(t, folder) {
 			forms := make([][2]string, len(r.names))
 			for i, name := range r.names {

@@ -42,9 +42,14 @@
 // matrices that are large enough for it to be faster; records then name "cublas". It is opened with
 // the first gemm program, which can take a second.
 //
+// # NCCL
+//
+// If libnccl.so.2 (2.14 or later) is found, groups of devices exchange data by it (package cluster). It was
+// tested on simulated devices alone.
+//
 // # Finding the libraries
 //
-// NVRTC and cuBLAS are looked for by the loader's search, then in CUDA_HOME, CUDA_PATH and
+// NVRTC, cuBLAS and NCCL are looked for by the loader's search, then in CUDA_HOME, CUDA_PATH and
 // /usr/local/cuda, then among the packages of Python: of VIRTUAL_ENV, CONDA_PREFIX and the python3 of PATH. If
 // there are several of NVRTC, one of the driver's own version or an older one is used, since a driver cannot read
 // what a newer compiler makes. Probe.Libraries names those that are open.

@@ -38,7 +38,7 @@ func vendor() cgo.Vendor {
 		Features: features, Describe: describe,
 		CompileArch: compileArch,
 		Flags:       flags, Options: options, Merge: merge,
-		BLAS: blas, BLASName: "cublas",
+		BLAS: blas, BLASName: "cublas", Collectives: collectives,
 		Marks: marks, MarkBegin: "nvtxRangeStartA", MarkEnd: "nvtxRangeEnd",
 		Outdated: outdated, Report: report,
 	}
@@ -52,7 +52,7 @@ func advice(*driver.Config) string {
 }
 
 // simulated describes the backend over the libraries of tests/sim.
-func simulated() cgo.Vendor { return vendor().Simulation(simLibraries, simBLAS) }
+func simulated() cgo.Vendor { return vendor().Simulation(simLibraries, simBLAS, simCollectives) }
 
 // version writes 12020 as "12.2".
 func version(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }
@@ -139,6 +139,12 @@ func blas(*driver.Config) []string {
 		cgo.Below(toolkits(), "lib64/libcublas.so"), wheels("cu1[0-9]/lib/libcublas.so.*", "cublas/lib/libcublas.so.*"))
 }
 
+// collectives returns the candidates for NCCL: for the loader's search, of toolkits, of Python's packages.
+func collectives(*driver.Config) []string {
+	return slices.Concat([]string{"libnccl.so.2"}, cgo.Below(toolkits(), "lib64/libnccl.so.2", "lib/libnccl.so.2"),
+		wheels("nccl/lib/libnccl.so.2"))
+}
+
 // libraries returns the candidates for the driver and for NVRTC. Of these the shim prefers one that suits the driver.
 func libraries(cfg *driver.Config) (drv, rtc []string) {
 	drv, rtc = drivers, []string{cfg.NVRTCLibrary}
@@ -161,6 +167,8 @@ func simLibraries(cfg *driver.Config) (drv, rtc []string) {
 func simBLAS(cfg *driver.Config) []string {
 	return cgo.SimFile(cfg, "libcublas.so.13", "libcublas.so.12")
 }
+
+func simCollectives(cfg *driver.Config) []string { return cgo.SimFile(cfg, "libnccl.so.2") }
 
 // capability returns the number in the name of an architecture: 90 for "sm_90", "sm_90a" and
 // "compute_90".

@@ -27,7 +27,8 @@
 // "sim-rocm:N" are the devices of a simulated libamdhip64, which make sim builds for tests.
 //
 // If librocblas is found and has kernels for the device, it computes the catalog's gemm of f32, f64
-// and f16 for matrices that are large enough for it to be faster; records then name "rocblas".
+// and f16 for matrices that are large enough for it to be faster; records then name "rocblas". If
+// librccl.so.1 (of ROCm 5.5 or later) is found, groups of devices exchange data by it (package cluster).
 //
 // # Profilers
 //

@@ -39,7 +39,7 @@ func vendor() cgo.Vendor {
 		Features: features, Describe: describe,
 		CompileArch: compileArch,
 		Flags:       flags, Options: options,
-		BLAS: blas, BLASName: "rocblas",
+		BLAS: blas, BLASName: "rocblas", Collectives: collectives,
 		Marks: marks, MarkBegin: "roctxRangeStartA", MarkEnd: "roctxRangeStop",
 		Report: report,
 	}
@@ -58,7 +58,7 @@ func advice(cfg *driver.Config) string {
 
 // simulated describes the backend over the library of tests/sim.
 func simulated() cgo.Vendor {
-	v := vendor().Simulation(simLibraries, simBLAS)
+	v := vendor().Simulation(simLibraries, simBLAS, simCollectives)
 	v.Report = nil // the simulated code objects are not those of AMD
 	return v
 }
@@ -123,6 +123,13 @@ func blas(*driver.Config) []string {
 	return append([]string{"librocblas.so.5", "librocblas.so.4", "librocblas.so.0"},
 		cgo.Below(toolkits(), "lib/librocblas.so")...)
 }
+
+// collectives returns the candidates for RCCL.
+func collectives(*driver.Config) []string {
+	return append([]string{"librccl.so.1"}, cgo.Below(toolkits(), "lib/librccl.so.1", "lib/librccl.so")...)
+}
+
+func simCollectives(cfg *driver.Config) []string { return cgo.SimFile(cfg, "librccl.so.1") }
 
 // compileArch returns the full name of the device's architecture, such as "gfx90a:sramecc+:xnack-",
 // as the target: AMD has no portable intermediate code that could run on other architectures.

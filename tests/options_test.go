@@ -212,7 +212,20 @@ func TestOptions(t *testing.T) {
 		"ann.IVFOptions":  func() error { return closed(ann.NewIVF(dev, 4, ann.Euclidean, ann.IVFOptions{})) },
 		"ann.Options":     func() error { return closed(ann.New(ctx, "flat", 4, "cosine", ann.Options{})) },
 		"cluster.Options": func() error { return closed(cluster.Options{}.Of(dev)) },
-		"driver.Config":   func() error { return closed(runtime.New(runtime.Config{})) },
+		"cluster.TransferOptions": func() error {
+			x, err := runtime.Upload(ctx, dev, []float32{1, 2})
+			if err != nil {
+				return err
+			}
+			to, failed := x.Slice(0, 1)
+			from, err := x.Slice(1, 1)
+			p, wrong := cluster.PairOf(dev, dev)
+			if err = errors.Join(failed, err, wrong); err == nil {
+				err = cluster.TransferOptions{}.Copy(ctx, &p, to, from)
+			}
+			return errors.Join(err, closed(to, nil), closed(from, nil), x.Close())
+		},
+		"driver.Config": func() error { return closed(runtime.New(runtime.Config{})) },
 		"kernelcache.Options": func() error {
 			if kernelcache.Open(kernelcache.Options{}) == nil {
 				return errors.New("no cache")

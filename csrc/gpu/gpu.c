@@ -17,6 +17,8 @@
 #include "copy.c"
 #include "compile.c"
 #include "blas.c"
+#include "symbols.c"
+#include "ccl.c"
 // clang-format on
 
 static const concord_shim gpu_shim = {
@@ -73,6 +75,11 @@ static const concord_shim gpu_shim = {
     .graph_close = gpu_graph_close,
     .blas_open = gpu_blas_open,
     .gemm = gpu_gemm,
+    .comm_id = gpu_comm_id,
+    .comm_join = gpu_comm_join,
+    .comm_queue = gpu_comm_queue,
+    .comm_state = gpu_comm_state,
+    .comm_abort = gpu_comm_abort,
     .libraries = gpu_libraries,
 };
 

@@ -189,6 +189,44 @@ struct blas_api {
   gpu_own gemm_ex, get_version;
 };
 
+enum { CCL_IN_PROGRESS = 7 };
+
+struct ccl_id { // passed by value
+  char bytes[CS_COMM_ID];
+};
+
+// ccl_config is how the library's configuration began in 2.14, the first version with communicators that do not
+// block. Later versions read as much of it as its size and version say.
+struct ccl_config {
+  size_t bytes;
+  unsigned magic, version;
+  int blocking;
+};
+
+// ccl_api has the functions of NCCL or RCCL, whose names and numbers are the same.
+struct ccl_api {
+  int (*version)(int *version);
+  const char *(*error_string)(int code);
+  const char *(*last_error)(void *comm);
+  int (*id)(struct ccl_id *id);
+  int (*join)(void **comm, int ranks, struct ccl_id id, int rank, struct ccl_config *config);
+  int (*state)(void *comm, int *code);
+  int (*abort)(void *comm);
+  int (*all_reduce)(const void *src, void *dst, size_t n, int type, int op, void *comm,
+                    void *stream);
+  int (*reduce)(const void *src, void *dst, size_t n, int type, int op, int root, void *comm,
+                void *stream);
+  int (*broadcast)(const void *src, void *dst, size_t n, int type, int root, void *comm,
+                   void *stream);
+  int (*all_gather)(const void *src, void *dst, size_t n, int type, void *comm, void *stream);
+  int (*reduce_scatter)(const void *src, void *dst, size_t n, int type, int op, void *comm,
+                        void *stream);
+  int (*send)(const void *src, size_t n, int type, int to, void *comm, void *stream);
+  int (*receive)(void *dst, size_t n, int type, int from, void *comm, void *stream);
+  int (*group_start)(void);
+  int (*group_end)(void);
+};
+
 // gpu_symbol is a row of a loader: the function at an offset of cs_lib, or for BLAS of cs_device.
 // The rows end with one without names.
 struct gpu_symbol {
@@ -223,6 +261,13 @@ struct cs_lib {
     void *library; // NULL if it is not open
     int versioned; // of the compiler's version
   } others[2];     // further libraries that the compiler needs
+  void *ccl;       // NULL if it is not open; it and its functions do not change once it is
+  struct ccl_api ccl_api;
+};
+
+struct cs_comm {
+  cs_device *dev;
+  void *handle;
 };
 
 struct cs_event {
@@ -300,8 +345,8 @@ struct gpu_note {
 // so.
 struct gpu_vendor {
   concord_shim shim; // filled by concord_gpu_shim; the first, as open finds the vendor by it
-  const char *driver_title, *compiler_title, *blas_title; // in errors
-  const char *driver_name, *compiler_name, *blas_name;    // in the list of libraries
+  const char *driver_title, *compiler_title, *blas_title, *ccl_title; // in errors
+  const char *driver_name, *compiler_name, *blas_name, *ccl_name; // in the list of libraries
   size_t lib_bytes, device_bytes;                         // of its structs
   const struct gpu_symbol *driver_symbols, *compiler_symbols, *blas_symbols;
   const int *attributes; // numbers of ATTR_*; 0 is none

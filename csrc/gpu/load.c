@@ -104,6 +104,12 @@ static void gpu_libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t byte
   pthread_mutex_lock(&lib->lock);
   for (int i = 0; i < 2; i++)
     list(&n, lib->others[i].name, lib->others[i].versioned ? version : "", lib->others[i].library);
+  if (lib->ccl != NULL) {
+    int of = 0;
+    lib->ccl_api.version(&of);
+    snprintf(version, sizeof version, "%d.%d.%d", of / 10000, of / 100 % 100, of % 100);
+    list(&n, own->ccl_name, version, lib->ccl);
+  }
   pthread_mutex_unlock(&lib->lock);
   if (dev == NULL)
     return;

@@ -115,6 +115,7 @@ static inline struct gpu_note note_in(char *text, uint64_t bytes) {
 #define API(member) offsetof(struct cs_lib, api.member)
 #define RTC(member) offsetof(struct cs_lib, rtc.member)
 #define BLAS(member) offsetof(struct cs_device, blas_api.member)
+#define CCL(member) offsetof(struct cs_lib, ccl_api.member)
 
 // CALL calls a function of the driver on a device, by its name in gpu_api.
 #define CALL(d, err, member, ...)                                                                  \

@@ -27,7 +27,9 @@ static void name_list(char *list, size_t bytes, const char *path) {
   snprintf(list, bytes - 2, "%s", path);
 }
 
-static char driver_list[4096], compiler_list[4096], blas_list[4096];
+static char driver_list[4096], compiler_list[4096], blas_list[4096], ccl_list[4096];
+static int (*ccl_control)(const char *);
+static long (*ccl_count)(const char *);
 
 static void *of_library(const char *path, const char *symbol) {
   void *found = dlsym(dlopen(path, RTLD_NOW), symbol);
@@ -47,6 +49,10 @@ static cs_lib *open_sim(const char *dir) {
   *(void **)&sim_programs = of_library(path, "concord_sim_count");
   snprintf(path, sizeof path, "%s/libcublas.so.12", dir);
   name_list(blas_list, sizeof blas_list, path);
+  snprintf(path, sizeof path, "%s/libnccl.so.2", dir);
+  name_list(ccl_list, sizeof ccl_list, path);
+  *(void **)&ccl_control = of_library(path, "concord_sim_control");
+  *(void **)&ccl_count = of_library(path, "concord_sim_count");
   cs_lib *lib = NULL;
   OK(t->open(t, driver_list, compiler_list, &lib, tried, sizeof tried, &e));
   CHECK(t->has_driver(lib) && t->has_compiler(lib));
@@ -670,6 +676,89 @@ static void compilers(void) {
     CHECK(misfit(least[i][0], least[i][1], least[i][2]) == least[i][3]);
 }
 
+// done asks until a communicator has done what it began.
+static int32_t done(cs_comm *c) {
+  int32_t is = 0, status = CS_OK;
+  while (!is && status == CS_OK)
+    status = t->comm_state(c, &is, &e);
+  return status;
+}
+
+// join_two joins two ranks, if none of the calls fails.
+static int32_t join_two(cs_device *const *dev, cs_comm **comm) {
+  unsigned char id[CS_COMM_ID];
+  int32_t status = t->comm_id(dev[0], ccl_list, id, &e);
+  for (int r = 0; r < 2 && status == CS_OK; r++)
+    status = t->comm_join(dev[r], ccl_list, id, r, 2, &comm[r], &e);
+  for (int r = 0; r < 2 && status == CS_OK; r++)
+    status = done(comm[r]);
+  return status;
+}
+
+static void collectives(cs_lib *lib, cs_device *d, cs_device *other) {
+  unsigned char id[CS_COMM_ID];
+  CHECK(t->comm_id(d, "/no/such/nccl\0", id, &e) == CS_UNSUPPORTED && lib->ccl == NULL);
+  CHECK(t->comm_join(d, "/no/such/nccl\0", id, 0, 1, NULL, &e) == CS_UNSUPPORTED);
+  CHECK(t->comm_join(d, ccl_list, id, 2, 2, NULL, &e) == CS_INVALID);
+  cs_device *const dev[] = {d, other};
+  cs_comm *comm[2];
+  cs_stream *on[2];
+  cs_memory m[2];
+  OK(join_two(dev, comm));
+  for (int r = 0; r < 2; r++) {
+    OK(t->stream_new(dev[r], 0, &on[r], &e));
+    OK(t->alloc(dev[r], CS_ON_DEVICE, 64, &m[r], &e));
+  }
+  // Rank r has r + 1 and r + 2, and gets these two.
+  static const float want[][2][2] = {
+      {{3, 5}, {3, 5}}, {{0, 0}, {2, 6}}, {{2, 3}, {2, 3}}, {{1, 2}, {1, 2}}, {{2, 0}, {6, 0}}, {{2, 3}, {1, 2}}};
+  for (int kind = CS_ALL_REDUCE; kind <= CS_SEND_RECEIVE; kind++) {
+    for (int r = 0; r < 2; r++) {
+      float x[] = {(float)r + 1, (float)r + 2, 0, 0};
+      uint64_t n = kind == CS_ALL_GATHER || kind == CS_REDUCE_SCATTER ? 1 : 2;
+      cs_collective w = {kind, 7, kind == CS_ALL_REDUCE ? 0 : 1, 1, 1 - r, 1 - r, n, n, m[r].address + 32, m[r].address};
+      OK(t->upload(on[r], m[r].address, (unsigned char *)x, 16, &e));
+      OK(t->upload(on[r], m[r].address + 32, (unsigned char *)(float[4]){0}, 16, &e));
+      OK(t->comm_queue(comm[r], on[r], &w, &e));
+      OK(done(comm[r]));
+    }
+    for (int r = 0; r < 2; r++) {
+      float got[2];
+      OK(t->download(on[r], (unsigned char *)got, m[r].address + 32, sizeof got, &e));
+      CHECK(got[0] == want[kind][r][0] && (got[1] == want[kind][r][1] || kind == CS_ALL_GATHER));
+    }
+  }
+  cs_collective w = {CS_ALL_REDUCE, 7, 0, 0, 0, 0, 2, 2, m[0].address + 32, m[0].address};
+  CHECK(t->comm_queue(comm[0], on[1], &w, &e) == CS_INVALID);
+  w.type = 10;
+  CHECK(t->comm_queue(comm[0], on[0], &w, &e) == CS_INVALID);
+  w.type = 7, w.kind = 6;
+  CHECK(t->comm_queue(comm[0], on[0], &w, &e) == CS_INVALID);
+  for (w.kind = CS_ALL_REDUCE; w.kind <= CS_SEND_RECEIVE; w.kind++) {
+    CHECK(ccl_control("collective:1=3") == 0);
+    CHECK(t->comm_queue(comm[0], on[0], &w, &e) == CS_FAILED && e.code == 3);
+    CHECK(strncmp(e.text, "nccl", 4) == 0 && strstr(e.text, ": internal error") != NULL);
+  }
+  // A part that fails when it runs is told by the state, and aborting ends it and what waits for it.
+  CHECK(ccl_control("collective-late:1=6") == 0);
+  w.kind = CS_ALL_REDUCE;
+  OK(t->comm_queue(comm[0], on[0], &w, &e));
+  int32_t is = 1, status = done(comm[0]);
+  while (status == CS_OK)
+    status = t->comm_state(comm[0], &is, &e);
+  CHECK(status == CS_LAUNCH && e.code == 6);
+  for (int r = 0; r < 2; r++)
+    OK(t->comm_abort(comm[r], &e));
+  for (int r = 0; r < 2; r++) {
+    OK(t->stream_close(on[r], &e));
+    OK(t->free(dev[r], CS_ON_DEVICE, m[r].address, &e));
+  }
+  CHECK(ccl_control("join:2=5") == 0);
+  CHECK(join_two(dev, comm) == CS_INVALID && e.code == 5);
+  OK(t->comm_abort(comm[0], &e));
+  CHECK(ccl_control("") == 0 && ccl_count("communicators") == 0);
+}
+
 static void opened(cs_lib *lib, cs_device *d, const char *dir) {
   char text[4096], line[2048];
   t->libraries(lib, NULL, text, sizeof text);
@@ -680,6 +769,7 @@ static void opened(cs_lib *lib, cs_device *d, const char *dir) {
   snprintf(line, sizeof line, "\t1\t%s/libcublas.so.12\n", real);
   free(real);
   CHECK(strstr(text, "\ncublas\t") != NULL && strstr(text, line) != NULL);
+  CHECK(strstr(text, "\nnccl\t2.18.5\t1\t/") != NULL);
   t->libraries(lib, d, text, 10);
   CHECK(strcmp(text, "cuda\t12.2") == 0);
 }
@@ -759,6 +849,7 @@ static void all(const char *dir) {
   graphs(d, s);
   kinds(d, other, s);
   products(d, s);
+  collectives(lib, d, other);
   opened(lib, d, dir);
   compilers();
   OK(t->stream_close(wrapped, &e));

@@ -52,6 +52,7 @@ var (
 	_ driver.PeerCopier      = (*device)(nil)
 	_ driver.Occupier        = (*device)(nil)
 	_ driver.LibraryLister   = (*device)(nil)
+	_ driver.Communicators   = (*device)(nil)
 )
 
 func newDevice(b *backend, l library, c cDevice, info driver.Info) *device {
@@ -212,7 +213,8 @@ func (d *device) Close() error {
 
 // The order in which objects are closed: graphs hold kernels of modules.
 const (
-	orderStreams = iota
+	orderCommunicators = iota // which end the work that streams would wait for
+	orderStreams
 	orderEvents
 	orderGraphs
 	orderModules

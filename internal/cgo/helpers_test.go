@@ -29,13 +29,14 @@ func vendor() Vendor {
 		Libraries: func(*driver.Config) (drivers, compilers []string) {
 			return []string{"libnull.so"}, []string{"libnullc.so"}
 		},
-		Compilers: []string{"nullc", "nullbuiltins"},
-		Remedies:  Remedies{Driver: "install nothing", Compiler: "install no compiler", Devices: "plug nothing in"},
-		BLAS:      func(*driver.Config) []string { return []string{"libnullblas.so"} },
-		BLASName:  "nullblas",
-		Version:   func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) },
-		Features:  func(string) source.Features { return source.Portable },
-		Flags:     func(target string) []string { return []string{"--target=" + target} },
+		Compilers:   []string{"nullc", "nullbuiltins"},
+		Remedies:    Remedies{Driver: "install nothing", Compiler: "install no compiler", Devices: "plug nothing in"},
+		BLAS:        func(*driver.Config) []string { return []string{"libnullblas.so"} },
+		BLASName:    "nullblas",
+		Collectives: func(*driver.Config) []string { return []string{"libnullccl.so"} },
+		Version:     func(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) },
+		Features:    func(string) source.Features { return source.Portable },
+		Flags:       func(target string) []string { return []string{"--target=" + target} },
 	}
 }
 

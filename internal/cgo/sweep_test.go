@@ -75,6 +75,13 @@ func session(unit *source.Unit) (errs []error) {
 	if k, ok := d.Native(productUnit("f32"), "gemm"); ok {
 		note(s.Launch(productOf(k, x)))
 	}
+	if id, err := d.CommunicatorID(); note(err) {
+		if c, err := d.NewCommunicator(ctx, id, 0, 1); note(err) {
+			note(c.Queue(ctx, s, &driver.Collective{Type: driver.F32, Dst: x, Src: x}))
+			note(c.Err())
+			note(c.Close())
+		}
+	}
 	if e, err := s.Record(false); note(err) {
 		note(e.Wait(ctx))
 		note(e.Close())
@@ -137,12 +144,13 @@ var entries = []string{"lib_open", "versions", "device_count", "device_info", "t
 	"stream_new", "stream_close", "alloc_on", "free_on", "upload", "download", "upload_pinned", "download_pinned", "copy",
 	"copy_peer", "fill", "prefetch", "launch", "stream_wait", "stream_query", "stream_sync", "record", "event_query",
 	"event_wait", "event_elapsed", "capture_begin", "capture_end", "capture_drop", "graph_launch", "graph_close",
-	"blas_open", "gemm"}
+	"blas_open", "gemm", "comm_id", "comm_join", "comm_queue", "comm_state", "comm_abort"}
 
 // quiet reports whether a failure need not be returned: a version that stays unknown, a missing
 // BLAS, the second name of a kernel, memory that cannot be freed on a lost device.
 func quiet(entry string, s status) bool {
-	closing := []string{"device_close", "mem_free", "module_unload", "stream_close", "free_on", "graph_close"}
+	closing := []string{"device_close", "mem_free", "module_unload", "stream_close", "free_on", "graph_close",
+		"comm_abort"}
 	return entry == "versions" || entry == "blas_open" || s == statusNotFound && entry == "module_kernel" ||
 		s == statusLost && slices.Contains(closing, entry)
 }

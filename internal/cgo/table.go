@@ -89,6 +89,8 @@ var (
 	_ = [1]struct{}{}[driver.OnDevice-C.CS_ON_DEVICE]
 	_ = [1]struct{}{}[driver.Pinned-C.CS_PINNED]
 	_ = [1]struct{}{}[driver.Unified-C.CS_UNIFIED]
+	_ = [1]struct{}{}[driver.AllReduce-C.CS_ALL_REDUCE]
+	_ = [1]struct{}{}[driver.SendReceive-C.CS_SEND_RECEIVE]
 	_ = [1]struct{}{}[statusLost-C.CS_LOST]
 	_ = [1]struct{}{}[statusLaunch-C.CS_LAUNCH]
 	_ = [1]struct{}{}[statusNoMemory-C.CS_NO_MEMORY]
@@ -103,6 +105,7 @@ type (
 	cModule     = *C.cs_module
 	cKernel     = *C.cs_kernel
 	cGraph      = *C.cs_graph
+	cComm       = *C.cs_comm
 	cInfo       = C.cs_info
 	cVersions   = C.cs_versions
 	cKernelInfo = C.cs_kernel_info

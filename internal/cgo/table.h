@@ -34,6 +34,7 @@ _Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof
 #define PEERS(X) X(peer_access) X(copy_peer) X(peer)
 #define GRAPHS(X) X(capture_begin) X(capture_end) X(capture_drop) X(graph_launch) X(graph_close)
 #define BLAS(X) X(blas_open) X(gemm)
+#define COLLECTIVES(X) X(comm_id) X(comm_join) X(comm_queue) X(comm_state) X(comm_abort)
 
 // table_lacks returns the name of an entry that is NULL although it must not be. It returns NULL if
 // there is none.
@@ -52,6 +53,7 @@ static inline const char *table_lacks(uintptr_t t) {
   TOGETHER(PEERS)
   TOGETHER(GRAPHS)
   TOGETHER(BLAS)
+  TOGETHER(COLLECTIVES)
 #undef LACKS
 #undef OR_HAS
 #undef TOGETHER
@@ -176,6 +178,15 @@ OPTIONAL(graph_close, (g, err), cs_graph *g, cs_error *err)
 
 OPTIONAL(blas_open, (dev, names, err), cs_device *dev, const char *names, cs_error *err)
 OPTIONAL(gemm, (s, g, err), cs_stream *s, const cs_gemm *g, cs_error *err)
+
+// -- the vendor's library of collectives --
+
+OPTIONAL(comm_id, (dev, names, id, err), cs_device *dev, const char *names, unsigned char *id, cs_error *err)
+OPTIONAL(comm_join, (dev, names, id, rank, ranks, comm, err), cs_device *dev, const char *names,
+         const unsigned char *id, int32_t rank, int32_t ranks, cs_comm **comm, cs_error *err)
+OPTIONAL(comm_queue, (comm, s, c, err), cs_comm *comm, cs_stream *s, const cs_collective *c, cs_error *err)
+OPTIONAL(comm_state, (comm, done, err), cs_comm *comm, int32_t *done, cs_error *err)
+OPTIONAL(comm_abort, (comm, err), cs_comm *comm, cs_error *err)
 
 static inline void table_libraries(uintptr_t t, cs_lib *lib, cs_device *dev, char *text,
                                    uint64_t bytes) {

@@ -2,7 +2,7 @@
 
 package cgo
 
-// Calls into C, continued: streams, events, graphs and the vendor's BLAS.
+// Calls into C, continued: streams, events, graphs, the vendor's BLAS and library of collectives.
 
 /*
 #include "table.h"
@@ -69,6 +69,16 @@ package cgo
 #cgo nocallback table_blas_open
 #cgo noescape table_gemm
 #cgo nocallback table_gemm
+#cgo noescape table_comm_id
+#cgo nocallback table_comm_id
+#cgo noescape table_comm_join
+#cgo nocallback table_comm_join
+#cgo noescape table_comm_queue
+#cgo nocallback table_comm_queue
+#cgo noescape table_comm_state
+#cgo nocallback table_comm_state
+#cgo noescape table_comm_abort
+#cgo nocallback table_comm_abort
 */
 import "C"
 
@@ -258,4 +268,43 @@ func (t table) gemm(s cStream, g *gemm, c *gemmCall) *failure {
 		a: C.uint64_t(address(c.a)), b: C.uint64_t(address(c.b)), c: C.uint64_t(address(c.c)),
 		lda: C.int64_t(c.lda), ldb: C.int64_t(c.ldb), ldc: C.int64_t(c.ldc)}
 	return failed(C.table_gemm(C.uintptr_t(t), s, &p, &e), &e)
+}
+
+func (t table) commID(d cDevice, names []string) ([]byte, *failure) {
+	var e C.cs_error
+	n, id := cList(names), make([]byte, C.CS_COMM_ID)
+	f := failed(C.table_comm_id(C.uintptr_t(t), d, chars(n), (*C.uchar)(unsafe.SliceData(id)), &e), &e)
+	return id, f
+}
+
+func (t table) commJoin(d cDevice, names []string, id []byte, rank, ranks int) (c cComm, f *failure) {
+	var e C.cs_error
+	n := cList(names)
+	f = failed(C.table_comm_join(C.uintptr_t(t), d, chars(n), (*C.uchar)(unsafe.SliceData(id)), C.int32_t(rank),
+		C.int32_t(ranks), &c, &e), &e)
+	return c, f
+}
+
+func (t table) commQueue(c cComm, s cStream, w *driver.Collective, typ int32) *failure {
+	var e C.cs_error
+	size := int64(w.Type.Size())
+	p := C.cs_collective{kind: C.int32_t(w.Kind), _type: C.int32_t(typ), op: C.int32_t(w.Op), root: C.int32_t(w.Root),
+		to: C.int32_t(w.To), from: C.int32_t(w.From), count: C.uint64_t(w.Src.Size / size),
+		received: C.uint64_t(w.Dst.Size / size), dst: C.uint64_t(address(w.Dst)), src: C.uint64_t(address(w.Src))}
+	if w.Kind == driver.ReduceScatter || w.Kind == driver.Broadcast {
+		p.count = p.received
+	}
+	return failed(C.table_comm_queue(C.uintptr_t(t), c, s, &p, &e), &e)
+}
+
+func (t table) commState(c cComm) (bool, *failure) {
+	var e C.cs_error
+	var done C.int32_t
+	f := failed(C.table_comm_state(C.uintptr_t(t), c, &done, &e), &e)
+	return done != 0, f
+}
+
+func (t table) commAbort(c cComm) *failure {
+	var e C.cs_error
+	return failed(C.table_comm_abort(C.uintptr_t(t), c, &e), &e)
 }

@@ -74,6 +74,8 @@ type Vendor struct {
 	// none. BLASName is its name in records: "cublas".
 	BLAS     func(cfg *driver.Config) []string
 	BLASName string
+	// Collectives returns the candidates for the vendor's library of collectives. Nil means that there is none.
+	Collectives func(cfg *driver.Config) []string
 	// Marks returns the candidates for the library that names parts of a program for the vendor's profilers, best
 	// first. Nil means that there is none. Its function MarkBegin takes a name and returns a number of 64 bits,
 	// with which MarkEnd ends what began.
@@ -88,12 +90,12 @@ type Vendor struct {
 }
 
 // Simulation returns the description of a vendor's backend over the libraries of tests/sim: those of driver and
-// compiler, and those of BLAS.
+// compiler, of BLAS, and of collectives.
 func (v Vendor) Simulation(libraries func(cfg *driver.Config) (drivers, compilers []string),
-	blas func(cfg *driver.Config) []string) Vendor {
+	blas, collectives func(cfg *driver.Config) []string) Vendor {
 	const remedy = "run make sim in the repository, or name the directory of the simulated libraries in CONCORD_SIM_DIR"
 	v.Name, v.Simulated, v.Description = "sim-"+v.Name, true, driver.Description{}
-	v.Libraries, v.BLAS, v.Absent, v.Marks = libraries, blas, nil, nil
+	v.Libraries, v.BLAS, v.Collectives, v.Absent, v.Marks = libraries, blas, collectives, nil, nil
 	v.Remedies = Remedies{Driver: remedy, Compiler: remedy}
 	return v
 }

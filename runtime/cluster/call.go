@@ -21,6 +21,8 @@ type call struct {
 	s          *runtime.Stream
 	rank, size int
 
+	comm driver.Communicator // of the library, while it does the call
+
 	err     error
 	buffers []*runtime.Buffer // views and scratch memory, closed at the end
 	sent    []*parcel         // that other members may still read
@@ -49,6 +51,8 @@ type port interface {
 	settle(c *call) error
 	// pass makes a transfer of which only those that take part know.
 	pass(c *call, r *request) error
+	// failed returns why members of other processes end what they wait for, or nil.
+	failed() error
 	// tell tells members of other processes why the group has failed.
 	tell(err *MemberError)
 	// leave ends the calls that wait for others to call: with errLeft.
@@ -134,7 +138,11 @@ func (c *call) exchange(t transfer) {
 	if t.n == 0 {
 		t.from = -1
 	}
-	if c.err == nil && (t.to >= 0 || t.from >= 0) {
+	switch {
+	case c.err != nil || t.to < 0 && t.from < 0:
+	case c.comm != nil:
+		c.exchangeByLibrary(t)
+	default:
 		c.did(c.m.port.exchange(c, t))
 	}
 }
@@ -180,9 +188,26 @@ func (c *call) foldPart(op Op, dst, a *runtime.Buffer, b *runtime.Buffer, first 
 
 // prepare builds the kernels that the call will probably need, so that building is no part of a step.
 func (c *call) prepare(r *request) error {
-	if !r.kind.combines() || c.size == 1 || r.n == 0 {
+	if !r.kind.combines() || c.size == 1 && r.by != Library || r.n == 0 {
 		return nil
 	}
+	keys := c.conversions(r)
+	if r.by != Library {
+		keys = c.foldKeys(r)
+	}
+	for i, k := range keys {
+		if slices.Contains(keys[:i], k) {
+			continue
+		}
+		if _, err := c.m.group.folds.kernel(c, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foldKeys returns the kernels of the algorithms.
+func (c *call) foldKeys(r *request) []foldKey {
 	key := foldKey{dev: c.m.dev.Stream(), op: r.op, a: r.typ, b: r.typ, out: r.typ}
 	keys := make([]foldKey, min(c.size-1, 3)) // the first sum of a part, those that follow, and the last
 	for i := range keys {
@@ -202,15 +227,7 @@ func (c *call) prepare(r *request) error {
 		}
 		keys[i] = k
 	}
-	for i, k := range keys {
-		if slices.Contains(keys[:i], k) {
-			continue
-		}
-		if _, err := c.m.group.folds.kernel(c, k); err != nil {
-			return err
-		}
-	}
-	return nil
+	return keys
 }
 
 // close releases the kernels of a group.

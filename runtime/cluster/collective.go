@@ -25,6 +25,10 @@ func (c *call) after(rank, by int) int { return ((rank+by)%c.size + c.size) % c.
 
 // work does what a request asks for, once the members have agreed.
 func (c *call) work(r *request) {
+	if r.by == Library {
+		c.byLibrary(r)
+		return
+	}
 	switch r.kind {
 	case allReduce:
 		c.allReduce(r)

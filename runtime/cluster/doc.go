@@ -28,7 +28,8 @@
 //
 // The result of an operation has the same bits at all members, and in every run with the same number of members,
 // options and devices: each element is computed by one member, in one order. For floats that order depends on the
-// [Algorithm], so that other members or another algorithm give other roundings. Of k elements of f32, the error is at
+// [Algorithm], so that other members or another algorithm give other roundings; with the library of the devices' vendor
+// runs are alike as far as it says so. Of k elements of f32, the error is at
 // most k·2^-23 times the sum of their magnitudes; f16 and bf16 are added in f32 and rounded once.
 //
 // # Ways
@@ -36,7 +37,11 @@
 // Between members of one device a kernel reads the other one's memory where it is. Between devices of one process
 // data moves by [runtime.Stream.CopyFrom]: from one to the other where the receiving driver can, else through the
 // host. Over a link data passes the host's memory, on a CPU the buffers themselves. [Group.Stats] counts the bytes of
-// each way, and [PairOf] says which one two devices have.
+// each way, and [PairOf] says which one two devices have; a [Pair] copies, too.
+//
+// Members whose devices are of one vendor with a library of collectives, NCCL or RCCL, use that, where it is installed
+// and computes what this package promises: see [Algorithm] and [Group.Library]. Then the host waits until the
+// collective is done.
 //
 // # Failures
 //

@@ -7,9 +7,10 @@ import (
 
 	"github.com/concord-compute/concord/kernels/expr"
 	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// foldKey names a kernel: out = op(a, b), divided by a number if mean.
+// foldKey names a kernel: out = op(a, b), divided by a number if mean; without a type of b it is out = a.
 type foldKey struct {
 	dev       *runtime.Stream // the own stream of the device, by which devices are told apart
 	op        Op
@@ -65,29 +66,37 @@ func (f *folds) kernel(c *call, key foldKey) (*runtime.Kernel, error) {
 }
 
 func (k foldKey) expression() *expr.Expr {
-	e := k.op.of(expr.Input(0, k.a), expr.Input(1, k.b))
+	e := expr.Input(0, k.a)
+	if k.b != driver.NoType {
+		e = k.op.of(e, expr.Input(1, k.b))
+	}
 	if k.mean {
 		e = e.Div(expr.Param(0, k.out.Computed()))
 	}
 	return e.Output(k.out)
 }
 
-// launch queues a kernel on the stream of the call.
+// launch queues a kernel on the stream of the call. b is nil where the key has no type of it.
 func (f *folds) launch(c *call, key foldKey, out, a, b *runtime.Buffer) error {
 	k, err := f.kernel(c, key)
 	if err != nil {
 		return err
 	}
 	n := out.Len()
-	if !key.mean {
-		return c.s.Launch(k, runtime.Items(n), a, b, out, uint64(n))
+	args := []any{a}
+	if b != nil {
+		args = append(args, b)
 	}
-	var members any = c.size
-	switch key.out.Computed() {
-	case runtime.F32:
-		members = float32(c.size)
-	case runtime.F64:
-		members = float64(c.size)
+	args = append(args, out)
+	if key.mean {
+		var members any = c.size
+		switch key.out.Computed() {
+		case runtime.F32:
+			members = float32(c.size)
+		case runtime.F64:
+			members = float64(c.size)
+		}
+		args = append(args, members)
 	}
-	return c.s.Launch(k, runtime.Items(n), a, b, out, members, uint64(n))
+	return c.s.Launch(k, runtime.Items(n), append(args, uint64(n))...)
 }

@@ -29,7 +29,7 @@ type Options struct {
 
 // defaults returns the options with defaults where nothing is set, or [runtime.ErrInvalidArgument].
 func (o Options) defaults() (Options, error) {
-	if o.Timeout < 0 || o.DirectBelow < 0 || o.TreeBelow < 0 || o.Algorithm > Ring {
+	if o.Timeout < 0 || o.DirectBelow < 0 || o.TreeBelow < 0 || o.Algorithm > Library {
 		return o, fmt.Errorf("cluster: options %+v: %w", o, runtime.ErrInvalidArgument)
 	}
 	if o.Timeout == 0 {
@@ -57,6 +57,7 @@ type Group struct {
 	members []*Member
 	owned   []*runtime.Device
 	folds   folds
+	library *library
 	traffic traffic
 
 	failed chan struct{} // closed when there is an error
@@ -199,6 +200,7 @@ func (o Options) local(devs []*runtime.Device) (*Group, error) {
 		}
 	}
 	hub.members = g.members
+	g.library.look()
 	return g, nil
 }
 
@@ -211,13 +213,18 @@ func (o Options) Join(ctx context.Context, dev *runtime.Device, rank, size int, 
 	if err == nil && (rank < 0 || rank >= size) {
 		err = fmt.Errorf("cluster: rank %d of %d: %w", rank, size, runtime.ErrInvalidArgument)
 	}
+	var p *linkPort
 	if err == nil {
-		err = g.add(rank, dev, newLinkPort(g, rank, link))
+		p = newLinkPort(g, rank, link)
+		err = g.add(rank, dev, p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}
-	if err := g.members[0].Barrier(ctx, nil); err != nil {
+	if err = g.members[0].Barrier(ctx, nil); err == nil {
+		err = g.library.joinJob(ctx, p)
+	}
+	if err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
@@ -232,6 +239,7 @@ func newGroup(o Options, size int) (*Group, error) {
 		return nil, fmt.Errorf("cluster: a group without members: %w", runtime.ErrInvalidArgument)
 	}
 	g := &Group{options: o, size: size, failed: make(chan struct{})}
+	g.library = newLibrary(g)
 	g.once = sync.OnceValue(g.end)
 	return g, nil
 }
@@ -289,6 +297,7 @@ func (g *Group) fail(err *MemberError) *MemberError {
 			}
 			m.port.tell(err)
 		}
+		g.library.end() // or members would wait on for its kernels
 	}
 	return err
 }
@@ -383,6 +392,7 @@ func (g *Group) end() error {
 		m.port.leave()
 	}
 	g.calls.Wait()
+	g.library.end()
 	var errs []error
 	for _, m := range g.members {
 		errs = append(errs, m.close())

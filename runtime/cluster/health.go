@@ -5,6 +5,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,21 +112,53 @@ func harmless(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// Stats counts the bytes that members of this process have received in collectives, by the way that they took.
+// Stats counts the bytes that members of this process have received in collectives, or that a [Pair] has copied, by the
+// way that they took.
 type Stats struct {
-	Shared int64 // in memory of one device: copied by it, or read by a kernel in place
-	Direct int64 // from another device, by the driver of the receiving one
-	Host   int64 // from another device, through the host
-	Link   int64 // from another process
+	Library int64 // by the library of the devices' vendor, which finds its way itself
+	Shared  int64 // in memory of one device: copied by it, or read by a kernel in place
+	Direct  int64 // from another device, by the driver of the receiving one
+	Host    int64 // from another device, through the host
+	Link    int64 // from another process
+
+	// Fallbacks counts the collectives that another algorithm did because the library did not work, see Group.Library,
+	// and the transfers of a Pair that went through the host because its path failed. Failures are a Pair's alone.
+	Fallbacks, Failures int64
+}
+
+// String returns "12.0 MiB by the library, 4.0 KiB direct", with the ways that were taken.
+func (s Stats) String() string {
+	var parts []string
+	for _, way := range []struct {
+		bytes int64
+		name  string
+	}{{s.Library, "by the library"}, {s.Shared, "in one memory"}, {s.Direct, "direct"}, {s.Host, "through the host"},
+		{s.Link, "over the link"}} {
+		if way.bytes > 0 {
+			parts = append(parts, driver.FormatBytes(way.bytes)+" "+way.name)
+		}
+	}
+	if s.Fallbacks > 0 {
+		parts = append(parts, fmt.Sprintf("%d fallbacks", s.Fallbacks))
+	}
+	if s.Failures > 0 {
+		parts = append(parts, fmt.Sprintf("%d failures", s.Failures))
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // traffic is Stats that are being counted.
-type traffic struct{ shared, direct, host, link atomic.Int64 }
+type traffic struct{ library, shared, direct, host, link, fallbacks, failures atomic.Int64 }
 
 // Stats returns what was counted so far.
-func (g *Group) Stats() Stats {
-	t := &g.traffic
-	return Stats{Shared: t.shared.Load(), Direct: t.direct.Load(), Host: t.host.Load(), Link: t.link.Load()}
+func (g *Group) Stats() Stats { return g.traffic.get() }
+
+func (t *traffic) get() Stats {
+	return Stats{Library: t.library.Load(), Shared: t.shared.Load(), Direct: t.direct.Load(), Host: t.host.Load(),
+		Link: t.link.Load(), Fallbacks: t.fallbacks.Load(), Failures: t.failures.Load()}
 }
 
 // count counts a copy from one member's device to another one's.

@@ -20,6 +20,14 @@ type Link interface {
 	Close() error
 }
 
+// Watcher is implemented by links that find out without an Exchange that a member has failed. Only over such links is
+// the library of the devices' vendor used (see [Group.Library]), in which members wait for each other without messages.
+type Watcher interface {
+	// Err returns why the next Exchange will fail, a [*MemberError], or nil. It returns at once, and may be called
+	// from any goroutine, also during an Exchange.
+	Err() error
+}
+
 // Breaker is implemented by links that can tell the other members of a failure beside the messages of Exchange.
 type Breaker interface {
 	// Break makes the present and the next Exchange of all other members return the error, as far as they can be

@@ -83,15 +83,9 @@ func (p *linkPort) agree(c *call, e entry) error {
 	if agreed != 0 {
 		return nil
 	}
-	all := make([][]byte, c.size)
-	all[c.rank] = own
-	for i := 1; i < c.size; i++ {
-		from := c.after(c.rank, -i)
-		all[from] = make([]byte, entryBytes)
-		if err := p.meet(c, c.after(c.rank, 1), all[c.after(c.rank, 1-i)], c.after(c.rank, -1), all[from],
-			false); err != nil {
-			return err
-		}
+	all, err := p.gather(c, own)
+	if err != nil {
+		return err
 	}
 	entries := make([]entry, c.size)
 	for i, bytes := range all {
@@ -101,6 +95,29 @@ func (p *linkPort) agree(c *call, e entry) error {
 		entries[c.rank].err = e.err // with all that it wraps
 	}
 	return judge(entries)
+}
+
+// gather returns what every member has, by rank: as many bytes of each.
+func (p *linkPort) gather(c *call, own []byte) ([][]byte, error) {
+	all := make([][]byte, c.size)
+	all[c.rank] = own
+	for i := 1; i < c.size; i++ {
+		from := c.after(c.rank, -i)
+		all[from] = make([]byte, len(own))
+		if err := p.meet(c, c.after(c.rank, 1), all[c.after(c.rank, 1-i)], c.after(c.rank, -1), all[from],
+			false); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// failed implements port.
+func (p *linkPort) failed() error {
+	if w, ok := p.link.(Watcher); ok {
+		return w.Err()
+	}
+	return nil
 }
 
 // exchange implements port.

@@ -376,6 +376,9 @@ func differ(rank int, in *runtime.Buffer, from int, t runtime.Type, n int) error
 		"it receives %d %v, and member %d sends %d %v: %w", in.Len(), in.Type(), from, n, t, runtime.ErrInvalidArgument)}
 }
 
+// failed implements port: all members see the group's error.
+func (p *localPort) failed() error { return nil }
+
 // tell implements port: all members see the group's error.
 func (p *localPort) tell(*MemberError) {}
 

@@ -36,8 +36,9 @@ type Member struct {
 	own   *runtime.Stream
 	port  port
 
-	mu     sync.Mutex // held by a collective
-	health health
+	mu            sync.Mutex    // held by a collective
+	before, after runtime.Event // of a collective of the library: behind the work before it, and behind it
+	health        health
 }
 
 // Rank returns the member's number in its group, from 0 on.
@@ -173,7 +174,9 @@ func (m *Member) call(ctx context.Context, s *runtime.Stream, r *request) error 
 }
 
 // close ends the member, which no call uses any more.
-func (m *Member) close() error { return errors.Join(m.own.Close(), m.port.close()) }
+func (m *Member) close() error {
+	return errors.Join(m.before.Close(), m.after.Close(), m.own.Close(), m.port.close())
+}
 
 // run makes the call: first the members agree on it, then the data moves.
 func (c *call) run(r *request) error {
@@ -184,7 +187,9 @@ func (c *call) run(r *request) error {
 	if err == nil {
 		defer c.m.dev.Leave()
 		defer c.release()
-		err = cmp.Or(c.checkStream(), c.check(r), c.prepare(r))
+		if err = cmp.Or(c.checkStream(), c.check(r)); err == nil {
+			err = cmp.Or(c.m.group.library.choose(c, r), c.prepare(r))
+		}
 	}
 	if r.kind == pass {
 		if err == nil {

@@ -56,9 +56,9 @@ func (o Op) between(t runtime.Type) runtime.Type {
 // Algorithm is the order in which members exchange data.
 type Algorithm uint8
 
-// The algorithms. All combine the elements of one place at one member, in an order that depends on the number of
-// members alone, so that all members get the same bits, in every run. With n bytes and k members, each member of an
-// [Member.AllReduce] sends
+// The algorithms. All but Library combine the elements of one place at one member, in an order that depends on the
+// number of members alone, so that all members get the same bits, in every run. With n bytes and k members, each member
+// of an [Member.AllReduce] sends
 //
 //   - Direct: n·(k-1)/k bytes to the members that combine them, and as many to those that need the result, in two
 //     rounds
@@ -67,14 +67,22 @@ type Algorithm uint8
 //
 // On their way sums and products of f16 and bf16 are f32, but not with Direct, where no sum is on its way before it is
 // complete.
+//
+// By the library of the devices' vendor (NCCL, RCCL), where all members are devices of one backend that has it, are
+// done with BySize and Library: collectives of all types but integers of 16 bits, and of floats no Max and Min, in
+// which it may lose a NaN. Sums and products of f16 and bf16 travel as f32. The result has the same bits at all
+// members; those of floats are the same in every run as far as the library says so. The host waits until such a
+// collective is done. All else, and all where the library is missing or does not start, is done by the others: see
+// [Group.Library].
 const (
-	BySize Algorithm = iota // the others, as [Options] say
+	BySize Algorithm = iota // the library, or else the next ones, as [Options] say
 	Direct
 	Tree // of AllReduce, Reduce and Broadcast; others are Direct
 	Ring
+	Library // as BySize, but a library that is here and does not start is an error
 )
 
-var algorithmNames = [...]string{"by size", "direct", "tree", "ring"}
+var algorithmNames = [...]string{"by size", "direct", "tree", "ring", "library"}
 
 // String returns the algorithm's name, such as "ring".
 func (a Algorithm) String() string {
@@ -89,7 +97,7 @@ func (o *Options) choose(members int, bytes int64, tree bool) Algorithm {
 	switch {
 	case o.Algorithm == Tree && !tree:
 		return Direct
-	case o.Algorithm != BySize:
+	case o.Algorithm != BySize && o.Algorithm != Library:
 		return o.Algorithm
 	case members == 2 || bytes < o.DirectBelow:
 		return Direct

@@ -28,11 +28,14 @@ var pathNames = [...]string{"through the host", "through the driver", "direct", 
 // String returns the path in words.
 func (p Path) String() string { return pathNames[min(int(p), len(pathNames)-1)] }
 
-// Pair says how data gets from one device to another: what [runtime.Stream.CopyFrom] does.
+// Pair says how data gets from one device to another: what [runtime.Stream.CopyFrom] does, and copies. Path is Peer
+// where the receiving device accesses the other one's memory. Its methods but Measure may be called concurrently.
 type Pair struct {
 	To, From *runtime.Device
 	Path     Path
 	Rate     float64 // in bytes per second, by the last Measure; 0 before
+
+	traffic *traffic
 }
 
 // PairOf asks the receiving device's driver how data gets to it from another device. Open devices of any backends are a
@@ -40,7 +43,7 @@ type Pair struct {
 // closed or lost is
 // [runtime.ErrClosed] or [runtime.ErrDeviceLost].
 func PairOf(to, from *runtime.Device) (Pair, error) {
-	p := Pair{To: to, From: from}
+	p := Pair{To: to, From: from, traffic: new(traffic)}
 	for _, d := range []*runtime.Device{to, from} {
 		if d == nil {
 			return p, fmt.Errorf("cluster: pair: a device is nil: %w", runtime.ErrInvalidArgument)

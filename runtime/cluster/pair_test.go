@@ -45,7 +45,7 @@ func TestPairs(t *testing.T) {
 				if a == b {
 					return
 				}
-				g, err := Options{}.Of(devs...)
+				g, err := Options{Algorithm: Direct}.Of(devs...)
 				group(t, g, err)
 				assert.Equal(t, make([]error, 2), do([]*Group{g}, func(m *Member) error { return queued(deadline(t), m, 1000) }))
 				back, err := PairOf(devs[1], devs[0])

@@ -83,7 +83,8 @@ type entry struct {
 func judge(all []entry) error {
 	for rank, e := range all {
 		if e.err != nil && !follows(all, rank) {
-			return &MemberError{Rank: rank, Err: e.err, refused: true}
+			named := blame(rank, e.err)
+			return &MemberError{Rank: named.Rank, Err: named.Err, refused: true}
 		}
 	}
 	for rank, e := range all {

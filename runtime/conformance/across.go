@@ -17,6 +17,7 @@ var acrossChecks = []Row{
 	{"across/sessions", false, func(t *row, d *device) { acrossTo(t, d, d.String()) }},
 	{"across/neighbour", false, checkNeighbour},
 	{"across/cpu", false, func(t *row, d *device) { acrossTo(t, d, host+":0") }},
+	{"across/library", false, checkLibrary},
 }
 
 // checkNeighbour copies to and from another device of the backend, if there is one.
@@ -143,4 +144,39 @@ func acrossRefuses(t *row, d, far *device) {
 	must(t, closed.Close())
 	errorIs(t, runtime.CopyAcross(t.Context(), closed, src), runtime.ErrClosed)
 	errorIs(t, runtime.CopyAcross(t.Context(), src, closed), runtime.ErrClosed)
+}
+
+// checkLibrary makes the device the only rank of its vendor's library: every collective is a copy then.
+func checkLibrary(t *row, d *device) {
+	maker, ok := d.Driver().(driver.Communicators)
+	if !ok {
+		t.Skipf("%s has no library of collectives", d)
+	}
+	id, err := maker.CommunicatorID()
+	if errors.Is(err, runtime.ErrUnsupported) {
+		t.Skipf("%v", err)
+	}
+	must(t, err)
+	comm, err := maker.NewCommunicator(t.Context(), id, 0, 1)
+	must(t, err)
+	s := d.stream(t)
+	for _, n := range []int{1, 1009, 1<<20 + 1} {
+		data := bytesOf(4 * n)
+		src := upload(t, d, data)
+		for kind := driver.AllReduce; kind <= driver.SendReceive; kind++ {
+			for _, typ := range []runtime.Type{runtime.U8, runtime.I32} {
+				dst := d.alloc(t, runtime.U8, 4*n)
+				c := driver.Collective{Kind: kind, Type: typ}
+				must(t, s.Collective(t.Context(), comm, c, dst, src), "%v of %d %v", kind, n, typ)
+				must(t, s.Sync(t.Context()))
+				mustEqual(t, data, read[uint8](t, dst), "%v of %d %v", kind, n, typ)
+				must(t, dst.Close())
+			}
+		}
+		must(t, src.Close())
+	}
+	errorIs(t, s.Collective(t.Context(), comm, driver.Collective{Type: runtime.I16}, upload(t, d, []byte{1, 2}),
+		upload(t, d, []byte{1, 2})), runtime.ErrUnsupported, "integers of 16 bits")
+	must(t, comm.Err())
+	must(t, comm.Close())
 }

@@ -117,7 +117,8 @@ func TestSuiteNoLaunch(t *testing.T) {
 			assert.Equal(t, "FAIL", o.rows[c.Name], c.Name)
 		}
 	}
-	assert.Equal(t, []string{"across/neighbour", "error/fault"}, o.with("SKIP"), "what Info accounts for")
+	assert.Equal(t, []string{"across/library", "across/neighbour", "error/fault"}, o.with("SKIP"),
+		"what Info or the driver accounts for")
 	except := Exceptions{
 		Unsupported: map[string]string{"kernel/occupancy": "not implemented", "memory/wrapped": "not implemented"},
 		Failing:     map[string]string{}}

@@ -9,6 +9,7 @@ CXX=${CXX:-g++}
 CC=${CC:-gcc}
 flags="-fPIC -O1 -fvisibility=hidden -Wall -Wextra -Werror ${SIM_FLAGS:-}"
 libraries="libcuda.so.1 old/libcuda.so.1 libnvrtc.so.11.2 libamdhip64.so.5 libcublas.so.12 librocblas.so.4
+	libnccl.so.2 librccl.so.1
 	new/libcuda.so.1 new/libnvrtc.so.13 new/libnvrtc-builtins.so.13.0 new/libcublas.so.13"
 
 mkdir -p "$1/old" "$1/new" "$1/rocblas/library"
@@ -60,6 +61,8 @@ link new/libnvrtc.so.13 nvrtc_new.map $nvrtc flavour_13.o -Wl,-soname,libnvrtc.s
 link new/libnvrtc-builtins.so.13.0 cuda.map builtins.o -Wl,-soname,libnvrtc-builtins.so.13.0
 link new/libcublas.so.13 blas.map cublas.o flavour_13.o
 link librocblas.so.4 blas.map rocblas.o
+link libnccl.so.2 ccl.map fault.o ccl.o nccl.o flavour_12.o
+link librccl.so.1 ccl.map fault.o ccl.o rccl.o flavour_12.o
 for l in $libraries; do mv -f "$l" "$out/$l"; done
 # rocBLAS supports the architectures that are in its files' names.
 : >"$out/rocblas/library/kernels-gfx90a.dat"

@@ -28,6 +28,9 @@
 // the program's text and options, whatever the directory's path. Several processes may use one at once.
 // CONCORD_SIM_COMPILER is the path of a program to run instead of g++, with the same arguments.
 //
+// libnccl.so.2 and librccl.so.1 are libraries of collectives for the devices of one process, whose ranks meet in the
+// order of their streams; ncclCommAbort ends a rank's wait.
+//
 // # Caveats
 //
 // Their speed has no relation to that of real devices. All devices share the host's memory, so a

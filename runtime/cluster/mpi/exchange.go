@@ -88,6 +88,7 @@ func (l *lane) through(j *Job, code int32, status *[statusSize]byte) error {
 var (
 	_ cluster.Link    = (*Job)(nil)
 	_ cluster.Breaker = (*Job)(nil)
+	_ cluster.Watcher = (*Job)(nil)
 )
 
 // Break ends the job on all processes with an error, and returns at once. It does nothing if the job has ended before.

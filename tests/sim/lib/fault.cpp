@@ -21,6 +21,7 @@ const struct {
     {"fill", 999},    {"launch", 701}, {"launch-late", 719}, {"load", 200}, {"find", 500},
     {"stream", 2},    {"event", 2},    {"record", 999},      {"sync", 999}, {"graph", 999},
     {"context", 999}, {"compile", 6},
+    {"join", 2},      {"join-hang", 2}, {"collective", 1},   {"collective-late", 6}, {"collective-hang", 1},
 };
 struct Rule {
   long at = 0; // 0: none
@@ -153,10 +154,10 @@ int call(Kind kind) {
   return code != 0 ? code : fires(s.plan.rules[kind], n);
 }
 
-int late() {
+int late(Kind kind) {
   State &s = state();
   std::lock_guard<std::mutex> lock(s.mu);
-  return fires(s.plan.rules[K_LATE], ++s.by_kind[K_LATE]);
+  return fires(s.plan.rules[kind], ++s.by_kind[kind]);
 }
 
 Settings settings() {

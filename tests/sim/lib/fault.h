@@ -10,6 +10,9 @@
 //   any:N         the Nth call of any kind fails, likewise
 //   lost:N        the Nth call of any kind and all after it say that the device is lost
 //   launch-late:N the Nth launch is accepted and fails when it runs
+//   collective-late:N=CODE, collective-hang:N    the Nth part of a collective that runs never ends,
+//                 and its communicator reports CODE, or nothing
+//   join-hang:N   the Nth rank that joins a communicator, and so all, are never done
 //   slow-copy:MS, slow-kernel:MS    each takes that much longer
 //   devices:N, driver:VERSION, init:CODE, arch:NN, memory:MIB    what the machine looks like
 //   symbol:NAME   the function that looks symbols up does not know NAME
@@ -28,7 +31,7 @@
 SIM_EXPORT int concord_sim_control(const char *command);
 
 // concord_sim_count returns the number of live "allocations", "bytes", "pinned", "streams",
-// "threads", "events", "modules", "graphs", "contexts", "programs"; or the calls since the last
+// "threads", "events", "modules", "graphs", "contexts", "programs", "communicators"; or the calls since the last
 // control: "calls", "calls:KIND". -1: no such counter.
 SIM_EXPORT long concord_sim_count(const char *what);
 
@@ -52,6 +55,11 @@ enum Kind {
   K_GRAPH,
   K_CONTEXT,
   K_COMPILE,
+  K_JOIN,
+  K_JOIN_HANG,
+  K_COLLECTIVE,
+  K_COLLECTIVE_LATE,
+  K_COLLECTIVE_HANG,
   K_COUNT,
 };
 
@@ -60,8 +68,8 @@ int call(Kind kind);
 
 const int code_lost = 214; // uncorrectable ECC error: the context is gone
 
-// late returns the code with which the current launch has to fail when it runs, or 0.
-int late();
+// late returns the code with which the current launch, or what else the kind says, has to fail when it runs, or 0.
+int late(Kind kind = K_LATE);
 
 struct Settings {
   int devices, driver, init, arch;

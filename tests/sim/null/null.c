@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE, STREAM, EVENT, MODULE, GRAPH, MEMORY, BLOB, KINDS };
+enum { DEVICE, STREAM, EVENT, MODULE, GRAPH, MEMORY, BLOB, COMM, KINDS };
 static const char *const kinds[] = {"device", "stream", "event", "module",
-                                    "graph",  "memory", "blob"};
+                                    "graph",  "memory", "blob", "communicator"};
 
 struct cs_lib {
   int unused;
@@ -51,6 +51,7 @@ static struct {
   double clock;
   null_launch last;
   cs_gemm product;
+  cs_collective collective;
 } state = {.devices = 2};
 
 static struct cs_lib the_lib;
@@ -551,6 +552,48 @@ static int32_t gemm(cs_stream *s, const cs_gemm *g, cs_error *err) {
   state.product = *g;
   return CS_OK;
 }
+
+// -- collectives, of one rank --
+
+struct cs_comm {
+  cs_device *dev;
+  int32_t asked;
+};
+static int32_t comm_id(cs_device *dev, const char *names, unsigned char *id, cs_error *err) {
+  ENTER(err);
+  memset(id, 7, CS_COMM_ID);
+  return dev->lost ? fail(err, CS_LOST) : strcmp(names, "libnullccl.so") == 0 ? CS_OK : fail(err, CS_UNSUPPORTED);
+}
+static int32_t comm_join(cs_device *dev, const char *names, const unsigned char *id, int32_t rank, int32_t ranks,
+                         cs_comm **comm, cs_error *err) {
+  ENTER(err);
+  if (dev->lost)
+    return fail(err, CS_LOST);
+  if (rank != 0 || ranks != 1 || id[0] != 7 || strcmp(names, "libnullccl.so") != 0)
+    return fail(err, CS_UNSUPPORTED);
+  *comm = make(COMM, sizeof **comm);
+  (*comm)->dev = dev;
+  return CS_OK;
+}
+static int32_t comm_queue(cs_comm *comm, cs_stream *s, const cs_collective *c, cs_error *err) {
+  USE(s, err);
+  comm->asked = 0;
+  state.collective = *c;
+  return CS_OK;
+}
+static int32_t comm_state(cs_comm *comm, int32_t *done, cs_error *err) {
+  ENTER(err);
+  *done = comm->asked++ > 0 && !state.held;
+  return comm->dev->lost ? fail(err, CS_LOST) : CS_OK;
+}
+static int32_t comm_abort(cs_comm *comm, cs_error *err) {
+  int32_t status = enter(__func__);
+  if (status == CS_OK && comm->dev->lost)
+    status = CS_LOST;
+  drop(COMM, comm);
+  return status == CS_OK ? CS_OK : fail(err, status);
+}
+
 static void libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes) {
   (void)lib;
   snprintf(text, bytes, "null\t12.2\t1\t/null/libnull.so\nnullc\t11.8\t0\t/null/libnullc.so\n%s",
@@ -579,6 +622,11 @@ const concord_shim null_table = {
     .graph_close = graph_close,
     .blas_open = blas_open,
     .gemm = gemm,
+    .comm_id = comm_id,
+    .comm_join = comm_join,
+    .comm_queue = comm_queue,
+    .comm_state = comm_state,
+    .comm_abort = comm_abort,
     .libraries = libraries,
 };
 
@@ -634,4 +682,5 @@ int64_t null_calls(const char *entry) {
 }
 null_launch null_last(void) { return state.last; }
 cs_gemm null_product(void) { return state.product; }
+cs_collective null_collective(void) { return state.collective; }
 int32_t null_nothing(void) { return 0; }

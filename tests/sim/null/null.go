@@ -64,7 +64,8 @@ func flag(on bool) C.int32_t {
 }
 
 // Kinds are the kinds of objects that are counted.
-var Kinds = []string{"device", "stream", "event", "module", "graph", "memory", "blob"}
+var Kinds = []string{"device", "stream", "event", "module", "graph", "memory", "blob",
+	"communicator"}
 
 // Live lists the kinds of objects that are not released, with their numbers.
 func Live() map[string]int {
@@ -120,3 +121,16 @@ func LastProduct() Product {
 
 // Nothing is an empty call, for comparing times.
 func Nothing() { C.null_nothing() }
+
+// Part is what the last collective had: cs_collective of csrc/shim.h.
+type Part struct {
+	Kind, Type, Op            int32
+	Count, Received, Dst, Src uint64
+}
+
+// Collective returns the arguments of the last collective.
+func Collective() Part {
+	c := C.null_collective()
+	return Part{Kind: int32(c.kind), Type: int32(c._type), Op: int32(c.op), Count: uint64(c.count),
+		Received: uint64(c.received), Dst: uint64(c.dst), Src: uint64(c.src)}
+}

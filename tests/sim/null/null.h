@@ -28,7 +28,7 @@ void null_devices(int32_t count);
 void null_absent(int32_t driver, int32_t compiler);
 
 // null_live counts the objects of a kind that are not released: "device", "stream", "event",
-// "module", "graph", "memory", "blob".
+// "module", "graph", "memory", "blob", "communicator".
 int64_t null_live(const char *kind);
 
 // null_calls counts the calls of an entry.
@@ -44,6 +44,7 @@ null_launch null_last(void);
 
 // null_product returns the arguments of the last matrix product.
 cs_gemm null_product(void);
+cs_collective null_collective(void); // the last one
 
 // null_nothing is an empty call, for comparing times.
 int32_t null_nothing(void);

@@ -116,20 +116,20 @@ func kindOf(dev *runtime.Device) string {
 	return fmt.Sprintf("%q", list)
 }
 
-// align compares what all members have with what the first one has, but for the sums, which the next step replaces or
-// does not depend on. Members on devices of one kind have the same bits, and nothing changes. Those on others round
+// align compares what all members have, but for the sums, which the next step replaces or does not depend on. Members
+// on devices of one kind have the same bits: their digests are compared, and nothing changes. Those on others round
 // otherwise, and replicas would drift apart: within the limit of drifted they get what the first one has.
 func (t *Trainer) align(ctx context.Context) error {
 	if t.scope.Size() == 1 {
 		return nil
 	}
-	kinds, err := unlike(ctx, t.scope, kindOf(t.scope.Device()))
-	if err != nil {
+	alike, err := t.alike(ctx)
+	if err != nil || alike {
 		return err
 	}
 	next := t.scope.Scope()
-	vars, err := t.aligned(ctx, next, kinds[0] == 0)
-	if err != nil || kinds[0] == 0 {
+	vars, err := t.aligned(ctx, next)
+	if err != nil {
 		next.Close()
 		return err
 	}
@@ -143,31 +143,70 @@ func (t *Trainer) align(ctx context.Context) error {
 	return nil
 }
 
-// aligned returns what the first member has, in scope s, unless members are alike. Where one has something else, the
-// error is that of all.
-func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (vars []*tensor.Tensor, err error) {
-	other := -1 // the first that is
-	for i, v := range t.vars {
-		if alike && (i == atSums || v.Len() == 0) {
+// alike reports whether the members are on devices of one kind. If they are, and one has other bits, the error is that
+// of all.
+func (t *Trainer) alike(ctx context.Context) (bool, error) {
+	list, err := t.digest.Call(ctx, t.vars...)
+	if err != nil {
+		return false, err
+	}
+	digests, err := tensor.Read[uint64](ctx, list[0])
+	if err != nil {
+		return false, err
+	}
+	ranks, err := unlikeNumbers(ctx, t.scope, append(digests, hashed(kindOf(t.scope.Device()))))
+	if err != nil || ranks[len(digests)] != 0 {
+		return false, err
+	}
+	for i, rank := range ranks {
+		if rank != 0 {
+			return false, differs(rank, cluster.ErrSync, "other values of "+t.names[i])
+		}
+	}
+	return true, nil
+}
+
+// digests returns a number for each of vars, but for the sums: that of one which differs in one element differs, and
+// that of one which differs in several does but for one case in 2⁶³. The sign of zero does not count.
+func digests(vars ...*tensor.Tensor) []*tensor.Tensor {
+	list := make([]*tensor.Tensor, len(vars))
+	for i, v := range vars {
+		if list[i] = tensor.Zeros(v.Scope(), tensor.U64, 1); i == atSums || v.Len() == 0 {
 			continue
 		}
-		work := s.Scope()
-		first := v.Broadcast(0)
-		if !alike {
-			if first, err = copyTo(ctx, s, first); err != nil {
-				work.Close()
-				return nil, err
+		if tensor.IsFloat(v.Type()) {
+			v = tensor.Where(v.Eq(0), 0, v)
+			if v.Type() == tensor.F64 {
+				v = v.Bits(tensor.U64)
+			} else {
+				v = v.Cast(tensor.F32).Bits(tensor.U32)
 			}
-			vars = append(vars, first)
 		}
+		// An odd factor has an inverse, so that no difference of one element is lost.
+		odd := tensor.Iota(v.Scope(), tensor.U64, v.Len()).Mul(digestFactor).Or(1)
+		list[i] = v.Cast(tensor.U64).Mul(odd).Sum().Reshape(1)
+	}
+	return []*tensor.Tensor{tensor.Concat(0, list...)}
+}
+
+// digestFactor has bits without a pattern, those of the golden ratio, so that the factors of elements have none either.
+const digestFactor = uint64(0x9e3779b97f4a7c15)
+
+// aligned returns what the first member has, in scope s. Where another one has drifted too far, the error is that of
+// all.
+func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope) (vars []*tensor.Tensor, err error) {
+	other := -1 // the first that has
+	for i, v := range t.vars {
+		work := s.Scope()
+		first, err := copyTo(ctx, s, v.Broadcast(0))
 		n := 0.0
-		if i != atSums && v.Len() > 0 {
-			n, err = tensor.Number(ctx, drifted(v, first, alike).Mul(tensor.Ones(work, tensor.I32, 1)))
+		if err == nil && i != atSums && v.Len() > 0 {
+			n, err = tensor.Number(ctx, drifted(v, first).Mul(tensor.Ones(work, tensor.I32, 1)))
 		}
 		if work.Close(); err != nil {
 			return nil, err
 		}
-		if n != 0 && other < 0 {
+		if vars = append(vars, first); n != 0 && other < 0 {
 			other = i
 		}
 	}
@@ -184,19 +223,19 @@ func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (var
 	return vars, err
 }
 
-// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it is
-// farther away than half of the type's bits, relative to the largest element. What members add up is the same for all,
-// so that only the steps of their optimizers round otherwise.
-func drifted(x, first *tensor.Tensor, alike bool) *tensor.Tensor {
-	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))) // or both are NaN
-	if !alike && tensor.IsFloat(x.Type()) {
+// drifted is 1 if x is farther away from first than half of the type's bits, relative to the largest element, or differs
+// where it is no floating-point number. What members add up is the same for all, so that only the steps of their
+// optimizers round otherwise.
+func drifted(x, first *tensor.Tensor) *tensor.Tensor {
+	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))).All() // or both are NaN
+	if tensor.IsFloat(x.Type()) {
 		half := 0x1p-11
 		if x.Type() == tensor.F64 {
 			half = 0x1p-26
 		}
-		return x.Sub(first).Abs().Max().Le(first.Abs().Max().Mul(half)).Or(same.Not().Any().Not()).Not().Cast(tensor.I32)
+		same = same.Or(x.Sub(first).Abs().Max().Le(first.Abs().Max().Mul(half)))
 	}
-	return same.Not().Any().Cast(tensor.I32)
+	return same.Not().Cast(tensor.I32)
 }
 
 // agreed returns what the first member says.
@@ -221,15 +260,24 @@ func differs(rank int, kind error, what string) error {
 // unlike returns, of each text, the first member that has another one than the first member, or 0. All members call
 // it, with as many texts.
 func unlike(ctx context.Context, s *tensor.Scope, texts ...string) ([]int, error) {
-	ranks := make([]int, len(texts))
-	if s.Size() == 1 {
-		return ranks, nil
-	}
 	own := make([]uint64, len(texts))
 	for i, text := range texts {
-		h := fnv.New64a()
-		h.Write([]byte(text))
-		own[i] = h.Sum64()
+		own[i] = hashed(text)
+	}
+	return unlikeNumbers(ctx, s, own)
+}
+
+func hashed(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
+
+// unlikeNumbers is unlike of numbers.
+func unlikeNumbers(ctx context.Context, s *tensor.Scope, own []uint64) ([]int, error) {
+	ranks := make([]int, len(own))
+	if s.Size() == 1 {
+		return ranks, nil
 	}
 	work := s.Scope()
 	defer work.Close()

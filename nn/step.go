@@ -343,6 +343,7 @@ func (t *Trainer) compile() {
 		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, next,
 			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale}, opt...)
 	})
+	t.digest = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor { return digests(a...) })
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		b := t.batch(a[3:])

@@ -22,6 +22,7 @@ type Trainer struct {
 	scope   *tensor.Scope
 
 	step, part, whole, test *tensor.Func
+	digest                  *tensor.Func // of vars, by which members compare them
 	mistake                 error
 	bucket                  int   // bytes of the parts in which gradients are exchanged
 	widths                  []int // how many sums each metric has

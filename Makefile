@@ -256,10 +256,11 @@ test-gomlx: deps ## GoMLX computes on every device of this machine; needs its mo
 	@if cd gomlx && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(flags) $(GO) test $(tags) -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of gomlx/go.mod cannot be fetched; its tests are left out"; fi
 
-# MPI_RUN selects tests.
+# MPI_RUN selects tests. MPI_FULL=2 makes all trainings with 2 and 4 processes of each launcher, too.
+MPI_FULL ?= 1
 test-mpi: packages += openmpi-bin mpich iproute2
-test-mpi: deps ## groups of processes under Open MPI and MPICH: collectives, processes that are killed, networks that are cut; some minutes
-	MPI_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v $(if $(MPI_RUN),-run '$(MPI_RUN)') ./runtime/cluster/mpi
+test-mpi: deps ## groups of processes under Open MPI and MPICH: collectives, trainings, processes that are killed, networks that are cut; some minutes
+	MPI_FULL=$(MPI_FULL) $(flags) $(GO) test $(tags) -count=1 $(limit) -v $(if $(MPI_RUN),-run '$(MPI_RUN)') ./runtime/cluster/mpi
 
 test-page: packages = chromium
 test-page: deps ## the page with a timeline in a browser without a window, which asks nobody for anything

@@ -21,9 +21,15 @@ const bucketBytes = 25 << 20
 // share is a member's part of a batch: rows from first on, of all.
 type share struct{ first, rows, all int }
 
-// shareOf returns the part of a member, which may be none. The parts of two members differ by one row at most.
-func shareOf(all int, s *tensor.Scope) share {
-	first, end := all*s.Rank()/s.Size(), all*(s.Rank()+1)/s.Size()
+// share returns the part of this member, which may be none. Without weights the parts of two members differ by one row
+// at most.
+func (t *Trainer) share(all int) share {
+	rank, size := t.scope.Rank(), t.scope.Size()
+	if size > 1 && t.config.Weights != nil {
+		parts, _ := cluster.Weighted(all, t.config.Weights) // which newTrainer has checked
+		return share{parts[rank].First, parts[rank].Count, all}
+	}
+	first, end := all*rank/size, all*(rank+1)/size
 	return share{first, end - first, all}
 }
 
@@ -322,7 +328,8 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 		}
 	}
 	texts := []string{fmt.Sprintf("%q", t.model.about().Network),
-		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0))), shapes,
+		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0, c.Weights))),
+		shapes,
 		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil,
 			t.loaded == nil)}
 	ranks, err := unlike(ctx, t.scope, texts...)

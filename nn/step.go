@@ -168,7 +168,7 @@ func (r *result) with(rest *tensor.Tensor) *result {
 // compute computes a batch, or a member's part of it. A member without rows computes the first one, with the weight 0,
 // since layers may have collectives.
 func (t *Trainer) compute(vars []*tensor.Tensor, b batch, seed *tensor.Tensor) (*result, error) {
-	m, s := t.model, shareOf(b.index.Len(), t.scope)
+	m, s := t.model, t.share(b.index.Len())
 	b = s.of(b)
 	p := m.pass(vars[atParams], vars[atStates], seed.Add(vars[atCount].Cast(tensor.U64)))
 	p.Training, p.low, p.share = true, t.config.MixedPrecision, s

@@ -69,6 +69,12 @@ func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 		return nil, err
 	}
 	c.MixedPrecision = mode
+	if n := m.scope.Size(); n > 1 && c.Weights != nil {
+		if _, err := cluster.Weighted(1, c.Weights); err != nil || len(c.Weights) != n {
+			return nil, fmt.Errorf("%w: Weights is %v; of %d members each has to have one, positive or 0, and not all 0",
+				ErrConfig, c.Weights, n)
+		}
+	}
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
 	t.history = History{ParameterCount: m.Count(), BestEpoch: -1, TrainMetrics: map[string][]float64{},
@@ -484,16 +490,15 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 	index := tensor.Iota(work, tensor.U32, n)
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
-		own := shareOf(min(t.config.BatchSize, n-first), t.scope)
-		if own.rows == 0 {
-			continue
-		}
-		part := index.Narrow(0, first+own.first, own.rows)
-		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part)...)...)
+		own := t.share(min(t.config.BatchSize, n-first))
+		part := own.of(batch{index: index.Narrow(0, first, own.all)})
+		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part.index)...)...)
 		if err != nil {
 			return 0, nil, t.failed(err)
 		}
-		sums = out[0]
+		if own.rows > 0 { // a member without rows computes the first one, since layers may have collectives
+			sums = out[0]
+		}
 	}
 	if t.scope.Size() > 1 {
 		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)).AllReduce(cluster.Sum) // in work

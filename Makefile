@@ -68,7 +68,7 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-group bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -257,10 +257,11 @@ test-gomlx: deps ## GoMLX computes on every device of this machine; needs its mo
 	@if cd gomlx && $(GO) mod download >/dev/null 2>&1; then $(GO) vet ./... && $(flags) $(GO) test $(tags) -count=1 $(limit) ./... && CGO_ENABLED=0 $(GO) vet ./...; \
 	else echo "the modules of gomlx/go.mod cannot be fetched; its tests are left out"; fi
 
-# MPI_RUN selects tests.
+# MPI_RUN selects tests. MPI_FULL=2 makes all trainings with 2 and 4 processes of each launcher, too.
+MPI_FULL ?= 1
 test-mpi: packages += openmpi-bin mpich iproute2
-test-mpi: deps ## groups of processes under Open MPI and MPICH: collectives, processes that are killed, networks that are cut; some minutes
-	MPI_FULL=1 $(flags) $(GO) test $(tags) -count=1 $(limit) -v $(if $(MPI_RUN),-run '$(MPI_RUN)') ./runtime/cluster/mpi
+test-mpi: deps ## groups of processes under Open MPI and MPICH: collectives, trainings, processes that are killed, networks that are cut; some minutes
+	MPI_FULL=$(MPI_FULL) $(flags) $(GO) test $(tags) -count=1 $(limit) -v $(if $(MPI_RUN),-run '$(MPI_RUN)') ./runtime/cluster/mpi
 
 test-page: packages = chromium
 test-page: deps ## the page with a timeline in a browser without a window, which asks nobody for anything
@@ -306,6 +307,10 @@ bench-tensors: ## 200 random chains of operations on tensors, fused and operatio
 bench-cluster: ## all-reduces among members of one device beside copies, in turn, and what small ones cost
 	$(flags) $(GO) test $(tags) -run '^$$' -bench AllReduce -benchtime 31x ./runtime/cluster
 	$(flags) $(GO) test $(tags) -run '^$$' -bench Small ./runtime/cluster
+
+bench-group: packages += openmpi-bin
+bench-group: deps ## training by two processes and by two members beside one process of as many threads, in turn
+	$(flags) $(GO) test $(tags) -run '^$$' -bench Together -benchtime 5x $(limit) ./cmd/concord/internal/training
 
 bench-shards: ## 10⁶ vectors in shards on two members of one thread each, beside one of one thread, in turn; SHARD_ROWS has fewer
 	$(flags) $(GO) test $(tags) -run '^$$' -bench Shards -benchtime 1x -timeout 3h ./ann

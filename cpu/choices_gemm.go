@@ -70,6 +70,8 @@ var (
 		"sums are stored once for each part", 64, 32, 64, 128, 256)
 	stripsLeft = order("gemm.strips.left", "64ths of the second-level cache for a left matrix that is not packed",
 		"it stays there for all strips", 64, 0, 16, 32, 64, 96)
+	stripsTurned = order("gemm.strips.turned", "64ths of that cache for a left matrix that is turned, and not packed",
+		"its rows are read in steps as long as its columns", 8, 0, 4, 8, 16, 32, 64)
 	stripsDeep = order("gemm.strips.deep", "64ths of the second-level cache for a strip beside that matrix",
 		"each strip is read many times", 8, 2, 4, 8, 16)
 	stripsRight = order("gemm.strips.right", "64ths of the third-level cache for the packed right matrix",

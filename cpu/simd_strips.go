@@ -28,8 +28,11 @@ type strips struct {
 // inStrips reports whether A and a strip fit into the second-level cache, and packed B into the third.
 func (p *product) inStrips() bool {
 	l2, l3 := cacheSizes()
-	c := p.call
-	return p.m*p.k*p.size <= c.share(stripsLeft, l2) && p.k*p.strip()*p.size <= c.share(stripsDeep, l2) &&
+	c, left := p.call, stripsLeft
+	if p.a.across {
+		left = stripsTurned
+	}
+	return p.m*p.k*p.size <= c.share(left, l2) && p.k*p.strip()*p.size <= c.share(stripsDeep, l2) &&
 		p.k*p.n*p.size <= c.share(stripsRight, l3)
 }
 

@@ -30,6 +30,9 @@ type Config struct {
 	// BatchSize is of examples, in a group of those of all members; the last batch of an epoch may have fewer. 0 is
 	// 32; see RecommendedBatch
 	BatchSize int
+	// Weights are of the members of a group, by rank: each computes rows of every batch in proportion, and one with the
+	// weight 0 none. nil is the same for all. They count in groups alone, and may change when a training is resumed
+	Weights []float64
 	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all
 	// their examples; 0 is 1
 	Accumulate int

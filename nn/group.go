@@ -21,9 +21,15 @@ const bucketBytes = 25 << 20
 // share is a member's part of a batch: rows from first on, of all.
 type share struct{ first, rows, all int }
 
-// shareOf returns the part of a member, which may be none. The parts of two members differ by one row at most.
-func shareOf(all int, s *tensor.Scope) share {
-	first, end := all*s.Rank()/s.Size(), all*(s.Rank()+1)/s.Size()
+// share returns the part of this member, which may be none. Without weights the parts of two members differ by one row
+// at most.
+func (t *Trainer) share(all int) share {
+	rank, size := t.scope.Rank(), t.scope.Size()
+	if size > 1 && t.config.Weights != nil {
+		parts, _ := cluster.Weighted(all, t.config.Weights) // which newTrainer has checked
+		return share{parts[rank].First, parts[rank].Count, all}
+	}
+	first, end := all*rank/size, all*(rank+1)/size
 	return share{first, end - first, all}
 }
 
@@ -141,21 +147,21 @@ func kindOf(dev *runtime.Device) string {
 	return fmt.Sprintf("%q", list)
 }
 
-// align compares what all members have with what the first one has, but for the sums, which the next step replaces or
-// does not depend on, and for the parts of parameters that members divide. Members on devices of one kind have the
-// same bits, and nothing changes. Those on others round otherwise, and replicas would drift apart: within the limit
-// of drifted they get what the first one has.
+// align compares what all members have, but for the sums, which the next step replaces or does not depend on, and for
+// the parts of parameters that members divide. Members on devices of one kind have the same bits: their digests are
+// compared, and nothing changes. Those on others round otherwise, and replicas would drift apart: within the limit of
+// drifted they get what the first one has.
 func (t *Trainer) align(ctx context.Context) error {
 	if t.scope.Size() == 1 {
 		return nil
 	}
-	kinds, err := unlike(ctx, t.scope, kindOf(t.scope.Device()))
-	if err != nil {
+	alike, err := t.alike(ctx)
+	if err != nil || alike {
 		return err
 	}
 	next := t.scope.Scope()
-	vars, err := t.aligned(ctx, next, kinds[0] == 0)
-	if err != nil || kinds[0] == 0 {
+	vars, err := t.aligned(ctx, next)
+	if err != nil {
 		next.Close()
 		return err
 	}
@@ -169,44 +175,83 @@ func (t *Trainer) align(ctx context.Context) error {
 	return nil
 }
 
-// aligned returns what the first member has, in scope s, unless members are alike. Where one has something else, the
-// error is that of all.
-func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (vars []*tensor.Tensor, err error) {
-	other := -1 // the first that is
+// alike reports whether the members are on devices of one kind. If they are, and one has other bits, the error is that
+// of all.
+func (t *Trainer) alike(ctx context.Context) (bool, error) {
+	list, err := t.digest.Call(ctx, t.vars...)
+	if err != nil {
+		return false, err
+	}
+	digests, err := tensor.Read[uint64](ctx, list[0])
+	if err != nil {
+		return false, err
+	}
+	ranks, err := unlikeNumbers(ctx, t.scope, append(digests, hashed(kindOf(t.scope.Device()))))
+	if err != nil || ranks[len(digests)] != 0 {
+		return false, err
+	}
+	for i, rank := range ranks {
+		if rank != 0 {
+			return false, differs(rank, cluster.ErrSync, "other values of "+t.names[i])
+		}
+	}
+	return true, nil
+}
+
+// digests returns a number for what members have alike of each of vars, but for the sums: that of one which differs in
+// one element differs, and that of one which differs in several does but for one case in 2⁶³. The sign of zero does not
+// count.
+func (t *Trainer) digests(vars ...*tensor.Tensor) []*tensor.Tensor {
+	list := make([]*tensor.Tensor, len(vars))
+	for i, v := range vars {
+		list[i] = tensor.Zeros(v.Scope(), tensor.U64, 1)
+		if i == atSums || i == atResidual {
+			continue
+		}
+		if v = common(t.layout(i), v); v.Len() == 0 {
+			continue
+		}
+		if tensor.IsFloat(v.Type()) {
+			v = tensor.Where(v.Eq(0), 0, v)
+			if v.Type() == tensor.F64 {
+				v = v.Bits(tensor.U64)
+			} else {
+				v = v.Cast(tensor.F32).Bits(tensor.U32)
+			}
+		}
+		// An odd factor has an inverse, so that no difference of one element is lost.
+		odd := tensor.Iota(v.Scope(), tensor.U64, v.Len()).Mul(digestFactor).Or(1)
+		list[i] = v.Cast(tensor.U64).Mul(odd).Sum().Reshape(1)
+	}
+	return []*tensor.Tensor{tensor.Concat(0, list...)}
+}
+
+// digestFactor has bits without a pattern, those of the golden ratio, so that the factors of elements have none either.
+const digestFactor = uint64(0x9e3779b97f4a7c15)
+
+// aligned returns what the first member has, in scope s, but for what each member has of its own. Where another one has
+// drifted too far, the error is that of all.
+func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope) (vars []*tensor.Tensor, err error) {
+	other := -1 // the first that has
 	for i, v := range t.vars {
 		if i == atResidual { // each member's own
-			if !alike {
-				if v, err = copyTo(ctx, s, v); err != nil {
-					return nil, err
-				}
-				vars = append(vars, v)
-			}
-			continue
-		}
-		list := t.layout(i)
-		own := common(list, v)
-		if alike && (i == atSums || own.Len() == 0) {
-			continue
-		}
-		work := s.Scope()
-		first := own.Broadcast(0)
-		if !alike {
-			var all *tensor.Tensor
-			if all, err = copyTo(ctx, s, merged(list, v, first)); err != nil {
-				work.Close()
+			if v, err = copyTo(ctx, s, v); err != nil {
 				return nil, err
 			}
-			first = common(list, all)
-			vars = append(vars, all)
+			vars = append(vars, v)
+			continue
 		}
+		work, list := s.Scope(), t.layout(i)
+		own := common(list, v)
+		all, err := copyTo(ctx, s, merged(list, v, own.Broadcast(0)))
 		n := 0.0
-		if i != atSums && own.Len() > 0 {
-			n, err = tensor.Number(ctx, drifted(own, first, alike).Mul(tensor.Ones(work, tensor.I32, 1)))
+		if err == nil && i != atSums && own.Len() > 0 {
+			n, err = tensor.Number(ctx, drifted(own, common(list, all)).Mul(tensor.Ones(work, tensor.I32, 1)))
 		}
 		if work.Close(); err != nil {
 			return nil, err
 		}
-		if n != 0 && other < 0 {
+		if vars = append(vars, all); n != 0 && other < 0 {
 			other = i
 		}
 	}
@@ -223,19 +268,19 @@ func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope, alike bool) (var
 	return vars, err
 }
 
-// drifted is 1 if x is not as first: in its bits, but for the sign of zero, where members are alike; otherwise if it
-// is farther away than half of the type's bits, relative to the largest element. What members add up is the same for
-// all, so that only the steps of their optimizers round otherwise.
-func drifted(x, first *tensor.Tensor, alike bool) *tensor.Tensor {
-	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))) // or both are NaN
-	if !alike && tensor.IsFloat(x.Type()) {
+// drifted is 1 if x is farther away from first than half of the type's bits, relative to the largest element, or differs
+// where it is no floating-point number. What members add up is the same for all, so that only the steps of their
+// optimizers round otherwise.
+func drifted(x, first *tensor.Tensor) *tensor.Tensor {
+	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))).All() // or both are NaN
+	if tensor.IsFloat(x.Type()) {
 		half := 0x1p-11
 		if x.Type() == tensor.F64 {
 			half = 0x1p-26
 		}
-		return x.Sub(first).Abs().Max().Le(first.Abs().Max().Mul(half)).Or(same.Not().Any().Not()).Not().Cast(tensor.I32)
+		same = same.Or(x.Sub(first).Abs().Max().Le(first.Abs().Max().Mul(half)))
 	}
-	return same.Not().Any().Cast(tensor.I32)
+	return same.Not().Cast(tensor.I32)
 }
 
 // agreed returns what the first member says.
@@ -260,15 +305,24 @@ func differs(rank int, kind error, what string) error {
 // unlike returns, of each text, the first member that has another one than the first member, or 0. All members call
 // it, with as many texts.
 func unlike(ctx context.Context, s *tensor.Scope, texts ...string) ([]int, error) {
-	ranks := make([]int, len(texts))
-	if s.Size() == 1 {
-		return ranks, nil
-	}
 	own := make([]uint64, len(texts))
 	for i, text := range texts {
-		h := fnv.New64a()
-		h.Write([]byte(text))
-		own[i] = h.Sum64()
+		own[i] = hashed(text)
+	}
+	return unlikeNumbers(ctx, s, own)
+}
+
+func hashed(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
+
+// unlikeNumbers is unlike of numbers.
+func unlikeNumbers(ctx context.Context, s *tensor.Scope, own []uint64) ([]int, error) {
+	ranks := make([]int, len(own))
+	if s.Size() == 1 {
+		return ranks, nil
 	}
 	work := s.Scope()
 	defer work.Close()
@@ -321,7 +375,7 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 		saved = fmt.Sprint("checkpoint every ", c.CheckpointEvery)
 	}
 	texts := []string{fmt.Sprintf("%q", network),
-		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0),
+		fmt.Sprintf("%q", append(t.same(), fmt.Sprint(c.Epochs, *c.Patience, *c.MinDelta, c.MaxTime > 0, c.Weights),
 			saved)), shapes,
 		fmt.Sprint(t.at, h.Stopped, h.BestEpoch, h.BestValLoss, h.TrainLoss, h.ValLoss, t.vars == nil,
 			t.loaded == nil)}

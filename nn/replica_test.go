@@ -165,8 +165,11 @@ func TestGroupDiverges(t *testing.T) {
 				at := tensor.Iota(s, tensor.I32, m.Count()).Eq(last - 2).Cast(tensor.F64)
 				tr.vars[atParams] = tr.vars[atParams].Sub(at.Mul(row.by))
 			}
-			vars, err := tr.aligned(ctx, s.Scope(), row.alike)
-			if err == nil && !row.alike {
+			if row.alike {
+				return m, &History{}, tr.align(ctx)
+			}
+			vars, err := tr.aligned(ctx, s.Scope())
+			if err == nil {
 				list, e := tensor.Read[float64](ctx, vars[atParams])
 				assert.NoError(t, e)
 				assert.Equal(t, 1.0, list[last-2], "the first member's")
@@ -303,4 +306,63 @@ func TestGroupRecommendedBatch(t *testing.T) {
 		return m, &History{}, err
 	})
 	require.NoError(t, err)
+}
+
+// TestGroupWeights gives members other parts of batches: none, or more than others have. It fails if a row counts twice
+// or not at all, or by another weight than all others, in training or in evaluation.
+func TestGroupWeights(t *testing.T) {
+	c := plain(3, 7)
+	c.Optimizer, c.LearningRate, c.Split = SGD{}, 0.01, new(0.3)
+	want, err := one(t.Context(), scopeOn(t, "cpu:0"), normalized(c, BatchNorm{}))
+	require.NoError(t, err)
+	for _, weights := range [][]float64{{3, 1, 1}, {0, 2, 0}, {1e-9, 1, 0.5}} {
+		c.Weights = weights
+		got, err := everyMember(t, virtual(t, 3), normalized(c, BatchNorm{}))
+		require.NoError(t, err)
+		for _, one := range got {
+			alike(t, want, one, 1e-9)
+		}
+	}
+	for _, weights := range [][]float64{{1, 1}, {0, 0, 0}, {1, -1, 1}, {}} {
+		c.Weights = weights
+		_, err := everyMember(t, virtual(t, 3), normalized(c, BatchNorm{}))
+		require.ErrorIs(t, err, ErrConfig, "%v", weights)
+	}
+	tr := &Trainer{scope: scopeOn(t, "cpu:0"), config: Config{Weights: []float64{1, 2}}}
+	assert.Equal(t, share{0, 5, 5}, tr.share(5), "without a group")
+}
+
+// counting adds up how many members compute it, which is 1 without a group, and passes on what it gets.
+type counting struct{}
+
+func (counting) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return x.Mul(tensor.Ones(p.scope, x.Type(), 1).AllReduce(cluster.Mean))
+}
+
+func (counting) String() string { return "counting" }
+
+// TestGroupEvaluates has layers with collectives, and batches that have no rows for some members. It fails if those
+// leave the others alone in a collective, or count the rows that they have computed instead.
+func TestGroupEvaluates(t *testing.T) {
+	f := func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, err := Build(ctx, s, 5, Spec{Type: tensor.F64, Shape: []int{3}}, counting{}, Dense{Out: 2})
+		if err != nil {
+			return nil, nil, err
+		}
+		c := plain(1, 3)
+		c.Split = new(0.5)
+		tr, err := NewTrainer(m, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		h, err := tr.Fit(ctx, line(s, 20))
+		return m, h, err
+	}
+	want, err := one(t.Context(), scopeOn(t, "cpu:0"), f)
+	require.NoError(t, err)
+	got, err := everyMember(t, virtual(t, 4), f)
+	require.NoError(t, err)
+	for _, one := range got {
+		alike(t, want, one, 1e-9)
+	}
 }

@@ -365,6 +365,7 @@ func (t *Trainer) compile() {
 		return append([]*tensor.Tensor{params, where(ok, vars[atStates], states), count, f.marked(next),
 			tensor.Zeros(t.scope, t.model.typ, grad.Len()), scale, f.left(vars[atResidual], ok)}, opt...)
 	})
+	t.digest = tensor.Compile(t.scope, t.digests)
 	// test: params, states, sums, examples... -> sums
 	t.test = tensor.Compile(t.scope, func(a ...*tensor.Tensor) []*tensor.Tensor {
 		b := t.batch(a[3:])

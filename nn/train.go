@@ -22,6 +22,7 @@ type Trainer struct {
 	scope   *tensor.Scope
 
 	step, part, whole, test *tensor.Func
+	digest                  *tensor.Func // of vars, by which members compare them
 	mistake                 error
 	bucket                  int   // bytes of the parts in which gradients are exchanged
 	exchanges               int   // of compressed gradients
@@ -73,6 +74,12 @@ func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 		return nil, err
 	}
 	c.MixedPrecision = mode
+	if n := m.scope.Size(); n > 1 && c.Weights != nil {
+		if _, err := cluster.Weighted(1, c.Weights); err != nil || len(c.Weights) != n {
+			return nil, fmt.Errorf("%w: Weights is %v; of %d members each has to have one, positive or 0, and not all 0",
+				ErrConfig, c.Weights, n)
+		}
+	}
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes
 	t.history = History{ParameterCount: elements(whole(m.params)), BestEpoch: -1, TrainMetrics: map[string][]float64{},
@@ -496,15 +503,14 @@ func (t *Trainer) evaluate(ctx context.Context, d Data, params,
 	sums := tensor.Zeros(work, t.model.typ, t.wide)
 	for first := 0; first < n; first += t.config.BatchSize {
 		own := t.share(min(t.config.BatchSize, n-first))
-		if own.rows == 0 {
-			continue
-		}
-		part := index.Narrow(0, first+own.first, own.rows)
-		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part)...)...)
+		part := own.of(batch{index: index.Narrow(0, first, own.all)})
+		out, err := t.test.Call(ctx, append([]*tensor.Tensor{params, states, sums}, d.args(part.index)...)...)
 		if err != nil {
 			return 0, nil, t.failed(err)
 		}
-		sums = out[0]
+		if own.rows > 0 { // a member without rows computes the first one, since layers may have collectives
+			sums = out[0]
+		}
 	}
 	if t.scope.Size() > 1 {
 		sums = sums.Mul(tensor.Ones(work, t.model.typ, 1)) // in work

@@ -280,8 +280,9 @@ func (t *Tensor) Cast(to Type) *Tensor {
 	return made(&mapOp{name: "cast", e: expr.Input(0, t.typ).Cast(to)}, to, t.shape, t)
 }
 
-// bits returns the bits of t as another type of the same size.
-func (t *Tensor) bits(to Type) *Tensor {
+// Bits returns the numbers of another type, of the same size, that have the bits of t's elements. It passes no gradient
+// on. Half types, Bools and other sizes are refused with [ErrType].
+func (t *Tensor) Bits(to Type) *Tensor {
 	return t.unary("bits", func(x *expr.Expr) *expr.Expr { return x.Bits(to) })
 }
 

@@ -80,7 +80,7 @@ func productType(t Type) Type {
 // signed returns integers as a signed type of as many bits, with the same bits, or of more.
 func (t *Tensor) signed(to Type) *Tensor {
 	if t.err == nil && size(t.typ) == size(to) {
-		return t.bits(to)
+		return t.Bits(to)
 	}
 	return t.Cast(to)
 }
@@ -91,7 +91,7 @@ func (t *Tensor) narrow(to Type) *Tensor {
 		return t
 	}
 	bits := map[Type]Type{I32: U32, I64: U64}[t.typ]
-	same := t.bits(bits)
+	same := t.Bits(bits)
 	if size(to) == size(t.typ) {
 		return same
 	}
@@ -99,7 +99,7 @@ func (t *Tensor) narrow(to Type) *Tensor {
 	x := same.And(mask)
 	if isSigned(to) { // the bits above become those of the sign
 		half := int64(1) << (8*size(to) - 1)
-		return x.bits(t.typ).Xor(half).Sub(half).Cast(to)
+		return x.Bits(t.typ).Xor(half).Sub(half).Cast(to)
 	}
 	return x.Cast(to)
 }

@@ -331,6 +331,7 @@ func TestGradientsOfComputed(t *testing.T) {
 	for _, e := range []*tensor.Tensor{bad, bad.Add(1).Sum(), tensor.Grad(bad.Sum(), x)[0], tensor.Concat(0, x, bad),
 		tensor.Where(bad.Gt(0), x, 0), bad.T(), bad.Softmax(0),
 		bad.MatMul(x), x.KeepDims(bad), x.KeepDims(x.Sum(), 3), bad.Copy(), bad.StopGradient(), bad.Cast(tensor.I8),
+		bad.Bits(tensor.U32),
 		bad.Split(0, 2, 3)[1], bad.Unsqueeze(0), bad.Var(0)} {
 		require.ErrorIs(t, e.Err(), tensor.ErrShape)
 		require.ErrorIs(t, tensor.Eval(ctx, x, e), tensor.ErrShape)

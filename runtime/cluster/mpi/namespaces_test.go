@@ -34,7 +34,8 @@ func inNamespaces(l launcher, agent string) []string {
 	if l.version == known[0].version {
 		return append(slices.Clone(l.args), "--mca", "plm_rsh_agent", agent, "--mca", "btl", "tcp,self",
 			"--mca", "btl_tcp_if_include", "10.77.0.0/24", "--mca", "oob_tcp_if_include", "10.77.0.0/24",
-			"-host", spaces[0]+":1,"+spaces[1]+":1", "-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT")
+			"-host", spaces[0]+":1,"+spaces[1]+":1", "-x", "MPI_TEST_ROLE", "-x", "MPI_TEST_OUT",
+			"-x", "MPI_TEST_TRAININGS", "-x", "CONCORD_CPU_THREADS")
 	}
 	return []string{"-launcher", "ssh", "-launcher-exec", agent, "-hosts", strings.Join(spaces[:], ","), "-iface", "cable",
 		"-genv", "UCX_TLS", "tcp,self"}
@@ -84,52 +85,76 @@ exec ip netns exec "$host" unshare --uts sh -c "hostname $host; cd /; $*"
 	return agent
 }
 
+// net starts processes in namespaces.
+type net struct {
+	l          launcher
+	agent, dir string
+}
+
+func newNet(t *testing.T, l launcher) *net {
+	t.Helper()
+	return &net{l, namespaces(t), t.TempDir()}
+}
+
+// start starts two processes in a role.
+func (n *net) start(t *testing.T, role string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	args := append(inNamespaces(n.l, n.agent), "-np", "2", self)
+	cmd := exec.Command(n.agent, spaces[0], n.l.command+" "+strings.Join(args, " "))
+	cmd.Env = append(os.Environ(), "MPI_TEST_ROLE="+role, "MPI_TEST_OUT="+n.dir, "CONCORD_CPU_THREADS=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = nil
+	cmd.WaitDelay = 5 * time.Second
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	return cmd, &out
+}
+
+// run has two processes play a role to its end.
+func (n *net) run(t *testing.T, role string) {
+	t.Helper()
+	cmd, out := n.start(t, role)
+	require.NoError(t, ended(cmd, 2*time.Minute), "%s", out)
+	require.Equal(t, 2, strings.Count(out.String(), "done: "+role), "%s", out)
+}
+
+// cut pulls the cable when both processes of a role have begun, and waits for what they say of it.
+func (n *net) cut(t *testing.T, role string) {
+	t.Helper()
+	cmd, out := n.start(t, role)
+	defer func() { // what they have printed is complete when they have ended
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = ended(cmd, 10*time.Second)
+		t.Log(out)
+	}()
+	began := func(rank int) bool {
+		_, err := os.Stat(filepath.Join(n.dir, fmt.Sprint("began", rank)))
+		return err == nil
+	}
+	require.Eventually(t, func() bool { return began(0) && began(1) }, time.Minute, 50*time.Millisecond,
+		"no exchange before the cable is pulled")
+	require.NoError(t, exec.Command("ip", "-n", spaces[0], "link", "set", "cable", "down").Run())
+	for rank := range 2 {
+		path := filepath.Join(n.dir, fmt.Sprint("result", rank))
+		assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 20*time.Second, 50*time.Millisecond)
+		text, _ := os.ReadFile(path)
+		assert.Contains(t, string(text), "in time")
+		t.Logf("rank %d: %s", rank, text)
+	}
+}
+
 // TestNamespaces has processes that reach each other over TCP alone, and then pulls the cable: both say in time that
 // the other one cannot be reached.
 func TestNamespaces(t *testing.T) {
 	onlyFull(t)
 	eachLauncher(t, func(t *testing.T, l launcher) {
-		agent := namespaces(t)
-		dir := t.TempDir()
-		self, err := os.Executable()
-		require.NoError(t, err)
-		start := func(role string) (*exec.Cmd, *strings.Builder) {
-			args := append(inNamespaces(l, agent), "-np", "2", self)
-			cmd := exec.Command(agent, spaces[0], l.command+" "+strings.Join(args, " "))
-			cmd.Env = append(os.Environ(), "MPI_TEST_ROLE="+role, "MPI_TEST_OUT="+dir)
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			cmd.Cancel = nil
-			cmd.WaitDelay = 5 * time.Second
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-			require.NoError(t, cmd.Start())
-			return cmd, &out
-		}
-		for _, role := range []string{"exchange", "all"} {
-			cmd, out := start(role)
-			require.NoError(t, ended(cmd, time.Minute), "%s", out)
-			require.Equal(t, 2, strings.Count(out.String(), "done: "+role), "%s", out)
-		}
-		cmd, out := start("cut")
-		defer func() { // what they have printed is complete when they have ended
-			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-			_ = ended(cmd, 10*time.Second)
-			t.Log(out)
-		}()
-		began := func(rank int) bool {
-			_, err := os.Stat(filepath.Join(dir, fmt.Sprint("began", rank)))
-			return err == nil
-		}
-		require.Eventually(t, func() bool { return began(0) && began(1) }, 30*time.Second, 50*time.Millisecond,
-			"no exchange before the cable is pulled")
-		require.NoError(t, exec.Command("ip", "-n", spaces[0], "link", "set", "cable", "down").Run())
-		for rank := range 2 {
-			path := filepath.Join(dir, fmt.Sprint("result", rank))
-			assert.Eventually(t, func() bool { _, err := os.Stat(path); return err == nil }, 20*time.Second, 50*time.Millisecond)
-			text, _ := os.ReadFile(path)
-			assert.Contains(t, string(text), "in time")
-			t.Logf("rank %d: %s", rank, text)
-		}
+		n := newNet(t, l)
+		n.run(t, "exchange")
+		n.run(t, "all")
+		n.cut(t, "cut")
 	})
 }
 
@@ -147,32 +172,45 @@ func cut(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, other := os.Getenv("MPI_TEST_OUT"), 1-j.Rank()
+	other := 1 - j.Rank()
 	out, in := make([]byte, 1<<20), make([]byte, 1<<20)
 	for step := 0; ; step++ {
 		if step == 10 {
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("began", j.Rank())), nil, 0o644); err != nil {
+			if err := began(j.Rank()); err != nil {
 				return err
 			}
 		}
 		last := time.Now()
-		err := j.Exchange(ctx, other, out, other, in)
-		if err == nil {
-			continue
+		if err := j.Exchange(ctx, other, out, other, in); err != nil {
+			return told(j.Rank(), judged(err, other, time.Since(last), timeout))
 		}
-		took, result := time.Since(last), "too late"
-		e, ok := errors.AsType[*cluster.MemberError](err)
-		switch {
-		case !ok || e.Rank != other || !errors.Is(err, runtime.ErrDeviceLost):
-			result = "another error"
-		case took <= timeout:
-			result = "in time"
-		}
-		result = fmt.Sprintf("%s, after %v: %v", result, took, err)
-		temporary := filepath.Join(dir, fmt.Sprint("part", j.Rank()))
-		if err := os.WriteFile(temporary, []byte(result), 0o644); err != nil {
-			return err
-		}
-		return os.Rename(temporary, filepath.Join(dir, fmt.Sprint("result", j.Rank())))
 	}
+}
+
+// began tells the test that a process has begun.
+func began(rank int) error {
+	return os.WriteFile(filepath.Join(os.Getenv("MPI_TEST_OUT"), fmt.Sprint("began", rank)), nil, 0o644)
+}
+
+// judged says whether an error names the other process, in time.
+func judged(err error, other int, took, limit time.Duration) string {
+	result := "too late"
+	e, ok := errors.AsType[*cluster.MemberError](err)
+	switch {
+	case !ok || e.Rank != other || !errors.Is(err, runtime.ErrDeviceLost):
+		result = "another error"
+	case took <= limit:
+		result = "in time"
+	}
+	return fmt.Sprintf("%s, after %v: %v", result, took, err)
+}
+
+// told gives the test a result.
+func told(rank int, result string) error {
+	dir := os.Getenv("MPI_TEST_OUT")
+	temporary := filepath.Join(dir, fmt.Sprint("part", rank))
+	if err := os.WriteFile(temporary, []byte(result), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temporary, filepath.Join(dir, fmt.Sprint("result", rank)))
 }

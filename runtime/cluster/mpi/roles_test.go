@@ -21,29 +21,32 @@ import (
 
 // roles are what a process under a launcher can do.
 var roles = map[string]func(ctx context.Context) error{
-	"hello":     hello,
-	"group":     group,
-	"exchange":  exchanges,
-	"panic":     panics,
-	"length":    lengths,
-	"abort":     aborts,
-	"all":       collectives,
-	"long":      long,
-	"rate":      rate,
-	"cut":       cut,
-	"elsewhere": elsewhere,
-	"unequal":   unequal,
-	"kept":      keeps,
-	"hanging":   hanging,
-	"stalled":   stalled,
-	"killed":    fate(killed, runtime.ErrDeviceLost),
-	"stopped":   fate(stopped, runtime.ErrDeviceLost),
-	"left":      fate(leave, runtime.ErrClosed),
-	"cancelled": fate(giveUp, context.Canceled),
-	"broken":    fate(breakOff, runtime.ErrOutOfMemory),
+	"hello":        hello,
+	"group":        group,
+	"exchange":     exchanges,
+	"panic":        panics,
+	"length":       lengths,
+	"abort":        aborts,
+	"all":          collectives,
+	"long":         long,
+	"rate":         rate,
+	"cut":          cut,
+	"elsewhere":    elsewhere,
+	"unequal":      unequal,
+	"kept":         keeps,
+	"hanging":      hanging,
+	"stalled":      stalled,
+	"train":        train,
+	"train killed": dies,
+	"train cut":    untilCut,
+	"killed":       fate(killed, runtime.ErrDeviceLost),
+	"stopped":      fate(stopped, runtime.ErrDeviceLost),
+	"left":         fate(leave, runtime.ErrClosed),
+	"cancelled":    fate(giveUp, context.Canceled),
+	"broken":       fate(breakOff, runtime.ErrOutOfMemory),
 }
 
-// hello prints the rank of the process, the number of processes and their hosts.
+// hello prints the rank of the process, the number of processes and their hosts, exchanges messages and adds the ranks.
 func hello(ctx context.Context) error {
 	j, err := Init(ctx)
 	if err != nil {
@@ -56,7 +59,21 @@ func hello(ctx context.Context) error {
 	if _, err := Init(ctx); !errors.Is(err, runtime.ErrInvalidArgument) {
 		return fmt.Errorf("joined twice: %w", err)
 	}
-	if err := j.Close(); err != nil {
+	if err := around(ctx, j); err != nil {
+		return err
+	}
+	dev, err := runtime.Open(ctx, "cpu:0")
+	if err != nil {
+		return err
+	}
+	g, err := cluster.Join(ctx, dev, j.Rank(), j.Size(), j)
+	if err != nil {
+		return err
+	}
+	if err := ranks(ctx, g); err != nil { // which closes the job
+		return err
+	}
+	if err := dev.Close(); err != nil {
 		return err
 	}
 	if err := j.Exchange(ctx, -1, nil, -1, nil); !errors.Is(err, runtime.ErrClosed) {
@@ -90,8 +107,13 @@ func group(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(ranks(ctx, g), dev.Close())
+}
+
+// ranks adds the ranks of a group, and closes it.
+func ranks(ctx context.Context, g *cluster.Group) error {
 	m := g.Members()[0]
-	b, err := runtime.Upload(ctx, dev, []int32{int32(m.Rank())})
+	b, err := runtime.Upload(ctx, m.Device(), []int32{int32(m.Rank())})
 	if err != nil {
 		return err
 	}
@@ -109,7 +131,7 @@ func group(ctx context.Context) error {
 		return fmt.Errorf("the sum of %d ranks is %d", n, sum[0])
 	}
 	b.Close()
-	return errors.Join(g.Close(), dev.Close())
+	return g.Close()
 }
 
 // content is the byte at a place of a message.
@@ -121,12 +143,17 @@ func fill(b []byte, from, round int) {
 	}
 }
 
-// exchanges sends messages of many lengths around, by all distances, both ways and one way.
+// exchanges makes a job that sends messages around.
 func exchanges(ctx context.Context) error {
 	j, err := Init(ctx)
 	if err != nil {
 		return err
 	}
+	return errors.Join(around(ctx, j), j.Close())
+}
+
+// around sends messages of many lengths around, by all distances, both ways and one way.
+func around(ctx context.Context, j *Job) error {
 	n := j.Size()
 	for round, length := range []int{0, 1, 2, 17, 4099, 65537, pieceSize - 1, pieceSize, pieceSize + 1, 4*pieceSize + 13,
 		3, 0} {
@@ -158,7 +185,7 @@ func exchanges(ctx context.Context) error {
 	if err := j.Exchange(ctx, n, nil, -1, nil); !errors.Is(err, runtime.ErrInvalidArgument) {
 		return fmt.Errorf("rank %d: %w", n, err)
 	}
-	return j.Close()
+	return nil
 }
 
 // elsewhere starts and ends MPI beside the package, which refuses both.

@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +28,7 @@ const mostMembers = 1024
 // everyMember calls f once, or for each member of the group that the flags name.
 func (l *flags) everyMember(ctx context.Context, a *app.App,
 	f func(ctx context.Context, l *flags) error) (err error) {
-	names := []string{l.device}
+	names, weights := []string{l.device}, []float64(nil)
 	switch {
 	case !l.given("devices") && l.members == 0 && !l.mpi:
 		return f(ctx, l)
@@ -41,7 +44,9 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	case l.devices != "" && (l.given("device") || l.members != 0):
 		return app.Usagef("--devices takes the place of --device and --members")
 	case l.devices != "":
-		names = strings.Split(strings.ReplaceAll(l.devices, " ", ""), ",")
+		if names, weights, err = weighted(strings.Split(strings.ReplaceAll(l.devices, " ", ""), ",")); err != nil {
+			return err
+		}
 	}
 	for flag, path := range map[string]string{"--data": l.data, "--labels": l.labels} {
 		if path != "" && !files.CanReadAgain(path) {
@@ -51,15 +56,15 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	if _, err := a.Open(app.Exactly); err != nil {
 		return err
 	}
+	if names, weights, err = expanded(ctx, a, names, weights); err != nil {
+		return err
+	}
 	var devs []*runtime.Device
 	defer func() {
 		for _, dev := range devs {
 			err = errors.Join(err, dev.Close())
 		}
 	}()
-	if names, err = cluster.Names(ctx, a.Session, names...); err != nil {
-		return err
-	}
 	for _, name := range names {
 		dev, err := a.Session.Open(ctx, name)
 		if err != nil {
@@ -85,9 +90,46 @@ func (l *flags) everyMember(ctx context.Context, a *app.App,
 	defer func() { err = errors.Join(err, g.Close()) }()
 	return g.Do(ctx, func(ctx context.Context, m *cluster.Member) error {
 		own := *l
-		own.member = m
+		own.member, own.weights = m, weights
 		return f(ctx, &own)
 	})
+}
+
+// weighted divides what --devices lists into names and weights, as of "cuda:0=3". Without one in the list weights are
+// nil, and otherwise 1 is that of a name without it.
+func weighted(list []string) (names []string, weights []float64, err error) {
+	given := false
+	for _, one := range list {
+		name, text, ok := strings.Cut(one, "=")
+		w := 1.0
+		if ok {
+			given = true
+			if w, err = strconv.ParseFloat(text, 64); err != nil || !(w > 0) || math.IsInf(w, 1) {
+				return nil, nil, app.Usagef("--devices %s: the weight has to be a positive number", one)
+			}
+		}
+		names, weights = append(names, name), append(weights, w)
+	}
+	if !given {
+		weights = nil
+	}
+	return names, weights, nil
+}
+
+// expanded returns the names of the devices that names stand for, and the weight of each.
+func expanded(ctx context.Context, a *app.App, names []string, weights []float64) (all []string, each []float64,
+	err error) {
+	for i, name := range names {
+		list, err := cluster.Names(ctx, a.Session, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, list...)
+		if weights != nil {
+			each = append(each, slices.Repeat(weights[i:i+1], len(list))...)
+		}
+	}
+	return all, each, nil
 }
 
 // where names the devices that train.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/concord-compute/concord/cmd/concord/internal/app"
 	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
+	"github.com/concord-compute/concord/runtime"
 )
 
 // Members train as one device does, and go on from its checkpoint, and it from theirs.
@@ -48,12 +49,39 @@ func TestTrainMembers(t *testing.T) {
 		"abacus:*: no such device":  {"--devices", "abacus:*"},
 		"a name is empty":           {"--devices", "cpu:0,,cpu:reference"},
 		`--devices "": a name is`:   {"--devices", ""},
-		"is member twice":           {"--devices", "cpu:0,cpu:0"},
+		"is member twice":           {"--devices", "cpu:0=2,cpu:0"},
+		"a positive number":         {"--devices", "cpu:0=0,cpu:reference"},
+		"cpu:0=x: the weight":       {"--devices", "cpu:0=x"},
 	} {
 		status, _, stderr := apptest.Run(append([]string{"train", "--data", data}, args...)...)
 		assert.Equal(t, app.ExitUsage, status, args)
 		assert.Contains(t, stderr, says)
 	}
+}
+
+// A weight belongs to each device that a name of --devices stands for.
+func TestWeighted(t *testing.T) {
+	names, weights, err := weighted([]string{"cpu:0=2.5", "cpu:*", "cpu:reference"})
+	require.NoError(t, err)
+	assert.Equal(t, []float64{2.5, 1, 1}, weights)
+	s, err := runtime.New(runtime.Config{})
+	require.NoError(t, err)
+	defer s.Close()
+	infos, err := s.Devices(t.Context())
+	require.NoError(t, err)
+	cpus := 0
+	for i := range infos {
+		if infos[i].Backend == "cpu" {
+			cpus++
+		}
+	}
+	names, weights, err = expanded(t.Context(), &app.App{Session: s}, names, []float64{2.5, 3, 1})
+	require.NoError(t, err)
+	assert.Len(t, names, cpus+2)
+	assert.Equal(t, slices.Concat([]float64{2.5}, slices.Repeat([]float64{3}, cpus), []float64{1}), weights)
+	_, weights, err = weighted([]string{"cpu:0", "cpu:reference"})
+	require.NoError(t, err)
+	assert.Nil(t, weights)
 }
 
 // Processes of an MPI job train as members of one process do, to the bit, and go on from the same checkpoint.

@@ -38,6 +38,7 @@ type flags struct {
 	members                     int             // of one device
 	mpi                         bool            // this process is one of many that train together
 	member                      *cluster.Member // of these, nil if there is one device
+	weights                     []float64       // of the devices, nil if they are alike
 
 	given func(flag string) bool // reports whether the command line has it
 }
@@ -103,7 +104,9 @@ publishes them. In FILE.npy examples lie along the first dimension, and --labels
 that belong to them. Any other file is a text.
 
 With --devices several devices train together: each computes a part of every batch, and has all data. The result is
-that of one device with the same batches, but for rounding. --members does the same with one device, for trials.
+that of one device with the same batches, but for rounding. Each gets as much of a batch, unless a weight follows its
+name: with cuda:0=3,cuda:1 the first computes three of four examples. --members does the same with one device, for
+trials.
 With --mpi the processes that mpirun has started train together, on one machine or many, each with the device of
 --device. The first one prints and writes, in directories that all have; all read --data, and --checkpoint to
 resume.`,
@@ -127,7 +130,7 @@ resume.`,
 	cmd.Flags().StringVar(&l.precision, "precision", "f32", "of operands of products: f32, f16, bf16, or auto: the "+
 		"fastest that the device has")
 	cmd.Flags().StringVar(&l.devices, "devices", "", "train on these devices together, in place of --device: names with "+
-		"commas between them; cuda:* is all of a backend")
+		"commas between them; cuda:* is all of a backend, and cuda:0=3 one that gets three times as much as others")
 	cmd.Flags().IntVar(&l.members, "members", 0, "divide the device into so many members that train together; 0: none")
 	cmd.Flags().BoolVar(&l.mpi, "mpi", false, "train together with the other processes of an MPI job")
 	cmd.Flags().StringVar(&l.plot, "plot", "", "draw loss and accuracy of the epochs into this file: .svg or .png")
@@ -357,6 +360,7 @@ type interrupted struct {
 // fit trains on one device, or as a member, of which the first one prints, writes, and fills end.
 func fit(ctx context.Context, a *app.App, l *flags, c nn.Config, end *interrupted) (err error) {
 	silent := l.member != nil && l.member.Rank() > 0
+	c.Weights = l.weights
 	if !silent {
 		bar := a.Progress(0)
 		defer bar.End()

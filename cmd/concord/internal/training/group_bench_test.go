@@ -12,8 +12,8 @@ import (
 )
 
 // BenchmarkTogether trains the MLP on 10,000 images with two processes of one thread, with two members of one process
-// of two threads, and, in turn with them, with one process of two threads alone. Its metrics are their rates beside that
-// one's, medians of the rounds; of a round each is the median epoch, the first excepted, which compiles.
+// of two threads, and, in turn with them, with one process of two threads alone. Its metrics are their rates beside
+// that one's, medians of the rounds; of a round each is the median epoch, the first excepted, which compiles.
 func BenchmarkTogether(b *testing.B) {
 	launcher, err := exec.LookPath("mpirun.openmpi")
 	if err != nil {

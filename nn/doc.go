@@ -52,15 +52,16 @@
 // On scopes of a group's members ([tensor.NewMemberScope]) a training is divided among them (data parallel). Each
 // member builds the same network, makes a trainer with the same configuration and calls Fit with the same data. The
 // first parameters are those of rank 0. Each member computes its rows of every batch, as many as the others' or one
-// more or less, and none where there are fewer rows than members. Gradients, losses, metrics and running statistics
-// are added up with the rows as weights, so that all make the same step and the same decisions. Gradients are
-// exchanged in buckets of 25 MiB, from the last layers on, while those of earlier layers are computed.
+// more or less, or in proportion to [Config.Weights], and none where there are fewer rows than members. Gradients,
+// losses, metrics and running statistics are added up with the rows as weights, so that all make the same step and the
+// same decisions. Gradients are exchanged in buckets of 25 MiB, from the last layers on, while those of earlier layers
+// are computed.
 //
 // The result is that of one device with the same batches, but for rounding, and so are the masks of [Dropout] and the
 // statistics of [BatchNorm], unless it is Local. The same number of members gives the same bits. Random numbers that
-// your own layers make of [Pass.Seed] are the same at all members. Layers may have collectives in training: a member
-// without rows computes one with the weight 0. In evaluations they may not. Steps of second order compute all that
-// they make of the gradients at every member.
+// your own layers make of [Pass.Seed] are the same at all members. Layers may have collectives: a member without rows
+// computes one, which does not count. Steps of second order compute all that they make of the gradients at every
+// member.
 //
 // Fit compares configuration, shapes of data, position and all values of the members when it begins, and their values
 // at the end of each epoch. Members on devices of one kind have the same bits. Others may differ by half of the type's

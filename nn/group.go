@@ -268,9 +268,9 @@ func (t *Trainer) aligned(ctx context.Context, s *tensor.Scope) (vars []*tensor.
 	return vars, err
 }
 
-// drifted is 1 if x is farther away from first than half of the type's bits, relative to the largest element, or differs
-// where it is no floating-point number. What members add up is the same for all, so that only the steps of their
-// optimizers round otherwise.
+// drifted is 1 if x is farther away from first than half of the type's bits, relative to the largest element, or
+// differs where it is no floating-point number. What members add up is the same for all, so that only the steps of
+// their optimizers round otherwise.
 func drifted(x, first *tensor.Tensor) *tensor.Tensor {
 	same := x.Eq(first).Or(x.Ne(x).And(first.Ne(first))).All() // or both are NaN
 	if tensor.IsFloat(x.Type()) {

@@ -11,9 +11,9 @@ import (
 	"github.com/concord-compute/concord/cmd/concord/internal/apptest"
 )
 
-// BenchmarkTogether trains the MLP on 10,000 images with two processes of one thread, with two members of one process of
-// two threads, and, in turn with them, with one process of two threads alone. Its metrics are their rates beside that
-// one's, medians of the rounds; of a round each is the median epoch, the first excepted, which compiles.
+// BenchmarkTogether trains the MLP on 10,000 images with two processes of one thread, with two members of one process
+// of two threads, and, in turn with them, with one process of two threads alone. Its metrics are their rates beside
+// that one's, medians of the rounds; of a round each is the median epoch, the first excepted, which compiles.
 func BenchmarkTogether(b *testing.B) {
 	launcher, err := exec.LookPath("mpirun.openmpi")
 	if err != nil {

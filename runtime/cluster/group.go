@@ -20,7 +20,7 @@ type Options struct {
 	// Timeout is how long a member waits in one step of a collective for another one, which then counts as lost. 0 means
 	// 30 s.
 	Timeout time.Duration
-	// Algorithm is that of all collectives which have it. 0 means by size.
+	// Algorithm is that of all collectives which have it. 0 means the library of the devices' vendor, or else by size.
 	Algorithm Algorithm
 	// DirectBelow and TreeBelow are numbers of bytes: a collective of fewer is Direct or else, where there is one, Tree,
 	// and one of more is a Ring. 0 means 64 KiB and 1 MiB. Two members are always Direct.

@@ -3,6 +3,7 @@ package cluster
 // Collectives by the library of the devices' vendor, where all members are devices that have it.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (l *library) open(c *call) (why, err error) {
 	defer l.mu.Unlock()
 	if l.ended {
 		closeComms(comms)
-		return nil, l.group.Err()
+		return nil, cmp.Or(l.group.Err(), errLeft)
 	}
 	l.tried, l.comms, l.why = true, comms, why
 	return why, nil
@@ -114,15 +115,18 @@ func (l *library) join(c *call) ([]driver.Communicator, error) {
 	if err != nil {
 		return nil, blame(0, err)
 	}
-	ctx, cancel := c.step()
-	defer cancel()
+	step, stop := c.step()
+	defer stop()
+	ctx, cancel := context.WithCancelCause(step)
+	defer cancel(nil)
+	go c.watch(ctx, cancel, nil)
 	comms, errs := make([]driver.Communicator, len(members)), make([]error, len(members))
 	var wg sync.WaitGroup
 	for i, m := range members {
 		wg.Go(func() {
 			comms[i], errs[i] = m.dev.Driver().(driver.Communicators).NewCommunicator(ctx, id, m.rank, len(members))
 			if errs[i] != nil {
-				cancel()
+				cancel(nil)
 			}
 		})
 	}
@@ -200,7 +204,7 @@ const (
 func (c *call) byLibrary(r *request) {
 	g := c.m.group
 	if c.comm = g.library.of(c.m); c.comm == nil {
-		c.did(g.Err())
+		c.did(cmp.Or(g.Err(), errLeft))
 		return
 	}
 	defer func() { c.comm = nil }()

@@ -82,10 +82,9 @@ func TestLibrary(t *testing.T) {
 				g, err := Options{Algorithm: by}.Of(m.devs...)
 				group(t, g, err)
 				require.ErrorIs(t, g.Library(), runtime.ErrUnsupported, "it is not open yet")
-				ctx := deadline(t)
 				for _, inPlace := range []bool{false, true} {
 					for _, n := range []int{0, 1, 13, 1009} {
-						libraryTypes(t, ctx, g, inPlace, n)
+						libraryTypes(t, deadline(t), g, inPlace, n)
 					}
 				}
 				require.NoError(t, g.Library())

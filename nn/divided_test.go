@@ -127,6 +127,44 @@ func TestDividedTrains(t *testing.T) {
 	}
 }
 
+// TestDividedHalf trains with products of half, whose loss is scaled and overflows at first, with and without
+// compression of what members of another group exchange. It fails if members skip other steps than one device.
+func TestDividedHalf(t *testing.T) {
+	f := func(divided Division, compression *TopK) func(context.Context, *tensor.Scope) (*Model, *History, error) {
+		return func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			wide, narrow := Dense{Out: 9, Act: Tanh}, Dense{Out: 2}
+			if divided != Whole {
+				wide.Divided, narrow.Divided = Columns, Rows
+			}
+			m, err := Build(ctx, s, 5, Spec{Type: tensor.F32, Shape: []int{3}}, wide, narrow)
+			if err != nil {
+				return nil, nil, err
+			}
+			c := plain(10, 8)
+			c.MixedPrecision, c.InOrder, c.Optimizer, c.Compression = F16, true, SGD{}, compression
+			c.LearningRate = 0.01
+			tr, err := NewTrainer(m, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			d := line(s, 40)
+			h, err := tr.Fit(ctx, Data{X: d.X.Mul(3).Cast(tensor.F32), Y: d.Y.Mul(20).Cast(tensor.F32)})
+			return m, h, err
+		}
+	}
+	want, err := one(t.Context(), scopeOn(t, "cpu:0"), f(Whole, nil))
+	require.NoError(t, err)
+	assert.NotZero(t, want.history.Skipped[0])
+	got, err := everyMember(t, virtual(t, 2), f(Columns, nil))
+	require.NoError(t, err)
+	assert.Equal(t, want.history.Skipped, got[0].history.Skipped)
+	assert.InDeltaSlice(t, want.values, got[0].values, 1e-2)
+	less, err := everyMember(t, virtual(t, 2), f(Whole, &TopK{Ratio: 0.5}))
+	require.NoError(t, err)
+	assert.Equal(t, want.history.Skipped[0], less[0].history.Skipped[0])
+	assert.Less(t, less[0].history.TrainLoss[9], less[0].history.TrainLoss[0]/2)
+}
+
 // TestDividedResumes interrupts a training of 2 members, and goes on with 4, with 1, and without a group, and a network
 // that nobody divides reads the file. It fails if a file has parts, or a member reads another part than its own.
 func TestDividedResumes(t *testing.T) {

@@ -92,7 +92,10 @@
 // have, also if members cannot divide evenly ([Param] says the whole shape). [Model.Save] and [Trainer.Save], which
 // all members call, write the file that one device would write, and [Model.Load] and [Trainer.Resume] read it with
 // any number of members, also with layers that are not divided. Loss, metrics and decisions are rank 0's. Without a
-// group the same layers are like others. Steps of second order are refused.
+// group the same layers are like others. Steps of second order are refused. Besides its parts a member's device needs
+// memory for one whole parameter when a network is built, read or written, and rank 0's host for all of them when it
+// is written. All members have the loss of the whole batch, while gradients of [tensor.Tensor.AllReduce] in layers of
+// your own are those of the sum of all members' losses: as many times as large.
 //
 // For predictions members can also have consecutive layers each ([BuildStages], model parallel). Examples are then
 // computed in parts, so that members work at the same time, and results have the bits of one device.

@@ -314,7 +314,9 @@ func (x *Moving) Close() error {
 	x.closed = true
 	var err error
 	if x.ix != nil {
-		err = x.ix.Close()
+		if err = x.ix.Close(); errors.Is(err, runtime.ErrDeviceLost) { // with which nothing is left to be closed
+			err = nil
+		}
 	}
 	x.ix, x.on, x.edits, x.start = nil, nil, nil, nil
 	x.close()

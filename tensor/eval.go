@@ -315,10 +315,22 @@ func (r *run) mapped(m *expr.Map, l *expr.Layout, args []any) error {
 
 // Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data:
 // gradients do not reach what it was computed from.
-func (t *Tensor) Keep(ctx context.Context) (*Tensor, error) {
+func (t *Tensor) Keep(ctx context.Context) (kept *Tensor, err error) {
 	if t.err != nil {
 		return nil, t.err
 	}
+	err = t.scope.engine.unit(ctx, "keep", func(ctx context.Context) (err error) {
+		kept, err = t.outward(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// outward is Keep of a tensor without a mistake.
+func (t *Tensor) outward(ctx context.Context) (*Tensor, error) {
 	d := t.dense()
 	if err := Eval(ctx, d); err != nil {
 		return nil, err

@@ -129,12 +129,9 @@ func (e *engine) unit(ctx context.Context, op string, f func(ctx context.Context
 			b.undo = nil
 		}()
 		e.mu.Lock()
-		err = e.sit(dev)
+		e.sit(dev)
 		e.mu.Unlock()
-		if err == nil {
-			err = f(context.WithValue(ctx, unitKey{}, e))
-		}
-		if err == nil {
+		if err = f(context.WithValue(ctx, unitKey{}, e)); err == nil {
 			err = e.over(ctx)
 		}
 		if errors.As(err, &lost) { // another device has not got it either, and this one is not to blame
@@ -171,7 +168,7 @@ func (e *engine) inGroups() bool {
 var errGone = errors.New("tensor: lost")
 
 // sit makes a device that of the engine, which is locked. A stream that has failed is replaced.
-func (e *engine) sit(dev *runtime.Device) error {
+func (e *engine) sit(dev *runtime.Device) {
 	b := e.standby
 	for at, s := range b.seats {
 		if at != dev && lostDevice(at) != nil {
@@ -188,7 +185,6 @@ func (e *engine) sit(dev *runtime.Device) error {
 		_ = e.stream.Close() // the unit that met the error has returned it
 		e.stream = nil
 	}
-	return nil
 }
 
 // callAnew is Call on a scope of a Runner. Nothing is donated, as an argument that was overwritten could not be used again.

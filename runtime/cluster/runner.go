@@ -25,7 +25,8 @@ type Failover struct {
 	Failures         int
 	Window, CoolDown time.Duration
 	// Timeout is how long one attempt may take. A device on which one takes longer is given up: see
-	// runtime.Device.Abandon. 0 means no limit.
+	// runtime.Device.Abandon. A call that waits in the driver at that time is waited for, as another attempt beside it
+	// could do the unit twice. 0 means no limit.
 	Timeout time.Duration
 	// Tell is called for every event, in their order, one call at a time, in a goroutine of its own: it may block, and
 	// the first of its panics is logged. Of more than 100 events that wait for it the oldest are left out. It may be

@@ -1,8 +1,8 @@
 //go:build cgo && linux
 
 // Package failover has simulated devices that are lost, have no memory left or hang at random points of searches,
-// computations of tensors and trainings on a Runner: results are right or a typed error says why there is none, in time,
-// nothing is done twice, and nothing is left.
+// computations of tensors and trainings on a Runner. Results are right or a typed error says why there is none, in
+// time. Nothing is done twice, and nothing is left.
 package failover
 
 import (
@@ -34,7 +34,8 @@ const (
 	few, all    = 3, 200
 )
 
-// The limits of an attempt on one device, and of a run. A kernel that hangs takes longer than an attempt may.
+// The limits of an attempt on one device, and of a run. A kernel that hangs takes longer than an attempt may. After that
+// others no longer hang.
 const (
 	attempt = 3 * time.Second
 	hang    = "slow-kernel:5000"
@@ -178,6 +179,9 @@ func (n *runOf) run(t *testing.T) {
 	r, err := o.NewRunner(t.Context(), names...)
 	require.NoError(t, err)
 	steps, at := 0, 1+rnd.IntN(12)
+	// A call that waits in the driver returns when the kernels have ended that are queued, which are many.
+	ends := time.AfterFunc(runTime, func() { assert.NoError(t, n.lib.Control("")) })
+	defer ends.Stop()
 	command := ""
 	switch n.fault {
 	case "lost":
@@ -202,6 +206,7 @@ func (n *runOf) run(t *testing.T) {
 		step: func() {
 			if steps++; steps == at && n.fault == "hang" {
 				assert.NoError(t, n.lib.Control(hang))
+				ends.Reset(attempt + time.Second)
 			}
 		}}
 	ctx, cancel := context.WithTimeout(t.Context(), runTime)

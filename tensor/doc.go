@@ -74,8 +74,8 @@
 //
 // # Devices that fail
 //
-// A scope on a [cluster.Runner] ([NewRunnerScope]) goes on where its device fails or is lost: there or on another device
-// it computes again what is needed, from data of the host.
+// A scope on a [cluster.Runner] ([NewRunnerScope]) goes on where its device fails or is lost: there or on another
+// device it computes again what is needed, from data of the host.
 //
 // # Ownership
 //

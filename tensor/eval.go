@@ -21,7 +21,8 @@ type array struct {
 	arg     int // 1 more than the number of the argument of a function that is traced, or 0
 	// makes the buffer when the elements are needed for the first time; nil otherwise
 	load func(ctx context.Context) (*runtime.Buffer, error)
-	// of a scope on a Runner: the device of the buffer, nil if there is none, and what makes the buffer on another device
+	// of a scope on a Runner: the device of the buffer, nil if there is none, and what makes the buffer on another
+	// device
 	on     *runtime.Device
 	source func(ctx context.Context) (*runtime.Buffer, error)
 }

@@ -65,10 +65,10 @@ with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-failover test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-group bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-failover test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-group bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -188,7 +188,7 @@ test-oclgrind: deps ## conformance, and the catalog at small sizes, on a simulat
 	@cat build/oclgrind.log; [ ! -s build/oclgrind.log ]
 
 test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, the stress set, every fault, the catalog
-	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory ./ann
+	$(simulated) $(GO) test $(tags) -count=1 $(limit) -run '/sim-|Sim' $(no-suite) ./csrc ./cuda ./rocm ./tests/conformance ./tests/stress ./tests/cache ./tests/memory ./tests/failover ./ann
 	$(subst build/sim,build/sim/new,$(simulated)) CONCORD_REQUIRE=sim-cuda $(GO) test $(tags) -count=1 $(limit) \
 	-run '/sim-cuda:0|Sim' $(no-suite) ./cuda ./tests/conformance
 	for d in sim-cuda:0 sim-rocm:0; do $(simulated) $(GO) run $(tags) ./cmd/concord parity --device $$d || exit; done
@@ -198,6 +198,10 @@ test-sim: deps sim test-fault ## the simulated vendor libraries: conformance, th
 # Other test targets try a sample of the calls; this one tries all, and prints their number.
 test-fault: sim ## every call into the simulated vendor libraries fails once
 	$(simulated) FAULT_ALL=1 $(GO) test $(tags) -count=1 $(limit) -v ./tests/fault
+
+# test-sim tries a few seeds; this one 200 for each kind of work.
+test-failover: sim ## simulated devices are lost, have no memory left or hang while programs compute on them
+	$(simulated) FAILOVER_ALL=1 $(GO) test $(tags) -count=1 $(limit) -v ./tests/failover
 
 # The Metal shim on systems without Metal: Objective-C compiled by clang for GNUstep, with a
 # simulated framework. cgo does not allow its flags by default. Clang supports halves from version

@@ -29,6 +29,8 @@
 // ([cluster.Group]) or of processes: for more vectors than one device has room for, and to build and search them in
 // parallel. The results are merged, and Save and [OpenSharded] keep a file for each shard.
 //
+// With Options.Runner an index survives its device: [Moving] says how.
+//
 // # Results
 //
 // Results come in the order of their distances, and those of equal distance in the order of their ids; a

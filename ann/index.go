@@ -112,7 +112,8 @@ type Options struct {
 	// shares of the vectors, one for each of several devices or for each member of a group, in proportion to these
 	// positive numbers; nil is equal shares
 	Weights []float64
-	// is called now and then while vectors are added, one call at a time, with the index locked; nil: nobody wants to know
+	// is called now and then while vectors are added, one call at a time, with the index locked; nil: nobody wants to
+	// know
 	Progress func(Progress)
 	HNSW     HNSWOptions // of kind hnsw; its MaxDim and MaxRows are those above. The zero value has the defaults
 	// of kinds ivf and pq; its Precision, MaxDim and MaxRows are those above. The zero value has the defaults

@@ -21,9 +21,9 @@ import (
 // again from the host's copy, by the next attempt or on the next device, as the policy allows, and the call is done
 // there, once: a search returns one result, and vectors are added once or, where the call returns an error, not at all.
 //
-// The copy is the file that was opened, which has to stay as Open says, or else the index as WriteTo writes it; and what
-// has changed since. So the index is in memory twice if it is not of a file. Once the changes take more memory than the
-// index did, they become part of the copy, which then is in memory; that Add, Remove or Update takes longer.
+// The copy is the file that was opened, which has to stay as Open says, or else the index as WriteTo writes it; and
+// what has changed since. So the index is in memory twice if it is not of a file. Once the changes take more memory
+// than the index did, they become part of the copy, which then is in memory; that Add, Remove or Update takes longer.
 //
 // With several goroutines on devices of which one fails now and then, each move makes the index anew. Searches run side
 // by side. They wait for changes, and for the index to be made. Close it before the Runner.
@@ -314,7 +314,9 @@ func (x *Moving) Close() error {
 	x.closed = true
 	var err error
 	if x.ix != nil {
-		err = x.ix.Close()
+		if err = x.ix.Close(); errors.Is(err, runtime.ErrDeviceLost) { // with which nothing is left to be closed
+			err = nil
+		}
 	}
 	x.ix, x.on, x.edits, x.start = nil, nil, nil, nil
 	x.close()

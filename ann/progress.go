@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Progress says how far an Add is, which makes lists or a graph. Its unit is a vector that was linked, stored or compared
-// with the centres of lists; how often that is to be done may turn out while it runs. Of an index in shards it is that
-// of the shards of this process.
+// Progress says how far an Add is, which makes lists or a graph. Its unit is a vector that was linked, stored or
+// compared with the centres of lists; how often that is to be done may turn out while it runs. Of an index in shards it
+// is that of the shards of this process.
 type Progress struct {
 	Done, Of  int64
 	Elapsed   time.Duration // since the call began

@@ -71,8 +71,8 @@ type part struct {
 	number, rank int
 }
 
-// NewSharded makes an empty index with a shard for each member of a group. kind, dim, metric and the options are
-// those of [New], but for Device, Session and Runner, which are not set: kind hnsw is for members whose memory the host sees,
+// NewSharded makes an empty index with a shard for each member of a group. kind, dim, metric and the options are those
+// of [New], but for Device, Session and Runner, which are not set: kind hnsw is for members whose memory the host sees,
 // such as cpu:0. MaxRows is for all shards together, and all other options are those of each shard; where
 // IVFOptions.Lists is 0, a shard has about as many lists as one index with all vectors would have. All processes of a
 // job call it.

@@ -18,8 +18,8 @@ import (
 	"github.com/concord-compute/concord/runtime/driver"
 )
 
-// lock begins a change, which the caller ends by mu.Unlock. In a job the others wait for this process, also if its context
-// is done, of which it tells them then.
+// lock begins a change, which the caller ends by mu.Unlock. In a job the others wait for this process, also if its
+// context is done, of which it tells them then.
 func (s *Sharded) lock(ctx context.Context) error {
 	if ctx != nil && s.job {
 		ctx = context.WithoutCancel(ctx)

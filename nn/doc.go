@@ -72,7 +72,7 @@
 // Others wait meanwhile, no longer than the Timeout of [cluster.Options]: it has to be enough for a checkpoint.
 // [Config.Progress] and [Config.OnEpoch] are called at every member. An error or the end of a context at one member
 // ends all members' Fit, with a [*cluster.MemberError] that names it. The group has failed then. A training goes on
-// from its checkpoint, in a new group.
+// from its checkpoint, in a new group: [Train] does that by itself, on the devices of a [cluster.Runner].
 //
 // With [Config.Compression] members exchange only the entries of gradients with the largest magnitudes, and add the
 // rest to the gradients of later steps. Training is not that of one device then. Checkpoints have what every member

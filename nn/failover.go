@@ -21,9 +21,9 @@ import (
 // Where a device fails or is lost, training goes on from the last checkpoint without it, on fewer members, then on one,
 // and last on the CPU, as [cluster.Runner.RunGroup] says, if the session's policy allows that; with "require" the error
 // is returned. What was trained since the checkpoint is trained again from there, so that no step is in the result
-// twice; Log, Progress and OnEpoch tell of these epochs again. The result is that of a training which was not disturbed,
-// but for the rounding of other members. A training whose file is there at the beginning goes on from it, too, as after
-// [Trainer.Resume]; one that is over only returns the history.
+// twice; Log, Progress and OnEpoch tell of these epochs again. The result is that of a training which was not
+// disturbed, but for the rounding of other members. A training whose file is there at the beginning goes on from it,
+// too, as after [Trainer.Resume]; one that is over only returns the history.
 //
 // MixedPrecision Auto is what it stands for on the first devices. A context that is done ends the call, without a
 // checkpoint of its own.

@@ -101,8 +101,8 @@ func TestAbandon(t *testing.T) {
 	assert.ErrorIs(t, (*Device)(nil).Abandon(nil), ErrInvalidArgument)
 }
 
-// TestAbandonAtOnce watches devices that are abandoned: whoever sees one as lost sees it as abandoned, too, and does not
-// call its driver any more.
+// TestAbandonAtOnce watches devices that are abandoned: whoever sees one as lost sees it as abandoned, too, and does
+// not call its driver any more.
 func TestAbandonAtOnce(t *testing.T) {
 	for range 20_000 {
 		l, seen := new(life), make(chan bool)

@@ -72,6 +72,11 @@
 // is computed, and run beside what does not need their result. Without a group they change nothing, so that one
 // program serves one device and many.
 //
+// # Devices that fail
+//
+// A scope on a [cluster.Runner] ([NewRunnerScope]) goes on where its device fails or is lost: there or on another
+// device it computes again what is needed, from data of the host.
+//
 // # Ownership
 //
 // A tensor belongs to a [Scope] and ends with it, but for what is kept ([Tensor.Keep]). A loop makes a scope

@@ -21,7 +21,8 @@ type array struct {
 	arg     int // 1 more than the number of the argument of a function that is traced, or 0
 	// makes the buffer when the elements are needed for the first time; nil otherwise
 	load func(ctx context.Context) (*runtime.Buffer, error)
-	// of a scope on a Runner: the device of the buffer, nil if there is none, and what makes the buffer on another device
+	// of a scope on a Runner: the device of the buffer, nil if there is none, and what makes the buffer on another
+	// device
 	on     *runtime.Device
 	source func(ctx context.Context) (*runtime.Buffer, error)
 }
@@ -315,10 +316,22 @@ func (r *run) mapped(m *expr.Map, l *expr.Layout, args []any) error {
 
 // Keep computes t and moves it to the scope around its own, with which its memory ends. The result is data:
 // gradients do not reach what it was computed from.
-func (t *Tensor) Keep(ctx context.Context) (*Tensor, error) {
+func (t *Tensor) Keep(ctx context.Context) (kept *Tensor, err error) {
 	if t.err != nil {
 		return nil, t.err
 	}
+	err = t.scope.engine.unit(ctx, "keep", func(ctx context.Context) (err error) {
+		kept, err = t.outward(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// outward is Keep of a tensor without a mistake.
+func (t *Tensor) outward(ctx context.Context) (*Tensor, error) {
 	d := t.dense()
 	if err := Eval(ctx, d); err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ type standby struct {
 	undo   []func()             // takes back what the unit under way has done, the last one first
 }
 
-// NewRunnerScope returns a scope for tensors on the first device of a Runner that can, which survives its devices. Close
-// it before the Runner.
+// NewRunnerScope returns a scope for tensors on the first device of a Runner that can, which survives its devices.
+// Close it before the Runner.
 //
 // Each [Eval], [Read], [Number], [Tensor.Sync], [Tensor.Keep] and call of a compiled function is a unit of work of the
 // Runner, one at a time, which waits until its work is done. Where the device fails or is lost, it is done again, there
@@ -69,8 +69,8 @@ type standby struct {
 // tensors of the host's data again, where they have to survive.
 //
 // Donated arguments of a [Func] are not overwritten, as they are needed if the call has to be done again. [Wrap],
-// [Scope.Stream] and [Func.CallOwned], which are about one device, are [runtime.ErrUnsupported]. Memory that is of no use
-// any more on a device that was left is freed with the scope.
+// [Scope.Stream] and [Func.CallOwned], which are about one device, are [runtime.ErrUnsupported]. Memory that is of no
+// use any more on a device that was left is freed with the scope.
 func NewRunnerScope(ctx context.Context, r *cluster.Runner) (*Scope, error) {
 	b := &standby{runner: r, turn: make(chan struct{}, 1), seats: map[*runtime.Device]*seat{}}
 	var s *Scope
@@ -129,12 +129,9 @@ func (e *engine) unit(ctx context.Context, op string, f func(ctx context.Context
 			b.undo = nil
 		}()
 		e.mu.Lock()
-		err = e.sit(dev)
+		e.sit(dev)
 		e.mu.Unlock()
-		if err == nil {
-			err = f(context.WithValue(ctx, unitKey{}, e))
-		}
-		if err == nil {
+		if err = f(context.WithValue(ctx, unitKey{}, e)); err == nil {
 			err = e.over(ctx)
 		}
 		if errors.As(err, &lost) { // another device has not got it either, and this one is not to blame
@@ -171,7 +168,7 @@ func (e *engine) inGroups() bool {
 var errGone = errors.New("tensor: lost")
 
 // sit makes a device that of the engine, which is locked. A stream that has failed is replaced.
-func (e *engine) sit(dev *runtime.Device) error {
+func (e *engine) sit(dev *runtime.Device) {
 	b := e.standby
 	for at, s := range b.seats {
 		if at != dev && lostDevice(at) != nil {
@@ -188,10 +185,10 @@ func (e *engine) sit(dev *runtime.Device) error {
 		_ = e.stream.Close() // the unit that met the error has returned it
 		e.stream = nil
 	}
-	return nil
 }
 
-// callAnew is Call on a scope of a Runner. Nothing is donated, as an argument that was overwritten could not be used again.
+// callAnew is Call on a scope of a Runner. Nothing is donated, as an argument that was overwritten could not be used
+// again.
 func (c *Func) callAnew(ctx context.Context, args []*Tensor) (set []*Tensor, err error) {
 	err = c.scope.engine.unit(ctx, "call", func(ctx context.Context) (err error) {
 		set, err = c.calling(ctx, nil, args)
@@ -224,8 +221,8 @@ func (e *engine) onUndo(f func()) {
 	}
 }
 
-// refresh brings to the engine's device what tensors are made of, as far as that is data: it is marked to be uploaded or
-// computed again, or copied from where it is.
+// refresh brings to the engine's device what tensors are made of, as far as that is data: it is marked to be uploaded
+// or computed again, or copied from where it is.
 func (e *engine) refresh(ctx context.Context, ts []*Tensor) (err error) {
 	if e.standby == nil {
 		return nil

@@ -143,8 +143,8 @@ func TestRunnerScopeCarries(t *testing.T) {
 	assert.Equal(t, []float32{7, 14, 21}, got)
 }
 
-// TestRunnerScopeResults has the results of each call as arguments of the next one, on devices that take turns: what one
-// device has of an earlier call is no result of a later one.
+// TestRunnerScopeResults has the results of each call as arguments of the next one, on devices that take turns: what
+// one device has of an earlier call is no result of a later one.
 func TestRunnerScopeResults(t *testing.T) {
 	ctx := t.Context()
 	s, r, _ := onRunner(t, runtime.Config{})
@@ -165,8 +165,8 @@ func TestRunnerScopeResults(t *testing.T) {
 	}
 }
 
-// TestRunnerScopeRetries has a launch fail after a call was queued: the results of the call before are its arguments, and
-// stay as they are.
+// TestRunnerScopeRetries has a launch fail after a call was queued: the results of the call before are its arguments,
+// and stay as they are.
 func TestRunnerScopeRetries(t *testing.T) {
 	ctx := t.Context()
 	s, r, _ := onRunner(t, runtime.Config{})

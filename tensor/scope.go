@@ -135,7 +135,11 @@ func (s *Scope) close() error {
 			delete(b.seats, dev)
 		}
 	}
-	return errors.Join(append(errs, s.engine.seat.close())...)
+	err := errors.Join(append(errs, s.engine.seat.close())...)
+	if s.engine.standby != nil && errors.Is(err, runtime.ErrDeviceLost) { // with which nothing is left to be closed
+		return nil
+	}
+	return err
 }
 
 // ready makes the stream, and returns an error if a scope is closed. The engine is locked.

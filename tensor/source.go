@@ -169,7 +169,7 @@ func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 		return nil, fmt.Errorf("read: %w: %v as %v", ErrType, t.typ, want)
 	}
 	var out []T
-	return out, t.scope.engine.unit(ctx, "read", func(ctx context.Context) error {
+	err := t.scope.engine.unit(ctx, "read", func(ctx context.Context) error {
 		d := t.dense()
 		if err := Eval(ctx, d); err != nil { // before there is memory for elements of which there may be far too many
 			return err
@@ -181,6 +181,7 @@ func Read[T Element](ctx context.Context, t *Tensor) ([]T, error) {
 		out = list
 		return nil
 	})
+	return out, err
 }
 
 // readBytes computes t and copies its elements in order.

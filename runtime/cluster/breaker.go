@@ -176,19 +176,24 @@ func (r *Runner) attempt(ctx context.Context, d *standby, trim bool, limit time.
 	var gone atomic.Bool // the device was given up
 	given := make(chan struct{})
 	stop := func() bool { return true }
+	giveUp := func() {
+		if ctx.Err() == nil {
+			_ = h.dev.Abandon(fmt.Errorf("no end within %v: %w", limit, driver.ErrTimeout)) // or it was lost before
+			gone.Store(true)
+		}
+	}
 	if limit > 0 {
 		// While work still runs: what it waits for, also in its deferred calls, may end only with the device.
 		stop = context.AfterFunc(limited, func() {
 			defer close(given)
-			if ctx.Err() == nil {
-				_ = h.dev.Abandon(fmt.Errorf("no end within %v: %w", limit, driver.ErrTimeout)) // or it was lost before
-				gone.Store(true)
-			}
+			giveUp()
 		})
 	}
 	defer func() {
 		if !stop() {
 			<-given
+		} else if err != nil && limit > 0 && limited.Err() != nil { // work has ended before the function began
+			giveUp()
 		}
 		if gone.Load() && err != nil {
 			err = fmt.Errorf("no end within %v: %w: %w: %w", limit, driver.ErrTimeout, runtime.ErrDeviceLost, err)

@@ -68,5 +68,7 @@
 // A [Router] has each problem done on the one of two devices, such as the CPU and a GPU, on which it finishes first, as
 // it learns from measured times.
 //
-// Training goes on from its last checkpoint if the unit begins with it (Trainer.Resume of package nn).
+// [Runner.RunGroup] does a unit on a group of its devices, and without a member that fails. Package nn trains so
+// (Train), and goes on from its last checkpoint; package tensor has scopes on a Runner (NewRunnerScope), and package
+// ann indexes (Options.Runner).
 package cluster

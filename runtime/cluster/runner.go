@@ -20,12 +20,13 @@ import (
 type Failover struct {
 	// Session has the devices, and the policy: Config.Fallback. nil is the default session.
 	Session *runtime.Session
-	// Failures of units within Window make a device rest for CoolDown, during which it gets no work; a lost device rests
-	// at once. 0 means 3 failures, 30 s and 60 s.
+	// Failures of units within Window make a device rest for CoolDown, during which it gets no work; a lost device
+	// rests at once. 0 means 3 failures, 30 s and 60 s.
 	Failures         int
 	Window, CoolDown time.Duration
 	// Timeout is how long one attempt may take. A device on which one takes longer is given up: see
-	// runtime.Device.Abandon. 0 means no limit.
+	// runtime.Device.Abandon. A call that waits in the driver at that time is waited for, as another attempt beside it
+	// could do the unit twice. 0 means no limit.
 	Timeout time.Duration
 	// Tell is called for every event, in their order, one call at a time, in a goroutine of its own: it may block, and
 	// the first of its panics is logged. Of more than 100 events that wait for it the oldest are left out. It may be
@@ -87,9 +88,9 @@ type RunnerStats struct {
 
 // NewRunner returns a Runner for the named devices of the default session, in the order of preference, with names as
 // runtime.Info.ID has them. "cuda:*" stands for all devices of a backend. The CPU, cpu:0, comes last, if it is not
-// among them. With the policy "require" the first device does all units of Run. A device is opened when it first gets work,
-// and closed by Close. A name that means no device of this machine is [runtime.ErrNoDevice], and says why there is
-// none.
+// among them. With the policy "require" the first device does all units of Run. A device is opened when it first gets
+// work, and closed by Close. A name that means no device of this machine is [runtime.ErrNoDevice], and says why there
+// is none.
 func NewRunner(ctx context.Context, names ...string) (*Runner, error) {
 	return Failover{}.NewRunner(ctx, names...)
 }
@@ -155,8 +156,8 @@ func host(infos []runtime.Info) string {
 // Every call of work begins anew, from data of the host, with buffers, streams and programs of its own on the device
 // that it gets, which stays the Runner's: a unit that closes it, and others that compute there meanwhile, return
 // [runtime.ErrInvalidArgument], and the next one gets it opened anew. work returns when all is done, and leaves nothing
-// outside that a call that fails later would have to take back. It heeds its context. op names the work in events and in
-// logs.
+// outside that a call that fails later would have to take back. It heeds its context. op names the work in events and
+// in logs.
 func (r *Runner) Run(ctx context.Context, op string, work func(ctx context.Context, dev *runtime.Device) error) error {
 	if err := r.begin(ctx, op, work == nil); err != nil {
 		return err

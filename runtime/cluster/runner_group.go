@@ -20,8 +20,8 @@ import (
 // there, and the first failure that no retry mends is returned.
 //
 // A member that does not come in time (Options.Timeout) is given up as a device on which an attempt takes longer than
-// Failover.Timeout, which itself is for the attempts on one device alone. work gets the group, which ends with the call,
-// and begins anew each time, as that of Run does; it calls g.Do.
+// Failover.Timeout, which itself is for the attempts on one device alone. work gets the group, which ends with the
+// call, and begins anew each time, as that of Run does; it calls g.Do.
 func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 	work func(ctx context.Context, g *Group) error) error {
 	if err := r.begin(ctx, op, work == nil); err != nil {

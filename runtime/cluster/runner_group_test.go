@@ -57,6 +57,24 @@ func TestRunnerNames(t *testing.T) {
 	}
 }
 
+// TestRunnerLimit has work that ends at once with its context: however the two meet, the device is given up.
+func TestRunnerLimit(t *testing.T) {
+	session, err := runtime.New(runtime.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, session.Close()) })
+	for range 100 {
+		r, _ := runner(t, Failover{Session: session, Timeout: time.Millisecond}, "cpu:0")
+		err := r.Run(t.Context(), "test", func(ctx context.Context, _ *runtime.Device) error {
+			for ctx.Err() == nil { // sooner than by Done
+			}
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, driver.ErrTimeout)
+		require.ErrorIs(t, err, runtime.ErrDeviceLost)
+		require.NoError(t, r.Close())
+	}
+}
+
 // teams returns work on a group that notes its members, and fails at member 1 with the errors, one after the other.
 func teams(errs ...error) (work func(context.Context, *Group) error, ran *[]string) {
 	ran = new([]string)

@@ -64,7 +64,11 @@ func search(ctx context.Context, t *testing.T, w *world) (first error) {
 	defer func() { assert.NoError(t, want.Close()) }()
 	var got ann.Index
 	o.Runner = w.r
-	if err := w.until(&first, func() (err error) { got, err = ann.New(ctx, kind, dim, "l2sq", o); return err }); err != nil {
+	err = w.until(&first, func() (err error) {
+		got, err = ann.New(ctx, kind, dim, "l2sq", o)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	defer func() { assert.NoError(t, got.Close()) }()
@@ -103,8 +107,8 @@ func search(ctx context.Context, t *testing.T, w *world) (first error) {
 	return first
 }
 
-// eval computes tensors and calls a compiled function, whose results are the arguments of its next call. Where these are
-// lost it begins with them anew, from what it has read.
+// eval computes tensors and calls a compiled function, whose results are the arguments of its next call. Where these
+// are lost it begins with them anew, from what it has read.
 func eval(ctx context.Context, t *testing.T, w *world) (first error) {
 	var s *tensor.Scope
 	err := w.until(&first, func() (err error) { s, err = tensor.NewRunnerScope(ctx, w.r); return err })

@@ -17,18 +17,19 @@
 // REQUIRED lists the entries that every vendor has to have: all before the first optional one.
 #define REQUIRED(X)                                                                                \
   X(open) X(has_driver) X(has_compiler) X(missing) X(versions) X(device_count)             \
-  X(device_info) X(targets) X(compile) X(blob_free) X(device_open) X(device_close)                 \
+  X(device_info) X(blob_free) X(device_open) X(device_close)                 \
   X(device_handles) X(memory_info) X(alloc) X(free) X(module_load) X(module_unload)                \
   X(module_kernel) X(stream_new) X(stream_handle) X(stream_close) X(upload) X(download) X(copy)    \
   X(fill) X(launch) X(stream_wait) X(stream_query) X(stream_sync) X(record) X(event_query)         \
   X(event_wait) X(event_elapsed) X(event_close)
 
 #define COUNT(entry) +1
-_Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof(void *),
+_Static_assert(offsetof(concord_shim, targets) == (REQUIRED(COUNT)) * sizeof(void *),
                "REQUIRED has all entries before the optional ones");
 #undef COUNT
 
 // Groups of optional entries: a table has all entries of a group or none.
+#define COMPILER(X) X(targets) X(compile)
 #define ORDERED(X) X(alloc_on) X(free_on)
 #define PINNED_COPIES(X) X(upload_pinned) X(download_pinned)
 #define PEERS(X) X(peer_access) X(copy_peer) X(peer)
@@ -47,6 +48,7 @@ static inline const char *table_lacks(uintptr_t t) {
     entries(LACKS)                                                                                 \
   }
   REQUIRED(LACKS)
+  TOGETHER(COMPILER)
   TOGETHER(ORDERED)
   TOGETHER(PINNED_COPIES)
   TOGETHER(PEERS)
@@ -91,8 +93,8 @@ ENTRY(device_count, (lib, count, err), cs_lib *lib, int32_t *count, cs_error *er
 ENTRY(device_info, (lib, ordinal, out, err), cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err)
 OPTIONAL(peer_access, (lib, to, from, can, err), cs_lib *lib, int32_t to, int32_t from, int32_t *can,
          cs_error *err)
-ENTRY(targets, (lib, text, bytes, err), cs_lib *lib, char *text, uint64_t bytes, cs_error *err)
-ENTRY(compile, (lib, name, source, options, out, err), cs_lib *lib, const char *name, const char *source,
+OPTIONAL(targets, (lib, text, bytes, err), cs_lib *lib, char *text, uint64_t bytes, cs_error *err)
+OPTIONAL(compile, (lib, name, source, options, out, err), cs_lib *lib, const char *name, const char *source,
       const char *options, cs_blob *out, cs_error *err)
 OPTIONAL(assemble, (lib, text, bytes, options, out, err), cs_lib *lib, const unsigned char *text,
          uint64_t bytes, const char *options, cs_blob *out, cs_error *err)

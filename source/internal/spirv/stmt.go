@@ -1,0 +1,235 @@
+package spirv
+
+import (
+	"strings"
+
+	"github.com/concord-compute/concord/source/internal/spirv/module"
+	"github.com/concord-compute/concord/source/internal/tree"
+)
+
+// stmt writes one statement. What follows a jump in a block is never executed, and dropped.
+func (f *function) stmt(s *tree.Stmt) {
+	if s == nil || !f.f.Open() {
+		return
+	}
+	f.Step()
+	f.line(s.Pos)
+	switch s.Kind {
+	case tree.StExpr:
+		f.effect(s.E)
+	case tree.StDecl:
+		f.declare(s.Syms)
+	case tree.StBlock:
+		for _, k := range s.List {
+			f.stmt(k)
+		}
+	case tree.StIf:
+		f.ifStmt(s)
+	case tree.StWhile:
+		f.loop(s, nil, s.E, nil)
+	case tree.StFor:
+		f.loop(s, s.Init, s.E, s.Post)
+	case tree.StDo:
+		f.doStmt(s)
+	case tree.StSwitch:
+		f.switchStmt(s)
+	case tree.StCase, tree.StDefault:
+		f.refuse(s.Pos, "case", "a label of a switch inside of another statement cannot be expressed in SPIR-V")
+	case tree.StGoto:
+		f.refuse(s.Pos, "goto", "SPIR-V has no goto")
+	case tree.StLabel: // nothing jumps to it, or the goto is refused
+		f.stmt(s.Body)
+	case tree.StBreak:
+		f.f.Branch(f.jumps[len(f.jumps)-1].end)
+	case tree.StContinue:
+		for i := len(f.jumps) - 1; i >= 0; i-- {
+			if f.jumps[i].next != 0 {
+				f.f.Branch(f.jumps[i].next)
+				return
+			}
+		}
+	case tree.StReturn:
+		f.giveBack(s.E)
+	}
+}
+
+// effect writes an expression whose value is not used. A volatile object is still read.
+func (f *function) effect(e *tree.Expr) {
+	if in := tree.Unparen(e); in.LValue && in.Type.Q&tree.QVolatile == 0 && !in.Acts {
+		return
+	}
+	f.expr(e)
+}
+
+// declare writes the initializers of variables.
+func (f *function) declare(syms []*tree.Symbol) {
+	for _, s := range syms {
+		if s.Init != nil {
+			f.initialize(f.placeOf(s, f.variable(s)), s.Init)
+		}
+	}
+}
+
+// ifStmt writes a chain of else if without recursion.
+func (f *function) ifStmt(s *tree.Stmt) {
+	var ends []id
+	for s != nil {
+		if s.Kind != tree.StIf {
+			f.stmt(s)
+			break
+		}
+		f.Step()
+		f.line(s.Pos)
+		if c := tree.Fold(s.E); c.OK { // the other part is not written
+			if !c.IsZero() {
+				f.stmt(s.Body)
+				break
+			}
+			s = s.Alt
+			continue
+		}
+		yes, no, end := f.b.NewID(), f.b.NewID(), f.b.NewID()
+		if s.Alt == nil {
+			no = end
+		}
+		c := f.cond(s.E)
+		f.f.Select(end)
+		f.f.BranchIf(c, yes, no)
+		f.f.Label(yes)
+		f.stmt(s.Body)
+		f.f.Branch(end)
+		ends = append(ends, end)
+		if s = s.Alt; s != nil {
+			f.f.Label(no)
+		}
+	}
+	for i := len(ends) - 1; i >= 0; i-- {
+		f.f.Merge(ends[i])
+	}
+}
+
+// loop writes while and for.
+func (f *function) loop(s, first *tree.Stmt, cond, post *tree.Expr) {
+	f.stmt(first)
+	head, test, body, next, end := f.b.NewID(), f.b.NewID(), f.b.NewID(), f.b.NewID(), f.b.NewID()
+	f.f.Label(head)
+	f.f.Loop(end, next, test, unroll(s))
+	f.f.Label(test)
+	if cond != nil {
+		f.line(s.Pos)
+		f.f.BranchIf(f.cond(cond), body, end)
+		f.f.Label(body)
+	}
+	f.jumps = append(f.jumps, jump{end, next})
+	f.stmt(s.Body)
+	f.jumps = f.jumps[:len(f.jumps)-1]
+	f.f.Label(next)
+	if post != nil {
+		f.line(s.Pos)
+		f.expr(post)
+	}
+	f.f.Branch(head)
+	f.f.Merge(end)
+}
+
+// unroll returns the loop control for a #pragma unroll.
+func unroll(s *tree.Stmt) uint32 {
+	if strings.HasPrefix(s.Unroll, "unroll") && !strings.HasSuffix(strings.TrimRight(s.Unroll, " )"), "1") {
+		return module.LoopUnroll
+	}
+	return 0
+}
+
+// doStmt writes do ... while.
+func (f *function) doStmt(s *tree.Stmt) {
+	head, body, next, end := f.b.NewID(), f.b.NewID(), f.b.NewID(), f.b.NewID()
+	f.f.Label(head)
+	f.f.Loop(end, next, body, unroll(s))
+	f.f.Label(body)
+	f.jumps = append(f.jumps, jump{end, next})
+	f.stmt(s.Body)
+	f.jumps = f.jumps[:len(f.jumps)-1]
+	f.f.Label(next)
+	f.line(s.Pos)
+	f.f.BranchIf(f.cond(s.E), head, end)
+	f.f.Merge(end)
+}
+
+// section is the part of a switch from one label to the next.
+type section struct {
+	labels []*tree.Stmt // as many as stand in a row
+	list   []*tree.Stmt
+}
+
+// sections splits the body of a switch at its labels. What stands before the first one is never executed.
+func sections(body *tree.Stmt) (list []section) {
+	stmts := []*tree.Stmt{body}
+	if body.Kind == tree.StBlock {
+		stmts = body.List
+	}
+	for _, s := range stmts {
+		if s.Kind == tree.StCase || s.Kind == tree.StDefault {
+			var now section
+			for s.Kind == tree.StCase || s.Kind == tree.StDefault {
+				now.labels = append(now.labels, s)
+				s = s.Body
+			}
+			list = append(list, now)
+		}
+		if n := len(list); n > 0 {
+			list[n-1].list = append(list[n-1].list, s)
+		}
+	}
+	return list
+}
+
+// maxSections is the largest number of labels of a switch: an instruction has at most 65,535 words.
+const maxSections = 30000
+
+// switchStmt writes a switch. It first computes the number of the section to begin with, so that ranges, values of 64 bits and a default
+// anywhere are all the same; sections fall through to the next one only, which SPIR-V allows.
+func (f *function) switchStmt(s *tree.Stmt) {
+	v := f.expr(s.E)
+	parts := sections(s.Body)
+	if len(parts) > maxSections {
+		f.refuse(s.Pos, "switch", "the switch has more than %d labels", maxSections)
+		return
+	}
+	end := f.b.NewID()
+	otherwise, number := end, f.uint(len(parts))
+	var values []uint32
+	var targets []id
+	for i, part := range parts {
+		target := f.b.NewID()
+		for _, l := range part.labels {
+			if l.Kind == tree.StDefault {
+				otherwise = target
+				continue
+			}
+			number = f.choose(tree.UInt, f.matches(v, l), f.uint(i), number)
+		}
+		values, targets = append(values, uint32(i)), append(targets, target)
+	}
+	f.f.Select(end)
+	f.f.Switch(number, otherwise, values, targets)
+	f.jumps = append(f.jumps, jump{end: end})
+	for i, part := range parts {
+		f.f.Label(targets[i])
+		for _, k := range part.list {
+			f.stmt(k)
+		}
+	}
+	f.f.Branch(end)
+	f.jumps = f.jumps[:len(f.jumps)-1]
+	f.f.Merge(end)
+}
+
+// matches returns the condition that the operand of a switch has a label's value.
+func (f *function) matches(v value, label *tree.Stmt) id {
+	k := v.t.Base
+	if label.Last == label.Val {
+		return f.compare("==", k, v.one(), f.constantOf(label.Val))
+	}
+	low := f.compare(">=", k, v.one(), f.constantOf(label.Val))
+	return f.test(module.OpLogicalAnd, low, f.compare("<=", k, v.one(), f.constantOf(label.Last)))
+}

@@ -1,17 +1,55 @@
 package vulkan
 
-import (
-	"context"
-	"fmt"
+// The compiler, which is package source, and the bytes of a program that csrc/vulkan/module.c reads.
 
-	"github.com/concord-compute/concord/runtime/driver"
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
 	"github.com/concord-compute/concord/source"
 )
 
+// compilerVersion changes with every change of the emitter or of the bytes' form after which programs are others.
 const compilerVersion = "spirv 1"
 
-func build(ctx context.Context, unit *source.Unit, target string, options []string) (code []byte, log string, err error) {
-	return nil, "", fmt.Errorf("no compiler yet: %w", driver.ErrUnsupported)
+// mark is the first word of a program.
+const mark = 0x31565343 // "CSV1"
+
+// build makes the program's bytes. Options have no meaning to the emitter.
+func build(ctx context.Context, unit *source.Unit, _ string, _ []string) (code []byte, log string, err error) {
+	m, err := unit.Module(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return pack(m), "", nil
 }
 
-func options(o []string) ([]string, error) { return o, nil }
+// pack puts a module and what a launch has to know into the form of csrc/vulkan/module.c.
+func pack(m *source.Module) []byte {
+	var b bytes.Buffer
+	words := func(list ...int) {
+		for _, n := range list {
+			b.Write(binary.NativeEndian.AppendUint32(nil, uint32(n)))
+		}
+	}
+	padded := func(p []byte) {
+		b.Write(p)
+		b.Write(make([]byte, -len(p)&3))
+	}
+	words(mark, len(m.Kernels), len(m.Constants), len(m.Words)/4)
+	for _, k := range m.Kernels {
+		name := source.EntryPrefix + k.Name
+		inMemory := 0
+		if k.InMemory {
+			inMemory = 1
+		}
+		words(len(name), k.LocalBytes, k.ArgBytes, inMemory)
+		padded([]byte(name))
+	}
+	padded(m.Constants)
+	for at := 0; at < len(m.Words); at += 4 { // the module is in the order of the host
+		words(int(binary.LittleEndian.Uint32(m.Words[at:])))
+	}
+	return b.Bytes()
+}

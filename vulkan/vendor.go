@@ -18,7 +18,7 @@ import (
 
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
-		Name: "vulkan", Maker: "Vulkan", Target: source.OpenCL,
+		Name: "vulkan", Maker: "Vulkan", Target: source.SPIRV,
 		Description: driver.Description{Title: "Vulkan", Portable: true},
 		Table:       table, Missing: missing,
 		Libraries: func(*driver.Config) (drivers, compilers []string) { return loaders(), nil },

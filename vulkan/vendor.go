@@ -24,7 +24,7 @@ func vendor() cgo.Vendor {
 		Libraries: func(*driver.Config) (drivers, compilers []string) { return loaders(), nil },
 		Remedies: cgo.Remedies{
 			Driver:  "install the Vulkan loader (Debian: libvulkan1) and the driver of the GPU (mesa-vulkan-drivers, NVIDIA's)",
-			Devices: "install the Vulkan driver of the GPU (Debian: mesa-vulkan-drivers); vulkaninfo --summary lists what it finds",
+			Devices: "install the GPU's Vulkan driver (Debian: mesa-vulkan-drivers); vulkaninfo --summary lists those that work",
 			Probe: func(*driver.Config) string {
 				return "install the Vulkan loader and the driver of the GPU (Debian: libvulkan1 mesa-vulkan-drivers)"
 			},

@@ -322,6 +322,13 @@ struct concord_shim {
   // version, 1 or 0 for simulated or not, and path, with tabs between them. If dev is not NULL,
   // those that it has opened are among them.
   void (*libraries)(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes);
+
+  // -- optional: what the driver compiles when a kernel is first launched, both or none --
+
+  // pipelines_put gives a device that has launched nothing what pipelines_get returned in an earlier
+  // process. Data of another device or driver are CS_FORMAT.
+  int32_t (*pipelines_put)(cs_device *dev, const unsigned char *data, uint64_t bytes, cs_error *err);
+  int32_t (*pipelines_get)(cs_device *dev, cs_blob *out, cs_error *err);
 };
 
 #endif

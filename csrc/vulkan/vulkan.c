@@ -22,6 +22,7 @@
 #include "graph.c"
 #include "copy.c"
 #include "facts.c"
+#include "cache.c"
 // clang-format on
 
 // drop_device ends a device and all that is left of it. Objects of a lost one are destroyed as they are.
@@ -117,6 +118,8 @@ static const concord_shim vulkan_shim = {
     .graph_launch = vulkan_graph_launch,
     .graph_close = vulkan_graph_close,
     .libraries = vulkan_libraries,
+    .pipelines_put = vulkan_pipelines_put,
+    .pipelines_get = vulkan_pipelines_get,
 };
 
 const concord_shim *concord_shim_vulkan(void);

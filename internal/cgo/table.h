@@ -35,6 +35,7 @@ _Static_assert(offsetof(concord_shim, targets) == (REQUIRED(COUNT)) * sizeof(voi
 #define PEERS(X) X(peer_access) X(copy_peer) X(peer)
 #define GRAPHS(X) X(capture_begin) X(capture_end) X(capture_drop) X(graph_launch) X(graph_close)
 #define BLAS(X) X(blas_open) X(gemm)
+#define PIPELINES(X) X(pipelines_put) X(pipelines_get)
 
 // table_lacks returns the name of an entry that is NULL although it must not be. It returns NULL if
 // there is none.
@@ -54,6 +55,7 @@ static inline const char *table_lacks(uintptr_t t) {
   TOGETHER(PEERS)
   TOGETHER(GRAPHS)
   TOGETHER(BLAS)
+  TOGETHER(PIPELINES)
 #undef LACKS
 #undef OR_HAS
 #undef TOGETHER
@@ -120,6 +122,11 @@ OPTIONAL(occupancy, (k, group, dynamic_bytes, groups, err), cs_kernel *k, int32_
          int32_t *groups, cs_error *err)
 OPTIONAL(suggest, (k, dynamic_bytes, group, err), cs_kernel *k, uint64_t dynamic_bytes, int32_t *group,
          cs_error *err)
+
+OPTIONAL(pipelines_put, (dev, data, bytes, err), cs_device *dev, const unsigned char *data, uint64_t bytes,
+         cs_error *err)
+OPTIONAL(pipelines_get, (dev, out, err), cs_device *dev, cs_blob *out, cs_error *err)
+static inline int32_t table_has_pipelines(uintptr_t t) { return TABLE(t)->pipelines_get != NULL; }
 
 // -- streams --
 

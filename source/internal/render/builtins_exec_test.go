@@ -105,6 +105,9 @@ func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).Stri
 
 // diffTypes lists the types that the test uses for G.
 func diffTypes(c *builtins.Class) []builtins.Type {
+	if c == nil { // the form has no generic type
+		return []builtins.Type{{Kind: source.Float, Width: 1}}
+	}
 	var ts []builtins.Type
 	for k := source.Char; k <= source.Double; k++ {
 		for _, w := range []int{1, 3, 4, 2, 8, 16} {

@@ -2,7 +2,6 @@ package spirv_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/concord-compute/concord/source"
 	"github.com/concord-compute/concord/source/internal/builtins"
 	"github.com/concord-compute/concord/source/internal/tree"
-	"github.com/concord-compute/concord/tests/sim"
 )
 
 // all are the features of a device with every type and with sub-groups.
@@ -125,6 +123,4 @@ func TestBuiltinForms(t *testing.T) {
 	var list source.ErrorList
 	require.ErrorAs(t, err, &list)
 	assert.Contains(t, list.Error(), "print.cl:2:3")
-	_ = errors.Is
-	_ = sim.Absent
 }

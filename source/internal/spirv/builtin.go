@@ -342,6 +342,8 @@ func (f *function) simple(e *tree.Expr, name string) (value, bool) {
 				return f.exact(module.OpFAdd, k, f.exact(module.OpFMul, k, x[0], x[1]), x[2])
 			}), true
 		}
+	case "clz":
+		return f.lanewise(e.Type, f.args(e), func(x []id) id { return f.leadingZeros(x[0], k) }), true
 	case "select":
 		c := e.Args[2].Type
 		return f.lanewise(e.Type, f.args(e), func(x []id) id {
@@ -367,4 +369,22 @@ func (f *function) simple(e *tree.Expr, name string) (value, bool) {
 		return scalar(e.Type, f.fromCondition(out, tree.Int, 1)), true
 	}
 	return value{}, false
+}
+
+// leadingZeros returns the number of zeros above the highest bit that is set.
+func (f *function) leadingZeros(v id, k tree.Kind) id {
+	word := f.b.Int(32)
+	count := func(w id, from int) id { // FindUMsb of 0 is -1
+		return f.op(module.OpISub, tree.UInt, f.uint(from), f.f.Ext(module.FindUMsb, word, w))
+	}
+	size := tree.KindSize(k)
+	if size == 8 {
+		low, high := f.halves(v)
+		none := f.test(module.OpIEqual, high, f.uint(0))
+		return f.convert(f.choose(tree.UInt, none, count(low, 63), count(high, 31)), tree.UInt, k)
+	}
+	if size < 4 {
+		v = f.op(module.OpBitwiseAnd, tree.UInt, v, f.uint(1<<(8*size)-1))
+	}
+	return count(v, 8*size-1)
 }

@@ -120,7 +120,7 @@ func (f *function) findMemory() {
 	f.inMemory = map[*tree.Symbol]bool{}
 	direct := map[*tree.Expr]bool{}
 	mark := func(e *tree.Expr) {
-		if s := tree.RootVariable(e); s != nil {
+		if s := rootOf(e); s != nil {
 			f.inMemory[s] = true
 		}
 	}
@@ -144,6 +144,25 @@ func (f *function) findMemory() {
 			}
 		}
 	})
+}
+
+// rootOf returns the variable or compound literal that an object is a part of, or nil.
+func rootOf(e *tree.Expr) *tree.Symbol {
+	for {
+		switch e.Op {
+		case tree.OpParen, tree.OpSwizzle, tree.OpComponent, tree.OpMember, tree.OpDecay, tree.OpLoad:
+			e = e.A
+			continue
+		case tree.OpIndex:
+			if e.A.Op == tree.OpDecay {
+				e = e.A
+				continue
+			}
+		case tree.OpCompound:
+			return e.Sym
+		}
+		return tree.RootVariable(e)
+	}
 }
 
 // target returns the object whose address e takes, or nil.
@@ -403,6 +422,9 @@ func (f *function) clear(p place) {
 
 // line says which line of the text comes next.
 func (f *function) line(pos token.Pos) {
+	if f.isLibrary {
+		return
+	}
 	f.pos = pos
 	f.f.Line(pos.File, pos.Line, pos.Col)
 }

@@ -111,6 +111,9 @@ func (f *function) component(p place, i int) place {
 
 // addressOf returns the pointer to an object in memory.
 func (f *function) addressOf(p place) id {
+	if p.v != nil {
+		panic("spirv: the address of a variable that is not in memory")
+	}
 	k := addressKind(p.space)
 	a := p.base
 	for _, t := range p.terms {
@@ -144,6 +147,9 @@ func (f *function) array(s tree.Space, i id) id {
 	class, of := module.Private, f.arena
 	if s == tree.Local {
 		class, of = module.Workgroup, f.local
+		f.usesLocal = true
+	} else {
+		f.usesArena = true
 	}
 	return f.f.Emit(module.OpAccessChain, f.b.Pointer(class, f.b.Int(32)), of, i)
 }

@@ -87,6 +87,7 @@ type emitter struct {
 	inputs                    map[uint32]id
 	size                      [3]id
 	localWords                id
+	usesArena, usesLocal      bool
 }
 
 // Emit writes a program for devices with these features. An error is an ErrorList of constructs that Vulkan cannot
@@ -114,10 +115,7 @@ func Emit(m *token.Meter, p *tree.Program) (*Module, error) {
 	e.b.Name(e.facts, "facts")
 	e.push = e.b.Variable(0, module.PushConstant, e.b.Words(pushWords))
 	e.b.Name(e.push, "launch")
-	e.local = e.b.Variable(0, module.Workgroup, e.b.ArrayOf(e.b.Int(32), e.localWords))
-	e.b.Name(e.local, "local")
-	e.arena = e.b.NewID()
-	e.b.Name(e.arena, "private")
+	e.local, e.arena = e.b.NewID(), e.b.NewID()
 	out := &Module{}
 	var entries []entry
 	for _, fn := range p.Funcs {
@@ -128,7 +126,14 @@ func Emit(m *token.Meter, p *tree.Program) (*Module, error) {
 	if err := e.errs.Err(); err != nil {
 		return nil, err
 	}
-	e.b.Variable(e.arena, module.Private, e.b.Array(e.b.Int(32), (e.arenaSize+3)/4))
+	if e.usesLocal {
+		e.b.Variable(e.local, module.Workgroup, e.b.ArrayOf(e.b.Int(32), e.localWords))
+		e.b.Name(e.local, "local")
+	}
+	if e.usesArena {
+		e.b.Variable(e.arena, module.Private, e.b.Array(e.b.Int(32), (e.arenaSize+3)/4))
+		e.b.Name(e.arena, "private")
+	}
 	for _, k := range entries {
 		e.b.EntryPoint(k.id, EntryPrefix+k.Name, e.size)
 		out.Kernels = append(out.Kernels, k.Kernel)

@@ -33,8 +33,6 @@ func (f *function) integer(e *tree.Expr, name string) (value, bool) {
 		}
 	case "rotate":
 		apply = func(x []id) id { return f.rotate(k, x[0], x[1]) }
-	case "clz":
-		apply = func(x []id) id { return f.leadingZeros(k, x[0]) }
 	case "popcount":
 		apply = func(x []id) id { return f.population(k, x[0]) }
 	case "mul_hi":
@@ -133,23 +131,6 @@ func (f *function) rotate(k tree.Kind, x, n id) id {
 	}
 	r := f.op(module.OpBitwiseOr, u, f.op(module.OpShiftLeftLogical, u, x, left), f.op(module.OpShiftRightLogical, u, x, right))
 	return f.narrow32(r, k)
-}
-
-// topSet returns the number of the highest bit that is set in 32 bits, or -1.
-func (f *function) topSet(v id) id { return f.f.Ext(module.FindUMsb, f.b.Int(32), v) }
-
-func (f *function) leadingZeros(k tree.Kind, v id) id {
-	width := 8 * tree.KindSize(k)
-	if isWide(k) {
-		low, high := f.halves(v)
-		top := f.choose(tree.UInt, f.test(module.OpINotEqual, high, f.uint(0)),
-			f.op(module.OpIAdd, tree.UInt, f.topSet(high), f.uint(32)), f.topSet(low))
-		return f.convert(f.op(module.OpISub, tree.UInt, f.uint(63), top), tree.UInt, k)
-	}
-	if width < 32 {
-		v = f.op(module.OpBitwiseAnd, tree.UInt, v, f.constant(tree.UInt, 1<<width-1))
-	}
-	return f.op(module.OpISub, tree.UInt, f.uint(width-1), f.topSet(v))
 }
 
 func (f *function) population(k tree.Kind, v id) id {

@@ -252,7 +252,7 @@ float cc_sqrt_f(float x) {
     return cc_raw_sqrt_f(x);
   const uint u = as_uint(x);
   if (u - 1u >= 0x7f7fffffu) // no positive number
-    return u == 0u || u >= 0x7f800000u && u <= 0x80000000u ? x : x + cc_nan_f();
+    return u == 0u || (u >= 0x7f800000u && u <= 0x80000000u) ? x : x + cc_nan_f();
   const struct cc_parts_f a = cc_parts_of_f(x);
   const uint odd = (uint)(a.exp + 8 + 25) & 1u, m = a.mant >> 8; // x = m * 2^(exp + 8)
   uint q = (uint)cc_raw_sqrt_f((float)m * (odd != 0u ? 0x1p26f : 0x1p25f));
@@ -273,7 +273,7 @@ double cc_sqrt_d(double x) {
     return cc_raw_sqrt_d(x);
   const ulong u = as_ulong(x);
   if (u - 1ul >= 0x7feffffffffffffful)
-    return u == 0ul || u >= 0x7ff0000000000000ul && u <= 0x8000000000000000ul ? x : x + cc_nan_d();
+    return u == 0ul || (u >= 0x7ff0000000000000ul && u <= 0x8000000000000000ul) ? x : x + cc_nan_d();
   const struct cc_parts_d a = cc_parts_of_d(x);
   const uint odd = (uint)(a.exp + 11 + 54) & 1u;
   const ulong m = a.mant >> 11;

@@ -140,3 +140,5 @@ double cc_scale_d(double most) { return most > 0x1p500 ? 0x1p-520 : most < 0x1p-
 double cc_normal_d(double x, double n, double k) {
   return n == 0.0 ? x : k > 1.0 ? cc_div_d(x * k, n) : cc_div_d(x, n) * k;
 }
+double cc_unscale_d(double k) { return k == 1.0 ? 1.0 : k < 1.0 ? 0x1p520 : 0x1p-520; }
+double cc_unit_d(double x) { return x != x ? x : copysign(fabs(x) == cc_inf_d() ? 1.0 : 0.0, x); }

@@ -140,3 +140,5 @@ float cc_scale_f(float most) { return most > 0x1p60f ? 0x1p-100f : most < 0x1p-4
 float cc_normal_f(float x, float n, float k) {
   return n == 0.0f ? x : k > 1.0f ? cc_div_f(x * k, n) : cc_div_f(x, n) * k;
 }
+float cc_unscale_f(float k) { return k == 1.0f ? 1.0f : k < 1.0f ? 0x1p100f : 0x1p-100f; }
+float cc_unit_f(float x) { return x != x ? x : copysign(fabs(x) == cc_inf_f() ? 1.0f : 0.0f, x); }

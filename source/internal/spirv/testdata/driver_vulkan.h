@@ -9,6 +9,32 @@
 static VkPhysicalDevice gpu;
 static VkDevice device;
 
+static VkQueue queue;
+
+// Opens the first device, once.
+static int open_device(void) {
+  if (device) return 0;
+  VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_3};
+  VkInstanceCreateInfo ii = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &app};
+  VkInstance instance;
+  VK(vkCreateInstance(&ii, NULL, &instance));
+  uint32_t count = 1;
+  if (vkEnumeratePhysicalDevices(instance, &count, &gpu) < 0 || count == 0) return 4;
+  VkPhysicalDeviceVulkan13Features f13 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+  VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f13};
+  VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &f12};
+  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f11};
+  vkGetPhysicalDeviceFeatures2(gpu, &features);
+  float priority = 1;
+  VkDeviceQueueCreateInfo qi = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1,
+    .pQueuePriorities = &priority};
+  VkDeviceCreateInfo ci = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &features, .queueCreateInfoCount = 1,
+    .pQueueCreateInfos = &qi};
+  VK(vkCreateDevice(gpu, &ci, NULL, &device));
+  vkGetDeviceQueue(device, 0, 0, &queue);
+  return 0;
+}
+
 // A buffer in memory that the host sees, filled with data.
 static int buffer(size_t bytes, const void *data, VkDeviceAddress *at, void **mapped) {
   VkBufferCreateInfo bi = {.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, .size = bytes ? bytes : 4,
@@ -45,26 +71,7 @@ static int run(char *program, char *name, size_t *g, size_t *l, arg *args, int n
   size_t len = fread(file, 1, sizeof file, f);
   fclose(f);
   uint32_t *head = (uint32_t *)file, local = (head[0] + 127) / 128 * 128, in_memory = head[2];
-  VkApplicationInfo app = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO, .apiVersion = VK_API_VERSION_1_3};
-  VkInstanceCreateInfo ii = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, .pApplicationInfo = &app};
-  VkInstance instance;
-  VK(vkCreateInstance(&ii, NULL, &instance));
-  uint32_t count = 1;
-  if (vkEnumeratePhysicalDevices(instance, &count, &gpu) < 0 || count == 0) return 4;
-  VkPhysicalDeviceVulkan13Features f13 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
-  VkPhysicalDeviceVulkan12Features f12 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &f13};
-  VkPhysicalDeviceVulkan11Features f11 = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES, .pNext = &f12};
-  VkPhysicalDeviceFeatures2 features = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &f11};
-  vkGetPhysicalDeviceFeatures2(gpu, &features);
-  float priority = 1;
-  VkDeviceQueueCreateInfo qi = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, .queueCount = 1,
-    .pQueuePriorities = &priority};
-  VkDeviceCreateInfo ci = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, .pNext = &features, .queueCreateInfoCount = 1,
-    .pQueueCreateInfos = &qi};
-  VK(vkCreateDevice(gpu, &ci, NULL, &device));
-  VkQueue queue;
-  vkGetDeviceQueue(device, 0, 0, &queue);
-
+  if (open_device()) return 3;
   VkDeviceAddress at[64], constants, block;
   void *mapped[64], *unused;
   static uint32_t push[32];

@@ -3,6 +3,7 @@ package spirv
 // Arithmetic on scalars as they are held, and conversions between kinds.
 
 import (
+	"math"
 	"math/bits"
 
 	"github.com/concord-compute/concord/source/internal/spirv/module"
@@ -59,11 +60,24 @@ func (f *function) shift(op module.Op, k tree.Kind, a id, by int) id {
 
 // choose writes c ? a : b.
 func (f *function) choose(k tree.Kind, c, a, b id) id {
+	switch {
+	case f.b.IsTruth(c, true):
+		return a
+	case f.b.IsTruth(c, false):
+		return b
+	}
 	return f.f.Emit(module.OpSelect, f.kindType(k), c, a, b)
 }
 
 // test writes a comparison of two values.
 func (f *function) test(op module.Op, a, b id) id { return f.f.Emit(op, f.b.Bool(), a, b) }
+
+// exactTest compares floating numbers. Drivers take a < b ? b : a for a maximum, which confuses zeros, unless told.
+func (f *function) exactTest(op module.Op, a, b id) id {
+	r := f.test(op, a, b)
+	f.b.Decorate(r, module.NoContraction)
+	return r
+}
 
 // exact writes an operation on floating numbers that must not be contracted with another.
 func (f *function) exact(op module.Op, k tree.Kind, a, b id) id {
@@ -254,8 +268,7 @@ func (f *function) branch(cond id, yes, no func()) {
 	if no == nil {
 		b = end
 	}
-	f.f.Select(end)
-	f.f.BranchIf(cond, a, b)
+	f.f.BranchTo(end, cond, a, b)
 	f.f.Label(a)
 	yes()
 	f.f.Branch(end)
@@ -306,6 +319,36 @@ func (f *function) shifted(op string, k tree.Kind, a, count id) id {
 	return f.op(module.OpShiftRightLogical, k, a, count)
 }
 
+// number returns the value of a floating constant. What is known is compared here: lavapipe's compiler takes
+// max(-1.0f, 0.0f) for -0.
+func (f *function) number(k tree.Kind, v id) (x float64, ok bool) {
+	bits, ok := f.b.Value(v)
+	switch {
+	case k == tree.Float:
+		return float64(math.Float32frombits(uint32(bits))), ok
+	case k == tree.Double:
+		return math.Float64frombits(bits), ok
+	}
+	return 0, false
+}
+
+// holds evaluates a comparison.
+func holds(op string, x, y float64) bool {
+	switch op {
+	case "==":
+		return x == y
+	case "!=":
+		return x != y
+	case "<":
+		return x < y
+	case ">":
+		return x > y
+	case "<=":
+		return x <= y
+	}
+	return x >= y
+}
+
 type compareOps struct{ signed, unsigned, float module.Op }
 
 var comparisons = map[string]compareOps{
@@ -320,11 +363,16 @@ var comparisons = map[string]compareOps{
 // compare returns the condition of a comparison of scalars of kind k.
 func (f *function) compare(op string, k tree.Kind, a, b id) id {
 	ops := comparisons[op]
+	if x, ok := f.number(k, a); ok {
+		if y, ok := f.number(k, b); ok {
+			return f.b.Truth(holds(op, x, y))
+		}
+	}
 	switch {
 	case k == tree.Half:
-		return f.test(ops.float, f.fromHalf(a), f.fromHalf(b))
+		return f.exactTest(ops.float, f.fromHalf(a), f.fromHalf(b))
 	case isFloating(k):
-		return f.test(ops.float, a, b)
+		return f.exactTest(ops.float, a, b)
 	case isSigned(k):
 		return f.test(ops.signed, a, b)
 	}

@@ -223,6 +223,15 @@ func (b *Builder) Truth(v bool) ID {
 	return id
 }
 
+// IsTruth reports whether an id is the constant true or false.
+func (b *Builder) IsTruth(id ID, v bool) bool {
+	op := OpConstantFalse
+	if v {
+		op = OpConstantTrue
+	}
+	return b.types[typeKey{op: op}] == id
+}
+
 // Undef returns a value of a type that is not defined.
 func (b *Builder) Undef(typ ID) ID {
 	key := typeKey{op: OpUndef, rest: string(binary.LittleEndian.AppendUint32(nil, uint32(typ)))}
@@ -285,12 +294,19 @@ func (b *Builder) file(name string) ID {
 	return id
 }
 
-// EntryPoint makes a function a kernel, whose group size are the constants of size. It has to be called after
-// all variables of module scope were declared.
+// EntryPoint makes a function a kernel, whose group size are the constants of size. Compilers of drivers may not ignore
+// signs of zeros, infinities and NaNs, as they otherwise do where they take a selection for a maximum: the device has to
+// have shaderSignedZeroInfNanPreserveFloat32, and Float64 if it has double. It has to be called after all variables of
+// module scope and all functions.
 func (b *Builder) EntryPoint(f ID, name string, size [3]ID) {
 	w := append([]uint32{glCompute, uint32(f)}, text(name)...)
 	instruction(&b.entries, OpEntryPoint, append(w, words(b.variables)...)...)
 	instruction(&b.modes, OpExecutionModeID, uint32(f), localSizeID, uint32(size[0]), uint32(size[1]), uint32(size[2]))
+	b.Need(signedZeroInfNanPreserve)
+	instruction(&b.modes, OpExecutionMode, uint32(f), preserveSpecials, 32)
+	if b.capabilities[Float64] {
+		instruction(&b.modes, OpExecutionMode, uint32(f), preserveSpecials, 64)
+	}
 }
 
 // Bytes returns the module.

@@ -156,6 +156,7 @@ const (
 	GroupNonUniformArithmetic      Capability = 63
 	GroupNonUniformShuffle         Capability = 65
 	StorageBuffer16BitAccess       Capability = 4433
+	signedZeroInfNanPreserve       Capability = 4466
 	StorageBuffer8BitAccess        Capability = 4448
 	VulkanMemoryModel              Capability = 5345
 	VulkanMemoryModelDeviceScope   Capability = 5346
@@ -186,7 +187,6 @@ const (
 
 	WorkgroupID               uint32 = 26
 	LocalInvocationID         uint32 = 27
-	GlobalInvocationID        uint32 = 28
 	SubgroupSize              uint32 = 36
 	NumSubgroups              uint32 = 38
 	SubgroupID                uint32 = 40
@@ -223,6 +223,7 @@ const (
 	version                 uint32 = 0x00010600 // SPIR-V 1.6
 	glCompute               uint32 = 5
 	localSizeID             uint32 = 38
+	preserveSpecials        uint32 = 4461 // SignedZeroInfNanPreserve
 	physicalStorageBuffer64 uint32 = 5348
 	memoryGLSL450           uint32 = 1
 	memoryVulkan            uint32 = 3

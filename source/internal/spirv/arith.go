@@ -268,8 +268,7 @@ func (f *function) branch(cond id, yes, no func()) {
 	if no == nil {
 		b = end
 	}
-	f.f.Select(end)
-	f.f.BranchIf(cond, a, b)
+	f.f.BranchTo(end, cond, a, b)
 	f.f.Label(a)
 	yes()
 	f.f.Branch(end)

@@ -58,9 +58,6 @@ func (f *function) builtin(e *tree.Expr) value {
 		return v
 	}
 	f.refuse(f.p.PosOf(e), "built-in", "'%s' cannot be expressed in SPIR-V", name)
-	for _, a := range e.Args {
-		f.expr(a)
-	}
 	if e.Type.IsVoid() {
 		return value{t: e.Type}
 	}

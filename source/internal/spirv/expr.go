@@ -368,6 +368,8 @@ func (f *function) vectorLiteral(e *tree.Expr) value {
 
 // statements writes ({ ... }).
 func (f *function) statements(e *tree.Expr) value {
+	f.inExpression++
+	defer func() { f.inExpression-- }()
 	out := value{t: e.Type}
 	for i, s := range e.Body.List {
 		if i == len(e.Body.List)-1 && s.Kind == tree.StExpr {

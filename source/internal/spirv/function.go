@@ -14,24 +14,30 @@ import (
 // function is a function that is being written, or finished.
 type function struct {
 	*emitter
-	f          *module.Func
-	p          *tree.Program // that it is a part of
-	decl       *tree.Function
-	isLibrary  bool
-	vars       map[*tree.Symbol]*variable
-	inMemory   map[*tree.Symbol]bool // variables whose address is taken
-	top        int                   // end of its place in the arena, which begins behind those of the functions that it calls
-	result     id                    // the type of its result
-	resultAt   place                 // where it leaves a result that is not made of leaves
-	localBase  id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
-	blocks     map[*tree.Function]int
-	localBytes int // bytes of local memory
-	jumps      []jump
-	pos        token.Pos
+	f            *module.Func
+	p            *tree.Program // that it is a part of
+	decl         *tree.Function
+	isLibrary    bool
+	vars         map[*tree.Symbol]*variable
+	inMemory     map[*tree.Symbol]bool // variables whose address is taken
+	top          int                   // end of its place in the arena, which begins behind those of the functions that it calls
+	result       id                    // the type of its result
+	resultAt     place                 // where it leaves a result that is not made of leaves
+	localBase    id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
+	blocks       map[*tree.Function]int
+	localBytes   int // bytes of local memory
+	jumps        []jump
+	gotos        *gotos
+	inExpression int // in how many statement expressions the statement is
+	pos          token.Pos
 }
 
 // jump is where break and continue lead to; next is 0 in a switch.
-type jump struct{ end, next id }
+type jump struct {
+	end, next id
+	isGoto    bool         // a loop that a goto makes, which break and continue leave for one around it
+	left      map[int]bool // by which of them it was left
+}
 
 // function returns the finished form of a function of the program. Functions that it calls come first.
 func (e *emitter) function(fn *tree.Function) *function {
@@ -71,6 +77,7 @@ func (f *function) write() {
 	if _, ok := f.leaves(fn.Type.Elem); !ok {
 		f.resultAt = f.temporary(fn.Type.Elem)
 	}
+	f.findGotos()
 	ids := f.f.Params
 	if f.hasLocalBase() {
 		f.localBase, ids = ids[0], ids[1:]

@@ -145,15 +145,17 @@ func (f *function) input(number uint32, component int) id {
 	return f.f.Load(typ, p)
 }
 
-// idOf returns the value of get_global_id and its like in a dimension.
+// idOf returns the value of get_global_id and its like in a dimension. A launch may be cut into several that begin at
+// different groups.
 func (f *function) idOf(name string, dim int) id {
 	switch name {
 	case "get_global_id":
-		return f.input(module.GlobalInvocationID, dim)
+		first := f.op(module.OpIMul, tree.UInt, f.idOf("get_group_id", dim), f.size[dim])
+		return f.op(module.OpIAdd, tree.UInt, first, f.input(module.LocalInvocationID, dim))
 	case "get_local_id":
 		return f.input(module.LocalInvocationID, dim)
 	case "get_group_id":
-		return f.input(module.WorkgroupID, dim)
+		return f.op(module.OpIAdd, tree.UInt, f.input(module.WorkgroupID, dim), f.pushWord(pushFirstGroup+dim))
 	case "get_global_size":
 		return f.pushWord(dim)
 	case "get_local_size":

@@ -60,7 +60,8 @@ const (
 	privateStart   = 16      // offset of the first private object, so that no address is NULL
 	localStart     = 1 << 16 // what pointers to local memory are more than the offset, for the same reason
 	pushWords      = 32      // words of push constants
-	pushArguments  = 8       // word of the first argument
+	pushFirstGroup = 8       // words of the numbers of the first group
+	pushArguments  = 12      // word of the first argument
 	pushConstants  = 4       // words of the address of the constants
 	pushBlock      = 6       // words of the address of the arguments, if they are in memory
 	pushDimensions = 3

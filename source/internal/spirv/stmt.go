@@ -20,9 +20,7 @@ func (f *function) stmt(s *tree.Stmt) {
 	case tree.StDecl:
 		f.declare(s.Syms)
 	case tree.StBlock:
-		for _, k := range s.List {
-			f.stmt(k)
-		}
+		f.list(s.List)
 	case tree.StIf:
 		f.ifStmt(s)
 	case tree.StWhile:
@@ -36,18 +34,17 @@ func (f *function) stmt(s *tree.Stmt) {
 	case tree.StCase, tree.StDefault:
 		f.refuse(s.Pos, "case", "a label of a switch inside of another statement cannot be expressed in SPIR-V")
 	case tree.StGoto:
-		f.refuse(s.Pos, "goto", "SPIR-V has no goto")
-	case tree.StLabel: // nothing jumps to it, or the goto is refused
-		f.stmt(s.Body)
-	case tree.StBreak:
-		f.f.Branch(f.jumps[len(f.jumps)-1].end)
-	case tree.StContinue:
-		for i := len(f.jumps) - 1; i >= 0; i-- {
-			if f.jumps[i].next != 0 {
-				f.f.Branch(f.jumps[i].next)
-				return
-			}
+		f.gotoStmt(s)
+	case tree.StLabel:
+		if f.gotos != nil {
+			f.list([]*tree.Stmt{s})
+		} else {
+			f.stmt(s.Body)
 		}
+	case tree.StBreak:
+		f.leave(breakNumber)
+	case tree.StContinue:
+		f.leave(continueNumber)
 	case tree.StReturn:
 		f.giveBack(s.E)
 	}
@@ -93,8 +90,7 @@ func (f *function) ifStmt(s *tree.Stmt) {
 			no = end
 		}
 		c := f.cond(s.E)
-		f.f.Select(end)
-		f.f.BranchIf(c, yes, no)
+		f.f.BranchTo(end, c, yes, no)
 		f.f.Label(yes)
 		f.stmt(s.Body)
 		f.f.Branch(end)
@@ -120,9 +116,10 @@ func (f *function) loop(s, first *tree.Stmt, cond, post *tree.Expr) {
 		f.f.BranchIf(f.cond(cond), body, end)
 		f.f.Label(body)
 	}
-	f.jumps = append(f.jumps, jump{end, next})
+	f.jumps = append(f.jumps, jump{end: end, next: next})
 	f.stmt(s.Body)
 	f.jumps = f.jumps[:len(f.jumps)-1]
+	f.leaveIfGoing(s.Body, end)
 	f.f.Label(next)
 	if post != nil {
 		f.line(s.Pos)
@@ -146,9 +143,10 @@ func (f *function) doStmt(s *tree.Stmt) {
 	f.f.Label(head)
 	f.f.Loop(end, next, body, unroll(s))
 	f.f.Label(body)
-	f.jumps = append(f.jumps, jump{end, next})
+	f.jumps = append(f.jumps, jump{end: end, next: next})
 	f.stmt(s.Body)
 	f.jumps = f.jumps[:len(f.jumps)-1]
+	f.leaveIfGoing(s.Body, end)
 	f.f.Label(next)
 	f.line(s.Pos)
 	f.f.BranchIf(f.cond(s.E), head, end)
@@ -210,13 +208,13 @@ func (f *function) switchStmt(s *tree.Stmt) {
 		}
 		values, targets = append(values, uint32(i)), append(targets, target)
 	}
-	f.f.Select(end)
-	f.f.Switch(number, otherwise, values, targets)
+	f.f.Switch(end, number, otherwise, values, targets)
 	f.jumps = append(f.jumps, jump{end: end})
 	for i, part := range parts {
 		f.f.Label(targets[i])
-		for _, k := range part.list {
-			f.stmt(k)
+		f.list(part.list)
+		if f.gotos != nil {
+			f.leaveIfGoing(&tree.Stmt{Kind: tree.StBlock, List: part.list}, end)
 		}
 	}
 	f.f.Branch(end)

@@ -132,14 +132,17 @@ func (f *Func) Branch(to ID) {
 	}
 }
 
-// BranchIf ends the block with a conditional jump.
+// BranchIf ends the block with a conditional jump that is part of a loop.
 func (f *Func) BranchIf(cond, yes, no ID) {
 	f.used[yes], f.used[no] = true, true
 	f.end(OpBranchConditional, cond, yes, no)
 }
 
-// Select declares that the block's end begins a selection that ends at merge.
-func (f *Func) Select(merge ID) { f.Do(OpSelectionMerge, merge, 0) }
+// BranchTo ends the block with a conditional jump that begins a selection, which ends at merge.
+func (f *Func) BranchTo(merge, cond, yes, no ID) {
+	f.Do(OpSelectionMerge, merge, 0)
+	f.BranchIf(cond, yes, no)
+}
 
 // Loop declares that the block is the header of a loop, and branches to its first block.
 func (f *Func) Loop(merge, next, first ID, control uint32) {
@@ -147,8 +150,10 @@ func (f *Func) Loop(merge, next, first ID, control uint32) {
 	f.Branch(first)
 }
 
-// Switch ends the block with a jump to the target of a number; values and targets are as many.
-func (f *Func) Switch(on, otherwise ID, values []uint32, targets []ID) {
+// Switch ends the block with a jump to the target of a number, which begins a selection that ends at merge; values and
+// targets are as many.
+func (f *Func) Switch(merge, on, otherwise ID, values []uint32, targets []ID) {
+	f.Do(OpSelectionMerge, merge, 0)
 	operands := []ID{on, otherwise}
 	f.used[otherwise] = true
 	for i, v := range values {

@@ -187,7 +187,6 @@ const (
 
 	WorkgroupID               uint32 = 26
 	LocalInvocationID         uint32 = 27
-	GlobalInvocationID        uint32 = 28
 	SubgroupSize              uint32 = 36
 	NumSubgroups              uint32 = 38
 	SubgroupID                uint32 = 40

@@ -100,7 +100,7 @@ static int run(char *program, char *name, size_t *g, size_t *l, arg *args, int n
   if (buffer(head[3], file + 20, &constants, &unused) || buffer(used, values, &block, &unused)) return 3;
   memcpy(push + 4, &constants, 8);
   if (in_memory) memcpy(push + 6, &block, 8);
-  else memcpy(push + 8, values, used);
+  else memcpy(push + 12, values, used);
 
   VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
   VkPipelineLayoutCreateInfo li = {.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,

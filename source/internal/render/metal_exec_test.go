@@ -142,7 +142,7 @@ func TestMetalBuiltins(t *testing.T) {
 	require.NoError(t, err, "%s", head(b))
 	pair := diffPair{host: host, device: metalDriver(t, "bdriver"), target: source.Metal, features: source.MetalFeatures}
 	only := os.Getenv("CONCORD_BUILTIN")
-	all := diffCases(only)
+	all := diffCases(only, false)
 	if only == "" || only == "convert" {
 		all = append(all, convertCases()...)
 	}

@@ -47,7 +47,7 @@ func TestVulkanBuiltins(t *testing.T) {
 	}
 	pair := diffPair{host: host, device: device, features: features, write: write}
 	only := os.Getenv("CONCORD_BUILTIN")
-	cases := diffCases(only)
+	cases := diffCases(only, true)
 	if only == "" || only == "convert" {
 		cases = append(cases, convertCases()...)
 	}

@@ -235,17 +235,19 @@ func (f *function) subGroup(e *tree.Expr, name string) value {
 	case "get_max_sub_group_size":
 		return scalar(e.Type, f.input(module.SubgroupSize, -1))
 	case "get_num_sub_groups", "get_enqueued_num_sub_groups":
-		return scalar(e.Type, f.input(module.NumSubgroups, -1))
+		// NumSubgroups forgets the last one on lavapipe if that is smaller.
+		items := f.op(module.OpIMul, tree.UInt, f.op(module.OpIMul, tree.UInt, f.size[0], f.size[1]), f.size[2])
+		width := f.input(module.SubgroupSize, -1)
+		up := f.op(module.OpIAdd, tree.UInt, items, f.op(module.OpISub, tree.UInt, width, f.uint(1)))
+		return scalar(e.Type, f.op(module.OpUDiv, tree.UInt, up, width))
 	case "get_sub_group_id":
 		return scalar(e.Type, f.input(module.SubgroupID, -1))
 	case "get_sub_group_local_id":
 		return scalar(e.Type, f.input(module.SubgroupLocalInvocationID, -1))
-	case "get_sub_group_size": // the last one may be smaller
-		items := f.op(module.OpIMul, tree.UInt, f.op(module.OpIMul, tree.UInt, f.size[0], f.size[1]), f.size[2])
-		width := f.input(module.SubgroupSize, -1)
-		before := f.op(module.OpIMul, tree.UInt, f.input(module.SubgroupID, -1), width)
-		left := f.op(module.OpISub, tree.UInt, items, before)
-		return scalar(e.Type, f.choose(tree.UInt, f.test(module.OpULessThan, left, width), left, width))
+	case "get_sub_group_size": // how devices cut groups of several dimensions, nothing says: the items are counted
+		f.b.Need(module.GroupNonUniformArithmetic)
+		return scalar(e.Type, f.f.Emit(module.OpGroupNonUniformIAdd, f.b.Int(32), f.b.Uint(module.ScopeSubgroup),
+			id(module.Reduce), f.uint(1)))
 	}
 	scope := f.b.Uint(module.ScopeSubgroup)
 	if name == "sub_group_barrier" {

@@ -3,6 +3,7 @@ package spirv_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -123,4 +124,26 @@ func TestBuiltinForms(t *testing.T) {
 	var list source.ErrorList
 	require.ErrorAs(t, err, &list)
 	assert.Contains(t, list.Error(), "print.cl:2:3")
+}
+
+// Sub-groups: every item of testdata/gpu/subgroups.cl checks what it gets from the others. The program takes sub-groups
+// for parts of the group in the order of its items, which Vulkan promises for groups of one dimension only.
+func TestSubGroups(t *testing.T) {
+	driver := vulkanDriver(t)
+	const file = "../render/testdata/gpu/subgroups.cl"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	m := module(t, string(text), source.Options{Name: file, Features: &all})
+	validate(t, "subgroups", m)
+	for _, r := range readRuns(string(text)) {
+		if strings.Contains(r.local, ",") {
+			continue
+		}
+		got, err := execute(t, driver, m, r.kernel, r.global, r.local, r.args...)
+		require.NoError(t, err)
+		assert.Equal(t, r.want, got, "local size %s", r.local)
+	}
+	got, err := execute(t, driver, m, "all", "39", "13", "out:i32:39") // the last sub-group is smaller
+	require.NoError(t, err)
+	assert.Equal(t, strings.TrimSpace(strings.Repeat("0 ", 39)), strings.Join(got, "\n"))
 }

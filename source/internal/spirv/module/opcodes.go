@@ -188,7 +188,6 @@ const (
 	WorkgroupID               uint32 = 26
 	LocalInvocationID         uint32 = 27
 	SubgroupSize              uint32 = 36
-	NumSubgroups              uint32 = 38
 	SubgroupID                uint32 = 40
 	SubgroupLocalInvocationID uint32 = 41
 )

@@ -73,6 +73,7 @@ typedef struct cs_info {
   char arch[128]; // "sm_90", "gfx90a:sramecc+:xnack-"
   char uuid[40];  // 8-4-4-4-12 hexadecimal digits
   char pci[32];   // "0000:3b:00.0"
+  char maker[32];   // of the device, if it is not the vendor
   char driver[128]; // its driver's version, where devices of one library have several drivers
   uint64_t total_memory;
   uint64_t max_allocation;

@@ -6,11 +6,16 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/concord-compute/concord/internal/file"
 	"github.com/concord-compute/concord/runtime/driver"
 )
+
+// mostPipelines bounds the file of a device in bytes. Drivers never forget what they have compiled, so that it is begun
+// anew when it would be larger.
+const mostPipelines = 64 << 20
 
 // pipelines is what a device was given of an earlier process.
 type pipelines struct {
@@ -29,7 +34,7 @@ func (c *core) recallPipelines() {
 	}
 	p := &c.pipelines
 	p.keeper, p.dir, p.name = keeper, filepath.Join(dir, "pipelines"), keeper.PipelinesName()
-	data, err := file.Kept(p.dir, p.name)
+	data, err := file.KeptUpTo(p.dir, p.name, mostPipelines)
 	if err == nil {
 		err = keeper.UsePipelines(data)
 	}
@@ -47,8 +52,11 @@ func (c *core) keepPipelines() {
 		return
 	}
 	data, err := p.keeper.Pipelines()
-	if err == nil && !bytes.Equal(data, p.given) {
-		err = file.Keep(p.dir, p.name, data)
+	if err == nil && len(data) > 0 && !bytes.Equal(data, p.given) {
+		err = file.KeepUpTo(p.dir, p.name, data, mostPipelines)
+	}
+	if errors.Is(err, driver.ErrTooLarge) {
+		err = os.Remove(filepath.Join(p.dir, p.name))
 	}
 	if err != nil {
 		c.session.debug(1, "pipelines are not kept", "device", c.info.ID, "reason", err)

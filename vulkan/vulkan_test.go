@@ -73,6 +73,13 @@ func TestCompileFor(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first, again)
 	assert.Equal(t, "copy", first.Kernels[0].Name)
+	double, err := source.Parse("kernel void one(global double *to) { to[0] = 1; }",
+		source.Options{Name: "one.cl", Features: &source.Features{FP64: true}})
+	require.NoError(t, err)
+	_, err = c.CompileFor(context.Background(), nil, "vk1.3-fp16", double, nil)
+	assert.ErrorContains(t, err, "needs fp64")
+	_, err = c.CompileFor(context.Background(), nil, "vk1.3-fp64-fp16", double, nil)
+	require.NoError(t, err)
 	_, err = c.CompileFor(context.Background(), nil, "vk9", unit, nil)
 	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 }

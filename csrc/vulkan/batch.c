@@ -6,7 +6,8 @@
 // open once the work before it is done.
 //
 // Each stream has a timeline semaphore, whose value is the number of its last batch that is done. Work
-// fails only by the loss of the device, which is the failure of everything.
+// fails only by the loss of the device, which is the failure of everything. A submission that the driver
+// refuses counts as that, since later commands may need those that are missing.
 
 #include "state.h"
 
@@ -27,20 +28,26 @@ static void release_stream(cs_stream *s) {
 
 // -- how batches end --
 
-// poll reads how far a stream is. An error is found by the call that waits.
+// poll_reached reads how far a stream is. An error is found by the call that waits; some drivers give the largest
+// number for a device that is lost.
 static uint64_t poll_reached(cs_stream *s) {
-  uint64_t value = 0;
+  uint64_t value = 0, known = atomic_load(&s->reached);
   int32_t code = s->dev->vk.GetSemaphoreCounterValue(s->dev->handle, s->done, &value);
-  if (code == VK_ERROR_DEVICE_LOST)
+  if (code == VK_ERROR_DEVICE_LOST || value == UINT64_MAX)
     atomic_store(&s->dev->lost, 1);
-  if (code == VK_SUCCESS && value > atomic_load(&s->reached) && value != UINT64_MAX)
-    atomic_store(&s->reached, value);
-  return atomic_load(&s->reached);
+  if (code != VK_SUCCESS || value == UINT64_MAX)
+    return known;
+  while (known < value && !atomic_compare_exchange_weak(&s->reached, &known, value))
+    ;
+  return known < value ? value : known;
 }
 
-// mark_oldest tells the device which batches may still use memory. The caller holds the stream's lock.
+// mark_oldest tells the device which batches may still use memory; an open one without commands does not. The caller
+// holds the stream's lock.
 static void mark_oldest(cs_stream *s) {
-  const struct batch *b = s->running != NULL ? s->running : s->open;
+  const struct batch *b = s->running;
+  if (b == NULL && s->open != NULL && s->open->r.count > 0)
+    b = s->open;
   atomic_store(&s->oldest, b != NULL ? b->serial : UINT64_MAX);
 }
 
@@ -110,6 +117,8 @@ static int32_t new_batch(cs_stream *s, struct batch **out, cs_error *err) {
   b->next = NULL;
   b->r.bound = 0;
   b->r.count = 0;
+  b->r.groups = 0;
+  b->marked = 0;
   b->waits = 0;
   *out = b;
   return CS_OK;
@@ -144,12 +153,15 @@ static int32_t begin_commands(cs_device *d, VkCommandBuffer commands, uint32_t f
   return on_device(d, d->vk.BeginCommandBuffer(commands, &info), "BeginCommandBuffer", err);
 }
 
-// begin opens a batch, unless one is open. The caller holds the stream's lock.
+static int32_t commit(cs_stream *s, cs_error *err);
+
+// begin opens a batch, unless one is open to which commands may be added. The caller holds the stream's lock.
 static int32_t begin(cs_stream *s, cs_error *err) {
-  if (s->open != NULL)
-    return CS_OK;
+  int32_t status = s->open != NULL && s->open->marked ? commit(s, err) : CS_OK;
+  if (status != CS_OK || s->open != NULL)
+    return status;
   struct batch *b = NULL;
-  int32_t status = new_batch(s, &b, err);
+  status = new_batch(s, &b, err);
   if (status != CS_OK)
     return status;
   status = begin_commands(s->dev, b->r.commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, err);
@@ -180,8 +192,11 @@ static int32_t submit(cs_stream *s, const struct recording *graph, cs_error *err
   struct batch *b = s->open;
   if (b == NULL)
     return CS_OK;
+  int32_t status = present(d, err);
+  if (status != CS_OK)
+    return status;
   to_host(d, b->r.commands);
-  int32_t status = on_device(d, d->vk.EndCommandBuffer(b->r.commands), "EndCommandBuffer", err);
+  status = on_device(d, d->vk.EndCommandBuffer(b->r.commands), "EndCommandBuffer", err);
   VkSemaphoreSubmitInfo waits[WAITS], signal = point(s->done, b->number);
   for (uint32_t i = 0; i < b->waits; i++)
     waits[i] = point(b->wait[i].stream->done, b->wait[i].number);
@@ -208,7 +223,7 @@ static int32_t submit(cs_stream *s, const struct recording *graph, cs_error *err
     return CS_LOST;
   }
   s->open = NULL;
-  s->waiting = 0;
+  atomic_store(&s->waiting, 0);
   s->submitted = b->number;
   b->next = NULL;
   *s->last = b;
@@ -222,14 +237,16 @@ static int32_t commit(cs_stream *s, cs_error *err) { return submit(s, NULL, err)
 
 // -- the pump --
 
-enum { PUMPED = 16 }; // streams that the pump waits for at once
-
-// left_open retains the streams whose open batch waits for the batches before it.
-static uint32_t left_open(cs_device *d, cs_stream **list) {
-  uint32_t n = 0;
-  for (cs_stream *s = d->streams; s != NULL && n < PUMPED; s = s->next)
-    if (__atomic_load_n(&s->waiting, __ATOMIC_RELAXED))
-      list[n++] = retain_stream(s);
+// left_open retains the turn-th of the streams whose open batch waits for the batches before it, and returns their
+// number. The caller holds the device's lock.
+static uint32_t left_open(cs_device *d, uint32_t turn, cs_stream **out) {
+  uint32_t n = 0, at = 0;
+  for (cs_stream *s = d->streams; s != NULL; s = s->next)
+    n += atomic_load(&s->waiting) != 0;
+  *out = NULL;
+  for (cs_stream *s = d->streams; s != NULL && n > 0 && *out == NULL; s = s->next)
+    if (atomic_load(&s->waiting) && at++ == turn % n)
+      *out = retain_stream(s);
   return n;
 }
 
@@ -237,66 +254,68 @@ static void submit_late(cs_stream *s) {
   cs_error ignored; // the call that waits for the batch gets it, since the device is lost
   pthread_mutex_lock(&s->lock);
   look(s);
-  if (s->waiting && s->running == NULL && !atomic_load(&s->dev->lost))
+  if (atomic_load(&s->waiting) && s->running == NULL)
     commit(s, &ignored);
   pthread_mutex_unlock(&s->lock);
 }
 
-// PUMP_SLICE is the time in nanoseconds after which the pump looks for streams that were left open
-// meanwhile.
-#define PUMP_SLICE 5000000ULL
+// PUMP_SLICE is how long the pump waits for streams in turn, in nanoseconds, and so how long the device may lack work
+// of one while others have some. A wait for any of several semaphores would have no such slices, but Khronos's
+// validation layer fails at it (1.3.239).
+#define PUMP_SLICE 1000000ULL
 
 static void *pump(void *of) {
   cs_device *d = of;
-  cs_stream *list[PUMPED];
-  VkSemaphore semaphores[PUMPED];
-  uint64_t values[PUMPED];
+  cs_stream *s = NULL;
   pthread_mutex_lock(&d->lock);
-  while (!d->closing) {
-    uint32_t n = left_open(d, list);
-    if (n == 0 || atomic_load(&d->lost)) {
-      for (uint32_t i = 0; i < n; i++)
-        release_stream(list[i]);
+  for (uint32_t turn = 0; !d->closing; turn++) {
+    uint32_t n = left_open(d, turn, &s);
+    if (s == NULL || atomic_load(&d->lost)) {
       pthread_cond_wait(&d->left, &d->lock);
-      continue;
+    } else {
+      pthread_mutex_unlock(&d->lock);
+      pthread_mutex_lock(&s->lock);
+      uint64_t number = s->submitted;
+      pthread_mutex_unlock(&s->lock);
+      VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+                                  .semaphoreCount = 1,
+                                  .pSemaphores = &s->done,
+                                  .pValues = &number};
+      int32_t code = d->vk.WaitSemaphores(d->handle, &info, PUMP_SLICE / n);
+      if (code == VK_ERROR_DEVICE_LOST)
+        atomic_store(&d->lost, 1);
+      if (code < 0)
+        nanosleep(&(const struct timespec){0, PUMP_SLICE}, NULL);
+      submit_late(s);
+      pthread_mutex_lock(&d->lock);
     }
-    pthread_mutex_unlock(&d->lock);
-    for (uint32_t i = 0; i < n; i++) {
-      pthread_mutex_lock(&list[i]->lock);
-      semaphores[i] = list[i]->done;
-      values[i] = list[i]->submitted;
-      pthread_mutex_unlock(&list[i]->lock);
-    }
-    VkSemaphoreWaitInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                                .flags = 1, // VK_SEMAPHORE_WAIT_ANY_BIT
-                                .semaphoreCount = n,
-                                .pSemaphores = semaphores,
-                                .pValues = values};
-    if (d->vk.WaitSemaphores(d->handle, &info, PUMP_SLICE) == VK_ERROR_DEVICE_LOST)
-      atomic_store(&d->lost, 1);
-    for (uint32_t i = 0; i < n; i++) {
-      submit_late(list[i]);
-      release_stream(list[i]);
-    }
-    pthread_mutex_lock(&d->lock);
+    if (s != NULL)
+      release_stream(s);
   }
   pthread_mutex_unlock(&d->lock);
   return NULL;
 }
 
+// start_pump makes the thread, on which no signal of the program is handled.
+static int start_pump(cs_device *d) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  int made = pthread_create(&d->pump, NULL, pump, d) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return made;
+}
+
 // leave_open has the pump submit the open batch later. Without a thread it is submitted now.
 static int32_t leave_open(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
-  if (s->waiting)
+  if (atomic_exchange(&s->waiting, 1))
     return CS_OK;
   pthread_mutex_lock(&d->lock);
   if (!d->pumping)
-    d->pumping = pthread_create(&d->pump, NULL, pump, d) == 0;
+    d->pumping = start_pump(d);
   int pumping = d->pumping;
-  if (pumping) {
-    __atomic_store_n(&s->waiting, 1, __ATOMIC_RELAXED);
-    pthread_cond_signal(&d->left);
-  }
+  pthread_cond_signal(&d->left);
   pthread_mutex_unlock(&d->lock);
   return pumping ? CS_OK : commit(s, err);
 }
@@ -305,9 +324,11 @@ static int32_t leave_open(cs_stream *s, cs_error *err) {
 static int32_t queued(cs_stream *s, cs_error *err) {
   if (s->capture != NULL)
     return CS_OK;
+  s->open->r.count++;
   look(s);
-  if (++s->open->r.count >= BATCH_COMMANDS || s->running == NULL)
+  if (s->running == NULL || s->open->r.count >= BATCH_COMMANDS || s->open->r.groups >= BATCH_GROUPS)
     return commit(s, err);
+  mark_oldest(s);
   return leave_open(s, err);
 }
 

@@ -62,9 +62,9 @@ static int32_t fill_tool(cs_device *d, VkPipeline *out, cs_error *err) {
   return status;
 }
 
-// SPAN is the number of items of the fill kernel in one dispatch, a multiple of 8, so that the next one begins
-// with the first byte of the pattern.
-#define SPAN ((uint64_t)1 << 28)
+// SPAN is the number of items of the fill kernel in one dispatch: as many groups as every device allows, a multiple of 8
+// items, so that the next one begins with the first byte of the pattern.
+#define SPAN ((uint64_t)65535 * TOOL_GROUP)
 
 // span has the push constants of tools/fill.comp.
 struct span {

@@ -14,18 +14,16 @@ static void ask_extensions(cs_lib *lib, VkPhysicalDevice physical, struct traits
       const char *name = list[i].extensionName;
       t->has_pci |= strcmp(name, "VK_EXT_pci_bus_info") == 0;
       t->has_budget |= strcmp(name, "VK_EXT_memory_budget") == 0;
-      t->has_atomics |= strcmp(name, "VK_EXT_shader_atomic_float") == 0;
       t->has_subset |= strcmp(name, "VK_KHR_portability_subset") == 0;
     }
   free(list);
 }
 
-// ask_queues chooses a family that computes, without graphics if there is one, and one that only
-// copies.
+// ask_queues chooses a family that computes, without graphics if there is one.
 static void ask_queues(cs_lib *lib, VkPhysicalDevice physical, struct traits *t) {
   VkQueueFamilyProperties list[32];
   uint32_t n = 32;
-  t->family = t->transfer = NONE;
+  t->family = NONE;
   lib->vk.GetPhysicalDeviceQueueFamilyProperties(physical, &n, list);
   for (uint32_t i = 0; i < n; i++) {
     uint32_t flags = list[i].queueFlags;
@@ -33,9 +31,6 @@ static void ask_queues(cs_lib *lib, VkPhysicalDevice physical, struct traits *t)
                                        (flags & VK_QUEUE_GRAPHICS_BIT) == 0);
     if ((flags & VK_QUEUE_COMPUTE_BIT) != 0 && better)
       t->family = i;
-    if ((flags & VK_QUEUE_TRANSFER_BIT) != 0 && (flags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == 0 &&
-        t->transfer == NONE)
-      t->transfer = i;
   }
   if (t->family != NONE) {
     t->family_queues = list[t->family].queueCount;
@@ -70,19 +65,19 @@ static void ask(cs_lib *lib, VkPhysicalDevice physical, struct traits *t) {
                                                      .pNext = &t->eleven};
   t->driver = (VkPhysicalDeviceDriverProperties){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
                                                  .pNext = &t->thirteen};
+  t->floats = (VkPhysicalDeviceFloatControlsProperties){
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &t->driver};
   t->pci = (VkPhysicalDevicePCIBusInfoPropertiesEXT){
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT, .pNext = &t->driver};
-  t->properties.pNext = t->has_pci ? (void *)&t->pci : &t->driver;
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT, .pNext = &t->floats};
+  t->properties.pNext = t->has_pci ? (void *)&t->pci : &t->floats;
   lib->vk.GetPhysicalDeviceProperties2(physical, &t->properties);
   t->features11 = (VkPhysicalDeviceVulkan11Features){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
   t->features12 = (VkPhysicalDeviceVulkan12Features){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
                                                      .pNext = &t->features11};
   t->features13 = (VkPhysicalDeviceVulkan13Features){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
                                                      .pNext = &t->features12};
-  t->atomics = (VkPhysicalDeviceShaderAtomicFloatFeaturesEXT){
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT, .pNext = &t->features13};
-  t->features = (VkPhysicalDeviceFeatures2){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                            .pNext = t->has_atomics ? (void *)&t->atomics : &t->features13};
+  t->features =
+      (VkPhysicalDeviceFeatures2){.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &t->features13};
   lib->vk.GetPhysicalDeviceFeatures2(physical, &t->features);
   ask_queues(lib, physical, t);
   ask_memory(lib, physical, t);
@@ -91,6 +86,7 @@ static void ask(cs_lib *lib, VkPhysicalDevice physical, struct traits *t) {
   t->subgroups = (t->eleven.subgroupSupportedOperations & all) == all &&
                  (t->eleven.subgroupSupportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   t->subgroup = t->eleven.subgroupSize;
+  t->fp64 = t->features.features.shaderFloat64 && t->floats.shaderSignedZeroInfNanPreserveFloat64;
   t->int64_atomics = t->features12.shaderBufferInt64Atomics && t->features12.shaderSharedInt64Atomics;
 }
 
@@ -121,6 +117,8 @@ static int32_t usable(const struct traits *t, cs_error *err) {
     return tell(err, CS_UNSUPPORTED, 0, "%s: its driver has no %s, which is needed", p->deviceName, #feature);
   REQUIRED_FEATURES(REFUSE)
 #undef REFUSE
+  if (!t->floats.shaderSignedZeroInfNanPreserveFloat32)
+    return tell(err, CS_UNSUPPORTED, 0, "%s: its driver does not keep signs of zeros, infinities and NaNs", p->deviceName);
   if (t->family == NONE)
     return tell(err, CS_UNSUPPORTED, 0, "%s: it has no queue that computes", p->deviceName);
   return CS_OK;
@@ -130,7 +128,7 @@ static int32_t usable(const struct traits *t, cs_error *err) {
 
 // arch writes the features that decide what programs may use, which is the target of compilation.
 static void arch(const struct traits *t, char *text, size_t bytes) {
-  snprintf(text, bytes, "vk1.3%s%s%s%s", t->features.features.shaderFloat64 ? "-fp64" : "",
+  snprintf(text, bytes, "vk1.3%s%s%s%s", t->fp64 ? "-fp64" : "",
            t->features12.shaderFloat16 ? "-fp16" : "", t->int64_atomics ? "-i64" : "", t->subgroups ? "-sg" : "");
 }
 
@@ -148,8 +146,32 @@ static int32_t kind_of(int32_t type) {
   return CS_KIND_UNKNOWN;
 }
 
-static uint64_t largest(const struct traits *t) {
-  return t->thirteen.maxBufferSize < t->heap_bytes ? t->thirteen.maxBufferSize : t->heap_bytes;
+// ADDRESS_UNIT is what addresses of allocations are multiples of.
+enum { ADDRESS_UNIT = 256 };
+
+// largest returns the size of the largest buffer in a heap, with room to align its address.
+static uint64_t largest(const struct traits *t, uint64_t heap) {
+  return (t->thirteen.maxBufferSize < heap ? t->thirteen.maxBufferSize : heap) - 2 * ADDRESS_UNIT;
+}
+
+static const char *maker(uint32_t vendor) {
+  switch (vendor) {
+  case 0x1002:
+    return "AMD";
+  case 0x106b:
+    return "Apple";
+  case 0x10de:
+    return "NVIDIA";
+  case 0x13b5:
+    return "Arm";
+  case 0x5143:
+    return "Qualcomm";
+  case 0x8086:
+    return "Intel";
+  case 0x10005:
+    return "Mesa";
+  }
+  return "";
 }
 
 static int32_t vulkan_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err) {
@@ -167,6 +189,7 @@ static int32_t vulkan_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs
   memset(&info, 0, sizeof info);
   snprintf(info.name, sizeof info.name, "%s", p->deviceName);
   arch(&t, info.arch, sizeof info.arch);
+  snprintf(info.maker, sizeof info.maker, "%s", maker(p->vendorID));
   snprintf(info.driver, sizeof info.driver, "%.60s %.60s", t.driver.driverName, t.driver.driverInfo);
   const uint8_t *u = t.eleven.deviceUUID;
   snprintf(info.uuid, sizeof info.uuid, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
@@ -175,11 +198,11 @@ static int32_t vulkan_device_info(cs_lib *lib, int32_t ordinal, cs_info *out, cs
     snprintf(info.pci, sizeof info.pci, "%04x:%02x:%02x.%x", t.pci.pciDomain, t.pci.pciBus, t.pci.pciDevice,
              t.pci.pciFunction);
   info.total_memory = t.heap_bytes;
-  info.max_allocation = largest(&t);
+  info.max_allocation = largest(&t, t.heap_bytes);
   info.shared_block = info.shared_block_optin = p->limits.maxComputeSharedMemorySize;
   for (int i = 0; i < 3; i++) {
     info.max_group[i] = p->limits.maxComputeWorkGroupSize[i];
-    info.max_groups[i] = INT32_MAX; // larger grids are launched in parts
+    info.max_groups[i] = INT32_MAX; // what is more than a dispatch may have is launched in parts
   }
   info.kind = kind_of(p->deviceType);
   info.major = 1;
@@ -201,16 +224,12 @@ static void switch_on(const struct traits *t, struct traits *on) {
   on->features12.sType = t->features12.sType;
   on->features13.sType = t->features13.sType;
   on->features.sType = t->features.sType;
-  on->atomics.sType = t->atomics.sType;
   on->features12.pNext = &on->features11;
   on->features13.pNext = &on->features12;
-  on->atomics.pNext = &on->features13;
-  on->features.pNext = t->has_atomics ? (void *)&on->atomics : &on->features13;
+  on->features.pNext = &on->features13;
 #define COPY(where, feature) on->where.feature = t->where.feature;
   REQUIRED_FEATURES(COPY)
   OPTIONAL_FEATURES(COPY)
-  COPY(atomics, shaderBufferFloat32AtomicAdd)
-  COPY(atomics, shaderSharedFloat32AtomicAdd)
 #undef COPY
 }
 
@@ -221,12 +240,10 @@ static int32_t make_device(cs_device *d, cs_error *err) {
                                     .queueFamilyIndex = d->t.family,
                                     .queueCount = d->queue_count,
                                     .pQueuePriorities = priorities};
-  const char *extensions[4];
+  const char *extensions[2];
   uint32_t n = 0;
   if (d->t.has_budget)
     extensions[n++] = "VK_EXT_memory_budget";
-  if (d->t.has_atomics)
-    extensions[n++] = "VK_EXT_shader_atomic_float";
   if (d->t.has_subset)
     extensions[n++] = "VK_KHR_portability_subset"; // has to be switched on where it is there
   struct traits on;
@@ -253,6 +270,13 @@ static int32_t make_device(cs_device *d, cs_error *err) {
   return CS_OK;
 }
 
+static int32_t new_semaphore(cs_device *d, VkSemaphore *out, cs_error *err) {
+  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
+  VkSemaphoreCreateInfo info = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
+  return CALL(d, err, CreateSemaphore, &info, NULL, out);
+}
+
 // All programs have one layout: push constants, no descriptors.
 static int32_t make_layout(cs_device *d, cs_error *err) {
   VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, PUSHED * 4};
@@ -266,7 +290,6 @@ static int32_t make_layout(cs_device *d, cs_error *err) {
 
 static void drop_device(cs_device *d);
 static int32_t choose_types(cs_device *d, cs_error *err);
-static int32_t learn_facts(cs_device *d, int32_t ordinal, cs_error *err);
 
 static int32_t vulkan_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev, cs_error *err) {
   VkPhysicalDevice physical = NULL;
@@ -278,6 +301,7 @@ static int32_t vulkan_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev,
     return no_host_memory(err);
   d->lib = lib;
   d->physical = physical;
+  d->ordinal = ordinal;
   d->dead_end = &d->dead;
   pthread_mutex_init(&d->submit, NULL);
   pthread_rwlock_init(&d->memory, NULL);
@@ -292,8 +316,6 @@ static int32_t vulkan_device_open(cs_lib *lib, int32_t ordinal, cs_device **dev,
     status = choose_types(d, err);
   if (status == CS_OK)
     status = make_layout(d, err);
-  if (status == CS_OK)
-    status = learn_facts(d, ordinal, err);
   if (status == CS_OK)
     *dev = d;
   else
@@ -322,7 +344,8 @@ static int32_t vulkan_memory_info(cs_device *d, uint64_t *free_bytes, cs_error *
   pthread_mutex_unlock(&d->lock);
   if (d->t.has_budget) {
     d->lib->vk.GetPhysicalDeviceMemoryProperties2(d->physical, &m);
-    total = budget.heapBudget[d->t.device_heap];
+    if (budget.heapBudget[d->t.device_heap] > 0) // some drivers say nothing
+      total = budget.heapBudget[d->t.device_heap];
     if (budget.heapUsage[d->t.device_heap] > used)
       used = budget.heapUsage[d->t.device_heap];
   }

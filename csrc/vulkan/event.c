@@ -73,19 +73,22 @@ static VkQueryPool pool_of(cs_device *d, uint32_t query) {
 
 // -- the entries --
 
-// mark chooses the batch whose end is the event: the open one, or else the last one. A timestamp is a
-// command of its own.
+// mark chooses the batch whose end is the event: the open one, to which nothing is added any more, or else the
+// last one. A timestamp is a command of its own.
 static int32_t mark(cs_stream *s, cs_event *e, cs_error *err) {
   if (s->capture != NULL)
     return capturing("an event", err);
   if (e->query == NONE) {
     e->number = s->open != NULL ? s->open->number : s->submitted;
+    if (s->open != NULL)
+      s->open->marked = 1;
     return CS_OK;
   }
   int32_t status = begin(s, err);
   if (status != CS_OK)
     return status;
   e->number = s->open->number;
+  s->open->marked = 1;
   s->dev->vk.CmdWriteTimestamp2(s->open->r.commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, pool_of(s->dev, e->query),
                                 e->query % QUERIES);
   return queued(s, err);

@@ -1,7 +1,8 @@
-// facts.c asks a device what its instructions compute exactly, at the first time that it is opened. Vulkan
-// allows that a fused multiply-add is a product and a sum, that quotients and roots are off by some units,
-// and that numbers below the normal range are zero. Programs get the facts as a specialization constant.
+// facts.c asks a device what its instructions compute exactly, before it makes the first pipeline of a program. Vulkan
+// allows that a fused multiply-add is a product and a sum, that quotients and roots are off by some units, and that
+// numbers below the normal range are zero. Programs get the facts as a specialization constant.
 
+#include <float.h>
 #include <math.h>
 
 #include "state.h"
@@ -18,16 +19,17 @@ static uint64_t next_bits(uint64_t *state) {
 
 static int same(const void *a, const void *b, size_t bytes) { return memcmp(a, b, bytes) == 0; }
 
-// JUDGE defines, for a type, the inputs of the kernels in tools and the comparison of what they return. Of four
-// numbers, x and y have exponents around 0, so that no result leaves the normal range; every other z is the negative
-// rounded product, whose sum with the product is 0 unless that is exact; the last one is 1. Every eighth x is below the normal
-// range, and only its product with 1 is judged.
-#define JUDGE(TYPE, BITS, MANTISSA, MIDDLE, fused, root)                                           \
-  static TYPE some_##TYPE(uint64_t *state) {                                                       \
-    uint64_t bits = next_bits(state);                                                              \
-    BITS to = (BITS)(bits & (((BITS)1 << MANTISSA) - 1)) |                                         \
-              (BITS)(MIDDLE - 15 + (bits >> 58) % 30) << MANTISSA |                                \
-              (BITS)(bits >> 57 & 1) << (8 * sizeof(BITS) - 1);                                    \
+// JUDGE defines, for a type, the inputs of the kernels in tools and the comparison of what they return. Of four numbers,
+// x, y and z have exponents around 0 in one half of the items and of the whole range in the other; every other z is the
+// negative rounded product, whose sum with the product is 0 unless that is exact; the last one is 1. Every eighth x is
+// below the normal range. Infinite results are not judged, and results or an x below the normal range only if the
+// device keeps such numbers.
+#define JUDGE(TYPE, BITS, MANTISSA, MIDDLE, LEAST, fused, root)                                    \
+  static TYPE some_##TYPE(uint64_t *state, int wide) {                                             \
+    uint64_t bits = next_bits(state), other = next_bits(state);                                    \
+    uint64_t exponent = wide ? 1 + other % (2 * MIDDLE) : MIDDLE - 15 + other % 30;                \
+    BITS to = (BITS)(bits & (((BITS)1 << MANTISSA) - 1)) | (BITS)exponent << MANTISSA |            \
+              (BITS)(bits >> 63) << (8 * sizeof(BITS) - 1);                                        \
     TYPE value;                                                                                    \
     memcpy(&value, &to, sizeof value);                                                             \
     return value;                                                                                  \
@@ -35,10 +37,11 @@ static int same(const void *a, const void *b, size_t bytes) { return memcmp(a, b
   static void inputs_##TYPE(TYPE *to) {                                                            \
     uint64_t state = 38;                                                                           \
     for (uint32_t i = 0; i < FACT_ITEMS; i++, to += 4) {                                           \
-      to[0] = some_##TYPE(&state);                                                                 \
-      to[1] = some_##TYPE(&state);                                                                 \
+      int wide = i >= FACT_ITEMS / 2;                                                              \
+      to[0] = some_##TYPE(&state, wide);                                                           \
+      to[1] = some_##TYPE(&state, wide);                                                           \
       volatile TYPE product = to[0] * to[1];                                                       \
-      to[2] = i % 2 == 0 ? -product : some_##TYPE(&state);                                         \
+      to[2] = i % 2 == 0 && isfinite(product) ? -product : some_##TYPE(&state, wide);              \
       to[3] = 1;                                                                                   \
       BITS small = (BITS)(next_bits(&state) & (((BITS)1 << MANTISSA) - 1)) | 1;                    \
       if (i % 8 == 0)                                                                              \
@@ -46,23 +49,24 @@ static int same(const void *a, const void *b, size_t bytes) { return memcmp(a, b
     }                                                                                              \
   }                                                                                                \
   static uint32_t judge_##TYPE(const TYPE *from, const TYPE *got) {                                \
-    int right[4] = {1, 1, 1, 1};                                                                   \
+    int right[3] = {1, 1, 1}, kept = 1;                                                            \
+    for (uint32_t i = 0; i < FACT_ITEMS; i++)                                                      \
+      kept &= same(got + 4 * i + 3, from + 4 * i, sizeof *got);                                    \
     for (uint32_t i = 0; i < FACT_ITEMS; i++, from += 4, got += 4) {                               \
-      if (i % 8 == 0) {                                                                            \
-        right[3] &= same(got + 3, from, sizeof *got);                                              \
-        continue;                                                                                  \
+      TYPE x = from[0] < 0 ? -from[0] : from[0];                                                   \
+      TYPE exact[3] = {fused(from[0], from[1], from[2]), from[0] / from[1], root(x)};              \
+      for (int j = 0; j < 3; j++) {                                                                \
+        TYPE size = exact[j] < 0 ? -exact[j] : exact[j];                                           \
+        if (isfinite(exact[j]) && (kept || (x >= LEAST && (size >= LEAST || size == 0))))          \
+          right[j] &= same(got + j, exact + j, sizeof *got);                                       \
       }                                                                                            \
-      TYPE exact[3] = {fused(from[0], from[1], from[2]), from[0] / from[1],                        \
-                       root(from[0] < 0 ? -from[0] : from[0])};                                    \
-      for (int j = 0; j < 3; j++)                                                                  \
-        right[j] &= same(got + j, exact + j, sizeof *got);                                         \
     }                                                                                              \
     return (right[0] ? FACT_FMA : 0u) | (right[1] ? FACT_DIVIDE : 0u) |                            \
-           (right[2] ? FACT_SQRT : 0u) | (right[3] ? FACT_DENORMALS : 0u);                         \
+           (right[2] ? FACT_SQRT : 0u) | (kept ? FACT_DENORMALS : 0u);                             \
   }
 
-JUDGE(float, uint32_t, 23, 127, fmaf, sqrtf)
-JUDGE(double, uint64_t, 52, 1023, fma, sqrt)
+JUDGE(float, uint32_t, 23, 127, FLT_MIN, fmaf, sqrtf)
+JUDGE(double, uint64_t, 52, 1023, DBL_MIN, fma, sqrt)
 
 // trial is the run of one of the kernels.
 struct trial {
@@ -118,7 +122,7 @@ static int32_t ask_facts(cs_device *d, uint32_t *facts, cs_error *err) {
   }
   if (status == CS_OK)
     *facts = judge_float((const float *)t.from->host, (const float *)t.to->host);
-  if (status == CS_OK && d->t.features.features.shaderFloat64) {
+  if (status == CS_OK && d->t.fp64) {
     t.code = facts_double_words;
     t.code_bytes = sizeof facts_double_words;
     inputs_double((double *)t.from->host);
@@ -137,21 +141,34 @@ static int32_t ask_facts(cs_device *d, uint32_t *facts, cs_error *err) {
   return status;
 }
 
-// learn_facts asks at the first time that a process opens the device; a driver cannot change before the process ends.
-static int32_t learn_facts(cs_device *d, int32_t ordinal, cs_error *err) {
+// known_facts returns what this process or an earlier one knows of the device, with FACTS_KNOWN, or 0. The caller holds
+// the lock of tools.
+static uint32_t known_facts(cs_device *d) {
+  if (d->facts != 0)
+    return d->facts;
   pthread_mutex_lock(&d->lib->lock);
-  uint32_t facts = d->lib->facts[ordinal];
+  d->facts = d->lib->facts[d->ordinal];
   pthread_mutex_unlock(&d->lib->lock);
+  return d->facts;
+}
+
+static void know_facts(cs_device *d, uint32_t facts) {
+  d->facts = facts | FACTS_KNOWN;
+  pthread_mutex_lock(&d->lib->lock);
+  d->lib->facts[d->ordinal] = d->facts; // a driver cannot change before the process ends
+  pthread_mutex_unlock(&d->lib->lock);
+}
+
+static int32_t learn_facts(cs_device *d, uint32_t *facts, cs_error *err) {
   int32_t status = CS_OK;
-  if (facts == 0) {
-    status = ask_facts(d, &facts, err);
-    if (status != CS_OK)
-      return status;
-    facts |= FACTS_KNOWN;
-    pthread_mutex_lock(&d->lib->lock);
-    d->lib->facts[ordinal] = facts;
-    pthread_mutex_unlock(&d->lib->lock);
+  uint32_t found = 0;
+  pthread_mutex_lock(&d->tools);
+  if (known_facts(d) == 0) {
+    status = ask_facts(d, &found, err);
+    if (status == CS_OK)
+      know_facts(d, found);
   }
-  d->facts = facts & ~(uint32_t)FACTS_KNOWN;
+  *facts = d->facts & ~(uint32_t)FACTS_KNOWN;
+  pthread_mutex_unlock(&d->tools);
   return status;
 }

@@ -17,7 +17,6 @@ static int32_t make_pipeline(cs_device *d, VkShaderModule code, const char *name
     entries[i] = (VkSpecializationMapEntry){i, 4 * i, 4};
   VkSpecializationInfo special = {5, entries, 20, constants};
   VkComputePipelineCreateInfo info = {.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-                                      .flags = VK_PIPELINE_CREATE_DISPATCH_BASE_BIT,
                                       .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                                                 .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                                                 .module = code,
@@ -38,23 +37,31 @@ static int32_t make_pipeline(cs_device *d, VkShaderModule code, const char *name
     info.stage.pNext = &required;
   if (size > 0 && constants[0] % (pinned ? size : p->maxSubgroupSize) == 0)
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
-  return CALL(d, err, CreateComputePipelines, d->cache, 1, &info, NULL, out);
+  int32_t status = CALL(d, err, CreateComputePipelines, d->cache, 1, &info, NULL, out);
+  if (status == CS_FAILED)
+    err->status = status = CS_LAUNCH; // several drivers have no result of their own for a program that they refuse
+  if (status == CS_OK)
+    atomic_store(&d->pipelines, 1);
+  return status;
 }
+
+static int32_t learn_facts(cs_device *d, uint32_t *facts, cs_error *err);
 
 // pipeline_of returns the pipeline for a size of groups and local memory; the first call makes it.
 static int32_t pipeline_of(cs_kernel *k, const uint64_t *group, uint32_t words, VkPipeline *out, cs_error *err) {
   cs_device *d = k->module->dev;
-  int32_t status = CS_OK;
+  uint32_t facts = 0;
   pthread_mutex_lock(&k->lock);
   struct pipeline *p = k->pipelines;
   while (p != NULL &&
          (p->words != words || p->group[0] != group[0] || p->group[1] != group[1] || p->group[2] != group[2]))
     p = p->next;
-  if (p == NULL && (p = calloc(1, sizeof *p)) == NULL) {
+  int32_t status = p == NULL ? learn_facts(d, &facts, err) : CS_OK;
+  if (status == CS_OK && p == NULL && (p = calloc(1, sizeof *p)) == NULL) {
     status = no_host_memory(err);
-  } else if (p->handle == 0) {
+  } else if (status == CS_OK && p->handle == 0) {
     *p = (struct pipeline){.group = {(uint32_t)group[0], (uint32_t)group[1], (uint32_t)group[2]}, .words = words};
-    uint32_t constants[5] = {p->group[0], p->group[1], p->group[2], words, d->facts};
+    uint32_t constants[5] = {p->group[0], p->group[1], p->group[2], words, facts};
     status = make_pipeline(d, k->module->code, k->name, constants, &p->handle, err);
     if (status == CS_OK) {
       p->next = k->pipelines;
@@ -105,7 +112,8 @@ static void cut(struct chunk *c, uint64_t bytes, struct piece *out) {
   c->used = (c->used + bytes + 63) & ~(uint64_t)63; // the next one begins at a cache line
 }
 
-// next_chunk makes an empty chunk the stream's current one, or sets *until to the batch to wait for.
+// next_chunk makes an empty chunk the stream's current one, or sets *until to the batch to wait for. New ones are made
+// first, so that the last pieces of a download stay until the host has read them.
 static int32_t next_chunk(cs_stream *s, uint64_t *until, cs_error *err) {
   if (s->chunk != NULL) {
     *s->chunks_end = s->chunk;
@@ -113,19 +121,21 @@ static int32_t next_chunk(cs_stream *s, uint64_t *until, cs_error *err) {
     s->chunk->next = NULL;
     s->chunk = NULL;
   }
-  struct chunk *c = s->chunks;
-  if (c != NULL && (c->number <= atomic_load(&s->reached) || c->number <= poll_reached(s))) {
-    s->chunks = c->next;
-    if (s->chunks == NULL)
-      s->chunks_end = &s->chunks;
-    c->used = 0;
-    s->chunk = c;
-    return CS_OK;
-  }
   if (s->chunk_count < CHUNKS) {
     int32_t status = new_chunk(s->dev, CHUNK_BYTES, &s->chunk, err);
     s->chunk_count += status == CS_OK;
-    return status;
+    if (status != CS_NO_MEMORY || s->chunks == NULL)
+      return status;
+  }
+  struct chunk *c = s->chunks;
+  if (c->number <= atomic_load(&s->reached) || c->number <= poll_reached(s)) {
+    s->chunks = c->next;
+    if (s->chunks == NULL)
+      s->chunks_end = &s->chunks;
+    c->next = NULL;
+    c->used = 0;
+    s->chunk = c;
+    return CS_OK;
   }
   int32_t status = s->open != NULL && s->open->number == c->number ? commit(s, err) : CS_OK;
   *until = c->number;
@@ -164,21 +174,23 @@ static int32_t room(cs_stream *s, uint64_t bytes, struct piece *out, uint64_t *u
 
 // -- launching --
 
-// dispatch records a grid in parts that the device allows.
+// dispatch records a grid in parts that the device allows; programs add the number of the first group, which is 0 in
+// the push constants of the first part.
 static void dispatch(cs_device *d, VkCommandBuffer commands, const uint64_t *groups) {
   const uint32_t *most = d->t.properties.properties.limits.maxComputeWorkGroupCount;
-  if (groups[0] <= most[0] && groups[1] <= most[1] && groups[2] <= most[2]) {
-    d->vk.CmdDispatch(commands, (uint32_t)groups[0], (uint32_t)groups[1], (uint32_t)groups[2]);
-    return;
+  uint32_t first[3] = {0, 0, 0}, n[3];
+  for (;;) {
+    for (int i = 0; i < 3; i++)
+      n[i] = groups[i] - first[i] < most[i] ? (uint32_t)(groups[i] - first[i]) : most[i];
+    d->vk.CmdDispatch(commands, n[0], n[1], n[2]);
+    int i = 0;
+    while (i < 3 && first[i] + n[i] == groups[i])
+      first[i++] = 0;
+    if (i == 3)
+      return;
+    first[i] += n[i];
+    d->vk.CmdPushConstants(commands, d->layout, VK_SHADER_STAGE_COMPUTE_BIT, 4 * FIRST_GROUP, sizeof first, first);
   }
-  uint64_t n[3];
-  for (uint64_t z = 0; z < groups[2]; z += n[2])
-    for (uint64_t y = 0; n[2] = groups[2] - z < most[2] ? groups[2] - z : most[2], y < groups[1]; y += n[1])
-      for (uint64_t x = 0; n[1] = groups[1] - y < most[1] ? groups[1] - y : most[1], x < groups[0]; x += n[0]) {
-        n[0] = groups[0] - x < most[0] ? groups[0] - x : most[0];
-        d->vk.CmdDispatchBase(commands, (uint32_t)x, (uint32_t)y, (uint32_t)z, (uint32_t)n[0], (uint32_t)n[1],
-                              (uint32_t)n[2]);
-      }
 }
 
 static void bind(cs_device *d, struct recorder *r, VkPipeline pipeline, const uint32_t *words, uint32_t count) {
@@ -245,6 +257,8 @@ static int32_t fits(const struct launch *l, const uint64_t *group, uint32_t *wor
   const VkPhysicalDeviceLimits *most = &d->t.properties.properties.limits;
   uint64_t items = 1;
   for (int i = 0; i < 3; i++) {
+    if (group[i] == 0)
+      return tell(err, CS_INVALID, 0, "a group of 0 items in dimension %d", i);
     if (group[i] > most->maxComputeWorkGroupSize[i])
       return tell(err, CS_LAUNCH, 0, "a group of %llu items in dimension %d, the device allows %u",
                   (unsigned long long)group[i], i, most->maxComputeWorkGroupSize[i]);
@@ -285,6 +299,7 @@ static int32_t launch_now(cs_stream *s, struct launch *l, uint64_t *until, cs_er
   uint32_t used = l->kernel->in_memory ? ARGUMENTS : ARGUMENTS + (l->kernel->argument_bytes + 3) / 4;
   bind(s->dev, r, l->pipeline, l->words, used);
   dispatch(s->dev, r->commands, l->groups);
+  r->groups += l->groups[0] * l->groups[1] * l->groups[2];
   return queued(s, err);
 }
 

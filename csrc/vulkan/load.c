@@ -91,6 +91,7 @@ static int32_t vulkan_open(const concord_shim *shim, const char *driver_names, c
     l->driver = driver;
     snprintf(l->path, sizeof l->path, "%s", found);
     as_function(&l->instance_proc, dlsym(driver, "vkGetInstanceProcAddr"));
+    l->lacking = look_up_library(&l->vk, l->instance_proc);
     pthread_mutex_init(&l->lock, NULL);
     l->next = libs;
     libs = l;
@@ -123,9 +124,8 @@ static void vulkan_missing(cs_lib *lib, char *text, uint64_t bytes) {
 
 // versions returns the loader's number; that of a driver is its device's.
 static int32_t vulkan_versions(cs_lib *lib, cs_versions *out, cs_error *err) {
-  const char *lacking = look_up_library(&lib->vk, lib->instance_proc);
-  if (lacking != NULL)
-    return tell(err, CS_NO_DEVICE, 0, "the loader has no %s: it is older than Vulkan 1.1", lacking);
+  if (lib->lacking != NULL)
+    return tell(err, CS_NO_DEVICE, 0, "the loader has no %s: it is older than Vulkan 1.1", lib->lacking);
   uint32_t version = 0;
   int32_t status = checked(lib->vk.EnumerateInstanceVersion(&version), "EnumerateInstanceVersion", err);
   if (status == CS_OK)
@@ -171,34 +171,44 @@ static int32_t make_instance(cs_lib *lib, VkInstance *out, cs_error *err) {
   if (status != CS_OK)
     return status;
   const char *lacking = look_up_instance(&lib->vk, lib->instance_proc, made);
-  if (lacking != NULL)
+  if (lacking != NULL) {
+    if (lib->vk.DestroyInstance != NULL)
+      lib->vk.DestroyInstance(made, NULL);
     return tell(err, CS_NO_DEVICE, 0, "the loader has no %s", lacking);
+  }
   *out = made;
   return CS_OK;
 }
 
-static int32_t list_devices(cs_lib *lib, cs_error *err) {
-  int32_t status = lib->instance == NULL ? make_instance(lib, &lib->instance, err) : CS_OK;
+static int32_t enumerate(cs_lib *lib, cs_error *err) {
   uint32_t n = 0;
-  if (status == CS_OK)
-    status = checked(lib->vk.EnumeratePhysicalDevices(lib->instance, &n, NULL), "EnumeratePhysicalDevices", err);
+  int32_t status =
+      checked(lib->vk.EnumeratePhysicalDevices(lib->instance, &n, NULL), "EnumeratePhysicalDevices", err);
   if (status != CS_OK)
     return status;
   lib->all = calloc(n + 1, sizeof *lib->all);
   lib->facts = calloc(n + 1, sizeof *lib->facts);
   if (lib->all == NULL || lib->facts == NULL)
-    status = no_host_memory(err);
-  else
-    status = checked(lib->vk.EnumeratePhysicalDevices(lib->instance, &n, lib->all), "EnumeratePhysicalDevices", err);
-  lib->count = n;
-  if (status == CS_OK && n > 0)
+    return no_host_memory(err);
+  status = checked(lib->vk.EnumeratePhysicalDevices(lib->instance, &n, lib->all), "EnumeratePhysicalDevices", err);
+  if (status == CS_OK)
+    lib->count = n;
+  return status;
+}
+
+// list_devices lists the devices. Nothing is kept if there is none, since the loader looks for drivers when an
+// instance is made.
+static int32_t list_devices(cs_lib *lib, cs_error *err) {
+  int32_t status = make_instance(lib, &lib->instance, err);
+  if (status != CS_OK)
+    return status;
+  status = enumerate(lib, err);
+  if (status == CS_OK && lib->count > 0)
     return CS_OK;
-  // Nothing is kept, since the loader looks for drivers when an instance is made.
   free(lib->all);
   free(lib->facts);
   lib->all = NULL;
   lib->facts = NULL;
-  lib->count = 0;
   lib->vk.DestroyInstance(lib->instance, NULL);
   lib->instance = NULL;
   return status;

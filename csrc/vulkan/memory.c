@@ -72,18 +72,22 @@ static struct block *take(cs_device *d, struct table *t, uint64_t address) {
 
 // -- types of memory --
 
-// best_type returns the type of memory with all flags of must, most of want and fewest of avoid.
+#define KNOWN_FLAGS                                                                                \
+  ((uint32_t)(VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |          \
+              VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT))
+
+// best_type returns the type of memory with all flags of must, most of want and fewest of avoid. That the host caches
+// it outweighs that it is local. Types with other flags need features that are not switched on.
 static uint32_t best_type(const cs_device *d, uint32_t allowed, uint32_t must, uint32_t want, uint32_t avoid) {
   const VkPhysicalDeviceMemoryProperties *m = &d->t.memory;
   uint32_t best = NONE;
   int most = -100;
   for (uint32_t i = 0; i < m->memoryTypeCount; i++) {
     uint32_t has = m->memoryTypes[i].propertyFlags;
-    if ((allowed & 1u << i) == 0 || (has & must) != must)
+    if ((allowed & 1u << i) == 0 || (has & must) != must || (has & ~KNOWN_FLAGS) != 0)
       continue;
-    int score = 2 * __builtin_popcount(has & want) - __builtin_popcount(has & avoid);
-    // flags that this shim does not know, such as those of protected memory or of uncached memory
-    score -= 4 * __builtin_popcount(has & ~(uint32_t)0x1f);
+    int score = 2 * __builtin_popcount(has & want) - __builtin_popcount(has & avoid) +
+                ((has & want & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0);
     if (score > most) {
       most = score;
       best = i;
@@ -161,9 +165,11 @@ static int32_t back(cs_device *d, uint32_t type, struct block *b, cs_error *err)
   return status;
 }
 
-// make_whole makes a buffer of its own. Addresses are multiples of ADDRESS_UNIT, which drivers do not
-// promise: where one is not, the block begins behind the beginning of its buffer.
-enum { ADDRESS_UNIT = 256 };
+// heap_of returns the number of the heap that memory of a kind is in.
+static uint32_t heap_of(const cs_device *d, uint8_t kind) { return d->t.memory.memoryTypes[d->kinds[kind]].heapIndex; }
+
+// make_whole makes a buffer of its own. Drivers do not promise addresses that are multiples of ADDRESS_UNIT: where one
+// is not, the block begins behind the beginning of its buffer.
 
 static int32_t make_whole(cs_device *d, uint8_t kind, uint64_t bytes, uint64_t more, struct block **out,
                           cs_error *err) {
@@ -214,12 +220,15 @@ static void look(cs_stream *s);
 // collect destroys what no batch uses any more.
 static void collect(cs_device *d) {
   pthread_mutex_lock(&d->lock);
-  if (d->dead != NULL)
-    for (cs_stream *s = d->streams; s != NULL; s = s->next)
-      if (pthread_mutex_trylock(&s->lock) == 0) { // a stream that is in use tells what it knew
-        look(s);
-        pthread_mutex_unlock(&s->lock);
-      }
+  if (d->dead == NULL) {
+    pthread_mutex_unlock(&d->lock);
+    return;
+  }
+  for (cs_stream *s = d->streams; s != NULL; s = s->next)
+    if (pthread_mutex_trylock(&s->lock) == 0) { // a stream that is in use tells what it knew
+      look(s);
+      pthread_mutex_unlock(&s->lock);
+    }
   uint64_t least = oldest(d);
   struct dead *list = NULL, **end = &list;
   while (d->dead != NULL && d->dead->serial < least) {
@@ -273,8 +282,11 @@ static void end_slot(cs_device *d, struct dead *dead) {
     end_whole(d, &whole->dead);
 }
 
+// slab_size returns the binary logarithm of the bytes of a slab.
+static int slab_size(int slot) { return slot + SLAB_SLOTS > SLAB_LEAST ? slot + SLAB_SLOTS : SLAB_LEAST; }
+
 static struct slab *new_slab(uint8_t kind, int size, struct block *whole) {
-  uint32_t slots = SLAB_BYTES >> size;
+  uint32_t slots = 1u << (slab_size(size) - size);
   struct slab *slab = calloc(1, sizeof *slab + slots * sizeof slab->free[0]);
   if (slab == NULL)
     return NULL;
@@ -297,7 +309,7 @@ static int32_t make_slot(cs_device *d, uint8_t kind, uint64_t bytes, struct bloc
   while (slab != NULL && slab->free_count == 0)
     slab = slab->next;
   if (slab == NULL) {
-    status = make_whole(d, kind, SLAB_BYTES, 0, &whole, err);
+    status = make_whole(d, kind, (uint64_t)1 << slab_size(size), 0, &whole, err);
     if (status == CS_OK && (slab = new_slab(kind, size, whole)) == NULL) {
       end_whole(d, &whole->dead);
       status = no_host_memory(err);
@@ -346,6 +358,14 @@ static int32_t enter(cs_device *d, struct block *b, cs_error *err) {
 
 static int32_t finish_all(cs_device *d, cs_error *err);
 
+// count_bytes adds to what is allocated in the device's heap.
+static void count_bytes(cs_device *d, uint8_t kind, uint64_t bytes) {
+  pthread_mutex_lock(&d->lock);
+  if (heap_of(d, kind) == d->t.device_heap)
+    d->allocated += bytes;
+  pthread_mutex_unlock(&d->lock);
+}
+
 static int32_t vulkan_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memory *out, cs_error *err) {
   if (bytes == 0)
     return tell(err, CS_INVALID, 0, "allocation of 0 bytes");
@@ -354,31 +374,28 @@ static int32_t vulkan_alloc(cs_device *d, uint8_t kind, uint64_t bytes, cs_memor
   int32_t status = present(d, err);
   if (status != CS_OK)
     return status;
-  if (bytes > d->t.thirteen.maxBufferSize)
-    return tell(err, CS_TOO_LARGE, 0, "a buffer has at most %llu bytes",
-                (unsigned long long)d->t.thirteen.maxBufferSize);
+  uint64_t most = largest(&d->t, d->t.memory.memoryHeaps[heap_of(d, kind)].size);
+  if (bytes > most)
+    return tell(err, CS_TOO_LARGE, 0, "a buffer has at most %llu bytes", (unsigned long long)most);
   struct block *b = NULL;
-  status = make_block(d, kind, bytes, &b, err);
-  if (status == CS_NO_MEMORY) { // memory that was freed may wait for batches
-    cs_error ignored;
-    if (finish_all(d, &ignored) == CS_OK) {
-      collect(d);
-      status = make_block(d, kind, bytes, &b, err);
-    }
+  cs_error first;
+  status = make_block(d, kind, bytes, &b, &first);
+  if (status == CS_NO_MEMORY && finish_all(d, err) == CS_OK) { // memory that was freed may have waited for batches
+    collect(d);
+    status = make_block(d, kind, bytes, &b, &first);
   }
+  if (status != CS_OK)
+    *err = first;
   if (status == CS_OK && (status = enter(d, b, err)) != CS_OK)
     b->dead.end(d, &b->dead);
   if (status != CS_OK)
     return status;
-  pthread_mutex_lock(&d->lock);
-  d->allocated += bytes;
-  pthread_mutex_unlock(&d->lock);
+  count_bytes(d, kind, bytes);
   *out = (cs_memory){b->address, b->cached || kind != CS_ON_DEVICE ? (uint64_t)(uintptr_t)b->host : 0};
   return CS_OK;
 }
 
 static int32_t vulkan_free(cs_device *d, uint8_t kind, uint64_t address, cs_error *err) {
-  (void)kind;
   pthread_rwlock_wrlock(&d->memory);
   struct block *b = take(d, &d->by_address, address);
   if (b != NULL && b->host != NULL)
@@ -386,9 +403,7 @@ static int32_t vulkan_free(cs_device *d, uint8_t kind, uint64_t address, cs_erro
   pthread_rwlock_unlock(&d->memory);
   if (b == NULL)
     return tell(err, CS_INVALID, 0, "no buffer begins at %#llx", (unsigned long long)address);
-  pthread_mutex_lock(&d->lock);
-  d->allocated -= b->bytes;
-  pthread_mutex_unlock(&d->lock);
+  count_bytes(d, kind, -b->bytes);
   bury(d, &b->dead);
   return CS_OK;
 }

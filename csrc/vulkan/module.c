@@ -10,6 +10,7 @@
 #include "state.h"
 
 #define PROGRAM_MARK 0x31565343u // "CSV1"
+#define SPIRV_MARK 0x07230203u
 
 // reader reads words of a program.
 struct reader {
@@ -59,11 +60,12 @@ static void end_module(cs_device *d, struct dead *dead) {
 static int32_t damaged(cs_error *err) { return tell(err, CS_FORMAT, 0, "the bytes are no program for Vulkan"); }
 
 static int32_t read_kernel(struct reader *r, cs_module *m, cs_kernel *k, cs_error *err) {
-  uint32_t name_bytes, in_memory;
+  uint32_t name_bytes, in_memory = 0;
   const unsigned char *name = NULL;
   if (word(r, &name_bytes) && word(r, &k->local_bytes) && word(r, &k->argument_bytes) && word(r, &in_memory))
     name = bytes_of(r, name_bytes);
-  if (name == NULL || name_bytes == 0 || memchr(name, 0, name_bytes) != NULL)
+  uint32_t most = in_memory != 0 ? CHUNK_BYTES : 4 * (PUSHED - ARGUMENTS);
+  if (name == NULL || name_bytes == 0 || memchr(name, 0, name_bytes) != NULL || k->argument_bytes > most)
     return damaged(err);
   k->module = m;
   k->in_memory = in_memory != 0;
@@ -140,7 +142,10 @@ static int32_t vulkan_module_load(cs_device *d, const unsigned char *code, uint6
     status = read_kernel(&r, m, &m->kernels[i], err);
   const unsigned char *data = status == CS_OK ? bytes_of(&r, constant_bytes) : NULL;
   const unsigned char *spirv = data != NULL ? bytes_of(&r, (uint64_t)words * 4) : NULL;
-  if (status == CS_OK && (spirv == NULL || r.left != 0))
+  uint32_t first = 0;
+  if (spirv != NULL)
+    memcpy(&first, spirv, sizeof first);
+  if (status == CS_OK && (first != SPIRV_MARK || r.left != 0))
     status = damaged(err);
   if (status == CS_OK)
     status = make_code(d, spirv, (uint64_t)words * 4, &m->code, err);

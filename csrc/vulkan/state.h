@@ -1,16 +1,19 @@
 // state.h has the declarations that the parts of the shim share: the objects behind the handles of
 // shim.h, and the reporting of failures. vulkan.c includes the parts.
 //
-// Locks, in the order in which they are taken: a stream's, the device's, the device's submit lock. No
-// thread holds the device's lock while it waits for the device.
+// Locks, in the order in which they are taken: a kernel's, that of tools, a stream's, the device's, that of
+// memory, the submit lock. Against this order a lock is only tried. No thread holds one of the last three while it
+// waits for the device.
 
 #ifndef CONCORD_VULKAN_STATE_H
 #define CONCORD_VULKAN_STATE_H
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "../tell.h"
 #include "vk.h"
@@ -35,18 +38,17 @@ struct traits {
   VkPhysicalDeviceVulkan11Properties eleven;
   VkPhysicalDeviceVulkan13Properties thirteen;
   VkPhysicalDeviceDriverProperties driver;
+  VkPhysicalDeviceFloatControlsProperties floats;
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci;
   VkPhysicalDeviceFeatures2 features;
   VkPhysicalDeviceVulkan11Features features11;
   VkPhysicalDeviceVulkan12Features features12;
   VkPhysicalDeviceVulkan13Features features13;
-  VkPhysicalDeviceShaderAtomicFloatFeaturesEXT atomics;
   VkPhysicalDeviceMemoryProperties memory;
-  int has_pci, has_budget, has_atomics, has_subset; // extensions
+  int has_pci, has_budget, has_subset;             // extensions
   uint32_t family, family_queues, timestamp_bits;   // of the queues that compute
-  uint32_t transfer;                                // family of a queue that only copies, or NONE
   uint32_t subgroup;                                // items; the size that pipelines are made with
-  int subgroups, int64_atomics;
+  int fp64, subgroups, int64_atomics;
   int unified;          // host and device share one memory
   uint64_t heap_bytes;  // of the device's memory
   uint32_t device_heap; // index of that heap
@@ -58,6 +60,7 @@ struct cs_lib {
   void *driver;
   char path[1024]; // of the loader
   PFN_vkVoidFunction (*instance_proc)(VkInstance, const char *);
+  const char *lacking; // the name of a function that the loader does not have, or NULL
   struct instance_api vk;
 
   pthread_mutex_t lock; // guards the following
@@ -80,7 +83,8 @@ enum {
   FACTS_KNOWN = 1 << 30, // not passed to programs
 };
 
-// dead is the head of an object that is destroyed as soon as no batch can use it any more.
+// dead is the head of an object that is destroyed when no batch can use it any more: by the next call that frees
+// something, closes a stream, or waits for one.
 struct dead {
   struct dead *next;
   uint64_t serial; // of the last batch that was begun before
@@ -105,8 +109,9 @@ struct place {
   uint64_t offset; // in the buffer
 };
 
-// Slots of a slab have one size, a power of two from 256 bytes on.
-enum { SLAB_BYTES = 1 << 20, SLOT_LEAST = 8, SLOT_MOST = 16, SLOT_SIZES = SLOT_MOST - SLOT_LEAST + 1 };
+// Slots of a slab have one size, a power of two from 256 bytes to 1 MiB: drivers need not have more than 4,096
+// allocations. A slab has 1 MiB, or 16 slots if that is more.
+enum { SLAB_LEAST = 20, SLAB_SLOTS = 4, SLOT_LEAST = 8, SLOT_MOST = 20, SLOT_SIZES = SLOT_MOST - SLOT_LEAST + 1 };
 
 struct slab {
   struct slab *next; // of the same kind and size
@@ -138,12 +143,14 @@ enum { CHUNK_BYTES = 1 << 20, CHUNKS = 4 };
 struct recorder {
   VkCommandBuffer commands;
   VkPipeline bound;
-  uint32_t count; // commands
+  uint32_t count;  // commands
+  uint64_t groups; // of launches
 };
 
-// BATCH_COMMANDS is the number of commands with which a batch is submitted at the latest,
-// BATCHES_IN_FLIGHT the number of batches of a stream from which new work waits.
-enum { BATCH_COMMANDS = 64, BATCHES_IN_FLIGHT = 64, WAITS = 8 };
+// BATCH_COMMANDS is the number of commands, BATCH_GROUPS that of groups, with which a batch is submitted at the
+// latest: systems end what takes seconds. BATCHES_IN_FLIGHT is the number of batches of a stream from which new work
+// waits.
+enum { BATCH_COMMANDS = 64, BATCH_GROUPS = 1 << 17, BATCHES_IN_FLIGHT = 64, WAITS = 8 };
 
 // A batch is the commands of a stream that are submitted together.
 struct batch {
@@ -151,6 +158,7 @@ struct batch {
   struct recorder r;
   uint64_t number; // the value of the stream's semaphore once it is done
   uint64_t serial; // among the batches of all streams
+  int marked;      // an event is its end: no command may follow
   uint32_t waits;
   struct {
     cs_stream *stream;
@@ -178,7 +186,7 @@ struct cs_stream {
   struct chunk *chunk;                // the current one, or NULL
   uint32_t chunk_count;
   struct recording *capture; // or NULL
-  int waiting;               // the pump is to submit the open batch
+  _Atomic int waiting;       // the pump is to submit the open batch
   int closed;
 };
 
@@ -206,8 +214,9 @@ struct cs_device {
   struct device_api vk;
   struct traits t;
   _Atomic int lost;
-  uint32_t facts;
-  uint32_t kinds[3]; // types of memory by CS_ON_DEVICE ...
+  int32_t ordinal;
+  _Atomic int pipelines; // some were made
+  uint32_t kinds[3];     // types of memory by CS_ON_DEVICE ...
   VkPipelineLayout layout;
   VkPipelineCache cache;
 
@@ -223,20 +232,22 @@ struct cs_device {
   cs_stream *streams;
   struct dead *dead, **dead_end; // by serial
   struct slab *slabs[3][SLOT_SIZES];
-  uint64_t allocated; // bytes
+  uint64_t allocated; // bytes in the device's heap
   struct queries queries;
-  pthread_cond_t left; // a batch was left open
   pthread_t pump;
+  pthread_cond_t left; // a batch was left open
   int pumping, closing;
 
   _Atomic uint64_t begun; // serial of the last batch
-  pthread_mutex_t tools;  // guards fill
+  pthread_mutex_t tools; // guards the following
+  uint32_t facts;        // with FACTS_KNOWN, or 0
   VkPipeline fill;
   VkShaderModule fill_code;
 };
 
-// PUSHED is the number of words of push constants, ARGUMENTS the first one of the arguments.
-enum { PUSHED = 32, ARGUMENTS = 8, CONSTANTS_AT = 4, BLOCK_AT = 6 };
+// PUSHED is the number of words of push constants: the global size and the number of dimensions, addresses of the
+// constants and of arguments in memory, the number of the first group, and from ARGUMENTS on the arguments.
+enum { PUSHED = 32, CONSTANTS_AT = 4, BLOCK_AT = 6, FIRST_GROUP = 8, ARGUMENTS = 12 };
 
 struct pipeline {
   struct pipeline *next;

@@ -49,7 +49,17 @@ static int32_t finish(cs_stream *s, cs_error *err) {
   pthread_mutex_unlock(&s->lock);
   if (status == CS_OK)
     status = await(s, number, err);
+  if (status == CS_OK)
+    collect(s->dev);
   return status;
+}
+
+// wait_idle waits for everything on the device before something of it is destroyed that may be in use, after a
+// call that should have waited failed. A driver returns at once if the device is lost.
+static void wait_idle(cs_device *d) {
+  pthread_mutex_lock(&d->submit);
+  d->vk.DeviceWaitIdle(d->handle);
+  pthread_mutex_unlock(&d->submit);
 }
 
 // finish_all waits for all streams.
@@ -98,13 +108,10 @@ static int32_t vulkan_stream_query(cs_stream *s, int32_t *done, cs_error *err) {
 
 static int32_t make_stream(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
-  VkSemaphoreTypeCreateInfo timeline = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
-                                        .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE};
-  VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, .pNext = &timeline};
   VkCommandPoolCreateInfo pool = {.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                   .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
                                   .queueFamilyIndex = d->t.family};
-  int32_t status = CALL(d, err, CreateSemaphore, &semaphore, NULL, &s->done);
+  int32_t status = new_semaphore(d, &s->done, err);
   return status == CS_OK ? CALL(d, err, CreateCommandPool, &pool, NULL, &s->pool) : status;
 }
 
@@ -152,13 +159,14 @@ static void drop_batches(struct batch *b) {
 static void drop_chunks(cs_device *d, struct chunk *c);
 static void drop_capture(cs_stream *s);
 
-// vulkan_stream_close: after the loss of the device, its objects may be destroyed as they are.
 static int32_t vulkan_stream_close(cs_stream *s, cs_error *err) {
   cs_device *d = s->dev;
   pthread_mutex_lock(&s->lock);
   drop_capture(s);
   pthread_mutex_unlock(&s->lock);
   int32_t status = finish(s, err);
+  if (status != CS_OK)
+    wait_idle(d);
   pthread_mutex_lock(&d->lock);
   for (cs_stream **at = &d->streams; *at != NULL; at = &(*at)->next)
     if (*at == s) {
@@ -170,7 +178,7 @@ static int32_t vulkan_stream_close(cs_stream *s, cs_error *err) {
   if (status == CS_OK)
     look(s);
   s->closed = 1;
-  s->waiting = 0;
+  atomic_store(&s->waiting, 0);
   drop_batches(s->running);
   drop_batches(s->open);
   drop_batches(s->spare);

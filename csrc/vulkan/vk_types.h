@@ -124,6 +124,18 @@ typedef struct VkPhysicalDeviceDriverProperties {
   VkConformanceVersion conformanceVersion;
 } VkPhysicalDeviceDriverProperties;
 
+typedef struct VkPhysicalDeviceFloatControlsProperties {
+  int32_t sType;
+  void *pNext;
+  int32_t denormBehaviorIndependence, roundingModeIndependence;
+  uint32_t shaderSignedZeroInfNanPreserveFloat16, shaderSignedZeroInfNanPreserveFloat32,
+      shaderSignedZeroInfNanPreserveFloat64, shaderDenormPreserveFloat16,
+      shaderDenormPreserveFloat32, shaderDenormPreserveFloat64, shaderDenormFlushToZeroFloat16,
+      shaderDenormFlushToZeroFloat32, shaderDenormFlushToZeroFloat64, shaderRoundingModeRTEFloat16,
+      shaderRoundingModeRTEFloat32, shaderRoundingModeRTEFloat64, shaderRoundingModeRTZFloat16,
+      shaderRoundingModeRTZFloat32, shaderRoundingModeRTZFloat64;
+} VkPhysicalDeviceFloatControlsProperties;
+
 typedef struct VkPhysicalDeviceVulkan13Properties {
   int32_t sType;
   void *pNext;
@@ -214,15 +226,6 @@ typedef struct VkPhysicalDeviceVulkan13Features {
       computeFullSubgroups, synchronization2, textureCompressionASTC_HDR,
       shaderZeroInitializeWorkgroupMemory, dynamicRendering, shaderIntegerDotProduct, maintenance4;
 } VkPhysicalDeviceVulkan13Features;
-
-typedef struct VkPhysicalDeviceShaderAtomicFloatFeaturesEXT {
-  int32_t sType;
-  void *pNext;
-  uint32_t shaderBufferFloat32Atomics, shaderBufferFloat32AtomicAdd, shaderBufferFloat64Atomics,
-      shaderBufferFloat64AtomicAdd, shaderSharedFloat32Atomics, shaderSharedFloat32AtomicAdd,
-      shaderSharedFloat64Atomics, shaderSharedFloat64AtomicAdd, shaderImageFloat32Atomics,
-      shaderImageFloat32AtomicAdd, sparseImageFloat32Atomics, sparseImageFloat32AtomicAdd;
-} VkPhysicalDeviceShaderAtomicFloatFeaturesEXT;
 
 typedef struct VkMemoryType {
   uint32_t propertyFlags, heapIndex;

@@ -25,18 +25,17 @@
 #include "cache.c"
 // clang-format on
 
-// drop_device ends a device and all that is left of it. Objects of a lost one are destroyed as they are.
+// drop_device ends a device and all that is left of it.
 static void drop_device(cs_device *d) {
   pthread_mutex_lock(&d->lock);
   d->closing = 1;
-  pthread_cond_signal(&d->left);
   int pumping = d->pumping;
+  pthread_cond_signal(&d->left);
   pthread_mutex_unlock(&d->lock);
   if (pumping)
     pthread_join(d->pump, NULL);
   if (d->handle != NULL) {
-    if (d->vk.DeviceWaitIdle != NULL && !atomic_load(&d->lost))
-      d->vk.DeviceWaitIdle(d->handle);
+    wait_idle(d);
     while (d->queries.closed != NULL) {
       cs_event *e = d->queries.closed;
       d->queries.closed = e->next;
@@ -73,8 +72,8 @@ static int32_t vulkan_device_close(cs_device *d, cs_error *err) {
   return CS_OK;
 }
 
-// Vulkan has no call that tells occupancy, and no way to use the memory of another device directly. Its queues
-// belong to a device that the program made, so that none can be wrapped.
+// Vulkan has no call that tells occupancy. Memory of other devices is not shared. Queues belong to a device that the
+// program made, so that none can be wrapped.
 static const concord_shim vulkan_shim = {
     .open = vulkan_open,
     .has_driver = vulkan_has_driver,

@@ -18,7 +18,7 @@ const baseAlign = 256
 func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 	info := driver.Info{
 		ID: fmt.Sprintf("%s:%d", v.Name, ordinal), Backend: v.Name, NativeIndex: ordinal,
-		Name: cText(c.name[:]), Vendor: v.Maker,
+		Name: cText(c.name[:]), Vendor: cmp.Or(cText(c.maker[:]), v.Maker),
 		DriverVersion: cmp.Or(cText(c.driver[:]), drv), UUID: cText(c.uuid[:]), PCI: cText(c.pci[:]),
 		Kind: kindOf(int(c.kind)), Simulated: v.Simulated || c.simulated != 0, ByName: c.by_name != 0,
 

@@ -244,6 +244,7 @@ type PipelineKeeper interface {
 	// UsePipelines gives the device, before its first launch, what Pipelines returned in an earlier process. The error is
 	// ErrFormat if the data are of another device or driver. The caller keeps the data.
 	UsePipelines(data []byte) error
-	// Pipelines returns what was compiled so far, with what UsePipelines gave. It may be called from any goroutine.
+	// Pipelines returns what was compiled so far, with what UsePipelines gave, or nothing if that is all. It may be called
+	// from any goroutine.
 	Pipelines() ([]byte, error)
 }

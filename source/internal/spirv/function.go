@@ -20,9 +20,11 @@ type function struct {
 	isLibrary    bool
 	vars         map[*tree.Symbol]*variable
 	inMemory     map[*tree.Symbol]bool // variables whose address is taken
+	byMemory     map[*tree.Symbol]bool // parameters that callers leave in the arena
 	top          int                   // end of its place in the arena, which begins behind those of the functions that it calls
 	result       id                    // the type of its result
 	resultAt     place                 // where it leaves a result that is not made of leaves
+	arrays       int                   // bytes of arrays that are variables of the function
 	localBase    id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
 	blocks       map[*tree.Function]int
 	localBytes   int // bytes of local memory
@@ -64,11 +66,17 @@ func (f *function) write() {
 	if f.hasLocalBase() {
 		params = append(params, f.b.Int(32))
 	}
+	f.passInMemory()
 	for _, s := range fn.Params {
-		parts, _ := f.leaves(s.Type)
-		for _, l := range parts {
-			params = append(params, f.regType(l.t))
+		if !f.byMemory[s] {
+			parts, _ := f.leaves(s.Type)
+			for _, l := range parts {
+				params = append(params, f.regType(l.t))
+			}
 		}
+	}
+	if len(params) > maxParams {
+		f.refuse(fn.Pos, "limit", "'%s' has more than %d parameters", fn.Name, maxParams)
 	}
 	f.result = f.resultType(fn.Type.Elem)
 	f.f = f.b.Function(f.result, params...)
@@ -84,7 +92,7 @@ func (f *function) write() {
 	}
 	for _, s := range fn.Params {
 		v := f.variable(s)
-		if parts, ok := f.leaves(s.Type); ok {
+		if parts, ok := f.leaves(s.Type); ok && !f.byMemory[s] {
 			f.store(f.placeOf(s, v), value{s.Type, ids[:len(parts)], nil})
 			ids = ids[len(parts):]
 		}
@@ -101,6 +109,24 @@ func (f *function) write() {
 	f.f.End()
 	f.emitter.written = f.b.Size()
 	f.arenaSize = max(f.arenaSize, f.top)
+}
+
+// maxParams is the largest number of parameters of a function in SPIR-V.
+const maxParams = 255
+
+// passInMemory chooses the parameters that callers leave in the arena: if there are too many, all vectors and records.
+func (f *function) passInMemory() {
+	f.byMemory = map[*tree.Symbol]bool{}
+	n := 0
+	for _, s := range f.decl.Params {
+		parts, _ := f.leaves(s.Type)
+		n += len(parts)
+	}
+	for _, s := range f.decl.Params {
+		if parts, _ := f.leaves(s.Type); n >= maxParams && len(parts) > 1 {
+			f.byMemory[s], f.inMemory[s] = true, true
+		}
+	}
 }
 
 // resultType returns the type of a function's result.
@@ -190,7 +216,7 @@ func (f *function) placeLocals() {
 	}
 	f.blocks = map[*tree.Function]int{}
 	for _, c := range f.decl.Calls {
-		if to := f.done[c.To]; c.To.Kernel && to.localBytes > 0 {
+		if to := f.done[c.To]; to != nil && to.localBytes > 0 {
 			if _, placed := f.blocks[c.To]; !placed {
 				f.localBytes = tree.AlignUp(f.localBytes, blockAlign)
 				f.blocks[c.To] = f.localBytes
@@ -200,8 +226,9 @@ func (f *function) placeLocals() {
 	}
 }
 
-// hasLocalBase reports whether callers say where the kernel's local memory begins.
-func (f *function) hasLocalBase() bool { return f.decl.Kernel && f.called[f.decl] && f.localBytes > 0 }
+// hasLocalBase reports whether callers say where the local memory of the function, and of the kernels that it calls,
+// begins.
+func (f *function) hasLocalBase() bool { return f.called[f.decl] && f.localBytes > 0 }
 
 // variable returns a variable or parameter, which it declares at its first use.
 func (f *function) variable(s *tree.Symbol) *variable {
@@ -223,6 +250,11 @@ func (f *function) variable(s *tree.Symbol) *variable {
 		return v
 	}
 	v.ids = []id{}
+	if v.dims > 0 {
+		size, _ := s.Type.Size()
+		f.arrays += size
+		f.limitPrivate()
+	}
 	for i, l := range parts {
 		typ := f.regType(l.t)
 		if v.dims > 0 {
@@ -243,14 +275,22 @@ func (f *function) allocate(t *tree.Type) int {
 		panic("spirv: a function of the library needs memory: " + f.decl.Name)
 	}
 	size, _ := t.Size()
-	const most = 1 << 24 // more than any device has for one item
 	at := tree.AlignUp(f.top, max(t.Alignment(), 4))
-	if f.top = at + size; f.top > most {
-		f.refuse(f.pos, "limit", "'%s' and the functions that it calls have more than %d bytes of private variables",
-			f.decl.Name, most)
-		f.top = privateStart
-	}
+	f.top = at + size
+	f.limitPrivate()
 	return at
+}
+
+// maxPrivate is the largest number of bytes of private variables of a function and those that it calls, as far as they are
+// arrays or in the arena: more than drivers cope with.
+const maxPrivate = 1 << 18
+
+func (f *function) limitPrivate() {
+	if f.top+f.arrays > maxPrivate {
+		f.refuse(f.pos, "limit", "'%s' and the functions that it calls have more than %d bytes of private arrays and records",
+			f.decl.Name, maxPrivate)
+		f.top, f.arrays = privateStart, 0
+	}
 }
 
 // placeOf returns the place of a whole variable.
@@ -311,9 +351,9 @@ func (f *function) userCall(e *tree.Expr) value {
 // invoke writes a call.
 func (f *function) invoke(to *function, first []id, args []value) value {
 	for i, a := range args {
-		if a.at != nil {
-			s := to.decl.Params[i]
-			f.copy(to.placeOf(s, to.vars[s]), *a.at)
+		if s := to.decl.Params[i]; a.at != nil || to.byMemory[s] {
+			f.store(to.placeOf(s, to.vars[s]), a)
+			continue
 		}
 		first = append(first, a.ids...)
 	}

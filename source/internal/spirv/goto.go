@@ -26,7 +26,11 @@ type gotos struct {
 	number  map[string]int // of each label
 	visible map[string]int // how many lists around the statement that is being written have the label
 	leaving map[*tree.Stmt][]string
+	nested  int // loops that gotos make, around the statement
 }
+
+// maxGotoLoops is how deep loops that gotos make may be nested.
+const maxGotoLoops = 100
 
 // findGotos prepares the variable for a function that has a goto.
 func (f *function) findGotos() {
@@ -57,7 +61,7 @@ func (g *gotos) labelNumber(label string) int {
 	return n
 }
 
-// leaves returns the labels outside of s that a goto in it names.
+// leaves returns the labels outside of s that a goto in it names, each once.
 func (g *gotos) leaves(s *tree.Stmt) []string {
 	if s == nil || g == nil {
 		return nil
@@ -66,26 +70,26 @@ func (g *gotos) leaves(s *tree.Stmt) []string {
 	if ok {
 		return known
 	}
-	var inside []string
-	add := func(list []string) {
-		for _, l := range list {
-			if !slices.Contains(known, l) {
-				known = append(known, l)
-			}
-		}
-	}
+	skip := map[string]bool{} // those inside, and those that are known
+	var all []string
 	for k := s; k != nil; k = k.Alt {
 		if k.Kind == tree.StGoto {
-			add([]string{k.Text})
+			all = append(all, k.Text)
 		}
-		add(g.leaves(k.Body))
+		all = append(all, g.leaves(k.Body)...)
 		for _, one := range k.List {
-			add(g.leaves(one))
+			all = append(all, g.leaves(one)...)
 		}
-		inside = append(inside, labelsOf(k.List)...)
-		inside = append(inside, labelsOf([]*tree.Stmt{k, k.Body})...)
+		for _, l := range append(labelsOf(k.List), labelsOf([]*tree.Stmt{k, k.Body})...) {
+			skip[l] = true
+		}
 	}
-	known = slices.DeleteFunc(known, func(l string) bool { return slices.Contains(inside, l) })
+	for _, l := range all {
+		if !skip[l] {
+			skip[l] = true
+			known = append(known, l)
+		}
+	}
 	g.leaving[s] = known
 	return known
 }
@@ -131,77 +135,76 @@ func (f *function) list(stmts []*tree.Stmt) {
 // items writes labels and statements.
 func (f *function) items(items []item) {
 	g := f.gotos
-	var pending []string // labels that a goto may be on its way to
-	var guards []id      // ends of the selections that skip statements
-	closeGuards := func() {
-		for ; len(guards) > 0; guards = guards[:len(guards)-1] {
-			f.f.Merge(guards[len(guards)-1])
+	pending := map[string]bool{} // labels that a goto may be on its way to
+	var skipped id               // the end of the selection that skips statements, if one is open
+	resume := func() {
+		if skipped != 0 {
+			f.f.Merge(skipped)
+			skipped = 0
 		}
 	}
-	after := func(leaves []string) {
-		pending = append(pending, leaves...)
-		if len(leaves) > 0 && f.f.Open() {
-			rest, end := f.b.NewID(), f.b.NewID()
-			f.f.BranchTo(end, f.goes(0), rest, end)
+	guard := func() {
+		resume()
+		if len(pending) > 0 && f.f.Open() {
+			rest := f.b.NewID()
+			skipped = f.b.NewID()
+			f.f.BranchTo(skipped, f.goes(0), rest, skipped)
 			f.f.Label(rest)
-			guards = append(guards, end)
 		}
 	}
-	for _, it := range items {
+	last := map[string]int{} // of each label, the last statement with a goto to it
+	for i, it := range items {
 		g.visible[it.label]++
+		for _, l := range g.leaves(it.s) {
+			last[l] = i
+		}
 	}
 	for i := 0; i < len(items); i++ {
+		f.Step()
 		if items[i].s != nil {
 			f.stmt(items[i].s)
-			after(g.leaves(items[i].s))
+			if leaves := g.leaves(items[i].s); len(leaves) > 0 {
+				for _, l := range leaves {
+					pending[l] = true
+				}
+				guard()
+			}
 			continue
 		}
-		closeGuards()
+		resume()
 		label := items[i].label
-		if slices.Contains(pending, label) {
+		if pending[label] {
 			f.branch(f.goes(g.labelNumber(label)), func() { f.f.Store(g.going, f.uint(0)) }, nil)
-			pending = slices.DeleteFunc(pending, func(l string) bool { return l == label })
+			delete(pending, label)
 		}
-		var leaves []string
-		if last := lastGoto(g, items, i); last > i {
-			for _, it := range items[i+1 : last+1] {
-				if slices.Contains(pending, it.label) {
-					f.refuse(f.pos, "goto", "a goto into the loop that the label '%s' begins cannot be expressed in SPIR-V", label)
-				}
-				if it.s != nil {
-					leaves = append(leaves, g.leaves(it.s)...)
+		if end := f.loopEnd(items, i, last); end > i {
+			f.again(label, items[i+1:end+1], pending)
+			for _, it := range items[i+1 : end+1] {
+				for _, l := range g.leaves(it.s) {
+					pending[l] = true
 				}
 			}
-			f.again(label, items[i+1:last+1], len(pending) > 0)
-			i = last
+			delete(pending, label)
+			i = end
 		}
-		after(append(leaves, pending...))
+		guard()
 	}
-	closeGuards()
+	resume()
 	for _, it := range items {
 		g.visible[it.label]--
 	}
 }
 
-// lastGoto returns the index of the last statement with a goto that leads back to the label at i, or to one between
+// loopEnd returns the index of the last statement with a goto that leads back to the label at i, or to one between
 // that statement and i.
-func lastGoto(g *gotos, items []item, i int) int {
-	back := []string{items[i].label}
-	last := i
-	for k := i + 1; k < len(items); k++ {
+func (f *function) loopEnd(items []item, i int, last map[string]int) int {
+	end := max(i, last[items[i].label])
+	for k := i + 1; k < end; k++ { // gotos back to these have to be in the loop, too
 		if items[k].s == nil {
-			continue
-		}
-		if slices.ContainsFunc(g.leaves(items[k].s), func(l string) bool { return slices.Contains(back, l) }) {
-			for _, it := range items[last+1 : k] { // gotos back to these have to be in the loop, too
-				if it.s == nil {
-					back = append(back, it.label)
-				}
-			}
-			last = k
+			end = max(end, last[items[k].label])
 		}
 	}
-	return last
+	return end
 }
 
 // goes returns the condition that the function is on its way to the label of a number.
@@ -209,11 +212,23 @@ func (f *function) goes(number int) id {
 	return f.test(module.OpIEqual, f.f.Load(f.b.Int(32), f.gotos.going), f.uint(number))
 }
 
-// again writes the statements from a label to the last goto that leads back to it, as a loop.
-func (f *function) again(label string, items []item, skip bool) {
+// again writes the statements from a label to the last goto that leads back to it, as a loop. pending are the labels
+// that a goto in front of it may be on its way to.
+func (f *function) again(label string, items []item, pending map[string]bool) {
 	if !f.f.Open() {
 		return
 	}
+	for _, it := range items {
+		if pending[it.label] {
+			f.refuse(f.pos, "goto", "a goto into the loop that the label '%s' begins cannot be expressed in SPIR-V", label)
+			return
+		}
+	}
+	if f.gotos.nested++; f.gotos.nested > maxGotoLoops {
+		f.refuse(f.pos, "goto", "loops of goto are nested deeper than %d", maxGotoLoops)
+		return
+	}
+	defer func() { f.gotos.nested-- }()
 	write := func() {
 		head, body, next, end := f.b.NewID(), f.b.NewID(), f.b.NewID(), f.b.NewID()
 		f.f.Label(head)
@@ -236,7 +251,7 @@ func (f *function) again(label string, items []item, skip bool) {
 			}
 		}
 	}
-	if skip {
+	if len(pending) > 0 {
 		f.branch(f.goes(0), write, nil)
 		return
 	}

@@ -5,7 +5,6 @@ package spirv
 import (
 	"context"
 	"embed"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -54,7 +53,25 @@ func libraryTexts() []string {
 	return list
 }
 
-var libraryName = regexp.MustCompile(`\bcc_[A-Za-z0-9_]+`)
+// libraryNames returns the words in a text that begin with cc_.
+func libraryNames(text string) (names []string) {
+	inWord := func(c byte) bool {
+		return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	for i := 0; i < len(text); {
+		begin := i
+		for i < len(text) && inWord(text[i]) {
+			i++
+		}
+		if strings.HasPrefix(text[begin:i], "cc_") {
+			names = append(names, text[begin:i])
+		}
+		if i == begin {
+			i++
+		}
+	}
+	return names
+}
 
 // libraryParts splits the texts, once.
 var libraryParts = sync.OnceValues(func() ([]part, map[string]int) {
@@ -77,7 +94,7 @@ var libraryParts = sync.OnceValues(func() ([]part, map[string]int) {
 		}
 	}
 	for i := range parts {
-		for _, name := range libraryName.FindAllString(parts[i].text, -1) {
+		for _, name := range libraryNames(parts[i].text) {
 			if n, ok := names[name]; ok && n != i && !slices.Contains(parts[i].uses, n) {
 				parts[i].uses = append(parts[i].uses, n)
 			}
@@ -92,7 +109,7 @@ func declared(line string) string {
 	if at := strings.IndexAny(line, "([={"); at >= 0 {
 		head = line[:at]
 	}
-	names := libraryName.FindAllString(head, -1)
+	names := libraryNames(head)
 	if len(names) == 0 {
 		return ""
 	}

@@ -85,6 +85,10 @@ func (f *function) ifStmt(s *tree.Stmt) {
 			s = s.Alt
 			continue
 		}
+		if len(ends) > maxChain {
+			f.refuse(s.Pos, "limit", "a chain of more than %d else if cannot be expressed in SPIR-V", maxChain)
+			break
+		}
 		yes, no, end := f.b.NewID(), f.b.NewID(), f.b.NewID()
 		if s.Alt == nil {
 			no = end
@@ -181,8 +185,12 @@ func sections(body *tree.Stmt) (list []section) {
 	return list
 }
 
-// maxSections is the largest number of labels of a switch: an instruction has at most 65,535 words.
-const maxSections = 30000
+// maxSections is the largest number of labels of a switch, and maxChain that of nested selections, that SPIR-V's readers
+// have to accept.
+const (
+	maxSections = 16383
+	maxChain    = 700
+)
 
 // switchStmt writes a switch. It first computes the number of the section to begin with, so that ranges, values of 64 bits and a default
 // anywhere are all the same; sections fall through to the next one only, which SPIR-V allows.

@@ -48,10 +48,11 @@ double cc_exp10_d(double x) {
   return x == x ? p * cc_power_d(j) * cc_power_d(k - j) : x;
 }
 double cc_expm1_d(double x) {
-  const double y = x == x ? x > 700.0 ? 700.0 : x < -40.0 ? -40.0 : x : 0.0;
+  const double y = x > 710.0 ? 710.0 : x > -40.0 ? x : -40.0; // infinite above, -1 below
   const double n = rint(y * 0x1.71547652b82fep+0), h = y - n * 0x1.62e42fefa2p-1, l = n * 0x1.9ef35793c7673p-41;
-  const double r = h - l, e = (h - r) - l, s = cc_power_d((int)n), m = r + (e + cc_curve_d(r));
-  return x != x ? x : x > 700.0 ? cc_exp_d(x) : copysign(s * m + (s - 1.0), x);
+  const double r = h - l, e = (h - r) - l, m = r + (e + cc_curve_d(r));
+  const double s = cc_power_d((int)n - 1); // half of 2^n, which may be no double
+  return x == x ? copysign((s * m + (s - 0.5)) * 2.0, x) : x;
 }
 double cc_tanh_d(double x) {
   const double a = fabs(x), m = cc_expm1_d(2.0 * (a > 25.0 ? 25.0 : a));

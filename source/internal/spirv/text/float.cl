@@ -56,10 +56,10 @@ float cc_less1_f(float r) {
   return r * r * q + r;
 }
 float cc_expm1_f(float x) {
-  const float y = x > 88.0f ? 88.0f : x < -20.0f ? -20.0f : x; // -1 below
+  const float y = x > 89.0f ? 89.0f : x < -20.0f ? -20.0f : x; // infinite above, -1 below
   const struct cc_nearest_f k = cc_near_f(y, 0x1.715476p+0f);
-  const float s = cc_power_f(k.power), r = s * cc_less1_f(cc_rest_f(y, k.n)) + (s - 1.0f);
-  return x > 88.0f ? cc_exp_f(x) : x != x ? x : copysign(r, x);
+  const float s = cc_power_f(k.power - 0x800000u), r = s * cc_less1_f(cc_rest_f(y, k.n)) + (s - 0.5f); // of 2^n a half
+  return x == x ? copysign(r * 2.0f, x) : x;
 }
 // m/(m + 2), m = e^2|x| - 1: near 0 nothing cancels.
 float cc_tanh_f(float x) {
@@ -190,7 +190,7 @@ float cc_pow_f(float x, float y) {
   float r = cc_magnitude_f(a, y, 0.0f);
   r = y != y || x != x || (x < 0.0f && a < cc_inf_f() && !whole) ? cc_nan_f() : r;
   r = (a == 1.0f && fabs(y) == cc_inf_f()) || x == 1.0f || y == 0.0f ? 1.0f : r;
-  return odd ? copysign(r, x) : r;
+  return as_float(as_uint(r) | (odd ? as_uint(x) & 0x80000000u : 0u));
 }
 float cc_powr_f(float x, float y) {
   const float a = fabs(x);

@@ -68,8 +68,8 @@ func formKernel(b *builtins.Func, form *builtins.Form, g builtins.Type, name str
 		params = append(params, fmt.Sprintf("global %s *r", clType(r)))
 		call = "r[i] = " + call
 	}
-	return fmt.Sprintf("kernel void %s(%s) { size_t i = get_global_id(0); %s%s%s }\n", name, strings.Join(params, ", "), pre,
-		call, post)
+	return fmt.Sprintf("kernel void %s(%s) { size_t i = get_global_id(0); %s%s%s }\n", name, strings.Join(params, ", "),
+		pre, call, post)
 }
 
 // Every form of every built-in of the table, for every type, becomes a valid module, but for printf, whose error
@@ -80,6 +80,7 @@ func TestBuiltinForms(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	widths := []int{1, 2, 3, 4, 8, 16}
 	for _, name := range names {
 		if name == "printf" {
 			continue
@@ -94,7 +95,7 @@ func TestBuiltinForms(t *testing.T) {
 			for i := range b.Forms {
 				form := &b.Forms[i]
 				for k := source.Char; k <= source.Double; k++ {
-					for _, w := range []int{1, 2, 3, 4, 8, 16} {
+					for _, w := range widths {
 						g := builtins.Type{Kind: k, Width: w}
 						if form.Class != nil && !form.Class.Has(g) || form.Class == nil && (k != source.Float || w != 1) {
 							continue

@@ -6,7 +6,6 @@ package vulkan
 import (
 	"fmt"
 	"math"
-	"os"
 	goruntime "runtime"
 	"slices"
 	"strings"
@@ -16,12 +15,13 @@ import (
 	"github.com/concord-compute/concord/source"
 )
 
+// vendor describes the backend.
 func vendor() cgo.Vendor {
 	return cgo.Vendor{
 		Name: "vulkan", Maker: "Vulkan", Target: source.SPIRV,
 		Description: driver.Description{Title: "Vulkan", Portable: true},
 		Table:       table, Missing: missing,
-		Libraries: func(*driver.Config) (drivers, compilers []string) { return loaders(), nil },
+		Libraries: func(cfg *driver.Config) (drivers, compilers []string) { return loaders(cfg), nil },
 		Remedies: cgo.Remedies{
 			Driver:  "install the Vulkan loader (Debian: libvulkan1) and the driver of the GPU (mesa-vulkan-drivers, NVIDIA's)",
 			Devices: "install the GPU's Vulkan driver (Debian: mesa-vulkan-drivers); vulkaninfo --summary lists those that work",
@@ -36,12 +36,12 @@ func vendor() cgo.Vendor {
 	}
 }
 
-// loaders returns the candidates for the loader: CONCORD_VULKAN_LIBRARY alone if it is set.
-func loaders() []string {
-	if name := os.Getenv("CONCORD_VULKAN_LIBRARY"); name != "" {
-		return []string{name}
-	}
-	if goruntime.GOOS == "darwin" {
+// loaders returns the candidates for the loader.
+func loaders(cfg *driver.Config) []string {
+	switch {
+	case cfg.VulkanLibrary != "":
+		return []string{cfg.VulkanLibrary}
+	case goruntime.GOOS == "darwin":
 		return []string{"libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib", "/opt/homebrew/lib/libvulkan.1.dylib"}
 	}
 	return []string{"libvulkan.so.1", "libvulkan.so"}

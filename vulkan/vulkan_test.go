@@ -1,7 +1,6 @@
 package vulkan
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,13 +23,13 @@ func TestNoLoader(t *testing.T) {
 	if table() == nil {
 		t.Skip("not in this build")
 	}
-	t.Setenv("CONCORD_VULKAN_LIBRARY", "libnowhere.so.1")
+	cfg := &driver.Config{VulkanLibrary: "libnowhere.so.1"}
 	b := sim.Registered(t, "vulkan")
-	p := b.Probe(t.Context(), &driver.Config{})
+	p := b.Probe(t.Context(), cfg)
 	assert.Equal(t, driver.Unavailable, p.State)
 	assert.Contains(t, p.Reason, "libnowhere.so.1 was not found; install the Vulkan loader")
 	assert.NotEmpty(t, p.Remedy)
-	_, err := b.Open(t.Context(), 0, &driver.Config{})
+	_, err := b.Open(t.Context(), 0, cfg)
 	assert.ErrorIs(t, err, driver.ErrNoDevice)
 }
 
@@ -59,27 +58,27 @@ func TestCompileFor(t *testing.T) {
 	if table() == nil {
 		t.Skip("not in this build")
 	}
-	t.Setenv("CONCORD_VULKAN_LIBRARY", "libnowhere.so.1")
+	cfg := &driver.Config{VulkanLibrary: "libnowhere.so.1"}
 	unit, err := source.Parse(`kernel void copy(global const int *from, global int *to) {
 	to[get_global_id(0)] = from[get_global_id(0)]; }`, source.Options{Name: "copy.cl"})
 	require.NoError(t, err)
 	c := sim.Registered(t, "vulkan").(driver.CrossCompiler)
-	known, err := c.Targets(t.Context(), nil)
+	known, err := c.Targets(t.Context(), cfg)
 	require.NoError(t, err)
 	assert.Equal(t, targets(), known)
-	first, err := c.CompileFor(context.Background(), nil, "vk1.3", unit, nil)
+	first, err := c.CompileFor(t.Context(), cfg, "vk1.3", unit, nil)
 	require.NoError(t, err)
-	again, err := c.CompileFor(context.Background(), nil, "vk1.3", unit, nil)
+	again, err := c.CompileFor(t.Context(), cfg, "vk1.3", unit, nil)
 	require.NoError(t, err)
 	assert.Equal(t, first, again)
 	assert.Equal(t, "copy", first.Kernels[0].Name)
 	double, err := source.Parse("kernel void one(global double *to) { to[0] = 1; }",
 		source.Options{Name: "one.cl", Features: &source.Features{FP64: true}})
 	require.NoError(t, err)
-	_, err = c.CompileFor(context.Background(), nil, "vk1.3-fp16", double, nil)
+	_, err = c.CompileFor(t.Context(), cfg, "vk1.3-fp16", double, nil)
 	assert.ErrorContains(t, err, "needs fp64")
-	_, err = c.CompileFor(context.Background(), nil, "vk1.3-fp64-fp16", double, nil)
+	_, err = c.CompileFor(t.Context(), cfg, "vk1.3-fp64-fp16", double, nil)
 	require.NoError(t, err)
-	_, err = c.CompileFor(context.Background(), nil, "vk9", unit, nil)
+	_, err = c.CompileFor(t.Context(), cfg, "vk9", unit, nil)
 	assert.ErrorIs(t, err, driver.ErrInvalidArgument)
 }

@@ -27,6 +27,10 @@ func run(t *testing.T, name, text string) string {
 	return string(out)
 }
 
+func all(pattern, text string) [][]string {
+	return regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
+}
+
 // TestDeclarations: every number, size and offset of vk.h is that of Vulkan's own header, where that is installed, and
 // every function has as many parameters.
 func TestDeclarations(t *testing.T) {
@@ -43,12 +47,12 @@ func TestDeclarations(t *testing.T) {
 		fmt.Fprintf(&own, "  printf(\"%%s %%lld\\n\", %q, (long long)%s);\n", expression, expression)
 		lines++
 	}
-	for _, m := range regexp.MustCompile(`(?m)^(?:  (VK_\w+) = |#define (VK_\w+) )`).FindAllStringSubmatch(string(numbers), -1) {
+	for _, m := range all(`(?m)^(?:  (VK_\w+) = |#define (VK_\w+) )`, string(numbers)) {
 		tell(m[1] + m[2])
 	}
-	for _, m := range regexp.MustCompile(`(?s)typedef struct (\w+) \{(.*?)\n\} `).FindAllStringSubmatch(string(structs), -1) {
+	for _, m := range all(`(?s)typedef struct (\w+) \{(.*?)\n\} `, string(structs)) {
 		tell("sizeof(" + m[1] + ")")
-		for _, f := range regexp.MustCompile(`(\w+)(\[\d+\])*[,;]`).FindAllStringSubmatch(m[2], -1) {
+		for _, f := range all(`(\w+)(\[\d+\])*[,;]`, m[2]) {
 			if f[1] != "integerDotProducts" { // many members of the header
 				tell("offsetof(" + m[1] + ", " + f[1] + ")")
 			}
@@ -58,10 +62,10 @@ func TestDeclarations(t *testing.T) {
 	body := "#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n" + own.String() + "  return 0;\n}\n"
 	assert.Equal(t, run(t, "theirs", "#include <vulkan/vulkan_core.h>\n"+body), run(t, "ours", "#include \"vk.h\"\n"+body))
 
-	// A pointer to a function of ours is assigned to one of theirs, if handles are one type and enumerations numbers.
-	header, err := exec.CommandContext(t.Context(), "gcc", "-include", "vulkan/vulkan_core.h", "-xc", "-E", "-P", "/dev/null").Output()
+	header, err := exec.CommandContext(t.Context(), "gcc", "-include", "vulkan/vulkan_core.h", "-xc", "-E", "-P",
+		"/dev/null").Output()
 	require.NoError(t, err)
-	functions := regexp.MustCompile(`(?s)X\((\w+), (\w+), \\?\s*\((.*?)\)\)`).FindAllStringSubmatch(string(numbers), -1)
+	functions := all(`(?s)X\((\w+), (\w+), \\?\s*\((.*?)\)\)`, string(numbers))
 	require.Greater(t, len(functions), 50)
 	for _, f := range functions {
 		theirs := regexp.MustCompile(`vk` + f[2] + `\(([^)]*)\)`).FindStringSubmatch(string(header))

@@ -28,8 +28,8 @@ func TestTools(t *testing.T) {
 	require.Len(t, arrays, len(sources))
 	for _, a := range arrays {
 		module := filepath.Join(t.TempDir(), a[1]+".spv")
-		out, err := exec.CommandContext(t.Context(), "glslangValidator", "-V", "-g0", "--target-env", "vulkan1.3", "-o", module,
-			"../csrc/vulkan/tools/"+a[1]+".comp").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), "glslangValidator", "-V", "-g0", "--target-env", "vulkan1.3",
+			"-o", module, "../csrc/vulkan/tools/"+a[1]+".comp").CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		data, err := os.ReadFile(module)
 		require.NoError(t, err)

@@ -81,7 +81,8 @@ var variables = []Variable{
 		c.Fallback = driver.Fallback(strings.ToLower(v))
 		return checkFallback(c.Fallback)
 	}},
-	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them, and whose devices that have to be named are listed",
+	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them, and whose devices are " +
+		"listed even if they have to be named",
 		func(c *driver.Config, v string) error {
 			c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
 			for _, name := range c.Required { // a backend of another module may not be registered yet: see Requires

@@ -235,8 +235,8 @@ type Tunable interface {
 	TunedFor() string
 }
 
-// PipelineKeeper is implemented by devices whose drivers compile a kernel further when it is first launched, and let the
-// result be kept for later processes.
+// PipelineKeeper is implemented by devices whose drivers compile a kernel further when it is first launched, and let
+// the result be kept for later processes.
 type PipelineKeeper interface {
 	// PipelinesName is the name of the file in which the result is kept, which is another one for other devices and
 	// drivers. It is "" if there is none. It may be called from any goroutine.

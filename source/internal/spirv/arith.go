@@ -248,7 +248,7 @@ func (f *function) isZero(k tree.Kind, v id) bool {
 }
 
 // timesZero writes a * zero. Drivers (Mesa 22.3) make it 0 if a is an integer that was converted, whatever its sign.
-func (f *function) timesZero(k tree.Kind, a, zero id) id {
+func (f *function) timesZero(k tree.Kind, a, zero id) id { // infinities and NaNs become NaN
 	bits, infinity := tree.UInt, uint64(0x7f800000)
 	if k == tree.Double {
 		bits, infinity = tree.ULong, 0x7ff0000000000000
@@ -259,7 +259,7 @@ func (f *function) timesZero(k tree.Kind, a, zero id) id {
 	signed := f.op(module.OpBitwiseAnd, bits, f.op(module.OpBitwiseXor, bits, held, f.constant(bits, c)), f.constant(bits, sign))
 	size := f.op(module.OpBitwiseAnd, bits, held, f.constant(bits, sign-1))
 	finite := f.test(module.OpULessThan, size, f.constant(bits, infinity))
-	return f.choose(k, finite, f.bitcast(signed, bits, k), f.exact(module.OpFMul, k, a, zero))
+	return f.choose(k, finite, f.bitcast(signed, bits, k), f.constant(k, infinity|infinity>>1))
 }
 
 // reciprocal returns 1/b if b is a constant power of two whose reciprocal is one, too, so that a product with it is

@@ -408,6 +408,10 @@ func (f *function) storeVector(p place, v value) {
 func (f *function) copy(to, from place) {
 	size, _ := to.t.Size()
 	to, from = f.settled(to), f.settled(from)
+	if base := tree.ArrayBase(to.t); from.space == tree.Constant && base.Kind == tree.TRecord && base.Rec.Pointers {
+		f.copyParts(to, from)
+		return
+	}
 	unit := tree.UInt
 	for _, k := range []tree.Kind{tree.UShort, tree.UChar} {
 		if n := tree.KindSize(unit); size%n != 0 || to.align < n || from.align < n {
@@ -428,6 +432,26 @@ func (f *function) copy(to, from place) {
 		to.align, from.align = n, n
 		f.storeScalar(f.element(to, t, i, tree.UInt), f.loadScalar(f.element(from, t, i, tree.UInt)))
 	})
+}
+
+// copyParts copies a constant with pointers in it, which are relocated.
+func (f *function) copyParts(to, from place) {
+	if _, ok := f.leaves(to.t); ok {
+		f.store(to, f.load(from))
+		return
+	}
+	switch t := to.t; {
+	case t.Kind == tree.TArray:
+		f.count(f.uint(t.N), func(i id) {
+			f.copyParts(f.settled(f.element(to, t.Elem, i, tree.UInt)), f.settled(f.element(from, t.Elem, i, tree.UInt)))
+		})
+	case t.Rec.Union:
+		f.refuse(f.pos, "union", "a constant union with a pointer in it cannot be copied in SPIR-V")
+	default:
+		for _, m := range t.Rec.Fields {
+			f.copyParts(f.member(to, m), f.member(from, m))
+		}
+	}
 }
 
 // count writes a loop over the integers below n.

@@ -225,6 +225,10 @@ func (f *function) binary(op string, k tree.Kind, a, b id) id {
 		return f.toHalf(f.binary(op, tree.Float, f.fromHalf(a), f.fromHalf(b)))
 	case isFloating(k) && op == "/":
 		return f.divide(k, a, b)
+	case isFloating(k) && op == "*" && f.isZero(k, b):
+		return f.timesZero(k, a, b)
+	case isFloating(k) && op == "*" && f.isZero(k, a):
+		return f.timesZero(k, b, a)
 	case isFloating(k):
 		return f.exact(floatOps[op], k, a, b)
 	case op == "/" || op == "%":
@@ -237,8 +241,44 @@ func (f *function) binary(op string, k tree.Kind, a, b id) id {
 	return f.narrow(f.op(intOps[op], k, a, b), k)
 }
 
+// isZero reports whether a floating number is a constant zero.
+func (f *function) isZero(k tree.Kind, v id) bool {
+	c, ok := f.b.Value(v)
+	return ok && tree.BitsValue(k, c).IsZero()
+}
+
+// timesZero writes a * zero. Drivers (Mesa 22.3) make it 0 if a is an integer that was converted, whatever its sign.
+func (f *function) timesZero(k tree.Kind, a, zero id) id { // infinities and NaNs become NaN
+	bits, infinity := tree.UInt, uint64(0x7f800000)
+	if k == tree.Double {
+		bits, infinity = tree.ULong, 0x7ff0000000000000
+	}
+	sign := uint64(1) << (8*tree.KindSize(k) - 1)
+	held := f.bitcast(a, k, bits)
+	c, _ := f.b.Value(zero)
+	signed := f.op(module.OpBitwiseAnd, bits, f.op(module.OpBitwiseXor, bits, held, f.constant(bits, c)), f.constant(bits, sign))
+	size := f.op(module.OpBitwiseAnd, bits, held, f.constant(bits, sign-1))
+	finite := f.test(module.OpULessThan, size, f.constant(bits, infinity))
+	return f.choose(k, finite, f.bitcast(signed, bits, k), f.constant(k, infinity|infinity>>1))
+}
+
+// reciprocal returns 1/b if b is a constant power of two whose reciprocal is one, too, so that a product with it is
+// the quotient.
+func (f *function) reciprocal(k tree.Kind, b id) (id, bool) {
+	c, ok := f.b.Value(b)
+	if !ok {
+		return 0, false
+	}
+	v := tree.BitsValue(k, c).Float()
+	frac, exp := math.Frexp(math.Abs(v))
+	return f.constantOf(tree.FloatValue(k, 1/v)), frac == 0.5 && exp > -100 && exp < 100
+}
+
 // divide writes a quotient of floating numbers. In the library's own functions it is what the device has.
 func (f *function) divide(k tree.Kind, a, b id) id {
+	if by, ok := f.reciprocal(k, b); ok {
+		return f.exact(module.OpFMul, k, a, by)
+	}
 	name, fact := "cc_div_f", factDivide
 	if k == tree.Double {
 		name, fact = "cc_div_d", factDivide64

@@ -27,8 +27,8 @@ func (f *function) constantAt(s *tree.Symbol) int {
 // reserve appends zeros to the constants. The first bytes belong to nothing, since no distance is 0.
 func (f *function) reserve(size, align int) int {
 	at := tree.AlignUp(max(len(f.constants), blockAlign), align)
+	f.Wrote(at+size-len(f.constants), f.pos) // which ends the work if they are too many
 	f.emitter.constants = append(f.constants, make([]byte, at+size-len(f.constants))...)
-	f.Wrote(size, f.pos)
 	return at
 }
 
@@ -63,9 +63,11 @@ func (f *function) fillValue(at int, t *tree.Type, e *tree.Expr) {
 		copy(f.constants[at:], bytes)
 		return
 	}
-	if to, ok := f.constantPointer(e); ok && t.IsPointer() {
-		copy(f.constants[at:], tree.IntValue(tree.ULong, int64(to)).AppendTo(nil))
-		return
+	if t.IsPointer() {
+		if to, ok := f.constantPointer(e); ok {
+			copy(f.constants[at:], tree.IntValue(tree.ULong, int64(to)).AppendTo(nil))
+			return
+		}
 	}
 	f.refuse(f.p.PosOf(e), "constant", "this initializer of a constant cannot be computed before the program runs")
 }
@@ -90,6 +92,9 @@ func (f *function) constantPointer(e *tree.Expr) (int, bool) {
 		a, b := e.A, e.B
 		if !a.Type.IsPointer() {
 			a, b = b, a
+		}
+		if !a.Type.IsPointer() {
+			return 0, false
 		}
 		base, ok := f.constantPointer(a)
 		n := tree.Fold(b)

@@ -216,7 +216,7 @@ func (f *function) placeLocals() {
 	}
 	f.blocks = map[*tree.Function]int{}
 	for _, c := range f.decl.Calls {
-		if to := f.done[c.To]; c.To.Kernel && to.localBytes > 0 {
+		if to := f.done[c.To]; to != nil && to.localBytes > 0 {
 			if _, placed := f.blocks[c.To]; !placed {
 				f.localBytes = tree.AlignUp(f.localBytes, blockAlign)
 				f.blocks[c.To] = f.localBytes
@@ -226,8 +226,9 @@ func (f *function) placeLocals() {
 	}
 }
 
-// hasLocalBase reports whether callers say where the kernel's local memory begins.
-func (f *function) hasLocalBase() bool { return f.decl.Kernel && f.called[f.decl] && f.localBytes > 0 }
+// hasLocalBase reports whether callers say where the local memory of the function, and of the kernels that it calls,
+// begins.
+func (f *function) hasLocalBase() bool { return f.called[f.decl] && f.localBytes > 0 }
 
 // variable returns a variable or parameter, which it declares at its first use.
 func (f *function) variable(s *tree.Symbol) *variable {

@@ -104,34 +104,29 @@ func (f *function) variableAt(p place, leaf int, t *tree.Type) id {
 	return f.f.Emit(module.OpAccessChain, f.b.Pointer(module.Function, f.regType(t)), p.v.ids[leaf], index)
 }
 
-// access returns the operands of a load or store of device memory.
-func (f *function) access(p place, align int, store bool) []uint32 {
-	bits := module.Aligned
-	if p.volatile {
-		bits |= module.Volatile
-	}
-	out := []uint32{0, uint32(align)}
-	if f.b.VulkanModel() {
-		bits |= module.NonPrivatePointer | module.MakePointerVisible
-		if store {
-			bits ^= module.MakePointerVisible | module.MakePointerAvailable
-		}
-		out = append(out, uint32(f.b.Uint(module.ScopeDevice)))
-	}
-	out[0] = bits
-	return out
+// access returns the operands of a load or store of device memory. Where items exchange data, barriers and fences make it
+// available and visible; doing that at each access would be a barrier for some drivers, and hang them in loops whose
+// number of rounds differs.
+func (f *function) access(p place, align int) []uint32 {
+	return []uint32{f.shared(p) | module.Aligned, uint32(align)}
 }
 
 // wordAccess returns the operands of a load or store of local memory; private memory needs none.
-func (f *function) wordAccess(p place, store bool) []uint32 {
-	if p.space != tree.Local || !f.b.VulkanModel() {
-		return nil
+func (f *function) wordAccess(p place) []uint32 {
+	if bits := f.shared(p); p.space == tree.Local && bits != 0 {
+		return []uint32{bits}
 	}
-	bits := module.NonPrivatePointer | module.MakePointerVisible
-	if store {
-		bits = module.NonPrivatePointer | module.MakePointerAvailable
+	return nil
+}
+
+func (f *function) shared(p place) (bits uint32) {
+	if p.volatile {
+		bits = module.Volatile
 	}
-	return []uint32{bits, uint32(f.b.Uint(module.ScopeWorkgroup))}
+	if f.b.VulkanModel() {
+		bits |= module.NonPrivatePointer
+	}
+	return bits
 }
 
 // storageType returns the type of a scalar of kind k in device memory.
@@ -179,7 +174,7 @@ func (f *function) loadScalar(p place) id {
 		v = f.loadBytes(p, k)
 	case isFar(p.space):
 		typ := f.storageType(k)
-		v = f.extended(k, f.f.Load(typ, f.pointerTo(p, typ), f.access(p, alignFor(p, size), false)...))
+		v = f.extended(k, f.f.Load(typ, f.pointerTo(p, typ), f.access(p, alignFor(p, size))...))
 	case size >= 4:
 		v = f.loadWords(p, k)
 	default:
@@ -205,7 +200,7 @@ func (f *function) relocated(v id) id {
 // loadWords loads one or two words of local or private memory.
 func (f *function) loadWords(p place, k tree.Kind) id {
 	word := func(off int) id {
-		return f.f.Load(f.b.Int(32), f.array(p.space, f.wordOf(p, off)), f.wordAccess(p, false)...)
+		return f.f.Load(f.b.Int(32), f.array(p.space, f.wordOf(p, off)), f.wordAccess(p)...)
 	}
 	if !isWide(k) {
 		return f.bitcast(word(0), tree.UInt, k)
@@ -250,7 +245,7 @@ func (f *function) byteAt(p place) (word, bit id) {
 // loadPart loads 8 or 16 bits of local or private memory.
 func (f *function) loadPart(p place, k tree.Kind) id {
 	at, bit := f.byteAt(p)
-	word := f.f.Load(f.b.Int(32), at, f.wordAccess(p, false)...)
+	word := f.f.Load(f.b.Int(32), at, f.wordAccess(p)...)
 	op := module.OpBitFieldUExtract
 	if isSigned(k) {
 		op = module.OpBitFieldSExtract
@@ -300,7 +295,7 @@ func (f *function) storeScalar(p place, v id) {
 		if size < 4 {
 			v = f.f.Emit(module.OpUConvert, typ, v)
 		}
-		f.f.Store(f.pointerTo(p, typ), v, f.access(p, alignFor(p, size), true)...)
+		f.f.Store(f.pointerTo(p, typ), v, f.access(p, alignFor(p, size))...)
 	case size == 4:
 		f.storeWord(p, 0, f.bitcast(v, k, tree.UInt))
 	case size == 8:
@@ -314,7 +309,7 @@ func (f *function) storeScalar(p place, v id) {
 }
 
 func (f *function) storeWord(p place, off int, v id) {
-	f.f.Store(f.array(p.space, f.wordOf(p, off)), v, f.wordAccess(p, true)...)
+	f.f.Store(f.array(p.space, f.wordOf(p, off)), v, f.wordAccess(p)...)
 }
 
 // storePart stores 8 or 16 bits of local or private memory. In local memory other items may store to the rest of
@@ -372,7 +367,7 @@ func (f *function) loadVector(p place) value {
 		}
 		typ := f.b.Vector(f.storageType(k), n)
 		q := p.placeAt(i*size, p.t)
-		v := f.f.Load(typ, f.pointerTo(q, typ), f.access(q, alignFor(q, n*size), false)...)
+		v := f.f.Load(typ, f.pointerTo(q, typ), f.access(q, alignFor(q, n*size))...)
 		if size < 4 {
 			op := module.OpUConvert
 			if isSigned(k) {
@@ -404,7 +399,7 @@ func (f *function) storeVector(p place, v value) {
 			all = f.f.Emit(module.OpUConvert, typ, all)
 		}
 		q := p.placeAt(i*size, p.t)
-		f.f.Store(f.pointerTo(q, typ), all, f.access(q, alignFor(q, n*size), true)...)
+		f.f.Store(f.pointerTo(q, typ), all, f.access(q, alignFor(q, n*size))...)
 		i += n
 	}
 }
@@ -413,6 +408,10 @@ func (f *function) storeVector(p place, v value) {
 func (f *function) copy(to, from place) {
 	size, _ := to.t.Size()
 	to, from = f.settled(to), f.settled(from)
+	if base := tree.ArrayBase(to.t); from.space == tree.Constant && base.Kind == tree.TRecord && base.Rec.Pointers {
+		f.copyParts(to, from)
+		return
+	}
 	unit := tree.UInt
 	for _, k := range []tree.Kind{tree.UShort, tree.UChar} {
 		if n := tree.KindSize(unit); size%n != 0 || to.align < n || from.align < n {
@@ -433,6 +432,26 @@ func (f *function) copy(to, from place) {
 		to.align, from.align = n, n
 		f.storeScalar(f.element(to, t, i, tree.UInt), f.loadScalar(f.element(from, t, i, tree.UInt)))
 	})
+}
+
+// copyParts copies a constant with pointers in it, which are relocated.
+func (f *function) copyParts(to, from place) {
+	if _, ok := f.leaves(to.t); ok {
+		f.store(to, f.load(from))
+		return
+	}
+	switch t := to.t; {
+	case t.Kind == tree.TArray:
+		f.count(f.uint(t.N), func(i id) {
+			f.copyParts(f.settled(f.element(to, t.Elem, i, tree.UInt)), f.settled(f.element(from, t.Elem, i, tree.UInt)))
+		})
+	case t.Rec.Union:
+		f.refuse(f.pos, "union", "a constant union with a pointer in it cannot be copied in SPIR-V")
+	default:
+		for _, m := range t.Rec.Fields {
+			f.copyParts(f.member(to, m), f.member(from, m))
+		}
+	}
 }
 
 // count writes a loop over the integers below n.

@@ -170,7 +170,7 @@ func (f *function) wordOf(p place, off int) id {
 	}
 	i := id(0)
 	if p.base != 0 {
-		i = f.shift(module.OpShiftRightLogical, tree.UInt, p.base, 2)
+		i = f.shift(module.OpShiftRightArithmetic, tree.Int, p.base, 2) // a pointer may lie in front of what it points into
 	}
 	for _, t := range p.terms {
 		x := f.mul(tree.UInt, t.index, t.scale/4)

@@ -31,10 +31,9 @@ func (f *function) stmt(s *tree.Stmt) {
 		f.doStmt(s)
 	case tree.StSwitch:
 		f.switchStmt(s)
-	case tree.StCase, tree.StDefault:
-		f.refuse(s.Pos, "case", "a label of a switch inside of another statement cannot be expressed in SPIR-V")
 	case tree.StGoto:
 		f.gotoStmt(s)
+	case tree.StCase, tree.StDefault: // which switchStmt has refused
 	case tree.StLabel:
 		if f.gotos != nil {
 			f.list([]*tree.Stmt{s})
@@ -165,11 +164,7 @@ type section struct {
 
 // sections splits the body of a switch at its labels. What stands before the first one is never executed.
 func sections(body *tree.Stmt) (list []section) {
-	stmts := []*tree.Stmt{body}
-	if body.Kind == tree.StBlock {
-		stmts = body.List
-	}
-	for _, s := range stmts {
+	for _, s := range statements(body) {
 		if s.Kind == tree.StCase || s.Kind == tree.StDefault {
 			var now section
 			for s.Kind == tree.StCase || s.Kind == tree.StDefault {
@@ -183,6 +178,34 @@ func sections(body *tree.Stmt) (list []section) {
 		}
 	}
 	return list
+}
+
+// statements returns the statements of a block, or the only one.
+func statements(body *tree.Stmt) []*tree.Stmt {
+	if body.Kind == tree.StBlock {
+		return body.List
+	}
+	return []*tree.Stmt{body}
+}
+
+// refuseCases refuses labels of a switch that are in other statements, of which s is one of its body.
+func (f *function) refuseCases(s *tree.Stmt) {
+	for s != nil && (s.Kind == tree.StCase || s.Kind == tree.StDefault) {
+		s = s.Body
+	}
+	f.findCases(s)
+}
+
+func (f *function) findCases(s *tree.Stmt) {
+	for ; s != nil && s.Kind != tree.StSwitch; s = s.Alt {
+		if s.Kind == tree.StCase || s.Kind == tree.StDefault {
+			f.refuse(s.Pos, "case", "a label of a switch inside of another statement cannot be expressed in SPIR-V")
+		}
+		f.findCases(s.Body)
+		for _, k := range s.List {
+			f.findCases(k)
+		}
+	}
 }
 
 // maxSections is the largest number of labels of a switch, and maxChain that of nested selections, that SPIR-V's readers
@@ -200,6 +223,9 @@ func (f *function) switchStmt(s *tree.Stmt) {
 	if len(parts) > maxSections {
 		f.refuse(s.Pos, "switch", "the switch has more than %d labels", maxSections)
 		return
+	}
+	for _, s := range statements(s.Body) {
+		f.refuseCases(s)
 	}
 	end := f.b.NewID()
 	otherwise, number := end, f.uint(len(parts))

@@ -194,11 +194,9 @@ const (
 
 // Operands of loads and stores, as bits.
 const (
-	Volatile             uint32 = 1
-	Aligned              uint32 = 2
-	MakePointerAvailable uint32 = 8
-	MakePointerVisible   uint32 = 16
-	NonPrivatePointer    uint32 = 32
+	Volatile          uint32 = 1
+	Aligned           uint32 = 2
+	NonPrivatePointer uint32 = 32
 )
 
 // Scopes and memory semantics.

@@ -29,14 +29,14 @@ ifndef HOME
 export HOME := $(shell getent passwd $$(id -u) | cut -d: -f6)
 endif
 
-# The tags of the shims that this machine can build: cuda and rocm need cgo, opencl also OpenCL's
+# The tags of the shims that this machine can build: cuda, rocm and vulkan need cgo, opencl also OpenCL's
 # headers, metal macOS. None needs a vendor's SDK or driver.
 comma := ,
 space := $(subst x,,x x)
 os    := $(shell uname)
 cgo    = $(filter 1,$(call goenv,CGO_ENABLED))
 opencl = $(if $(filter Linux,$(os)),$(shell $(call goenv,CC) -include CL/opencl.h -xc -E /dev/null >/dev/null 2>&1 && echo opencl))
-TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm $(opencl) $(if $(filter Darwin,$(os)),metal))))
+TAGS  ?= $(subst $(space),$(comma),$(strip $(if $(cgo),cuda rocm vulkan $(opencl) $(if $(filter Darwin,$(os)),metal))))
 
 # Flags that the OpenCL binding needs to build with current headers, and the NVML binding to build
 # without many warnings. CGO_CFLAGS replaces the go command's default -O2 -g, so these stay in it,
@@ -60,15 +60,15 @@ packages := g++ opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd
 
 # Packages that are tested under the race detector, the address sanitizer and the strict check of
 # pointers that are passed to C.
-concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance ./tests/tensors
-with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./opencl/... ./tests/conformance
+concurrent := ./runtime/... ./internal/cgo ./cpu/... ./cuda/... ./rocm/... ./vulkan ./opencl/... ./tests/conformance ./tests/tensors
+with_c     := ./internal/cgo/... ./csrc ./cpu/... ./cuda/... ./rocm/... ./vulkan ./opencl/... ./tests/conformance
 
 # The tests use a kernel cache of their own: they do not touch the user's, and a second run need not
 # compile.
-test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-sim test-metal test-suites test-fault test-failover test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
+test test-long race asan cgocheck nocgo test-rusticl test-oclgrind test-vulkan test-sim test-metal test-suites test-fault test-failover test-first test-gomlx test-mpi soak: export CONCORD_CACHE_DIR = $(CURDIR)/build/cache
 
 .PHONY: help build demo test test-long deps race asan cgocheck nocgo check vet check-c test-rusticl \
-	test-oclgrind test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-failover test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-group bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
+	test-oclgrind test-vulkan test-sim test-metal test-suites test-compilers test-neon test-cache test-memory test-math test-exprs test-tensors test-page test-otel test-gomlx test-mpi test-fault test-failover test-first fuzz-programs soak bench bench-launch bench-compile bench-math bench-cache bench-pool bench-expr bench-tensors bench-cluster bench-group bench-shards bench-nearest bench-profile bench-validate bench-guard bench-peers fuzz fresh docs sim gpu-bundle gpu-rehearsal env fmt clean
 
 help: ## list the targets
 	@sed -n '/^[a-z-]*:.*## /{s/:.*## /\t/;s/\$$\$$/$$/g;p}' Makefile | expand -t 16
@@ -159,6 +159,19 @@ test-rusticl: rusticl = RUSTICL_ENABLE=llvmpipe OCL_ICD_VENDORS=/etc/OpenCL/vend
 test-rusticl: deps ## conformance and parity on Mesa's OpenCL
 	$(rusticl) $(GO) test $(tags) -count=1 $(limit) -run 'EveryDevice/opencl' ./tests/conformance
 	$(rusticl) $(GO) run $(tags) ./cmd/concord parity --device opencl:0
+
+# Any driver will do: CONCORD_REQUIRE lists lavapipe, too. The layer reports to the output, in which its words are
+# sought: VUID for what the specification forbids, SYNC for a hazard.
+test-vulkan: packages += libvulkan1 libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers glslang-tools spirv-tools
+test-vulkan: layers = VK_INSTANCE_LAYERS=VK_LAYER_KHRONOS_validation VK_LAYER_ENABLES=VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT
+test-vulkan: vulkan = CONCORD_REQUIRE=vulkan $(flags)
+test-vulkan: deps ## the Vulkan backend on Mesa's lavapipe: its shim and conformance under the validation layer, the stress set, the catalog
+	@mkdir -p build
+	$(layers) $(vulkan) $(GO) test $(tags) -count=1 $(limit) -v -run '^Test[^E]|EveryDevice/vulkan' $(no-suite) ./vulkan ./tests/conformance >build/vulkan.log 2>&1 || \
+	{ tail -n 50 build/vulkan.log; exit 1; }
+	! grep -E 'VUID|SYNC-HAZARD|UNASSIGNED' build/vulkan.log
+	$(vulkan) $(GO) test $(tags) -count=1 $(limit) -run '/vulkan:0' $(no-suite) ./tests/stress
+	$(vulkan) $(GO) run $(tags) ./cmd/concord parity --device vulkan:0
 
 # The vector kernels of arm64 in an emulator, which shows that they are right, and nothing of their speed.
 test-neon: packages = qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
@@ -373,7 +386,7 @@ tree = $$(git -c safe.directory='*' ls-files -co --exclude-standard -z | xargs -
 gpu-bundle: ## concord verify for a machine with a GPU and without Go, compressed, in build/gpu; run.sh unpacks it
 	@rm -rf build/gpu && mkdir -p build/gpu
 	$(flags) $(GO) build -tags=$(TAGS),nopicture,noavx512 -trimpath -ldflags '-s -w' -o build/gpu/concord ./cmd/concord
-	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl)' || { echo "a vendor's library is linked in"; exit 1; }
+	@! readelf -d build/gpu/concord | grep -iE 'NEEDED.*(cuda|nvrtc|nvidia|cublas|hip|roc|opencl|vulkan)' || { echo "a vendor's library is linked in"; exit 1; }
 	gzip -n9 build/gpu/concord
 	cp tests/gpu/run.sh build/gpu
 	@size=$$(cat build/gpu/* | wc -c); tree=$(tree); mib() { awk "BEGIN { printf \"%.1f MiB\", $$1 / 1048576 }"; }; \

@@ -10,5 +10,5 @@ import "embed"
 // Files contains the C sources, by directory.
 //
 //go:embed shim.h tell.h cpu/*.h cpu/*.c host/*.h host/*.c gpu/*.h gpu/*.c cuda/*.h cuda/*.c rocm/*.h rocm/*.c
-//go:embed metal/*.h metal/*.m opencl/*.h opencl/*.c
+//go:embed metal/*.h metal/*.m opencl/*.h opencl/*.c vulkan/*.h vulkan/*.c vulkan/tools/*.comp
 var Files embed.FS

@@ -60,7 +60,13 @@ typedef struct cs_versions {
   int32_t compiler_minor;
 } cs_versions;
 
-enum { CS_KIND_UNKNOWN = 0, CS_KIND_DISCRETE = 1, CS_KIND_INTEGRATED = 2 };
+enum {
+  CS_KIND_UNKNOWN = 0,
+  CS_KIND_DISCRETE = 1,
+  CS_KIND_INTEGRATED = 2,
+  CS_KIND_VIRTUAL = 3,
+  CS_KIND_CPU = 4,
+};
 
 // cs_info describes a device without opening a context on it. Zero and "" are unknown.
 typedef struct cs_info {
@@ -68,6 +74,8 @@ typedef struct cs_info {
   char arch[128]; // "sm_90", "gfx90a:sramecc+:xnack-"
   char uuid[40];  // 8-4-4-4-12 hexadecimal digits
   char pci[32];   // "0000:3b:00.0"
+  char maker[32];   // of the device, if it is not the vendor
+  char driver[128]; // its driver's version, where devices of one library have several drivers
   uint64_t total_memory;
   uint64_t max_allocation;
   uint64_t shared_block;
@@ -89,6 +97,7 @@ typedef struct cs_info {
   int32_t registers_multiprocessor;
   int32_t simulated; // a library of tests/sim, which reports it
   int32_t unified;   // host and device share one physical memory
+  int32_t by_name;   // it is opened only by programs that name it
 } cs_info;
 
 // cs_blob has bytes that an entry allocated. The caller passes it zeroed, and frees it by
@@ -199,16 +208,7 @@ struct concord_shim {
   int32_t (*device_count)(cs_lib *lib, int32_t *count, cs_error *err);
   int32_t (*device_info)(cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err);
 
-  // -- compiler: needs no device --
-
-  // targets lists the architectures that the compiler knows ("sm_80 sm_90", "gfx90a"), separated by
-  // spaces. A target that is not among them must not reach compile.
-  int32_t (*targets)(cs_lib *lib, char *text, uint64_t bytes, cs_error *err);
-  // compile builds source (NUL-terminated) with options, each ending in NUL, the list ending in an
-  // empty one. Whatever the status, out->log is the compiler's log if it wrote one. It blocks for
-  // seconds.
-  int32_t (*compile)(cs_lib *lib, const char *name, const char *source, const char *options,
-                     cs_blob *out, cs_error *err);
+  // blob_free frees what compile or assemble returned.
   void (*blob_free)(cs_blob *blob);
 
   // -- device --
@@ -271,6 +271,18 @@ struct concord_shim {
   void (*event_close)(cs_event *e);
 
   // -- optional: from here on an entry is NULL if the vendor's API has no such function --
+
+  // A table has both of the compiler's entries, or neither: then the vendor's compiler is Go code
+  // (Vendor.Compiler of internal/cgo). They need no device.
+  //
+  // targets lists the architectures that the compiler knows ("sm_80 sm_90", "gfx90a"), separated by
+  // spaces. A target that is not among them must not reach compile.
+  int32_t (*targets)(cs_lib *lib, char *text, uint64_t bytes, cs_error *err);
+  // compile builds source (NUL-terminated) with options, each ending in NUL, the list ending in an
+  // empty one. Whatever the status, out->log is the compiler's log if it wrote one. It blocks for
+  // seconds.
+  int32_t (*compile)(cs_lib *lib, const char *name, const char *source, const char *options,
+                     cs_blob *out, cs_error *err);
 
   // peer_access sets *can to whether device to can access the memory of device from directly. It
   // does not open the devices.
@@ -355,6 +367,13 @@ struct concord_shim {
   // version, 1 or 0 for simulated or not, and path, with tabs between them. If dev is not NULL,
   // those that it has opened are among them.
   void (*libraries)(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes);
+
+  // -- optional: what the driver compiles when a kernel is first launched, both or none --
+
+  // pipelines_put gives a device that has launched nothing what pipelines_get returned in an earlier
+  // process. Data of another device or driver are CS_FORMAT.
+  int32_t (*pipelines_put)(cs_device *dev, const unsigned char *data, uint64_t bytes, cs_error *err);
+  int32_t (*pipelines_get)(cs_device *dev, cs_blob *out, cs_error *err);
 };
 
 #endif

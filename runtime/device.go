@@ -40,16 +40,17 @@ type Device struct {
 // Against this order a lock is only tried. programs.mu and streams.mu are held for a few
 // statements, and never while a driver is called.
 type core struct {
-	session  *Session
-	key      string       // in session.open
-	info     Info         // without Index
-	place    atomic.Int64 // Info.Index, or -1
-	drv      driver.Device
-	choices  *choice.State
-	keeping  sync.Mutex      // held while a table is kept
-	compiler driver.Compiler // nil if the device cannot build programs
-	natives  driver.Natives  // nil if it has none
-	handles  int             // guarded by session.mu
+	session   *Session
+	key       string       // in session.open
+	info      Info         // without Index
+	place     atomic.Int64 // Info.Index, or -1
+	drv       driver.Device
+	pipelines pipelines
+	choices   *choice.State
+	keeping   sync.Mutex      // held while a table is kept
+	compiler  driver.Compiler // nil if the device cannot build programs
+	natives   driver.Natives  // nil if it has none
+	handles   int             // guarded by session.mu
 
 	life
 	memory   memory
@@ -331,6 +332,9 @@ func (c *core) close() error {
 	}
 	for _, err := range c.memory.close() {
 		done(err)
+	}
+	if !lost {
+		c.keepPipelines()
 	}
 	done(c.drv.Close())
 	if t := c.session.trace; t != nil {

@@ -38,7 +38,10 @@ func (s *Session) lookAll(ctx context.Context, op string, again bool) ([]Probe, 
 	probes, errs := make([]Probe, len(backends)), make([]error, len(backends))
 	var wg sync.WaitGroup
 	for i, b := range backends {
-		wg.Go(func() { probes[i], errs[i] = s.look(ctx, b, again) })
+		wg.Go(func() {
+			probes[i], errs[i] = s.look(ctx, b, again)
+			probes[i] = s.unasked(probes[i])
+		})
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -52,6 +55,32 @@ func (s *Session) lookAll(ctx context.Context, op string, again bool) ([]Probe, 
 		}
 	}
 	return number(probes), nil
+}
+
+// unasked returns a probe without the devices that have to be named.
+func (s *Session) unasked(p Probe) Probe {
+	var others []Info
+	var named []string
+	for _, d := range p.Devices {
+		if s.unlisted(&d) {
+			named = append(named, d.ID+" ("+d.Name+")")
+		} else {
+			others = append(others, d)
+		}
+	}
+	if len(named) == 0 {
+		return p
+	}
+	p.Devices, p.Tried = others, append(slices.Clone(p.Tried), strings.Join(named, ", ")+": only by name")
+	if len(others) == 0 {
+		p.State, p.Reason = driver.Unavailable, "only devices that have to be named: "+strings.Join(named, ", ")
+	}
+	return p
+}
+
+// unlisted reports whether a device has no place in the merged list because nothing names it.
+func (s *Session) unlisted(d *Info) bool {
+	return d.ByName && !slices.Contains(s.cfg.Required, d.Backend)
 }
 
 // listed returns the backends whose devices have a place in the merged list.
@@ -112,10 +141,13 @@ func (s *Session) indexOf(backend, id string) int {
 			return -1
 		}
 		for _, d := range at.found.Devices {
-			if d.ID == id {
+			switch {
+			case s.unlisted(&d):
+			case d.ID == id:
 				return n
+			default:
+				n++
 			}
-			n++
 		}
 	}
 	return -1

@@ -36,7 +36,7 @@ func TestDiscoverListsEveryBackend(t *testing.T) {
 	probes, err := s.Discover(t.Context())
 	require.NoError(t, err)
 	assert.Less(t, time.Since(start), 900*time.Millisecond, "a probe that hangs is left behind")
-	require.Len(t, probes, 5)
+	require.Len(t, probes, 6)
 	for i, want := range []struct {
 		backend string
 		state   driver.State
@@ -46,6 +46,7 @@ func TestDiscoverListsEveryBackend(t *testing.T) {
 		{"rocm", driver.Unavailable, "probe panicked: driver bug"},
 		{"metal", driver.Disabled, "not imported"},
 		{"opencl", driver.Unavailable, "timed out"},
+		{"vulkan", driver.Disabled, "not imported"},
 		{"cpu", driver.Available, ""},
 	} {
 		assert.Equal(t, want.backend, probes[i].Backend)
@@ -159,14 +160,14 @@ func TestOpenByName(t *testing.T) {
 		require.NoError(t, d.Close())
 	}
 	for name, want := range map[string]error{
-		"vulkan": driver.ErrUnknownBackend, "cuda": ErrNoDevice, "hip:0": ErrNoDevice, "opencl:2": ErrDeviceIndex,
+		"directx": driver.ErrUnknownBackend, "cuda": ErrNoDevice, "hip:0": ErrNoDevice, "opencl:2": ErrDeviceIndex,
 		"opencl:x": ErrDeviceIndex, "3": ErrDeviceIndex, "-1": ErrDeviceIndex, "sim-cuda:0": driver.ErrUnknownBackend,
 	} {
 		_, err := s.Open(t.Context(), name)
 		assert.ErrorIs(t, err, want, name)
 	}
-	_, err := s.Open(t.Context(), "vulkan")
-	assert.ErrorContains(t, err, "cuda, rocm, metal, opencl, cpu", "the valid names are listed")
+	_, err := s.Open(t.Context(), "directx")
+	assert.ErrorContains(t, err, "cuda, rocm, metal, opencl, vulkan, cpu", "the valid names are listed")
 	_, err = s.Open(t.Context(), "opencl:7")
 	assert.ErrorContains(t, err, "there are opencl:0, opencl:1")
 }
@@ -341,7 +342,7 @@ func TestThirdPartysBackend(t *testing.T) {
 	d, err := s.Open(t.Context(), "Soroban:1")
 	require.NoError(t, err)
 	assert.Equal(t, "abacus:1", d.String())
-	_, err = s.Open(t.Context(), "vulkan")
+	_, err = s.Open(t.Context(), "directx")
 	assert.ErrorContains(t, err, "cpu, abacus, beads, plain, hip (which is rocm), soroban (which is abacus); simulated")
 
 	value := "opencl soroban:3"

@@ -314,6 +314,7 @@ func (s *Session) openCore(ctx context.Context, info Info) (*core, error) {
 	if err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
+	c.recallPipelines()
 	if err := c.tune(); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/concord-compute/concord/source/internal/check"
 	"github.com/concord-compute/concord/source/internal/preprocess"
 	"github.com/concord-compute/concord/source/internal/render"
+	"github.com/concord-compute/concord/source/internal/spirv"
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
@@ -227,7 +228,12 @@ func work(t *testing.T, text string) int {
 		require.NoError(t, err, target)
 		steps += m.Steps
 	}
-	return steps
+	m = token.NewMeter(t.Context())
+	module, _ := spirv.Emit(m, tree)
+	if module != nil {
+		steps += len(module.Words) / 40
+	}
+	return steps + m.Steps
 }
 
 // TestGrowth: four times the text takes at most about six times the work. An analysis of quadratic
@@ -284,7 +290,7 @@ func TestCancel(t *testing.T) {
 		}
 		return err
 	})
-	for _, target := range []Target{Host, CUDA, HIP, Metal} {
+	for _, target := range []Target{Host, CUDA, HIP, Metal, SPIRV} {
 		want, err := u.Render(target)
 		require.NoError(t, err)
 		ends(func(ctx context.Context) error {

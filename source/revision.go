@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-//go:embed *.go host/*.go host/*.h internal/*/*.go internal/render/prelude/*.h
+//go:embed *.go host/*.go host/*.h internal/*/*.go internal/*/*/*.go internal/render/prelude/*.h internal/*/*/*.cl
 var self embed.FS
 
 // revision is a hash over the source text of the front end, with all its internal packages. A

@@ -170,6 +170,7 @@ const (
 	CUDA   = render.CUDA
 	HIP    = render.HIP
 	Metal  = render.Metal
+	SPIRV  = render.SPIRV
 )
 
 // EntryPrefix stands before a kernel's name in CUDA, HIP and Metal renderings: the entry point of

@@ -253,6 +253,12 @@ func (u *Unit) RenderContext(ctx context.Context, t Target) (text string, err er
 			return "", fmt.Errorf("%w: %w", ErrUnsupported, err)
 		}
 		return text, nil
+	case SPIRV:
+		module, err := u.Module(ctx)
+		if err != nil {
+			return "", err
+		}
+		return string(module.Words), nil
 	}
 	return "", fmt.Errorf("%w: %s", ErrTarget, t)
 }

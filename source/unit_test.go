@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -141,7 +142,7 @@ func TestRevision(t *testing.T) {
 		if err == nil && d.IsDir() && d.Name() == "testdata" {
 			return filepath.SkipDir
 		}
-		if err == nil && !d.IsDir() && (filepath.Ext(path) == ".go" || filepath.Ext(path) == ".h") {
+		if err == nil && !d.IsDir() && slices.Contains([]string{".go", ".h", ".cl"}, filepath.Ext(path)) {
 			_, err = self.ReadFile(filepath.ToSlash(path))
 		}
 		return err

@@ -287,7 +287,7 @@ func checkNames(h *house) (bad []string) {
 }
 
 // aliases are other names for backends and for APIs like them.
-var aliases = []string{"hip", "webgpu", "wgpu", "vulkan"}
+var aliases = []string{"hip", "webgpu", "wgpu"}
 
 // mayName lists the files and constants of runtime that may contain a backend's name as a literal,
 // with the reason.

@@ -72,6 +72,7 @@ var floors = []floor{
 	{"rocm", []string{"runtime/driver", "internal/cgo", "internal/file", "internal/gpu", "source", "csrc"}},
 	{"opencl", []string{"runtime/driver", "internal/cgo", "internal/blocking", "internal/seal", "source", "csrc"}},
 	{"metal", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
+	{"vulkan", []string{"runtime/driver", "internal/cgo", "source", "csrc"}},
 	{"cuda/nvml", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
 	{"rocm/smi", []string{"runtime/driver", "runtime/telemetry", "internal/cgo"}},
 	{"runtime/profile", []string{"runtime/driver", "internal/file"}},
@@ -126,12 +127,12 @@ var floors = []floor{
 	{"cmd/concord/internal/checks", inCommand("app", "ui", "devices", "program")},
 	{"examples", []string{"runtime", "runtime/all", "runtime/cluster", "runtime/managed", "runtime/profile",
 		"runtime/tune", "source", "kernels", "kernels/expr", "tensor", "nn",
-		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal"}},
+		"ann", "testdata/mnist", "cpu", "cuda", "rocm", "opencl", "metal", "vulkan"}},
 	{"tests", append(slices.Clone(everything), "tests")},
 }
 
 var (
-	backends = []string{"cpu", "cuda", "rocm", "opencl", "metal"}
+	backends = []string{"cpu", "cuda", "rocm", "opencl", "metal", "vulkan"}
 	// sensors are the packages that read telemetry. They follow the rules of backends for C and
 	// init, and runtime/all must not import them: go-nvml changes how a whole program is linked.
 	sensors    = []string{"cuda/nvml", "rocm/smi"}

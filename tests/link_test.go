@@ -16,7 +16,7 @@ import (
 )
 
 // vendorLibrary matches the name of a vendor's library in a table of needed libraries.
-var vendorLibrary = regexp.MustCompile(`(?i)cuda|nvrtc|nvidia|cublas|hip|roc|amd|opencl`)
+var vendorLibrary = regexp.MustCompile(`(?i)cuda|nvrtc|nvidia|cublas|hip|roc|amd|opencl|vulkan`)
 
 // TestLinkedToNoVendor: a binary with the backends of this build starts on a machine without the
 // vendors' libraries, and reports what is missing.
@@ -37,7 +37,7 @@ func TestLinkedToNoVendor(t *testing.T) {
 
 	nowhere := t.TempDir()
 	missing := map[string]string{"CUDA": "libcuda.so.1", "NVRTC": "libnvrtc.so.12", "HIP": "libamdhip64.so.6",
-		"OPENCL": "libOpenCL.so.1",
+		"OPENCL": "libOpenCL.so.1", "VULKAN": "libvulkan.so.1",
 		"NVML":   "libnvidia-ml.so.1", "ROCM_SMI": "librocm_smi64.so.6"}
 	devices := exec.CommandContext(t.Context(), binary, "devices")
 	devices.Env = append(os.Environ(), "LD_LIBRARY_PATH="+nowhere, "CONCORD_CACHE_DIR=off", "CONCORD_REQUIRE=")
@@ -48,7 +48,7 @@ func TestLinkedToNoVendor(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "cpu:0")
 	// Only the drivers are checked, since compilers are not used without them.
-	for tag, name := range map[string]string{"cuda": "CUDA", "rocm": "HIP", "opencl": "OPENCL"} {
+	for tag, name := range map[string]string{"cuda": "CUDA", "rocm": "HIP", "opencl": "OPENCL", "vulkan": "VULKAN"} {
 		if hasTag(t, tag) {
 			assert.Contains(t, string(out), filepath.Join(nowhere, missing[name]), tag)
 		}

@@ -87,7 +87,7 @@ func (b *backend) libraries(cfg *driver.Config) (library, error) {
 	if f != nil {
 		return l, f.as(b.v.Name, "", "open", driver.ErrNoDevice)
 	}
-	l.driver, l.compiler = t.hasDriver(c), t.hasCompiler(c)
+	l.driver, l.compiler = t.hasDriver(c), b.v.Compiler != nil || t.hasCompiler(c)
 	return l, nil
 }
 

@@ -22,6 +22,9 @@ const schema = "table 1"
 
 // compiler returns the targets that the compiler of the libraries knows.
 func (b *backend) compiler(l library) ([]string, error) {
+	if b.v.Compiler != nil {
+		return b.v.Compiler.Targets, nil
+	}
 	if !l.compiler {
 		return nil, b.error("compile", driver.ErrNoCompiler, b.noCompiler(l))
 	}
@@ -48,6 +51,9 @@ func (b *backend) Targets(ctx context.Context, cfg *driver.Config) ([]string, er
 func (b *backend) crossLibraries(cfg *driver.Config) (library, error) {
 	if _, ok := b.table(); !ok {
 		return library{}, b.error("compile", driver.ErrUnsupported, b.v.Missing)
+	}
+	if b.v.Compiler != nil {
+		return library{}, nil
 	}
 	l, err := b.libraries(cmp.Or(cfg, &driver.Config{}))
 	if err != nil {
@@ -127,12 +133,22 @@ func (b *backend) compile(ctx context.Context, l library, target string, unit *s
 			return nil, &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: err}
 		}
 	}
+	refused := func(err error) error {
+		if ctx.Err() != nil {
+			return &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: context.Cause(ctx)}
+		}
+		return &driver.BuildError{Source: unit.Name(), Target: target, Log: err.Error(), Err: err}
+	}
+	if b.v.Compiler != nil {
+		code, log, err := b.v.Compiler.Build(ctx, unit, target, options)
+		if err != nil {
+			return nil, refused(err)
+		}
+		return &Compilation{Target: target, Unit: unit, Options: options, Code: code, Log: log}, nil
+	}
 	text, err := unit.RenderContext(ctx, b.v.Target)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, &driver.OpError{Backend: b.v.Name, Op: "compile " + unit.Name(), Err: context.Cause(ctx)}
-	case err != nil:
-		return nil, &driver.BuildError{Source: unit.Name(), Target: target, Log: err.Error(), Err: err}
+	if err != nil {
+		return nil, refused(err)
 	}
 	build := func(options []string) ([]byte, string, error) {
 		code, log, f := l.t.compile(l.c, unit.NameFor(b.v.Target), text, options)
@@ -230,6 +246,9 @@ func (d *device) Identity(context.Context) ([]string, error) {
 	list := []string{schema, d.b.v.Target.String(), d.info.Arch, target,
 		fmt.Sprintf("driver %d", v.driver), fmt.Sprintf("runtime %d", v.runtime),
 		fmt.Sprintf("compiler %d.%d", v.compiler_major, v.compiler_minor)}
+	if c := d.b.v.Compiler; c != nil {
+		return append(list, c.Version), nil
+	}
 	return append(list, d.b.v.Flags(target)...), nil
 }
 

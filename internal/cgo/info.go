@@ -5,6 +5,7 @@ package cgo
 // Info: the properties of a device as the driver reports them, in the terms of runtime/driver.
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/concord-compute/concord/runtime/driver"
@@ -17,8 +18,9 @@ const baseAlign = 256
 func (v *Vendor) describe(c *cInfo, ordinal int, drv string) driver.Info {
 	info := driver.Info{
 		ID: fmt.Sprintf("%s:%d", v.Name, ordinal), Backend: v.Name, NativeIndex: ordinal,
-		Name: cText(c.name[:]), Vendor: v.Maker, DriverVersion: drv, UUID: cText(c.uuid[:]), PCI: cText(c.pci[:]),
-		Kind: kindOf(int(c.kind)), Simulated: v.Simulated || c.simulated != 0,
+		Name: cText(c.name[:]), Vendor: cmp.Or(cText(c.maker[:]), v.Maker),
+		DriverVersion: cmp.Or(cText(c.driver[:]), drv), UUID: cText(c.uuid[:]), PCI: cText(c.pci[:]),
+		Kind: kindOf(int(c.kind)), Simulated: v.Simulated || c.simulated != 0, ByName: c.by_name != 0,
 
 		Arch: cText(c.arch[:]), ComputeMajor: int(c.major), ComputeMinor: int(c.minor),
 
@@ -58,6 +60,10 @@ func kindOf(c int) driver.Kind {
 		return driver.Discrete
 	case 2:
 		return driver.Integrated
+	case 3:
+		return driver.Virtual
+	case 4:
+		return driver.CPU
 	}
 	return driver.Accelerator
 }

@@ -54,6 +54,10 @@ package cgo
 #cgo nocallback table_occupancy
 #cgo noescape table_suggest
 #cgo nocallback table_suggest
+#cgo noescape table_pipelines_put
+#cgo nocallback table_pipelines_put
+#cgo noescape table_pipelines_get
+#cgo nocallback table_pipelines_get
 #cgo noescape table_libraries
 #cgo nocallback table_libraries
 */
@@ -324,4 +328,20 @@ func (t table) suggest(k cKernel, local int64) (int, *failure) {
 	var n C.int32_t
 	f := failed(C.table_suggest(C.uintptr_t(t), k, C.uint64_t(local), &n, &e), &e)
 	return int(n), f
+}
+
+func (t table) hasPipelines() bool { return C.table_has_pipelines(C.uintptr_t(t)) != 0 }
+
+func (t table) putPipelines(d cDevice, data []byte) *failure {
+	var e C.cs_error
+	return failed(C.table_pipelines_put(C.uintptr_t(t), d, (*C.uchar)(unsafe.SliceData(data)), C.uint64_t(len(data)),
+		&e), &e)
+}
+
+func (t table) pipelines(d cDevice) ([]byte, *failure) {
+	var e C.cs_error
+	var out C.cs_blob
+	f := failed(C.table_pipelines_get(C.uintptr_t(t), d, &out, &e), &e)
+	data, _ := t.take(&out)
+	return data, f
 }

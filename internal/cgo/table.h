@@ -17,24 +17,26 @@
 // REQUIRED lists the entries that every vendor has to have: all before the first optional one.
 #define REQUIRED(X)                                                                                \
   X(open) X(has_driver) X(has_compiler) X(missing) X(versions) X(device_count)             \
-  X(device_info) X(targets) X(compile) X(blob_free) X(device_open) X(device_close)                 \
+  X(device_info) X(blob_free) X(device_open) X(device_close)                 \
   X(device_handles) X(memory_info) X(alloc) X(free) X(module_load) X(module_unload)                \
   X(module_kernel) X(stream_new) X(stream_handle) X(stream_close) X(upload) X(download) X(copy)    \
   X(fill) X(launch) X(stream_wait) X(stream_query) X(stream_sync) X(record) X(event_query)         \
   X(event_wait) X(event_elapsed) X(event_close)
 
 #define COUNT(entry) +1
-_Static_assert(offsetof(concord_shim, peer_access) == (REQUIRED(COUNT)) * sizeof(void *),
+_Static_assert(offsetof(concord_shim, targets) == (REQUIRED(COUNT)) * sizeof(void *),
                "REQUIRED has all entries before the optional ones");
 #undef COUNT
 
 // Groups of optional entries: a table has all entries of a group or none.
+#define COMPILER(X) X(targets) X(compile)
 #define ORDERED(X) X(alloc_on) X(free_on)
 #define PINNED_COPIES(X) X(upload_pinned) X(download_pinned)
 #define PEERS(X) X(peer_access) X(copy_peer) X(peer)
 #define GRAPHS(X) X(capture_begin) X(capture_end) X(capture_drop) X(graph_launch) X(graph_close)
 #define BLAS(X) X(blas_open) X(gemm)
 #define COLLECTIVES(X) X(comm_id) X(comm_join) X(comm_queue) X(comm_state) X(comm_abort)
+#define PIPELINES(X) X(pipelines_put) X(pipelines_get)
 
 // table_lacks returns the name of an entry that is NULL although it must not be. It returns NULL if
 // there is none.
@@ -48,12 +50,14 @@ static inline const char *table_lacks(uintptr_t t) {
     entries(LACKS)                                                                                 \
   }
   REQUIRED(LACKS)
+  TOGETHER(COMPILER)
   TOGETHER(ORDERED)
   TOGETHER(PINNED_COPIES)
   TOGETHER(PEERS)
   TOGETHER(GRAPHS)
   TOGETHER(BLAS)
   TOGETHER(COLLECTIVES)
+  TOGETHER(PIPELINES)
 #undef LACKS
 #undef OR_HAS
 #undef TOGETHER
@@ -93,8 +97,8 @@ ENTRY(device_count, (lib, count, err), cs_lib *lib, int32_t *count, cs_error *er
 ENTRY(device_info, (lib, ordinal, out, err), cs_lib *lib, int32_t ordinal, cs_info *out, cs_error *err)
 OPTIONAL(peer_access, (lib, to, from, can, err), cs_lib *lib, int32_t to, int32_t from, int32_t *can,
          cs_error *err)
-ENTRY(targets, (lib, text, bytes, err), cs_lib *lib, char *text, uint64_t bytes, cs_error *err)
-ENTRY(compile, (lib, name, source, options, out, err), cs_lib *lib, const char *name, const char *source,
+OPTIONAL(targets, (lib, text, bytes, err), cs_lib *lib, char *text, uint64_t bytes, cs_error *err)
+OPTIONAL(compile, (lib, name, source, options, out, err), cs_lib *lib, const char *name, const char *source,
       const char *options, cs_blob *out, cs_error *err)
 OPTIONAL(assemble, (lib, text, bytes, options, out, err), cs_lib *lib, const unsigned char *text,
          uint64_t bytes, const char *options, cs_blob *out, cs_error *err)
@@ -120,6 +124,11 @@ OPTIONAL(occupancy, (k, group, dynamic_bytes, groups, err), cs_kernel *k, int32_
          int32_t *groups, cs_error *err)
 OPTIONAL(suggest, (k, dynamic_bytes, group, err), cs_kernel *k, uint64_t dynamic_bytes, int32_t *group,
          cs_error *err)
+
+OPTIONAL(pipelines_put, (dev, data, bytes, err), cs_device *dev, const unsigned char *data, uint64_t bytes,
+         cs_error *err)
+OPTIONAL(pipelines_get, (dev, out, err), cs_device *dev, cs_blob *out, cs_error *err)
+static inline int32_t table_has_pipelines(uintptr_t t) { return TABLE(t)->pipelines_get != NULL; }
 
 // -- streams --
 

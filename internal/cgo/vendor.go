@@ -4,6 +4,7 @@ package cgo
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,9 @@ type Vendor struct {
 	// ConstantAlign returns the alignment, in bytes, that an architecture requires of the addresses
 	// of constant arguments. Nil means 1.
 	ConstantAlign func(arch string) int
+
+	// Compiler is a compiler in Go. Nil means that the table compiles.
+	Compiler *Compiler
 
 	// CompileArch chooses the target for a device of an architecture from those that the compiler
 	// knows, or returns an error if none fits. Nil means that the target is the architecture
@@ -205,4 +209,15 @@ type Compilation struct {
 	// Assemble turns the vendor's assembly into code. If the vendor's assembler is not installed
 	// the error matches driver.ErrUnsupported.
 	Assemble func(text []byte, options []string) (code []byte, log string, err error)
+}
+
+// Compiler builds programs in Go, so that no library of a compiler is looked for.
+type Compiler struct {
+	// Version is part of the keys of caches. It changes with every change after which a unit compiles to other bytes.
+	Version string
+	// Targets are the architectures that it compiles for.
+	Targets []string
+	// Build compiles a unit for one of them. What the target cannot express is an error with its place in the text.
+	Build func(ctx context.Context, unit *source.Unit, target string, options []string) (code []byte, log string,
+		err error)
 }

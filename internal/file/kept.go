@@ -18,7 +18,10 @@ const mostKept = 4 << 20
 
 // Kept reads what [Keep] wrote, from a directory that no other user can write. The error is driver.ErrCorrupt if the
 // file is damaged, and driver.ErrFormat if it is larger than 4 MiB.
-func Kept(dir, name string) ([]byte, error) {
+func Kept(dir, name string) ([]byte, error) { return KeptUpTo(dir, name, mostKept) }
+
+// KeptUpTo is Kept with another bound in bytes.
+func KeptUpTo(dir, name string, most int64) ([]byte, error) {
 	root, err := OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -29,10 +32,10 @@ func Kept(dir, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if info.Size() > mostKept {
+	if info.Size() > most {
 		return nil, fmt.Errorf("%s: %d bytes: %w", name, info.Size(), driver.ErrFormat)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, mostKept))
+	data, err := io.ReadAll(io.LimitReader(f, most))
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +48,11 @@ func Kept(dir, name string) ([]byte, error) {
 
 // Keep writes a file as a whole or not at all: the checksum of the text, and the text. It makes the directory, which
 // no other user may be able to write. The error is driver.ErrTooLarge if the file would have more than 4 MiB.
-func Keep(dir, name string, text []byte) error {
-	if len(text) > mostKept-sha256.Size*2-1 {
+func Keep(dir, name string, text []byte) error { return KeepUpTo(dir, name, text, mostKept) }
+
+// KeepUpTo is Keep with another bound in bytes.
+func KeepUpTo(dir, name string, text []byte, most int64) error {
+	if int64(len(text)) > most-sha256.Size*2-1 {
 		return fmt.Errorf("%s: %d bytes: %w", name, len(text), driver.ErrTooLarge)
 	}
 	root, err := OpenRoot(dir)

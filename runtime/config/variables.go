@@ -81,7 +81,8 @@ var variables = []Variable{
 		c.Fallback = driver.Fallback(strings.ToLower(v))
 		return checkFallback(c.Fallback)
 	}},
-	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them",
+	{"CONCORD_REQUIRE", "", "backends whose absence must fail tests instead of skipping them, and whose devices are " +
+		"listed even if they have to be named",
 		func(c *driver.Config, v string) error {
 			c.Required = strings.FieldsFunc(strings.ToLower(v), func(r rune) bool { return r == ',' || r == ' ' })
 			for _, name := range c.Required { // a backend of another module may not be registered yet: see Requires
@@ -99,6 +100,8 @@ var variables = []Variable{
 		set(func(c *driver.Config) *bool { return &c.NoFusion }, parseOff)},
 	{"CONCORD_OPENCL_LIBRARY", "", "path of the OpenCL loader, instead of the usual names",
 		text(func(c *driver.Config) *string { return &c.OpenCLLibrary })},
+	{"CONCORD_VULKAN_LIBRARY", "", "path of the Vulkan loader, instead of the usual names",
+		text(func(c *driver.Config) *string { return &c.VulkanLibrary })},
 	{"CONCORD_CUDA_LIBRARY", "", "path of the CUDA driver's library, instead of libcuda.so.1",
 		text(func(c *driver.Config) *string { return &c.CUDALibrary })},
 	{"CONCORD_NVRTC_LIBRARY", "", "path of NVRTC, the compiler for NVIDIA devices, instead of the usual names",

@@ -19,6 +19,8 @@ func Known(info driver.Info) Exceptions {
 		if info.Simulated { // the simulator oclgrind
 			e.Failing["kernel/no_such_dimension"] = "oclgrind says that a fourth dimension has 0 items, not 1"
 		}
+	case "vulkan":
+		e.Unsupported["kernel/occupancy"] = "Vulkan has no call that tells"
 	case "metal":
 		e.Unsupported["kernel/occupancy"] = "Metal has no call that tells"
 	}

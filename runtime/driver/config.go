@@ -88,12 +88,14 @@ type Config struct {
 	FakeDevices  *string       // CONCORD_FAKE_DEVICES: replaces discovery; nil means that devices are discovered
 	NoProbeCache bool          // CONCORD_PROBE_CACHE=0: probe at every call
 	ProbeTimeout time.Duration // CONCORD_PROBE_TIMEOUT: per backend; 0 means 5 s
-	Required     []string      // CONCORD_REQUIRE: backends whose absence fails tests; nil means none
+	// CONCORD_REQUIRE: backends whose absence fails tests, and whose devices with Info.ByName are listed; nil means none
+	Required []string
 
 	NoFusion bool // CONCORD_FUSION=0: package tensor computes operation by operation
 
 	// CONCORD_OPENCL_LIBRARY: the OpenCL loader; "" means the usual names. The first one opened stays in use
 	OpenCLLibrary string
+	VulkanLibrary string // CONCORD_VULKAN_LIBRARY: the Vulkan loader; "" means the usual names
 	CUDALibrary   string // CONCORD_CUDA_LIBRARY: the CUDA driver; "" means the usual names
 	NVRTCLibrary  string // CONCORD_NVRTC_LIBRARY: NVRTC; "" means the usual names
 	HIPLibrary    string // CONCORD_HIP_LIBRARY: libamdhip64, with hipRTC inside or beside it; "" means the usual names

@@ -28,7 +28,7 @@ type Description struct {
 
 	// Preference is the rank among backends: higher ones come first in lists of devices,
 	// and "auto" opens the first real GPU. Backends of the same rank are ordered by name.
-	// Concord's own have 4 (cuda), 3 (rocm), 2 (metal), 1 (opencl) and -1 (cpu), so that
+	// Concord's own have 4 (cuda), 3 (rocm), 2 (metal), 1 (opencl), 0 (vulkan) and -1 (cpu), so that
 	// the zero value stands between opencl and cpu.
 	Preference int
 
@@ -99,6 +99,9 @@ type Info struct {
 	Kind          Kind   `json:"kind"`
 	Fake          bool   `json:"fake,omitempty"`
 	Simulated     bool   `json:"simulated,omitempty"`
+	// the device is listed and opened only if it, or in CONCORD_REQUIRE its backend, is named, as a processor that a
+	// driver offers beside GPUs
+	ByName bool `json:"by_name,omitempty"`
 
 	Arch         string `json:"arch,omitempty"` // "sm_90", "gfx90a", a CPU's instruction sets
 	ComputeMajor int    `json:"compute_major,omitempty"`

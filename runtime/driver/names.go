@@ -12,7 +12,7 @@ import (
 
 // BackendNames returns the names of Concord's own backends, in order of preference,
 // whether or not they are registered.
-func BackendNames() []string { return []string{"cuda", "rocm", "metal", "opencl", "cpu"} }
+func BackendNames() []string { return []string{"cuda", "rocm", "metal", "opencl", "vulkan", "cpu"} }
 
 // SimulatedNames returns the names of the backends on top of simulated vendor libraries. They
 // execute kernels, are not GPUs, and are found only by name or with Config.SimDir.
@@ -31,6 +31,7 @@ var reserved = []struct {
 	{"rocm", Description{Title: "ROCm", Aliases: []string{"hip"}, Preference: 3}},
 	{"metal", Description{Title: "Metal", Preference: 2}},
 	{"opencl", Description{Title: "OpenCL", Preference: 1, Portable: true}},
+	{"vulkan", Description{Title: "Vulkan", Portable: true}},
 	{"webgpu", Description{Title: "WebGPU", Aliases: []string{"wgpu"}, Portable: true}},
 	{"cpu", Description{Title: "CPU", Preference: -1, Host: true}},
 }

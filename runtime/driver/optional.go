@@ -234,3 +234,17 @@ type Tunable interface {
 	// and threads, or a card's model. It is one line, the same at every call and in every process.
 	TunedFor() string
 }
+
+// PipelineKeeper is implemented by devices whose drivers compile a kernel further when it is first launched, and let
+// the result be kept for later processes.
+type PipelineKeeper interface {
+	// PipelinesName is the name of the file in which the result is kept, which is another one for other devices and
+	// drivers. It is "" if there is none. It may be called from any goroutine.
+	PipelinesName() string
+	// UsePipelines gives the device, before its first launch, what Pipelines returned in an earlier process. The error is
+	// ErrFormat if the data are of another device or driver. The caller keeps the data.
+	UsePipelines(data []byte) error
+	// Pipelines returns what was compiled so far, with what UsePipelines gave, or nothing if that is all. It may be called
+	// from any goroutine.
+	Pipelines() ([]byte, error)
+}

@@ -62,6 +62,8 @@ func (c *diffCase) openFor(in []uint64) bool {
 			return math.Float32frombits(uint32(a)) < math.Float32frombits(uint32(b))
 		case source.Double:
 			return math.Float64frombits(a) < math.Float64frombits(b)
+		case source.Half:
+			return halfValue(a) < halfValue(b)
 		}
 		shift := 64 - 8*tree.KindSize(k)
 		if signedKind(k) {
@@ -104,12 +106,15 @@ func signedKind(k source.Kind) bool {
 func clName(t builtins.Type) string { return tree.Vector(t.Kind, t.Lanes()).String() }
 
 // diffTypes lists the types that the test uses for G.
-func diffTypes(c *builtins.Class) []builtins.Type {
+func diffTypes(c *builtins.Class, half bool) []builtins.Type {
+	if c == nil { // the form has no generic type
+		return []builtins.Type{{Kind: source.Float, Width: 1}}
+	}
 	var ts []builtins.Type
 	for k := source.Char; k <= source.Double; k++ {
 		for _, w := range []int{1, 3, 4, 2, 8, 16} {
 			t := builtins.Type{Kind: k, Width: w}
-			if k != source.Half && c.Has(t) && (w == 1 || w == 4 || w == 3 && k == source.Float) {
+			if (k != source.Half || half) && c.Has(t) && (w == 1 || w == 4 || w == 3 && k == source.Float) {
 				ts = append(ts, t)
 			}
 		}
@@ -117,8 +122,8 @@ func diffTypes(c *builtins.Class) []builtins.Type {
 	return ts
 }
 
-// diffCases makes one case per form and type.
-func diffCases(only string) []diffCase {
+// diffCases makes one case per form and type; those of half on request.
+func diffCases(only string, half bool) []diffCase {
 	var names []string
 	for name := range builtins.Table() {
 		names = append(names, name)
@@ -133,7 +138,7 @@ func diffCases(only string) []diffCase {
 		}
 		for i := range b.Forms {
 			f := &b.Forms[i]
-			for _, g := range diffTypes(f.Class) {
+			for _, g := range diffTypes(f.Class, half) {
 				var args []builtins.Type
 				for _, s := range f.Params {
 					hint := builtins.Type{Kind: source.UInt, Width: 4}
@@ -142,7 +147,7 @@ func diffCases(only string) []diffCase {
 					args = append(args, a)
 				}
 				call, fitting := b.Resolve(args, &source.Features{FP64: true, FP16: true})
-				if len(fitting) != 1 || call.Result.Kind == source.Half || len(b.Forms) > 1 && i > 0 && g.Lanes() == 1 {
+				if len(fitting) != 1 || call.Result.Kind == source.Half && !half || len(b.Forms) > 1 && i > 0 && g.Lanes() == 1 {
 					continue
 				}
 				kernel := fmt.Sprintf("k%d_%s", len(cs), name)
@@ -308,12 +313,13 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 	}
 	build(host)
 	build(device, "-DPOCL")
-	cases := diffCases(os.Getenv("CONCORD_BUILTIN"))
+	pair := diffPair{host: host, device: device, target: source.OpenCL, features: source.Portable}
+	cases := diffCases(os.Getenv("CONCORD_BUILTIN"), false)
 	if p := os.Getenv("CONCORD_BUILTIN"); p == "" || p == "convert" {
 		cases = append(cases, convertCases()...)
 	}
 	for lo := 0; lo < len(cases); lo += 100 {
-		diffBatch(t, k, diffPair{host, device, source.OpenCL, source.Portable}, cases[lo:min(lo+100, len(cases))])
+		diffBatch(t, k, pair, cases[lo:min(lo+100, len(cases))])
 	}
 }
 
@@ -322,6 +328,7 @@ type diffPair struct {
 	host, device string
 	target       source.Target
 	features     source.Features
+	write        func(t *testing.T, file string, cases []diffCase) // what the driver reads, if that is no rendering
 }
 
 // diffBatch runs a hundred kernels as one program on both sides.
@@ -364,10 +371,14 @@ func diffBatch(t *testing.T, k tools, pair diffPair, cases []diffCase) {
 	cpp, err := u.Render(source.Host)
 	require.NoError(t, err)
 	so := k.compile(t, "builtins", cpp)
-	other, err := u.Render(pair.target)
-	require.NoError(t, err)
 	cl := filepath.Join(k.dir, "builtins.cl")
-	require.NoError(t, os.WriteFile(cl, []byte(other), 0o644))
+	if pair.write != nil {
+		pair.write(t, cl, cases)
+	} else {
+		other, err := u.Render(pair.target)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(cl, []byte(other), 0o644))
+	}
 	for s, run := range [][]string{{pair.host, so}, {pair.device, cl}} {
 		job := filepath.Join(k.dir, fmt.Sprintf("job%d", s))
 		require.NoError(t, os.WriteFile(job, []byte(jobs[s].String()), 0o644))
@@ -411,6 +422,9 @@ func (c *diffCase) compare(t *testing.T) {
 		require.NoError(t, err)
 		b, err := os.ReadFile(c.got[1][o])
 		require.NoError(t, err)
+		if ty.Kind == source.Half { // both are computed in float, and rounded
+			limit = min(limit, 1)
+		}
 		size := tree.KindSize(ty.Kind)
 		lanes := ty.Lanes()
 		if lanes == 3 {
@@ -470,12 +484,19 @@ func lane(b []byte, i, size int) uint64 {
 	return binary.LittleEndian.Uint64(w[:])
 }
 
+// halfValue returns the number with the bits of a half.
+func halfValue(v uint64) float32 {
+	return math.Float32frombits(uint32(tree.BitsValue(tree.Half, v).Convert(tree.FloatType).Bits))
+}
+
 func show(k source.Kind, v uint64) string {
 	switch k {
 	case source.Float:
 		return fmt.Sprintf("%g(%#x)", math.Float32frombits(uint32(v)), v)
 	case source.Double:
 		return fmt.Sprintf("%g(%#x)", math.Float64frombits(v), v)
+	case source.Half:
+		return fmt.Sprintf("%g(%#x)", halfValue(v), v)
 	}
 	return fmt.Sprintf("%#x", v)
 }
@@ -518,6 +539,14 @@ func distance(k source.Kind, x, y uint64) float64 {
 			return math.Inf(1)
 		}
 		return apart(order(x, 64), order(y, 64))
+	case source.Half:
+		fx, fy := halfValue(x), halfValue(y)
+		if fx != fx && fy != fy {
+			return 0
+		}
+		if fx == fx && fy == fy {
+			return apart(order(x, 16), order(y, 16))
+		}
 	}
 	return math.Inf(1)
 }

@@ -140,9 +140,9 @@ func TestMetalBuiltins(t *testing.T) {
 	host := filepath.Join(k.dir, "bhost")
 	b, err := exec.Command("gcc", "-O1", "-w", "-o", host, "testdata/bdriver.c", "-ldl", "-lpthread").CombinedOutput()
 	require.NoError(t, err, "%s", head(b))
-	pair := diffPair{host, metalDriver(t, "bdriver"), source.Metal, source.MetalFeatures}
+	pair := diffPair{host: host, device: metalDriver(t, "bdriver"), target: source.Metal, features: source.MetalFeatures}
 	only := os.Getenv("CONCORD_BUILTIN")
-	all := diffCases(only)
+	all := diffCases(only, false)
 	if only == "" || only == "convert" {
 		all = append(all, convertCases()...)
 	}

@@ -356,7 +356,7 @@ func (r *renderer) pointer(t *tree.Type) string {
 	return s
 }
 
-// Target is a language that a Unit can be rendered in.
+// Target is a language that a Unit can be rendered in. SPIRV is that of package spirv.
 type Target uint8
 
 // The targets of Render.
@@ -366,11 +366,12 @@ const (
 	CUDA
 	HIP
 	Metal
+	SPIRV
 )
 
 // String returns the name of the target in lower case.
 func (t Target) String() string {
-	names := [...]string{OpenCL: "opencl", Host: "host", CUDA: "cuda", HIP: "hip", Metal: "metal"}
+	names := [...]string{OpenCL: "opencl", Host: "host", CUDA: "cuda", HIP: "hip", Metal: "metal", SPIRV: "spirv"}
 	if int(t) < len(names) {
 		return names[t]
 	}

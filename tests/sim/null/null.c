@@ -52,6 +52,8 @@ static struct {
   null_launch last;
   cs_gemm product;
   cs_collective collective;
+  unsigned char pipelines[64];
+  uint64_t pipelines_bytes;
 } state = {.devices = 2};
 
 static struct cs_lib the_lib;
@@ -600,6 +602,25 @@ static void libraries(cs_lib *lib, cs_device *dev, char *text, uint64_t bytes) {
            dev != NULL ? "nullblas\t\t0\t\n" : "");
 }
 
+// Pipelines are the bytes that were put last.
+static int32_t pipelines_put(cs_device *dev, const unsigned char *data, uint64_t bytes, cs_error *err) {
+  ENTER(err);
+  if (dev->lost)
+    return fail(err, CS_LOST);
+  if (bytes > sizeof state.pipelines)
+    return fail(err, CS_FORMAT);
+  memcpy(state.pipelines, data, bytes);
+  state.pipelines_bytes = bytes;
+  return CS_OK;
+}
+static int32_t pipelines_get(cs_device *dev, cs_blob *out, cs_error *err) {
+  ENTER(err);
+  if (dev->lost)
+    return fail(err, CS_LOST);
+  fill_blob(out, state.pipelines, state.pipelines_bytes, "");
+  return CS_OK;
+}
+
 const concord_shim null_table = {
     REQUIRED,
     .launch = launch,
@@ -628,6 +649,8 @@ const concord_shim null_table = {
     .comm_state = comm_state,
     .comm_abort = comm_abort,
     .libraries = libraries,
+    .pipelines_put = pipelines_put,
+    .pipelines_get = pipelines_get,
 };
 
 const concord_shim null_bare = {REQUIRED, .launch = launch_fast};
@@ -639,6 +662,7 @@ void null_reset(void) {
   memset(state.calls, 0, sizeof state.calls);
   state.fail[0] = 0;
   state.breaks = state.held = state.no_driver = state.no_compiler = 0;
+  state.pipelines_bytes = 0;
   state.devices = 2;
   pthread_cond_broadcast(&moved);
   pthread_mutex_unlock(&lock);

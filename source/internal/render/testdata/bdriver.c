@@ -4,8 +4,9 @@
 //   KERNEL ITEMS in:FILE ... out:FILE:BYTES ...
 //
 // With -DPOCL the program is OpenCL text for the first OpenCL device, with -DMETAL a Metal rendering for
-// the simulated Metal, else a shared object of a host rendering.
-#if !defined POCL && !defined METAL
+// the simulated Metal, with -DVULKAN a path to which a dot and the kernel's name are appended: the file is what
+// driver_vulkan.h reads; else a shared object of a host rendering.
+#if !defined POCL && !defined METAL && !defined VULKAN
 #include "../../../../csrc/host/host.c"
 #endif
 #define _GNU_SOURCE
@@ -18,7 +19,7 @@
 
 typedef struct {
   char path[512];
-  int out;
+  int out, is_buf, is_local;
   size_t bytes;
   void *data;
 } arg;
@@ -126,6 +127,18 @@ static void run(const char *name, size_t items, arg *args, int n) {
   int rc = simmetal_run(k, groups, group, &a, log, sizeof log);
   if (rc) fprintf(stderr, "%s\n", log);
   CHECK("launch", rc);
+}
+#elif defined VULKAN
+#define run run_module
+#include "driver_vulkan.h"
+#undef run
+static const char *program;
+static void load(const char *file) { program = file; }
+static void run(const char *name, size_t items, arg *args, int n) {
+  static char path[1024];
+  snprintf(path, sizeof path, "%s.%s", program, name);
+  for (int i = 0; i < n; i++) args[i].is_buf = 1;
+  CHECK(name, run_module(path, (char *)name, (size_t[]){items, 1, 1}, (size_t[]){64, 1, 1}, args, n));
 }
 #else
 static const concord_module *module;

@@ -174,6 +174,8 @@ static int run(char *program, char *name, size_t *g, size_t *l, arg *args, int n
       CHECK("read", p_clEnqueueReadBuffer(q, bufs[i], CL_TRUE, 0, args[i].bytes, args[i].data, 0, NULL, NULL));
   return 0;
 }
+#elif defined VULKAN
+#include "driver_vulkan.h"
 #elif defined METAL
 #include "driver_metal.h"
 #else

@@ -1,0 +1,3 @@
+//go:build vulkan && (linux || darwin)
+
+#include "../csrc/vulkan/vulkan.c"

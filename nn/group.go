@@ -21,24 +21,19 @@ const bucketBytes = 25 << 20
 // share is a member's part of a batch: rows from first on, of all.
 type share struct{ first, rows, all int }
 
-// share returns the part of this member, which may be none. Without weights the parts of two members differ by one row
-// at most.
+// share returns the part of this member, which may be none, and is all where members have parts of parameters. Without
+// weights the parts of two members differ by one row at most.
 func (t *Trainer) share(all int) share {
 	rank, size := t.scope.Rank(), t.scope.Size()
+	if t.model.split {
+		return share{0, all, all}
+	}
 	if size > 1 && t.config.Weights != nil {
 		parts, _ := cluster.Weighted(all, t.config.Weights) // which newTrainer has checked
 		return share{parts[rank].First, parts[rank].Count, all}
 	}
 	first, end := all*rank/size, all*(rank+1)/size
 	return share{first, end - first, all}
-}
-
-// share returns this member's part of a batch, which is all of it where members have parts of parameters.
-func (t *Trainer) share(all int) share {
-	if t.model.split {
-		return share{0, all, all}
-	}
-	return shareOf(all, t.scope)
 }
 
 // weight is the part of the batch that the share is.

@@ -328,7 +328,7 @@ func TestGroupWeights(t *testing.T) {
 		_, err := everyMember(t, virtual(t, 3), normalized(c, BatchNorm{}))
 		require.ErrorIs(t, err, ErrConfig, "%v", weights)
 	}
-	tr := &Trainer{scope: scopeOn(t, "cpu:0"), config: Config{Weights: []float64{1, 2}}}
+	tr := &Trainer{model: &Model{}, scope: scopeOn(t, "cpu:0"), config: Config{Weights: []float64{1, 2}}}
 	assert.Equal(t, share{0, 5, 5}, tr.share(5), "without a group")
 }
 

@@ -313,12 +313,13 @@ func TestBuiltinsAgainstDevice(t *testing.T) {
 	}
 	build(host)
 	build(device, "-DPOCL")
+	pair := diffPair{host: host, device: device, target: source.OpenCL, features: source.Portable}
 	cases := diffCases(os.Getenv("CONCORD_BUILTIN"), false)
 	if p := os.Getenv("CONCORD_BUILTIN"); p == "" || p == "convert" {
 		cases = append(cases, convertCases()...)
 	}
 	for lo := 0; lo < len(cases); lo += 100 {
-		diffBatch(t, k, diffPair{host: host, device: device, target: source.OpenCL, features: source.Portable}, cases[lo:min(lo+100, len(cases))])
+		diffBatch(t, k, pair, cases[lo:min(lo+100, len(cases))])
 	}
 }
 

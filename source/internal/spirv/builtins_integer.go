@@ -129,8 +129,8 @@ func (f *function) rotate(k tree.Kind, x, n id) id {
 	if width < 32 {
 		x = f.op(module.OpBitwiseAnd, u, x, f.constant(u, 1<<width-1))
 	}
-	r := f.op(module.OpBitwiseOr, u, f.op(module.OpShiftLeftLogical, u, x, left), f.op(module.OpShiftRightLogical, u, x, right))
-	return f.narrow32(r, k)
+	up, down := f.op(module.OpShiftLeftLogical, u, x, left), f.op(module.OpShiftRightLogical, u, x, right)
+	return f.narrow32(f.op(module.OpBitwiseOr, u, up, down), k)
 }
 
 func (f *function) population(k tree.Kind, v id) id {

@@ -68,8 +68,8 @@ func formKernel(b *builtins.Func, form *builtins.Form, g builtins.Type, name str
 		params = append(params, fmt.Sprintf("global %s *r", clType(r)))
 		call = "r[i] = " + call
 	}
-	return fmt.Sprintf("kernel void %s(%s) { size_t i = get_global_id(0); %s%s%s }\n", name, strings.Join(params, ", "), pre,
-		call, post)
+	return fmt.Sprintf("kernel void %s(%s) { size_t i = get_global_id(0); %s%s%s }\n", name, strings.Join(params, ", "),
+		pre, call, post)
 }
 
 // Every form of every built-in of the table, for every type, becomes a valid module, but for printf, whose error
@@ -80,6 +80,7 @@ func TestBuiltinForms(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	widths := []int{1, 2, 3, 4, 8, 16}
 	for _, name := range names {
 		if name == "printf" {
 			continue
@@ -94,7 +95,7 @@ func TestBuiltinForms(t *testing.T) {
 			for i := range b.Forms {
 				form := &b.Forms[i]
 				for k := source.Char; k <= source.Double; k++ {
-					for _, w := range []int{1, 2, 3, 4, 8, 16} {
+					for _, w := range widths {
 						g := builtins.Type{Kind: k, Width: w}
 						if form.Class != nil && !form.Class.Has(g) || form.Class == nil && (k != source.Float || w != 1) {
 							continue
@@ -146,4 +147,18 @@ func TestSubGroups(t *testing.T) {
 	got, err := execute(t, driver, m, "all", "39", "13", "out:i32:39") // the last sub-group is smaller
 	require.NoError(t, err)
 	assert.Equal(t, strings.TrimSpace(strings.Repeat("0 ", 39)), strings.Join(got, "\n"))
+}
+
+// An int that became a long is compared right: Mesa 22.3 compares the result of OpSConvert with a constant wrongly.
+func TestExtended(t *testing.T) {
+	driver := vulkanDriver(t)
+	m := module(t, `kernel void k(global const int *a, global int *o) {
+  size_t i = get_global_id(0);
+  long x = a[i];
+  o[i] = x > 5 ? 1 : x == -5 ? 2 : x <= -100 ? 3 : x < 0 ? 4 : 5;
+}`, source.Options{Name: "extended"})
+	validate(t, "extended", m)
+	got, err := execute(t, driver, m, "k", "8", "8", "buf:i32:8:0,-1,1,-5,16777217,-16777219,7,-128", "out:i32:8")
+	require.NoError(t, err)
+	assert.Equal(t, "5 4 5 2 1 3 1 3", strings.Join(got, "\n"))
 }

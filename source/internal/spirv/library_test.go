@@ -16,6 +16,9 @@ import (
 // and whose fma is none. testdata/library_test.cc says what they are compared with. LIBRARY_TRIES is the number of
 // random arguments.
 func TestLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles C++")
+	}
 	tries := os.Getenv("LIBRARY_TRIES")
 	if tries == "" {
 		tries = "20000"

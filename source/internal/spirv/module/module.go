@@ -294,10 +294,10 @@ func (b *Builder) file(name string) ID {
 	return id
 }
 
-// EntryPoint makes a function a kernel, whose group size are the constants of size. Compilers of drivers may not ignore
-// signs of zeros, infinities and NaNs, as they otherwise do where they take a selection for a maximum: the device has to
-// have shaderSignedZeroInfNanPreserveFloat32, and Float64 if it has double. It has to be called after all variables of
-// module scope and all functions.
+// EntryPoint makes a function a kernel, whose group size are the constants of size. Drivers may not ignore signs of
+// zeros, infinities and NaNs, as they otherwise do where they take a selection for a maximum: the device has to have
+// shaderSignedZeroInfNanPreserveFloat32, and Float64 if the module has double. It has to be called after all variables
+// of module scope and all functions.
 func (b *Builder) EntryPoint(f ID, name string, size [3]ID) {
 	w := append([]uint32{glCompute, uint32(f)}, text(name)...)
 	instruction(&b.entries, OpEntryPoint, append(w, words(b.variables)...)...)

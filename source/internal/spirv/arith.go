@@ -150,8 +150,8 @@ func (f *function) convert(v id, from, to tree.Kind) id {
 		return f.f.Emit(op, f.kindType(to), v)
 	case isWide(to) && isWide(from):
 		return v
-	case isWide(to) && isSigned(from):
-		return f.f.Emit(module.OpSConvert, f.kindType(to), v)
+	case isWide(to) && isSigned(from): // Mesa 22.3 compares an OpSConvert with a constant wrongly
+		return f.joined(to, v, f.op(module.OpShiftRightArithmetic, tree.UInt, v, f.uint(31)))
 	case isWide(to):
 		return f.f.Emit(module.OpUConvert, f.kindType(to), v)
 	case isWide(from):
@@ -256,7 +256,8 @@ func (f *function) timesZero(k tree.Kind, a, zero id) id { // infinities and NaN
 	sign := uint64(1) << (8*tree.KindSize(k) - 1)
 	held := f.bitcast(a, k, bits)
 	c, _ := f.b.Value(zero)
-	signed := f.op(module.OpBitwiseAnd, bits, f.op(module.OpBitwiseXor, bits, held, f.constant(bits, c)), f.constant(bits, sign))
+	signed := f.op(module.OpBitwiseXor, bits, held, f.constant(bits, c))
+	signed = f.op(module.OpBitwiseAnd, bits, signed, f.constant(bits, sign))
 	size := f.op(module.OpBitwiseAnd, bits, held, f.constant(bits, sign-1))
 	finite := f.test(module.OpULessThan, size, f.constant(bits, infinity))
 	return f.choose(k, finite, f.bitcast(signed, bits, k), f.constant(k, infinity|infinity>>1))

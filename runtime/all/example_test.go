@@ -20,5 +20,6 @@ func Example() {
 	// rocm
 	// metal
 	// opencl
+	// vulkan
 	// cpu
 }

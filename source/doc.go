@@ -14,9 +14,10 @@
 //
 // This package is a facade. The work is done in packages below internal:
 //
-//	text ─> preprocess ─> tokens ─> check ─> tree ─> render ─> text for a target
-//	                                  │                 │
-//	            the table of functions: builtins      loops: kernels without fibers on the host
+//	text ─> preprocess ─> tokens ─> check ─> tree ─┬─> render ─> text for a target
+//	                                  │            │      │
+//	            the table of functions: builtins   │    loops: kernels without fibers on the host
+//	                                               └─> spirv ─> a module for Vulkan
 //
 // The dot products of bytes of cl_khr_integer_dot_product are always there (dot_4x8packed_ss_int and its
 // like, dot and dot_acc_sat of char4 and uchar4): instructions where CUDA and HIP devices have them, else plain
@@ -32,7 +33,9 @@
 // A construct that cannot be rendered is an error with its position and its name, and never
 // becomes wrong code: recursion, pointers to functions, variable length arrays, bit-fields,
 // images. A feature that a target lacks is an error that matches ErrUnsupported and has the
-// positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf.
+// positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf; in SPIR-V printf, labels of a
+// switch inside of other statements, a goto into a block, 64-bit atomics on local memory, more than 256 KiB of private
+// variables, and chains of more than 700 else if.
 //
 // The work of the front end is linear in the size of the text, and a context ends it
 // ([ParseContext], [Unit.RenderContext]). Texts beyond a limit are refused with the position. A text has at

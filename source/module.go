@@ -8,10 +8,13 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// Module is a program as a SPIR-V module for Vulkan 1.3, which the package documentation of vulkan describes.
+// Module is a program as a SPIR-V module for Vulkan 1.3, whose entry points EntryPrefix describes: its Words, the
+// Constants that it reads, which the launch puts into memory at a multiple of 128 bytes, and its Kernels. It is the caller's.
 type Module = spirv.Module
 
-// ModuleKernel describes an entry point of a Module.
+// ModuleKernel describes an entry point of a Module: its Name without EntryPrefix, the bytes of local memory that it
+// declares (LocalBytes), its required group size (ReqdLocal) or zeros, the size of its arguments (ArgBytes), and whether
+// they have to be in memory (InMemory).
 type ModuleKernel = spirv.Kernel
 
 // Module returns the program as SPIR-V. Errors, the context and the running time are as with RenderContext.

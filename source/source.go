@@ -204,4 +204,18 @@ const (
 // get_global_offset and get_work_dim are as in CUDA. A required group size
 // (reqd_work_group_size) becomes max_total_threads_per_threadgroup, which limits only the number
 // of items: the launch has to use exactly the required size.
+//
+// In SPIR-V it is an entry point for GLCompute without descriptors. Specialization constants of 32 bits are the size of
+// the group (0 to 2), the words of local memory (3), and as bits what the device computes exactly (4): 1 Fma of
+// GLSL.std.450 rounds once, 2 quotients and 4 square roots of floats are correctly rounded, 8, 16 and 32 the
+// same for doubles, 64 denormal floats are kept; what is not known is 0, and computed by other means. Push constants are
+// 32 words: the global size (0 to 2), the number of dimensions (3), the address of the module's constants (4 and 5),
+// that of the arguments if they are in memory (6 and 7), the number of the first group (8 to 10), and from
+// word 12 on the arguments in order:
+//   - a pointer to global or constant memory is an address of 8 bytes, at a multiple of 8;
+//   - a pointer to local memory is an offset in bytes of 4 bytes, at a multiple of 4;
+//   - a value has OpenCL's size, rounded up to 4, at a multiple of 4.
+//
+// If they have more than 80 bytes, all are in memory instead, in the same order from offset 0 of a block whose address is
+// a multiple of 16. A launch consists of whole groups. Local memory that the kernel declares begins at offset 0.
 const EntryPrefix = render.EntryPrefix

@@ -150,8 +150,8 @@ func (f *function) convert(v id, from, to tree.Kind) id {
 		return f.f.Emit(op, f.kindType(to), v)
 	case isWide(to) && isWide(from):
 		return v
-	case isWide(to) && isSigned(from):
-		return f.f.Emit(module.OpSConvert, f.kindType(to), v)
+	case isWide(to) && isSigned(from): // Mesa 22.3 compares an OpSConvert with a constant wrongly
+		return f.joined(to, v, f.op(module.OpShiftRightArithmetic, tree.UInt, v, f.uint(31)))
 	case isWide(to):
 		return f.f.Emit(module.OpUConvert, f.kindType(to), v)
 	case isWide(from):

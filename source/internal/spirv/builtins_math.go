@@ -142,8 +142,13 @@ func bitsKind(k tree.Kind) tree.Kind {
 // signMask returns the bit of the sign.
 func signMask(k tree.Kind) uint64 { return 1 << (8*tree.KindSize(k) - 1) }
 
-// withSign writes copysign.
+// withSign writes copysign. Parts of two floating numbers are not joined by their bits: Mesa 22.3 does that wrongly
+// where it is the end of nested conditions.
 func (f *function) withSign(k tree.Kind, x, y id) id {
+	if isFloating(k) {
+		size := f.f.Ext(module.FAbs, f.kindType(k), x)
+		return f.choose(k, f.classify("signbit", k, y), f.f.Emit(module.OpFNegate, f.kindType(k), size), size)
+	}
 	u := bitsKind(k)
 	a := f.op(module.OpBitwiseAnd, u, f.bitsOf(x, k), f.constant(u, signMask(k)-1))
 	b := f.op(module.OpBitwiseAnd, u, f.bitsOf(y, k), f.constant(u, signMask(k)))

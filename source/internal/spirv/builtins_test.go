@@ -148,3 +148,17 @@ func TestSubGroups(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, strings.TrimSpace(strings.Repeat("0 ", 39)), strings.Join(got, "\n"))
 }
+
+// An int that became a long is compared right: Mesa 22.3 compares the result of OpSConvert with a constant wrongly.
+func TestExtended(t *testing.T) {
+	driver := vulkanDriver(t)
+	m := module(t, `kernel void k(global const int *a, global int *o) {
+  size_t i = get_global_id(0);
+  long x = a[i];
+  o[i] = x > 5 ? 1 : x == -5 ? 2 : x <= -100 ? 3 : x < 0 ? 4 : 5;
+}`, source.Options{Name: "extended"})
+	validate(t, "extended", m)
+	got, err := execute(t, driver, m, "k", "8", "8", "buf:i32:8:0,-1,1,-5,16777217,-16777219,7,-128", "out:i32:8")
+	require.NoError(t, err)
+	assert.Equal(t, "5 4 5 2 1 3 1 3", strings.Join(got, "\n"))
+}

@@ -30,6 +30,7 @@ var renderTargets = []renderTarget{
 	{"cuda", source.CUDA, everyGPUFeature},
 	{"hip", source.HIP, everyGPUFeature},
 	{"metal", source.Metal, source.MetalFeatures},
+	{"spirv", source.SPIRV, source.Features{FP64: true, FP16: true, Int64Atomic: true, Subgroups: true}},
 	{"opencl", source.OpenCL, everyFeature},
 	{"host", source.Host, source.Portable},
 }
@@ -39,12 +40,13 @@ func Translate(a *app.App) *cobra.Command {
 	var to string
 	var program programFlags
 	cmd := &cobra.Command{
-		Use:   "translate --to cuda|hip|metal|opencl|host FILE",
+		Use:   "translate --to cuda|hip|metal|spirv|opencl|host FILE",
 		Short: "Print a portable program rendered for a target",
 		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
 OpenCL devices the text itself, the others C++ with a prelude. A construct that cannot be
 rendered is an error with file, line, column and its name: for Metal double,
-64-bit atomics, goto and printf.
+64-bit atomics, goto and printf, for SPIR-V printf, labels of a switch inside of other
+statements, and a goto into a block.
 
 In CUDA and HIP the kernel NAME is cc_kernel_NAME. Its parameters are the portable ones
 in their order, but for a pointer to local memory, which is an unsigned int: its offset
@@ -58,19 +60,23 @@ In Metal the kernel is cc_kernel_NAME too. Pointers to global and constant memor
 values are [[buffer(i)]], counted together in order; pointers to local memory are
 [[threadgroup(j)]]; with more than 31 buffers all values are one struct behind the
 pointers. To build it on a Mac:
-  xcrun metal -std=metal3.0 -fno-fast-math saxpy.metal -o saxpy.metallib`,
+  xcrun metal -std=metal3.0 -fno-fast-math saxpy.metal -o saxpy.metallib
+
+SPIR-V is a module for Vulkan 1.3 in binary form, which needs no compiler. To read or check it:
+  concord translate --to spirv saxpy.cl | spirv-dis
+  concord translate --to spirv saxpy.cl | spirv-val --target-env vulkan1.3`,
 		Example: `  concord translate --to cuda saxpy.cl > saxpy.cu
   concord translate --to hip saxpy.cl > saxpy.hip
   concord translate --to opencl -D N=1000 saxpy.cl > plain.cl`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, opencl or host")
+	cmd.Flags().StringVar(&to, "to", "", "target `language`: cuda, hip, metal, spirv, opencl or host")
 	_ = cmd.MarkFlagRequired("to") // the flag exists
 	program.add(cmd)
 	return a.Runnable(cmd, func(ctx context.Context, args []string) error {
 		i := slices.IndexFunc(renderTargets, func(t renderTarget) bool { return t.name == strings.ToLower(to) })
 		if i < 0 {
-			return app.Usagef("--to %s: not one of cuda, hip, metal, opencl, host", to)
+			return app.Usagef("--to %s: not one of cuda, hip, metal, spirv, opencl, host", to)
 		}
 		unit, err := program.parse(ctx, args[0], &renderTargets[i].features)
 		if err != nil {
@@ -92,7 +98,7 @@ func render(ctx context.Context, unit *source.Unit, target source.Target) (strin
 	if err != nil {
 		return "", err
 	}
-	if !strings.HasSuffix(text, "\n") {
+	if target != source.SPIRV && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
 	var defines strings.Builder

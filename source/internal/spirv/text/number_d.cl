@@ -95,7 +95,7 @@ double cc_fmod_d(double x, double y) {
     return cc_nan_d();
   return v == 0x7ff0000000000000ul || u == 0ul ? x : copysign(cc_rest_of_d(x, y).value, x);
 }
-// The remainder and the low seven bits of the quotient. Every subtraction is exact.
+// The remainder and the low seven bits of the quotient. Every subtraction is exact where it decides.
 struct cc_double_int cc_remquo_d(double x, double y) {
   struct cc_double_int r;
   const ulong u = as_ulong(x) & 0x7ffffffffffffffful, v = as_ulong(y) & 0x7ffffffffffffffful;

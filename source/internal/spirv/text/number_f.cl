@@ -95,7 +95,7 @@ float cc_fmod_f(float x, float y) {
     return cc_nan_f();
   return v == 0x7f800000u || u == 0u ? x : copysign(cc_rest_of_f(x, y).value, x);
 }
-// The remainder and the low seven bits of the quotient. Every subtraction is exact.
+// The remainder and the low seven bits of the quotient. Every subtraction is exact where it decides.
 struct cc_float_int cc_remquo_f(float x, float y) {
   struct cc_float_int r;
   const uint u = as_uint(x) & 0x7fffffffu, v = as_uint(y) & 0x7fffffffu;

@@ -79,7 +79,7 @@ func (f *function) magnitude(v id, k tree.Kind) id {
 	if !isSigned(k) {
 		return v
 	}
-	return f.choose(k, f.test(module.OpSLessThan, v, f.constant(k, 0)), f.f.Emit(module.OpSNegate, f.kindType(k), v), v)
+	return f.choose(k, f.compare("<", k, v, f.constant(k, 0)), f.f.Emit(module.OpSNegate, f.kindType(k), v), v)
 }
 
 // halfXor returns (x ^ y) >> 1.

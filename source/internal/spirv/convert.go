@@ -104,10 +104,13 @@ func (f *function) roundToInt(v id, from, to tree.Kind, sat bool, mode int) id {
 	least, most := limits(to)
 	top := tree.FloatValue(from, float64(most.Bits/2+1)*2) // 2^bits, which is exact
 	low := tree.FloatValue(from, least.Float())
-	r := f.convert(v, from, to)
-	r = f.choose(to, f.compare(">=", from, v, f.constantOf(top)), f.constantOf(most), r)
-	r = f.choose(to, f.compare("<=", from, v, f.constantOf(low)), f.constantOf(least), r)
-	return f.choose(to, f.test(module.OpFUnordNotEqual, v, v), f.constant(to, 0), r)
+	// what is out of range, or a NaN, must not reach the instruction
+	above := f.compare(">=", from, v, f.constantOf(top))
+	below := f.compare("<=", from, v, f.constantOf(low))
+	inside := f.test(module.OpLogicalAnd, f.compare("<", from, v, f.constantOf(top)),
+		f.compare(">", from, v, f.constantOf(low)))
+	r := f.convert(f.choose(from, inside, v, f.constant(from, 0)), from, to)
+	return f.choose(to, above, f.constantOf(most), f.choose(to, below, f.constantOf(least), r))
 }
 
 // reinterpret returns the bytes of a value as another type of the same size.

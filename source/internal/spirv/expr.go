@@ -177,7 +177,8 @@ func (f *function) cheap(e *tree.Expr, depth int) bool {
 	case tree.OpUnary:
 		return depth > 0 && e.Text != "*" && e.Text != "&" && f.cheap(e.A, depth-1)
 	case tree.OpConv, tree.OpCast:
-		return depth > 0 && e.Type.Base != tree.Half && e.Type.IsArith() && f.cheap(e.A, depth-1)
+		toInt := e.Type.IntElem() && e.A.Type.IsArith() && !e.A.Type.IntElem() // undefined if it is out of range
+		return depth > 0 && !toInt && e.Type.Base != tree.Half && e.Type.IsArith() && f.cheap(e.A, depth-1)
 	case tree.OpBinary, tree.OpShift, tree.OpCompare, tree.OpLogic:
 		return depth > 0 && e.Text != "/" && e.Text != "%" && e.Type.IsArith() && e.Type.Base != tree.Half &&
 			f.cheap(e.A, depth-1) && f.cheap(e.B, depth-1)
@@ -241,7 +242,7 @@ func (f *function) elvis(e *tree.Expr) value {
 // topBit returns the condition that the highest bit of a scalar of integer kind k is set.
 func (f *function) topBit(v id, k tree.Kind) id {
 	if isSigned(k) {
-		return f.test(module.OpSLessThan, v, f.constant(k, 0))
+		return f.compare("<", k, v, f.constant(k, 0))
 	}
 	top := f.op(module.OpBitwiseAnd, k, v, f.constant(k, 1<<(8*tree.KindSize(k)-1)))
 	return f.test(module.OpINotEqual, top, f.constant(k, 0))

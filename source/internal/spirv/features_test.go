@@ -45,6 +45,8 @@ var features = []feature{
 		`int16 v = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); o[0] = sum(v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, n);`, "120 0 0 0"},
 	{"products with zero", "", `float z = (float)(n - 5) * 0.0f; o[0] = as_int(z) == (int)0x80000000; o[1] = as_int((float)(n + 5) * 0.0f); o[2] = isnan((1.0f / n) * 0.0f);`,
 		"1 0 1 0"},
+	{"comparisons of long with constants", "", `for (int i = -1; i < 2; i++) { long z = n + 7 * i; o[0] += z < 0; o[1] += z < 5; o[2] += 3 > z; o[3] += z >= 0; }`,
+		"1 2 2 2"},
 	{"division and remainder", "", `int least = 0x80000000 + n, m = n - 1; o[0] = least / m == least; o[1] = least % m; o[2] = -7 / (n + 2); o[3] = -7 % (n + 4);`,
 		"1 0 -3 -3"},
 }
@@ -89,6 +91,14 @@ func TestSameBytes(t *testing.T) {
 	text, err := u.Render(source.SPIRV)
 	require.NoError(t, err)
 	assert.Equal(t, string(first.Words), text)
+}
+
+// TestTemporaries: results of calls that are in memory share their place, so that many fit.
+func TestTemporaries(t *testing.T) {
+	m := module(t, "typedef struct { float a[100]; } S; S change(S s) { s.a[0] += 1; return s; }\n"+
+		"kernel void k(global float *o) { S s = {{0}}; "+strings.Repeat("s = change(s); ", 700)+"o[0] = s.a[0]; }",
+		source.Options{})
+	assert.Len(t, m.Kernels, 1)
 }
 
 // TestRefused: what cannot be expressed is an error with its place.

@@ -14,24 +14,25 @@ import (
 // function is a function that is being written, or finished.
 type function struct {
 	*emitter
-	f            *module.Func
-	p            *tree.Program // that it is a part of
-	decl         *tree.Function
-	isLibrary    bool
-	vars         map[*tree.Symbol]*variable
-	inMemory     map[*tree.Symbol]bool // variables whose address is taken
-	byMemory     map[*tree.Symbol]bool // parameters that callers leave in the arena
-	top          int                   // end of its place in the arena, which begins behind those of the functions that it calls
-	result       id                    // the type of its result
-	resultAt     place                 // where it leaves a result that is not made of leaves
-	arrays       int                   // bytes of arrays that are variables of the function
-	localBase    id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
-	blocks       map[*tree.Function]int
-	localBytes   int // bytes of local memory
-	jumps        []jump
-	gotos        *gotos
-	inExpression int // in how many statement expressions the statement is
-	pos          token.Pos
+	f                 *module.Func
+	p                 *tree.Program // that it is a part of
+	decl              *tree.Function
+	isLibrary         bool
+	vars              map[*tree.Symbol]*variable
+	inMemory          map[*tree.Symbol]bool // variables whose address is taken
+	byMemory          map[*tree.Symbol]bool // parameters that callers leave in the arena
+	top               int                   // end of its place in the arena, which begins behind those of the functions that it calls
+	result            id                    // the type of its result
+	resultAt          place                 // where it leaves a result that is not made of leaves
+	arrays            int                   // bytes of arrays that are variables of the function
+	localBase         id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
+	blocks            map[*tree.Function]int
+	localBytes        int // bytes of local memory
+	jumps             []jump
+	gotos             *gotos
+	temporaries, free []slot
+	inExpression      int // in how many statement expressions the statement is
+	pos               token.Pos
 }
 
 // jump is where break and continue lead to; next is 0 in a switch.
@@ -301,10 +302,30 @@ func (f *function) placeOf(s *tree.Symbol, v *variable) place {
 	return place{t: s.Type, v: v}
 }
 
-// temporary returns a new object in the arena.
+// slot is the place of a temporary object in the arena.
+type slot struct{ at, size, align int }
+
+// temporary returns an object in the arena that lives until the end of the statement.
 func (f *function) temporary(t *tree.Type) place {
 	t = t.Bare()
-	return known(t, tree.Private, f.allocate(t), max(t.Alignment(), 4))
+	size, _ := t.Size()
+	align := max(t.Alignment(), 4)
+	i := slices.IndexFunc(f.free, func(s slot) bool { return s.size == size && s.align >= align })
+	one := slot{size: size, align: align}
+	if i < 0 {
+		one.at = f.allocate(t)
+	} else {
+		one = f.free[i]
+		f.free = slices.Delete(f.free, i, i+1)
+	}
+	f.temporaries = append(f.temporaries, one)
+	return known(t, tree.Private, one.at, align)
+}
+
+// release gives back all temporaries but the first n.
+func (f *function) release(n int) {
+	f.free = append(f.free, f.temporaries[n:]...)
+	f.temporaries = f.temporaries[:n]
 }
 
 // symbol returns the place of a variable, a constant or a local variable of a kernel.

@@ -313,7 +313,8 @@ func (f *function) storeWord(p place, off int, v id) {
 }
 
 // storePart stores 8 or 16 bits of local or private memory. In local memory other items may store to the rest of
-// the word at the same time, so that it is changed by atomics.
+// the word at the same time, so that it is changed by atomics. Of different values that items store to the same place at
+// the same time, the bits may mix.
 func (f *function) storePart(p place, size int, v id) {
 	at, bit := f.byteAt(p)
 	mask := uint32(1)<<(8*size) - 1

@@ -164,6 +164,8 @@ func (e *emitter) ordersMemory() bool {
 				}
 				name := strings.TrimPrefix(x.Text, "cc_")
 				switch {
+				case name == "wait_group_events": // another item copied a part
+					orders = true
 				case name == "barrier" || strings.HasSuffix(name, "mem_fence"):
 					v := tree.Fold(x.Args[0])
 					orders = orders || !(x.Args[0].Op == tree.OpNamed && x.Args[0].Text == "CC_LOCAL_MEM_FENCE") &&

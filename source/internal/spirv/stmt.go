@@ -14,6 +14,7 @@ func (f *function) stmt(s *tree.Stmt) {
 	}
 	f.Step()
 	f.line(s.Pos)
+	defer f.release(len(f.temporaries))
 	switch s.Kind {
 	case tree.StExpr:
 		f.effect(s.E)

@@ -304,6 +304,8 @@ func (b *Builder) EntryPoint(f ID, name string, size [3]ID) {
 	instruction(&b.modes, OpExecutionModeID, uint32(f), localSizeID, uint32(size[0]), uint32(size[1]), uint32(size[2]))
 	b.Need(signedZeroInfNanPreserve)
 	instruction(&b.modes, OpExecutionMode, uint32(f), preserveSpecials, 32)
+	b.Need(roundingModeRTE)
+	instruction(&b.modes, OpExecutionMode, uint32(f), roundsToNearest, 32)
 	if b.capabilities[Float64] {
 		instruction(&b.modes, OpExecutionMode, uint32(f), preserveSpecials, 64)
 	}

@@ -157,6 +157,7 @@ const (
 	GroupNonUniformShuffle         Capability = 65
 	StorageBuffer16BitAccess       Capability = 4433
 	signedZeroInfNanPreserve       Capability = 4466
+	roundingModeRTE                Capability = 4467
 	StorageBuffer8BitAccess        Capability = 4448
 	VulkanMemoryModel              Capability = 5345
 	VulkanMemoryModelDeviceScope   Capability = 5346
@@ -221,6 +222,7 @@ const (
 	glCompute               uint32 = 5
 	localSizeID             uint32 = 38
 	preserveSpecials        uint32 = 4461 // SignedZeroInfNanPreserve
+	roundsToNearest         uint32 = 4462 // RoundingModeRTE
 	physicalStorageBuffer64 uint32 = 5348
 	memoryGLSL450           uint32 = 1
 	memoryVulkan            uint32 = 3

@@ -33,9 +33,9 @@
 // A construct that cannot be rendered is an error with its position and its name, and never
 // becomes wrong code: recursion, pointers to functions, variable length arrays, bit-fields,
 // images. A feature that a target lacks is an error that matches ErrUnsupported and has the
-// positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf; in SPIR-V printf, labels of a
-// switch inside of other statements, a goto into a block, 64-bit atomics on local memory, more than 256 KiB of private
-// variables, and chains of more than 700 else if.
+// positions: sub-groups on the host; on Metal double, 64-bit atomics, goto and printf. In SPIR-V these are printf,
+// labels of a switch inside of other statements, a goto into a block, 64-bit atomics on local memory, more than
+// 256 KiB of private variables, and chains of more than 700 else if.
 //
 // The work of the front end is linear in the size of the text, and a context ends it
 // ([ParseContext], [Unit.RenderContext]). Texts beyond a limit are refused with the position. A text has at

@@ -8,13 +8,20 @@ import (
 	"github.com/concord-compute/concord/source/internal/token"
 )
 
-// Module is a program as a SPIR-V module for Vulkan 1.3, whose entry points EntryPrefix describes: its Words, the
-// Constants that it reads, which the launch puts into memory at a multiple of 128 bytes, and its Kernels. It is the caller's.
+// Module is a program as a SPIR-V module for Vulkan 1.3. Its fields are the caller's:
+//
+//	Words     []byte         // the module
+//	Constants []byte         // what it reads: the launch puts it into memory, at a multiple of 128 bytes
+//	Kernels   []ModuleKernel // its entry points, which EntryPrefix describes
 type Module = spirv.Module
 
-// ModuleKernel describes an entry point of a Module: its Name without EntryPrefix, the bytes of local memory that it
-// declares (LocalBytes), its required group size (ReqdLocal) or zeros, the size of its arguments (ArgBytes), and whether
-// they have to be in memory (InMemory).
+// ModuleKernel describes an entry point of a Module. Its fields are
+//
+//	Name       string // without EntryPrefix
+//	LocalBytes int    // bytes of local memory that it declares
+//	ReqdLocal  [3]int // the required size of groups, or zeros
+//	ArgBytes   int    // bytes of its arguments
+//	InMemory   bool   // they have to be in memory
 type ModuleKernel = spirv.Kernel
 
 // Module returns the program as SPIR-V. Errors, the context and the running time are as with RenderContext.

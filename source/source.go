@@ -205,17 +205,26 @@ const (
 // (reqd_work_group_size) becomes max_total_threads_per_threadgroup, which limits only the number
 // of items: the launch has to use exactly the required size.
 //
-// In SPIR-V it is an entry point for GLCompute without descriptors. Specialization constants of 32 bits are the size of
-// the group (0 to 2), the words of local memory (3), and as bits what the device computes exactly (4): 1 Fma of
-// GLSL.std.450 rounds once, 2 quotients and 4 square roots of floats are correctly rounded, 8, 16 and 32 the
-// same for doubles, 64 denormal floats are kept; what is not known is 0, and computed by other means. Push constants are
-// 32 words: the global size (0 to 2), the number of dimensions (3), the address of the module's constants (4 and 5),
-// that of the arguments if they are in memory (6 and 7), the number of the first group (8 to 10), and from
-// word 12 on the arguments in order:
+// In SPIR-V it is an entry point for GLCompute without descriptors. Specialization constants have 32 bits:
+//   - 0 to 2 are the size of the group;
+//   - 3 is the number of words of local memory;
+//   - 4 has bits for what the device computes exactly. 1: Fma of GLSL.std.450 rounds once. 2: quotients of floats are
+//     correctly rounded. 4: square roots are. 8, 16 and 32: the same for doubles. 64: denormal floats are kept. What is
+//     not known is 0, and computed by other means.
+//
+// Push constants are 32 words:
+//   - 0 to 2: the global size;
+//   - 3: the number of dimensions;
+//   - 4 and 5: the address of the module's constants;
+//   - 6 and 7: the address of the arguments if they are in memory;
+//   - 8 to 10: the number of the first group;
+//   - from 12 on: the arguments in order.
+//
+// The arguments are:
 //   - a pointer to global or constant memory is an address of 8 bytes, at a multiple of 8;
 //   - a pointer to local memory is an offset in bytes of 4 bytes, at a multiple of 4;
 //   - a value has OpenCL's size, rounded up to 4, at a multiple of 4.
 //
-// If they have more than 80 bytes, all are in memory instead, in the same order from offset 0 of a block whose address is
-// a multiple of 16. A launch consists of whole groups. Local memory that the kernel declares begins at offset 0.
+// If they have more than 80 bytes, all are in memory instead, in the same order from offset 0 of a block whose
+// address is a multiple of 16. A launch consists of whole groups. Local memory that the kernel declares begins at offset 0.
 const EntryPrefix = render.EntryPrefix

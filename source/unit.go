@@ -222,8 +222,9 @@ func (u *Unit) Render(t Target) (string, error) {
 }
 
 // RenderContext returns the program in the language of target t: the original text for OpenCL, a complete C++17
-// translation unit for Host, CUDA and HIP, the Metal Shading Language for Metal, and for SPIRV the bytes of a module
-// (see Module). EntryPrefix describes the arguments of entry points. For any other value of t the error wraps ErrTarget. If the program uses a feature
+// translation unit for Host, CUDA and HIP, and the Metal Shading Language for Metal. For SPIRV it is the bytes of a
+// module; see Module. EntryPrefix describes the arguments of entry points. For any other value of t the error wraps
+// ErrTarget. If the program uses a feature
 // that the target does not have, the error wraps ErrUnsupported and an ErrorList with the places. If the
 // rendering would be larger than 64 MiB, the error is an ErrorList with the place where the limit was reached.
 //

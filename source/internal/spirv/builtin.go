@@ -1,6 +1,7 @@
 package spirv
 
-// Built-in functions of work items and memory: ids, barriers, atomics, vload and vstore. The others are in builtins_*.go.
+// Built-in functions of work items and memory: ids, barriers, atomics, vload and vstore. The others are in
+// builtins_*.go.
 
 import (
 	"strconv"
@@ -282,7 +283,8 @@ func (f *function) asyncCopy(e *tree.Expr) value {
 		items = f.op(module.OpIMul, tree.UInt, items, f.size[d])
 	}
 	// the rounds of items that have something to copy
-	left := f.op(module.OpISub, tree.UInt, f.op(module.OpIAdd, tree.UInt, count, items), f.op(module.OpIAdd, tree.UInt, first, f.uint(1)))
+	left := f.op(module.OpISub, tree.UInt, f.op(module.OpIAdd, tree.UInt, count, items), first)
+	left = f.op(module.OpISub, tree.UInt, left, f.uint(1))
 	rounds := f.op(module.OpUDiv, tree.UInt, left, items)
 	f.count(rounds, func(round id) {
 		i := f.op(module.OpIAdd, tree.UInt, f.op(module.OpIMul, tree.UInt, round, items), first)

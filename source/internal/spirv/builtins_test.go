@@ -162,3 +162,20 @@ func TestExtended(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "5 4 5 2 1 3 1 3", strings.Join(got, "\n"))
 }
+
+// A sign is copied right at the end of nested conditions, where Mesa 22.3 joins the bits of two numbers wrongly.
+func TestNestedSign(t *testing.T) {
+	driver := vulkanDriver(t)
+	m := module(t, `kernel void k(global const double *in, global double *out) {
+  size_t i = get_global_id(0);
+  double x = in[i], y = x == x ? x > 700.0 ? 700.0 : x < -40.0 ? -40.0 : x : 0.0;
+  double n = rint(y * 0x1.71547652b82fep+0), r = y - n * 0x1.62e42fefa2p-1;
+  double s = as_double((ulong)((int)n + 1023) << 52);
+  out[i] = x != x ? x : x > 700.0 ? exp(x) : copysign(s * r, x);
+}`, source.Options{Name: "sign"})
+	validate(t, "sign", m)
+	got, err := execute(t, driver, m, "k", "4", "4", "buf:f64:4:1,-1,0.5,-2", "out:f64:4")
+	require.NoError(t, err)
+	assert.Equal(t, "0.61370563888158358 -0.1534264097203959 0.38629436111841642 -0.0099301927097030784",
+		strings.Join(got, "\n"))
+}

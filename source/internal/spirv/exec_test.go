@@ -76,7 +76,8 @@ func module(t *testing.T, text string, opt source.Options) *source.Module {
 }
 
 // execute runs a kernel and returns the lines that the driver prints.
-func execute(t *testing.T, driver string, m *source.Module, kernel, global, local string, args ...string) ([]string, error) {
+func execute(t *testing.T, driver string, m *source.Module, kernel, global, local string,
+	args ...string) ([]string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "module")
 	var k source.ModuleKernel

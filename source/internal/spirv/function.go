@@ -21,11 +21,11 @@ type function struct {
 	vars              map[*tree.Symbol]*variable
 	inMemory          map[*tree.Symbol]bool // variables whose address is taken
 	byMemory          map[*tree.Symbol]bool // parameters that callers leave in the arena
-	top               int                   // end of its place in the arena, which begins behind those of the functions that it calls
+	top               int                   // end of its place in the arena, which is behind those of its callees
 	result            id                    // the type of its result
 	resultAt          place                 // where it leaves a result that is not made of leaves
 	arrays            int                   // bytes of arrays that are variables of the function
-	localBase         id                    // pointer to the local memory of a kernel that others call; 0: it begins at offset 0
+	localBase         id                    // pointer to the local memory of a kernel that is called; else 0
 	blocks            map[*tree.Function]int
 	localBytes        int // bytes of local memory
 	jumps             []jump
@@ -282,8 +282,8 @@ func (f *function) allocate(t *tree.Type) int {
 	return at
 }
 
-// maxPrivate is the largest number of bytes of private variables of a function and those that it calls, as far as they are
-// arrays or in the arena: more than drivers cope with.
+// maxPrivate is the largest number of bytes of private variables of a function and those that it calls, as far as they
+// are arrays or in the arena: more than drivers cope with.
 const maxPrivate = 1 << 18
 
 func (f *function) limitPrivate() {

@@ -104,9 +104,9 @@ func (f *function) variableAt(p place, leaf int, t *tree.Type) id {
 	return f.f.Emit(module.OpAccessChain, f.b.Pointer(module.Function, f.regType(t)), p.v.ids[leaf], index)
 }
 
-// access returns the operands of a load or store of device memory. Where items exchange data, barriers and fences make it
-// available and visible; doing that at each access would be a barrier for some drivers, and hang them in loops whose
-// number of rounds differs.
+// access returns the operands of a load or store of device memory. Where items exchange data, barriers and fences make
+// it available and visible; doing that at each access would be a barrier for some drivers, and hang them in loops
+// whose number of rounds differs.
 func (f *function) access(p place, align int) []uint32 {
 	return []uint32{f.shared(p) | module.Aligned, uint32(align)}
 }
@@ -218,7 +218,8 @@ func (f *function) joined(k tree.Kind, low, high id) id {
 // halves returns the words of a value of a 64-bit kind.
 func (f *function) halves(v id) (low, high id) {
 	pair := f.f.Emit(module.OpBitcast, f.b.Vector(f.b.Int(32), 2), v)
-	return f.f.Emit(module.OpCompositeExtract, f.b.Int(32), pair, 0), f.f.Emit(module.OpCompositeExtract, f.b.Int(32), pair, 1)
+	low = f.f.Emit(module.OpCompositeExtract, f.b.Int(32), pair, 0)
+	return low, f.f.Emit(module.OpCompositeExtract, f.b.Int(32), pair, 1)
 }
 
 // bitcast returns a value of one kind as one of another of the same size in registers.
@@ -313,8 +314,8 @@ func (f *function) storeWord(p place, off int, v id) {
 }
 
 // storePart stores 8 or 16 bits of local or private memory. In local memory other items may store to the rest of
-// the word at the same time, so that it is changed by atomics. Of different values that items store to the same place at
-// the same time, the bits may mix.
+// the word at the same time, so that it is changed by atomics. Of different values that items store to the same
+// place at the same time, the bits may mix.
 func (f *function) storePart(p place, size int, v id) {
 	at, bit := f.byteAt(p)
 	mask := uint32(1)<<(8*size) - 1

@@ -209,15 +209,15 @@ func (f *function) findCases(s *tree.Stmt) {
 	}
 }
 
-// maxSections is the largest number of labels of a switch, and maxChain that of nested selections, that SPIR-V's readers
-// have to accept.
+// maxSections is the largest number of labels of a switch, and maxChain that of nested selections, that SPIR-V's
+// readers have to accept.
 const (
 	maxSections = 16383
 	maxChain    = 700
 )
 
-// switchStmt writes a switch. It first computes the number of the section to begin with, so that ranges, values of 64 bits and a default
-// anywhere are all the same; sections fall through to the next one only, which SPIR-V allows.
+// switchStmt writes a switch. It first computes the number of the section to begin with, so that ranges, values of 64
+// bits and a default anywhere are all the same; sections fall through to the next one only, which SPIR-V allows.
 func (f *function) switchStmt(s *tree.Stmt) {
 	v := f.expr(s.E)
 	parts := sections(s.Body)

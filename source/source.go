@@ -226,5 +226,6 @@ const (
 //   - a value has OpenCL's size, rounded up to 4, at a multiple of 4.
 //
 // If they have more than 80 bytes, all are in memory instead, in the same order from offset 0 of a block whose
-// address is a multiple of 16. A launch consists of whole groups. Local memory that the kernel declares begins at offset 0.
+// address is a multiple of 16. A launch consists of whole groups. Local memory that the kernel declares begins at
+// offset 0.
 const EntryPrefix = render.EntryPrefix

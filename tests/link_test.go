@@ -38,7 +38,7 @@ func TestLinkedToNoVendor(t *testing.T) {
 	nowhere := t.TempDir()
 	missing := map[string]string{"CUDA": "libcuda.so.1", "NVRTC": "libnvrtc.so.12", "HIP": "libamdhip64.so.6",
 		"OPENCL": "libOpenCL.so.1", "VULKAN": "libvulkan.so.1",
-		"NVML":   "libnvidia-ml.so.1", "ROCM_SMI": "librocm_smi64.so.6"}
+		"NVML": "libnvidia-ml.so.1", "ROCM_SMI": "librocm_smi64.so.6"}
 	devices := exec.CommandContext(t.Context(), binary, "devices")
 	devices.Env = append(os.Environ(), "LD_LIBRARY_PATH="+nowhere, "CONCORD_CACHE_DIR=off", "CONCORD_REQUIRE=")
 	for name, file := range missing {

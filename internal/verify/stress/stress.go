@@ -50,8 +50,11 @@ func Load() ([]Program, error) {
 	return list, nil
 }
 
-// lacksMetal are programs with constructs that Metal does not have.
-var lacksMetal = map[string]string{"cxxnames": "goto", "gotoswitch": "goto", "strings": "printf"}
+// lacking are programs with constructs that the language of a backend does not have, as its refusal names them.
+var lacking = map[string]map[string]string{
+	"metal":  {"cxxnames": "goto", "gotoswitch": "goto", "strings": "printf"},
+	"vulkan": {"gotoswitch": "a label of a switch inside of another statement", "strings": "printf"},
+}
 
 // Check runs the program on a device that runs portable programs, on a stream of its own. It returns what is wrong, or
 // why the program does not apply: the device's language has no such construct. On a device without double
@@ -77,12 +80,12 @@ func (p Program) Check(ctx context.Context, d *runtime.Device) (skip string, err
 		return "", err
 	}
 	prog, err := d.Program(ctx, unit)
-	if construct := lacksMetal[p.Name]; construct != "" && strings.HasSuffix(d.Info().Backend, "metal") {
+	if construct := lacking[strings.TrimPrefix(d.Info().Backend, "sim-")][p.Name]; construct != "" {
 		if errors.Is(err, source.ErrUnsupported) && strings.Contains(err.Error(), construct) {
 			return err.Error(), nil
 		}
 		if err == nil {
-			err = errors.Join(fmt.Errorf("builds, though Metal has no %s", construct), prog.Close())
+			err = errors.Join(fmt.Errorf("builds, though %s has no %s", d.Info().Backend, construct), prog.Close())
 		}
 	}
 	if err != nil {

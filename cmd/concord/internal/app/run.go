@@ -85,12 +85,13 @@ func (a *App) Root(commands ...Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "concord",
 		Short: "Compile, launch and check compute kernels on every device of this machine",
-		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL, Metal and
-the CPU, and checks them against a float64 reference.
+		Long: `Concord runs kernels written once, in OpenCL C, on CUDA, ROCm, OpenCL, Metal, Vulkan
+and the CPU, and checks them against a float64 reference.
 
 A device is named
   auto                       the first real GPU, or else the CPU; CONCORD_DEVICE can name another
   cuda:0 rocm:0 opencl:0     a backend and an index; hip:0 is rocm:0; metal:0 on macOS
+  vulkan:0                   a Vulkan device; one that is the CPU is not in the list
   cpu:0                      the CPU
   cpu:reference              the CPU in float64, the reference for the others: the catalog only
   cuda                       a backend alone: its first device

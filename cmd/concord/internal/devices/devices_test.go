@@ -19,7 +19,7 @@ func TestDevices(t *testing.T) {
 			assert.NotEmpty(t, entry["reason"], "%v says why", entry["backend"])
 		}
 	}
-	assert.Equal(t, []string{"cuda", "rocm", "metal", "opencl", "cpu"}, backends)
+	assert.Equal(t, []string{"cuda", "rocm", "metal", "opencl", "vulkan", "cpu"}, backends)
 }
 
 func TestCachesOf(t *testing.T) {

@@ -61,7 +61,7 @@ func TestDoctor(t *testing.T) {
 	_, stdout, _ = apptest.Run("doctor", "--json")
 	doc := apptest.Document(t, stdout)
 	assert.Equal(t, true, doc["ok"])
-	assert.Len(t, doc["backends"], 5)
+	assert.Len(t, doc["backends"], 6)
 	assert.Len(t, doc["tools"], 3)
 	for _, r := range doc["remedies"].([]any) {
 		assert.NotEmpty(t, r.(map[string]any)["remedy"])

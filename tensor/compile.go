@@ -273,6 +273,10 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 		return nil, err
 	}
 	c.traces = append(c.traces, t)
+	e.onUndo(func() { // what it computes once may be behind the failure
+		c.traces = slices.DeleteFunc(c.traces, func(x *trace) bool { return x == t })
+		_ = t.close()
+	})
 	return t, nil
 }
 

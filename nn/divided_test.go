@@ -252,6 +252,50 @@ func TestDividedEmbedding(t *testing.T) {
 	}
 }
 
+// biased attends to what a dense layer makes of x, with numbers that are learned in front of softmax: of each head, or of
+// all heads together.
+type biased struct{ heads bool }
+
+// Apply returns a tensor of x's shape.
+func (l biased) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	y := p.Layer("seen", Dense{Out: x.Dim(2)}, x)
+	shape := []int{4, x.Dim(1), x.Dim(1)}
+	if !l.heads {
+		shape = shape[1:]
+	}
+	return Attention{Heads: 4, KeyHeads: 2, Divided: true}.Attend(p, x, y, p.Param("bias", XavierNormal, shape...))
+}
+
+// String names it.
+func (biased) String() string { return "biased attention" }
+
+// TestDividedMask trains attention to other sequences with a mask that learns. It fails if the gradient of the mask, or
+// of what it attends to, is that of one member's heads.
+func TestDividedMask(t *testing.T) {
+	for _, heads := range []bool{true, false} {
+		run := func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 3, Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 24}, Reshape{Shape: []int{3, 8}},
+				biased{heads}, Flatten{}, Dense{Out: 2})
+			if err != nil {
+				return nil, nil, err
+			}
+			c := plain(3, 8)
+			c.Optimizer = SGD{}
+			tr, err := NewTrainer(m, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			h, err := tr.Fit(ctx, line(s, 20))
+			return m, h, err
+		}
+		want, err := one(t.Context(), scopeOn(t, "cpu:0"), run)
+		require.NoError(t, err)
+		got, err := everyMember(t, virtual(t, 2), run)
+		require.NoError(t, err, "a mask of each head: %v", heads)
+		alike(t, want, got[0], 1e-9)
+	}
+}
+
 // TestDividedExchanges counts the exchanges of a step: one forward and one backward for each pair of matrices, and what
 // the step has to know of all members: the loss, and the norm of the gradient. Of layers that nothing comes before that
 // learns, there is none backward.

@@ -252,8 +252,8 @@ func TestDividedEmbedding(t *testing.T) {
 	}
 }
 
-// biased attends to what a dense layer makes of x, with numbers that are learned in front of softmax: of each head, or of
-// all heads together.
+// biased attends to what a dense layer makes of x, with numbers that are learned in front of softmax: of each head, or
+// of all heads together.
 type biased struct{ heads bool }
 
 // Apply returns a tensor of x's shape.

@@ -366,7 +366,7 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 		network = append(network, fmt.Sprint(v.Whole, v.parts))
 	}
 	saved := ""
-	if t.allSave() && c.Checkpoint != "" {
+	if t.SavesTogether() && c.Checkpoint != "" {
 		saved = fmt.Sprint("checkpoint every ", c.CheckpointEvery)
 	}
 	texts := []string{fmt.Sprintf("%q", network),

@@ -97,11 +97,11 @@ perplexity are those of it.
 ` + aboutModels + `
 
 With --checkpoint the network and all that training needs to go on are written to a safetensors file after
-each epoch, and after an interrupt (ctrl-C), but not then where members divide the network. With --resume
-training goes on from that file, to the same parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files
-train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST
-publishes them. In FILE.npy examples lie along the first dimension, and --labels names the integers
-that belong to them. Any other file is a text.
+each epoch, and after an interrupt (ctrl-C), but not then where members divide the network. With
+--resume training goes on from that file, to the same parameters, bit for bit, as if it had not been
+interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
+train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them. In FILE.npy
+examples lie along the first dimension, and --labels names the integers that belong to them. Any other file is a text.
 
 With --devices several devices train together: each computes a part of every batch, and has all data. The result is
 that of one device with the same batches, but for rounding. Each gets as much of a batch, unless a weight follows its

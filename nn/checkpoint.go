@@ -335,8 +335,8 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	return write(path, list, a)
 }
 
-// SavesTogether reports whether rank 0 needs what others have for a checkpoint, so that all members call [Trainer.Save],
-// and none can be written once the group has failed.
+// SavesTogether reports whether rank 0 needs what others have for a checkpoint, so that all members call
+// [Trainer.Save], and none can be written once the group has failed.
 func (t *Trainer) SavesTogether() bool { return t.scope.Size() > 1 && (t.model.split || t.sent() > 0) }
 
 // Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta,

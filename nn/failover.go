@@ -27,8 +27,8 @@ import (
 // too, as after [Trainer.Resume]; one that is over only returns the history.
 //
 // Config.Weights are of the devices that were named for the Runner, in their order: those that are left share each
-// batch in proportion, or evenly where all of them have the weight 0. MixedPrecision Auto is what it stands for on the first
-// devices. A context that is done ends the call, without a checkpoint of its own.
+// batch in proportion, or evenly where all of them have the weight 0. MixedPrecision Auto is what it stands for on the
+// first devices. A context that is done ends the call, without a checkpoint of its own.
 func Train(ctx context.Context, r *cluster.Runner, o cluster.Options, c Config,
 	build func(ctx context.Context, s *tensor.Scope) (*Model, Data, error)) (*History, error) {
 	switch {

@@ -297,8 +297,8 @@ func (t *trainingRun) products() string {
 
 // document begins the document of a network.
 func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
-	d := report{Device: t.where(l), Model: l.model, Parameters: t.History().ParameterCount, Examples: t.X.Dim(0), Batch: t.batch,
-		Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
+	d := report{Device: t.where(l), Model: l.model, Parameters: t.History().ParameterCount,
+		Examples: t.X.Dim(0), Batch: t.batch, Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
 	if l.member != nil {
 		d.Members = l.member.Size()
 	}

@@ -47,6 +47,9 @@ func (l Attention) Attend(p *Pass, x, y, mask *tensor.Tensor) *tensor.Tensor {
 		group := l.Heads / keyHeads // of heads, for a head of keys
 		part = func(d Dense, heads int) Layer { return columns{d, heads / keyHeads * width} }
 		out = rows{out.(Dense), group * width, x.Dim(2)}
+		if mask != nil && tensor.IsFloat(mask.Type()) { // whose gradient is of all heads
+			mask = p.enter(mask)
+		}
 		if own := p.partOf(keyHeads); mask != nil && mask.Rank() > 2 && mask.Dim(-3) > 1 {
 			mask = mask.Narrow(-3, own.First*group, own.Count*group)
 		}

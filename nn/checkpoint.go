@@ -290,7 +290,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	if t.vars == nil {
 		return fmt.Errorf("%w: nothing to save before the first Fit", ErrConfig)
 	}
-	if !t.alone() && !t.allSave() {
+	if !t.alone() && !t.SavesTogether() {
 		return nil
 	}
 	list, err := t.model.entries(ctx, t.vars[atParams], t.vars[atStates])
@@ -307,7 +307,7 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	for i, name := range t.names {
 		switch {
 		case i < atCount: // which are the model's
-		case i == atResidual && t.allSave() && t.sent() > 0:
+		case i == atResidual && t.SavesTogether() && t.sent() > 0:
 			var data []byte
 			if data, err = t.residuals(ctx); err == nil {
 				list = append(list, entry(TrainingPrefix+name, t.model.typ, data, len(data)/t.model.typ.Size()))
@@ -335,8 +335,9 @@ func (t *Trainer) Save(ctx context.Context, path string) error {
 	return write(path, list, a)
 }
 
-// allSave reports whether rank 0 needs what others have for a checkpoint.
-func (t *Trainer) allSave() bool { return t.scope.Size() > 1 && (t.model.split || t.sent() > 0) }
+// SavesTogether reports whether rank 0 needs what others have for a checkpoint, so that all members call
+// [Trainer.Save], and none can be written once the group has failed.
+func (t *Trainer) SavesTogether() bool { return t.scope.Size() > 1 && (t.model.split || t.sent() > 0) }
 
 // Resume reads a checkpoint of the same network and configuration, of which Epochs, Patience, MinDelta,
 // MaxTime, Checkpoint, CheckpointEvery, Log, Progress and OnEpoch may differ. Fit then goes on from it, with

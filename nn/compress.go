@@ -35,8 +35,8 @@ func (c *TopK) of(n int) int {
 	return max(1, int(float64(n)*max(or(c.Ratio, usualRatio), leastRatio)))
 }
 
-// CompressionStats is what a member has sent of its gradients, and what is left. Without [Config.Compression] it is
-// zero.
+// CompressionStats is what a member has sent of its gradients, and what is left. Without [Config.Compression],
+// or without other members, it is zero.
 type CompressionStats struct {
 	Exchanges       int     // of gradients, in this trainer
 	Entries, Of     int     // that are sent in each, of how many
@@ -50,7 +50,7 @@ type CompressionStats struct {
 func (t *Trainer) Compression(ctx context.Context) (CompressionStats, error) {
 	n := t.model.Count()
 	k := t.sent()
-	if k == 0 || t.vars == nil {
+	if k == 0 || t.vars == nil || t.scope.Size() == 1 {
 		return CompressionStats{}, nil
 	}
 	s := CompressionStats{Exchanges: t.exchanges, Entries: k, Of: n,
@@ -185,6 +185,13 @@ func (t *Trainer) residuals(ctx context.Context) (data []byte, err error) {
 // has the sum of all, so that nothing is lost.
 func (t *Trainer) residual(all *tensor.Tensor) *tensor.Tensor {
 	n := t.model.Count()
+	// Neither one device nor members that divide a network keep anything back: a file of one is for the other, too.
+	switch {
+	case t.sent() == 0 && all.Len() == elements(whole(t.model.params)):
+		return tensor.Zeros(all.Scope(), all.Type(), 0)
+	case t.sent() > 0 && all.Len() == 0:
+		return tensor.Zeros(all.Scope(), t.model.typ, n)
+	}
 	if n == 0 || all.Rank() != 1 || all.Len() == 0 || all.Len()%n != 0 {
 		return all
 	}

@@ -96,9 +96,13 @@ func TestCompressionLosesNothing(t *testing.T) {
 						return e
 					}
 					steps := (45 + 5*(accumulate-1)) / accumulate // 9 batches of an epoch
+					if tr.scope.Size() == 1 {
+						assert.Zero(t, s, "nothing was exchanged")
+						return err
+					}
 					assert.Equal(t, CompressionStats{Exchanges: steps, Entries: 2, Of: 6, OriginalBytes: int64(steps * 48),
 						CompressedBytes: int64(steps * 24), Ratio: 0.5, ResidualNorm: s.ResidualNorm}, s)
-					assert.Equal(t, tr.scope.Size() > 1, s.ResidualNorm > 0)
+					assert.Positive(t, s.ResidualNorm)
 					return err
 				}))
 				require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/concord-compute/concord/runtime/cluster"
 	"github.com/concord-compute/concord/tensor"
 )
 
@@ -31,7 +32,8 @@ type Config struct {
 	// 32; see RecommendedBatch
 	BatchSize int
 	// Weights are of the members of a group, by rank: each computes rows of every batch in proportion, and one with the
-	// weight 0 none. nil is the same for all. They count in groups alone, and may change when a training is resumed
+	// weight 0 none. nil is the same for all. They count in groups alone, and may change when a training is resumed;
+	// members that divide a network have none
 	Weights []float64
 	// Accumulate is of batches whose gradients are added for one step, which equals that of one batch with all
 	// their examples; 0 is 1
@@ -161,6 +163,11 @@ func (c *Config) check() error {
 	}
 	if c.Compression != nil && !finite(c.Compression.Ratio) {
 		return fmt.Errorf("%w: Compression has the ratio %v; it has to be %s", ErrConfig, c.Compression.Ratio, notNegative)
+	}
+	if c.Weights != nil {
+		if _, err := cluster.Weighted(1, c.Weights); err != nil {
+			return fmt.Errorf("%w: Weights is %v; each has to be positive or 0, and not all 0", ErrConfig, c.Weights)
+		}
 	}
 	if c.Schedule != nil {
 		if err := c.Schedule.Check(); err != nil {

@@ -281,7 +281,10 @@ func (v *Param) gathered(ctx context.Context, s *tensor.Scope, own *tensor.Tenso
 			all = append(all, tensor.Receive(work, rank, own.Type(), v.shapeAt(rank)...))
 		}
 	}
-	return raw(ctx, tensor.Concat(max(v.axis, 0), all...))
+	if len(all) == 1 { // which may have no dimensions
+		return raw(ctx, all[0])
+	}
+	return raw(ctx, tensor.Concat(v.axis, all...))
 }
 
 // raw returns the bytes of the elements of a tensor as files have them.

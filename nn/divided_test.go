@@ -18,11 +18,22 @@ import (
 // parted is a network of which members divide all that they can: 4 heads, 2 or 4 of keys, 10 columns in between and 7
 // of another pair of matrices. BatchNorm has running statistics.
 func parted(keyHeads int) []Layer {
-	return []Layer{Dense{Out: 32, Act: Tanh}, BatchNorm{}, Reshape{Shape: []int{4, 8}}, Position{Max: 4},
+	return []Layer{Dense{Out: 32, Act: Tanh}, scalarFactor{}, BatchNorm{}, Reshape{Shape: []int{4, 8}}, Position{Max: 4},
 		Transformer{Heads: 4, Hidden: 10, Dropout: 0.2, Causal: true, Divided: true},
 		Residual{Body: Attention{Heads: 4, KeyHeads: keyHeads, Divided: true}}, LayerNorm{}, Flatten{},
 		Dense{Out: 7, Act: GELU, Divided: Columns}, Dropout{Rate: 0.3}, Tanh, Dense{Out: 2, Divided: Rows}}
 }
+
+// scalarFactor has a parameter without dimensions.
+type scalarFactor struct{}
+
+// Apply returns a multiple of x.
+func (scalarFactor) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	return x.Mul(p.Param("scale", Constant(1.5)))
+}
+
+// String names it.
+func (scalarFactor) String() string { return "scalar factor" }
 
 // buildParted builds the network.
 func buildParted(ctx context.Context, s *tensor.Scope, keyHeads int) (*Model, error) {
@@ -178,6 +189,7 @@ func TestDividedResumes(t *testing.T) {
 			c := plain(epochs, 7)
 			c.Optimizer, c.LearningRate = Adam{}, 0.001
 			c.Checkpoint, c.Accumulate, c.Split, c.Patience = file, 2, new(0.2), new(50)
+			c.Compression = new(TopK) // of which neither one device nor members that divide a network make use
 			tr, err := NewTrainer(m, c)
 			if err != nil {
 				return nil, nil, err
@@ -203,6 +215,12 @@ func TestDividedResumes(t *testing.T) {
 	got, err := one(t.Context(), scopeOn(t, "cpu:0"), train(5, "", path))
 	require.NoError(t, err)
 	alike(t, want, got, 1e-9)
+	lone := filepath.Join(t.TempDir(), "lone")
+	_, err = one(t.Context(), scopeOn(t, "cpu:0"), train(2, lone, ""))
+	require.NoError(t, err)
+	members, err := everyMember(t, virtual(t, 2), train(5, "", lone))
+	require.NoError(t, err)
+	alike(t, want, members[0], 1e-9)
 
 	for _, n := range []int{1, 3} {
 		saved := filepath.Join(t.TempDir(), "model")
@@ -249,6 +267,50 @@ func TestDividedEmbedding(t *testing.T) {
 		got, err := everyMember(t, virtual(t, n), run)
 		require.NoError(t, err)
 		alike(t, want, got[0], 1e-6)
+	}
+}
+
+// biased attends to what a dense layer makes of x, with numbers that are learned in front of softmax: of each head, or
+// of all heads together.
+type biased struct{ heads bool }
+
+// Apply returns a tensor of x's shape.
+func (l biased) Apply(p *Pass, x *tensor.Tensor) *tensor.Tensor {
+	y := p.Layer("seen", Dense{Out: x.Dim(2)}, x)
+	shape := []int{4, x.Dim(1), x.Dim(1)}
+	if !l.heads {
+		shape = shape[1:]
+	}
+	return Attention{Heads: 4, KeyHeads: 2, Divided: true}.Attend(p, x, y, p.Param("bias", XavierNormal, shape...))
+}
+
+// String names it.
+func (biased) String() string { return "biased attention" }
+
+// TestDividedMask trains attention to other sequences with a mask that learns. It fails if the gradient of the mask, or
+// of what it attends to, is that of one member's heads.
+func TestDividedMask(t *testing.T) {
+	for _, heads := range []bool{true, false} {
+		run := func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+			m, err := Build(ctx, s, 3, Spec{Type: tensor.F64, Shape: []int{3}}, Dense{Out: 24}, Reshape{Shape: []int{3, 8}},
+				biased{heads}, Flatten{}, Dense{Out: 2})
+			if err != nil {
+				return nil, nil, err
+			}
+			c := plain(3, 8)
+			c.Optimizer = SGD{}
+			tr, err := NewTrainer(m, c)
+			if err != nil {
+				return nil, nil, err
+			}
+			h, err := tr.Fit(ctx, line(s, 20))
+			return m, h, err
+		}
+		want, err := one(t.Context(), scopeOn(t, "cpu:0"), run)
+		require.NoError(t, err)
+		got, err := everyMember(t, virtual(t, 2), run)
+		require.NoError(t, err, "a mask of each head: %v", heads)
+		alike(t, want, got[0], 1e-9)
 	}
 }
 
@@ -321,6 +383,16 @@ func TestDividedMistakes(t *testing.T) {
 		return m, &History{}, err
 	})
 	assert.ErrorIs(t, err, ErrConfig, "3 members and 2 heads of keys")
+	_, err = everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
+		m, err := buildParted(ctx, s, 2)
+		if err == nil {
+			c := plain(1, 7)
+			c.Weights = []float64{1, 2}
+			_, err = NewTrainer(m, c)
+		}
+		return m, &History{}, err
+	})
+	assert.ErrorIs(t, err, ErrConfig, "weights of members that divide the network")
 	_, err = everyMember(t, virtual(t, 2), func(ctx context.Context, s *tensor.Scope) (*Model, *History, error) {
 		m, err := buildParted(ctx, s, 2)
 		if err == nil {

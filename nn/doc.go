@@ -98,7 +98,8 @@
 // your own are those of the sum of all members' losses: as many times as large.
 //
 // For predictions members can also have consecutive layers each ([BuildStages], model parallel). Examples are then
-// computed in parts, so that members work at the same time, and results have the bits of one device.
+// computed in parts, so that members work at the same time, and results have the bits of one device that computes the
+// same parts.
 //
 // # Failures
 //

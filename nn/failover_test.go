@@ -49,11 +49,14 @@ func TestTrainFailover(t *testing.T) {
 		names  []string
 		strict bool // the policy is "require"
 		every  int  // epochs between checkpoints
+
+		weights []float64
 	}{
 		{names: []string{"opencl:0"}, every: 2},
 		{names: []string{"opencl:0"}, every: 4}, // without one: it begins anew
 		{names: []string{"cpu:0", "opencl:0"}, every: 1},
 		{names: []string{"cpu:0", "opencl:0"}, every: 1, strict: true},
+		{names: []string{"cpu:0", "opencl:0", "cpu:reference"}, every: 1, weights: []float64{1, 2, 3}},
 	} {
 		var config runtime.Config
 		if test.strict {
@@ -63,21 +66,21 @@ func TestTrainFailover(t *testing.T) {
 		require.NoError(t, err)
 		r, err := cluster.Failover{Session: session}.NewRunner(t.Context(), test.names...)
 		require.NoError(t, err)
-		var lost *runtime.Device
+		var lost atomic.Pointer[runtime.Device]
 		c := plain(6, 7)
 		c.Checkpoint, c.CheckpointEvery = filepath.Join(t.TempDir(), "training"), test.every
+		c.Weights = test.weights
 		var told atomic.Int64
 		c.OnEpoch = func(h *History) error {
 			told.Add(1)
-			if h.Epochs() == 3 && lost != nil {
-				_ = lost.Abandon(errors.New("planted"))
+			if dev := lost.Load(); h.Epochs() == 3 && dev != nil {
+				_ = dev.Abandon(errors.New("planted"))
 			}
 			return nil
 		}
-		first := true
 		build := func(ctx context.Context, s *tensor.Scope) (*Model, Data, error) {
-			if first && s.Device().String() == "opencl:0" {
-				first, lost = false, s.Device()
+			if s.Device().String() == "opencl:0" {
+				lost.CompareAndSwap(nil, s.Device())
 			}
 			return lineOf(ctx, s)
 		}
@@ -115,6 +118,15 @@ func TestTrainFailover(t *testing.T) {
 	}
 }
 
+// TestTrainWeights has devices of a Runner that are not all there: each keeps its own weight.
+func TestTrainWeights(t *testing.T) {
+	g, named := virtual(t, 2), []string{"opencl:7", "cpu:0", "opencl:8"}
+	assert.Equal(t, []float64{3, 3}, weighted(g, named, []float64{1, 3, 2}))
+	assert.Nil(t, weighted(g, named, []float64{1, 0, 2}), "all are 0")
+	assert.Nil(t, weighted(g, named, nil))
+	assert.Nil(t, weighted(g, named[:1], []float64{1}), "a device that was not named")
+}
+
 // TestTrainRefuses has what no device is to blame for: it is returned at once.
 func TestTrainRefuses(t *testing.T) {
 	r, err := cluster.NewRunner(t.Context(), "cpu:0")
@@ -126,7 +138,10 @@ func TestTrainRefuses(t *testing.T) {
 	c.Checkpoint = filepath.Join(t.TempDir(), "training")
 	_, err = Train(t.Context(), r, cluster.Options{}, c, nil)
 	assert.ErrorIs(t, err, ErrConfig)
-	c.LearningRate = math.Inf(1)
+	c.Weights = []float64{1, 2}
+	_, err = Train(t.Context(), r, cluster.Options{}, c, lineOf)
+	assert.ErrorIs(t, err, ErrConfig)
+	c.Weights, c.LearningRate = nil, math.Inf(1)
 	_, err = Train(t.Context(), r, cluster.Options{}, c, lineOf)
 	assert.ErrorIs(t, err, ErrConfig)
 	assert.Equal(t, cluster.RunnerStats{}, r.Stats())

@@ -24,16 +24,16 @@ type share struct{ first, rows, all int }
 // share returns the part of this member, which may be none, and is all where members have parts of parameters. Without
 // weights the parts of two members differ by one row at most.
 func (t *Trainer) share(all int) share {
-	rank, size := t.scope.Rank(), t.scope.Size()
+	size := t.scope.Size()
 	if t.model.split {
 		return share{0, all, all}
 	}
+	parts := partsOf(all, size)
 	if size > 1 && t.config.Weights != nil {
-		parts, _ := cluster.Weighted(all, t.config.Weights) // which newTrainer has checked
-		return share{parts[rank].First, parts[rank].Count, all}
+		parts, _ = cluster.Weighted(all, t.config.Weights) // which newTrainer has checked
 	}
-	first, end := all*rank/size, all*(rank+1)/size
-	return share{first, end - first, all}
+	own := parts[t.scope.Rank()]
+	return share{own.First, own.Count, all}
 }
 
 // weight is the part of the batch that the share is.
@@ -366,7 +366,7 @@ func (t *Trainer) joined(ctx context.Context, train, val Data) error {
 		network = append(network, fmt.Sprint(v.Whole, v.parts))
 	}
 	saved := ""
-	if t.allSave() && c.Checkpoint != "" {
+	if t.SavesTogether() && c.Checkpoint != "" {
 		saved = fmt.Sprint("checkpoint every ", c.CheckpointEvery)
 	}
 	texts := []string{fmt.Sprintf("%q", network),

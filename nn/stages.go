@@ -16,8 +16,9 @@ import (
 // a group has ceil(L/n) consecutive ones with their parameters, so that the last members may have fewer or none.
 // Examples are computed in so many parts, one or more, or one by one where there are fewer: one member computes a
 // part while the next one computes that before it. Results are those of [Build]'s network for each part, with the
-// same bits on devices of one kind; all members get them. The layers are not divided otherwise, and the network is
-// not trained: [Model.Load] reads what another one has learned.
+// same bits on devices of one kind; all members get them. A member that is done waits for the others: all parts
+// together have to take less than the Timeout of [cluster.Options]. The layers are not divided otherwise, and the
+// network is not trained: [Model.Load] reads what another one has learned.
 func BuildStages(ctx context.Context, s *tensor.Scope, seed uint64, parts int, in Spec,
 	layers ...Layer) (*Model, error) {
 	if parts < 1 {

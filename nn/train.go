@@ -74,11 +74,12 @@ func newTrainer(m *Model, c Config, info *runtime.Info) (*Trainer, error) {
 		return nil, err
 	}
 	c.MixedPrecision = mode
-	if n := m.scope.Size(); n > 1 && c.Weights != nil {
-		if _, err := cluster.Weighted(1, c.Weights); err != nil || len(c.Weights) != n {
-			return nil, fmt.Errorf("%w: Weights is %v; of %d members each has to have one, positive or 0, and not all 0",
-				ErrConfig, c.Weights, n)
-		}
+	switch n := m.scope.Size(); {
+	case n == 1 || c.Weights == nil:
+	case len(c.Weights) != n:
+		return nil, fmt.Errorf("%w: Weights is %v; of %d members each has to have one", ErrConfig, c.Weights, n)
+	case m.split:
+		return nil, fmt.Errorf("%w: Weights is %v, and the members divide the network, not batches", ErrConfig, c.Weights)
 	}
 	t := &Trainer{model: m, config: c, metrics: c.metrics(), scope: m.scope.Scope()}
 	t.widths, t.bucket = make([]int, len(t.metrics)), bucketBytes

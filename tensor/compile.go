@@ -266,6 +266,9 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 	if err == nil { // another goroutine may have closed the scope while the function ran
 		err = c.scope.ready()
 	}
+	if err == nil && e.standby != nil { // which may have taken the arguments to another device
+		err = e.eval(ctx, args)
+	}
 	if err == nil {
 		err = e.ended(t.plan, t.record(ctx, e, args))
 	}
@@ -273,6 +276,10 @@ func (c *Func) prepare(ctx context.Context, donated []bool, args []*Tensor) (*tr
 		return nil, err
 	}
 	c.traces = append(c.traces, t)
+	e.onUndo(func() { // what it computes once may be behind the failure
+		c.traces = slices.DeleteFunc(c.traces, func(x *trace) bool { return x == t })
+		_ = t.close()
+	})
 	return t, nil
 }
 
@@ -322,7 +329,7 @@ func (c *Func) trace(ctx context.Context, donated []bool, args []*Tensor) (*trac
 	before := births.Load()
 	outs := func() []*Tensor {
 		defer e.mu.Lock() // also if f panics
-		return c.f(stand...)
+		return e.traced(func() []*Tensor { return c.f(stand...) })
 	}()
 	if len(outs) == 0 {
 		return nil, fmt.Errorf("%w: the function has no result", ErrShape)

@@ -155,7 +155,8 @@ func (t *Tensor) reduceTo(root int) *Tensor {
 
 // Send sends t to the member to of the group, which describes a [Receive] of t's type and shape; others describe
 // nothing. The result is one zero of type U8: what evaluates it makes the call, which waits until the other member
-// makes its own. The gradient of what is received is an error at the receiver.
+// makes its own: two members that both send first wait until the time of the group is over. The calls of one evaluation
+// come in the order in which they were described. The gradient of what is received is an error at the receiver.
 func (t *Tensor) Send(to int) *Tensor {
 	const name = "send"
 	if bad := t.scope.peer(name, to, t); bad != nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
-	"github.com/concord-compute/concord/runtime/driver"
 )
 
 // seat is what an engine has on one device.
@@ -44,6 +43,22 @@ func (s *seat) close() error {
 		return nil
 	}
 	return s.stream.Close()
+}
+
+// open makes the stream, if there is none.
+func (s *seat) open() (err error) {
+	if s.stream == nil {
+		s.stream, err = s.device.NewStream()
+	}
+	return err
+}
+
+// leave closes a stream that has failed, so that open makes another one. Who met the error has returned it.
+func (s *seat) leave() {
+	if s.stream != nil && s.stream.Err() != nil {
+		_ = s.stream.Close()
+		s.stream = nil
+	}
 }
 
 // standby is what an engine on a Runner has beside its seat.
@@ -181,10 +196,29 @@ func (e *engine) sit(dev *runtime.Device) {
 	}
 	e.seat = b.seats[dev]
 	b.now.Store(e.seat)
-	if e.stream != nil && e.stream.Err() != nil {
-		_ = e.stream.Close() // the unit that met the error has returned it
-		e.stream = nil
+	e.leave()
+}
+
+// traced calls f, the function of a Func, in a unit of work, whose turn ends meanwhile: f may compute something, which
+// is a unit of its own. The engine is not locked.
+func (e *engine) traced(f func() []*Tensor) []*Tensor {
+	b := e.standby
+	if b == nil {
+		return f()
 	}
+	e.mu.Lock()
+	at, undo := e.seat, b.undo
+	b.undo = nil
+	e.mu.Unlock()
+	<-b.turn
+	defer func() { // also if f panics; without a context, since the unit ends its turn once more
+		b.turn <- struct{}{}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sit(at.device) // another unit may have been on another device
+		b.undo = undo
+	}()
+	return f()
 }
 
 // callAnew is Call on a scope of a Runner. Nothing is donated, as an argument that was overwritten could not be used
@@ -298,10 +332,16 @@ func (t *Tensor) renew(ctx context.Context) error {
 	if err := lostDevice(a.on); err != nil {
 		return &LostError{fmt.Sprintf("a result of %v", Spec{t.typ, t.shape}), err}
 	}
-	if err := e.standby.seats[a.on].stream.Read(ctx, a.buf, 0, raw); err != nil {
-		if driver.OfDevice(err) {
-			return &LostError{fmt.Sprintf("a result of %v", Spec{t.typ, t.shape}), err}
-		}
+	from := e.standby.seats[a.on]
+	from.leave() // what failed was later work: a unit waits until its own is done
+	err := from.open()
+	if err == nil {
+		err = from.stream.Read(ctx, a.buf, 0, raw)
+	}
+	if errors.Is(err, runtime.ErrDeviceLost) {
+		return &LostError{fmt.Sprintf("a result of %v", Spec{t.typ, t.shape}), err}
+	}
+	if err != nil {
 		return err
 	}
 	b, err := t.scope.upload(ctx, t.typ, raw)

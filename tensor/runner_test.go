@@ -13,6 +13,7 @@ import (
 
 	"github.com/concord-compute/concord/runtime"
 	"github.com/concord-compute/concord/runtime/cluster"
+	"github.com/concord-compute/concord/source"
 )
 
 // onRunner returns a scope on a Runner for opencl:0, and a function that gives that device up.
@@ -190,6 +191,120 @@ func TestRunnerScopeRetries(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []float32{64}, got)
 	assert.EqualValues(t, 6, r.Stats().Retries)
+}
+
+// failing is a kernel that takes about a second, and then divides by 0.
+const failing = `kernel void failing(global const uint *seed, global uint *x, uint n, uint by) {
+	uint v = seed[0];
+	for (uint i = 0; i < n; i++) v = v * 1664525u + 1013904223u;
+	x[0] = v / by;
+}`
+
+// divider returns a function of such a kernel with n rounds and a divisor.
+func divider(t *testing.T, s *Scope) func(n, by uint32) *Tensor {
+	unit, err := source.Parse(failing, source.Options{Name: "failing.cl", Features: s.Device().Features()})
+	require.NoError(t, err)
+	seed := From(s, []uint32{1})
+	return func(n, by uint32) *Tensor {
+		return Launch(Kernel{Unit: unit, Name: "failing", Grid: runtime.Items(1), Results: []Spec{{U32, []int{1}}}}, seed,
+			Out(0), n, by)[0]
+	}
+}
+
+// TestRunnerScopeCarriesFromFailed has launches fail on the CPU until its tries are over: what was kept there is still
+// there, and comes along to the next device.
+func TestRunnerScopeCarriesFromFailed(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	r, err := cluster.NewRunner(ctx, "cpu:0", "opencl:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	defer func() { assert.NoError(t, r.Close()) }()
+	s, err := NewRunnerScope(ctx, r)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	divide := divider(t, s)
+	x, err := From(s, []float32{1, 2}).Mul(Ones(s.Scope(), F32, 1)).Keep(ctx)
+	require.NoError(t, err)
+	err = s.engine.unit(ctx, "test", func(ctx context.Context) error {
+		if s.Device().String() == "cpu:0" {
+			return Eval(ctx, divide(1, 0))
+		}
+		return Eval(ctx, x)
+	})
+	require.NoError(t, err)
+	got, err := Read[float32](ctx, x)
+	require.NoError(t, err)
+	assert.Equal(t, []float32{1, 2}, got)
+	assert.Positive(t, r.Stats().Fallbacks)
+}
+
+// TestRunnerScopeEvaluatesInFunc has a function compute something while it is traced, as it may on one device. It hangs
+// if that waits for the turn of the call.
+func TestRunnerScopeEvaluatesInFunc(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	s, r, _ := onRunner(t, runtime.Config{})
+	w := From(s, []float32{3}).Mul(2)
+	moves := false
+	f := Compile(s, func(args ...*Tensor) []*Tensor {
+		if moves {
+			assert.NoError(t, r.Suspend("opencl:0"))
+		}
+		n, err := Number(ctx, w)
+		assert.NoError(t, err)
+		return []*Tensor{args[0].Mul(n).Add(w)}
+	})
+	for i, want := range [][]float32{{12}, {12, 18}} { // in the second call what it computes is on another device
+		x, err := From(s, []float32{1, 2}).Narrow(0, 0, i+1).Mul(Ones(s.Scope(), F32, 1)).Keep(ctx)
+		require.NoError(t, err)
+		out, err := f.Call(ctx, x)
+		require.NoError(t, err)
+		got, err := Read[float32](ctx, out[0])
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+		moves = true
+	}
+}
+
+// TestRunnerScopeTracesAnew has the stream fail in front of the first call of a compiled function: the stream drops
+// what the function computes once, so that the call that is repeated must not find the trace of the one that failed.
+func TestRunnerScopeTracesAnew(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	r, err := cluster.NewRunner(ctx, "cpu:0")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, r.Close()) }()
+	s, err := NewRunnerScope(ctx, r)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	divide := divider(t, s)
+	x, w := From(s, []float32{1, 2, 3, 4}, 2, 2), From(s, []float32{1, 0, 5, 2}, 2, 2)
+	compiled := func(factor float64) *Func {
+		around := w.Mul(factor).MatMul(w) // computed by the first call
+		return Compile(s, func(args ...*Tensor) []*Tensor { return []*Tensor{args[0].MatMul(around)} })
+	}
+	_, err = compiled(3).Call(ctx, x) // loads the programs, so that the call that fails queues all in time
+	require.NoError(t, err)
+	require.NoError(t, Eval(ctx, divide(1, 1)))
+	f, attempts := compiled(1), 0
+	var out []*Tensor
+	err = s.engine.unit(ctx, "test", func(ctx context.Context) error {
+		if attempts++; attempts == 1 {
+			require.NoError(t, Eval(ctx, divide(1e9, 0)))
+		}
+		var err error
+		out, err = f.Call(ctx, x)
+		require.NoError(t, err, "attempt %d", attempts)
+		return err
+	})
+	require.NoError(t, err)
+	require.Equal(t, 2, attempts)
+	got, err := Read[float32](ctx, out[0])
+	require.NoError(t, err)
+	assert.Equal(t, []float32{31, 8, 63, 16}, got)
+	assert.EqualValues(t, 1, r.Stats().Retries)
 }
 
 // TestRunnerScopeRequire returns the loss with the policy "require", and goes on once the device works again.

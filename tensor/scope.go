@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -127,6 +128,7 @@ func (s *Scope) close() error {
 		delete(s.parent.scopes, s)
 		return errors.Join(errs...)
 	}
+	errs = append(errs, s.engine.seat.close())
 	if b := s.engine.standby; b != nil {
 		for dev, at := range b.seats {
 			if at != s.engine.seat {
@@ -134,12 +136,11 @@ func (s *Scope) close() error {
 			}
 			delete(b.seats, dev)
 		}
+		errs = slices.DeleteFunc(errs, func(err error) bool { // of devices with which nothing is left to be closed
+			return errors.Is(err, runtime.ErrDeviceLost)
+		})
 	}
-	err := errors.Join(append(errs, s.engine.seat.close())...)
-	if s.engine.standby != nil && errors.Is(err, runtime.ErrDeviceLost) { // with which nothing is left to be closed
-		return nil
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // ready makes the stream, and returns an error if a scope is closed. The engine is locked.
@@ -147,14 +148,7 @@ func (s *Scope) ready() error {
 	if s.closed {
 		return ErrScope
 	}
-	if s.engine.stream == nil {
-		stream, err := s.engine.device.NewStream()
-		if err != nil {
-			return err
-		}
-		s.engine.stream = stream
-	}
-	return nil
+	return s.engine.open()
 }
 
 // mapProgram returns the program of a map for operands of a rank.

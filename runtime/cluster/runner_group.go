@@ -77,6 +77,15 @@ func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 	}
 }
 
+// Named returns the names of the devices of which groups are made, in the order of preference: all but a CPU that comes
+// last and was not named.
+func (r *Runner) Named() (names []string) {
+	for _, d := range r.devices[:r.chosen] {
+		names = append(names, d.name)
+	}
+	return names
+}
+
 // team returns the named devices that get work and have not failed in this unit. Others are among the causes.
 func (r *Runner) team(ctx context.Context, u *unit) (team []*standby) {
 	for _, d := range r.devices[:r.chosen] {

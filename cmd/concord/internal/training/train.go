@@ -97,11 +97,11 @@ perplexity are those of it.
 ` + aboutModels + `
 
 With --checkpoint the network and all that training needs to go on are written to a safetensors file after
-each epoch, and after an interrupt (ctrl-C). With --resume training goes on from that file, to the same
-parameters, bit for bit, as if it had not been interrupted. A directory of --data has the files
-train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST
-publishes them. In FILE.npy examples lie along the first dimension, and --labels names the integers
-that belong to them. Any other file is a text.
+each epoch, and after an interrupt (ctrl-C), but not then where members divide the network. With
+--resume training goes on from that file, to the same parameters, bit for bit, as if it had not been
+interrupted. A directory of --data has the files train-images-idx3-ubyte.gz and
+train-labels-idx1-ubyte.gz, or those with t10k in front, as MNIST publishes them. In FILE.npy
+examples lie along the first dimension, and --labels names the integers that belong to them. Any other file is a text.
 
 With --devices several devices train together: each computes a part of every batch, and has all data. The result is
 that of one device with the same batches, but for rounding. Each gets as much of a batch, unless a weight follows its
@@ -297,8 +297,8 @@ func (t *trainingRun) products() string {
 
 // document begins the document of a network.
 func (t *trainingRun) document(l *flags, loss, accuracy float64) report {
-	d := report{Device: t.where(l), Model: l.model, Parameters: t.model.Count(), Examples: t.X.Dim(0), Batch: t.batch,
-		Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
+	d := report{Device: t.where(l), Model: l.model, Parameters: t.History().ParameterCount,
+		Examples: t.X.Dim(0), Batch: t.batch, Loss: app.Number(loss), Accuracy: app.Number(accuracy)}
 	if l.member != nil {
 		d.Members = l.member.Size()
 	}
@@ -345,7 +345,11 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 	// A group has one error for all members, to which what became of the checkpoint is added here.
 	var end interrupted
 	err = l.everyMember(ctx, a, func(ctx context.Context, l *flags) error { return fit(ctx, a, l, c, &end) })
-	if !end.saved {
+	switch {
+	case end.earlier:
+		return fmt.Errorf("%w; %s has what was learned up to the last epoch that was over, as members divide what was "+
+			"learned since", err, l.checkpoint)
+	case !end.saved:
 		return errors.Join(err, end.err)
 	}
 	return fmt.Errorf("%w; %s has what was learned, from which the same command with --resume goes on", err, l.checkpoint)
@@ -353,8 +357,9 @@ func train(ctx context.Context, a *app.App, l *flags) (err error) {
 
 // interrupted says what became of the checkpoint that is written after an interrupt.
 type interrupted struct {
-	saved bool
-	err   error
+	saved   bool
+	earlier bool // none can be written, and there is that of an epoch
+	err     error
 }
 
 // fit trains on one device, or as a member, of which the first one prints, writes, and fills end.
@@ -389,7 +394,11 @@ func fit(ctx context.Context, a *app.App, l *flags, c nn.Config, end *interrupte
 	h, err := t.Fit(ctx, t.trainingSet())
 	// With several processes another one may have got the interrupt first.
 	if err != nil && (ctx.Err() != nil || l.mpi && errors.Is(err, context.Canceled)) && l.checkpoint != "" {
-		if !silent { // what was learned since the last epoch is not lost
+		switch {
+		case silent:
+		case t.SavesTogether(): // which takes members that have failed
+			end.earlier = t.History().Epochs() > 0
+		default: // what was learned since the last epoch is not lost
 			end.err = t.Save(context.WithoutCancel(ctx), l.checkpoint)
 			end.saved = end.err == nil
 		}

@@ -147,7 +147,8 @@ var entries = []string{"lib_open", "versions", "device_count", "device_info", "t
 	"stream_new", "stream_close", "alloc_on", "free_on", "upload", "download", "upload_pinned", "download_pinned", "copy",
 	"copy_peer", "fill", "prefetch", "launch", "stream_wait", "stream_query", "stream_sync", "record", "event_query",
 	"event_wait", "event_elapsed", "capture_begin", "capture_end", "capture_drop", "graph_launch", "graph_close",
-	"blas_open", "gemm", "comm_id", "comm_join", "comm_queue", "comm_state", "comm_abort", "pipelines_put", "pipelines_get"}
+	"blas_open", "gemm", "comm_id", "comm_join", "comm_queue", "comm_state", "comm_abort", "pipelines_put",
+	"pipelines_get"}
 
 // quiet reports whether a failure need not be returned: a version that stays unknown, a missing
 // BLAS, the second name of a kernel, memory that cannot be freed on a lost device.

@@ -43,10 +43,10 @@ func Translate(a *app.App) *cobra.Command {
 		Use:   "translate --to cuda|hip|metal|spirv|opencl|host FILE",
 		Short: "Print a portable program rendered for a target",
 		Long: `Translate prints FILE, a program in OpenCL C, as the compiler of a target gets it:
-OpenCL devices the text itself, the others C++ with a prelude. A construct that cannot be
-rendered is an error with file, line, column and its name: for Metal double,
-64-bit atomics, goto and printf, for SPIR-V printf, labels of a switch inside of other
-statements, and a goto into a block.
+OpenCL devices the text itself, Vulkan a module of SPIR-V, the others C++ with a
+prelude. A construct that cannot be rendered is an error with file, line, column and
+its name: for Metal double, 64-bit atomics, goto and printf, for SPIR-V printf, labels
+of a switch inside of other statements, and a goto into a block.
 
 In CUDA and HIP the kernel NAME is cc_kernel_NAME. Its parameters are the portable ones
 in their order, but for a pointer to local memory, which is an unsigned int: its offset
@@ -62,7 +62,9 @@ values are [[buffer(i)]], counted together in order; pointers to local memory ar
 pointers. To build it on a Mac:
   xcrun metal -std=metal3.0 -fno-fast-math saxpy.metal -o saxpy.metallib
 
-SPIR-V is a module for Vulkan 1.3 in binary form, which needs no compiler. To read or check it:
+SPIR-V is a module for Vulkan 1.3 in binary form, which needs no compiler. The kernel is
+cc_kernel_NAME there, too; its arguments are push constants, as the documentation of
+source.EntryPrefix says. To read or check it:
   concord translate --to spirv saxpy.cl | spirv-dis
   concord translate --to spirv saxpy.cl | spirv-val --target-env vulkan1.3`,
 		Example: `  concord translate --to cuda saxpy.cl > saxpy.cu

@@ -18,9 +18,10 @@ type communicator struct {
 	d           *device
 	rank, ranks int
 
-	mu     sync.Mutex // held by calls of the library
+	mu     sync.Mutex // held by calls of the library, but not while it ends
 	closed bool
 	c      cComm
+	ending sync.Once
 }
 
 // collectiveTypes are the numbers of cs_collective.type.
@@ -171,18 +172,18 @@ func (c *communicator) Err() error {
 
 func (c *communicator) order() int { return orderCommunicators }
 
-// Close implements driver.Communicator.
-func (c *communicator) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	f := c.d.t.commAbort(c.c)
-	c.d.forget(c)
-	if c.d.lost() != nil {
-		return nil // which was reported already
-	}
-	return c.d.failed("close communicator", f)
+// Close implements driver.Communicator. Ending a communicator waits for the device, so that calls meanwhile are refused
+// and do not wait with it; another Close does.
+func (c *communicator) Close() (err error) {
+	c.ending.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		f := c.d.t.commAbort(c.c)
+		c.d.forget(c)
+		if c.d.lost() == nil { // which was reported already
+			err = c.d.failed("close communicator", f)
+		}
+	})
+	return err
 }

@@ -22,6 +22,8 @@ type library struct {
 	able  bool          // all members' devices are of one backend, which may have a library
 	gate  chan struct{} // held by the member that opens it
 
+	end func() (held []*Member) // is release, once: others wait for it
+
 	mu    sync.Mutex
 	ended bool // the group has failed, or is closed
 	tried bool
@@ -29,7 +31,11 @@ type library struct {
 	why   error
 }
 
-func newLibrary(g *Group) *library { return &library{group: g, gate: make(chan struct{}, 1)} }
+func newLibrary(g *Group) *library {
+	l := &library{group: g, gate: make(chan struct{}, 1)}
+	l.end = sync.OnceValue(l.release)
+	return l
+}
 
 // look finds out whether the members of one process could have a library.
 func (l *library) look() {
@@ -99,12 +105,15 @@ func (l *library) open(c *call) (why, err error) {
 		return nil, &MemberError{Rank: c.rank, Err: c.ctx.Err()}
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
+	ended := l.ended
+	if !ended {
+		l.tried, l.comms, l.why = true, comms, why
+	}
+	l.mu.Unlock()
+	if ended {
 		closeComms(comms)
 		return nil, cmp.Or(l.group.Err(), errLeft)
 	}
-	l.tried, l.comms, l.why = true, comms, why
 	return why, nil
 }
 
@@ -154,13 +163,46 @@ func (l *library) of(m *Member) driver.Communicator {
 	return nil
 }
 
-// end releases the communicators, which ends the collectives under way.
-func (l *library) end() {
+// release releases the communicators, which ends the collectives under way, and waits for it: until then the library may
+// queue work on the members' streams, and write to their memory. It does not wait for a device that is lost or was
+// given up, nor longer than a step for one whose earlier work does not end: those members it returns.
+func (l *library) release() (held []*Member) {
 	l.mu.Lock()
 	comms := l.comms
 	l.comms, l.ended = nil, true
 	l.mu.Unlock()
-	closeComms(comms)
+	done := make([]chan struct{}, len(comms))
+	for i, comm := range comms { // all at once: in some versions one waits for another
+		done[i] = make(chan struct{})
+		if l.group.members[i].lost() != nil { // its driver is not called, but by the Close of a device that is lost
+			close(done[i])
+			continue
+		}
+		go func() {
+			defer close(done[i])
+			_ = comm.Close() // an error is that of a device that is lost, or will be closed
+		}()
+	}
+	over := time.After(l.group.options.Timeout)
+	tick := time.NewTicker(libraryPoll)
+	defer tick.Stop()
+	late := false
+	for i := 0; i < len(done); {
+		select {
+		case <-done[i]:
+			i++
+			continue
+		case <-over:
+			late = true
+		case <-tick.C:
+		}
+		if m := l.group.members[i]; m.lost() != nil {
+			i++
+		} else if late {
+			held, i = append(held, m), i+1
+		}
+	}
+	return held
 }
 
 func closeComms(comms []driver.Communicator) {
@@ -224,8 +266,8 @@ func (c *call) byLibrary(r *request) {
 		c.did(c.m.after.Wait(ctx))
 	}
 	c.ctx = outer
-	if c.err != nil {
-		c.err = c.whose(c.err, step, context.Cause(ctx))
+	if c.err != nil { // nothing is released before the communicators are, whose library may still write
+		c.err = g.fail(blame(c.rank, c.whose(c.err, step, context.Cause(ctx))))
 	}
 }
 

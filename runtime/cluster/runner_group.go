@@ -154,6 +154,9 @@ func (o Options) with(ctx context.Context, devs []*runtime.Device,
 		if why, ok := errors.AsType[*MemberError](g.Err()); ok && errors.Is(why, driver.ErrTimeout) {
 			_ = devs[why.Rank].Abandon(why.Err) // or it was lost before
 		}
+		for _, m := range g.library.end() { // work that not even this ends
+			_ = m.dev.Abandon(fmt.Errorf("its collectives do not end: %w", driver.ErrTimeout))
+		}
 	}()
 	defer func() {
 		close(over)

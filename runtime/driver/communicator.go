@@ -28,7 +28,9 @@ type Communicator interface {
 	// Err returns why a collective under way will never be done, such as that another rank has failed, or nil. It calls
 	// the library, and does not wait.
 	Err() error
-	// Close releases the communicator. Collectives under way are ended, their results undefined.
+	// Close releases the communicator. Collectives under way are ended, their results undefined, and the library queues
+	// no more of them once it has returned. It waits for the device, without end if work before them has none; other
+	// calls meanwhile are ErrClosed, and another Close waits as well.
 	Close() error
 }
 

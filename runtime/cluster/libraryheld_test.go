@@ -1,0 +1,90 @@
+//go:build cgo && linux
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/concord-compute/concord/runtime"
+	"github.com/concord-compute/concord/runtime/driver"
+)
+
+// held returns work on a group of the machine: member 1 queues a copy that takes so long, and then all of several call
+// a collective. noted gets how many communicators there are when a call of one returns.
+func held(m *machine, took time.Duration, noted chan<- int64) func(ctx context.Context, g *Group) error {
+	return func(ctx context.Context, g *Group) error {
+		return g.Do(ctx, func(ctx context.Context, member *Member) error {
+			if err := queued(ctx, member, 100); err != nil || g.Size() == 1 { // which opens the library
+				return err
+			}
+			if member.Rank() == 1 {
+				b, err := runtime.Alloc[float32](member.Device(), 200)
+				if err != nil {
+					return err
+				}
+				defer b.Close()
+				to, err := b.Slice(0, 100)
+				if err != nil {
+					return err
+				}
+				defer to.Close()
+				from, err := b.Slice(100, 100)
+				if err != nil {
+					return err
+				}
+				defer from.Close()
+				if err = m.driver.Control(fmt.Sprintf("devices:2,slow-copy:%d", took.Milliseconds())); err == nil {
+					err = member.Stream().Copy(to, from)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			err := queued(ctx, member, 100)
+			noted <- m.library.Count("communicators")
+			return err
+		})
+	}
+}
+
+// TestLibraryEnds has a member whose work before a collective takes longer than a step: no call returns before the
+// library works no more for any member, which may still write to the memory of the call.
+func TestLibraryEnds(t *testing.T) {
+	m := simulate(t, 0, 2)
+	g, err := Options{Timeout: 2 * time.Second}.Of(m.devs...)
+	group(t, g, err)
+	noted := make(chan int64, 2)
+	err = held(m, 3*time.Second, noted)(deadline(t), g)
+	require.ErrorIs(t, err, driver.ErrTimeout)
+	assert.Equal(t, []int64{0, 0}, []int64{<-noted, <-noted})
+}
+
+// TestLibraryHeld has one whose work does not end, as far as the others know: no call waits for the end of the library
+// longer than a step, and a Runner gives the device up and does the rest without it.
+func TestLibraryHeld(t *testing.T) {
+	const step, long = 300 * time.Millisecond, 5 * time.Second
+	for _, runs := range []bool{false, true} {
+		t.Run(fmt.Sprint(runs), func(t *testing.T) {
+			m, noted := simulate(t, 0, 2), make(chan int64, 2)
+			work, o := held(m, long, noted), Options{Timeout: step}
+			if runs {
+				r, _ := runner(t, Failover{Session: m.devs[0].Session()}, "sim-cuda:0", "sim-cuda:1")
+				require.NoError(t, r.RunGroup(deadline(t), "test", o, work))
+				assert.Equal(t, []State{Healthy, Lost}, []State{r.Devices()[0].State, r.Devices()[1].State})
+			} else {
+				g, err := o.Of(m.devs...)
+				group(t, g, err)
+				require.ErrorIs(t, work(deadline(t), g), driver.ErrTimeout)
+			}
+			assert.Positive(t, <-noted+<-noted, "they are ended when the copy is")
+			assert.Positive(t, m.library.Count("communicators"))
+			assert.Eventually(t, func() bool { return m.library.Count("communicators") == 0 }, 6*long, libraryPoll)
+		})
+	}
+}

@@ -74,7 +74,7 @@ type Group struct {
 func Open(ctx context.Context, names ...string) (*Group, error) { return Options{}.Open(ctx, names...) }
 
 // Of makes a group of open devices, one member each, in this order. They stay the caller's, who closes them after the
-// group. No device, or one twice, is [runtime.ErrInvalidArgument].
+// group. No device, or one twice, is [runtime.ErrInvalidArgument]; a device that fails is a [*MemberError].
 func Of(devs ...*runtime.Device) (*Group, error) { return Options{}.Of(devs...) }
 
 // Virtual makes a group of n members that are one device, each with a stream of its own: for tests and trials without
@@ -251,7 +251,7 @@ func (g *Group) add(rank int, dev *runtime.Device, p port) error {
 	}
 	s, err := dev.NewStream()
 	if err != nil {
-		return fmt.Errorf("cluster: member %d: %w", rank, err)
+		return &MemberError{Rank: rank, Err: err}
 	}
 	g.members = append(g.members, &Member{group: g, rank: rank, dev: dev, own: s, port: p})
 	return nil

@@ -120,7 +120,7 @@ func (r *Runner) together(ctx context.Context, o Options, team []*standby, tries
 		}
 	}
 	err = o.with(ctx, devs, work)
-	if named, ok := errors.AsType[*MemberError](err); ok {
+	if named, ok := errors.AsType[*MemberError](err); ok && named.Rank >= 0 && named.Rank < len(handles) { // this group's
 		h := handles[named.Rank]
 		if errors.Is(h.state(), runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrDeviceLost) { // it was given up
 			err = fmt.Errorf("%w: %w", err, runtime.ErrDeviceLost)

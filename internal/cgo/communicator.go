@@ -28,10 +28,13 @@ type communicator struct {
 var collectiveTypes = map[driver.Type]int32{driver.I8: 0, driver.U8: 1, driver.I32: 2, driver.U32: 3, driver.I64: 4,
 	driver.U64: 5, driver.F16: 6, driver.F32: 7, driver.F64: 8, driver.BF16: 9}
 
+// HasCommunicators implements driver.Communicators.
+func (d *device) HasCommunicators() bool { return d.b.v.Collectives != nil }
+
 // CommunicatorID implements driver.Communicators.
 func (d *device) CommunicatorID() ([]byte, error) {
 	const op = "new communicator"
-	if d.b.v.Collectives == nil {
+	if !d.HasCommunicators() {
 		return nil, d.errorf(op, driver.ErrUnsupported, "there is no library of collectives")
 	}
 	if err := d.enter(op); err != nil {
@@ -45,7 +48,7 @@ func (d *device) CommunicatorID() ([]byte, error) {
 // NewCommunicator implements driver.Communicators.
 func (d *device) NewCommunicator(ctx context.Context, id []byte, rank, ranks int) (driver.Communicator, error) {
 	const op = "join communicator"
-	if d.b.v.Collectives == nil {
+	if !d.HasCommunicators() {
 		return nil, d.errorf(op, driver.ErrUnsupported, "there is no library of collectives")
 	}
 	c := &communicator{d: d, rank: rank, ranks: ranks}

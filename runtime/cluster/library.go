@@ -44,12 +44,20 @@ func (l *library) look() {
 		return
 	}
 	for i, m := range members {
-		if _, ok := m.dev.Driver().(driver.Communicators); !ok || m.dev.Info().Backend != members[0].dev.Info().Backend ||
+		if m.maker() == nil || m.dev.Info().Backend != members[0].dev.Info().Backend ||
 			i > 0 && m.dev == members[i-1].dev { // of Virtual
 			return
 		}
 	}
 	l.able = true
+}
+
+// maker returns what makes communicators for the member's device, or nil if there is no library for its backend.
+func (m *Member) maker() driver.Communicators {
+	if maker, ok := m.dev.Driver().(driver.Communicators); ok && maker.HasCommunicators() {
+		return maker
+	}
+	return nil
 }
 
 // took reports whether a library does a collective: it has no integers of 16 bits, and of floats it may lose a NaN in
@@ -120,7 +128,7 @@ func (l *library) open(c *call) (why, err error) {
 // join makes all members ranks of one communicator, at the same time, since each waits for the others.
 func (l *library) join(c *call) ([]driver.Communicator, error) {
 	members := l.group.members
-	id, err := members[0].dev.Driver().(driver.Communicators).CommunicatorID()
+	id, err := members[0].maker().CommunicatorID()
 	if err != nil {
 		return nil, blame(0, err)
 	}
@@ -133,7 +141,7 @@ func (l *library) join(c *call) ([]driver.Communicator, error) {
 	var wg sync.WaitGroup
 	for i, m := range members {
 		wg.Go(func() {
-			comms[i], errs[i] = m.dev.Driver().(driver.Communicators).NewCommunicator(ctx, id, m.rank, len(members))
+			comms[i], errs[i] = m.maker().NewCommunicator(ctx, id, m.rank, len(members))
 			if errs[i] != nil {
 				cancel(nil)
 			}

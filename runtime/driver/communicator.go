@@ -10,6 +10,9 @@ import (
 // Communicators is implemented by devices that can exchange data with others of their vendor by its library of
 // collectives, of which each device is a rank, in one process or in several.
 type Communicators interface {
+	// HasCommunicators reports whether there is such a library for the device's backend at all. CommunicatorID says
+	// whether it is installed.
+	HasCommunicators() bool
 	// CommunicatorID makes the identity of a new communicator, for all of its ranks: opaque bytes that also another
 	// process can be given. Without the library it is ErrUnsupported.
 	CommunicatorID() ([]byte, error)

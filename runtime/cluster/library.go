@@ -243,8 +243,8 @@ func (g *Group) Library() error {
 	return nil
 }
 
-// How often a member that waits asks the library whether a collective has failed, and how long one that waits for no
-// work of its own gives another one time to say that it is to blame.
+// How often a member that waits asks the library whether a collective has failed, and how long one that is
+// not known to be to blame gives another one time to say that it is.
 const (
 	libraryPoll  = 10 * time.Millisecond
 	libraryGrace = 200 * time.Millisecond
@@ -303,23 +303,48 @@ func (c *call) watch(ctx context.Context, cancel context.CancelCauseFunc, comm d
 	}
 }
 
-// whose returns the error of a collective that failed or is late, with the member to blame.
+// whose returns the error of a collective that failed or is late, with the member to blame: one that has said so, or
+// this one if its device is lost or its own earlier work is late. Else the library only tells what it has met here, which
+// may come from another member, also one of another process, that is given time to say so.
 func (c *call) whose(err error, step context.Context, cause error) error {
-	g := c.m.group
-	if cause != nil && step.Err() == nil {
+	over := step.Err() != nil
+	if cause != nil && !over {
 		err = cause // that of watch
 	}
-	if c.ctx.Err() != nil || step.Err() == nil {
+	if _, said := errors.AsType[*MemberError](err); said || c.ctx.Err() != nil {
 		return c.late(c.rank, err)
 	}
-	if done, _ := c.m.before.Done(); done {
-		select { // it may be said by the member whose own work is late
-		case <-g.failed:
-			return g.Err()
-		case <-time.After(libraryGrace):
+	done, _ := c.m.before.Done()
+	if c.m.lost() == nil && (done || !over) {
+		if other := c.told(libraryGrace); other != nil {
+			return other
 		}
 	}
-	return g.missing(c.rank)
+	if !over {
+		return c.late(c.rank, err)
+	}
+	late := c.m.group.missing(c.rank)
+	late.unsure = done
+	return late
+}
+
+// told returns the error of the group, or of members of other processes, if there is one in time.
+func (c *call) told(within time.Duration) error {
+	over := time.After(within)
+	tick := time.NewTicker(libraryPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.m.group.failed:
+			return c.m.group.Err()
+		case <-tick.C:
+			if err := c.m.port.failed(); err != nil {
+				return blame(c.rank, err)
+			}
+		case <-over:
+			return nil
+		}
+	}
 }
 
 var reductions = [...]driver.Reduction{Sum: driver.ReduceSum, Mean: driver.ReduceSum, Max: driver.ReduceMax,

@@ -88,3 +88,50 @@ func TestLibraryHeld(t *testing.T) {
 		})
 	}
 }
+
+// TestLibraryHangs has a collective of the library hang with nobody to blame: a Runner tries again with the same
+// devices, and gives up none of them.
+func TestLibraryHangs(t *testing.T) {
+	m := simulate(t, 0, 2)
+	r, _ := runner(t, Failover{Session: m.devs[0].Session()}, "sim-cuda:0", "sim-cuda:1")
+	require.NoError(t, m.library.Control("collective-hang:1"))
+	sizes := []int{}
+	require.NoError(t, r.RunGroup(deadline(t), "test", Options{Timeout: time.Second}, func(ctx context.Context,
+		g *Group) error {
+		sizes = append(sizes, g.Size())
+		return g.Do(ctx, func(ctx context.Context, m *Member) error { return queued(ctx, m, 100) })
+	}))
+	assert.Equal(t, []int{2, 2}, sizes)
+	assert.EqualValues(t, 1, r.Stats().Retries)
+	for _, d := range r.Devices() {
+		assert.Equal(t, Healthy, d.State)
+	}
+}
+
+// TestLibraryJobLate has work before a collective take longer than a step in one process of a job: all name it, not
+// themselves.
+func TestLibraryJobLate(t *testing.T) {
+	m := simulate(t, 0, 3)
+	groups := job(t, Options{Timeout: time.Second}, true, m.devs...)
+	b, err := runtime.Alloc[float32](m.devs[2], 100)
+	require.NoError(t, err)
+	defer b.Close()
+	require.NoError(t, m.driver.Control("devices:3,slow-copy:2500"))
+	require.NoError(t, groups[2].Members()[0].Stream().Fill(b, float32(1)))
+	for _, err := range do(groups, func(m *Member) error { return queued(deadline(t), m, 100) }) {
+		var named *MemberError
+		require.ErrorAs(t, err, &named)
+		assert.Equal(t, 2, named.Rank, err)
+		assert.ErrorIs(t, err, driver.ErrTimeout)
+	}
+}
+
+// TestLibraryToldLate has the library tell of another member's failure before that one does: it is to blame.
+func TestLibraryToldLate(t *testing.T) {
+	g := virtual(t, 2, Options{})
+	c := &call{m: g.members[0], ctx: t.Context(), rank: 0, size: 2}
+	time.AfterFunc(libraryGrace/4, func() { g.fail(&MemberError{Rank: 1, Err: runtime.ErrLaunch}) })
+	var named *MemberError
+	require.ErrorAs(t, c.whose(runtime.ErrLaunch, t.Context(), runtime.ErrLaunch), &named)
+	assert.Equal(t, 1, named.Rank)
+}

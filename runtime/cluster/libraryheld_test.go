@@ -135,3 +135,27 @@ func TestLibraryToldLate(t *testing.T) {
 	require.ErrorAs(t, c.whose(runtime.ErrLaunch, t.Context(), runtime.ErrLaunch), &named)
 	assert.Equal(t, 1, named.Rank)
 }
+
+// TestRunGroupAlone has the only member of a group not come in time: its device is given up and is not tried again.
+func TestRunGroupAlone(t *testing.T) {
+	m := simulate(t, 0, 1)
+	r, _ := runner(t, Failover{Session: m.devs[0].Session()}, "sim-cuda:0")
+	b, err := runtime.Alloc[float32](m.devs[0], 100)
+	require.NoError(t, err)
+	defer b.Close()
+	var ran []string
+	require.NoError(t, m.driver.Control("devices:1,slow-copy:5000"))
+	require.NoError(t, r.RunGroup(deadline(t), "test", Options{Timeout: 300 * time.Millisecond}, func(ctx context.Context,
+		g *Group) error {
+		member := g.Members()[0]
+		if ran = append(ran, member.Device().String()); len(ran) == 1 {
+			if err := member.Stream().Fill(b, float32(1)); err != nil {
+				return err
+			}
+		}
+		return member.Barrier(ctx, nil)
+	}))
+	assert.Equal(t, []string{"sim-cuda:0", "cpu:0"}, ran)
+	assert.Equal(t, Lost, r.Devices()[0].State)
+	assert.Zero(t, r.Stats().Retries)
+}

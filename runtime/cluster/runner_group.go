@@ -56,7 +56,8 @@ func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 			}
 			again, ended := tries[d].again(ctx, r, err)
 			if ended != nil {
-				return errors.Join(err, ended)
+				err = errors.Join(err, ended)
+				break
 			}
 			if !again {
 				r.failed(d, h, err)
@@ -123,11 +124,7 @@ func (r *Runner) together(ctx context.Context, o Options, team []*standby, tries
 	}
 	err = o.with(ctx, devs, work)
 	if named, ok := errors.AsType[*MemberError](err); ok && named.Rank >= 0 && named.Rank < len(handles) { // this group's
-		h := handles[named.Rank]
-		if errors.Is(h.state(), runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrDeviceLost) { // it was given up
-			err = fmt.Errorf("%w: %w", err, runtime.ErrDeviceLost)
-		}
-		return team[named.Rank], h, err
+		return team[named.Rank], handles[named.Rank], err
 	}
 	for i, h := range handles { // the work has not said who
 		if err != nil && errors.Is(h.state(), runtime.ErrDeviceLost) {
@@ -171,6 +168,10 @@ func (o Options) with(ctx context.Context, devs []*runtime.Device,
 	closed := g.Close()
 	if err == nil {
 		err = closed
+	}
+	if failed, ok := errors.AsType[*MemberError](g.Err()); ok && err != nil && !errors.Is(err, runtime.ErrDeviceLost) &&
+		g.members[failed.Rank].lost() != nil { // it was given up
+		err = fmt.Errorf("%w: %w", err, runtime.ErrDeviceLost)
 	}
 	return err
 }

@@ -208,6 +208,9 @@ func TestRunGroupOfAnother(t *testing.T) {
 		other := &MemberError{Rank: rank, Err: runtime.ErrLaunch}
 		err := r.RunGroup(deadline(t), "test", Options{}, func(context.Context, *Group) error { return other })
 		require.ErrorIs(t, err, other)
+		var named *MemberError
+		require.ErrorAs(t, virtual(t, 2, Options{}).Members()[1].Fail(other), &named)
+		assert.Equal(t, 1, named.Rank)
 	}
 	for _, d := range r.Devices() {
 		assert.Zero(t, d.Failures)

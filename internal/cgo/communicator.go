@@ -3,7 +3,8 @@
 package cgo
 
 // The vendor's library of collectives. Its communicators do not block: a call begins something, and the library is
-// asked until that is done, so that a context can end the wait.
+// asked until that is done, so that a context can end the wait. NCCL_COMM_BLOCKING=1 in the environment makes NCCL's
+// calls block in spite of that, and contexts do not end them.
 
 import (
 	"context"

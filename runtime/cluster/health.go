@@ -122,7 +122,8 @@ type Stats struct {
 	Link    int64 // from another process
 
 	// Fallbacks counts the calls of members whose collectives another algorithm did because the library did not work,
-	// see Group.Library, and the transfers of a Pair that went through the host because its path failed. Failures are a Pair's alone.
+	// see Group.Library, and the transfers of a Pair that went through the host because its path failed. Failures are
+	// a Pair's alone.
 	Fallbacks, Failures int64
 }
 

@@ -171,8 +171,8 @@ func (l *library) of(m *Member) driver.Communicator {
 	return nil
 }
 
-// release releases the communicators, which ends the collectives under way, and waits for it: until then the library may
-// queue work on the members' streams, and write to their memory. It does not wait for a device that is lost or was
+// release releases the communicators, which ends the collectives under way, and waits for it: until then the library
+// may queue work on the members' streams, and write to their memory. It does not wait for a device that is lost or was
 // given up, nor longer than a step for one whose earlier work does not end: those members it returns.
 func (l *library) release() (held []*Member) {
 	l.mu.Lock()
@@ -304,8 +304,8 @@ func (c *call) watch(ctx context.Context, cancel context.CancelCauseFunc, comm d
 }
 
 // whose returns the error of a collective that failed or is late, with the member to blame: one that has said so, or
-// this one if its device is lost or its own earlier work is late. Else the library only tells what it has met here, which
-// may come from another member, also one of another process, that is given time to say so.
+// this one if its device is lost or its own earlier work is late. Else the library only tells what it has met here,
+// which may come from another member, also one of another process, that is given time to say so.
 func (c *call) whose(err error, step context.Context, cause error) error {
 	over := step.Err() != nil
 	if cause != nil && !over {

@@ -21,9 +21,9 @@ import (
 //
 // A member that does not come in time (Options.Timeout) is given up as a device on which an attempt takes longer than
 // Failover.Timeout, which itself is for the attempts on one device alone. Where a collective of the vendor's library
-// does not end, and all members' work before it is done, nobody is known to be to blame: the collective is ended, which
-// counts as a failure of the member that found it, and only a device on which that does not end is given up. work gets the group, which ends with the
-// call, and begins anew each time, as that of Run does; it calls g.Do.
+// does not end, and all members' work before it is done, nobody is known to be to blame: the collective is ended,
+// which counts as a failure of the member that found it, and only a device on which that does not end is given up.
+// work gets the group, which ends with the call, and begins anew each time, as that of Run does; it calls g.Do.
 func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 	work func(ctx context.Context, g *Group) error) error {
 	if err := r.begin(ctx, op, work == nil); err != nil {

@@ -26,11 +26,17 @@ import (
 // than the index did, they become part of the copy, which then is in memory; that Add, Remove or Update takes longer.
 //
 // With several goroutines on devices of which one fails now and then, each move makes the index anew. Searches run side
-// by side. They wait for changes, and for the index to be made. Close it before the Runner.
+// by side. They wait for changes, and for the index to be made. A wait for changes is not part of an attempt, which
+// Failover.Timeout limits. Close it before the Runner.
 type Moving struct {
-	runner *cluster.Runner
-	empty  func(dev *runtime.Device) (contents, error)
-	close  func() // ends the mapping of the file
+	runner   *cluster.Runner
+	empty    func(dev *runtime.Device) (contents, error)
+	progress func(Progress)
+	close    func() // ends the mapping of the file
+
+	// turn is held around the units of the Runner, by all but changes as readers: a device is given up for what it does
+	// in an attempt, and not for what that waits for.
+	turn sync.RWMutex
 
 	mu     sync.RWMutex // searches are readers
 	start  *image       // the copy, without changes; nil: an empty index
@@ -64,7 +70,8 @@ func (e edit) apply(ctx context.Context, ix contents) error {
 // moving makes an index, of an image unless that is nil. release ends the image's file; if it is nil there is none.
 func (o Options) moving(ctx context.Context, kind string, dim int, metric Metric, m *image,
 	release func()) (*Moving, error) {
-	x := &Moving{runner: o.Runner, start: m, mapped: release != nil, close: func() {}}
+	x := &Moving{runner: o.Runner, start: m, mapped: release != nil, close: func() {}, progress: o.Progress}
+	o.Progress = nil // until the index is made, which is no Add of the program's
 	if release != nil {
 		x.close = release
 	}
@@ -90,9 +97,10 @@ func (o Options) moving(ctx context.Context, kind string, dim int, metric Metric
 
 // with has the Runner call f with the index. The context is that of f.
 func (x *Moving) with(ctx context.Context, op string, f func(ctx context.Context, ix contents) error) error {
-	if err := checkContext(ctx); err != nil {
+	if err := reading(ctx, &x.turn); err != nil {
 		return err
 	}
+	defer x.turn.RUnlock()
 	return x.runner.Run(ctx, "ann "+op, func(ctx context.Context, dev *runtime.Device) error {
 		for {
 			if err := reading(ctx, &x.mu); err != nil {
@@ -176,14 +184,16 @@ func (x *Moving) made(ctx context.Context, dev *runtime.Device) (ix contents, er
 			return nil, errors.Join(err, ix.Close())
 		}
 	}
+	ix.base().progress = x.progress
 	return ix, nil
 }
 
 // change changes the index and the copy.
 func (x *Moving) change(ctx context.Context, op string, e edit) error {
-	if err := checkContext(ctx); err != nil {
+	if err := locked(ctx, &x.turn, x.turn.TryLock); err != nil {
 		return err
 	}
+	defer x.turn.Unlock()
 	return x.runner.Run(ctx, "ann "+op, func(ctx context.Context, dev *runtime.Device) error {
 		return x.alone(ctx, dev, func(ix contents) error {
 			if err := e.apply(ctx, ix); err != nil || len(e.ids) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,6 +133,73 @@ func TestMovingCopy(t *testing.T) {
 		require.Less(t, x.kept, 20_000)
 	}
 	require.NoError(t, ix.Close())
+}
+
+// TestMovingWaits has several changes at once that take longer together than an attempt may: the device is not given up
+// for what a change waits for another one.
+func TestMovingWaits(t *testing.T) {
+	const dim, each = 4, 600 * time.Millisecond
+	session, err := runtime.New(runtime.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, session.Close()) })
+	r, err := cluster.Failover{Session: session, Timeout: 3 * each}.NewRunner(t.Context(), "cpu:0")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, r.Close()) }()
+	ix, err := New(t.Context(), "flat", dim, "l2sq", Options{Runner: r, Progress: func(p Progress) {
+		if p.Done == p.Of {
+			time.Sleep(each)
+		}
+	}})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, ix.Close()) }()
+	const changes = 6
+	errs := make([]error, changes)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = ix.Add(t.Context(), []int64{int64(i)}, make([]float32, dim)) })
+	}
+	wg.Wait()
+	assert.Equal(t, make([]error, changes), errs)
+	assert.Equal(t, changes, ix.Info().Len)
+	assert.Zero(t, r.Devices()[0].Failures)
+}
+
+// TestMovingProgress is told of the program's Adds, on the first device and the next, and of no other work.
+func TestMovingProgress(t *testing.T) {
+	const dim = 4
+	ctx := t.Context()
+	r, lose := mover(t, runtime.Config{})
+	told := 0
+	o := Options{Runner: r, Progress: func(Progress) { told++ }}
+	ix, err := New(ctx, "flat", dim, "l2sq", o)
+	require.NoError(t, err)
+	add := func(ix Index, first int64) {
+		t.Helper()
+		told = 0
+		require.NoError(t, ix.Add(ctx, []int64{first, first + 1}, make([]float32, 2*dim)))
+		assert.Positive(t, told)
+		told = 0
+	}
+	moved := func(ix Index) {
+		t.Helper()
+		lose()
+		_, err := ix.Search(ctx, nil, make([]float32, dim), 1, nil)
+		require.NoError(t, err)
+		assert.Zero(t, told, "a search is no Add")
+	}
+	add(ix, 0)
+	moved(ix)
+	add(ix, 2)
+	var file bytes.Buffer
+	_, err = ix.WriteTo(&file)
+	require.NoError(t, err)
+	read, err := Read(ctx, &file, o)
+	require.NoError(t, err)
+	add(read, 4)
+	moved(read)
+	add(read, 6)
+	require.NoError(t, ix.Close())
+	require.NoError(t, read.Close())
 }
 
 // TestMovingRefuses has what makes no sense, the policy "require", and an Info after a failure.

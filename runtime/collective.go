@@ -13,7 +13,9 @@ import (
 // Collective queues a collective of the vendor's library with the whole of dst and src, one of which is nil where this
 // rank has none: see driver.Collective, whose Dst and Src are set here. The communicator is one of this stream's
 // device. It waits until the library has queued the collective, for which other ranks may have to call as well, or ctx
-// is done. The memory of both buffers is kept until the work is done. Package cluster has collectives of any devices.
+// is done. Meanwhile other calls on the stream wait, whatever their contexts say, and so do those of others that wait
+// for what this stream does with a buffer. The memory of both buffers is kept until the work is done. Package cluster
+// has collectives of any devices.
 func (s *Stream) Collective(ctx context.Context, by driver.Communicator, c driver.Collective, dst, src *Buffer) error {
 	op := c.Kind.String()
 	if err := s.ready(ctx, op); err != nil {

@@ -3,7 +3,8 @@
 package cgo
 
 // The vendor's library of collectives. Its communicators do not block: a call begins something, and the library is
-// asked until that is done, so that a context can end the wait.
+// asked until that is done, so that a context can end the wait. NCCL_COMM_BLOCKING=1 in the environment makes NCCL's
+// calls block in spite of that, and contexts do not end them.
 
 import (
 	"context"
@@ -18,19 +19,23 @@ type communicator struct {
 	d           *device
 	rank, ranks int
 
-	mu     sync.Mutex // held by calls of the library
+	mu     sync.Mutex // held by calls of the library, but not while it ends
 	closed bool
 	c      cComm
+	ending sync.Once
 }
 
 // collectiveTypes are the numbers of cs_collective.type.
 var collectiveTypes = map[driver.Type]int32{driver.I8: 0, driver.U8: 1, driver.I32: 2, driver.U32: 3, driver.I64: 4,
 	driver.U64: 5, driver.F16: 6, driver.F32: 7, driver.F64: 8, driver.BF16: 9}
 
+// HasCommunicators implements driver.Communicators.
+func (d *device) HasCommunicators() bool { return d.b.v.Collectives != nil }
+
 // CommunicatorID implements driver.Communicators.
 func (d *device) CommunicatorID() ([]byte, error) {
 	const op = "new communicator"
-	if d.b.v.Collectives == nil {
+	if !d.HasCommunicators() {
 		return nil, d.errorf(op, driver.ErrUnsupported, "there is no library of collectives")
 	}
 	if err := d.enter(op); err != nil {
@@ -44,7 +49,7 @@ func (d *device) CommunicatorID() ([]byte, error) {
 // NewCommunicator implements driver.Communicators.
 func (d *device) NewCommunicator(ctx context.Context, id []byte, rank, ranks int) (driver.Communicator, error) {
 	const op = "join communicator"
-	if d.b.v.Collectives == nil {
+	if !d.HasCommunicators() {
 		return nil, d.errorf(op, driver.ErrUnsupported, "there is no library of collectives")
 	}
 	c := &communicator{d: d, rank: rank, ranks: ranks}
@@ -171,18 +176,18 @@ func (c *communicator) Err() error {
 
 func (c *communicator) order() int { return orderCommunicators }
 
-// Close implements driver.Communicator.
-func (c *communicator) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	c.closed = true
-	f := c.d.t.commAbort(c.c)
-	c.d.forget(c)
-	if c.d.lost() != nil {
-		return nil // which was reported already
-	}
-	return c.d.failed("close communicator", f)
+// Close implements driver.Communicator. Ending a communicator waits for the device, so that calls meanwhile are refused
+// and do not wait with it; another Close does.
+func (c *communicator) Close() (err error) {
+	c.ending.Do(func() {
+		c.mu.Lock()
+		c.closed = true
+		c.mu.Unlock()
+		f := c.d.t.commAbort(c.c)
+		c.d.forget(c)
+		if c.d.lost() == nil { // which was reported already
+			err = c.d.failed("close communicator", f)
+		}
+	})
+	return err
 }

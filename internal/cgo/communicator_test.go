@@ -88,6 +88,8 @@ func TestCollectiveRefuses(t *testing.T) {
 	d2, err := NewBackend(without).Open(ctx, 1, nil)
 	require.NoError(t, err)
 	defer d2.Close()
+	assert.True(t, d.HasCommunicators())
+	assert.False(t, d2.(driver.Communicators).HasCommunicators())
 	_, err = d2.(driver.Communicators).CommunicatorID()
 	assert.ErrorIs(t, err, driver.ErrUnsupported)
 	_, err = d2.(driver.Communicators).NewCommunicator(ctx, nil, 0, 1)

@@ -23,6 +23,7 @@ type MemberError struct {
 
 	refused bool // by all members, before anything moved
 	pair    bool // by the two of a transfer only
+	unsure  bool // the member has only found that a collective does not end, and its own work before it is done
 }
 
 // Error returns "cluster: member 2: device lost".

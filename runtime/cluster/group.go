@@ -74,7 +74,7 @@ type Group struct {
 func Open(ctx context.Context, names ...string) (*Group, error) { return Options{}.Open(ctx, names...) }
 
 // Of makes a group of open devices, one member each, in this order. They stay the caller's, who closes them after the
-// group. No device, or one twice, is [runtime.ErrInvalidArgument].
+// group. No device, or one twice, is [runtime.ErrInvalidArgument]; a device that fails is a [*MemberError].
 func Of(devs ...*runtime.Device) (*Group, error) { return Options{}.Of(devs...) }
 
 // Virtual makes a group of n members that are one device, each with a stream of its own: for tests and trials without
@@ -251,7 +251,7 @@ func (g *Group) add(rank int, dev *runtime.Device, p port) error {
 	}
 	s, err := dev.NewStream()
 	if err != nil {
-		return fmt.Errorf("cluster: member %d: %w", rank, err)
+		return &MemberError{Rank: rank, Err: err}
 	}
 	g.members = append(g.members, &Member{group: g, rank: rank, dev: dev, own: s, port: p})
 	return nil
@@ -277,7 +277,7 @@ func (g *Group) Err() error {
 }
 
 // fail makes the group fail, unless it has, and returns why it has. The member to blame counts it once. A device that
-// is lost is to blame, whatever others meet that use it.
+// is lost is to blame, whatever others meet that use it. No communicator of the library works any more when it returns.
 func (g *Group) fail(err *MemberError) *MemberError {
 	if lost := g.lost(); lost != nil {
 		err = lost
@@ -297,19 +297,28 @@ func (g *Group) fail(err *MemberError) *MemberError {
 			}
 			m.port.tell(err)
 		}
-		g.library.end() // or members would wait on for its kernels
 	}
+	g.library.end() // or members would wait on for its kernels
 	return err
 }
 
 // lost returns the error of the first member of this process whose device is lost, or nil.
 func (g *Group) lost() *MemberError {
 	for _, m := range g.members {
-		if err := m.dev.Enter("cluster"); err == nil {
-			m.dev.Leave()
-		} else if errors.Is(err, runtime.ErrDeviceLost) {
+		if err := m.lost(); err != nil {
 			return &MemberError{Rank: m.rank, Err: err}
 		}
+	}
+	return nil
+}
+
+// lost returns the error of the member's device if it is lost, or nil.
+func (m *Member) lost() error {
+	err := m.dev.Enter("cluster")
+	if err == nil {
+		m.dev.Leave()
+	} else if errors.Is(err, runtime.ErrDeviceLost) {
+		return err
 	}
 	return nil
 }

@@ -121,8 +121,9 @@ type Stats struct {
 	Host    int64 // from another device, through the host
 	Link    int64 // from another process
 
-	// Fallbacks counts the collectives that another algorithm did because the library did not work, see Group.Library,
-	// and the transfers of a Pair that went through the host because its path failed. Failures are a Pair's alone.
+	// Fallbacks counts the calls of members whose collectives another algorithm did because the library did not work,
+	// see Group.Library, and the transfers of a Pair that went through the host because its path failed. Failures are
+	// a Pair's alone.
 	Fallbacks, Failures int64
 }
 

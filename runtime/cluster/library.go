@@ -22,6 +22,8 @@ type library struct {
 	able  bool          // all members' devices are of one backend, which may have a library
 	gate  chan struct{} // held by the member that opens it
 
+	end func() (held []*Member) // is release, once: others wait for it
+
 	mu    sync.Mutex
 	ended bool // the group has failed, or is closed
 	tried bool
@@ -29,7 +31,11 @@ type library struct {
 	why   error
 }
 
-func newLibrary(g *Group) *library { return &library{group: g, gate: make(chan struct{}, 1)} }
+func newLibrary(g *Group) *library {
+	l := &library{group: g, gate: make(chan struct{}, 1)}
+	l.end = sync.OnceValue(l.release)
+	return l
+}
 
 // look finds out whether the members of one process could have a library.
 func (l *library) look() {
@@ -38,12 +44,20 @@ func (l *library) look() {
 		return
 	}
 	for i, m := range members {
-		if _, ok := m.dev.Driver().(driver.Communicators); !ok || m.dev.Info().Backend != members[0].dev.Info().Backend ||
+		if m.maker() == nil || m.dev.Info().Backend != members[0].dev.Info().Backend ||
 			i > 0 && m.dev == members[i-1].dev { // of Virtual
 			return
 		}
 	}
 	l.able = true
+}
+
+// maker returns what makes communicators for the member's device, or nil if there is no library for its backend.
+func (m *Member) maker() driver.Communicators {
+	if maker, ok := m.dev.Driver().(driver.Communicators); ok && maker.HasCommunicators() {
+		return maker
+	}
+	return nil
 }
 
 // took reports whether a library does a collective: it has no integers of 16 bits, and of floats it may lose a NaN in
@@ -99,19 +113,22 @@ func (l *library) open(c *call) (why, err error) {
 		return nil, &MemberError{Rank: c.rank, Err: c.ctx.Err()}
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
+	ended := l.ended
+	if !ended {
+		l.tried, l.comms, l.why = true, comms, why
+	}
+	l.mu.Unlock()
+	if ended {
 		closeComms(comms)
 		return nil, cmp.Or(l.group.Err(), errLeft)
 	}
-	l.tried, l.comms, l.why = true, comms, why
 	return why, nil
 }
 
 // join makes all members ranks of one communicator, at the same time, since each waits for the others.
 func (l *library) join(c *call) ([]driver.Communicator, error) {
 	members := l.group.members
-	id, err := members[0].dev.Driver().(driver.Communicators).CommunicatorID()
+	id, err := members[0].maker().CommunicatorID()
 	if err != nil {
 		return nil, blame(0, err)
 	}
@@ -124,7 +141,7 @@ func (l *library) join(c *call) ([]driver.Communicator, error) {
 	var wg sync.WaitGroup
 	for i, m := range members {
 		wg.Go(func() {
-			comms[i], errs[i] = m.dev.Driver().(driver.Communicators).NewCommunicator(ctx, id, m.rank, len(members))
+			comms[i], errs[i] = m.maker().NewCommunicator(ctx, id, m.rank, len(members))
 			if errs[i] != nil {
 				cancel(nil)
 			}
@@ -154,13 +171,46 @@ func (l *library) of(m *Member) driver.Communicator {
 	return nil
 }
 
-// end releases the communicators, which ends the collectives under way.
-func (l *library) end() {
+// release releases the communicators, which ends the collectives under way, and waits for it: until then the library
+// may queue work on the members' streams, and write to their memory. It does not wait for a device that is lost or was
+// given up, nor longer than a step for one whose earlier work does not end: those members it returns.
+func (l *library) release() (held []*Member) {
 	l.mu.Lock()
 	comms := l.comms
 	l.comms, l.ended = nil, true
 	l.mu.Unlock()
-	closeComms(comms)
+	done := make([]chan struct{}, len(comms))
+	for i, comm := range comms { // all at once: in some versions one waits for another
+		done[i] = make(chan struct{})
+		if l.group.members[i].lost() != nil { // its driver is not called, but by the Close of a device that is lost
+			close(done[i])
+			continue
+		}
+		go func() {
+			defer close(done[i])
+			_ = comm.Close() // an error is that of a device that is lost, or will be closed
+		}()
+	}
+	over := time.After(l.group.options.Timeout)
+	tick := time.NewTicker(libraryPoll)
+	defer tick.Stop()
+	late := false
+	for i := 0; i < len(done); {
+		select {
+		case <-done[i]:
+			i++
+			continue
+		case <-over:
+			late = true
+		case <-tick.C:
+		}
+		if m := l.group.members[i]; m.lost() != nil {
+			i++
+		} else if late {
+			held, i = append(held, m), i+1
+		}
+	}
+	return held
 }
 
 func closeComms(comms []driver.Communicator) {
@@ -193,8 +243,8 @@ func (g *Group) Library() error {
 	return nil
 }
 
-// How often a member that waits asks the library whether a collective has failed, and how long one that waits for no
-// work of its own gives another one time to say that it is to blame.
+// How often a member that waits asks the library whether a collective has failed, and how long one that is
+// not known to be to blame gives another one time to say that it is.
 const (
 	libraryPoll  = 10 * time.Millisecond
 	libraryGrace = 200 * time.Millisecond
@@ -224,8 +274,8 @@ func (c *call) byLibrary(r *request) {
 		c.did(c.m.after.Wait(ctx))
 	}
 	c.ctx = outer
-	if c.err != nil {
-		c.err = c.whose(c.err, step, context.Cause(ctx))
+	if c.err != nil { // nothing is released before the communicators are, whose library may still write
+		c.err = g.fail(blame(c.rank, c.whose(c.err, step, context.Cause(ctx))))
 	}
 }
 
@@ -253,23 +303,48 @@ func (c *call) watch(ctx context.Context, cancel context.CancelCauseFunc, comm d
 	}
 }
 
-// whose returns the error of a collective that failed or is late, with the member to blame.
+// whose returns the error of a collective that failed or is late, with the member to blame: one that has said so, or
+// this one if its device is lost or its own earlier work is late. Else the library only tells what it has met here,
+// which may come from another member, also one of another process, that is given time to say so.
 func (c *call) whose(err error, step context.Context, cause error) error {
-	g := c.m.group
-	if cause != nil && step.Err() == nil {
+	over := step.Err() != nil
+	if cause != nil && !over {
 		err = cause // that of watch
 	}
-	if c.ctx.Err() != nil || step.Err() == nil {
+	if _, said := errors.AsType[*MemberError](err); said || c.ctx.Err() != nil {
 		return c.late(c.rank, err)
 	}
-	if done, _ := c.m.before.Done(); done {
-		select { // it may be said by the member whose own work is late
-		case <-g.failed:
-			return g.Err()
-		case <-time.After(libraryGrace):
+	done, _ := c.m.before.Done()
+	if c.m.lost() == nil && (done || !over) {
+		if other := c.told(libraryGrace); other != nil {
+			return other
 		}
 	}
-	return g.missing(c.rank)
+	if !over {
+		return c.late(c.rank, err)
+	}
+	late := c.m.group.missing(c.rank)
+	late.unsure = done
+	return late
+}
+
+// told returns the error of the group, or of members of other processes, if there is one in time.
+func (c *call) told(within time.Duration) error {
+	over := time.After(within)
+	tick := time.NewTicker(libraryPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.m.group.failed:
+			return c.m.group.Err()
+		case <-tick.C:
+			if err := c.m.port.failed(); err != nil {
+				return blame(c.rank, err)
+			}
+		case <-over:
+			return nil
+		}
+	}
 }
 
 var reductions = [...]driver.Reduction{Sum: driver.ReduceSum, Mean: driver.ReduceSum, Max: driver.ReduceMax,

@@ -20,8 +20,8 @@ const (
 // offer returns what a member tells, and why it has no identity for the others.
 func (l *library) offer(m *Member) (offer []byte, why error) {
 	offer = make([]byte, offerBytes)
-	maker, ok := m.dev.Driver().(driver.Communicators)
-	if !ok {
+	maker := m.maker()
+	if maker == nil {
 		return offer, nil
 	}
 	offer[0] = 1
@@ -91,7 +91,7 @@ func (l *library) joinOne(c *call, id []byte) (driver.Communicator, error) {
 	ctx, cancel := context.WithCancelCause(half)
 	defer cancel(nil)
 	go c.watch(ctx, cancel, nil)
-	comm, err := c.m.dev.Driver().(driver.Communicators).NewCommunicator(ctx, id, c.rank, c.size)
+	comm, err := c.m.maker().NewCommunicator(ctx, id, c.rank, c.size)
 	if err != nil {
 		return nil, err
 	}

@@ -70,6 +70,9 @@ func (m *Member) Fail(err error) error {
 		return nil
 	}
 	named := blame(m.rank, err)
+	if named.Rank < 0 || named.Rank >= m.group.size { // of another group
+		named = &MemberError{Rank: m.rank, Err: err}
+	}
 	if named.refused && !named.pair || m.group.enter() != nil { // a closed group's link is closed, too
 		return named
 	}

@@ -69,11 +69,11 @@ type Algorithm uint8
 // complete.
 //
 // By the library of the devices' vendor (NCCL, RCCL), where all members are devices of one backend that has it, are
-// done with BySize and Library: collectives of all types but integers of 16 bits, and of floats no Max and Min, in
-// which it may lose a NaN. Sums and products of f16 and bf16 travel as f32. The result has the same bits at all
-// members; those of floats are the same in every run as far as the library says so. The host waits until such a
-// collective is done. All else, and all where the library is missing or does not start, is done by the others: see
-// [Group.Library].
+// done with BySize and Library: collectives of all types, but none that combine integers of 16 bits, and of floats no
+// Max and Min, in which it may lose a NaN; and neither Send nor Recv nor SendRecv. Sums and products of f16 and bf16
+// travel as f32. The result has the same bits at all members; those of floats are the same in every run as far as the
+// library says so. The host waits until such a collective is done. All else, and all where the library is missing or
+// does not start, is done by the others: see [Group.Library].
 const (
 	BySize Algorithm = iota // the library, or else the next ones, as [Options] say
 	Direct

@@ -221,3 +221,8 @@ func overlap(a, b *runtime.Buffer) bool {
 	x, y := a.Memory(), b.Memory()
 	return x.Handle == y.Handle && x.Kind == y.Kind && x.Offset < y.Offset+y.Size && y.Offset < x.Offset+x.Size
 }
+
+// overlapOn is overlap for buffers of any devices.
+func overlapOn(dev *runtime.Device, a, b *runtime.Buffer) bool {
+	return a.LiesOn(dev) && b.LiesOn(dev) && overlap(a, b)
+}

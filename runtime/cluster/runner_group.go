@@ -20,8 +20,10 @@ import (
 // there, and the first failure that no retry mends is returned.
 //
 // A member that does not come in time (Options.Timeout) is given up as a device on which an attempt takes longer than
-// Failover.Timeout, which itself is for the attempts on one device alone. work gets the group, which ends with the
-// call, and begins anew each time, as that of Run does; it calls g.Do.
+// Failover.Timeout, which itself is for the attempts on one device alone. Where a collective of the vendor's library
+// does not end, and all members' work before it is done, nobody is known to be to blame: the collective is ended,
+// which counts as a failure of the member that found it, and only a device on which that does not end is given up.
+// work gets the group, which ends with the call, and begins anew each time, as that of Run does; it calls g.Do.
 func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 	work func(ctx context.Context, g *Group) error) error {
 	if err := r.begin(ctx, op, work == nil); err != nil {
@@ -54,7 +56,8 @@ func (r *Runner) RunGroup(ctx context.Context, op string, o Options,
 			}
 			again, ended := tries[d].again(ctx, r, err)
 			if ended != nil {
-				return errors.Join(err, ended)
+				err = errors.Join(err, ended)
+				break
 			}
 			if !again {
 				r.failed(d, h, err)
@@ -129,12 +132,8 @@ func (r *Runner) together(ctx context.Context, o Options, team []*standby, tries
 		}
 	}
 	err = o.with(ctx, devs, work)
-	if named, ok := errors.AsType[*MemberError](err); ok {
-		h := handles[named.Rank]
-		if errors.Is(h.state(), runtime.ErrDeviceLost) && !errors.Is(err, runtime.ErrDeviceLost) { // it was given up
-			err = fmt.Errorf("%w: %w", err, runtime.ErrDeviceLost)
-		}
-		return team[named.Rank], h, err
+	if named, ok := errors.AsType[*MemberError](err); ok && named.Rank >= 0 && named.Rank < len(handles) { // this group's
+		return team[named.Rank], handles[named.Rank], err
 	}
 	for i, h := range handles { // the work has not said who
 		if err != nil && errors.Is(h.state(), runtime.ErrDeviceLost) {
@@ -160,8 +159,11 @@ func (o Options) with(ctx context.Context, devs []*runtime.Device,
 		case <-over:
 			return
 		}
-		if why, ok := errors.AsType[*MemberError](g.Err()); ok && errors.Is(why, driver.ErrTimeout) {
+		if why, ok := errors.AsType[*MemberError](g.Err()); ok && !why.unsure && errors.Is(why, driver.ErrTimeout) {
 			_ = devs[why.Rank].Abandon(why.Err) // or it was lost before
+		}
+		for _, m := range g.library.end() { // work that not even this ends
+			_ = m.dev.Abandon(fmt.Errorf("its collectives do not end: %w", driver.ErrTimeout))
 		}
 	}()
 	defer func() {
@@ -175,6 +177,10 @@ func (o Options) with(ctx context.Context, devs []*runtime.Device,
 	closed := g.Close()
 	if err == nil {
 		err = closed
+	}
+	if failed, ok := errors.AsType[*MemberError](g.Err()); ok && err != nil && !errors.Is(err, runtime.ErrDeviceLost) &&
+		g.members[failed.Rank].lost() != nil { // it was given up
+		err = fmt.Errorf("%w: %w", err, runtime.ErrDeviceLost)
 	}
 	return err
 }

@@ -199,3 +199,20 @@ func TestRunGroupHangs(t *testing.T) {
 	assert.Equal(t, "timeout", r.Events()[0].Reason)
 	assert.Equal(t, Lost, r.Devices()[1].State)
 }
+
+// TestRunGroupOfAnother has work that returns the error of a larger group than the Runner's: no device gets the blame.
+func TestRunGroupOfAnother(t *testing.T) {
+	open(t, "opencl:0")
+	r, _ := runner(t, Failover{}, "opencl:0", "cpu:0")
+	for _, rank := range []int{-1, 2} {
+		other := &MemberError{Rank: rank, Err: runtime.ErrLaunch}
+		err := r.RunGroup(deadline(t), "test", Options{}, func(context.Context, *Group) error { return other })
+		require.ErrorIs(t, err, other)
+		var named *MemberError
+		require.ErrorAs(t, virtual(t, 2, Options{}).Members()[1].Fail(other), &named)
+		assert.Equal(t, 1, named.Rank)
+	}
+	for _, d := range r.Devices() {
+		assert.Zero(t, d.Failures)
+	}
+}

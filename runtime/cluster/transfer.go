@@ -51,6 +51,9 @@ func (o TransferOptions) Copy(ctx context.Context, p *Pair, dst, src *runtime.Bu
 		return fmt.Errorf("cluster: transfer: %d elements to %d: %w", src.Len(), dst.Len(), driver.ErrBufferOverflow)
 	case o.Direct && p.Path < Peer:
 		return fmt.Errorf("cluster: %v: no direct access: %w", p, runtime.ErrUnsupported)
+	case o.Staging != nil && (overlapOn(p.From, dst, src) || overlapOn(p.To, dst, o.Staging) ||
+		overlapOn(p.From, src, o.Staging)):
+		return fmt.Errorf("cluster: transfer: buffers share memory: %w", runtime.ErrInvalidArgument)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 30 * time.Second

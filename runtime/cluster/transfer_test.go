@@ -130,12 +130,23 @@ func TestTransferRefuses(t *testing.T) {
 	floats, err := runtime.Alloc[float32](cpu, 100)
 	require.NoError(t, err)
 	defer floats.Close()
+	one, stage := pairOf(t, cpu, cpu), staging(t, cpu, 40)
+	bytes := staging(t, cpu, 96)
+	part := func(first, n int) *runtime.Buffer {
+		b, err := bytes.Slice(first, n)
+		require.NoError(t, err)
+		t.Cleanup(func() { b.Close() })
+		return b
+	}
 	for _, c := range []struct {
 		o        TransferOptions
 		p        *Pair
 		dst, src *runtime.Buffer
 		is       error
 	}{
+		{TransferOptions{Staging: stage}, one, part(8, 40), part(0, 40), runtime.ErrInvalidArgument},
+		{TransferOptions{Staging: part(32, 64)}, one, part(0, 40), stage, runtime.ErrInvalidArgument},
+		{TransferOptions{Staging: part(32, 64)}, one, stage, part(0, 40), runtime.ErrInvalidArgument},
 		{TransferOptions{}, nil, dst, src, runtime.ErrInvalidArgument},
 		{TransferOptions{}, &Pair{To: cpu, From: other}, dst, src, runtime.ErrInvalidArgument},
 		{TransferOptions{}, p, nil, src, runtime.ErrInvalidArgument},

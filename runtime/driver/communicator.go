@@ -10,6 +10,9 @@ import (
 // Communicators is implemented by devices that can exchange data with others of their vendor by its library of
 // collectives, of which each device is a rank, in one process or in several.
 type Communicators interface {
+	// HasCommunicators reports whether there is such a library for the device's backend at all. CommunicatorID says
+	// whether it is installed.
+	HasCommunicators() bool
 	// CommunicatorID makes the identity of a new communicator, for all of its ranks: opaque bytes that also another
 	// process can be given. Without the library it is ErrUnsupported.
 	CommunicatorID() ([]byte, error)
@@ -28,7 +31,9 @@ type Communicator interface {
 	// Err returns why a collective under way will never be done, such as that another rank has failed, or nil. It calls
 	// the library, and does not wait.
 	Err() error
-	// Close releases the communicator. Collectives under way are ended, their results undefined.
+	// Close releases the communicator. Collectives under way are ended, their results undefined, and the library queues
+	// no more of them once it has returned. It waits for the device, without end if work before them has none; other
+	// calls meanwhile are ErrClosed, and another Close waits as well.
 	Close() error
 }
 

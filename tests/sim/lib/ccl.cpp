@@ -4,7 +4,8 @@
 //
 // As in NCCL, a call begins something that is done when ncclCommGetAsyncError says so, here at the second time; until
 // then nothing is queued, and another call is refused. Maxima and minima leave NaN out. A rank whose part does not come
-// is waited for without end, until ncclCommAbort.
+// is waited for without end, until ncclCommAbort, which waits until the rank's stream has come to all of its parts: it
+// frees memory, for which a device finishes what is queued before.
 
 #include "ccl.h"
 #include "blas.h"
@@ -76,7 +77,7 @@ struct Rank {
   int rank;
   blas::Queue queue;
   bool never = false, aborted = false;
-  int error = OK, inside = 0;
+  int error = OK, queued = 0; // parts on streams that have not run
   int asked = 0; // how often it has been asked since something began
   std::function<int()> later; // what has begun
   long next = 0;              // collective
@@ -144,14 +145,13 @@ bool wait(Lock &lock, Rank *r, const std::function<bool()> &so) {
 void run(const std::shared_ptr<Rank> &r, const std::function<void(Lock &)> &f) {
   int late = sim::late(sim::K_COLLECTIVE_LATE), hangs = sim::late(sim::K_COLLECTIVE_HANG);
   Lock lock(state().mu);
-  r->inside++;
   if (late != 0 || hangs != 0) {
     r->error = late;
     wait(lock, r.get(), [] { return false; });
   } else if (!r->aborted) {
     f(lock);
   }
-  r->inside--;
+  r->queued--;
   state().changed.notify_all();
 }
 
@@ -366,11 +366,12 @@ SIM_EXPORT int ncclCommGetAsyncError(void *comm, int *code) {
     return OK;
   auto later = std::move(r->later);
   r->later = nullptr;
+  r->queued++;
   lock.unlock(); // the driver's lock is not taken inside this one
   int failed = later();
   lock.lock();
   if (failed != OK)
-    r->error = failed;
+    r->error = failed, r->queued--;
   *code = r->error;
   return OK;
 }
@@ -382,7 +383,7 @@ SIM_EXPORT int ncclCommAbort(void *comm) {
     return ARGUMENT;
   r->aborted = true;
   state().changed.notify_all();
-  state().changed.wait(lock, [&] { return r->inside == 0; });
+  state().changed.wait(lock, [&] { return r->queued == 0; });
   state().ranks.erase(comm);
   r->later = nullptr;
   for (auto &round : r->job->rounds) // nothing may read its memory any more

@@ -152,13 +152,20 @@ func Names(ctx context.Context, s *runtime.Session, names ...string) (list []str
 	return list, nil
 }
 
-// missing returns why a session has no device of a name: an error that matches [runtime.ErrNoDevice].
+// missing returns why a session lists no device of a name: an error that matches [runtime.ErrNoDevice], or nil if it is
+// a device that is in no list and has to be named.
 func missing(ctx context.Context, s *runtime.Session, name string) error {
 	dev, err := s.Open(ctx, name)
+	var is runtime.Info
 	if err == nil { // another name of one, or another device in its place
+		is = dev.Info()
 		err = errors.Join(dev.Fallback(), dev.Close())
 	}
 	switch {
+	case err == nil && is.ByName && is.ID == name:
+		return nil
+	case err == nil && is.ByName:
+		return fmt.Errorf("%w: %s has to be named", runtime.ErrNoDevice, is.ID)
 	case err == nil:
 		return runtime.ErrNoDevice
 	case errors.Is(err, runtime.ErrNoDevice):

@@ -124,11 +124,13 @@ func (o Failover) NewRunner(ctx context.Context, names ...string) (*Runner, erro
 	}
 	r := &Runner{o: o.filled(), session: session, chosen: named, now: time.Now, pause: pause}
 	for i, name := range list {
-		switch {
-		case slices.Contains(list[:i], name):
+		if slices.Contains(list[:i], name) {
 			return nil, fmt.Errorf("cluster: %s is named twice: %w", name, runtime.ErrInvalidArgument)
-		case !known(name) && !strings.HasPrefix(name, "sim-"): // which are in no list, and known once they are opened
-			return nil, fmt.Errorf("cluster: %s: %w", name, missing(ctx, session, name))
+		}
+		if !known(name) && !strings.HasPrefix(name, "sim-") { // which are in no list, and known once they are opened
+			if err := missing(ctx, session, name); err != nil {
+				return nil, fmt.Errorf("cluster: %s: %w", name, err)
+			}
 		}
 		r.devices = append(r.devices, &standby{name: name, opening: make(chan struct{}, 1)})
 	}

@@ -60,7 +60,8 @@ func Compile(a *app.App) *cobra.Command {
 keeps the result in the kernel cache. Targets: host (the C++ compiler of this
 machine); a device of this machine, such as opencl:0; and an architecture whose devices
 need not be present, if the vendor's compiler is: all that it knows, with NVRTC 11.8
-sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. The error for an unknown one lists them.
+sm_35 to sm_90, with hipRTC 5.2 gfx600 to gfx1036. For Vulkan, which needs no compiler, it
+says what a device has: vk1.3, vk1.3-fp64 and others. The error for an unknown one lists them.
 Programs built for an architecture are not kept. hipcc:gfx90a uses hipcc, the compiler of a ROCm
 installation, instead of hipRTC.
 
@@ -74,6 +75,7 @@ A question mark stands for a value that the compiler does not report.`,
 		Example: `  concord compile --target host saxpy.cl
   concord compile --target sm_90 saxpy.cl
   concord compile --target hipcc:gfx90a saxpy.cl
+  concord compile --target vk1.3-fp64 saxpy.cl
   concord compile --target opencl:0 -D N=1000 --json saxpy.cl`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -92,7 +94,7 @@ A question mark stands for a value that the compiler does not report.`,
 
 // vendors are the backends whose compilers need no device, by the first letters of
 // the architectures that they know.
-var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"}}
+var vendors = []struct{ prefix, backend string }{{"sm_", "cuda"}, {"gfx", "rocm"}, {"vk", "vulkan"}}
 
 func compile(ctx context.Context, a *app.App, target string, program *programFlags, file string) (*compiled, error) {
 	name := strings.ToLower(target)

@@ -220,6 +220,22 @@ kernel void two(global int *x) { local int tile[32]; tile[get_local_id(0)] = 0; 
 	assert.Contains(t, stdout, "from the cache")
 }
 
+// TestCompileVulkan compiles for devices that are not here, by what they have.
+func TestCompileVulkan(t *testing.T) {
+	cl := apptest.TextFile(t, "double.cl", "kernel void k(global double *x) { x[0] *= 2; }")
+	status, stdout, stderr := apptest.Run("compile", "--target", "vk1.3-fp64", cl)
+	if strings.Contains(stderr, "not in this build") {
+		t.Skip(stderr)
+	}
+	assert.Equal(t, app.ExitOK, status, stderr)
+	assert.Contains(t, stdout, "global double *")
+	status, _, stderr = apptest.Run("compile", "--target", "vk1.3", cl)
+	assert.NotEqual(t, app.ExitOK, status)
+	assert.Contains(t, stderr, "cl_khr_fp64")
+	_, _, stderr = apptest.Run("compile", "--target", "vk9", apptest.TextFile(t, "empty.cl", "kernel void k() {}"))
+	assert.Contains(t, stderr, "vk1.3-fp64-fp16")
+}
+
 func TestCache(t *testing.T) {
 	apptest.NeedsCompiler(t)
 	dir := t.TempDir()

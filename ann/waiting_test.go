@@ -22,7 +22,7 @@ func TestWaitsUntilDone(t *testing.T) {
 		ctx := t.Context()
 		var ix Index
 		var err error
-		hold := func() func() { return func() {} }
+		var hold func() func()
 		if kind == "sharded" {
 			s := sharded(t, virtual(t, 2), "flat", dim, L2Squared, Options{})
 			ix = s

@@ -82,14 +82,6 @@ func (e *emitter) kindType(k tree.Kind) id {
 // isFar reports whether pointers into a space are addresses of device memory.
 func isFar(s tree.Space) bool { return s == tree.Global || s == tree.Constant }
 
-// addressType returns the type of pointers into a space.
-func (e *emitter) addressType(s tree.Space) id {
-	if isFar(s) {
-		return e.b.Int(64)
-	}
-	return e.b.Int(32)
-}
-
 // addressKind returns the integer kind that is computed as pointers into a space are.
 func addressKind(s tree.Space) tree.Kind {
 	if isFar(s) {
@@ -148,6 +140,3 @@ func (e *emitter) zero(t *tree.Type) value {
 }
 
 func (e *emitter) uint(v int) id { return e.b.Uint(uint32(v)) }
-
-// address returns a constant pointer into a space, or a distance.
-func (e *emitter) address(s tree.Space, v int) id { return e.constant(addressKind(s), uint64(v)) }

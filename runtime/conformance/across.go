@@ -148,7 +148,7 @@ func acrossRefuses(t *row, d, far *device) {
 
 // checkLibrary makes the device the only rank of its vendor's library: every collective is a copy then.
 func checkLibrary(t *row, d *device) {
-	s := d.stream(t) // first, as a device without a library has streams, too
+	must(t, upload(t, d, []byte{1}).Close()) // first, as a device without a library has memory, too
 	maker, ok := d.Driver().(driver.Communicators)
 	if !ok {
 		t.Skipf("%s has no library of collectives", d)
@@ -160,6 +160,7 @@ func checkLibrary(t *row, d *device) {
 	must(t, err)
 	comm, err := maker.NewCommunicator(t.Context(), id, 0, 1)
 	must(t, err)
+	s := d.stream(t)
 	for _, n := range []int{1, 1009, 1<<20 + 1} {
 		data := bytesOf(4 * n)
 		src := upload(t, d, data)
